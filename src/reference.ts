@@ -1,0 +1,33 @@
+import { createHash } from 'node:crypto';
+
+/** What a run is known by. `copy` is empty unless the instrument files equal bytes under other paths again. */
+export interface RunIdentity {
+  readonly instrument: string;
+  readonly sha256: string;
+  readonly copy: string;
+  /** How often a person had this run filed anew. */
+  readonly refiling: number;
+}
+
+/**
+ * The run's name in the notebook. Derived from nothing but its identity, so that a journal
+ * that was set back, or lost, makes the same one and finds what it filed before.
+ */
+export function referenceOf({ instrument, sha256, copy, refiling }: RunIdentity): string {
+  const digest = createHash('sha256')
+    .update(JSON.stringify([instrument, sha256, copy, refiling]))
+    .digest('hex');
+  return digest.slice(0, 16);
+}
+
+/** The title under which an experiment is created, before it gets its real one. */
+export const provisionalTitle = (reference: string): string => `labfeed ${reference}`;
+
+/** The last line of a run's n-th comment (from 1), by which it is found again. */
+export const commentMark = (reference: string, n: number): string => `labfeed ${reference}.${n}`;
+
+export const markComment = (text: string, reference: string, n: number): string =>
+  `${text.trimEnd()}\n\n${commentMark(reference, n)}`;
+
+/** The longest that a mark with its line breaks can be, for who must leave room for it. */
+export const MARK_BYTES = Buffer.byteLength(markComment('', '0'.repeat(16), 99_999));
