@@ -53,8 +53,8 @@ export interface Problem {
   readonly where: Place;
   readonly message: string;
   readonly hint?: string;
-  /** Set where the mistake stops one instrument only. */
-  readonly instrument?: string;
+  /** What the mistake stops: the daemon as a whole, one instrument, or nothing but `check`. */
+  readonly stops: 'daemon' | { readonly instrument: string } | 'nothing';
 }
 
 export class ConfigError extends LabfeedError {
@@ -75,11 +75,16 @@ export class ConfigError extends LabfeedError {
  */
 export type FailureClass = 'file' | 'request' | 'conflict' | 'auth' | 'rate' | 'server';
 
+/** These pass without a change to the request, and until then stop everybody. */
+const PASSING: ReadonlySet<FailureClass> = new Set(['auth', 'rate', 'server']);
+
 export interface NotebookErrorDetails extends ErrorDetails {
   readonly status?: number;
   /** Whether the server may have carried the request out all the same (see `lost`). */
   readonly lost: boolean;
   readonly retryAfterMs?: number;
+  /** Only where it is not what the class says (see `scope`). */
+  readonly scope?: 'run' | 'everybody';
 }
 
 /** The notebook did not do what was asked. Knows its class, so that nobody else reads statuses. */
@@ -90,18 +95,24 @@ export class NotebookError extends LabfeedError {
   /** True where the answer was lost: the request may have been carried out, or still be. */
   readonly lost: boolean;
   readonly retryAfterMs?: number;
+  /**
+   * Who waits. Mostly as the class says; but a `server` failure with scope `run` is no outage:
+   * this one run is tried again later, and nobody else stops for it.
+   */
+  readonly scope: 'run' | 'everybody';
 
   constructor(failure: FailureClass, message: string, details: NotebookErrorDetails) {
     super(message, details);
     this.failure = failure;
     this.lost = details.lost;
+    this.scope = details.scope ?? (PASSING.has(failure) ? 'everybody' : 'run');
     if (details.status !== undefined) this.status = details.status;
     if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
   }
 
   /** Whether the same request can succeed later without anybody changing it. */
   get retryable(): boolean {
-    return this.failure === 'auth' || this.failure === 'rate' || this.failure === 'server';
+    return PASSING.has(this.failure);
   }
 }
 

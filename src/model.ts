@@ -1,3 +1,5 @@
+import type { FailureClass } from './errors.js';
+
 /**
  * The words that every stage uses, in the order in which one run meets them:
  * a file is found, becomes a run with an identity, is read into a record,
@@ -72,3 +74,68 @@ export type RunStep = 'pending' | 'creating' | 'created' | 'described' | 'done';
 
 /** The words that people see, the same in commands, page and metrics. */
 export type RunState = 'waiting' | 'queued' | 'sending' | 'done' | 'quarantined' | 'held' | 'ignored';
+
+export interface PlannedComment {
+  readonly n: number;
+  readonly text: string;
+  /** When a POST of it may last have left. */
+  readonly intentAt: number | undefined;
+  /** Its id, once the notebook has it. */
+  readonly comment: number | undefined;
+}
+
+/** A run with all that its delivery needs. */
+export interface OpenRun {
+  readonly id: number;
+  readonly instrument: string;
+  readonly reference: string;
+  readonly step: RunStep;
+  readonly server: string | undefined;
+  readonly floor: number | undefined;
+  readonly intentAt: number | undefined;
+  readonly experiment: number | undefined;
+  readonly attempts: number;
+  readonly draft: Omit<Draft, 'comments'>;
+  readonly comments: readonly PlannedComment[];
+}
+
+/** Everything that can happen to a run on its way to the notebook, as the journal records it. */
+export type RunChange =
+  /** Durable before the POST: a crash after it looks for the experiment, never makes a second. */
+  | {
+      readonly kind: 'intended';
+      readonly server: string;
+      readonly floor: number | undefined;
+      readonly at: number;
+    }
+  /** The creation was surely not carried out: the next attempt starts afresh. */
+  | { readonly kind: 'notCreated' }
+  | { readonly kind: 'created'; readonly experiment: number; readonly found: boolean }
+  | { readonly kind: 'described' }
+  | { readonly kind: 'commentIntended'; readonly n: number; readonly at: number }
+  /** The comment was surely not posted. */
+  | { readonly kind: 'notCommented'; readonly n: number }
+  | { readonly kind: 'commented'; readonly n: number; readonly comment: number; readonly found: boolean }
+  | { readonly kind: 'finished' }
+  | {
+      readonly kind: 'postponed';
+      readonly dueAt: number;
+      readonly failure: FailureClass;
+      readonly reason: string;
+    }
+  | {
+      readonly kind: 'rested';
+      readonly as: 'quarantined' | 'held';
+      readonly failure: FailureClass;
+      readonly reason: string;
+    };
+
+/** What was learnt about a server, and is not to be found out again. */
+export interface ServerFacts {
+  /** The highest experiment id seen there: whatever we create next is above it. */
+  readonly highest: number | undefined;
+  /** Whether a creation's title is kept. Unknown until one was read back. */
+  readonly keepsTitle: boolean | undefined;
+  /** Whether comments hold the text that we send. Unknown until one was read back. */
+  readonly keepsComments: boolean | undefined;
+}

@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ConfigError, type Place, type Problem, systemCode } from '../errors.js';
+import type { KeySource } from './schema.js';
+
+/** Reads the API key from where the configuration says it is. The key itself is in no message. */
+export function readKey(source: KeySource, where: Place, env: NodeJS.ProcessEnv = process.env): string {
+  const refuse = (message: string, hint: string): never => {
+    throw new ConfigError([{ where, message, hint, stops: 'daemon' } satisfies Problem]);
+  };
+  if (source.env !== undefined) {
+    const key = env[source.env]?.trim();
+    return key || refuse(`the environment variable ${source.env} is not set`, 'set it to the API key');
+  }
+  const path =
+    source.file ??
+    credentialPath(source.credential ?? '', env) ??
+    refuse(
+      `there is no systemd credential ${source.credential}`,
+      `add LoadCredential=${source.credential}:/path/of/the/key to the service`,
+    );
+  let text = '';
+  try {
+    text = readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    refuse(
+      `the key cannot be read from ${path} (${systemCode(error) ?? error})`,
+      'write the API key into that file, readable by this user only (mode 0600)',
+    );
+  }
+  if (text === '') refuse(`the key file ${path} is empty`, 'write the API key into it');
+  if (!/^[\x21-\x7e]+$/.test(text))
+    refuse(
+      `the key file ${path} holds more than a key`,
+      'it must hold the API key on one line, and nothing else',
+    );
+  return text;
+}
+
+/** systemd puts credentials into a folder of the service and names that folder in the environment. */
+function credentialPath(name: string, env: NodeJS.ProcessEnv): string | undefined {
+  const folder = env['CREDENTIALS_DIRECTORY'];
+  return folder === undefined ? undefined : join(folder, name);
+}

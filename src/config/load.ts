@@ -1,0 +1,180 @@
+import { dirname, resolve } from 'node:path';
+import type { Place, Problem } from '../errors.js';
+import { expandInclude } from './include.js';
+import { type CheckContext, checkValue, unknownKey } from './problems.js';
+import {
+  type Config,
+  configSchema,
+  INSTRUMENT_NAME,
+  type InstrumentConfig,
+  instrumentSchema,
+} from './schema.js';
+import { findUnheeded } from './unheeded.js';
+import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
+
+/** An instrument as it is used: with its name, its folder made absolute, and the way back to its lines. */
+export interface Instrument extends InstrumentConfig {
+  readonly name: string;
+  /** Where a part of this instrument's mapping stands, for errors that show only later. */
+  placeOf(path: ConfigPath): Place;
+}
+
+export type Settings = Omit<Config, 'include' | 'instruments' | 'notebook'>;
+
+/** What could be read of a configuration, and all that is wrong with it. */
+export interface LoadedConfig {
+  readonly file: string;
+  readonly settings: Settings;
+  /** Absent where it is missing or wrong; `problems` then says so. */
+  readonly notebook?: Config['notebook'];
+  /** Those without a mistake, in the order in which they claim files. */
+  readonly instruments: readonly Instrument[];
+  readonly problems: readonly Problem[];
+  /** Not mistakes, but not what somebody may expect either. */
+  readonly warnings: readonly Problem[];
+  placeOf(path: ConfigPath): Place;
+}
+
+/** A mistake in one of these keeps the daemon from starting; any other only spoils what it concerns. */
+const VITAL: ReadonlySet<string> = new Set(['notebook', 'journal', 'status']);
+
+export function loadConfig(file: string): LoadedConfig {
+  const main = readYaml(resolve(file));
+  const problems: Problem[] = [...main.problems];
+  const top = asMap(main, problems);
+  const setting = <K extends keyof Config>(key: K): Config[K] | undefined => {
+    const stops = VITAL.has(key) ? 'daemon' : 'nothing';
+    const schema = configSchema.shape[key];
+    const checked = checkValue(schema, top[key], { yaml: main, path: [key], stops });
+    // After a failure to read the file at all, a list of missing keys would only bury the reason.
+    if (main.problems.length === 0) problems.push(...checked.problems);
+    return (checked.problems.length === 0 ? checked.value : schema.safeParse(undefined).data) as
+      | Config[K]
+      | undefined;
+  };
+  reportUnknownKeys(main, top, Object.keys(configSchema.shape), problems);
+  const notebook = setting('notebook');
+  const settings = readSettings(setting, dirname(main.file));
+  const parts = [main, ...readParts(main, setting('include'), problems)];
+  return {
+    file: main.file,
+    settings,
+    ...(notebook ? { notebook: resolveKey(notebook, dirname(main.file)) } : {}),
+    instruments: readInstruments(parts, problems),
+    problems,
+    warnings: findUnheeded(parts),
+    placeOf: main.placeOf,
+  };
+}
+
+function readSettings(
+  setting: <K extends keyof Config>(key: K) => Config[K] | undefined,
+  folder: string,
+): Settings {
+  const journal = setting('journal');
+  const alarms = setting('alarms');
+  return {
+    status: setting('status') ?? false,
+    log: setting('log') ?? 'info',
+    keep: setting('keep') ?? 0,
+    ...(journal === undefined ? {} : { journal: resolve(folder, journal) }),
+    ...(alarms === undefined ? {} : { alarms }),
+  };
+}
+
+function resolveKey(notebook: Config['notebook'], folder: string): Config['notebook'] {
+  const { file } = notebook.key;
+  return file === undefined ? notebook : { ...notebook, key: { file: resolve(folder, file) } };
+}
+
+function asMap(yaml: YamlFile, problems: Problem[]): Record<string, unknown> {
+  const { value } = yaml;
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return value as Record<string, unknown>;
+  if (yaml.problems.length === 0) {
+    const message =
+      value === null || value === undefined ? 'the file is empty' : 'expected a map of settings';
+    problems.push({ where: yaml.placeOf([]), message, hint: 'see config.example.yaml', stops: 'daemon' });
+  }
+  return {};
+}
+
+function reportUnknownKeys(
+  yaml: YamlFile,
+  map: Record<string, unknown>,
+  known: string[],
+  problems: Problem[],
+): void {
+  for (const key of Object.keys(map)) {
+    if (!known.includes(key)) problems.push(unknownKey(yaml, [], key, 'nothing'));
+  }
+}
+
+function readParts(main: YamlFile, globs: string[] | undefined, problems: Problem[]): YamlFile[] {
+  const parts: YamlFile[] = [];
+  for (const file of (globs ?? []).flatMap((glob) => expandInclude(glob, main.file))) {
+    const part = readYaml(file);
+    // A part that cannot be read takes its own instruments down, not the daemon.
+    problems.push(...part.problems.map((problem): Problem => ({ ...problem, stops: 'nothing' })));
+    const found: Problem[] = [];
+    reportUnknownKeys(part, asMap(part, found), ['instruments'], found);
+    problems.push(...found.map((problem): Problem => ({ ...problem, stops: 'nothing' })));
+    parts.push(part);
+  }
+  return parts;
+}
+
+function readInstruments(parts: readonly YamlFile[], problems: Problem[]): Instrument[] {
+  const instruments = new Map<string, Instrument>();
+  const firstPlaces = new Map<string, Place>();
+  for (const yaml of parts) {
+    const listed = (yaml.value as { instruments?: unknown } | null | undefined)?.instruments ?? {};
+    if (typeof listed !== 'object' || Array.isArray(listed)) {
+      problems.push({
+        where: yaml.placeOf(['instruments']),
+        message: 'instruments: expected a map of instruments by name',
+        stops: 'nothing',
+      });
+      continue;
+    }
+    for (const [name, value] of Object.entries(listed)) {
+      const context = {
+        yaml,
+        path: ['instruments', name],
+        stops: { instrument: name },
+      } satisfies CheckContext;
+      const wrongName = checkName(name, context, firstPlaces);
+      const checked = checkValue(instrumentSchema, value, context);
+      problems.push(...wrongName, ...checked.problems);
+      if (checked.value && wrongName.length === 0)
+        instruments.set(name, toInstrument(name, checked.value, yaml));
+    }
+  }
+  return [...instruments.values()];
+}
+
+function checkName(
+  name: string,
+  { yaml, path, stops }: CheckContext,
+  firstPlaces: Map<string, Place>,
+): Problem[] {
+  const where = yaml.placeOfKey(path);
+  const first = firstPlaces.get(name);
+  if (first) {
+    const message = `there is already an instrument ${JSON.stringify(name)}, at ${first.file}:${first.line}`;
+    return [{ where, message, hint: 'give one of them another name', stops: 'nothing' }];
+  }
+  firstPlaces.set(name, where);
+  if (INSTRUMENT_NAME.test(name)) return [];
+  const hint = 'use letters, digits, blanks, dots, dashes and underscores, at most 64';
+  return [{ where, message: `${JSON.stringify(name)} cannot be the name of an instrument`, hint, stops }];
+}
+
+function toInstrument(name: string, config: InstrumentConfig, yaml: YamlFile): Instrument {
+  return {
+    ...config,
+    name,
+    watch: resolve(dirname(yaml.file), config.watch),
+    placeOf: (path) => yaml.placeOf(['instruments', name, ...path]),
+  };
+}

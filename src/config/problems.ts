@@ -1,0 +1,124 @@
+import type { z } from 'zod';
+import type { Problem } from '../errors.js';
+import { nearest } from '../nearest.js';
+import { knownKeys } from './json-schema.js';
+import type { ConfigPath, YamlFile } from './yaml.js';
+
+type Issue = z.core.$ZodIssue;
+type RawIssue = z.core.$ZodRawIssue;
+
+/** Where a checked value stands: in which file, below which path, and what a mistake in it stops. */
+export interface CheckContext {
+  readonly yaml: YamlFile;
+  readonly path: ConfigPath;
+  readonly stops: Problem['stops'];
+}
+
+export type Checked<T> =
+  | { readonly value: T; readonly problems: readonly [] }
+  | { readonly value: undefined; readonly problems: readonly Problem[] };
+
+/** Holds a value against its schema; every mistake is told at its line, with what was expected. */
+export function checkValue<S extends z.ZodType>(
+  schema: S,
+  value: unknown,
+  context: CheckContext,
+): Checked<z.output<S>> {
+  const result = schema.safeParse(value, { error: expectation });
+  if (result.success) return { value: result.data, problems: [] };
+  return { value: undefined, problems: result.error.issues.flatMap((issue) => toProblems(issue, context)) };
+}
+
+/** Words of our own for what zod says by itself; what the schema says in its own words goes before. */
+function expectation(issue: RawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      return `expected ${article(String(issue['expected']))}, found ${kindOf(issue.input)}`;
+    case 'invalid_value':
+      return `expected ${(issue['values'] as unknown[]).map(String).join(' or ')}`;
+    case 'too_small':
+      return `expected at least ${issue['minimum']}`;
+    case 'too_big':
+      return `expected at most ${issue['maximum']}`;
+    default:
+      return undefined;
+  }
+}
+
+function toProblems(issue: Issue, context: CheckContext): Problem[] {
+  const { yaml, stops } = context;
+  const path = [
+    ...context.path,
+    ...issue.path.map((part) => (typeof part === 'number' ? part : String(part))),
+  ];
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => unknownKey(yaml, path, key, stops));
+  }
+  if (issue.code === 'invalid_union') {
+    const branch = likelyBranch(issue.errors);
+    if (branch) return branch.flatMap((inner) => toProblems(inner, { ...context, path }));
+  }
+  if (issue.input === undefined && !('input' in issue) && valueAt(yaml.value, path) === undefined) {
+    return [{ where: yaml.placeOf(path), message: `${path.at(-1)} is missing: ${issue.message}`, stops }];
+  }
+  const hint =
+    issue.code === 'invalid_value'
+      ? didYouMean(valueAt(yaml.value, path), issue.values.map(String))
+      : undefined;
+  return [{ where: yaml.placeOf(path), message: `${path.at(-1)}: ${issue.message}`, stops, ...hint }];
+}
+
+export function unknownKey(yaml: YamlFile, path: ConfigPath, key: string, stops: Problem['stops']): Problem {
+  const known = knownKeys(path);
+  const guess = didYouMean(key, known);
+  const hint = guess ?? (known.length > 0 ? { hint: `known keys here: ${known.join(', ')}` } : {});
+  return {
+    where: yaml.placeOfKey([...path, key]),
+    message: `unknown key ${JSON.stringify(key)}`,
+    stops,
+    ...hint,
+  };
+}
+
+function didYouMean(found: unknown, known: readonly string[]): { hint: string } | undefined {
+  const guess = typeof found === 'string' ? nearest(found, known) : undefined;
+  return guess === undefined ? undefined : { hint: `did you mean ${guess}?` };
+}
+
+/** Of the forms that a value may take, the one that was evidently meant: of the right kind, wrong within. */
+function likelyBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
+  const right = branches.filter((issues) =>
+    issues.every(
+      (issue) =>
+        issue.path.length > 0 || issue.code === 'unrecognized_keys' || issue.code === 'invalid_union',
+    ),
+  );
+  return right.length === 1 ? right[0] : undefined;
+}
+
+function valueAt(value: unknown, path: ConfigPath): unknown {
+  return path.reduce<unknown>(
+    (inner, part) =>
+      typeof inner === 'object' && inner !== null
+        ? (inner as Record<string | number, unknown>)[part]
+        : undefined,
+    value,
+  );
+}
+
+function kindOf(value: unknown): string {
+  if (value === null || value === undefined) return 'nothing';
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'object' ? 'a map' : article(typeof value);
+}
+
+const KINDS: Record<string, string> = {
+  object: 'a map',
+  record: 'a map',
+  array: 'a list',
+  int: 'a whole number',
+  string: 'a text',
+  boolean: 'true or false',
+};
+
+const article = (kind: string): string => KINDS[kind] ?? `a ${kind}`;

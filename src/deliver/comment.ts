@@ -1,0 +1,85 @@
+import { NotebookError } from '../errors.js';
+import type { OpenRun, PlannedComment } from '../model.js';
+import { commentMark, markComment } from '../reference.js';
+import type { CommentRecord, DeliverDeps } from './deps.js';
+import { surelyNotDone } from './failures.js';
+import { NotYetError } from './interruptions.js';
+
+/** Posts one comment, unless an earlier POST of it turns out to have arrived. */
+export async function postComment(
+  run: OpenRun,
+  comment: PlannedComment,
+  experiment: number,
+  deps: DeliverDeps,
+): Promise<void> {
+  const { n, text, intentAt } = comment;
+  if (intentAt !== undefined) {
+    const found = await findPosted(run, comment, experiment, deps);
+    if (found !== undefined)
+      return deps.record(run.id, { kind: 'commented', n, comment: found, found: true });
+  }
+  await deps.record(run.id, { kind: 'commentIntended', n, at: deps.clock.now() });
+  const posted = await deps.notebook
+    .postComment(experiment, markComment(text, run.reference, n))
+    .catch(async (error: unknown) => {
+      if (surelyNotDone(error)) await deps.record(run.id, { kind: 'notCommented', n });
+      throw error;
+    });
+  await deps.record(run.id, { kind: 'commented', n, comment: posted, found: false });
+  await proveKept(run, n, experiment, posted, deps);
+}
+
+/** The comment that an earlier POST may have made. A list proves absence only if it shows all that we know of. */
+async function findPosted(
+  run: OpenRun,
+  { n, intentAt = 0 }: PlannedComment,
+  experiment: number,
+  { notebook, clock, graceMs }: DeliverDeps,
+): Promise<number | undefined> {
+  const listed = await notebook.listComments(experiment);
+  const found = listed.find((record) => bears(record, commentMark(run.reference, n)));
+  if (found) return found.id;
+  const ids = new Set(listed.map(({ id }) => id));
+  const vanished = run.comments.find(({ comment }) => comment !== undefined && !ids.has(comment));
+  if (vanished) {
+    throw new NotebookError(
+      'conflict',
+      `comment ${vanished.comment} of experiment ${experiment} is no longer listed`,
+      {
+        lost: false,
+        hint: 'somebody deleted it, or the list is not complete; labfeed does not post again',
+      },
+    );
+  }
+  const until = intentAt + graceMs;
+  if (clock.now() < until)
+    throw new NotYetError('a comment whose answer was lost may still be posted', until);
+  return undefined;
+}
+
+/** The first comment on each server is read back: under a wrong field name a server may say 201 and store nothing. */
+async function proveKept(
+  run: OpenRun,
+  n: number,
+  experiment: number,
+  posted: number,
+  deps: DeliverDeps,
+): Promise<void> {
+  if ((await deps.facts()).keepsComments) return;
+  const record = await deps.notebook.readComment(experiment, posted);
+  if (!bears(record, commentMark(run.reference, n))) {
+    throw new NotebookError(
+      'request',
+      `comment ${posted} of experiment ${experiment} does not hold the text that was sent`,
+      {
+        lost: false,
+        hint: 'set notebook.commentField to the name that this notebook uses for the text of a comment',
+      },
+    );
+  }
+  await deps.learn({ keepsComments: true });
+}
+
+/** The mark as a whole line of any text in the record: the contract names no fields. */
+const bears = (record: CommentRecord, mark: string): boolean =>
+  Object.values(record).some((value) => typeof value === 'string' && value.split(/\r?\n/).includes(mark));

@@ -1,0 +1,19 @@
+import { LabfeedError } from '../errors.js';
+
+/** Ways in which a delivery ends early without anything having gone wrong. */
+
+/** Not a failure: the run can only be decided on after this time. */
+export class NotYetError extends LabfeedError {
+  override readonly name = 'NotYetError';
+  readonly untilMs: number;
+
+  constructor(message: string, untilMs: number) {
+    super(message);
+    this.untilMs = untilMs;
+  }
+}
+
+/** The daemon is ending: what was not sent yet is surely not sent. */
+export class StoppedError extends LabfeedError {
+  override readonly name = 'StoppedError';
+}

@@ -1,0 +1,117 @@
+import PQueue from 'p-queue';
+import type { Clock } from '../clock.js';
+import type { Log } from '../log.js';
+import type { OpenRun, RunChange } from '../model.js';
+import { treat } from './failures.js';
+import { StoppedError } from './interruptions.js';
+
+export interface QueueDeps {
+  readonly concurrency: number;
+  readonly clock: Clock;
+  readonly log: Log;
+  due(now: number, limit: number, except: ReadonlySet<number>): Promise<number[]>;
+  nextDueAt(except: ReadonlySet<number>): Promise<number | undefined>;
+  open(run: number): Promise<OpenRun>;
+  deliver(run: OpenRun): Promise<void>;
+  record(run: number, change: RunChange): Promise<void>;
+  /** Told when a run has ended for now: filed, resting, or waiting for its next attempt. */
+  settled?(run: OpenRun, change: RunChange | undefined): void;
+}
+
+export interface Queue {
+  start(): void;
+  /** There may be something new to deliver. */
+  ring(): void;
+  /** Takes nothing more, and resolves when the steps under way have ended. */
+  stop(): Promise<void>;
+}
+
+/** How long the journal is left alone after it could not be read or written. */
+const JOURNAL_TROUBLE_MS = 5000;
+
+/**
+ * Takes due runs from the journal as workers become free. Only as many as are worked on are in memory,
+ * so a backlog of any length waits on disk.
+ */
+export function createQueue(deps: QueueDeps): Queue {
+  const { clock, log, concurrency } = deps;
+  const workers = new PQueue({ concurrency });
+  const underWay = new Set<number>();
+  const stopping = new AbortController();
+  let bell = new AbortController();
+  let feeding: Promise<void> = Promise.resolve();
+
+  async function work(id: number): Promise<void> {
+    let run: OpenRun | undefined;
+    try {
+      run = await deps.open(id);
+      await deps.deliver(run);
+      log.info({ run: id, instrument: run.instrument }, 'run filed');
+      deps.settled?.(run, undefined);
+    } catch (error) {
+      await setBack(id, run, error);
+    } finally {
+      underWay.delete(id);
+      ring();
+    }
+  }
+
+  async function setBack(id: number, run: OpenRun | undefined, error: unknown): Promise<void> {
+    const change = treat(error, run?.attempts ?? 0, clock.now());
+    if (change === undefined) return;
+    const level = change.kind === 'rested' ? 'warn' : 'info';
+    log[level](
+      { run: id, instrument: run?.instrument, ...change },
+      change.kind === 'rested' ? 'run set aside' : 'run postponed',
+    );
+    try {
+      await deps.record(id, change);
+      if (run) deps.settled?.(run, change);
+    } catch (cause) {
+      // The run stays due as it was; only the pace is at stake, and that must not become a hot loop.
+      log.error(
+        { run: id, reason: cause instanceof Error ? cause.message : cause },
+        'journal not writable, waiting',
+      );
+      await clock.sleep(JOURNAL_TROUBLE_MS, stopping.signal).catch(() => undefined);
+    }
+  }
+
+  async function feed(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      bell = new AbortController();
+      const free = concurrency - underWay.size;
+      const ids = free > 0 ? await deps.due(clock.now(), free, underWay) : [];
+      for (const id of ids) {
+        underWay.add(id);
+        void workers.add(() => work(id));
+      }
+      if (ids.length < free || free <= 0) await rest();
+    }
+  }
+
+  /** Until somebody rings, or the next postponed run is due. */
+  async function rest(): Promise<void> {
+    const dueAt = await deps.nextDueAt(underWay);
+    const waitMs = dueAt === undefined ? 60_000 : Math.max(0, dueAt - clock.now());
+    await clock.sleep(waitMs, AbortSignal.any([bell.signal, stopping.signal])).catch(() => undefined);
+  }
+
+  function ring(): void {
+    bell.abort();
+  }
+
+  return {
+    start() {
+      feeding = feed().catch((error: unknown) => {
+        if (!(error instanceof StoppedError)) log.fatal({ err: error }, 'the queue broke');
+      });
+    },
+    ring,
+    async stop() {
+      stopping.abort();
+      await feeding;
+      await workers.onIdle();
+    },
+  };
+}

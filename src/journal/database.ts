@@ -1,0 +1,95 @@
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { LabfeedError, systemCode } from '../errors.js';
+import { isNetworkFilesystem } from '../filesystem.js';
+import { MIGRATIONS } from './migrations.js';
+
+export type Database = DatabaseSyncInstance;
+
+/** Opens the journal as its one writer. What it returns also holds the lock that keeps other daemons out. */
+export async function openDatabase(path: string): Promise<{ database: Database; release(): void }> {
+  await prepareFolder(path);
+  const lock = takeLock(path);
+  try {
+    const database = new DatabaseSync(path);
+    try {
+      // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
+      database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
+      migrate(database, path);
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+    return { database, release: () => lock.close() };
+  } catch (error) {
+    lock.close();
+    throw error instanceof LabfeedError ? error : cannotOpen(path, error);
+  }
+}
+
+async function prepareFolder(path: string): Promise<void> {
+  const folder = dirname(path);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw cannotOpen(path, error);
+  }
+  if (await isNetworkFilesystem(folder)) {
+    throw new LabfeedError(`the journal ${path} lies on a network share`, {
+      hint: 'locks and durable writes do not hold there: put it on a local disk with journal: PATH',
+    });
+  }
+}
+
+/**
+ * A kernel lock, held for life by an open transaction on a file of its own: it goes with the process,
+ * however that ends, and commands that only read the journal never meet it.
+ */
+function takeLock(path: string): Database {
+  let lock: Database | undefined;
+  try {
+    lock = new DatabaseSync(`${path}.lock`);
+    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;');
+    return lock;
+  } catch (error) {
+    lock?.close();
+    if (error instanceof Error && /locked|busy/i.test(error.message)) {
+      throw new LabfeedError(`the journal ${path} is in use by another daemon`, {
+        hint: 'stop that one first (systemctl stop labfeed), or give this one a journal of its own',
+        cause: error,
+      });
+    }
+    throw cannotOpen(path, error);
+  }
+}
+
+function migrate(database: Database, path: string): void {
+  const version = versionOf(database);
+  if (version > MIGRATIONS.length) {
+    throw new LabfeedError(
+      `the journal ${path} is of version ${version}, written by a newer labfeed; this one knows ${MIGRATIONS.length}`,
+      { hint: 'update labfeed, or use another journal; this one was left as it is' },
+    );
+  }
+  for (let next = version; next < MIGRATIONS.length; next++) {
+    // One transaction with its version number: killed half-way, it has not happened.
+    database.exec(`BEGIN IMMEDIATE; ${MIGRATIONS[next]} PRAGMA user_version = ${next + 1}; COMMIT;`);
+  }
+}
+
+function versionOf(database: Database): number {
+  const row: unknown = database.prepare('PRAGMA user_version').get();
+  return Number((row as { user_version: number }).user_version);
+}
+
+function cannotOpen(path: string, error: unknown): LabfeedError {
+  const reason = error instanceof Error ? error.message : String(error);
+  const hint =
+    systemCode(error) === 'EACCES' || /readonly|permission|unable to open/i.test(reason)
+      ? 'check that its folder exists and may be written by this user, or name another with journal: PATH'
+      : /not a database|malformed/i.test(reason)
+        ? 'the file is no journal or is damaged: restore a backup, or move it away and start a new one'
+        : 'check the disk and the path of the journal';
+  return new LabfeedError(`the journal ${path} cannot be opened: ${reason}`, { hint, cause: error });
+}

@@ -1,0 +1,101 @@
+import { skipBeforeNs } from '../config/existing.js';
+import type { Existing } from '../config/schema.js';
+import type { FileStamp, FoundFile } from '../model.js';
+import type { Commit } from './commit.js';
+import type { Database } from './database.js';
+
+/** Why a path is known although it may have no run: it was taken, passed over, or is part of a question. */
+export type Verdict = 'taken' | 'skipped' | 'asked';
+
+export interface FileJournal {
+  /** The quick look: of these files, the ones that are new or not as they were. */
+  unknown(instrument: string, files: readonly FoundFile[]): Promise<FoundFile[]>;
+  /** Whether this path was taken as a run before, with whatever bytes. */
+  wasTaken(instrument: string, path: string): Promise<boolean>;
+  remember(instrument: string, file: FoundFile, verdict: Verdict, run?: number): Promise<void>;
+  /** Whether the instrument's folder was once listed from end to end. */
+  hadFirstScan(instrument: string): Promise<boolean>;
+  /** The marker is durable and set only after a complete listing: a share that was away is not an empty one. */
+  endFirstScan(instrument: string): Promise<void>;
+  /** Holds these files as part of one question. */
+  ask(instrument: string, files: readonly FoundFile[]): Promise<void>;
+  /** Settles the question as the configuration now says; returns how many files were waiting for it. */
+  answer(instrument: string, existing: Existing): Promise<number>;
+  /** Files whose reading failed under another mapping are to be looked at again. */
+  reconsider(instrument: string, mapping: string): Promise<number>;
+}
+
+/** For the writing of a run, which remembers its file in the same breath. */
+export type RememberFile = (
+  instrument: string,
+  file: FileStamp & { path: string },
+  verdict: Verdict,
+  run: number | null,
+) => void;
+
+export function createFileJournal(
+  database: Database,
+  commit: Commit,
+  now: () => number,
+): FileJournal & { rememberNow: RememberFile } {
+  const same = database.prepare(
+    'SELECT 1 FROM files WHERE instrument = ? AND path = ? AND size = ? AND mtime_ns = ? AND inode = ?',
+  );
+  const taken = database.prepare(
+    "SELECT 1 FROM files WHERE instrument = ? AND path = ? AND verdict = 'taken'",
+  );
+  const put = database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)');
+  const scanned = database.prepare('SELECT 1 FROM instruments WHERE name = ?');
+  const countAsked = database.prepare(
+    "SELECT count(*) AS asked FROM files WHERE instrument = ? AND verdict = 'asked'",
+  );
+  const mark = database.prepare(
+    'INSERT INTO instruments VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET asked = excluded.asked',
+  );
+  const skipAsked = database.prepare(
+    "UPDATE files SET verdict = 'skipped' WHERE instrument = ? AND verdict = 'asked' AND mtime_ns < ?",
+  );
+  const freeAsked = database.prepare("DELETE FROM files WHERE instrument = ? AND verdict = 'asked'");
+  const freeFailed = database.prepare(
+    `DELETE FROM files WHERE run IN (SELECT id FROM runs WHERE instrument = ? AND resting = 'quarantined'
+       AND failure = 'file' AND mapping <> ?)`,
+  );
+  const askedOf = (instrument: string): number =>
+    Number((countAsked.get(instrument) as { asked: number }).asked);
+  const rememberNow: RememberFile = (instrument, file, verdict, run) => {
+    put.run(instrument, file.path, file.size, file.mtimeNs, signed(file.inode), verdict, run);
+  };
+
+  return {
+    rememberNow,
+    unknown: async (instrument, files) =>
+      files.filter(
+        ({ path, size, mtimeNs, inode }) => !same.get(instrument, path, size, mtimeNs, signed(inode)),
+      ),
+    wasTaken: async (instrument, path) => taken.get(instrument, path) !== undefined,
+    remember: (instrument, file, verdict, run) =>
+      commit(() => rememberNow(instrument, file, verdict, run ?? null)),
+    hadFirstScan: async (instrument) => scanned.get(instrument) !== undefined,
+    endFirstScan: (instrument) =>
+      commit(() => {
+        mark.run(instrument, now(), askedOf(instrument));
+      }),
+    ask: (instrument, files) =>
+      commit(() => {
+        for (const file of files) rememberNow(instrument, file, 'asked', null);
+      }),
+    answer: (instrument, existing) =>
+      commit(() => {
+        const waiting = askedOf(instrument);
+        if (waiting === 0) return 0;
+        skipAsked.run(instrument, skipBeforeNs(existing));
+        freeAsked.run(instrument);
+        mark.run(instrument, now(), 0);
+        return waiting;
+      }),
+    reconsider: (instrument, mapping) => commit(() => freeFailed.run(instrument, mapping).changes),
+  };
+}
+
+/** Some file systems number inodes beyond what SQLite's signed integers hold; only equality matters here. */
+const signed = (inode: bigint): bigint => BigInt.asIntN(64, inode);

@@ -1,0 +1,90 @@
+/**
+ * The journal's tables, as numbered steps: step n brings a journal of version n-1 to version n.
+ * A step that was released is never edited; the next one is added below it.
+ */
+export const MIGRATIONS: readonly string[] = [
+  `
+  -- One row a run: who it is, how far it has come, and what the notebook calls it.
+  CREATE TABLE runs (
+    id          INTEGER PRIMARY KEY,
+    instrument  TEXT NOT NULL,
+    sha256      TEXT NOT NULL,
+    copy        TEXT NOT NULL,      -- the path, where equal bytes at other paths are runs of their own
+    refiling    INTEGER NOT NULL,
+    reference   TEXT NOT NULL UNIQUE,
+    path        TEXT NOT NULL,
+    size        INTEGER NOT NULL,
+    modified_ms INTEGER NOT NULL,
+    backlog     INTEGER NOT NULL,   -- 1: was there before we watched; goes after what comes in live
+    mapping     TEXT NOT NULL,      -- fingerprint of the mapping that read the file
+    step        TEXT NOT NULL CHECK (step IN ('pending', 'creating', 'created', 'described', 'done')),
+    resting     TEXT CHECK (resting IN ('quarantined', 'held', 'ignored')),
+    failure     TEXT,
+    reason      TEXT,
+    server      TEXT,
+    floor       INTEGER,            -- the highest id known on the server when the intent was recorded
+    intent_at   INTEGER,
+    experiment  INTEGER,
+    attempts    INTEGER NOT NULL DEFAULT 0,
+    due_at      INTEGER NOT NULL DEFAULT 0,
+    added_at    INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    UNIQUE (instrument, sha256, copy, refiling),
+    UNIQUE (server, experiment)
+  ) STRICT;
+  CREATE INDEX runs_open ON runs (instrument, backlog, id) WHERE step <> 'done' AND resting IS NULL;
+  CREATE INDEX runs_due ON runs (due_at) WHERE step <> 'done' AND resting IS NULL;
+
+  -- What is to be sent. Kept apart from runs, so that looking through runs stays cheap.
+  CREATE TABLE drafts (
+    run   INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    title TEXT NOT NULL,
+    date  TEXT NOT NULL,
+    body  TEXT NOT NULL,
+    tags  TEXT NOT NULL             -- a JSON array
+  ) STRICT;
+  CREATE TABLE comments (
+    run       INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    n         INTEGER NOT NULL,
+    text      TEXT NOT NULL,
+    intent_at INTEGER,
+    comment   INTEGER,              -- its id in the notebook
+    PRIMARY KEY (run, n)
+  ) STRICT, WITHOUT ROWID;
+
+  -- The quick look: a file with the same size, time and inode is not hashed again.
+  CREATE TABLE files (
+    instrument TEXT NOT NULL,
+    path       TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    mtime_ns   INTEGER NOT NULL,
+    inode      INTEGER NOT NULL,
+    verdict    TEXT NOT NULL CHECK (verdict IN ('taken', 'skipped', 'asked')),
+    run        INTEGER REFERENCES runs (id) ON DELETE CASCADE,
+    PRIMARY KEY (instrument, path)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX files_run ON files (run);
+
+  CREATE TABLE instruments (
+    name          TEXT PRIMARY KEY,
+    first_scan_at INTEGER NOT NULL,
+    asked         INTEGER NOT NULL  -- how many old files wait for an answer
+  ) STRICT;
+
+  CREATE TABLE servers (
+    url            TEXT PRIMARY KEY,
+    highest        INTEGER,         -- the highest experiment id seen there
+    keeps_title    INTEGER,         -- whether a creation's title is kept; null until one was read back
+    keeps_comments INTEGER          -- whether comments hold the text we send; null until one was read back
+  ) STRICT;
+
+  CREATE TABLE history (
+    id     INTEGER PRIMARY KEY,
+    run    INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    at     INTEGER NOT NULL,
+    event  TEXT NOT NULL,
+    detail TEXT
+  ) STRICT;
+  CREATE INDEX history_run ON history (run, id);
+  `,
+];

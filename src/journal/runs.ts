@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import type { FileError } from '../errors.js';
+import { explain } from '../errors.js';
+import type { Draft, IdentifiedFile, OpenRun, RunChange } from '../model.js';
+import { type RunIdentity, referenceOf } from '../reference.js';
+import { type ApplyChange, createApplyChange } from './changes.js';
+import type { Commit } from './commit.js';
+import type { Database } from './database.js';
+import type { RememberFile } from './files.js';
+
+/** A run as it enters the journal. */
+export interface NewRun {
+  readonly instrument: string;
+  readonly file: IdentifiedFile;
+  readonly copy: string;
+  readonly backlog: boolean;
+  /** Fingerprint of the mapping that read it. */
+  readonly mapping: string;
+}
+
+export interface RunJournal {
+  /** Whether a run needs nothing more: it is on its way, filed, or refused under today's mapping. */
+  knows(run: NewRun): Promise<boolean>;
+  /** From here on nothing of the source is needed any more. Replaces an earlier failure to read it. */
+  add(run: NewRun, draft: Draft): Promise<void>;
+  /** Records that the file does not read as its mapping says. */
+  refuse(run: NewRun, problem: FileError): Promise<void>;
+  open(run: number): Promise<OpenRun>;
+  /** The changes become durable together. */
+  record(run: number, ...changes: RunChange[]): Promise<void>;
+  /** How many runs are in each step or resting place. */
+  count(): Promise<Record<string, number>>;
+}
+
+const optional = z
+  .number()
+  .nullable()
+  .transform((value) => value ?? undefined);
+const tags = z.string().transform((json) => z.array(z.string()).parse(JSON.parse(json)));
+const runRow = z.object({
+  id: z.number(),
+  instrument: z.string(),
+  reference: z.string(),
+  step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
+  server: z
+    .string()
+    .nullable()
+    .transform((value) => value ?? undefined),
+  floor: optional,
+  intentAt: optional,
+  experiment: optional,
+  attempts: z.number(),
+  title: z.string(),
+  date: z.string(),
+  body: z.string(),
+  tags,
+});
+const commentRow = z.object({ n: z.number(), text: z.string(), intentAt: optional, comment: optional });
+const knownRow = z.object({
+  id: z.number(),
+  resting: z.string().nullable(),
+  failure: z.string().nullable(),
+  mapping: z.string(),
+});
+
+export function createRunJournal(
+  database: Database,
+  commit: Commit,
+  rememberFile: RememberFile,
+  now: () => number,
+): RunJournal {
+  const find = database.prepare(
+    `SELECT id, resting, failure, mapping FROM runs WHERE instrument = ? AND sha256 = ? AND copy = ?
+       ORDER BY refiling DESC LIMIT 1`,
+  );
+  const open = database.prepare(
+    `SELECT id, instrument, reference, step, server, floor, intent_at AS intentAt, experiment, attempts,
+            title, date, body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ?`,
+  );
+  const comments = database.prepare(
+    'SELECT n, text, intent_at AS intentAt, comment FROM comments WHERE run = ? ORDER BY n',
+  );
+  const count = database.prepare(
+    'SELECT ifnull(resting, step) AS state, count(*) AS runs FROM runs GROUP BY 1',
+  );
+  const insert = createInsert(database, rememberFile, now);
+  const apply: ApplyChange = createApplyChange(database);
+
+  return {
+    async knows(run) {
+      const row = find.get(run.instrument, run.file.sha256, run.copy);
+      if (row === undefined) return false;
+      const known = knownRow.parse(row);
+      const unreadUntilNow =
+        known.resting === 'quarantined' && known.failure === 'file' && known.mapping !== run.mapping;
+      if (unreadUntilNow) return false;
+      // The same bytes under another name, or touched: the quick look may spare the hashing from now on.
+      await commit(() => rememberFile(run.instrument, run.file, 'taken', known.id));
+      return true;
+    },
+    add: (run, draft) => commit(() => insert(run, draft, undefined)),
+    refuse: (run, problem) => commit(() => insert(run, undefined, problem)),
+    async open(run) {
+      const { title, date, body, tags, ...rest } = runRow.parse(open.get(run));
+      return {
+        ...rest,
+        draft: { title, date, body, tags },
+        comments: comments.all(run).map((row) => commentRow.parse(row)),
+      };
+    },
+    record: (run, ...changes) =>
+      commit(() => {
+        for (const change of changes) apply(run, change, now());
+      }),
+    count: async () =>
+      Object.fromEntries(
+        (count.all() as { state: string; runs: number }[]).map(({ state, runs }) => [state, runs]),
+      ),
+  };
+}
+
+/** Writes a run with its draft, its comments and its file, or with the reason why there is no draft. */
+function createInsert(database: Database, rememberFile: RememberFile, now: () => number) {
+  const put = database.prepare(
+    `INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping,
+                       step, resting, failure, reason, added_at, updated_at)
+       VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
+       ON CONFLICT (instrument, sha256, copy, refiling) DO UPDATE SET
+         path = excluded.path, mapping = excluded.mapping, resting = excluded.resting,
+         failure = excluded.failure, reason = excluded.reason, updated_at = excluded.updated_at
+         WHERE resting = 'quarantined' AND failure = 'file'
+       RETURNING id`,
+  );
+  const putDraft = database.prepare('INSERT INTO drafts VALUES (?, ?, ?, ?, ?)');
+  const putComment = database.prepare('INSERT INTO comments (run, n, text) VALUES (?, ?, ?)');
+  const history = database.prepare('INSERT INTO history (run, at, event, detail) VALUES (?, ?, ?, ?)');
+
+  return (
+    { instrument, file, copy, backlog, mapping }: NewRun,
+    draft: Draft | undefined,
+    problem: FileError | undefined,
+  ): void => {
+    const identity: RunIdentity = { instrument, sha256: file.sha256, copy, refiling: 0 };
+    const reason = problem ? explain(problem) : null;
+    const at = now();
+    const row: unknown = put.get(
+      instrument,
+      file.sha256,
+      copy,
+      referenceOf(identity),
+      file.path,
+      file.size,
+      Number(file.mtimeNs / 1_000_000n),
+      backlog ? 1 : 0,
+      mapping,
+      problem ? 'quarantined' : null,
+      problem ? 'file' : null,
+      reason,
+      at,
+      at,
+    );
+    // Two equal files that arrived together: the first one made the run.
+    if (row === undefined) return;
+    const run = (row as { id: number }).id;
+    rememberFile(instrument, file, 'taken', run);
+    history.run(run, at, draft ? 'read' : 'refused', JSON.stringify({ path: file.path, reason }));
+    if (!draft) return;
+    putDraft.run(run, draft.title, draft.date, draft.body, JSON.stringify(draft.tags));
+    for (const [index, text] of draft.comments.entries()) putComment.run(run, index + 1, text);
+  };
+}

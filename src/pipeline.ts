@@ -1,0 +1,75 @@
+import type { Instrument } from './config/load.js';
+import { FileError } from './errors.js';
+import type { Draft, FileRecord, FoundFile, IdentifiedFile } from './model.js';
+
+/** A run as the journal takes it in. */
+export interface IngestedRun {
+  readonly instrument: string;
+  readonly file: IdentifiedFile;
+  /** The path, where the instrument files equal bytes at other paths as runs of their own. */
+  readonly copy: string;
+  readonly backlog: boolean;
+  readonly mapping: string;
+}
+
+/** What each stage does for one instrument, handed in by the daemon. */
+export interface Stages {
+  /** Waits until nobody writes to the file any more; undefined when it is gone. */
+  settle(found: FoundFile): Promise<FoundFile | undefined>;
+  /** Reads the whole content once, for its SHA-256. */
+  identify(file: FoundFile): Promise<IdentifiedFile>;
+  parse(file: IdentifiedFile): Promise<FileRecord>;
+  map(record: FileRecord, file: IdentifiedFile): Draft;
+  readonly journal: {
+    knows(run: IngestedRun): Promise<boolean>;
+    wasTaken(instrument: string, path: string): Promise<boolean>;
+    skip(instrument: string, file: FoundFile): Promise<void>;
+    add(run: IngestedRun, draft: Draft): Promise<void>;
+    refuse(run: IngestedRun, problem: FileError): Promise<void>;
+  };
+  /** Tells the queue that there is something to deliver. */
+  enqueue(): void;
+}
+
+/** What became of a file. */
+export type Outcome = 'gone' | 'known' | 'skipped' | 'queued' | 'refused';
+
+/**
+ * The way of one file, from the folder to the journal. From there the queue takes it to the notebook
+ * (`deliver/deliver.ts`); once it is in the journal, the file itself is not needed any more.
+ */
+export async function ingest(
+  found: FoundFile,
+  backlog: boolean,
+  instrument: Pick<Instrument, 'name' | 'changed' | 'duplicates'> & { readonly mapping: string },
+  stages: Stages,
+): Promise<Outcome> {
+  const still = await stages.settle(found);
+  if (!still) return 'gone';
+
+  const file = await stages.identify(still);
+  const run: IngestedRun = {
+    instrument: instrument.name,
+    file,
+    copy: instrument.duplicates === 'ingest' ? file.path : '',
+    backlog,
+    mapping: instrument.mapping,
+  };
+  if (await stages.journal.knows(run)) return 'known';
+  if (instrument.changed === 'ignore' && (await stages.journal.wasTaken(instrument.name, file.path))) {
+    await stages.journal.skip(instrument.name, file);
+    return 'skipped';
+  }
+
+  let draft: Draft;
+  try {
+    draft = stages.map(await stages.parse(file), file);
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    await stages.journal.refuse(run, error);
+    return 'refused';
+  }
+  await stages.journal.add(run, draft);
+  stages.enqueue();
+  return 'queued';
+}

@@ -1,0 +1,93 @@
+import { skipBeforeNs } from '../config/existing.js';
+import type { Existing } from '../config/schema.js';
+import type { FoundFile } from '../model.js';
+
+/** More old files than this at an instrument's first scan are a question to a person, not a flood. */
+export const FLOOD = 50;
+
+/** Files of one instrument that settle, are hashed and parsed at once; the listing waits for room. */
+const MOST_UNDER_WAY = 1000;
+
+export interface IntakeDeps {
+  readonly existing: Existing | undefined;
+  /** The quick look: of these files, the ones that are new or not as they were. */
+  unknown(files: readonly FoundFile[]): Promise<FoundFile[]>;
+  hadFirstScan(): Promise<boolean>;
+  endFirstScan(): Promise<void>;
+  /** Holds these files as part of one question. */
+  ask(files: readonly FoundFile[]): Promise<void>;
+  /** Remembers these files as passed over. */
+  skip(files: readonly FoundFile[]): Promise<void>;
+  /** Takes one file all the way into the journal. Does not reject. */
+  take(file: FoundFile, backlog: boolean): Promise<void>;
+  /** Told once, when the first scan ended with a question. */
+  asked(files: number): void;
+}
+
+export interface Intake {
+  offer(files: readonly FoundFile[]): Promise<void>;
+  scanned(result: { readonly complete: boolean }): Promise<void>;
+  /** Resolves when no file is under way any more. */
+  idle(): Promise<void>;
+}
+
+/** Decides which of the files that watching finds go on, and sees to it that they are not too many at once. */
+export function createIntake(deps: IntakeDeps): Intake {
+  const underWay = new Map<string, Promise<void>>();
+  /** Found by the first scan and not yet decided on: taken if they stay few, part of a question otherwise. */
+  const undecided = new Map<string, FoundFile>();
+  let first: boolean | undefined;
+  let startUp = true;
+  let askedFor = 0;
+
+  async function start(file: FoundFile): Promise<void> {
+    while (underWay.size >= MOST_UNDER_WAY) await Promise.race(underWay.values());
+    const work = deps.take(file, startUp).finally(() => underWay.delete(file.path));
+    underWay.set(file.path, work);
+  }
+
+  async function startAll(files: Iterable<FoundFile>): Promise<void> {
+    for (const file of files) if (!underWay.has(file.path)) await start(file);
+  }
+
+  /** What the configuration says about files that were there before labfeed was. */
+  async function sortOld(files: readonly FoundFile[]): Promise<void> {
+    if (deps.existing === undefined) return hold(files);
+    const beforeNs = skipBeforeNs(deps.existing);
+    const old = files.filter(({ mtimeNs }) => mtimeNs < beforeNs);
+    if (old.length > 0) await deps.skip(old);
+    await startAll(files.filter(({ mtimeNs }) => mtimeNs >= beforeNs));
+  }
+
+  async function hold(files: readonly FoundFile[]): Promise<void> {
+    for (const file of files) undecided.set(file.path, file);
+    if (askedFor === 0 && undecided.size <= FLOOD) return;
+    const batch = [...undecided.values()];
+    await deps.ask(batch);
+    askedFor += batch.length;
+    undecided.clear();
+  }
+
+  return {
+    async offer(files) {
+      first ??= !(await deps.hadFirstScan());
+      const fresh = (await deps.unknown(files)).filter(({ path }) => !underWay.has(path));
+      await (first ? sortOld(fresh) : startAll(fresh));
+    },
+    async scanned({ complete }) {
+      if (!complete) return;
+      first ??= !(await deps.hadFirstScan());
+      if (first) {
+        await startAll(undecided.values());
+        undecided.clear();
+        await deps.endFirstScan();
+        first = false;
+        if (askedFor > 0) deps.asked(askedFor);
+      }
+      startUp = false;
+    },
+    async idle() {
+      await Promise.all(underWay.values());
+    },
+  };
+}
