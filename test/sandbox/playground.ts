@@ -1,0 +1,89 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { request } from 'undici';
+import { expect, onTestFinished } from 'vitest';
+import { createSandbox, type SandboxOptions } from '../../src/sandbox/server.ts';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+  // Each test says what it expects of the JSON.
+  readonly json: unknown;
+}
+
+export interface Sending {
+  readonly method?: string;
+  /** Sent as JSON; `raw` goes as it is. */
+  readonly body?: unknown;
+  readonly raw?: string | Buffer;
+  /** Added to the right ones; undefined leaves one out. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+}
+
+export type Call = (path: string, sending?: Sending) => Promise<Answer>;
+
+/** One request over a real socket, as a correct client sends it unless told otherwise. */
+export function caller(url: string, key?: string): Call {
+  return async (path, { method = 'GET', body, raw, headers = {} } = {}) => {
+    const payload = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+    const right = {
+      accept: 'application/json',
+      authorization: key,
+      'content-type': payload === undefined ? undefined : 'application/json',
+      ...headers,
+    };
+    const sent = Object.entries(right).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const response = await request(new URL(path, url), {
+      method: method as 'GET',
+      headers: Object.fromEntries(sent),
+      body: payload ?? null,
+    });
+    const text = await response.body.text();
+    const isJson = String(response.headers['content-type']).startsWith('application/json');
+    return {
+      status: response.statusCode,
+      headers: response.headers,
+      text,
+      json: isJson && text ? JSON.parse(text) : undefined,
+    };
+  };
+}
+
+export interface Playground {
+  readonly url: string;
+  readonly key: string;
+  readonly call: Call;
+}
+
+/** A notebook of the test's own, gone when the test ends. */
+export async function playground(options: Partial<SandboxOptions> = {}): Promise<Playground> {
+  const sandbox = createSandbox({ file: ':memory:', port: 0, ...options });
+  const { url, key } = await sandbox.start();
+  onTestFinished(() => sandbox.stop());
+  return { url, key, call: caller(url, key) };
+}
+
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'labfeed-sandbox-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** The last segment of `Location`: what clients may rely on. */
+export function madeIn({ headers }: Answer): string {
+  return String(headers['location']).split('/').at(-1) ?? '';
+}
+
+/** Makes an experiment and returns its path within the API. */
+export async function newExperiment(call: Call, body?: object): Promise<string> {
+  const answer = await call('/api/v2/experiments', { method: 'POST', body });
+  return `/api/v2/experiments/${madeIn(answer)}`;
+}
+
+export const failure = (code: number, message: RegExp) => ({
+  code,
+  message: expect.stringMatching(message),
+  description: expect.any(String),
+});

@@ -1,0 +1,195 @@
+import { copyFile, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { explain, LabfeedError } from '../../src/errors.ts';
+import { createSandbox } from '../../src/sandbox/server.ts';
+import { caller, newExperiment, playground, temporaryFolder } from './playground.ts';
+
+async function refusalOf(file: string, port = 0): Promise<string> {
+  const sandbox = createSandbox({ file, port });
+  const error = await sandbox.start().then(
+    () => sandbox.stop().then(() => undefined),
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(LabfeedError);
+  return explain(error);
+}
+
+test('creating a sandbox touches nothing', async () => {
+  const folder = await temporaryFolder();
+  createSandbox({ file: join(folder, 'notebook.db'), port: 0 });
+  expect(await readdir(folder)).toEqual([]);
+});
+
+test('what it holds outlasts a restart, in one file that only its owner reads', async () => {
+  const folder = await temporaryFolder();
+  const file = join(folder, 'notebook.db');
+  const sandbox = createSandbox({ file, port: 0 });
+  const first = await sandbox.start();
+  const call = caller(first.url, first.key);
+  const path = await newExperiment(call, { title: 'kept', tags: ['a'] });
+  await call(`${path}/comments`, { method: 'POST', body: { comment: 'also kept' } });
+  const before = (await call(path)).json;
+  await sandbox.stop();
+  expect(await readdir(folder)).toEqual(['notebook.db']);
+  expect((await stat(file)).mode & 0o777).toBe(0o600);
+
+  const second = await sandbox.start();
+  onTestFinished(() => sandbox.stop());
+  const again = caller(second.url, second.key);
+  expect((await again(path)).json).toEqual(before);
+  expect((await again(`${path}/comments`)).json).toMatchObject([{ id: 1, comment: 'also kept' }]);
+  expect(await newExperiment(again)).toBe('/api/v2/experiments/2');
+});
+
+test('what was answered is kept when the process is killed', async () => {
+  const folder = await temporaryFolder();
+  const running = await playground({ file: join(folder, 'notebook.db') });
+  const path = await newExperiment(running.call, { title: 'answered' });
+  // What a kill leaves behind: the files as they are, never closed.
+  await copyFile(join(folder, 'notebook.db'), join(folder, 'killed.db'));
+  await copyFile(join(folder, 'notebook.db-wal'), join(folder, 'killed.db-wal'));
+  const { call, key } = await playground({ file: join(folder, 'killed.db') });
+  expect(key).toBe(running.key);
+  expect((await call(path)).json).toMatchObject({ title: 'answered' });
+});
+
+test('a deleted experiment gets 404 with its comments, and its id is not given again', async () => {
+  const file = join(await temporaryFolder(), 'notebook.db');
+  const { call } = await playground({ file });
+  const path = await newExperiment(call);
+  await call(`${path}/comments`, { method: 'POST', body: { comment: 'x' } });
+  const db = new DatabaseSync(file);
+  db.exec('DELETE FROM experiments');
+  db.close();
+  for (const gone of [path, `${path}/comments`, `${path}/comments/1`]) {
+    expect(await call(gone)).toMatchObject({ status: 404 });
+  }
+  expect(await call(path, { method: 'PATCH', body: { title: 'x' } })).toMatchObject({ status: 404 });
+  expect(await call('/view/1')).toMatchObject({ status: 404 });
+  expect(await newExperiment(call)).toBe('/api/v2/experiments/2');
+});
+
+test('a port in use is named, with what to do', async () => {
+  const { url } = await playground();
+  const port = Number(new URL(url).port);
+  expect(await refusalOf(':memory:', port)).toMatch(new RegExp(`port ${port} is in use[\\s\\S]*--port`));
+});
+
+test('a sandbox that could not start can be started later', async () => {
+  const blocker = createSandbox({ file: ':memory:', port: 0 });
+  const port = Number(new URL((await blocker.start()).url).port);
+  const sandbox = createSandbox({ file: ':memory:', port });
+  await expect(sandbox.start()).rejects.toThrow('in use');
+  await blocker.stop();
+  await expect(sandbox.start()).resolves.toMatchObject({ url: `http://127.0.0.1:${port}` });
+  await sandbox.stop();
+});
+
+test.each([
+  ['text', () => Buffer.from('these are my notes\n'.repeat(20))],
+  ['a short text', () => Buffer.from('x')],
+  ['a file of another program', foreignDatabase],
+])('a data file that is %s is refused and left as it is', async (_what, make) => {
+  const folder = await temporaryFolder();
+  const file = join(folder, 'other.db');
+  const bytes = await make();
+  await writeFile(file, bytes);
+  const before = await stat(file, { bigint: true });
+  expect(await refusalOf(file)).toMatch(/other\.db: this file is not a sandbox notebook[\s\S]*--data/);
+  expect((await readFile(file)).equals(bytes)).toBe(true);
+  expect((await stat(file, { bigint: true })).mtimeNs).toBe(before.mtimeNs);
+  expect(await readdir(folder)).toEqual(['other.db']);
+});
+
+async function foreignDatabase(): Promise<Buffer> {
+  const file = join(await temporaryFolder(), 'journal.db');
+  const db = new DatabaseSync(file);
+  db.exec('PRAGMA journal_mode = WAL; CREATE TABLE t (a); INSERT INTO t VALUES (1)');
+  db.close();
+  return readFile(file);
+}
+
+test('a notebook of a newer version is refused and left as it is', async () => {
+  const file = join(await temporaryFolder(), 'notebook.db');
+  const sandbox = createSandbox({ file, port: 0 });
+  await sandbox.start();
+  await sandbox.stop();
+  const db = new DatabaseSync(file);
+  db.exec('PRAGMA user_version = 99');
+  db.close();
+  const bytes = await readFile(file);
+  expect(await refusalOf(file)).toMatch(/has format 99[\s\S]*newer labfeed/);
+  expect((await readFile(file)).equals(bytes)).toBe(true);
+});
+
+test('a data file that cannot be opened is named with the reason', async () => {
+  const folder = await temporaryFolder();
+  expect(await refusalOf(join(folder, 'no', 'such.db'))).toMatch(/such\.db: .*its folder does not exist/);
+  await mkdir(join(folder, 'dir'));
+  expect(await refusalOf(join(folder, 'dir'))).toMatch(/dir: .*it is a folder/);
+});
+
+test('a notebook that is damaged inside is refused with its name', async () => {
+  const file = join(await temporaryFolder(), 'notebook.db');
+  const sandbox = createSandbox({ file, port: 0 });
+  await sandbox.start();
+  await sandbox.stop();
+  const bytes = await readFile(file);
+  await writeFile(file, bytes.fill(0x55, 100));
+  expect(await refusalOf(file)).toMatch(/notebook\.db: the sandbox cannot open its data file/);
+});
+
+test('stopping does not wait for a browser that keeps a connection open', async () => {
+  const sandbox = createSandbox({ file: ':memory:', port: 0 });
+  const { url } = await sandbox.start();
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.write('GET / HTTP/1.1\r\nHo');
+  const began = performance.now();
+  await sandbox.stop();
+  expect(performance.now() - began).toBeLessThan(3_000);
+  socket.destroy();
+});
+
+test('stopping twice, or before a start, does no harm', async () => {
+  const sandbox = createSandbox({ file: ':memory:', port: 0 });
+  await sandbox.stop();
+  await sandbox.start();
+  await Promise.all([sandbox.stop(), sandbox.stop()]);
+});
+
+test('a client that hangs up in the middle of its body changes nothing', async () => {
+  const { call, url, key } = await playground();
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  await new Promise((resolve) => socket.once('connect', resolve));
+  const head = [
+    'POST /api/v2/experiments HTTP/1.1',
+    'Host: 127.0.0.1',
+    'Accept: application/json',
+    `Authorization: ${key}`,
+    'Content-Type: application/json',
+    'Content-Length: 100',
+  ];
+  socket.write(`${head.join('\r\n')}\r\n\r\n{}`);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  socket.destroy();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  expect(await call('/api/v2/experiments/1')).toMatchObject({ status: 404 });
+});
+
+test('neither keys nor contents are logged', async () => {
+  const lines: string[] = [];
+  const log = pino({ level: 'trace' }, { write: (line) => lines.push(line) });
+  const { call, key } = await playground({ log });
+  const made = await call('/api/v2/apikeys', { method: 'POST', body: { name: 'n', canwrite: 0 } });
+  await newExperiment(call, { title: 'a secret title' });
+  expect(lines.join('')).toContain('"status":201');
+  for (const secret of [key, String(made.headers['location']), 'a secret title']) {
+    expect(lines.join('')).not.toContain(secret);
+  }
+});
