@@ -1,0 +1,53 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs';
+import { Command, CommanderError } from 'commander';
+import { addCheck } from './commands/check.js';
+import { addDemo } from './commands/demo.js';
+import { addRun } from './commands/run.js';
+import { addSandbox } from './commands/sandbox.js';
+import { addSchema } from './commands/schema.js';
+import { addTry } from './commands/try.js';
+import { EXIT, explain, LabfeedError } from './errors.js';
+
+/** The command line: what was asked for, and how it ended. */
+async function main(argv: readonly string[]): Promise<number> {
+  const program = new Command('labfeed')
+    .description('Files every run of every instrument in the notebook, exactly once.')
+    .version(version(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
+    .showHelpAfterError('Try: labfeed --help')
+    .configureHelp({ showGlobalOptions: true })
+    .enablePositionalOptions()
+    .option('--debug', 'show where in the program an error comes from')
+    .exitOverride();
+  for (const add of [addDemo, addRun, addCheck, addTry, addSandbox, addSchema]) add(program);
+  try {
+    await program.parseAsync(argv);
+    return Number(process.exitCode ?? 0);
+  } catch (error) {
+    // commander has printed its own messages already; help and version are not errors.
+    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
+    return report(error, program.opts<{ debug?: boolean }>().debug ?? false);
+  }
+}
+
+function report(error: unknown, debug: boolean): number {
+  process.stderr.write(`labfeed: ${explain(error)}\n`);
+  if (debug) console.error(error);
+  else if (!(error instanceof LabfeedError))
+    process.stderr.write('  → this is a fault in labfeed; --debug shows where\n');
+  return error instanceof LabfeedError ? error.exitStatus : EXIT.failed;
+}
+
+function version(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
+  return (manifest as { version: string }).version;
+}
+
+// A reader that stops listening (`labfeed schema | head`) ends the command; it is not a failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+  throw error;
+});
+process.exitCode = await main(process.argv);

@@ -1,0 +1,31 @@
+import type { Command } from 'commander';
+import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
+import { onStopRequest, stopRequested } from './signals.js';
+
+export function addRun(program: Command): void {
+  program
+    .command('run')
+    .description('watch the folders and file what comes, in the foreground')
+    .addOption(configOption())
+    .addHelpText('after', '\nExample:\n  labfeed run --config /etc/labfeed/config.yaml')
+    .action(run);
+}
+
+async function run(options: ConfigOption): Promise<void> {
+  const config = loadNamed(options);
+  requireVital(config);
+  const [{ createDaemon }, { createLog }, { systemClock }] = await Promise.all([
+    import('../daemon.js'),
+    import('../log.js'),
+    import('../clock.js'),
+  ]);
+  const stop = onStopRequest();
+  const logging = createLog({ level: config.settings.log, pretty: process.stdout.isTTY });
+  const daemon = createDaemon({ config, ...logging, clock: systemClock });
+  try {
+    // A stop may be asked for while the first scan still goes on.
+    await Promise.race([daemon.start().then(() => stopRequested(stop)), stopRequested(stop)]);
+  } finally {
+    await daemon.stop();
+  }
+}

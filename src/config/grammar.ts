@@ -1,0 +1,133 @@
+import { z } from 'zod';
+
+/**
+ * The small grammars of the parse vocabulary: how a line, a cut, a place and a date pattern are written.
+ * Two ideas go through all of them: text is literal unless it stands in slashes;
+ * left is your name, right is where it is in the file.
+ */
+
+/** The source of a regular expression, where the text is one: it begins and ends with a slash. */
+export const regexSource = (text: string): string | undefined =>
+  text.length > 2 && text.startsWith('/') && text.endsWith('/') ? text.slice(1, -1) : undefined;
+
+/** A cell as spreadsheets name it, `=C3`: its line and its place in the line, both from 1. */
+export function cellReference(text: string): { line: number; cell: number } | undefined {
+  const [, letters, digits] = /^=\$?([A-Z]{1,3})\$?([1-9]\d{0,6})$/i.exec(text) ?? [];
+  if (letters === undefined) return undefined;
+  const cell = [...letters.toUpperCase()].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0);
+  return { line: Number(digits), cell };
+}
+
+export const text = (what: string) => z.string({ error: `expected ${what}` }).min(1, `expected ${what}`);
+
+/** A text whose mistakes are told where it is written, rather than at the first file. */
+const checkedText = (what: string, mistakeIn: (written: string) => string | undefined) =>
+  text(what).superRefine((written, context) => {
+    const message = mistakeIn(written);
+    if (message) context.addIssue({ code: 'custom', message });
+  });
+
+/** One or a list of them; a list once it was read. */
+export const listOf = <S extends z.ZodType>(one: S, what: string) =>
+  z
+    .union([one, z.array(one)], { error: `expected ${what}` })
+    .transform((written) => (Array.isArray(written) ? written : [written]) as z.output<S>[]);
+
+function regexMistake(written: string): string | undefined {
+  const source = regexSource(written);
+  if (source === undefined) return undefined;
+  try {
+    new RegExp(source);
+    return undefined;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message.replace(/^.*\/: /s, '') : String(error);
+    return `${written} is not a regular expression: ${reason}`;
+  }
+}
+
+/** A regular expression whose named groups are what is wanted of it. */
+export const groups = () =>
+  checkedText('a regular expression', (written) => {
+    if (/\(\?<[^=!]/.test(regexSource(written) ?? '')) return regexMistake(written);
+    return `expected a regular expression in slashes with a named group: '/^ID (?<sample>\\w+)/'`;
+  });
+
+const LINE = 'a line: its number, text that it begins with, /regex/, blank or eof; or a list of them';
+export const line = () =>
+  listOf(
+    z.union(
+      [
+        z.int().refine((number) => number !== 0, 'lines count from 1, or from -1 at the end'),
+        checkedText(LINE, regexMistake),
+      ],
+      { error: `expected ${LINE}` },
+    ),
+    LINE,
+  ).refine((lines) => lines.length > 0, `expected ${LINE}`);
+
+const SPLIT = 'text, tab, spaces, whitespace or /regex/';
+export const split = () =>
+  checkedText(SPLIT, (written) => {
+    const mistake = regexMistake(written);
+    const source = regexSource(written);
+    if (mistake || source === undefined) return mistake;
+    return new RegExp(source).test('') ? `${written} also fits where nothing is, and cuts everywhere` : undefined;
+  });
+
+const DATE = 'a pattern such as dd/MM/yyyy HH:mm:ss, or iso, epoch, epochMs, excel';
+export const dateFormats = () => listOf(checkedText(DATE, dateMistake), `${DATE}; or a list of them`);
+
+function dateMistake(written: string): string | undefined {
+  if (['iso', 'epoch', 'epochMs', 'excel'].includes(written)) return undefined;
+  const tokens = written.replace(/'[^']*'/g, '');
+  if (/[YD]/.test(tokens)) return 'years are written yyyy and days dd, in small letters';
+  const parts = [/y/, /[ML]/, /d/].filter((part) => part.test(tokens)).length;
+  // What is lacking would be taken from today, and the same file would read differently tomorrow.
+  if (parts > 0 && parts < 3) return 'a date needs its year, month and day: yyyy, MM and dd';
+  return parts > 0 || /[Hh]/.test(tokens) ? undefined : `expected ${DATE}`;
+}
+
+const NAME = 'a name in the file, or a cell such as =C3';
+export const name = () =>
+  checkedText(NAME, (written) =>
+    written.startsWith('=') && !cellReference(written) ? `expected ${NAME}` : undefined,
+  );
+export const fromFact = () => z.strictObject({ from: name() });
+
+/** Where something is in the file and what it is: the short forms are read as the long one. */
+export const where = <S extends z.ZodType<string | number>>(part: S, what: string) => {
+  const parts = z.array(part).min(1, `expected ${what}`);
+  const long = z.strictObject({
+    from: z
+      .union([part, parts], { error: `expected ${what}, or a list of them` })
+      .optional()
+      .describe('Where it is in the file. Without it: under your name for it.'),
+    type: z
+      .enum(['text', 'number', 'date', 'duration', 'boolean'])
+      .optional()
+      .describe('What it is; a value that is not is told, not passed on. Without it: by its looks.'),
+    unit: z
+      .union([text('a unit'), fromFact()], { error: 'expected a unit such as mg, or { from: a fact }' })
+      .optional()
+      .describe('Its unit, or where the unit is: { from: … }.'),
+    format: dateFormats().optional().describe('How its date is written, where not as dates.format says.'),
+  });
+  return z
+    .union([part, parts, long], { error: `expected ${what}, a list of them, or { from: … }` })
+    .transform((written): Where => {
+      if (typeof written !== 'object') return { from: [written] };
+      if (Array.isArray(written)) return { from: written };
+      const { from, ...rest } = written;
+      return from === undefined ? rest : { ...rest, from: [from].flat() };
+    });
+};
+
+export type ValueType = 'text' | 'number' | 'date' | 'duration' | 'boolean';
+
+export interface Where {
+  /** Names, cells or cell numbers, joined by a blank. */
+  readonly from?: readonly (string | number)[];
+  readonly type?: ValueType | undefined;
+  readonly unit?: string | { readonly from: string } | undefined;
+  readonly format?: readonly string[] | undefined;
+}

@@ -1,0 +1,342 @@
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createCreations } from '../../src/deliver/creations.js';
+import { deliver } from '../../src/deliver/deliver.js';
+import type { DeliverDeps, Notebook } from '../../src/deliver/deps.js';
+import { treat } from '../../src/deliver/failures.js';
+import { NotYetError, StoppedError } from '../../src/deliver/interruptions.js';
+import { NotebookError } from '../../src/errors.js';
+import { type Journal, openJournal } from '../../src/journal/journal.js';
+import { commentMark } from '../../src/reference.js';
+import { manualClock } from '../support/manual-clock.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const SERVER = 'https://eln.example.org';
+const GRACE_MS = 60_000;
+
+async function setUp() {
+  const clock = manualClock();
+  const journal = await openJournal(join(tempFolder(), 'journal.db'), clock);
+  onTestFinished(() => journal.close());
+  const notebook = simulatedNotebook();
+  return { clock, journal, notebook, deps: depsOf(journal, notebook, clock) };
+}
+
+const depsOf = (
+  journal: Journal,
+  notebook: Notebook,
+  clock: ReturnType<typeof manualClock>,
+): DeliverDeps => ({
+  notebook,
+  server: SERVER,
+  graceMs: GRACE_MS,
+  clock,
+  creations: createCreations(),
+  record: journal.runs.record,
+  facts: () => journal.servers.server(SERVER),
+  learn: (facts) => journal.servers.learn(SERVER, facts),
+  goOn: () => undefined,
+});
+
+async function add(journal: Journal, title: string, comments = ['first', 'second']): Promise<number> {
+  await journal.runs.add(newRun(title), someDraft(title, comments));
+  return (await journal.queue.due(Number.MAX_SAFE_INTEGER, 1000, new Set())).at(-1) ?? 0;
+}
+
+/** Delivers until nothing is left to do, letting time pass as the queue would. */
+async function deliverAll(
+  journal: Journal,
+  deps: DeliverDeps,
+  clock: ReturnType<typeof manualClock>,
+): Promise<void> {
+  for (let round = 0; round < 50; round++) {
+    const [id] = await journal.queue.due(Number.MAX_SAFE_INTEGER, 1, new Set());
+    if (id === undefined) return;
+    const run = await journal.runs.open(id);
+    try {
+      await deliver(run, deps);
+    } catch (error) {
+      const change = treat(error, run.attempts, clock.now());
+      if (!change) throw error;
+      await journal.runs.record(id, change);
+      clock.advance(change.kind === 'postponed' ? Math.max(0, change.dueAt - clock.now()) : 0);
+    }
+  }
+}
+
+function expectExactly(notebook: SimulatedNotebook, titles: readonly string[], comments = 2): void {
+  expect([...notebook.experiments.values()].map(({ title }) => title).sort()).toEqual([...titles].sort());
+  for (const experiment of notebook.experiments.values()) {
+    const marks = [...experiment.comments.values()].map((text) =>
+      text
+        .split('\n')
+        .at(-1)
+        ?.replace(/^labfeed \w+/, ''),
+    );
+    expect(marks).toEqual(Array.from({ length: comments }, (_, index) => `.${index + 1}`));
+  }
+}
+
+test('a run becomes one experiment with its title, date and comments, each request sent once', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  await add(journal, 'A');
+  await deliverAll(journal, deps, clock);
+  expectExactly(notebook, ['A']);
+  expect([...notebook.experiments.values()][0]?.date).toBe('2026-01-02');
+  expect(notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'postComment', 'postComment']);
+});
+
+class Crash extends Error {}
+
+/** The process dies at the n-th thing it asks of notebook or journal, before or after that was carried out. */
+function crashing(deps: DeliverDeps, at: number, when: 'before' | 'after') {
+  let step = 0;
+  const fragile =
+    <A extends unknown[], R>(act: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      step += 1;
+      const crash = step === at;
+      if (crash && when === 'before') throw new Crash();
+      const result = await act(...args);
+      if (crash) throw new Crash();
+      return result;
+    };
+  const { notebook } = deps;
+  const fragileDeps: DeliverDeps = {
+    ...deps,
+    record: fragile(deps.record),
+    learn: fragile(deps.learn),
+    facts: fragile(deps.facts),
+    notebook: {
+      createExperiment: fragile(notebook.createExperiment),
+      readExperiment: fragile(notebook.readExperiment),
+      patchExperiment: fragile(notebook.patchExperiment),
+      listComments: fragile(notebook.listComments),
+      readComment: fragile(notebook.readComment),
+      postComment: fragile(notebook.postComment),
+    },
+  };
+  return { fragileDeps, steps: () => step };
+}
+
+for (const when of ['before', 'after'] as const) {
+  test(`a crash ${when} any step leaves each run with exactly one experiment and exactly its comments`, async () => {
+    for (let at = 1; ; at++) {
+      const { journal, notebook, deps, clock } = await setUp();
+      await add(journal, 'known', ['c']);
+      await deliverAll(journal, deps, clock);
+      notebook.experiments.clear();
+
+      const id = await add(journal, 'A');
+      const { fragileDeps, steps } = crashing(deps, at, when);
+      await deliver(await journal.runs.open(id), fragileDeps).catch((error: unknown) => {
+        if (!(error instanceof Crash)) throw error;
+      });
+      if (steps() < at) {
+        expect(at).toBeGreaterThan(8);
+        return;
+      }
+      notebook.someoneElseCreates('somebody else');
+      await add(journal, 'B');
+      await deliverAll(journal, deps, clock);
+      const theirs = [...notebook.experiments].find(([, { title }]) => title === 'somebody else');
+      expect(theirs?.[1].comments.size).toBe(0);
+      if (theirs) notebook.experiments.delete(theirs[0]);
+      expectExactly(notebook, ['A', 'B']);
+    }
+  });
+}
+
+test('a creation that is carried out only after its answer was lost is found, not repeated', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  await add(journal, 'known', ['c']);
+  await deliverAll(journal, deps, clock);
+  const id = await add(journal, 'A');
+  let lateTitle = '';
+  const cut: Notebook = {
+    ...notebook,
+    async createExperiment({ title }) {
+      lateTitle = title;
+      throw new NotebookError('server', 'connection reset', { lost: true });
+    },
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow(
+    'connection reset',
+  );
+  // Looked for at once: not there, and within the grace that proves nothing.
+  await expect(deliver(await journal.runs.open(id), deps)).rejects.toBeInstanceOf(NotYetError);
+  notebook.someoneElseCreates(lateTitle);
+  await deliverAll(journal, deps, clock);
+  expect([...notebook.experiments.values()].filter(({ title }) => title === 'A')).toHaveLength(1);
+  expect(notebook.writes.filter((write) => write === 'createExperiment')).toHaveLength(1);
+});
+
+test('a creation that was never carried out is made after the grace', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  await add(journal, 'known', ['c']);
+  await deliverAll(journal, deps, clock);
+  const id = await add(journal, 'A');
+  const dead: Notebook = {
+    ...notebook,
+    createExperiment: () => Promise.reject(new NotebookError('server', 'timeout', { lost: true })),
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: dead })).rejects.toThrow('timeout');
+  const before = clock.now();
+  await deliverAll(journal, deps, clock);
+  expect(clock.now() - before).toBeGreaterThanOrEqual(GRACE_MS);
+  expect([...notebook.experiments.values()].filter(({ title }) => title === 'A')).toHaveLength(1);
+});
+
+test('a refused creation is not looked for: the next attempt simply creates', async () => {
+  const { journal, notebook, deps } = await setUp();
+  const id = await add(journal, 'A');
+  const busy: Notebook = {
+    ...notebook,
+    createExperiment: () =>
+      Promise.reject(new NotebookError('rate', 'slow down', { status: 429, lost: false })),
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: busy })).rejects.toThrow(
+    'slow down',
+  );
+  expect((await journal.runs.open(id)).step).toBe('pending');
+  await deliver(await journal.runs.open(id), deps);
+  expectExactly(notebook, ['A']);
+});
+
+test('the very first creation on a notebook, once lost, is held and explained rather than guessed', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  const id = await add(journal, 'A');
+  const cut: Notebook = {
+    ...notebook,
+    createExperiment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await deliverAll(journal, deps, clock);
+  expect(await journal.runs.count()).toEqual({ held: 1 });
+  expect(notebook.experiments.size).toBe(0);
+});
+
+test('an experiment that somebody changed before labfeed filled it in is held, not overwritten', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  const id = await add(journal, 'A');
+  const cut: Notebook = {
+    ...notebook,
+    patchExperiment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  const [experiment] = [...notebook.experiments.values()];
+  if (experiment) experiment.title = 'my own title';
+  await deliverAll(journal, deps, clock);
+  expect(experiment?.title).toBe('my own title');
+  expect(await journal.runs.count()).toEqual({ held: 1 });
+});
+
+test('an experiment that somebody deleted is held, not made again', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  const id = await add(journal, 'A');
+  const cut: Notebook = {
+    ...notebook,
+    patchExperiment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  notebook.experiments.clear();
+  await deliverAll(journal, deps, clock);
+  expect(notebook.experiments.size).toBe(0);
+  expect(await journal.runs.count()).toEqual({ held: 1 });
+});
+
+test('a PATCH that arrived although its answer did not is not sent again', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  const id = await add(journal, 'A');
+  const cut: Notebook = {
+    ...notebook,
+    async patchExperiment(experiment, changes) {
+      await notebook.patchExperiment(experiment, changes);
+      throw new NotebookError('server', 'reset', { lost: true });
+    },
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await deliverAll(journal, deps, clock);
+  expectExactly(notebook, ['A']);
+  expect(notebook.writes.filter((write) => write === 'patchExperiment')).toHaveLength(1);
+});
+
+test('a comment whose answer was lost is not posted again', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  const id = await add(journal, 'A');
+  const cut: Notebook = {
+    ...notebook,
+    async postComment(experiment, text) {
+      await notebook.postComment(experiment, text);
+      throw new NotebookError('server', 'reset', { lost: true });
+    },
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await deliverAll(journal, deps, clock);
+  expectExactly(notebook, ['A']);
+});
+
+test('a comment is not posted again while the list lacks one that we know of', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  const id = await add(journal, 'A');
+  let posts = 0;
+  const cut: Notebook = {
+    ...notebook,
+    async postComment(experiment, text) {
+      posts += 1;
+      if (posts === 2) throw new NotebookError('server', 'reset', { lost: true });
+      return notebook.postComment(experiment, text);
+    },
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  [...notebook.experiments.values()][0]?.comments.clear();
+  await deliverAll(journal, deps, clock);
+  expect(await journal.runs.count()).toEqual({ held: 1 });
+});
+
+test('a wrong field name that makes the notebook store nothing is noticed at the first comment', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  await add(journal, 'A');
+  const forgetful: Notebook = {
+    ...notebook,
+    postComment: (experiment) => notebook.postComment(experiment, ''),
+  };
+  await deliverAll(journal, { ...deps, notebook: forgetful }, clock);
+  expect(await journal.runs.count()).toEqual({ quarantined: 1 });
+});
+
+test('what a person wrote that merely contains a mark is not taken for our comment', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  const id = await add(journal, 'A', ['only']);
+  const cut: Notebook = {
+    ...notebook,
+    postComment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  const { reference } = await journal.runs.open(id);
+  const [experiment] = [...notebook.experiments.values()];
+  experiment?.comments.set(1, `see ${commentMark(reference, 1)}`);
+  experiment?.comments.set(2, commentMark(reference, 12));
+  await deliverAll(journal, deps, clock);
+  expect(experiment?.comments.size).toBe(3);
+});
+
+test('a stop between two steps leaves the run where it is, and the next start goes on from there', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  const id = await add(journal, 'A');
+  let steps = 0;
+  const stopping: DeliverDeps = {
+    ...deps,
+    goOn() {
+      steps += 1;
+      if (steps > 2) throw new StoppedError('stopping');
+    },
+  };
+  await expect(deliver(await journal.runs.open(id), stopping)).rejects.toBeInstanceOf(StoppedError);
+  expect((await journal.runs.open(id)).step).toBe('described');
+  await deliverAll(journal, deps, clock);
+  expectExactly(notebook, ['A']);
+  expect(notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'postComment', 'postComment']);
+});

@@ -1,0 +1,19 @@
+import type { Clock } from '../../src/clock.js';
+
+/** A clock whose time passes only when it is told to, or as fast as somebody sleeps. */
+export function manualClock(startMs = Date.UTC(2026, 0, 1)): Clock & { advance(ms: number): void } {
+  let elapsed = 0;
+  return {
+    now: () => startMs + elapsed,
+    monotonic: () => elapsed,
+    async sleep(ms, signal) {
+      signal?.throwIfAborted();
+      elapsed += ms;
+      await new Promise((resolve) => setImmediate(resolve));
+      signal?.throwIfAborted();
+    },
+    advance(ms) {
+      elapsed += ms;
+    },
+  };
+}
