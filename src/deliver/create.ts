@@ -43,7 +43,7 @@ async function make(run: OpenRun, deps: DeliverDeps): Promise<number> {
 
 /** Looks for what an earlier POST may have made. A find counts at once, a not-found only after the grace. */
 async function findLost(run: OpenRun, deps: DeliverDeps): Promise<number | undefined> {
-  const { record, clock, graceMs } = deps;
+  const { notebook, record, clock, graceMs } = deps;
   const title = provisionalTitle(run.reference);
   const matches = await experimentsTitled(title, await searchableFloor(run, deps), deps);
   if (matches.length > 1) {
@@ -56,6 +56,8 @@ async function findLost(run: OpenRun, deps: DeliverDeps): Promise<number | undef
     await record(run.id, { kind: 'created', experiment, found: true });
     return experiment;
   }
+  // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
+  await notebook.listKeys();
   const until = (run.intentAt ?? 0) + graceMs;
   if (clock.now() < until) {
     throw new NotYetError('a creation whose answer was lost may still be carried out', until);

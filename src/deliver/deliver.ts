@@ -7,8 +7,9 @@ import { describe } from './describe.js';
 /**
  * Brings one run into the notebook from wherever it stands. Record, then act, then record:
  * after a crash at any line, the next delivery of the same run does what is missing and nothing twice.
+ * Resolves with the experiment's id.
  */
-export async function deliver(run: OpenRun, deps: DeliverDeps): Promise<void> {
+export async function deliver(run: OpenRun, deps: DeliverDeps): Promise<number> {
   const { experiment, fresh } =
     run.experiment === undefined ? await create(run, deps) : { experiment: run.experiment, fresh: false };
   if (run.step !== 'described') {
@@ -21,4 +22,5 @@ export async function deliver(run: OpenRun, deps: DeliverDeps): Promise<void> {
     await postComment(run, comment, experiment, deps);
   }
   await deps.record(run.id, { kind: 'finished' });
+  return experiment;
 }

@@ -7,6 +7,8 @@ export interface Notebook {
   createExperiment(fields: { title: string }): Promise<number>;
   readExperiment(id: number): Promise<{ title?: unknown; date?: unknown }>;
   patchExperiment(id: number, changes: Omit<Draft, 'comments'>): Promise<void>;
+  /** A request that always has an answer, for proof that it is the notebook who says 404. */
+  listKeys(): Promise<unknown>;
   listComments(experiment: number): Promise<readonly CommentRecord[]>;
   readComment(experiment: number, comment: number): Promise<CommentRecord>;
   postComment(experiment: number, text: string): Promise<number>;

@@ -12,10 +12,12 @@ export interface QueueDeps {
   due(now: number, limit: number, except: ReadonlySet<number>): Promise<number[]>;
   nextDueAt(except: ReadonlySet<number>): Promise<number | undefined>;
   open(run: number): Promise<OpenRun>;
-  deliver(run: OpenRun): Promise<void>;
+  /** Resolves with the experiment's id. */
+  deliver(run: OpenRun): Promise<number>;
   record(run: number, change: RunChange): Promise<void>;
-  /** Told when a run has ended for now: filed, resting, or waiting for its next attempt. */
-  settled?(run: OpenRun, change: RunChange | undefined): void;
+  filed?(run: OpenRun, experiment: number): void;
+  /** Told when a run is quarantined, held or postponed. */
+  setBack?(run: OpenRun, change: RunChange): void;
 }
 
 export interface Queue {
@@ -45,9 +47,9 @@ export function createQueue(deps: QueueDeps): Queue {
     let run: OpenRun | undefined;
     try {
       run = await deps.open(id);
-      await deps.deliver(run);
-      log.info({ run: id, instrument: run.instrument }, 'run filed');
-      deps.settled?.(run, undefined);
+      const experiment = await deps.deliver(run);
+      log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
+      deps.filed?.(run, experiment);
     } catch (error) {
       await setBack(id, run, error);
     } finally {
@@ -66,7 +68,7 @@ export function createQueue(deps: QueueDeps): Queue {
     );
     try {
       await deps.record(id, change);
-      if (run) deps.settled?.(run, change);
+      if (run) deps.setBack?.(run, change);
     } catch (cause) {
       // The run stays due as it was; only the pace is at stake, and that must not become a hot loop.
       log.error(

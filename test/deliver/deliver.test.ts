@@ -113,6 +113,7 @@ function crashing(deps: DeliverDeps, at: number, when: 'before' | 'after') {
       createExperiment: fragile(notebook.createExperiment),
       readExperiment: fragile(notebook.readExperiment),
       patchExperiment: fragile(notebook.patchExperiment),
+      listKeys: fragile(notebook.listKeys),
       listComments: fragile(notebook.listComments),
       readComment: fragile(notebook.readComment),
       postComment: fragile(notebook.postComment),
@@ -186,6 +187,30 @@ test('a creation that was never carried out is made after the grace', async () =
   const before = clock.now();
   await deliverAll(journal, deps, clock);
   expect(clock.now() - before).toBeGreaterThanOrEqual(GRACE_MS);
+  expect([...notebook.experiments.values()].filter(({ title }) => title === 'A')).toHaveLength(1);
+});
+
+test('404 from something that is not the notebook does not prove that a lost creation never happened', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  await add(journal, 'known', ['c']);
+  await deliverAll(journal, deps, clock);
+  const id = await add(journal, 'A');
+  const cut: Notebook = {
+    ...notebook,
+    async createExperiment(fields) {
+      await notebook.createExperiment(fields);
+      throw new NotebookError('server', 'reset', { lost: true });
+    },
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  clock.advance(GRACE_MS);
+  const nothing = () =>
+    Promise.reject(new NotebookError('conflict', 'no backend', { status: 404, lost: false }));
+  const proxy: Notebook = { ...notebook, readExperiment: nothing, listKeys: nothing };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: proxy })).rejects.toThrow(
+    'no backend',
+  );
+  await deliverAll(journal, deps, clock);
   expect([...notebook.experiments.values()].filter(({ title }) => title === 'A')).toHaveLength(1);
 });
 

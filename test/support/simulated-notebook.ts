@@ -48,6 +48,7 @@ export function simulatedNotebook(): SimulatedNotebook {
       writes.push('patchExperiment');
       Object.assign(get(id), { title, date });
     },
+    listKeys: async () => [],
     listComments: async (id) => [...get(id).comments].map(([comment, text]) => record(comment, text)),
     async readComment(id, comment) {
       const text = get(id).comments.get(comment);

@@ -1,0 +1,187 @@
+import type { AddressInfo } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { failureOf, openNotebook } from '../support/open-notebook.ts';
+import { serveRaw } from '../support/raw-server.ts';
+
+/** A port of this machine on which nobody listens. */
+async function closedPort(): Promise<string> {
+  const { createServer } = await import('node:net');
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return `http://127.0.0.1:${port}`;
+}
+
+const HEAD = 'HTTP/1.1 201 Created\r\nLocation: /api/v2/experiments/5\r\nContent-Length: 100\r\n\r\n';
+
+test('a creation that was refused the connection is surely not done', async () => {
+  const url = await closedPort();
+  const error = await failureOf(openNotebook(url).createExperiment());
+  expect(error).toMatchObject({ failure: 'server', scope: 'everybody', lost: false });
+  expect(error.message).toMatch(
+    /^POST \/api\/v2\/experiments was not sent, no connection to http.*ECONNREFUSED/,
+  );
+  expect(error.hint).toContain('notebook.url');
+});
+
+test('a creation at a host that does not exist is surely not done', async () => {
+  const error = await failureOf(openNotebook('http://notebook.invalid').createExperiment());
+  expect(error).toMatchObject({ failure: 'server', lost: false });
+});
+
+test('a creation at a host refused on all its addresses says why', async () => {
+  const url = (await closedPort()).replace('127.0.0.1', 'localhost');
+  const error = await failureOf(openNotebook(url).createExperiment());
+  expect(error).toMatchObject({ failure: 'server', lost: false });
+  expect(error.message).toContain('ECONNREFUSED');
+});
+
+test('a creation that TLS did not let through is surely not done', async () => {
+  const server = createTlsServer({}).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.close();
+  });
+  server.on('tlsClientError', () => {});
+  await new Promise((resolve) => server.once('listening', resolve));
+  const { port } = server.address() as AddressInfo;
+  const error = await failureOf(openNotebook(`https://127.0.0.1:${port}`).createExperiment());
+  expect(error).toMatchObject({ failure: 'server', lost: false });
+  expect(error.hint).toContain('certificate');
+});
+
+test('a creation that got no connection in its time is surely not done, and never leaves', async () => {
+  const server = await serveRaw((socket) => setTimeout(() => socket.end(), 400));
+  const notebook = openNotebook(server.url, { timeoutMs: 250, connections: 1 });
+  const first = failureOf(notebook.readExperiment(1));
+  const second = await failureOf(notebook.createExperiment());
+  expect(second).toMatchObject({ failure: 'server', lost: false });
+  await first;
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  expect(server.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
+});
+
+test('a creation whose answer was cut is reported as lost', async () => {
+  const server = await serveRaw((socket) => socket.destroy());
+  const error = await failureOf(openNotebook(server.url).createExperiment());
+  expect(error).toMatchObject({ failure: 'server', scope: 'everybody', lost: true });
+  expect(error.status).toBeUndefined();
+  expect(server.requests).toHaveLength(1);
+});
+
+test('a creation whose connection was reset is reported as lost', async () => {
+  const server = await serveRaw((socket) => socket.resetAndDestroy());
+  expect(await failureOf(openNotebook(server.url).createExperiment())).toMatchObject({ lost: true });
+  expect(server.requests).toHaveLength(1);
+});
+
+test('a creation that was not answered in time is reported as lost, in time', async () => {
+  const server = await serveRaw(() => {});
+  const started = performance.now();
+  const error = await failureOf(openNotebook(server.url, { timeoutMs: 300 }).createExperiment());
+  expect(error).toMatchObject({ failure: 'server', lost: true });
+  expect(error.message).toContain('within 0.3 s');
+  expect(performance.now() - started).toBeLessThan(1500);
+});
+
+test.each([
+  ['is not HTTP', 'SSH-2.0-OpenSSH_9.2\r\n'],
+  ['breaks off in its headers', 'HTTP/1.1 201 Crea'],
+  [
+    'breaks off after an announcement',
+    'HTTP/1.1 103 Early Hints\r\nLocation: /api/v2/experiments/99\r\n\r\n',
+  ],
+])('a creation whose answer %s is reported as lost', async (_what, bytes) => {
+  const server = await serveRaw((socket) => socket.end(bytes));
+  const error = await failureOf(openNotebook(server.url).createExperiment());
+  expect(error.lost).toBe(true);
+  expect(error.status).toBeUndefined();
+});
+
+test('a read that was cut is not lost: it changed nothing', async () => {
+  const server = await serveRaw((socket) => socket.destroy());
+  const error = await failureOf(openNotebook(server.url).readExperiment(1));
+  expect(error).toMatchObject({ failure: 'server', lost: false });
+});
+
+test('a creation whose status and id arrived is done, even if the rest never does', async () => {
+  const cut = await serveRaw((socket) => socket.end(HEAD));
+  expect(await openNotebook(cut.url).createExperiment()).toBe(5);
+  const hanging = await serveRaw((socket) => socket.write(HEAD));
+  expect(await openNotebook(hanging.url, { timeoutMs: 200 }).createExperiment()).toBe(5);
+});
+
+test('a refusal whose status arrived counts, even if its text broke off', async () => {
+  const server = await serveRaw((socket) =>
+    socket.end('HTTP/1.1 422 No\r\nContent-Length: 99\r\n\r\n{"mess'),
+  );
+  const error = await failureOf(openNotebook(server.url).createExperiment());
+  expect(error).toMatchObject({ failure: 'request', status: 422, lost: false });
+});
+
+test('a body that drips for ever is given up when the time is up', async () => {
+  const server = await serveRaw((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"id":1');
+    const drip = setInterval(() => socket.write(' '), 20);
+    socket.on('close', () => clearInterval(drip));
+  });
+  const notebook = openNotebook(server.url, { timeoutMs: 300 });
+  const started = performance.now();
+  expect(await failureOf(notebook.readExperiment(1))).toMatchObject({ failure: 'server', lost: false });
+  expect(await failureOf(notebook.patchComment(1, 1, 'x'))).toMatchObject({ failure: 'server', lost: true });
+  expect(performance.now() - started).toBeLessThan(2000);
+});
+
+test('an answer that never stops growing is cut off, and stops nobody else', async () => {
+  const server = await serveRaw((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n');
+    const megabyte = `100000\r\n${' '.repeat(0x100000)}\r\n`;
+    const pour = () => {
+      while (!socket.destroyed && socket.write(megabyte));
+    };
+    socket.on('drain', pour);
+    pour();
+  });
+  const error = await failureOf(openNotebook(server.url).readExperiment(1));
+  expect(error).toMatchObject({ failure: 'server', scope: 'run', lost: false });
+  expect(error.message).toContain('longer than');
+});
+
+test('an announcement before the answer is not taken for the answer', async () => {
+  const hints = 'HTTP/1.1 103 Early Hints\r\nLocation: /api/v2/experiments/99\r\n\r\n';
+  const server = await serveRaw((socket) => socket.end(hints + HEAD + 'x'.repeat(100)));
+  expect(await openNotebook(server.url).createExperiment()).toBe(5);
+});
+
+test('a write that is called off under way is lost; called off before, it is not sent', async () => {
+  const server = await serveRaw(() => {});
+  const notebook = openNotebook(server.url);
+  const stop = new AbortController();
+  const underWay = failureOf(notebook.createExperiment({}, stop.signal));
+  await vi.waitFor(() => expect(server.requests).toHaveLength(1));
+  stop.abort(new Error('stopping'));
+  expect(await underWay).toMatchObject({ failure: 'server', scope: 'run', lost: true });
+  await expect(notebook.createExperiment({}, stop.signal)).rejects.toThrow('stopping');
+  expect(server.requests).toHaveLength(1);
+});
+
+test('a read that is called off rejects with the reason', async () => {
+  const server = await serveRaw(() => {});
+  const stop = new AbortController();
+  const read = openNotebook(server.url).readExperiment(1, stop.signal);
+  await vi.waitFor(() => expect(server.requests).toHaveLength(1));
+  stop.abort(new Error('stopping'));
+  await expect(read).rejects.toThrow('stopping');
+});
+
+test('after an outage the same client works again', async () => {
+  let broken = true;
+  const server = await serveRaw((socket) =>
+    broken ? socket.destroy() : socket.write(HEAD + 'x'.repeat(100)),
+  );
+  const notebook = openNotebook(server.url, { connections: 1 });
+  for (let attempt = 0; attempt < 3; attempt += 1) await failureOf(notebook.createExperiment());
+  broken = false;
+  expect(await notebook.createExperiment()).toBe(5);
+});
