@@ -20,10 +20,5 @@ export function onStopRequest(): AbortSignal {
 export const stopRequested = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) resolve();
-    // The interval keeps the process alive while it has nothing else to do than to wait.
-    const alive = setInterval(() => undefined, 2 ** 30);
-    signal.addEventListener('abort', () => {
-      clearInterval(alive);
-      resolve();
-    });
+    signal.addEventListener('abort', () => resolve(), { once: true });
   });

@@ -12,7 +12,8 @@ export interface FileJournal {
   unknown(instrument: string, files: readonly FoundFile[]): Promise<FoundFile[]>;
   /** Whether this path was taken as a run before, with whatever bytes. */
   wasTaken(instrument: string, path: string): Promise<boolean>;
-  remember(instrument: string, file: FoundFile, verdict: Verdict, run?: number): Promise<void>;
+  /** Remembers these files as passed over. */
+  skip(instrument: string, files: readonly FoundFile[]): Promise<void>;
   /** Whether the instrument's folder was once listed from end to end. */
   hadFirstScan(instrument: string): Promise<boolean>;
   /** The marker is durable and set only after a complete listing: a share that was away is not an empty one. */
@@ -65,6 +66,9 @@ export function createFileJournal(
   const rememberNow: RememberFile = (instrument, file, verdict, run) => {
     put.run(instrument, file.path, file.size, file.mtimeNs, signed(file.inode), verdict, run);
   };
+  const rememberAll = (instrument: string, files: readonly FoundFile[], verdict: Verdict): void => {
+    for (const file of files) rememberNow(instrument, file, verdict, null);
+  };
 
   return {
     rememberNow,
@@ -73,17 +77,13 @@ export function createFileJournal(
         ({ path, size, mtimeNs, inode }) => !same.get(instrument, path, size, mtimeNs, signed(inode)),
       ),
     wasTaken: async (instrument, path) => taken.get(instrument, path) !== undefined,
-    remember: (instrument, file, verdict, run) =>
-      commit(() => rememberNow(instrument, file, verdict, run ?? null)),
+    skip: (instrument, files) => commit(() => rememberAll(instrument, files, 'skipped')),
     hadFirstScan: async (instrument) => scanned.get(instrument) !== undefined,
     endFirstScan: (instrument) =>
       commit(() => {
         mark.run(instrument, now(), askedOf(instrument));
       }),
-    ask: (instrument, files) =>
-      commit(() => {
-        for (const file of files) rememberNow(instrument, file, 'asked', null);
-      }),
+    ask: (instrument, files) => commit(() => rememberAll(instrument, files, 'asked')),
     answer: (instrument, existing) =>
       commit(() => {
         const waiting = askedOf(instrument);

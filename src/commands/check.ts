@@ -1,0 +1,64 @@
+import type { Command } from 'commander';
+import { ConfigError, EXIT, explainProblem, formatPlace, type Problem } from '../errors.js';
+import { type ConfigOption, configOption, loadNamed } from './config-option.js';
+import type { Finding } from './findings.js';
+
+interface CheckOptions extends ConfigOption {
+  readonly offline?: boolean;
+  readonly json?: boolean;
+}
+
+export function addCheck(program: Command): void {
+  program
+    .command('check')
+    .description('name every mistake in the configuration, then try folders, journal, key and server')
+    .addOption(configOption())
+    .option('--offline', 'only read the configuration: try no folder, journal, key or server')
+    .option('--json', 'print the findings as JSON')
+    .addHelpText('after', '\nExample:\n  labfeed check --config /etc/labfeed/config.yaml')
+    .action(check);
+}
+
+async function check(options: CheckOptions): Promise<void> {
+  const config = loadNamed(options);
+  const [{ checkMapping }, surroundings] = await Promise.all([
+    import('../mapping.js'),
+    import('./findings.js'),
+  ]);
+  const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
+  const findings: Finding[] = surroundings.examineMappings(config);
+  if (!options.offline) {
+    findings.push(...(await surroundings.examineFolders(config)), await surroundings.examineJournal(config));
+    findings.push(...(await surroundings.examineNotebook(config)));
+  }
+  if (options.json)
+    console.log(JSON.stringify(asJson(config.file, problems, config.warnings, findings), null, 2));
+  else console.log(asText(config.file, config.warnings, findings).join('\n'));
+  if (problems.length > 0) {
+    if (!options.json) throw new ConfigError(problems);
+    process.exitCode = EXIT.config;
+  } else if (findings.some(({ level }) => level === 'wrong')) {
+    process.exitCode = EXIT.failed;
+  }
+}
+
+const SIGNS: Record<Finding['level'], string> = { good: 'ok     ', note: 'note   ', wrong: 'WRONG  ' };
+
+function asText(file: string, warnings: readonly Problem[], findings: readonly Finding[]): string[] {
+  return [
+    `configuration ${file}`,
+    ...warnings.map((warning) => `${SIGNS.note}${explainProblem(warning)}`),
+    ...findings.map(({ level, text, hint }) => `${SIGNS[level]}${text}${hint ? `\n         → ${hint}` : ''}`),
+  ];
+}
+
+function asJson(
+  file: string,
+  problems: readonly Problem[],
+  warnings: readonly Problem[],
+  findings: readonly Finding[],
+) {
+  const placed = ({ where, message, hint }: Problem) => ({ at: formatPlace(where), message, hint });
+  const ok = problems.length === 0 && findings.every(({ level }) => level !== 'wrong');
+  return { ok, file, problems: problems.map(placed), warnings: warnings.map(placed), findings };
+}

@@ -1,0 +1,115 @@
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { pino } from 'pino';
+import { type LoadedConfig, loadConfig } from '../config/load.js';
+import type { Daemon } from '../daemon.js';
+import { EXIT } from '../errors.js';
+import type { Sandbox } from '../sandbox/server.js';
+import { requireVital } from './config-option.js';
+import { createDemoDisplay } from './demo-display.js';
+import { SAMPLE_MAPPINGS, type SampleFile, sampleFiles } from './demo-samples.js';
+import { portOption } from './port-option.js';
+import { onStopRequest, stopRequested } from './signals.js';
+
+/** The same each time, where it can be: with the address, the journal would take it for another notebook. */
+const USUAL_PORT = 7781;
+
+interface DemoOptions {
+  readonly port?: number;
+  readonly dir?: string;
+  readonly once?: boolean;
+}
+
+export function addDemo(program: Command): void {
+  program
+    .command('demo')
+    .description(
+      'everything on this machine, nothing to configure: a notebook, instruments, files, and their ingest',
+    )
+    .addOption(portOption())
+    .option('--dir <folder>', 'where files, journal and notebook are kept (default: a new temporary folder)')
+    .option('--once', 'end when the samples are filed')
+    .addHelpText('after', '\nExample:\n  labfeed demo --once')
+    .action(demo);
+}
+
+async function demo({ port, dir, once }: DemoOptions): Promise<void> {
+  const [{ createDaemon }, { createLog }, { systemClock }] = await Promise.all([
+    import('../daemon.js'),
+    import('../log.js'),
+    import('../clock.js'),
+  ]);
+  const stop = onStopRequest();
+  const folder = dir === undefined ? mkdtempSync(join(tmpdir(), 'labfeed-demo-')) : resolve(dir);
+  const samples = sampleFiles(new Date());
+  for (const { instrument } of samples)
+    mkdirSync(join(folder, 'instruments', instrument), { recursive: true });
+
+  const { notebook, url, key } = await startNotebook(folder, port);
+  const config = writeConfig(folder, url, key);
+  const display = createDemoDisplay({ folder, url, samples: samples.length });
+  const destination = pino.destination({ dest: join(folder, 'labfeed.log'), sync: true });
+  const daemon = createDaemon({
+    config,
+    ...createLog({ level: 'info', pretty: false, destination }),
+    clock: systemClock,
+    observer: display,
+  });
+  try {
+    await daemon.start();
+    display.begin();
+    await dropAll(samples, folder);
+    const filed = await untilEnded(daemon.count, samples.length, stop);
+    display.explain(await daemon.count(), once ?? false);
+    if (once && filed < samples.length) process.exitCode = EXIT.failed;
+    if (!once) await stopRequested(stop);
+  } finally {
+    await daemon.stop();
+    await notebook.stop();
+  }
+}
+
+/** A port that was asked for must be free; the usual one gives way to any free one. */
+async function startNotebook(
+  folder: string,
+  port?: number,
+): Promise<{ notebook: Sandbox; url: string; key: string }> {
+  const { createSandbox } = await import('../sandbox/server.js');
+  const start = async (chosen: number) => {
+    const notebook = createSandbox({ file: join(folder, 'notebook.db'), port: chosen });
+    return { notebook, ...(await notebook.start()) };
+  };
+  return port === undefined ? start(USUAL_PORT).catch(() => start(0)) : start(port);
+}
+
+function writeConfig(folder: string, url: string, key: string) {
+  const file = join(folder, 'labfeed.yaml');
+  writeFileSync(join(folder, 'api-key'), key, { mode: 0o600 });
+  const head = `notebook: { url: "${url}", key: { file: api-key }, rate: 100/s }\njournal: journal.db\nstatus: false\n`;
+  writeFileSync(file, head + SAMPLE_MAPPINGS);
+  const config: LoadedConfig = loadConfig(file);
+  requireVital(config);
+  return config;
+}
+
+/** Waits until so many runs have come to an end, and tells how many of them are filed. */
+async function untilEnded(count: Daemon['count'], runs: number, stop: AbortSignal): Promise<number> {
+  for (;;) {
+    const { done = 0, quarantined = 0, held = 0 } = await count();
+    if (stop.aborted || done + quarantined + held >= runs) return done;
+    await sleep(100);
+  }
+}
+
+/** As instruments do: one file after the other, so that there is something to see. */
+async function dropAll(samples: readonly SampleFile[], folder: string): Promise<void> {
+  for (const { instrument, name, content } of samples) {
+    const file = join(folder, 'instruments', instrument, name);
+    if (existsSync(file)) continue;
+    writeFileSync(file, content);
+    await sleep(150);
+  }
+}

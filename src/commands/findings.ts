@@ -1,0 +1,161 @@
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { readKey } from '../config/key.js';
+import type { Instrument, LoadedConfig } from '../config/load.js';
+import { defaultJournal } from '../config/locations.js';
+import { claimedBy } from '../daemon.js';
+import { explain, LabfeedError } from '../errors.js';
+import { inspectJournal } from '../journal/inspect.js';
+import { createNotebook } from '../notebook/client.js';
+import { list } from '../watch/list.js';
+import { createMatcher } from '../watch/match.js';
+
+/** One thing that `check` looked at. */
+export interface Finding {
+  readonly level: 'good' | 'note' | 'wrong';
+  readonly text: string;
+  readonly hint?: string;
+}
+
+/** What is not wrong with the mappings, but worth knowing. */
+export function examineMappings(config: LoadedConfig): Finding[] {
+  return config.instruments
+    .filter(({ parse }) => parse === undefined)
+    .map(({ name }) => ({
+      level: 'note',
+      text: `${name} has no parse: its files are measured anew each time, and an upgrade may read them differently`,
+      hint: 'write a parse section to pin how they are read',
+    }));
+}
+
+export async function examineFolders({ instruments }: LoadedConfig): Promise<Finding[]> {
+  const findings = await Promise.all(
+    instruments.map((instrument, index) => examineFolder(instrument, instruments.slice(0, index))),
+  );
+  return findings.flat();
+}
+
+async function examineFolder(instrument: Instrument, earlier: readonly Instrument[]): Promise<Finding[]> {
+  const { name, watch, files, ignore, ready } = instrument;
+  const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
+  const listing = list(watch, { matcher, signal: new AbortController().signal });
+  const isClaimed = claimedBy(earlier);
+  let claimed = 0;
+  for (;;) {
+    const next = await listing.next();
+    if (!next.done) {
+      claimed += next.value.filter(({ path }) => isClaimed(path)).length;
+      continue;
+    }
+    if (next.value.state !== 'present') {
+      const hint = 'it is picked up when it appears; check the path, the mount and the permissions';
+      return [
+        {
+          level: 'wrong',
+          text: `${name}: the folder ${watch} is ${next.value.state}: ${next.value.reason}`,
+          hint,
+        },
+      ];
+    }
+    const found: Finding = {
+      level: 'good',
+      text: `${name}: ${watch} is there, ${next.value.files} files match`,
+    };
+    const unread = next.value.unread.map(
+      ({ path, reason }): Finding => ({ level: 'note', text: `${name}: ${path} cannot be read: ${reason}` }),
+    );
+    return [found, ...unread, ...overlap(name, claimed)];
+  }
+}
+
+const overlap = (name: string, claimed: number): Finding[] =>
+  claimed === 0
+    ? []
+    : [
+        {
+          level: 'note',
+          text: `${name} overlaps: ${claimed} of its files belong to an instrument that stands before it`,
+          hint: 'a file goes to the first instrument that matches it; make the globs tell them apart',
+        },
+      ];
+
+export async function examineJournal(config: LoadedConfig): Promise<Finding> {
+  const path = config.settings.journal ?? defaultJournal();
+  const inspection = inspectJournal(path);
+  switch (inspection.state) {
+    case 'good':
+      return { level: 'good', text: `journal ${path}: ${inspection.runs} runs` };
+    case 'absent':
+      return absentJournal(path);
+    case 'newer':
+      return {
+        level: 'wrong',
+        text: `journal ${path} was written by a newer labfeed (version ${inspection.version})`,
+        hint: 'update labfeed, or use another journal',
+      };
+    case 'unreadable':
+      return {
+        level: 'wrong',
+        text: `journal ${path} cannot be read: ${inspection.reason}`,
+        hint: 'check its permissions; if it is damaged, restore a backup',
+      };
+  }
+}
+
+/** A journal that is not there yet is made at the first start, where the nearest folder above it can be written. */
+async function absentJournal(path: string): Promise<Finding> {
+  for (let folder = dirname(path); ; folder = dirname(folder)) {
+    const state = await access(folder, constants.W_OK).then(
+      () => 'writable',
+      (error: NodeJS.ErrnoException) => error.code,
+    );
+    if (state === 'writable')
+      return { level: 'good', text: `journal ${path} will be made at the first start` };
+    if (state !== 'ENOENT' || folder === dirname(folder)) {
+      const hint = 'let this user write there, or name another place with journal: PATH';
+      return {
+        level: 'wrong',
+        text: `journal ${path} cannot be made: ${folder} cannot be written (${state})`,
+        hint,
+      };
+    }
+  }
+}
+
+export async function examineNotebook({ notebook: config, placeOf }: LoadedConfig): Promise<Finding[]> {
+  if (!config) return [];
+  let key: string;
+  try {
+    key = readKey(config.key, placeOf(['notebook', 'key']));
+  } catch (error) {
+    return [{ level: 'wrong', text: explain(error) }];
+  }
+  const notebook = createNotebook({
+    url: config.url,
+    key: () => key,
+    timeoutMs: config.timeout,
+    connections: 1,
+    commentField: config.commentField,
+  });
+  try {
+    return [
+      {
+        level: 'good',
+        text: `${config.url} answers and takes the key (${whose(await notebook.listKeys())})`,
+      },
+    ];
+  } catch (error) {
+    if (!(error instanceof LabfeedError)) throw error;
+    return [{ level: 'wrong', text: error.message, ...(error.hint ? { hint: error.hint } : {}) }];
+  } finally {
+    await notebook.close();
+  }
+}
+
+/** The contract has no way to ask for the user; the names of the account's keys are what people know it by. */
+function whose(keys: readonly Readonly<Record<string, unknown>>[]): string {
+  const names = keys.map((key) => key['name']).filter((name) => typeof name === 'string');
+  const team = keys.map((key) => key['team_name']).find((name) => typeof name === 'string');
+  return `its account has ${keys.length === 1 ? 'one key' : `${keys.length} keys`}: ${names.join(', ')}${team ? `; team ${team}` : ''}`;
+}

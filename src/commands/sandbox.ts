@@ -1,0 +1,41 @@
+import { mkdirSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { portOption } from './port-option.js';
+import { onStopRequest, stopRequested } from './signals.js';
+
+interface SandboxOptions {
+  readonly port: number;
+  readonly data?: string;
+  readonly json?: boolean;
+}
+
+export function addSandbox(program: Command): void {
+  program
+    .command('sandbox')
+    .description('the built-in notebook alone, with a page to look at what it holds')
+    .addOption(portOption(7781))
+    .option('--data <file>', "where its content is kept (default: in the user's state folder)")
+    .option('--json', 'print address and key as JSON')
+    .addHelpText('after', '\nExample:\n  labfeed sandbox --port 7781 --data notebook.db')
+    .action(sandbox);
+}
+
+async function sandbox({ port, data, json }: SandboxOptions): Promise<void> {
+  const [{ createSandbox }, { defaultJournal }] = await Promise.all([
+    import('../sandbox/server.js'),
+    import('../config/locations.js'),
+  ]);
+  const file = data === undefined ? join(dirname(defaultJournal()), 'sandbox.db') : resolve(data);
+  mkdirSync(dirname(file), { recursive: true });
+  const notebook = createSandbox({ file, port });
+  const stop = onStopRequest();
+  const { url, key } = await notebook.start();
+  if (json) console.log(JSON.stringify({ url, key, data: file }));
+  else
+    console.log(
+      `notebook  ${url}\nkey       ${key}\ndata      ${file}\n\nCtrl-C ends it; what it holds stays in the file.`,
+    );
+  await stopRequested(stop);
+  await notebook.stop();
+}

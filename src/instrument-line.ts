@@ -1,0 +1,137 @@
+import type { Clock } from './clock.js';
+import type { Instrument } from './config/load.js';
+import { explain, FileChangedError } from './errors.js';
+import type { Journal } from './journal/journal.js';
+import type { Log } from './log.js';
+import { createMapping } from './mapping.js';
+import type { FoundFile } from './model.js';
+import type { Observer } from './observer.js';
+import { ingest, type Outcome, type Stages } from './pipeline.js';
+import { identify } from './watch/identify.js';
+import { createIntake } from './watch/intake.js';
+import { settle } from './watch/settle.js';
+import { createWatcher } from './watch/watcher.js';
+
+export interface LineDeps {
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Whether the file belongs to an instrument that stands before this one in the configuration. */
+  isClaimed(path: string): boolean;
+  enqueue(): void;
+  refused: Observer['refused'];
+}
+
+export interface InstrumentLine {
+  /** Resolves when the folder was scanned once, or at least looked for, and is being watched. */
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** How long a file that cannot be read for now is left alone, at first and at most. */
+const FIRST_WAIT_MS = 1000;
+const LONGEST_WAIT_MS = 60_000;
+
+/** One instrument's way from the folder into the journal: watcher, intake and pipeline, put together. */
+export function createInstrumentLine(instrument: Instrument, deps: LineDeps): InstrumentLine {
+  const { name } = instrument;
+  const { journal, clock } = deps;
+  const log = deps.log.child({ instrument: name });
+  const stopping = new AbortController();
+  const stages = createStages(instrument, { ...deps, log }, stopping.signal);
+
+  async function take(found: FoundFile, backlog: boolean): Promise<void> {
+    for (
+      let waitMs = FIRST_WAIT_MS;
+      !stopping.signal.aborted;
+      waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)
+    ) {
+      try {
+        tell(log, found, await ingest(found, backlog, instrument, stages));
+        return;
+      } catch (error) {
+        if (stopping.signal.aborted) return;
+        // Somebody writes to it again: that is no trouble, it only has to settle anew.
+        if (!(error instanceof FileChangedError)) {
+          log.warn({ file: found.path, waitMs, reason: explain(error) }, 'file cannot be taken yet, waiting');
+        }
+        await clock.sleep(waitMs, stopping.signal).catch(() => undefined);
+      }
+    }
+  }
+
+  const intake = createIntake({
+    existing: instrument.existing,
+    unknown: (files) =>
+      journal.files.unknown(
+        name,
+        files.filter(({ path }) => !deps.isClaimed(path)),
+      ),
+    hadFirstScan: () => journal.files.hadFirstScan(name),
+    endFirstScan: () => journal.files.endFirstScan(name),
+    ask: (files) => journal.files.ask(name, files),
+    skip: (files) => journal.files.skip(name, files),
+    take,
+    asked: (files) => log.warn({ files }, QUESTION),
+  });
+  const watcher = createWatcher(instrument, {
+    offer: (files) => intake.offer(files),
+    scanned: (result) => intake.scanned(result),
+    folder: () => undefined,
+    clock,
+    log,
+  });
+
+  return {
+    async start() {
+      await prepare(instrument, journal, log);
+      await watcher.start();
+    },
+    async stop() {
+      stopping.abort();
+      await watcher.stop();
+      await intake.idle();
+    },
+  };
+}
+
+const QUESTION =
+  'many old files at the first scan: they are held until the configuration says existing: ingest, skip or { since: DATE }';
+
+/** What a changed configuration settles: the question that old files raised, and files that could not be read. */
+async function prepare({ name, existing, mapping }: Instrument, journal: Journal, log: Log): Promise<void> {
+  const answered = existing === undefined ? 0 : await journal.files.answer(name, existing);
+  if (answered > 0) log.info({ files: answered, existing }, 'the question about old files is answered');
+  const anew = await journal.files.reconsider(name, mapping);
+  if (anew > 0) log.info({ files: anew }, 'the mapping has changed: quarantined files are read anew');
+}
+
+function createStages(
+  instrument: Instrument,
+  { journal, clock, log, enqueue, refused }: LineDeps,
+  signal: AbortSignal,
+): Stages {
+  const mapping = createMapping(instrument);
+  return {
+    settle: (found) => settle(found, instrument.ready, { clock, signal }),
+    identify: (file) => identify(file, { signal }),
+    parse: (file) => mapping.parse(file, signal),
+    map: (record, file) => mapping.map(record, file, clock.now()).draft,
+    journal: {
+      ...journal.runs,
+      async refuse(run, problem) {
+        await journal.runs.refuse(run, problem);
+        log.warn({ file: run.file.path, reason: explain(problem) }, 'run quarantined');
+        refused(instrument.name, run.file.path, problem);
+      },
+      wasTaken: journal.files.wasTaken,
+      skip: (name, file) => journal.files.skip(name, [file]),
+    },
+    enqueue,
+  };
+}
+
+function tell(log: Log, { path }: FoundFile, outcome: Outcome): void {
+  if (outcome === 'queued') log.info({ file: path }, 'run taken');
+  else log.debug({ file: path, outcome }, 'nothing to take');
+}

@@ -1,0 +1,80 @@
+import { posix } from 'node:path';
+import type { Instrument } from './config/load.js';
+import { FileError, LabfeedError, type Problem } from './errors.js';
+import type { ReadDate } from './map/date.js';
+import { checkTemplates, createMapper, type Mapped } from './map/draft.js';
+import type { FileRecord, IdentifiedFile } from './model.js';
+import { parse } from './parse/parse.js';
+import { type DateReading, readDate } from './parse/values/read-date.js';
+import { contentOf } from './watch/content.js';
+
+/** How one instrument's files become drafts: the same for the daemon, for `try` and for `check`. */
+export interface Mapping {
+  parse(file: IdentifiedFile, signal?: AbortSignal): Promise<FileRecord>;
+  map(record: FileRecord, file: IdentifiedFile, nowMs: number): Mapped;
+}
+
+/** What is wrong with an instrument's templates, at its place in the configuration. */
+export function checkMapping(instrument: Instrument): Problem[] {
+  return checkTemplates(instrument).map(({ path, line, column, message, hint }) => {
+    const within = line > 1 ? `line ${line} of the template` : `character ${column} of the template`;
+    return {
+      where: instrument.placeOf(path),
+      message: `${path.join('.')}: ${message}, at ${within}`,
+      ...(hint === undefined ? {} : { hint }),
+      stops: { instrument: instrument.name },
+    };
+  });
+}
+
+export function createMapping(instrument: Instrument): Mapping {
+  const map = createMapper({
+    ...instrument,
+    instrument: instrument.name,
+    readDate: (text) => withFormats(readDate(text, instrument.parse?.dates ?? {})),
+  });
+  return {
+    async parse(file, signal) {
+      try {
+        return await parse({ ...describeFile(file), content: contentOf(file) }, instrument.parse, signal);
+      } catch (error) {
+        signal?.throwIfAborted();
+        throw asFileError(error, file);
+      }
+    },
+    map(record, file, nowMs) {
+      try {
+        return map(record, describeFile(file), nowMs);
+      } catch (error) {
+        throw asFileError(error, file);
+      }
+    },
+  };
+}
+
+/** The map stage wants to name the formats that settle an ambiguous date, and nothing more of them. */
+const withFormats = (read: DateReading | undefined): ReturnType<ReadDate> =>
+  read && 'ambiguous' in read ? { ambiguous: read.ambiguous.map(({ format }) => format) } : read;
+
+/** A fault of ours that one file brings to light concerns that file: it is set aside, and the others go on. */
+function asFileError(error: unknown, { path }: IdentifiedFile): Error {
+  if (error instanceof LabfeedError) return error;
+  return new FileError(`labfeed failed on this file: ${error instanceof Error ? error.message : error}`, {
+    where: { file: path },
+    hint: 'this is a fault in labfeed; please report it, with the file if you can',
+    cause: error,
+  });
+}
+
+/** What templates and messages know of a file. */
+function describeFile(file: IdentifiedFile) {
+  const name = posix.basename(file.path);
+  return {
+    name,
+    stem: posix.parse(name).name,
+    path: file.path,
+    size: file.size,
+    modifiedMs: Number(file.mtimeNs / 1_000_000n),
+    sha256: file.sha256,
+  };
+}
