@@ -48,6 +48,7 @@ function setUp(deliver: (run: OpenRun) => Promise<void>, overrides: Partial<Queu
       try {
         await deliver(run);
         due.delete(run.id);
+        return run.id;
       } finally {
         underWay -= 1;
       }

@@ -1,0 +1,42 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { readKey } from '../../src/config/key.js';
+import { explain } from '../../src/errors.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const WHERE = { file: 'labfeed.yaml', line: 3, column: 5 };
+
+function refusal(act: () => unknown): string {
+  try {
+    act();
+  } catch (error) {
+    return explain(error);
+  }
+  throw new Error('was not refused');
+}
+
+test('the key is read from a file, an environment variable or a systemd credential', () => {
+  const folder = tempFolder();
+  writeFileSync(join(folder, 'key'), '3-abc\n');
+  expect(readKey({ file: join(folder, 'key') }, WHERE)).toBe('3-abc');
+  expect(readKey({ env: 'LAB_KEY' }, WHERE, { LAB_KEY: ' 3-abc ' })).toBe('3-abc');
+  expect(readKey({ credential: 'key' }, WHERE, { CREDENTIALS_DIRECTORY: folder })).toBe('3-abc');
+});
+
+test('a key that is not there is told with its place in the configuration and what to do', () => {
+  const folder = tempFolder();
+  mkdirSync(join(folder, 'folder'));
+  writeFileSync(join(folder, 'empty'), '\n');
+  writeFileSync(join(folder, 'two'), 'one-key\ntwo-key\n');
+  expect(refusal(() => readKey({ file: join(folder, 'gone') }, WHERE))).toMatch(
+    /^labfeed\.yaml:3:5: .*gone.*ENOENT[^]*→ /,
+  );
+  expect(refusal(() => readKey({ file: join(folder, 'folder') }, WHERE))).toContain('EISDIR');
+  expect(refusal(() => readKey({ file: join(folder, 'empty') }, WHERE))).toContain('is empty');
+  expect(refusal(() => readKey({ env: 'LAB_KEY' }, WHERE, {}))).toContain('LAB_KEY is not set');
+  expect(refusal(() => readKey({ credential: 'key' }, WHERE, {}))).toContain('LoadCredential=key:');
+  const told = refusal(() => readKey({ file: join(folder, 'two') }, WHERE));
+  expect(told).toContain('holds more than a key');
+  expect(told).not.toContain('one-key');
+});

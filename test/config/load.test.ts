@@ -1,0 +1,187 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
+import { explainProblem } from '../../src/errors.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const NOTEBOOK = 'notebook: { url: "https://eln.example.org", key: { env: KEY } }\n';
+
+function load(text: string, parts: Record<string, string> = {}): LoadedConfig {
+  const folder = tempFolder();
+  for (const [name, part] of Object.entries(parts)) {
+    mkdirSync(join(folder, name, '..'), { recursive: true });
+    writeFileSync(join(folder, name), part);
+  }
+  writeFileSync(join(folder, 'labfeed.yaml'), text);
+  return loadConfig(join(folder, 'labfeed.yaml'));
+}
+
+/** Each mistake as people see it, without the folder. */
+const told = ({ problems, file }: LoadedConfig): string[] =>
+  problems.map((problem) => explainProblem(problem).replaceAll(join(file, '..', '/'), ''));
+
+test('only watch is required of an instrument, and folders are relative to the file', () => {
+  const config = load(`${NOTEBOOK}instruments:\n  balance:\n    watch: data\n`);
+  expect(told(config)).toEqual([]);
+  expect(config.instruments).toMatchObject([
+    {
+      name: 'balance',
+      watch: join(config.file, '..', 'data'),
+      files: ['**/*'],
+      ready: { quiet: 5000 },
+      poll: 'auto',
+      changed: 'new',
+      duplicates: 'skip',
+      comments: { readings: 'table', maxBytes: 61_440, maxComments: 5 },
+    },
+  ]);
+  expect(config.notebook).toMatchObject({
+    url: 'https://eln.example.org',
+    dialect: 'auto',
+    concurrency: 4,
+    rate: 10,
+    timeout: 30_000,
+    commentField: 'comment',
+  });
+});
+
+test('durations, sizes and rates are read in their units', () => {
+  const config = load(`
+notebook: { url: "http://localhost:1/eln/api/v2/", key: { env: KEY }, rate: 300/m, timeout: 1.5s }
+instruments:
+  a: { watch: ., ready: { quiet: 500ms }, poll: 2m, comments: { maxBytes: 10KB } }
+`);
+  expect(told(config)).toEqual([]);
+  expect(config.notebook).toMatchObject({ url: 'http://localhost:1/eln', rate: 5, timeout: 1500 });
+  expect(config.instruments[0]).toMatchObject({
+    ready: { quiet: 500 },
+    poll: 120_000,
+    comments: { maxBytes: 10_240 },
+  });
+});
+
+test('all mistakes are told at once, each with line, column, what was expected and the nearest known key', () => {
+  const config = load(`notebook:
+  url: eln.example.org
+  key: { env: KEY }
+  timeout: 30
+  concurency: 4
+instruments:
+  balance:
+    wach: data
+    ready: { quite: 5s }
+    changed: sometimes
+    comments: { maxComments: lots }
+  scale:
+    watch: [a, b]
+    experiment: title
+lgo: debug
+`);
+  expect(told(config)).toEqual([
+    'labfeed.yaml:15:1: unknown key "lgo"\n  → did you mean log?',
+    'labfeed.yaml:2:8: url: expected an address such as https://eln.example.org',
+    'labfeed.yaml:4:12: timeout: expected a duration such as 500ms, 5s, 2m or 24h',
+    'labfeed.yaml:5:3: unknown key "concurency"\n  → did you mean concurrency?',
+    'labfeed.yaml:8:5: watch is missing: expected the folder that the instrument writes to',
+    'labfeed.yaml:9:14: unknown key "quite"\n  → did you mean quiet?',
+    'labfeed.yaml:10:14: changed: anything but "new" and "ignore" is not available in this version',
+    'labfeed.yaml:11:30: maxComments: expected a number, found a text',
+    'labfeed.yaml:8:5: unknown key "wach"\n  → did you mean watch?',
+    'labfeed.yaml:13:12: watch: expected the folder that the instrument writes to',
+    'labfeed.yaml:14:17: experiment: expected a map, found a text',
+  ]);
+});
+
+test('a syntax error is told at its line and column', () => {
+  const config = load('notebook:\n  url: "https://eln.example.org\n  key: { env: KEY }\n');
+  expect(told(config).join()).toMatch(/^labfeed\.yaml:\d+:\d+: /);
+  expect(config.problems.every(({ stops }) => stops === 'daemon')).toBe(true);
+});
+
+test('an empty file, a list and a missing file are told plainly', () => {
+  expect(told(load(''))[0]).toContain('the file is empty');
+  expect(told(load('- a\n'))[0]).toContain('expected a map of settings');
+  expect(loadConfig('/nowhere/labfeed.yaml').problems[0]?.message).toBe('there is no such file');
+});
+
+test('a key in the YAML is refused without being repeated', () => {
+  const config = load('notebook: { url: "https://eln.example.org", key: "3-s3cr3tkey" }\n');
+  expect(told(config).join()).toContain('expected where the key is, not the key itself');
+  expect(told(config).join()).not.toContain('s3cr3t');
+  expect(config.notebook).toBeUndefined();
+});
+
+test('exactly one place of the key is asked for', () => {
+  expect(
+    told(load('notebook: { url: "https://eln.example.org", key: { file: a, env: B } }\n')).join(),
+  ).toContain('expected exactly one of file, env and credential');
+});
+
+test('a mistake in one instrument stops that one alone', () => {
+  const config = load(`${NOTEBOOK}instruments:\n  good: { watch: a }\n  bad: { watch: a, files: 3 }\n`);
+  expect(config.instruments.map(({ name }) => name)).toEqual(['good']);
+  expect(config.problems).toMatchObject([{ stops: { instrument: 'bad' } }]);
+});
+
+test('a mistake in notebook, journal or status stops the daemon; another setting falls back and is told', () => {
+  const stops = (text: string) => load(text).problems.map((problem) => problem.stops);
+  expect(stops('notebook: { url: 3, key: { env: A } }')).toEqual(['daemon']);
+  expect(stops(`${NOTEBOOK}journal: 3`)).toEqual(['daemon']);
+  expect(stops(`${NOTEBOOK}status: true`)).toEqual(['daemon']);
+  expect(stops(`${NOTEBOOK}log: loud`)).toEqual(['nothing']);
+  expect(load(`${NOTEBOOK}log: loud`).settings.log).toBe('info');
+});
+
+test('parts are included in the order of their names, with folders relative to each part', () => {
+  const config = load(`${NOTEBOOK}include: instruments.d/*.yaml\ninstruments: { first: { watch: x } }\n`, {
+    'instruments.d/b.yaml': 'instruments: { third: { watch: z } }',
+    'instruments.d/a.yaml': 'instruments: { second: { watch: y } }',
+    'instruments.d/notes.txt': 'not yaml: [',
+  });
+  expect(told(config)).toEqual([]);
+  expect(config.instruments.map(({ name }) => name)).toEqual(['first', 'second', 'third']);
+  expect(config.instruments[1]?.watch).toBe(join(config.file, '..', 'instruments.d', 'y'));
+});
+
+test('a part that is wrong takes only its own instruments down', () => {
+  const config = load(
+    `${NOTEBOOK}include: [a.yaml, b.yaml, gone.yaml]\ninstruments: { first: { watch: x } }\n`,
+    {
+      'a.yaml': 'instruments: { first: { watch: y }, second: { watch: y } }\nlog: debug\n',
+      'b.yaml': 'instruments: {',
+    },
+  );
+  expect(config.instruments.map(({ name }) => name)).toEqual(['first', 'second']);
+  expect(config.problems.some(({ stops }) => stops === 'daemon')).toBe(false);
+  expect(told(config).join('\n')).toMatch(/there is already an instrument "first"/);
+  expect(told(config).join('\n')).toMatch(/a\.yaml:2:1: unknown key "log"/);
+  expect(told(config).join('\n')).toMatch(/b\.yaml:1:\d+/);
+  expect(told(config).join('\n')).toMatch(/gone\.yaml: there is no such file/);
+});
+
+test('what would file differently and is not available is refused; what has no effect is warned of', () => {
+  const config = load(`${NOTEBOOK}instruments:
+  a: { watch: ., source: delete }
+  b: { watch: ., run: folder }
+  c: { watch: ., silence: 24h, drift: off }
+`);
+  expect(config.problems.map(({ stops }) => stops)).toEqual([{ instrument: 'a' }, { instrument: 'b' }]);
+  expect(config.warnings.map(({ message }) => message)).toEqual([
+    'silence has no effect in this version: nothing is told when no file comes',
+  ]);
+});
+
+test('a change of parse, experiment or comments changes the fingerprint of the mapping, and nothing else does', () => {
+  const mapping = (rest: string) =>
+    load(`${NOTEBOOK}instruments:\n  a: { watch: ., ${rest} }\n`).instruments[0]?.mapping;
+  expect(mapping('poll: never')).toBe(mapping('poll: auto'));
+  expect(mapping('experiment: { title: x }')).not.toBe(mapping('experiment: { title: y }'));
+});
+
+test('names that could not be told apart elsewhere are refused', () => {
+  const config = load(
+    `${NOTEBOOK}instruments:\n  "a/b": { watch: . }\n  "Gerät 2 (neu)": { watch: . }\n  "Gerät 2": { watch: . }\n`,
+  );
+  expect(config.instruments.map(({ name }) => name)).toEqual(['Gerät 2']);
+});

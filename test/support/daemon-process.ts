@@ -1,0 +1,121 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+
+export interface LogLine extends Record<string, unknown> {
+  readonly msg: string;
+}
+
+/** The real daemon as a process of its own, to be signalled and killed. */
+export interface DaemonProcess {
+  readonly child: ChildProcess;
+  readonly lines: LogLine[];
+  /** Everything that it wrote, on both streams. */
+  output(): string;
+  /** Resolves with the first line, from now or from before, that fits. Fails when the daemon ends without it. */
+  logged(fits: string | ((line: LogLine) => boolean), withinMs?: number): Promise<LogLine>;
+  /** Asks it to end, and resolves with its exit status. */
+  stop(): Promise<number | null>;
+  /** Ends it as a power cut would. */
+  kill(): Promise<void>;
+  readonly ended: Promise<number | null>;
+}
+
+export function startDaemon(config: string, env: NodeJS.ProcessEnv = {}): DaemonProcess {
+  const child = spawn(process.execPath, [CLI, 'run', '--config', config], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const lines: LogLine[] = [];
+  let output = '';
+  let unfinished = '';
+  const take = (chunk: Buffer): void => {
+    output += chunk;
+    const parts = (unfinished + chunk).split('\n');
+    unfinished = parts.pop() ?? '';
+    for (const part of parts) if (part.startsWith('{')) lines.push(JSON.parse(part) as LogLine);
+  };
+  child.stdout.on('data', take);
+  child.stderr.on('data', (chunk: Buffer) => {
+    output += chunk;
+  });
+  const ended = once(child, 'close').then(([code]) => code as number | null);
+  onTestFinished(() => void child.kill('SIGKILL'));
+
+  return {
+    child,
+    lines,
+    ended,
+    output: () => output,
+    async logged(fits, withinMs = 15_000) {
+      const isIt = typeof fits === 'string' ? (line: LogLine) => line.msg === fits : fits;
+      const deadline = Date.now() + withinMs;
+      for (;;) {
+        const line = lines.find(isIt);
+        if (line) return line;
+        if (child.exitCode !== null || Date.now() > deadline)
+          throw new Error(`not logged: ${fits}\n${output}`);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+    },
+    stop() {
+      child.kill('SIGTERM');
+      return ended;
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+export interface Site {
+  readonly folder: string;
+  readonly config: string;
+  readonly journal: string;
+  /** Makes the folder of an instrument, if need be, and writes a file into it. */
+  drop(name: string, content: string | Buffer, instrument?: string): void;
+}
+
+export interface SiteOptions {
+  readonly url: string;
+  readonly key: string;
+  readonly notebook?: string;
+  /** Under `instruments:`; by default one instrument with nothing but a folder and a short quiet. */
+  readonly instruments?: string;
+}
+
+const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms } }';
+
+/** A configuration, a key and folders for one daemon. */
+export function makeSite(
+  folder: string,
+  { url, key, notebook = '', instruments = BALANCE }: SiteOptions,
+): Site {
+  const config = join(folder, 'labfeed.yaml');
+  const journal = join(folder, 'journal.db');
+  mkdirSync(join(folder, 'data', 'balance'), { recursive: true });
+  writeFileSync(join(folder, 'api-key'), `${key}\n`, { mode: 0o600 });
+  const settings = `url: "${url}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: 1s\n${notebook}`;
+  writeFileSync(
+    config,
+    `notebook:\n  ${settings}\njournal: journal.db\nstatus: false\ninstruments:\n${instruments}\n`,
+  );
+  return {
+    folder,
+    config,
+    journal,
+    drop(name, content, instrument = 'balance') {
+      mkdirSync(join(folder, 'data', instrument), { recursive: true });
+      writeFileSync(join(folder, 'data', instrument, name), content);
+    },
+  };
+}
+
+/** A small file of a balance, different for every n. */
+export const weighing = (n: number): string => `Sample,Weight (mg)\nS${n},${n}.125\nS${n}b,${n}.5\n`;
