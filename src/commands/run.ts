@@ -28,4 +28,6 @@ async function run(options: ConfigOption): Promise<void> {
   } finally {
     await daemon.stop();
   }
+  // A request that had no answer within the time for stopping would keep the process alive until it has one.
+  process.exit(0);
 }

@@ -71,7 +71,9 @@ export const split = () =>
     const mistake = regexMistake(written);
     const source = regexSource(written);
     if (mistake || source === undefined) return mistake;
-    return new RegExp(source).test('') ? `${written} also fits where nothing is, and cuts everywhere` : undefined;
+    return new RegExp(source).test('')
+      ? `${written} also fits where nothing is, and cuts everywhere`
+      : undefined;
   });
 
 const DATE = 'a pattern such as dd/MM/yyyy HH:mm:ss, or iso, epoch, epochMs, excel';

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
+import type { z } from 'zod';
 import type { Place, Problem } from '../errors.js';
 import { expandInclude } from './include.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
@@ -15,6 +17,8 @@ import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
 /** An instrument as it is used: with its name, its folder made absolute, and the way back to its lines. */
 export interface Instrument extends InstrumentConfig {
   readonly name: string;
+  /** Changes whenever the way in which files are read and mapped does. */
+  readonly mapping: string;
   /** Where a part of this instrument's mapping stands, for errors that show only later. */
   placeOf(path: ConfigPath): Place;
 }
@@ -147,7 +151,7 @@ function readInstruments(parts: readonly YamlFile[], problems: Problem[]): Instr
       const checked = checkValue(instrumentSchema, value, context);
       problems.push(...wrongName, ...checked.problems);
       if (checked.value && wrongName.length === 0)
-        instruments.set(name, toInstrument(name, checked.value, yaml));
+        instruments.set(name, toInstrument(name, checked.value, value as WrittenInstrument, yaml));
     }
   }
   return [...instruments.values()];
@@ -170,11 +174,27 @@ function checkName(
   return [{ where, message: `${JSON.stringify(name)} cannot be the name of an instrument`, hint, stops }];
 }
 
-function toInstrument(name: string, config: InstrumentConfig, yaml: YamlFile): Instrument {
+type WrittenInstrument = z.input<typeof instrumentSchema>;
+
+function toInstrument(
+  name: string,
+  config: InstrumentConfig,
+  written: WrittenInstrument,
+  yaml: YamlFile,
+): Instrument {
   return {
     ...config,
     name,
+    mapping: fingerprint(written),
     watch: resolve(dirname(yaml.file), config.watch),
     placeOf: (path) => yaml.placeOf(['instruments', name, ...path]),
   };
+}
+
+/** Of what was written rather than of what was made of it: compiled expressions do not show what they are. */
+function fingerprint({ parse, experiment, comments }: WrittenInstrument): string {
+  return createHash('sha256')
+    .update(JSON.stringify([parse, experiment, comments]))
+    .digest('hex')
+    .slice(0, 16);
 }

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import type { Problem } from '../errors.js';
+import { explainProblem, type Problem } from '../errors.js';
 import { nearest } from '../nearest.js';
 import { knownKeys } from './json-schema.js';
 import type { ConfigPath, YamlFile } from './yaml.js';

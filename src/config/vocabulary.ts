@@ -9,8 +9,14 @@ const finderSchema = z
   .strictObject({
     separator: split()
       .optional()
-      .describe('Between name and value: ":", " = ", tab. Also cell (cells alternate name, value) and nextLine.'),
-    value: z.int().min(1).optional().describe('Which piece is the value, from 1. Default: all after the first.'),
+      .describe(
+        'Between name and value: ":", " = ", tab. Also cell (cells alternate name, value) and nextLine.',
+      ),
+    value: z
+      .int()
+      .min(1)
+      .optional()
+      .describe('Which piece is the value, from 1. Default: all after the first.'),
     unit: z.int().min(1).optional().describe('Which piece is the unit, from 1.'),
     in: z
       .enum(['lines', 'cells', 'name', 'path'])
@@ -56,16 +62,22 @@ const tableSchema = z
     until: line().prefault('blank').describe('The first line outside of the table. Default: blank.'),
     header: line()
       .prefault('first')
-      .describe('The line with the names: first (the first that is not blank, the default), none, or a line.'),
+      .describe(
+        'The line with the names: first (the first that is not blank, the default), none, or a line.',
+      ),
     headerRows: z.int().min(1).max(9).default(1).describe('How many lines the names take, joined downwards.'),
     units: z
       .enum(['inHeader', 'slash', 'nextRow', 'none'])
       .default('inHeader')
       .describe('Where units are: inHeader "Weight (mg)", slash "freq/Hz", nextRow below the names, none.'),
-    rows: groups().optional().describe('/regex/: the lines that fit are the rows, its named groups the columns.'),
+    rows: groups()
+      .optional()
+      .describe('/regex/: the lines that fit are the rows, its named groups the columns.'),
     columns: columnsSchema
       .optional()
-      .describe('A map renames, types or adds columns and keeps the rest; a list is exactly these (_ drops).'),
+      .describe(
+        'A map renames, types or adds columns and keeps the rest; a list is exactly these (_ drops).',
+      ),
     skip: line().optional().describe('Lines that are no rows: MEAN, "/^-+$/".'),
     where: z
       .record(z.string(), listOf(condition, CONDITION))
@@ -123,9 +135,18 @@ const limitsSchema = z
     rows: z.int().min(1).default(1_000_000).describe('The most rows, of all tables together.'),
     columns: z.int().min(1).default(10_000).describe('The most columns of one table.'),
     seconds: z
-      .union([z.number().positive().transform((seconds) => seconds * 1000), duration()], {
-        error: 'expected seconds, or a duration such as 2m',
-      })
+      .union(
+        [
+          z
+            .number()
+            .positive()
+            .transform((seconds) => seconds * 1000),
+          duration(),
+        ],
+        {
+          error: 'expected seconds, or a duration such as 2m',
+        },
+      )
       .prefault(60)
       .describe('The longest that reading one file may take: 60, or 2m.'),
   })
@@ -158,7 +179,9 @@ export const parseSchema = z
       .describe('auto: by the byte order mark, else UTF-8 if it is that, else windows-1252. Or a name.'),
     delimiter: split()
       .optional()
-      .describe('Where lines are cut into cells: ",", ";", tab, spaces (two or more), whitespace, /regex/. Else found.'),
+      .describe(
+        'Where lines are cut into cells: ",", ";", tab, spaces (two or more), whitespace, /regex/. Else found.',
+      ),
     quote: z
       .union([z.literal('none'), text('one character').length(1, 'expected one character')], {
         error: 'expected one character, or none',
@@ -168,7 +191,10 @@ export const parseSchema = z
     comment: text('what such lines begin with')
       .optional()
       .describe('Lines that begin with it are never rows; meta and header read them without it.'),
-    decimal: z.enum(['.', ',']).optional().describe('The decimal mark. Where none is given, 1,234 is not guessed.'),
+    decimal: z
+      .enum(['.', ','])
+      .optional()
+      .describe('The decimal mark. Where none is given, 1,234 is not guessed.'),
     thousands: z
       .enum(['.', ',', ' ', "'"])
       .optional()

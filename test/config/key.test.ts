@@ -30,7 +30,7 @@ test('a key that is not there is told with its place in the configuration and wh
   writeFileSync(join(folder, 'empty'), '\n');
   writeFileSync(join(folder, 'two'), 'one-key\ntwo-key\n');
   expect(refusal(() => readKey({ file: join(folder, 'gone') }, WHERE))).toMatch(
-    /^labfeed\.yaml:3:5: .*gone.*ENOENT[^]*→ /,
+    /^labfeed\.yaml:3:5: .*gone.*ENOENT[\s\S]*→ /,
   );
   expect(refusal(() => readKey({ file: join(folder, 'folder') }, WHERE))).toContain('EISDIR');
   expect(refusal(() => readKey({ file: join(folder, 'empty') }, WHERE))).toContain('is empty');

@@ -26,10 +26,11 @@ export interface DaemonProcess {
   readonly ended: Promise<number | null>;
 }
 
-export function startDaemon(config: string, env: NodeJS.ProcessEnv = {}): DaemonProcess {
+export function startDaemon(config: string, env: NodeJS.ProcessEnv = {}, uid?: number): DaemonProcess {
   const child = spawn(process.execPath, [CLI, 'run', '--config', config], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...(uid === undefined ? {} : { uid }),
   });
   const lines: LogLine[] = [];
   let output = '';
@@ -85,7 +86,7 @@ export interface Site {
 export interface SiteOptions {
   readonly url: string;
   readonly key: string;
-  readonly notebook?: string;
+  readonly timeout?: string;
   /** Under `instruments:`; by default one instrument with nothing but a folder and a short quiet. */
   readonly instruments?: string;
 }
@@ -95,13 +96,13 @@ const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms } }';
 /** A configuration, a key and folders for one daemon. */
 export function makeSite(
   folder: string,
-  { url, key, notebook = '', instruments = BALANCE }: SiteOptions,
+  { url, key, timeout = '1s', instruments = BALANCE }: SiteOptions,
 ): Site {
   const config = join(folder, 'labfeed.yaml');
   const journal = join(folder, 'journal.db');
   mkdirSync(join(folder, 'data', 'balance'), { recursive: true });
   writeFileSync(join(folder, 'api-key'), `${key}\n`, { mode: 0o600 });
-  const settings = `url: "${url}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: 1s\n${notebook}`;
+  const settings = `url: "${url}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: ${timeout}`;
   writeFileSync(
     config,
     `notebook:\n  ${settings}\njournal: journal.db\nstatus: false\ninstruments:\n${instruments}\n`,

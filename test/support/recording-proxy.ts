@@ -14,7 +14,7 @@ export type Fate =
   | 'pass'
   | 'cutBefore'
   | 'cutAfter'
-  | { readonly answer: number; readonly headers?: Record<string, string> };
+  | { readonly answer: number; readonly headers?: Record<string, string>; readonly body?: string };
 
 export interface RecordingProxy {
   readonly url: string;
@@ -40,7 +40,7 @@ export async function recordingProxy(target: string): Promise<RecordingProxy> {
     requests.push(recorded);
     const fate = await proxy.decide(recorded);
     if (fate === 'cutBefore') return void outgoing.destroy();
-    if (typeof fate === 'object') return void outgoing.writeHead(fate.answer, fate.headers).end();
+    if (typeof fate === 'object') return void outgoing.writeHead(fate.answer, fate.headers).end(fate.body);
     const passed = request(new URL(path, target), { method, headers }, (answer) => {
       if (fate === 'cutAfter') {
         answer.resume().on('end', () => outgoing.destroy());

@@ -1,0 +1,67 @@
+import { FileError } from '../errors.js';
+import type { FileRecord } from '../model.js';
+import { manyLines, oneLine } from './clean.js';
+import { escapeHtml } from './html.js';
+import { renderHtmlFacts, renderHtmlTable } from './html-table.js';
+import type { SourceFile } from './view.js';
+import { amountOf, countOf, type WhereAll } from './wording.js';
+
+/** What a notebook takes. */
+const MAX_BYTES = 4_120_000;
+
+export interface BodySources {
+  /** The filled-in template, where there is one. */
+  readonly template: string | undefined;
+  readonly record: FileRecord;
+  readonly file: SourceFile;
+  readonly instrument: string;
+  readonly allRows: WhereAll;
+}
+
+/** HTML that ends with a line which says where it came from. */
+export function makeBody({ template, record, file, instrument, allRows }: BodySources): string {
+  const origin = `<p>labfeed ${escapeHtml(oneLine(`${instrument} ${file.name}`))} sha256:${file.sha256}</p>`;
+  const room = MAX_BYTES - Buffer.byteLength(origin) - 1;
+  const content =
+    template === undefined ? showRecord(record, allRows, room) : fits(manyLines(template), file, room);
+  return content === '' ? origin : `${content.trimEnd()}\n${origin}`;
+}
+
+function fits(body: string, file: SourceFile, maxBytes: number): string {
+  const bytes = Buffer.byteLength(body);
+  if (bytes <= maxBytes) return body;
+  throw new FileError(`the body has ${countOf(bytes)} bytes, and the notebook takes ${countOf(MAX_BYTES)}`, {
+    where: { file: file.path },
+    hint: 'show fewer rows, for example {{ readings | table: 50 }}',
+  });
+}
+
+/** How much of a file is shown: less and less, until it fits. */
+const CUTS = [
+  { maxRows: 200, maxChars: 10_000 },
+  { maxRows: 50, maxChars: 1000 },
+  { maxRows: 10, maxChars: 100 },
+];
+
+function showRecord(record: FileRecord, whereAll: WhereAll, maxBytes: number): string {
+  for (const cut of CUTS) {
+    const html = manyLines(showCut(record, whereAll, cut));
+    if (Buffer.byteLength(html) <= maxBytes) return html;
+  }
+  const { meta, tables } = record;
+  const tooMuch = `${amountOf(meta.size, 'fact')} and ${amountOf(tables.length, 'table')}`;
+  return `<p>${tooMuch}, too much for this page; all is in the file</p>`;
+}
+
+function showCut(
+  { meta, tables }: FileRecord,
+  whereAll: WhereAll,
+  { maxRows, maxChars }: (typeof CUTS)[number],
+): string {
+  const facts = meta.size > 0 ? renderHtmlFacts(meta, maxChars) : '';
+  const shown = tables.map(({ name, columns, rows }) => {
+    const heading = tables.length > 1 ? `<h3>${escapeHtml(oneLine(name))}</h3>\n` : '';
+    return heading + renderHtmlTable(columns, rows, { maxRows, maxChars, whereAll });
+  });
+  return facts + shown.join('');
+}

@@ -1,0 +1,74 @@
+import { isUtf8 } from 'node:buffer';
+import iconv from 'iconv-lite';
+import type { Refuse } from './refuse.js';
+
+/** Large enough to be quick, small enough that others need not wait for it. */
+const PIECE_BYTES = 256 * 1024;
+const LOOK_BYTES = 64 * 1024;
+
+/** The text of a file, piece by piece: a long file is never one string. */
+export function* decode(bytes: Uint8Array, encoding: string, refuse: Refuse): Generator<string> {
+  if (bytes.byteLength === 0) throw refuse('the file is empty');
+  refuseKnownBinary(bytes, refuse);
+  const name = encoding === 'auto' ? findEncoding(bytes) : encoding;
+  // An odd byte at the end is half a character: nothing.
+  const length = isWide(name) ? bytes.byteLength - (bytes.byteLength % 2) : bytes.byteLength;
+  const whole = Buffer.from(bytes.buffer, bytes.byteOffset, length);
+  const decoder = iconv.getDecoder(name, { stripBOM: true });
+  for (let at = 0; at < length; at += PIECE_BYTES) {
+    const piece = decoder.write(whole.subarray(at, at + PIECE_BYTES));
+    if (at === 0) refuseControls(piece, bytes, refuse);
+    yield clean(piece);
+  }
+  yield clean(decoder.end() ?? '');
+}
+
+const isWide = (encoding: string): boolean => /^(utf-?16|ucs-?2)/i.test(encoding);
+
+/** The byte order mark; else UTF-8, if it is that throughout; else windows-1252. */
+function findEncoding(bytes: Uint8Array): string {
+  const [first, second] = bytes;
+  if (first === 0xff && second === 0xfe) return 'utf-16le';
+  if (first === 0xfe && second === 0xff) return 'utf-16be';
+  return isUtf8(bytes) ? 'utf-8' : 'windows-1252';
+}
+
+/** Marks that stray into the text, and the zeros that some instruments pad it with, mean nothing. */
+const clean = (text: string): string =>
+  text.includes('\0') || text.includes('\ufeff') ? text.replace(/[\0\ufeff]/g, '') : text;
+
+const KNOWN_BINARY: readonly [bytes: readonly number[], what: string][] = [
+  [[0x50, 0x4b, 0x03, 0x04], 'a zip archive or an .xlsx workbook'],
+  [[0xd0, 0xcf, 0x11, 0xe0], 'an .xls workbook'],
+  [[0x25, 0x50, 0x44, 0x46], 'a PDF document'],
+  [[0x1f, 0x8b], 'a gzip archive'],
+];
+
+function refuseKnownBinary(bytes: Uint8Array, refuse: Refuse): void {
+  const known = KNOWN_BINARY.find(([start]) => start.every((byte, at) => bytes[at] === byte));
+  if (known) throw refuse(`the file is not text: it is ${known[1]}`);
+}
+
+/** More than a stray control character or two is no text that anybody wrote. */
+function refuseControls(text: string, bytes: Uint8Array, refuse: Refuse): void {
+  const look = text.slice(0, LOOK_BYTES);
+  let controls = 0;
+  for (let at = 0; at < look.length; at++) if (isControl(look.charCodeAt(at))) controls++;
+  if (controls * 20 <= look.length) return;
+  const wide = wideEncoding(bytes.subarray(0, LOOK_BYTES));
+  throw refuse('the file is not text', wide ? { hint: `if it is text, try: \`encoding: ${wide}\`` } : {});
+}
+
+const isControl = (code: number): boolean =>
+  (code < 32 && (code < 9 || code > 13) && code !== 0x1b) || code === 0x7f || code === 0xfffd;
+
+/** Every other byte a zero is what UTF-16 without a byte order mark looks like. */
+function wideEncoding(bytes: Uint8Array): 'utf-16le' | 'utf-16be' | undefined {
+  const zeros = [0, 0];
+  bytes.forEach((byte, at) => {
+    if (byte === 0) zeros[at % 2] = (zeros[at % 2] ?? 0) + 1;
+  });
+  const [even = 0, odd = 0] = zeros;
+  if (odd > bytes.length / 4 && even < odd / 4) return 'utf-16le';
+  return even > bytes.length / 4 && odd < even / 4 ? 'utf-16be' : undefined;
+}

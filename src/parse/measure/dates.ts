@@ -1,0 +1,55 @@
+import { readIso } from '../values/date.js';
+import { type DateForm, dateForms } from '../values/date-forms.js';
+
+/**
+ * The patterns under which all dates of a file can be read, and no other way. Each pool is the dates that are
+ * written alike: a column, or a single fact. What several orders fit stays a text, to be asked about where it is used.
+ */
+export function findDateFormats(pools: readonly (readonly string[])[]): string[] {
+  const candidates = pools.map(candidatesFor).filter((found) => found.length > 0);
+  const settled = candidates.map((found) => settle(found));
+  const orders = new Set(settled.flatMap((format) => (format === undefined ? [] : [orderOf(format)])));
+  const formats = candidates.map(
+    // One file has one habit: a date that is clear by itself tells how the others are meant.
+    (found, n) => settled[n] ?? settle(found.filter(({ format }) => orders.has(orderOf(format)))),
+  );
+  const known = [...new Set(formats.filter((format) => format !== undefined))];
+  const hasIso = pools.some((pool) => pool.some((text) => readIso(text) !== undefined));
+  return known.length > 0 && hasIso ? ['iso', ...known] : known;
+}
+
+/** The patterns that fit every date of a pool, each with what the first date would be. */
+function candidatesFor(pool: readonly string[]): DateForm[] {
+  const all = pool.map((text) => dateForms(text));
+  const [first = [], ...others] = all;
+  const fitting = first.filter(({ format }) =>
+    others.every((forms) => forms.some((form) => lenient(form.format) === lenient(format))),
+  );
+  const isPadded = all.every((forms) =>
+    forms.some(({ format }) => fitting.some((fit) => fit.format === format)),
+  );
+  return isPadded ? fitting : fitting.map(({ format, iso }) => ({ format: lenient(format), iso }));
+}
+
+function settle(found: readonly DateForm[]): string | undefined {
+  const [first, ...others] = found;
+  return first && others.every(({ iso }) => iso === first.iso) && others.length === 0
+    ? first.format
+    : undefined;
+}
+
+/** `d` also reads what `dd` reads. */
+const lenient = (format: string): string =>
+  format
+    .replace(/d+/, 'd')
+    .replace(/(?<!M)MM(?!M)/, 'M')
+    .replace(/H+/, 'H')
+    .replace(/h+/, 'h');
+
+/** `d/M/y`: the order of day, month and year, and the sign between them. */
+const orderOf = (format: string): string =>
+  /([dMy]+)([^\w\s])([dMy]+)\2([dMy]+)/
+    .exec(format)
+    ?.slice(1, 5)
+    .map((part) => part[0])
+    .join('') ?? format;

@@ -1,0 +1,67 @@
+import { isBlank, type Line } from '../lines.js';
+import { bareUnit, isUnit, unitAfterSlash, unitInBrackets } from '../values/unit.js';
+import type { Body } from './body.js';
+import { kindOf } from './kinds.js';
+
+/** What stands above the rows: the lines with the names, and maybe one with units. */
+export interface Heading {
+  /** The first line of the names; where there are none, the first row. */
+  readonly from: number;
+  readonly rows: number;
+  readonly units: 'inHeader' | 'slash' | 'nextRow';
+}
+
+/** Looks above the rows of a table for its names; rows 0 where it has none. */
+export function findHeading(lines: readonly Line[], body: Body): Heading {
+  if (!body.kinds.some((kind) => kind === 'number' || kind === 'date')) {
+    // A table of words: its first line is the only one that can name them.
+    return { from: body.from, rows: 1, units: 'inHeader' };
+  }
+  const [nearest, ...others] = namesAbove(lines, body);
+  if (nearest === undefined) return { from: body.from, rows: 0, units: 'inHeader' };
+  const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
+  const names = hasUnits ? others : [nearest, ...others];
+  return {
+    from: names.at(-1) ?? nearest,
+    rows: names.length,
+    units: hasUnits ? 'nextRow' : hasSlashes(lines[nearest], body) ? 'slash' : 'inHeader',
+  };
+}
+
+/** The lines directly above that can be names, nearest first: all words, and about one for each column. */
+function namesAbove(lines: readonly Line[], body: Body): number[] {
+  const found: number[] = [];
+  for (let index = body.from - 1; index >= 0 && found.length < 3; index--) {
+    const line = lines[index];
+    if (!line) break;
+    // Blank lines may stand between rows, units and names; names that go on do so without one.
+    if (isBlank(line) && (found.length === 0 || (found.length === 1 && isUnitRow(lines[found[0] ?? 0]))))
+      continue;
+    const enough = found.length === 0 ? 0.5 : 0.75;
+    if (!isNames(line, body.kinds.length, enough)) break;
+    // Lines of two cells above a header are names with values, not more names.
+    if (found.length > 0 && body.kinds.length < 3 && !isUnitRow(lines[found[0] ?? 0])) break;
+    found.push(index);
+  }
+  return found;
+}
+
+function isNames(line: Line, width: number, enough: number): boolean {
+  const filled = line.cells.filter((cell) => cell !== '');
+  return filled.length >= Math.max(2, enough * width) && filled.every((cell) => isWord(cell));
+}
+
+const isWord = (cell: string): boolean =>
+  kindOf(cell) === 'text' || (kindOf(cell) === 'any' && !/\d/.test(cell));
+
+function isUnitRow(line: Line | undefined): boolean {
+  const units = line?.cells.filter((cell) => cell !== '') ?? [];
+  const known = units.filter((cell) => /^[[(].*[\])]$/.test(cell) || isUnit(bareUnit(cell) ?? ''));
+  return units.length > 0 && known.length * 2 > units.length;
+}
+
+function hasSlashes(line: Line | undefined, { kinds }: Body): boolean {
+  const names = line?.cells.filter((_, n) => kinds[n] === 'number') ?? [];
+  const slashes = names.filter((name) => unitAfterSlash(name, false));
+  return slashes.length * 2 > names.length && !names.some((name) => unitInBrackets(name));
+}

@@ -1,0 +1,69 @@
+import type { Line } from '../lines.js';
+import { readIso } from '../values/date.js';
+import { dateForms } from '../values/date-forms.js';
+import { createNumberReader } from '../values/number.js';
+import { readQuantity } from '../values/value.js';
+
+/** What a cell looks like, whatever the marks. `any`: nothing, or a word for no value, which stands in any column. */
+export type Kind = 'any' | 'number' | 'date' | 'text';
+
+/** Words that instruments write where a number would be. */
+const NO_VALUE = new Set(
+  [
+    'nan',
+    'n/a',
+    'na',
+    '#n/a',
+    'n.a.',
+    'nd',
+    'n.d.',
+    'null',
+    'none',
+    'inf',
+    '-inf',
+    '+inf',
+    '1.#qnan',
+    '-1.#ind',
+  ].concat([
+    '-',
+    '--',
+    '---',
+    '?????',
+    'ovrflw',
+    'overflow',
+    'over',
+    'missed',
+    'out of range',
+    'undetermined',
+    'error',
+  ]),
+);
+
+const numbers = createNumberReader({ decimal: undefined, thousands: undefined });
+
+export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCase());
+
+export const looksNumeric = (text: string): boolean =>
+  numbers.read(text) !== undefined || numbers.isSuspect(text);
+
+export function kindOf(text: string): Kind {
+  if (text === '' || isNoValue(text) || /^[<>≤≥]=?\s*\d/.test(text)) return 'any';
+  if (looksNumeric(text) || readQuantity(text, numbers)) return 'number';
+  // `007` and numbers too long to count stand among numbers and among words.
+  if (/^\d+$/.test(text)) return 'any';
+  return readIso(text) !== undefined || dateForms(text).length > 0 ? 'date' : 'text';
+}
+
+export const kindsOf = ({ cells }: Line): Kind[] => cells.map(kindOf);
+
+/** The kinds of a column to which one more row is added; undefined where the row is of another table. */
+export function merge(column: readonly Kind[], row: readonly Kind[]): Kind[] | undefined {
+  if (column.length !== row.length) return undefined;
+  const merged: Kind[] = [];
+  for (const [n, kind] of column.entries()) {
+    const other = row[n] ?? 'any';
+    if (kind !== 'any' && other !== 'any' && kind !== other) return undefined;
+    merged.push(kind === 'any' ? other : kind);
+  }
+  return merged;
+}

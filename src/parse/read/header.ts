@@ -1,0 +1,74 @@
+import type { Line } from '../lines.js';
+import type { NumberReader } from '../values/number.js';
+import { bareUnit } from '../values/unit.js';
+import type { Context } from './context.js';
+import type { LocatedTable } from './locate.js';
+import { cleanName, createUniqueNames } from './names.js';
+
+/** A column as the file has it. */
+export interface FileColumn {
+  /** The file's own name for it, with the unit that may stand in it. */
+  readonly name: string;
+  /** What the row of units says. */
+  readonly unit: string | undefined;
+  /** Where it stands in a row, from 0. */
+  readonly cell: number;
+  /** False where the file has no name for it and we count. */
+  readonly isNamed: boolean;
+}
+
+/** The names of a table's columns, from its header or, where there is none, by counting. */
+export function readHeader(
+  header: readonly Line[],
+  units: Line | undefined,
+  width: number,
+  numbers: NumberReader,
+  { refuse }: Context,
+): FileColumn[] {
+  refuseNumbers(header, numbers, refuse);
+  const unique = createUniqueNames();
+  return Array.from({ length: Math.max(width, ...header.map(({ cells }) => cells.length)) }, (_, cell) => {
+    const name = cleanName(joinDown(header, cell));
+    return {
+      name: unique(name === '' ? `column ${cell + 1}` : name),
+      unit: bareUnit(units?.cells[cell]),
+      cell,
+      isNamed: name !== '',
+    };
+  });
+}
+
+/** Names that go on in the next line of the header; what a merged cell repeats is said once. */
+function joinDown(header: readonly Line[], cell: number): string {
+  const parts = header.map(({ cells }) => cells[cell] ?? '').filter((part) => part !== '');
+  return parts.filter((part, n) => parts.indexOf(part) === n).join(' ');
+}
+
+/** A header of numbers is a row that was taken for one. */
+function refuseNumbers(header: readonly Line[], numbers: NumberReader, refuse: Context['refuse']): void {
+  const [line] = header;
+  const names = header.flatMap(({ cells }) => cells).filter((cell) => cell !== '');
+  if (
+    names.length === 0 ||
+    !names.every((name) => numbers.read(name) !== undefined || numbers.isSuspect(name))
+  ) {
+    return;
+  }
+  throw refuse('the header is all numbers', {
+    line,
+    hint: 'if the file has no header: `table: { header: none }`; else say which line it is: `header: …`',
+  });
+}
+
+/** The row of units, the header and the rows decide how wide a table is; trailing delimiters do not. */
+export function widthOf({ blocks }: LocatedTable): number {
+  let width = 0;
+  for (const { rows } of blocks) {
+    for (const { cells } of rows) {
+      let last = cells.length;
+      while (last > width && cells[last - 1] === '') last--;
+      width = Math.max(width, last);
+    }
+  }
+  return width;
+}

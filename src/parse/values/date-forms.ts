@@ -1,0 +1,113 @@
+/** One way in which a date can be read: the pattern that reads it so, and what it then is. */
+export interface DateForm {
+  readonly format: string;
+  readonly iso: string;
+}
+
+const TIME = String.raw`(\d{1,2}):(\d\d)(?::(\d\d)(?:([.,])(\d{1,9}))?)?(?:( ?)([AP]M))?`;
+const DAY = String.raw`(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})`;
+const NAMED_DAY = String.raw`(\d{1,2})([ /.-])([A-Z]{3,9})\2(\d{4})`;
+const US_DAY = String.raw`([A-Z]{3,9}) (\d{1,2})(,?) (\d{4})`;
+
+const NUMERIC = new RegExp(`^${DAY}$`);
+const NAMED = new RegExp(`^${NAMED_DAY}$`, 'i');
+const NAMED_US = new RegExp(`^${US_DAY}$`, 'i');
+const CLOCK = new RegExp(`^${TIME}$`, 'i');
+const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
+const LONG_MONTHS =
+  'january february march april may june july august september october november december'.split(' ');
+
+/**
+ * All readings of a text as a date, by the orders of day, month and year that people use.
+ * None: it is no date. One: it can be read. Several that differ: it must not be guessed.
+ */
+export function dateForms(written: string): DateForm[] {
+  const text = written.trim().replace(/\s+/g, ' ');
+  if (text.length < 6 || text.length > 40 || !/^\p{L}*\d|^\p{L}+ \d/u.test(text)) return [];
+  const [day, joint, clock] = takeApart(text);
+  const time = clock === undefined ? { format: '', iso: '' } : readClock(clock);
+  if (!time) return [];
+  return dayForms(day).map((form) => ({
+    format: joint.before ? time.format + joint.text + form.format : form.format + joint.text + time.format,
+    iso: form.iso + time.iso,
+  }));
+}
+
+interface Joint {
+  readonly text: string;
+  /** The time stands before the day: `00:30:00 21/Nov/2025`. */
+  readonly before: boolean;
+}
+
+function takeApart(text: string): [day: string, joint: Joint, clock: string | undefined] {
+  const [, earlier, rest] = /^(\d{1,2}:\S+(?: [AP]M)?) (.+)$/i.exec(text) ?? [];
+  if (earlier !== undefined && rest !== undefined) return [rest, { text: ' ', before: true }, earlier];
+  const [, day, joint, clock] = /^(.+?)(, | |T)(\d{1,2}:.+)$/.exec(text) ?? [];
+  if (day === undefined || joint === undefined) return [text, { text: '', before: false }, undefined];
+  return [day, { text: joint === 'T' ? "'T'" : joint, before: false }, clock];
+}
+
+function readClock(clock: string): DateForm | undefined {
+  const [, hour = '', minute = '', second, mark, fraction, gap = '', half] = CLOCK.exec(clock) ?? [];
+  const h = Number(hour);
+  if (hour === '' || Number(minute) > 59 || Number(second ?? 0) > 59) return undefined;
+  if (half === undefined ? h > 23 : h < 1 || h > 12) return undefined;
+  const letter = half === undefined ? 'H' : 'h';
+  const seconds = second === undefined ? '' : ':ss';
+  const fractions = fraction === undefined ? '' : `${mark}${fraction.length === 3 ? 'SSS' : 'u'}`;
+  const hour24 = half === undefined ? h : (h % 12) + (/p/i.test(half) ? 12 : 0);
+  return {
+    format: `${letter.repeat(hour.length)}:mm${seconds}${fractions}${half === undefined ? '' : `${gap}a`}`,
+    iso: `T${pad(hour24)}:${minute}:${second ?? '00'}${fraction === undefined ? '' : `.${fraction}`}`,
+  };
+}
+
+function dayForms(day: string): DateForm[] {
+  const [, first = '', sign = '', second = '', third = ''] = NUMERIC.exec(day) ?? [];
+  if (first !== '') return numericForms(first, sign, second, third);
+  const [, dayOfMonth = '', joint = '', month = '', year = ''] = NAMED.exec(day) ?? [];
+  if (dayOfMonth !== '') {
+    return named(`${'d'.repeat(dayOfMonth.length)}${joint}MMM${joint}yyyy`, year, month, dayOfMonth);
+  }
+  const [, usMonth = '', usDay = '', comma = '', usYear = ''] = NAMED_US.exec(day) ?? [];
+  return named(`MMM ${'d'.repeat(usDay.length)}${comma} yyyy`, usYear, usMonth, usDay);
+}
+
+function numericForms(first: string, sign: string, second: string, third: string): DateForm[] {
+  const d = (part: string) => 'd'.repeat(part.length);
+  const m = (part: string) => 'M'.repeat(part.length);
+  if (first.length === 4) {
+    return third.length > 2 ? [] : valid(`yyyy${sign}${m(second)}${sign}${d(third)}`, first, second, third);
+  }
+  if (first.length > 2 || (third.length !== 4 && third.length !== 2)) return [];
+  const y = 'y'.repeat(third.length);
+  const forms = [
+    ...valid(`${d(first)}${sign}${m(second)}${sign}${y}`, third, second, first),
+    ...valid(`${m(first)}${sign}${d(second)}${sign}${y}`, third, first, second),
+  ];
+  if (third.length === 4 || first.length === 1) return forms;
+  return [...forms, ...valid(`yy${sign}${m(second)}${sign}${d(third)}`, first, second, third)];
+}
+
+function named(format: string, year: string, month: string, day: string): DateForm[] {
+  const name = month.toLowerCase();
+  const long = LONG_MONTHS.indexOf(name);
+  const index = long >= 0 ? long : MONTHS.indexOf(name);
+  if (index < 0) return [];
+  const isLong = long >= 0 && !MONTHS.includes(name);
+  return valid(isLong ? format.replace('MMM', 'MMMM') : format, year, String(index + 1), day);
+}
+
+function valid(format: string, year: string, month: string, day: string): DateForm[] {
+  // Two digits belong to the last forty or the next sixty years of 2000, as luxon reads them too.
+  const y = year.length === 4 ? Number(year) : Number(year) + (Number(year) > 60 ? 1900 : 2000);
+  const m = Number(month);
+  const d = Number(day);
+  return isDay(y, m, d) ? [{ format, iso: `${String(y).padStart(4, '0')}-${pad(m)}-${pad(d)}` }] : [];
+}
+
+/** Whether there is such a day: no 31 April, and 29 February only in leap years. */
+export const isDay = (year: number, month: number, day: number): boolean =>
+  month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
+
+const pad = (n: number): string => String(n).padStart(2, '0');

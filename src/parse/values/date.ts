@@ -1,0 +1,128 @@
+import { DateTime, IANAZone } from 'luxon';
+import type { Dates } from '../../config/vocabulary.js';
+import { isDay } from './date-forms.js';
+import { compileDigitPattern } from './digit-pattern.js';
+
+export interface DateReader {
+  /** The date as ISO text, where the whole text fits one of the patterns. */
+  read(text: string): string | undefined;
+  /** The same for a value that is known to be a date: also those that are mere numbers, such as `epoch`. */
+  readAsDate(text: string): string | undefined;
+}
+
+type ReadDate = (text: string) => string | undefined;
+
+/** Dates and how they are written; `zone` is known by now, wherever it came from. */
+export interface DateOptions {
+  readonly format?: readonly string[] | undefined;
+  readonly zone?: string | undefined;
+  readonly locale?: string | undefined;
+}
+
+/** Where the zone stands in the file, only a name of it can be used before the file was read. */
+export const withKnownZone = ({ format, zone, locale }: Dates): DateOptions => ({
+  format,
+  zone: typeof zone === 'string' ? zone : undefined,
+  locale,
+});
+
+export const isZone = (name: string): boolean => IANAZone.isValidZone(name);
+
+const NUMERIC = ['epoch', 'epochMs', 'excel'];
+
+export function createDateReader(options: DateOptions): DateReader {
+  const formats = options.format ?? ['iso'];
+  const written = formats
+    .filter((format) => !NUMERIC.includes(format))
+    .map((format) => reader(format, options));
+  const all = formats.map((format) => reader(format, options));
+  return {
+    read: (text) => (text.length < LONGEST ? first(written, text) : undefined),
+    readAsDate: (text) => first(all, text),
+  };
+}
+
+function first(readers: readonly ReadDate[], text: string): string | undefined {
+  for (const read of readers) {
+    const iso = read(text);
+    if (iso !== undefined) return iso;
+  }
+  return undefined;
+}
+
+/** No date is longer; a comment of many words is not held against the patterns. */
+const LONGEST = 60;
+
+function reader(format: string, { zone, locale }: DateOptions): ReadDate {
+  switch (format) {
+    case 'iso':
+      return (text) => readIso(text, zone);
+    case 'epoch':
+      return (text) => readEpoch(text, 1000, zone);
+    case 'epochMs':
+      return (text) => readEpoch(text, 1, zone);
+    case 'excel':
+      return readSerial;
+    default:
+      return patternReader(format, zone, locale ?? 'en');
+  }
+}
+
+const ISO =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[T ]([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{1,9}))?)? ?(Z|[+-]\d\d(?::?\d\d)?)?)?$/;
+
+/** The extended form only: `20260105` is as well a number. */
+export function readIso(text: string, zone?: string): string | undefined {
+  if (text[4] !== '-') return undefined;
+  const [, year, month, day, hour, minute, second = '00', fraction, offset] = ISO.exec(text) ?? [];
+  if (!isDay(Number(year), Number(month), Number(day))) return undefined;
+  const date = `${year}-${month}-${day}`;
+  if (hour === undefined) return date;
+  const local = `${date}T${hour}:${minute}:${second}${fraction === undefined ? '' : `.${fraction}`}`;
+  if (offset !== undefined) return local + offset;
+  return zone === undefined ? local : local + DateTime.fromISO(local, { zone }).toFormat('ZZ');
+}
+
+/**
+ * Patterns as luxon knows them. It takes some 10 µs to read a date and half of that to refuse one,
+ * so a text that lacks a sign of the pattern does not get that far.
+ */
+function patternReader(pattern: string, zone: string | undefined, locale: string): ReadDate {
+  const format = pattern.replace(/(?<=d)T(?=[Hh])/, "'T'");
+  const tokens = format.replace(/'[^']*'/g, '');
+  const signs = [...new Set(tokens.replace(/[\p{L}\s]/gu, ''))];
+  const quick = zone === undefined && locale === 'en' ? compileDigitPattern(format) : undefined;
+  if (quick) return (text) => quick(text.includes('  ') ? text.replace(/\s+/g, ' ') : text);
+  const parser = DateTime.buildFormatParser(format, { locale });
+  const knowsZone = zone !== undefined || /[zZ]/.test(tokens);
+  const options = { zone: zone ?? 'utc', locale, setZone: /[zZ]/.test(tokens) };
+  const hasDay = /d/.test(tokens);
+  const hasTime = /[Hh]/.test(tokens);
+  return (text) => {
+    for (const sign of signs) if (!text.includes(sign)) return undefined;
+    if (!/\d/.test(text)) return undefined;
+    const date = DateTime.fromFormatParser(text.replace(/\s+/g, ' '), parser, options);
+    if (!date.isValid) return undefined;
+    if (!hasTime) return date.toISODate();
+    const how = { suppressMilliseconds: true, includeOffset: knowsZone } as const;
+    return hasDay ? date.toISO(how) : date.toISOTime(how);
+  };
+}
+
+const PLAIN_NUMBER = /^\d+(?:\.\d+)?$/;
+
+/** Seconds or milliseconds since 1970, which are the same instant everywhere. */
+function readEpoch(text: string, msPerUnit: number, zone: string | undefined): string | undefined {
+  if (!PLAIN_NUMBER.test(text)) return undefined;
+  const instant = DateTime.fromMillis(Math.round(Number(text) * msPerUnit), { zone: zone ?? 'utc' });
+  return instant.isValid ? (instant.toISO({ suppressMilliseconds: true }) ?? undefined) : undefined;
+}
+
+/** Days since the last day but one of 1899, as spreadsheets count them. */
+function readSerial(text: string): string | undefined {
+  if (!PLAIN_NUMBER.test(text) || Number(text) >= 2_958_466) return undefined;
+  const ms = Math.round(Number(text) * 86_400) * 1000;
+  const moment = DateTime.fromMillis(Date.UTC(1899, 11, 30) + ms, { zone: 'utc' });
+  if (Number.isInteger(Number(text))) return moment.toISODate() ?? undefined;
+  return moment.toISO({ suppressMilliseconds: true, includeOffset: false }) ?? undefined;
+}

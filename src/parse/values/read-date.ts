@@ -1,0 +1,21 @@
+import type { Dates } from '../../config/vocabulary.js';
+import { createDateReader, readIso, withKnownZone } from './date.js';
+import { type DateForm, dateForms } from './date-forms.js';
+
+export type DateReading = { readonly iso: string } | { readonly ambiguous: readonly DateForm[] };
+
+/**
+ * Reads one text that is used as a date. Undefined where it is none;
+ * `ambiguous` where no format is given and the text can mean several days: nobody may choose then.
+ */
+export function readDate(text: string, dates: Dates): DateReading | undefined {
+  const trimmed = text.trim();
+  const known = withKnownZone(dates);
+  const iso = createDateReader(known).readAsDate(trimmed) ?? readIso(trimmed, known.zone);
+  if (iso !== undefined) return { iso };
+  if (dates.format !== undefined) return undefined;
+  const forms = dateForms(trimmed);
+  const [only, ...others] = forms;
+  if (!only) return undefined;
+  return others.every((other) => other.iso === only.iso) ? { iso: only.iso } : { ambiguous: forms };
+}

@@ -1,0 +1,82 @@
+import { PLAIN, PREFIXED } from '../units.js';
+
+const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹⁻';
+const plain = new Set(PLAIN.map(normalise));
+const prefixed = new Set(
+  Object.entries(PREFIXED).flatMap(([symbol, prefixes]) =>
+    ['', ...prefixes].map((prefix) => normalise(prefix + symbol)),
+  ),
+);
+
+/** One way to write what is written in several: µ in both codes, the kinds of °, superscripts. */
+function normalise(unit: string): string {
+  return unit
+    .replace(/[µμ]/g, 'u')
+    .replace(/[º˚]/g, '°')
+    .replace(/℃/g, '°C')
+    .replace(/\u2126/g, 'Ω')
+    .replace(/\u212b/g, 'Å')
+    .replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]/g, (sign) => '0123456789-'.charAt(SUPERSCRIPTS.indexOf(sign)))
+    .replace(/−/g, '-');
+}
+
+const isSymbol = (symbol: string): boolean => plain.has(symbol) || prefixed.has(symbol);
+
+/** `cm2`, `cm^2`, `s-1`: a symbol with an exponent. */
+function isFactor(factor: string): boolean {
+  if (isSymbol(factor)) return true;
+  const [, symbol] = /^(\D+?)\^?-?\d$/.exec(factor) ?? [];
+  return symbol !== undefined && isSymbol(symbol);
+}
+
+/** Whether this is a unit that people would recognise: `mg`, `ng/uL`, `W/m²`, `1/s`, `cm-1`, `mol·L⁻¹`. */
+export function isUnit(written: string): boolean {
+  if (written.length === 0 || written.length > 20) return false;
+  const unit = normalise(written);
+  if (isFactor(unit)) return true;
+  const factors = unit.split(/[/·⋅*×.]|(?<=\d) /);
+  return (
+    factors.length > 1 &&
+    factors.length < 5 &&
+    factors.every((factor, n) => isFactor(factor) || isOne(factor, n))
+  );
+}
+
+const isOne = (factor: string, n: number): boolean => n === 0 && factor === '1';
+
+/** A unit that stands by itself, without the brackets that may be around it; undefined where there is none. */
+export function bareUnit(written: string | undefined): string | undefined {
+  const unit = written
+    ?.trim()
+    .replace(/^(?:\[(.*)\]|\((.*)\))$/, '$1$2')
+    .trim();
+  return unit === '' ? undefined : unit;
+}
+
+/** A name with a unit in brackets at its end, `Weight (mg)` or `U[V]`, where the unit is a known one. */
+export function unitInBrackets(name: string): { name: string; unit: string } | undefined {
+  const close = name.at(-1);
+  if (close !== ')' && close !== ']') return undefined;
+  const open = close === ')' ? '(' : '[';
+  let depth = 0;
+  for (let at = name.length - 1; at > 0; at--) {
+    if (name[at] === close) depth++;
+    if (name[at] === open) depth--;
+    if (depth > 0) continue;
+    const unit = name.slice(at + 1, -1).trim();
+    const rest = name.slice(0, at).trim();
+    return rest !== '' && isUnit(unit) ? { name: rest, unit } : undefined;
+  }
+  return undefined;
+}
+
+/** A name with a unit after a slash, `freq/Hz`; a unit that is not known counts only where `anyUnit` allows it. */
+export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
+  for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
+    const unit = name.slice(at + 1).trim();
+    if (isUnit(unit)) return { name: name.slice(0, at).trim(), unit };
+  }
+  const last = name.lastIndexOf('/');
+  if (!anyUnit || last < 1 || last === name.length - 1) return undefined;
+  return { name: name.slice(0, last).trim(), unit: name.slice(last + 1).trim() };
+}

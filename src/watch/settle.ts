@@ -1,0 +1,79 @@
+import type { Clock } from '../clock.js';
+import type { Ready } from '../config/schema.js';
+import type { FoundFile } from '../model.js';
+import { doneFileOf } from './done-file.js';
+import { isAbsent, sameStamp, stampOf, statAll } from './stamp.js';
+
+/** What holds where the configuration asks for nothing: nothing half-written is ever taken. */
+const DEFAULT_QUIET_MS = 5000;
+
+/** A done-file is looked for often at first, and less often the longer it keeps one waiting. */
+const DONE_FIRST_MS = 1000;
+const DONE_LONGEST_MS = 10_000;
+const DONE_SHARE = 0.1;
+
+/** How long to wait before looking again where a share does not answer. */
+const NO_ANSWER_MS = 10_000;
+
+export interface SettleOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Goes through this one at a time or a few: a share that hangs must not take every thread for file access. */
+  readonly lane?: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+type Glance = FoundFile | 'absent' | 'no answer';
+
+/**
+ * Resolves with the file as it is once nobody writes to it any more, or undefined when it is gone.
+ * What counts is the stillness that we saw: a modification time long ago proves nothing,
+ * since copying preserves it and the clocks of shares are wrong.
+ */
+export async function settle(
+  file: FoundFile,
+  ready: Ready,
+  { clock, signal, lane = (work) => work() }: SettleOptions,
+): Promise<FoundFile | undefined> {
+  const quietMs = ready.quiet ?? (ready.doneFile === undefined ? DEFAULT_QUIET_MS : 0);
+  const doneFile = ready.doneFile === undefined ? undefined : doneFileOf(file.location, ready.doneFile);
+  const startedMs = clock.monotonic();
+  let seen = file;
+  let stillSinceMs = startedMs;
+  let waitMs = quietMs;
+
+  for (;;) {
+    if (waitMs > 0) await clock.sleep(waitMs, signal);
+    // The done-file first: what is written before it appears is then in the glance that follows.
+    const isDone = doneFile === undefined || (await lane(() => exists(doneFile)));
+    const now = await lane(() => glance(file));
+    signal.throwIfAborted();
+    if (now === 'absent') return undefined;
+    const nowMs = clock.monotonic();
+    if (now === 'no answer' || !sameStamp(now, seen)) stillSinceMs = nowMs;
+    if (now === 'no answer') {
+      waitMs = NO_ANSWER_MS;
+      continue;
+    }
+    seen = now;
+    const quietLeftMs = stillSinceMs + quietMs - nowMs;
+    if (isDone && quietLeftMs <= 0) return now;
+    waitMs = isDone ? quietLeftMs : Math.max(quietLeftMs, doneWaitMs(nowMs - startedMs));
+  }
+}
+
+function doneWaitMs(waitedMs: number): number {
+  return Math.min(DONE_LONGEST_MS, Math.max(DONE_FIRST_MS, waitedMs * DONE_SHARE));
+}
+
+async function exists(location: string | Buffer): Promise<boolean> {
+  const [stats] = await statAll([location]);
+  return stats !== undefined && !(stats instanceof Error);
+}
+
+/** A share that does not answer is no proof that the file is gone. */
+async function glance(file: FoundFile): Promise<Glance> {
+  const [stats] = await statAll([file.location]);
+  if (stats === undefined || stats instanceof Error) return isAbsent(stats) ? 'absent' : 'no answer';
+  if (!stats.isFile()) return 'absent';
+  return { path: file.path, location: file.location, ...stampOf(stats) };
+}

@@ -1,0 +1,210 @@
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { CLI, makeSite } from '../support/daemon-process.js';
+import { runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+interface Ended {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const labfeed = (args: readonly string[], cwd = tempFolder()): Promise<Ended> =>
+  new Promise((resolve) => {
+    execFile(process.execPath, [CLI, ...args], { cwd, timeout: 15_000 }, (error, stdout, stderr) => {
+      resolve({ status: error ? Number(error.code ?? -1) : 0, stdout, stderr });
+    });
+  });
+
+const MAPPING = `instruments:
+  nanodrop:
+    watch: .
+    parse: { delimiter: tab, dates: { format: dd/MM/yyyy }, meta: { until: Well, separator: ":" }, facts: { date: Date }, table: { header: Well } }
+    experiment: { title: "{{ meta.Sample }} <1>", body: "<p>{{ meta.Sample }}</p>{{ readings | table }}", tags: [dna] }
+`;
+const FILE = 'Sample: λ & co\nDate: 03/04/2026\nWell\tA260 (AU)\nA1\t2.100\nA2\tOVER\n';
+
+function trySite(): string {
+  const folder = tempFolder();
+  writeFileSync(join(folder, 'labfeed.yaml'), MAPPING);
+  writeFileSync(join(folder, 'run.tsv'), FILE);
+  return folder;
+}
+
+test('every command has help with an example', async () => {
+  const { stdout } = await labfeed(['--help']);
+  const commands = ['demo', 'run', 'check', 'try', 'sandbox', 'schema'];
+  for (const command of commands) {
+    expect(stdout).toContain(`\n  ${command}`);
+    const help = await labfeed([command, '--help']);
+    expect(help).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining(`Example:\n  labfeed ${command}`),
+    });
+  }
+}, 30_000);
+
+test('wrong usage is told on stderr and exits with 2', async () => {
+  for (const args of [['rnu'], ['run', '--confg', 'x'], ['try'], ['demo', '--port', 'high'], []]) {
+    const { status, stderr } = await labfeed(args);
+    expect({ args, status }).toEqual({ args, status: 2 });
+    expect(stderr).not.toBe('');
+  }
+  expect((await labfeed(['rnu'])).stderr).toContain('Did you mean run?');
+}, 30_000);
+
+test('without a configuration the usual places are named and the exit status is 78', async () => {
+  const { status, stderr } = await labfeed(['run']);
+  expect(status).toBe(78);
+  expect(stderr).toMatch(/labfeed\.yaml.*\/etc\/labfeed\/config\.yaml[\s\S]*→/);
+});
+
+test('a wrong configuration exits with 78 and names every mistake at file:line:column, without a stack trace', async () => {
+  const folder = tempFolder();
+  const config = join(folder, 'labfeed.yaml');
+  writeFileSync(config, 'notebook: { url: "https://eln.example.org", kye: { env: A } }\njournal: []\n');
+  for (const command of ['run', 'check']) {
+    const { status, stderr } = await labfeed([command, '--config', config]);
+    expect(status).toBe(78);
+    expect(stderr).toContain(`${config}:1:45: unknown key "kye"\n  → did you mean key?`);
+    expect(stderr).toContain(`${config}:2:10: journal: expected the path of the journal`);
+    expect(stderr).not.toMatch(/\n\s+at /);
+  }
+});
+
+test('try shows exactly what would be sent, needs no notebook section and leaves no trace', async () => {
+  const folder = trySite();
+  const { status, stdout } = await labfeed(['try', 'nanodrop', 'run.tsv', '--json'], folder);
+  expect(status).toBe(0);
+  const { file, instrument, record, draft } = JSON.parse(stdout);
+  expect(file).toBe(join(folder, 'run.tsv'));
+  expect(instrument).toBe('nanodrop');
+  expect(record.meta).toMatchObject({ Sample: 'λ & co', date: '2026-04-03' });
+  expect(record.tables).toMatchObject([
+    {
+      name: 'readings',
+      columns: expect.arrayContaining([{ name: 'A260', unit: 'AU' }]),
+      rows: [{ Well: 'A1', A260: 2.1 }, { Well: 'A2' }],
+    },
+  ]);
+  expect(draft).toMatchObject({ title: 'λ & co <1>', date: '2026-04-03', tags: ['dna'] });
+  expect(draft.body).toContain('<p>λ &amp; co</p>');
+  expect(draft.body).toContain('2.100');
+  expect(draft.comments).toHaveLength(1);
+  expect(draft.comments[0]).toMatch(/\nlabfeed [0-9a-f]{16}\.1$/);
+
+  const text = await labfeed(['try', 'nanodrop', 'run.tsv'], folder);
+  expect(text.stdout).toContain('date        2026-04-03 (from the fact "date")');
+});
+
+test('try tells what would be quarantined with its place and exits with 1', async () => {
+  const folder = trySite();
+  writeFileSync(join(folder, 'bad.tsv'), 'nothing of the kind\n');
+  const { status, stderr } = await labfeed(['try', 'nanodrop', 'bad.tsv'], folder);
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/would be quarantined: .*bad\.tsv.*Well/);
+  expect((await labfeed(['try', 'nanodrpo', 'run.tsv'], folder)).stderr).toContain('did you mean nanodrop?');
+  expect((await labfeed(['try', 'nanodrop', 'gone.tsv'], folder)).stderr).toContain('there is no such file');
+});
+
+test('check tries folders, journal, key and notebook, and says whose the key is', async () => {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const { config } = makeSite(folder, { url: sandbox.url, key: sandbox.key });
+  const good = await labfeed(['check', '--config', config]);
+  expect(good.status).toBe(0);
+  expect(good.stdout).toMatch(/balance: .* is there, 0 files match/);
+  expect(good.stdout).toMatch(/balance has no parse/);
+  expect(good.stdout).toMatch(/journal .* will be made/);
+  expect(good.stdout).toMatch(/takes the key \(its account has one key/);
+
+  makeSite(folder, {
+    url: sandbox.url,
+    key: 'wrong',
+    instruments:
+      '  gone: { watch: data/gone }\n  a: { watch: data/balance }\n  b: { watch: data, files: "**/*.csv" }',
+  });
+  writeFileSync(join(folder, 'data/balance/x.csv'), '');
+  const bad = await labfeed(['check', '--config', config]);
+  expect(bad.status).toBe(1);
+  expect(bad.stdout).toMatch(/WRONG +gone: the folder .* is missing/);
+  expect(bad.stdout).toMatch(/b overlaps: 1 of its files/);
+  expect(bad.stdout).toMatch(/WRONG .*401/);
+  expect(bad.stdout).not.toContain('wrong\n');
+  expect((await labfeed(['check', '--offline', '--config', config])).status).toBe(0);
+  expect(JSON.parse((await labfeed(['check', '--json', '--config', config])).stdout)).toMatchObject({
+    ok: false,
+    problems: [],
+  });
+});
+
+test('demo --once files the samples and ends with 0; again in the same folder it adds nothing', async () => {
+  const folder = tempFolder();
+  const first = await labfeed(['demo', '--once', '--dir', folder]);
+  expect(first).toMatchObject({ status: 0, stderr: '' });
+  expect(first.stdout).toContain('8 done.');
+  expect(first.stdout.match(/ {2}filed /g)).toHaveLength(8);
+  const second = await labfeed(['demo', '--once', '--dir', folder]);
+  expect(second.status).toBe(0);
+  expect(second.stdout).toContain('8 done.');
+  expect(second.stdout).not.toMatch(/ {2}filed /);
+  expect(readFileSync(join(folder, 'labfeed.log'), 'utf8')).toContain('"msg":"ready"');
+});
+
+test('a port in use is told with what to do', async () => {
+  const taken = createServer();
+  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void taken.close());
+  const { port } = taken.address() as { port: number };
+  for (const args of [
+    ['sandbox', '--data', 'n.db'],
+    ['demo', '--once'],
+  ]) {
+    const { status, stderr } = await labfeed([...args, '--port', String(port)]);
+    expect(status).toBe(1);
+    expect(stderr).toMatch(new RegExp(`port ${port}[\\s\\S]*--port`));
+  }
+});
+
+test('schema prints a JSON Schema that knows every key of the example configuration', async () => {
+  const { stdout } = await labfeed(['schema']);
+  const schema = JSON.parse(stdout);
+  expect(Object.keys(schema.properties)).toEqual(
+    expect.arrayContaining([
+      'include',
+      'notebook',
+      'journal',
+      'status',
+      'log',
+      'alarms',
+      'keep',
+      'instruments',
+    ]),
+  );
+  expect(schema.properties.instruments.additionalProperties.properties.parse).toBeDefined();
+  expect(schema.properties.notebook.properties.url.description).toContain('/api/v2');
+});
+
+test('the example configuration is valid, and shows every key that there is', async () => {
+  const example = new URL('../../config.example.yaml', import.meta.url);
+  const folder = tempFolder();
+  mkdirSync(join(folder, 'instruments.d'));
+  writeFileSync(join(folder, 'labfeed.yaml'), readFileSync(example));
+  const { status, stderr } = await labfeed(['check', '--offline'], folder);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+
+  const text = readFileSync(example, 'utf8');
+  const schema = JSON.parse((await labfeed(['schema'])).stdout);
+  const keys = [
+    ...Object.keys(schema.properties),
+    ...Object.keys(schema.properties.notebook.properties),
+    ...Object.keys(schema.properties.instruments.additionalProperties.properties),
+    ...Object.keys(schema.properties.instruments.additionalProperties.properties.experiment.properties),
+    ...Object.keys(schema.properties.instruments.additionalProperties.properties.comments.properties),
+  ];
+  for (const key of keys) expect(text, key).toMatch(new RegExp(`\\b${key}:`));
+});

@@ -1,0 +1,243 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, test } from 'vitest';
+import { makeSite, type SiteOptions, startDaemon, weighing } from '../support/daemon-process.js';
+import { runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+async function setUp(options: Partial<SiteOptions> = {}) {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  return { folder, sandbox, site: makeSite(folder, { url: sandbox.url, key: sandbox.key, ...options }) };
+}
+
+test('files that cannot be read are quarantined one by one with a reason; the good one beside them is filed', async () => {
+  const { site, sandbox, folder } = await setUp();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  site.drop('empty.csv', '');
+  site.drop('rubbish.csv', Buffer.from(Array.from({ length: 5000 }, (_, n) => (n * 7919) % 256)));
+  site.drop('huge.csv', '');
+  truncateSync(join(folder, 'data/balance/huge.csv'), 2 * 1024 ** 3);
+  site.drop('prose.csv', 'Dear diary,\n');
+  site.drop('good.csv', weighing(1));
+  const quarantined = (name: string) =>
+    daemon.logged(({ msg, file }) => msg === 'run quarantined' && String(file).endsWith(name), 40_000);
+  expect((await quarantined('empty.csv'))['reason']).toMatch(/empty/);
+  expect((await quarantined('rubbish.csv'))['reason']).toMatch(/not text|binary/i);
+  expect((await quarantined('huge.csv'))['reason']).toMatch(/2048\.0 MB, more than the .*limits/s);
+  await daemon.logged('run filed');
+  expect(await daemon.stop()).toBe(0);
+  expect(sandbox.experiments().map(({ title }) => title)).toContain('good (balance)');
+}, 60_000);
+
+test('a mended mapping reads quarantined files anew after a restart', async () => {
+  const instruments = (decimal: string) =>
+    `  balance: { watch: data/balance, ready: { quiet: 100ms }, parse: { delimiter: ";", ${decimal} table: {} } }`;
+  const { site, sandbox, folder } = await setUp({ instruments: instruments('') });
+  const first = startDaemon(site.config);
+  await first.logged('ready');
+  site.drop('w.csv', 'Sample;Weight (mg)\nA;1,234\nB;5,678\n');
+  const { reason } = await first.logged('run quarantined');
+  expect(reason).toMatch(/w\.csv:2:\d+: [\s\S]*decimal/);
+  await first.stop();
+  makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments: instruments('decimal: ",",') });
+  const second = startDaemon(site.config);
+  await second.logged('run filed');
+  await second.stop();
+  expect(sandbox.experiments()).toHaveLength(1);
+});
+
+test('names with blanks, quotes, newlines, markup and bytes that are not UTF-8 are filed, and stay text', async () => {
+  const { site, sandbox, folder } = await setUp();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  const names = [
+    'two words.csv',
+    `it's "quoted".csv`,
+    'two\nlines.csv',
+    '<b onclick=alert(1)>.csv',
+    '{{ now }}.csv',
+    '-rf.csv',
+  ];
+  for (const [n, name] of names.entries()) site.drop(name.replaceAll('/', ''), weighing(n));
+  const latin = Buffer.concat([
+    Buffer.from(join(folder, 'data/balance/caf')),
+    Buffer.from([0xe9]),
+    Buffer.from('.csv'),
+  ]);
+  writeFileSync(latin, weighing(99));
+  await until(
+    'all filed',
+    () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length === 7,
+  );
+  await daemon.stop();
+  const titles = sandbox.experiments().map(({ title }) => title);
+  expect(titles.sort()).toEqual(
+    [
+      'two words (balance)',
+      `it's "quoted" (balance)`,
+      'two lines (balance)',
+      '<b onclick=alert(1)> (balance)',
+      '{{ now }} (balance)',
+      '-rf (balance)',
+      'caf\\xE9 (balance)',
+    ].sort(),
+  );
+  for (const { body } of sandbox.experiments()) expect(body).not.toMatch(/<b[ >]/);
+});
+
+test('markup and templates in cells stay text in the notebook', async () => {
+  const { site, sandbox } = await setUp();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  site.drop('x.csv', 'Sample,Note\nA,<script>alert(1)</script>\nB,{{ meta }}{% raw %}\n');
+  await daemon.logged('run filed');
+  await daemon.stop();
+  const [experiment] = sandbox.experiments();
+  expect(experiment?.body).toContain('&lt;script&gt;alert(1)&lt;/script&gt;');
+  expect(experiment?.body).not.toContain('<script>');
+  expect(experiment?.body).toContain('{{ meta }}{% raw %}');
+});
+
+test('a missing folder stops no other instrument, and is picked up when it appears', async () => {
+  const { site, sandbox, folder } = await setUp({
+    instruments: `  balance: { watch: data/balance, ready: { quiet: 100ms } }\n  later: { watch: data/later, ready: { quiet: 100ms } }`,
+  });
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  expect(daemon.lines.some(({ instrument, level }) => instrument === 'later' && Number(level) >= 40)).toBe(
+    true,
+  );
+  site.drop('a.csv', weighing(1));
+  await daemon.logged('run filed');
+  site.drop('b.csv', weighing(2), 'later');
+  await until('the late one filed', () => sandbox.experiments().some(({ title }) => title === 'b (later)'));
+
+  // A share that goes away and comes back brings nothing new.
+  renameSync(join(folder, 'data/later'), join(folder, 'away'));
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  renameSync(join(folder, 'away'), join(folder, 'data/later'));
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await daemon.stop();
+  expect(sandbox.experiments()).toHaveLength(2);
+});
+
+test('one wrong mapping stops its instrument, tells where, and the others run', async () => {
+  const { site, sandbox } = await setUp({
+    instruments: [
+      '  balance: { watch: data/balance, ready: { quiet: 100ms } }',
+      '  typo: { watch: data/typo, pars: {} }',
+      '  template: { watch: data/template, experiment: { title: "{{ meta.x" } }',
+    ].join('\n'),
+  });
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  const mistakes = daemon.lines.filter(({ msg }) => msg === 'configuration mistake');
+  expect(mistakes).toMatchObject([
+    {
+      instrument: 'typo',
+      problem: expect.stringMatching(/labfeed\.yaml:11:\d+: unknown key "pars"\n {2}→ did you mean parse\?/),
+    },
+    { instrument: 'template', problem: expect.stringMatching(/labfeed\.yaml:12:\d+: experiment\.title: /) },
+  ]);
+  site.drop('a.csv', weighing(1));
+  await daemon.logged('run filed');
+  await daemon.stop();
+  expect(sandbox.experiments()).toHaveLength(1);
+});
+
+test('a file that grows is taken once, whole', async () => {
+  const { site, sandbox } = await setUp({
+    instruments: '  balance: { watch: data/balance, ready: { quiet: 600ms } }',
+  });
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  for (let rows = 1; rows <= 8; rows++) {
+    site.drop(
+      'slow.csv',
+      `Sample,Weight (mg)\n${Array.from({ length: rows }, (_, n) => `S${n},${n}.5\n`).join('')}`,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  await daemon.logged('run filed');
+  await new Promise((resolve) => setTimeout(resolve, 800));
+  await daemon.stop();
+  expect(sandbox.experiments()).toHaveLength(1);
+  expect(sandbox.experiments()[0]?.comments[0]).toContain('S7');
+});
+
+test('many old files at the first scan are a question that the configuration answers', async () => {
+  const { site, sandbox, folder } = await setUp();
+  for (let n = 0; n < 51; n++) site.drop(`old${n}.csv`, weighing(n));
+  const first = startDaemon(site.config);
+  await first.logged('ready');
+  expect(first.lines.some(({ msg, files }) => msg.startsWith('many old files') && files === 51)).toBe(true);
+  site.drop('new.csv', weighing(1000));
+  await first.logged('run filed');
+  await first.stop();
+  expect(sandbox.experiments().map(({ title }) => title)).toEqual(['new (balance)']);
+  makeSite(folder, {
+    url: sandbox.url,
+    key: sandbox.key,
+    instruments: '  balance: { watch: data/balance, ready: { quiet: 100ms }, existing: ingest }',
+  });
+  const second = startDaemon(site.config);
+  await until(
+    'the old ones filed',
+    () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length === 52,
+  );
+  await second.stop();
+});
+
+test('a folder without permission is told and stops nothing', async () => {
+  const { site, folder } = await setUp({
+    instruments: `  balance: { watch: data/balance, ready: { quiet: 100ms } }\n  secret: { watch: data/secret }`,
+  });
+  mkdirSync(join(folder, 'data/secret'), { mode: 0 });
+  // Root may read everything, so where the test runs as root, the daemon runs as somebody else.
+  const nobody = process.getuid?.() === 0 ? 65_534 : undefined;
+  if (nobody !== undefined) execFileSync('chown', ['-R', String(nobody), folder]);
+  const daemon = startDaemon(site.config, {}, nobody);
+  await daemon.logged('ready');
+  const told = daemon.lines.find(({ instrument, level }) => instrument === 'secret' && Number(level) >= 40);
+  expect(told).toMatchObject({
+    folder: join(folder, 'data/secret'),
+    reason: 'this user may not read it',
+  });
+  site.drop('a.csv', weighing(1));
+  await daemon.logged('run filed');
+  await daemon.stop();
+});
+
+test('a journal of a newer version, or one that another daemon holds, is refused with what to do', async () => {
+  const { site } = await setUp();
+  const first = startDaemon(site.config);
+  await first.logged('ready');
+  const second = startDaemon(site.config);
+  expect(await second.ended).toBe(1);
+  expect(second.output()).toMatch(/in use by another daemon[\s\S]*→ stop that one first/);
+  await first.stop();
+  const database = new DatabaseSync(site.journal);
+  database.exec('PRAGMA user_version = 99');
+  database.close();
+  const third = startDaemon(site.config);
+  expect(await third.ended).toBe(1);
+  expect(third.output()).toMatch(/newer labfeed[\s\S]*→ update labfeed/);
+});
+
+test('a file that vanishes before it was taken is no trouble', async () => {
+  const { site, folder, sandbox } = await setUp();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  site.drop('brief.csv', weighing(1));
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  rmSync(join(folder, 'data/balance/brief.csv'));
+  site.drop('a.csv', weighing(2));
+  await daemon.logged('run filed');
+  await daemon.stop();
+  expect(sandbox.experiments()).toHaveLength(1);
+});

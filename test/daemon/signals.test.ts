@@ -1,0 +1,106 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { recordingProxy } from '../support/recording-proxy.js';
+import { runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+async function setUp(options: { timeout?: string } = {}) {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const proxy = await recordingProxy(sandbox.url);
+  const site = makeSite(folder, { url: proxy.url, key: sandbox.key, ...options });
+  return { site, sandbox, proxy };
+}
+
+test('SIGTERM lets the step in flight end, records it, and exits with 0', async () => {
+  const { site, sandbox, proxy } = await setUp();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  let reached: () => void = () => undefined;
+  const posting = new Promise<void>((resolve) => {
+    reached = resolve;
+  });
+  proxy.decide = async ({ method }) => {
+    if (method === 'POST') reached();
+    await held;
+    return 'pass';
+  };
+  site.drop('a.csv', weighing(1));
+  await posting;
+  daemon.child.kill('SIGTERM');
+  await daemon.logged('stopping');
+  setTimeout(release, 300);
+  expect(await daemon.ended).toBe(0);
+  expect(daemon.lines.at(-1)?.msg).toBe('stopped');
+
+  proxy.decide = () => 'pass';
+  const again = startDaemon(site.config);
+  await again.logged('run filed');
+  await again.stop();
+  expect(proxy.writes().map(({ method }) => method)).toEqual(['POST', 'PATCH', 'POST']);
+  expect(sandbox.experiments()).toHaveLength(1);
+});
+
+test('SIGTERM exits with 0 within 10 s although the notebook never answers', async () => {
+  const { site, proxy } = await setUp({ timeout: '60s' });
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  let asked: () => void = () => undefined;
+  const request = new Promise<void>((resolve) => {
+    asked = resolve;
+  });
+  proxy.decide = () => {
+    asked();
+    return new Promise(() => undefined);
+  };
+  site.drop('a.csv', weighing(1));
+  await request;
+  const before = Date.now();
+  expect(await daemon.stop()).toBe(0);
+  expect(Date.now() - before).toBeLessThan(10_000);
+});
+
+test('a second signal exits at once', async () => {
+  const { site, proxy } = await setUp();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  proxy.decide = () => new Promise(() => undefined);
+  site.drop('a.csv', weighing(1));
+  await daemon.logged('run taken');
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  daemon.child.kill('SIGTERM');
+  await daemon.logged('stopping');
+  const before = Date.now();
+  daemon.child.kill('SIGTERM');
+  expect(await daemon.ended).toBe(143);
+  expect(Date.now() - before).toBeLessThan(1000);
+});
+
+test('the key is in no log, error, journal or process list, even if the server echoes it', async () => {
+  const { site, sandbox, proxy } = await setUp();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  proxy.decide = ({ method, authorization = '' }) =>
+    method === 'PATCH'
+      ? { answer: 400, headers: { 'x-echo': authorization }, body: `{"message":"bad key ${authorization}"}` }
+      : 'pass';
+  site.drop('a.csv', weighing(1));
+  await daemon.logged('run set aside');
+  const commandLine = readFileSync(`/proc/${daemon.child.pid}/cmdline`, 'utf8');
+  await daemon.stop();
+  expect(proxy.requests[0]?.authorization).toBe(sandbox.key);
+  for (const place of [
+    daemon.output(),
+    commandLine,
+    readFileSync(site.journal, 'latin1'),
+    readFileSync(`${site.journal}-wal`, { encoding: 'latin1', flag: 'a+' }),
+  ]) {
+    expect(place).not.toContain(sandbox.key);
+  }
+});

@@ -1,0 +1,97 @@
+import type { CommentOptions, ExperimentTemplates } from '../../src/config/schema.js';
+import { createMapper, type Mapped, type MapperOptions } from '../../src/map/draft.js';
+import type { SourceFile } from '../../src/map/view.js';
+import type { Column, FileRecord, Table, Value } from '../../src/model.js';
+import { markComment, referenceOf } from '../../src/reference.js';
+
+/** A value that means what it says: `v(2.1, '2.100')`. */
+export const v = (value: Value['value'], text = String(value ?? ''), unit?: string): Value =>
+  unit === undefined ? { value, text } : { value, text, unit };
+
+/** `Weight (mg)` is a column with a unit. */
+export const table = (
+  name: string,
+  headings: readonly string[],
+  rows: readonly (readonly Value[])[],
+): Table => ({
+  name,
+  columns: headings.map((heading): Column => {
+    const [, column = heading, unit] = /^(.*) \((.*)\)$/.exec(heading) ?? [];
+    return unit === undefined ? { name: column } : { name: column, unit };
+  }),
+  rows,
+});
+
+export const record = (facts: Record<string, Value>, ...tables: Table[]): FileRecord => ({
+  meta: new Map(Object.entries(facts)),
+  tables,
+});
+
+export const nanodrop = record(
+  {
+    Sample: v('Plasmid <A>'),
+    'Sample ID': v('007'),
+    Operator: v('R. Müller'),
+    Volume: v(2.1, '2.100 µL', 'µL'),
+    Dilution: v(4, '4.0'),
+    Blank: v(null, 'OVRFLW'),
+    Valid: v(false, 'NO'),
+  },
+  table(
+    'readings',
+    ['Well', 'A260 (AU)', 'Remark'],
+    [
+      [v('A1'), v(1.5, '1.50'), v('')],
+      [v('A2'), v(null, '< 0.10'), v('low')],
+      [v('A1'), v(10, '10.0'), v('high')],
+    ],
+  ),
+);
+
+export const MODIFIED = new Date(2026, 2, 4, 12, 30, 15).getTime();
+export const SHA = '0123456789abcdef'.repeat(4);
+
+export const file: SourceFile = {
+  name: 'run 7.csv',
+  stem: 'run 7',
+  path: '/srv/nanodrop/run 7.csv',
+  size: 1234,
+  modifiedMs: MODIFIED,
+  sha256: SHA,
+};
+
+export const comments: CommentOptions = { readings: 'table', maxBytes: 60 * 1024, maxComments: 5 };
+
+export interface Given {
+  readonly experiment?: ExperimentTemplates;
+  readonly comments?: Partial<CommentOptions>;
+  readonly readDate?: NonNullable<MapperOptions['readDate']>;
+  readonly record?: FileRecord;
+  readonly file?: Partial<SourceFile>;
+}
+
+export function map(given: Given = {}): Mapped {
+  const mapper = createMapper({
+    instrument: 'nanodrop',
+    experiment: given.experiment ?? {},
+    comments: { ...comments, ...given.comments },
+    ...(given.readDate ? { readDate: given.readDate } : {}),
+  });
+  return mapper(given.record ?? nanodrop, { ...file, ...given.file }, MODIFIED);
+}
+
+/** What a title's template makes of the sample: the shortest way to see what templates see. */
+export const fillIn = (title: string, given: Given = {}): string =>
+  map({ ...given, experiment: { title } }).draft.title;
+
+/** The same in the body, without the line that says where it came from. */
+export const fillInBody = (body: string, given: Given = {}): string =>
+  map({ ...given, experiment: { body } }).draft.body.replace(/\n?<p>labfeed .*<\/p>$/, '');
+
+export const commentsOf = (given: Given = {}): readonly string[] => map(given).draft.comments;
+
+const reference = referenceOf({ instrument: 'nanodrop', sha256: SHA, copy: '', refiling: 0 });
+
+/** How long the comments are when they are sent, with their marks. */
+export const sentBytes = (comments: readonly string[]): number[] =>
+  comments.map((comment, i) => Buffer.byteLength(markComment(comment, reference, i + 1)));

@@ -1,0 +1,120 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { tempFolder } from '../support/temp-folder.js';
+import { asNobody } from './support.js';
+import { eventually, WARN, watching } from './watching.js';
+
+describe('a folder that is not there', () => {
+  test('is warned of, looked for, and then scanned and watched', async () => {
+    const folder = join(tempFolder(), 'later');
+    const watcher = watching({ watch: folder });
+    await watcher.start();
+    expect(watcher.states).toEqual(['missing']);
+    expect(watcher.scans).toEqual([]);
+    expect(watcher.logged).toMatchObject([{ level: WARN, reason: 'it is not there' }]);
+
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'a.csv'), '');
+    await eventually(() => expect(watcher.paths('scan')).toEqual([join(folder, 'a.csv')]));
+    expect(watcher.states).toEqual(['missing', 'present']);
+    expect(watcher.logged.at(-1)?.msg).toBe('the folder is there: watching it');
+    writeFileSync(join(folder, 'b.csv'), '');
+    await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'b.csv')]));
+  });
+
+  test('when it goes away while it is watched, it is noticed at once and looked for', async () => {
+    const above = tempFolder();
+    const folder = join(above, 'data');
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'a.csv'), '');
+    const watcher = watching({ watch: folder });
+    await watcher.start();
+    renameSync(folder, join(above, 'away'));
+    await eventually(() => expect(watcher.states).toEqual(['present', 'missing']));
+    renameSync(join(above, 'away'), folder);
+    await eventually(() => expect(watcher.states).toEqual(['present', 'missing', 'present']));
+    writeFileSync(join(folder, 'b.csv'), '');
+    await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'b.csv')]));
+  });
+
+  test('when another takes its place, that one is watched', async () => {
+    const above = tempFolder();
+    const folder = join(above, 'data');
+    mkdirSync(folder);
+    const watcher = watching({ watch: folder });
+    const neighbour = watching({ watch: folder });
+    await Promise.all([watcher.start(), neighbour.start()]);
+    rmSync(folder, { recursive: true });
+    mkdirSync(folder);
+    await eventually(() => expect(watcher.scans.length).toBeGreaterThan(1));
+    await eventually(() => expect(neighbour.scans.length).toBeGreaterThan(1));
+    writeFileSync(join(folder, 'b.csv'), '');
+    await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'b.csv')]));
+    await eventually(() => expect(neighbour.paths('event')).toEqual([join(folder, 'b.csv')]));
+  });
+});
+
+describe('a folder that cannot be read', () => {
+  test('because a file stands in its place is warned of once', async () => {
+    const folder = join(tempFolder(), 'data');
+    writeFileSync(folder, '');
+    const watcher = watching({ watch: folder });
+    await watcher.start();
+    await watcher.rescan();
+    await watcher.rescan();
+    expect(watcher.states).toEqual(['unreadable']);
+    expect(watcher.logged).toHaveLength(1);
+    rmSync(folder);
+    mkdirSync(folder);
+    await watcher.rescan();
+    expect(watcher.states).toEqual(['unreadable', 'present']);
+  });
+
+  test('because this user may not is said so', async () => {
+    const above = tempFolder();
+    chmodSync(above, 0o755);
+    const folder = join(above, 'closed');
+    mkdirSync(folder, { mode: 0 });
+    await asNobody(async () => {
+      const watcher = watching({ watch: folder });
+      await watcher.start();
+      expect(watcher.states).toEqual(['unreadable']);
+      expect(watcher.logged).toMatchObject([{ level: WARN, reason: 'this user may not read it' }]);
+    });
+    chmodSync(folder, 0o700);
+  });
+});
+
+/** Mounting needs root, and a system that lets it. */
+function canMount(folder: string): boolean {
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', 'labfeed-test', folder], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test('a share that is unmounted leaves an empty folder, which counts as missing', async ({ skip }) => {
+  const folder = tempFolder();
+  if (!canMount(folder)) skip('cannot mount here');
+  const unmount = () => execFileSync('umount', ['--lazy', folder], { stdio: 'ignore' });
+  onTestFinished(() => {
+    // Still mounted only where the test failed.
+    if (mounted) unmount();
+  });
+  let mounted = true;
+  writeFileSync(join(folder, 'a.csv'), '');
+  const watcher = watching({ watch: folder });
+  await watcher.start();
+  unmount();
+  mounted = false;
+  await watcher.rescan();
+  expect(watcher.states).toEqual(['present', 'missing']);
+  expect(watcher.scans).toEqual([{ complete: true, files: 1 }]);
+  writeFileSync(join(folder, 'b.csv'), '');
+  await watcher.rescan();
+  expect(watcher.states).toEqual(['present', 'missing', 'present']);
+});
