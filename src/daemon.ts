@@ -1,6 +1,6 @@
 import { relative, sep } from 'node:path';
 import type { Clock } from './clock.js';
-import { readKey } from './config/key.js';
+import { holdKey, readKey } from './config/key.js';
 import type { Instrument, LoadedConfig } from './config/load.js';
 import { defaultJournal } from './config/locations.js';
 import { createDelivery, type Delivery } from './delivery.js';
@@ -40,14 +40,14 @@ export function createDaemon({ config, clock, log, conceal, observer = nobody }:
 
   return {
     async start() {
-      const key = readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
-      conceal(key);
+      const where = config.placeOf(['notebook', 'key']);
+      const key = holdKey(() => readKey(config.notebook.key, where), conceal);
       const opened = await openJournal(config.settings.journal ?? defaultJournal(), clock);
       journal = opened;
       const sending = createDelivery({
         notebook: config.notebook,
         journal: opened,
-        key: () => key,
+        key,
         clock,
         log,
         observer,

@@ -1,10 +1,12 @@
 import type { Clock } from './clock.js';
+import type { Key } from './config/key.js';
 import type { NotebookConfig } from './config/schema.js';
 import { createCreations } from './deliver/creations.js';
 import { deliver } from './deliver/deliver.js';
 import { createGate } from './deliver/gate.js';
 import { StoppedError } from './deliver/interruptions.js';
 import { createQueue } from './deliver/queue.js';
+import { NotebookError } from './errors.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { createNotebook } from './notebook/client.js';
@@ -13,7 +15,7 @@ import type { Observer } from './observer.js';
 export interface DeliveryDeps {
   readonly notebook: NotebookConfig;
   readonly journal: Journal;
-  readonly key: () => string;
+  readonly key: Key;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
@@ -40,12 +42,17 @@ export function createDelivery({
   const gate = createGate({ perSecond: config.rate, clock, log });
   const notebook = createNotebook({
     url: server,
-    key,
+    key: key.current,
     timeoutMs: config.timeout,
     connections: config.concurrency,
     commentField: config.commentField,
-    admit: gate.admit,
+    admit: (send) => gate.admit(() => send().catch(refreshKey)),
   });
+  /** A refused key may have been replaced since it was read: the next request takes the new one. */
+  function refreshKey(error: unknown): never {
+    if (error instanceof NotebookError && error.failure === 'auth') key.refresh();
+    throw error;
+  }
   let stopping = false;
   const deps = {
     notebook,

@@ -3,6 +3,30 @@ import { join } from 'node:path';
 import { ConfigError, type Place, type Problem, systemCode } from '../errors.js';
 import type { KeySource } from './schema.js';
 
+/** The key as it is now. */
+export interface Key {
+  current(): string;
+  /** Looks whether it was replaced meanwhile; what cannot be read leaves it as it was. */
+  refresh(): void;
+}
+
+/** The key that the daemon uses. `conceal` hears of every key before it is used. */
+export function holdKey(read: () => string, conceal: (key: string) => void): Key {
+  let key = read();
+  conceal(key);
+  return {
+    current: () => key,
+    refresh() {
+      try {
+        key = read();
+        conceal(key);
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error;
+      }
+    },
+  };
+}
+
 /** Reads the API key from where the configuration says it is. The key itself is in no message. */
 export function readKey(source: KeySource, where: Place, env: NodeJS.ProcessEnv = process.env): string {
   const refuse = (message: string, hint: string): never => {

@@ -26,7 +26,12 @@ export function checkValue<S extends z.ZodType>(
 ): Checked<z.output<S>> {
   const result = schema.safeParse(value, { error: expectation });
   if (result.success) return { value: result.data, problems: [] };
-  return { value: undefined, problems: result.error.issues.flatMap((issue) => toProblems(issue, context)) };
+  const problems = result.error.issues.flatMap((issue) => toProblems(issue, context));
+  // A value of the wrong kind can break several rules of its schema that are told in the same words.
+  return {
+    value: undefined,
+    problems: [...new Map(problems.map((one) => [explainProblem(one), one])).values()],
+  };
 }
 
 /** Words of our own for what zod says by itself; what the schema says in its own words goes before. */

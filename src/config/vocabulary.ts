@@ -130,8 +130,8 @@ const limitsSchema = z
   .strictObject({
     bytes: z
       .union([z.int().positive(), size()], { error: 'expected a size such as 64MB' })
-      .prefault('256MB')
-      .describe('The largest file that is read: 64MB.'),
+      .prefault('64MB')
+      .describe('The largest file that is read, such as 64MB.'),
     rows: z.int().min(1).default(1_000_000).describe('The most rows, of all tables together.'),
     columns: z.int().min(1).default(10_000).describe('The most columns of one table.'),
     seconds: z

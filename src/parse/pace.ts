@@ -32,7 +32,8 @@ export function createPace({ maxMs, signal, refuse }: PaceOptions): Pace {
           hint: 'if such files are to be read, allow more: `limits: { seconds: 300 }`',
         });
       }
-      await setImmediate(undefined, signal ? { signal } : {});
+      signal?.throwIfAborted();
+      await setImmediate();
       resumed = performance.now();
     },
   };

@@ -18,6 +18,7 @@ export async function parse(
   options: ParseOptions | undefined,
   signal?: AbortSignal,
 ): Promise<FileRecord> {
+  signal?.throwIfAborted();
   const { limits, encoding } = options ?? parseSchema.parse({});
   const refuse = createRefuse(source.path);
   const pace = createPace({ maxMs: limits.maxMs, signal, refuse });

@@ -1,11 +1,11 @@
-import { stat } from 'node:fs/promises';
+import type { BigIntStats } from 'node:fs';
 import { systemCode } from '../errors.js';
 import type { FoundFile } from '../model.js';
 import { type Entry, folderEntries, locationOf } from './folder-entries.js';
 import { type Candidate, type Folder, look, type Unread } from './look.js';
 import type { Matcher } from './match.js';
 import { reasonOf } from './reason.js';
-import { identityOf, isAbsent } from './stamp.js';
+import { identityOf, isAbsent, statAll } from './stamp.js';
 
 /** The most files in one batch: what is handed on at once, and what is held back while the receiver is busy. */
 const BATCH = 500;
@@ -81,19 +81,32 @@ export async function* list(root: string, options: ListOptions): AsyncGenerator<
   return { state: 'present', files, empty, unread, links };
 }
 
+interface ReadFolder {
+  readonly folder: Candidate;
+  readonly entries: readonly Entry[] | Error;
+}
+
 /** Takes some folders from those that wait, and reads them side by side. */
-function readSome(waiting: Candidate[], most: number, enter: ListOptions['enter']) {
+async function readSome(
+  waiting: Candidate[],
+  most: number,
+  enter: ListOptions['enter'],
+): Promise<ReadFolder[]> {
+  const folders = waiting.splice(-most);
+  const seen = enter ? await statAll(folders.map(({ location }) => location)) : [];
   return Promise.all(
-    waiting.splice(-most).map(async (folder) => ({ folder, entries: await read(folder, enter) })),
+    folders.map(async (folder, index) => ({ folder, entries: await read(folder, seen[index], enter) })),
   );
 }
 
-async function read(folder: Candidate, enter: ListOptions['enter']): Promise<Entry[] | Error> {
+async function read(
+  folder: Candidate,
+  stats: BigIntStats | Error | undefined,
+  enter: ListOptions['enter'],
+): Promise<readonly Entry[] | Error> {
+  if (stats instanceof Error) return stats;
   try {
-    if (enter) {
-      const id = identityOf(await stat(folder.location, { bigint: true }));
-      if (!(await enter({ ...folder, id }))) return [];
-    }
+    if (stats && enter && !(await enter({ ...folder, id: identityOf(stats) }))) return [];
     return await folderEntries(folder.location);
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));

@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
@@ -149,6 +149,22 @@ test('a refused key stops the sending, quarantines nothing, and heals when the k
   await daemon.stop();
   expect(daemon.lines.filter(({ msg }) => msg === 'run set aside')).toEqual([]);
   expectEachOnce(scene, 5);
+});
+
+test('a key that was replaced is picked up without a restart', async () => {
+  const scene = await setUp();
+  const daemon = await withOneFiled(scene);
+  writeFileSync(join(scene.site.folder, 'api-key'), 'another-key');
+  scene.proxy.decide = ({ authorization }) => (authorization === 'another-key' ? 'pass' : { answer: 401 });
+  scene.site.drop('w1.csv', weighing(1));
+  await until('the new key in use', () =>
+    scene.proxy.requests.some(({ authorization }) => authorization === 'another-key'),
+  );
+  writeFileSync(join(scene.site.folder, 'api-key'), scene.sandbox.key);
+  scene.proxy.decide = () => 'pass';
+  await allFiled(daemon, 2);
+  await daemon.stop();
+  expectEachOnce(scene, 2);
 });
 
 test('a run that the notebook refuses is set aside with its reason, and the others go on', async () => {

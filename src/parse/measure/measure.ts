@@ -132,7 +132,7 @@ function factsOf(
   const outside = lines.filter((_, n) => !table || n < table.heading.from || n >= table.body.to);
   return outside.flatMap(({ text }) => {
     const [, value] = split.cutOnce(text) ?? [];
-    return value === undefined ? [] : [[value.replace(/[\s,;|]+$/, '')]];
+    return value === undefined || value.length > 60 ? [] : [[value.replace(/[\s,;|]+$/, '')]];
   });
 }
 

@@ -6,6 +6,7 @@ import { unitAfterSlash, unitInBrackets } from '../values/unit.js';
 import type { Context } from './context.js';
 import { cellAt } from './facts.js';
 import type { FileColumn } from './header.js';
+import { cleanName } from './names.js';
 import type { RawRow } from './rows.js';
 
 /** A column as the record will have it: where its text comes from, and what the mapping says of it. */
@@ -109,7 +110,8 @@ export function findColumn(
     typeof name === 'number'
       ? columns.find(({ cell }) => cell === name - 1)
       : (columns.find((column) => column.name === name) ??
-        columns.find((column) => splitUnit(column.name, units, true).name === name));
+        columns.find((column) => splitUnit(column.name, units, true).name === name) ??
+        columns.find((column) => column.name === cleanName(name)));
   if (found) return found;
   if (typeof name === 'number') throw refuse(`there is no cell ${name} in the rows`, { line: header });
   const names = columns.map((column) => column.name);

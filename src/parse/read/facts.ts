@@ -8,7 +8,7 @@ import { bareUnit, unitInBrackets } from '../values/unit.js';
 import type { ValueReader } from '../values/value.js';
 import type { Context } from './context.js';
 import type { Pair } from './meta.js';
-import { createUniqueNames } from './names.js';
+import { cleanName, createUniqueNames } from './names.js';
 
 /** A fact: what the file says, where, and what it means. */
 export interface Fact {
@@ -96,7 +96,7 @@ export function requireFact(name: string, { known, values }: Facts, context: Con
     const text = cellAt(name, context);
     return { text, line: context.lines[reference.line - 1], value: values.read(text) };
   }
-  const fact = known.get(name);
+  const fact = known.get(name) ?? known.get(cleanName(name));
   if (fact) return fact;
   const names = [...known.keys()];
   const near = nearest(name, names);

@@ -27,7 +27,7 @@ export function readHeader(
 ): FileColumn[] {
   refuseNumbers(header, numbers, refuse);
   const unique = createUniqueNames();
-  return Array.from({ length: Math.max(width, ...header.map(({ cells }) => cells.length)) }, (_, cell) => {
+  return Array.from({ length: width }, (_, cell) => {
     const name = cleanName(joinDown(header, cell));
     return {
       name: unique(name === '' ? `column ${cell + 1}` : name),
@@ -60,10 +60,11 @@ function refuseNumbers(header: readonly Line[], numbers: NumberReader, refuse: C
   });
 }
 
-/** The row of units, the header and the rows decide how wide a table is; trailing delimiters do not. */
+/** How many cells the widest line of a table has. Trailing delimiters make no cell of a row. */
 export function widthOf({ blocks }: LocatedTable): number {
   let width = 0;
-  for (const { rows } of blocks) {
+  for (const { header, rows } of blocks) {
+    for (const { cells } of header) width = Math.max(width, cells.length);
     for (const { cells } of rows) {
       let last = cells.length;
       while (last > width && cells[last - 1] === '') last--;

@@ -20,7 +20,9 @@ export async function readRecord(context: Context): Promise<FileRecord> {
   refuseTooManyRows(located, context);
 
   const pairs: Pair[] = [];
-  for (const finder of options.meta) pairs.push(...(await findPairs(finder, context, claims)));
+  for (const finder of options.meta) {
+    for (const pair of await findPairs(finder, context, claims)) pairs.push(pair);
+  }
   const dates = knownDates(pairs, context);
   const numbers = createNumberReader(options);
   const values = createValueReader({ numbers, dates: createDateReader(dates), missing: options.missing });

@@ -18,35 +18,29 @@ export interface RawTable {
 }
 
 /** Puts the blocks of a table together: one set of columns, and every row in their order. */
-export async function gatherRows(
-  located: LocatedTable,
-  numbers: NumberReader,
-  context: Context,
-): Promise<RawTable> {
+export function gatherRows(located: LocatedTable, numbers: NumberReader, context: Context): RawTable {
   const { rows: pattern } = located.options;
-  const raw = pattern === undefined ? byCells(located, numbers, context) : byPattern(located, pattern);
-  if (raw.columns.length > context.options.limits.maxColumns) {
-    throw context.refuse(`the table has ${raw.columns.length} columns, more than are read`, {
-      line: raw.rows[0]?.line,
-      hint: `if such tables are to be read, allow more: \`limits: { columns: ${raw.columns.length} }\``,
+  if (pattern !== undefined) return byPattern(located, pattern);
+  const width = widthOf(located);
+  if (width > context.options.limits.maxColumns) {
+    throw context.refuse(`table ${located.name} has ${width} columns, more than are read`, {
+      line: located.blocks[0]?.header[0] ?? located.blocks[0]?.rows[0],
+      hint: `if such tables are to be read, allow more: \`limits: { columns: ${width} }\``,
     });
   }
-  if (context.pace.due()) await context.pace.rest();
-  return raw;
+  return byCells(located, width, numbers, context);
 }
 
-function byCells(located: LocatedTable, numbers: NumberReader, context: Context): RawTable {
-  const width = widthOf(located);
+function byCells(located: LocatedTable, width: number, numbers: NumberReader, context: Context): RawTable {
   const names = [...new Set(located.blocks.flatMap(({ captures }) => [...captures.keys()]))];
-  const columns: FileColumn[] = [];
-  const rows: RawRow[] = [];
   const [first] = located.blocks;
+  const header = (block: Block) => readHeader(block.header, block.units, width, numbers, context);
+  const columns: FileColumn[] = first ? header(first) : [];
+  const rows: RawRow[] = [];
   for (const block of located.blocks) {
-    const own = isSameHeader(block, first)
+    const order = isSameHeader(block, first)
       ? undefined
-      : readHeader(block.header, block.units, width, numbers, context);
-    if (block === first) columns.push(...readHeader(block.header, block.units, width, numbers, context));
-    const order = own?.map((column) => placeOf(column, columns));
+      : header(block).map((column) => placeOf(column, columns));
     for (const line of block.rows)
       rows.push({ line, cells: order ? reorder(line.cells, order) : line.cells });
   }
@@ -66,9 +60,7 @@ function placeOf(column: FileColumn, columns: FileColumn[]): number {
 
 function reorder(cells: readonly string[], order: readonly number[]): string[] {
   const ordered: string[] = new Array(Math.max(...order) + 1).fill('');
-  cells.forEach((text, n) => {
-    ordered[order[n] ?? n] = text;
-  });
+  for (const [n, place] of order.entries()) ordered[place] = cells[n] ?? '';
   return ordered;
 }
 

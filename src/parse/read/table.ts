@@ -20,7 +20,7 @@ export async function readTable(
 ): Promise<Table> {
   const { options } = located;
   const reader: ColumnReader = { options, facts, context };
-  const raw = await gatherRows(located, facts.values.numbers, context);
+  const raw = gatherRows(located, facts.values.numbers, context);
   const header = located.blocks[0]?.header[0];
   requireCount(located, raw, reader);
 

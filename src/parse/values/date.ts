@@ -1,12 +1,15 @@
 import { DateTime, IANAZone } from 'luxon';
 import type { Dates } from '../../config/vocabulary.js';
-import { isDay } from './date-forms.js';
+import { dateForms, isDay } from './date-forms.js';
 import { compileDigitPattern } from './digit-pattern.js';
 
 export interface DateReader {
   /** The date as ISO text, where the whole text fits one of the patterns. */
   read(text: string): string | undefined;
-  /** The same for a value that is known to be a date: also those that are mere numbers, such as `epoch`. */
+  /**
+   * The same for a value that is used as a date: also where it is a mere number, such as `epoch`,
+   * and, where no format is given, in any form that can mean one day only.
+   */
   readAsDate(text: string): string | undefined;
 }
 
@@ -38,8 +41,13 @@ export function createDateReader(options: DateOptions): DateReader {
   const all = formats.map((format) => reader(format, options));
   return {
     read: (text) => (text.length < LONGEST ? first(written, text) : undefined),
-    readAsDate: (text) => first(all, text),
+    readAsDate: (text) => first(all, text) ?? (options.format ? undefined : readPlain(text, options.zone)),
   };
+}
+
+function readPlain(text: string, zone: string | undefined): string | undefined {
+  const [form, ...others] = dateForms(text);
+  return form && others.every(({ iso }) => iso === form.iso) ? readIso(form.iso, zone) : undefined;
 }
 
 function first(readers: readonly ReadDate[], text: string): string | undefined {

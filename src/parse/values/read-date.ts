@@ -15,7 +15,5 @@ export function readDate(text: string, dates: Dates): DateReading | undefined {
   if (iso !== undefined) return { iso };
   if (dates.format !== undefined) return undefined;
   const forms = dateForms(trimmed);
-  const [only, ...others] = forms;
-  if (!only) return undefined;
-  return others.every((other) => other.iso === only.iso) ? { iso: only.iso } : { ambiguous: forms };
+  return forms.length > 0 ? { ambiguous: forms } : undefined;
 }

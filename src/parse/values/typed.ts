@@ -68,7 +68,7 @@ function readDay(text: string, dates: DateReader): Value | Unreadable {
   }
   const lines = formats.map((format) => `\`dates: { format: ${format} }\``).join(' or ');
   return {
-    problem: `${quote(text)} is a date only under a format that is not given`,
+    problem: `${quote(text)} can be read as more than one date`,
     hint: `say which: ${lines}`,
   };
 }
