@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
-import { recordingProxy } from '../support/recording-proxy.js';
+import { type Fate, recordingProxy } from '../support/recording-proxy.js';
 import { runSandbox } from '../support/sandbox-view.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -26,7 +26,7 @@ test('SIGTERM lets the step in flight end, records it, and exits with 0', async 
   const posting = new Promise<void>((resolve) => {
     reached = resolve;
   });
-  proxy.decide = async ({ method }) => {
+  proxy.decide = async ({ method }): Promise<Fate> => {
     if (method === 'POST') reached();
     await held;
     return 'pass';

@@ -31,12 +31,8 @@ function candidatesFor(pool: readonly string[]): DateForm[] {
   return isPadded ? fitting : fitting.map(({ format, iso }) => ({ format: lenient(format), iso }));
 }
 
-function settle(found: readonly DateForm[]): string | undefined {
-  const [first, ...others] = found;
-  return first && others.every(({ iso }) => iso === first.iso) && others.length === 0
-    ? first.format
-    : undefined;
-}
+const settle = (found: readonly DateForm[]): string | undefined =>
+  found.length === 1 ? found[0]?.format : undefined;
 
 /** `d` also reads what `dd` reads. */
 const lenient = (format: string): string =>

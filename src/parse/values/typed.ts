@@ -59,17 +59,13 @@ export function doubtfulNumber(text: string): Unreadable {
 function readDay(text: string, dates: DateReader): Value | Unreadable {
   const iso = dates.readAsDate(text);
   if (iso !== undefined) return { value: iso, text };
-  const formats = [...new Set(dateForms(text).map((form) => form.format))];
-  if (formats.length === 0) {
-    return {
-      problem: `${quote(text)} is not a date as dates.format says`,
-      hint: 'say how it is written: `dates: { format: dd/MM/yyyy }`',
-    };
-  }
-  const lines = formats.map((format) => `\`dates: { format: ${format} }\``).join(' or ');
+  const forms = dateForms(text);
+  const days = [...new Set(forms.map((form) => form.iso.slice(0, 10)))];
+  const formats = forms.length > 0 ? forms.map((form) => form.format) : ['dd/MM/yyyy HH:mm:ss'];
+  const lines = [...new Set(formats)].map((format) => `\`dates: { format: ${format} }\``);
   return {
-    problem: `${quote(text)} can be read as more than one date`,
-    hint: `say which: ${lines}`,
+    problem: `${quote(text)} ${days.length > 1 ? `can be ${days.join(' or ')}` : 'is not a date as dates.format says'}`,
+    hint: `say how it is written: ${lines.join(' or ')}`,
   };
 }
 
