@@ -46,6 +46,7 @@ export function createDaemon({ config, clock, log, conceal, observer = nobody }:
       journal = opened;
       const sending = createDelivery({
         notebook: config.notebook,
+        instruments: config.instruments.map(({ name }) => name),
         journal: opened,
         key,
         clock,

@@ -3,17 +3,22 @@ import type { Key } from './config/key.js';
 import type { NotebookConfig } from './config/schema.js';
 import { createCreations } from './deliver/creations.js';
 import { deliver } from './deliver/deliver.js';
+import type { DeliverDeps, ServerMemory } from './deliver/deps.js';
 import { createGate } from './deliver/gate.js';
 import { StoppedError } from './deliver/interruptions.js';
+import { prepare } from './deliver/prepare.js';
 import { createQueue } from './deliver/queue.js';
 import { NotebookError } from './errors.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { createNotebook } from './notebook/client.js';
 import type { Observer } from './observer.js';
+import type { Origin } from './reference.js';
 
 export interface DeliveryDeps {
   readonly notebook: NotebookConfig;
+  /** The names of all instruments. */
+  readonly instruments: readonly string[];
   readonly journal: Journal;
   readonly key: Key;
   readonly clock: Clock;
@@ -37,9 +42,15 @@ export function createDelivery({
   clock,
   log,
   observer,
+  instruments,
 }: DeliveryDeps): Delivery {
   const server = config.url;
   const gate = createGate({ perSecond: config.rate, clock, log });
+  /** A refused key may have been replaced since it was read: the next request takes the new one. */
+  function refreshKey(error: unknown): never {
+    if (error instanceof NotebookError && error.failure === 'auth') key.refresh();
+    throw error;
+  }
   const notebook = createNotebook({
     url: server,
     key: key.current,
@@ -48,26 +59,25 @@ export function createDelivery({
     commentField: config.commentField,
     admit: (send) => gate.admit(() => send().catch(refreshKey)),
   });
-  /** A refused key may have been replaced since it was read: the next request takes the new one. */
-  function refreshKey(error: unknown): never {
-    if (error instanceof NotebookError && error.failure === 'auth') key.refresh();
-    throw error;
-  }
   let stopping = false;
-  const deps = {
+  const deps: DeliverDeps = {
     notebook,
     server,
-    // A request that was cut off has been carried out by then, or never will be.
-    graceMs: 2 * config.timeout,
+    timeoutMs: config.timeout,
     clock,
     creations: createCreations(),
+    memory: memoryOf(server, journal),
     record: journal.runs.record,
-    facts: () => journal.servers.server(server),
-    learn: (facts: Parameters<typeof journal.servers.learn>[1]) => journal.servers.learn(server, facts),
     goOn() {
       if (stopping) throw new StoppedError('labfeed is stopping');
     },
   };
+  const prepared = once(() =>
+    prepare(
+      { dialect: config.dialect, isUnknownRun: (origin) => isUnknownRun(origin, instruments, journal) },
+      deps,
+    ),
+  );
   const queue = createQueue({
     concurrency: config.concurrency,
     clock,
@@ -75,7 +85,10 @@ export function createDelivery({
     ...journal.queue,
     open: journal.runs.open,
     record: journal.runs.record,
-    deliver: (run) => deliver(run, deps),
+    async deliver(run) {
+      await prepared();
+      return deliver(run, deps);
+    },
     filed: observer.filed,
     setBack: observer.setBack,
   });
@@ -89,5 +102,40 @@ export function createDelivery({
       const ending = Promise.all([queue.stop(), notebook.close()]).finally(() => ended.abort());
       await Promise.race([ending, clock.sleep(withinMs, ended.signal).catch(() => undefined)]);
     },
+  };
+}
+
+/** The journal's part for one server. */
+export function memoryOf(server: string, { servers }: Journal): ServerMemory {
+  return {
+    facts: () => servers.server(server),
+    learn: (facts) => servers.learn(server, facts),
+    claimSpare: (run) => servers.claimSpare(server, run),
+    addSpare: (experiment, reference) => servers.addSpare(server, experiment, reference),
+    hasExperiment: (experiment) => servers.hasExperiment(server, experiment),
+    countLost: () => servers.countLost(server),
+  };
+}
+
+/** Another labfeed may file into the same notebook: only what comes from an instrument of ours should be known here. */
+async function isUnknownRun(
+  { label, sha256 }: Origin,
+  instruments: readonly string[],
+  { runs }: Journal,
+): Promise<boolean> {
+  const ours = instruments.filter((name) => label.startsWith(`${name} `));
+  const known = await Promise.all(ours.map((name) => runs.hasContent(name, sha256)));
+  return ours.length > 0 && !known.includes(true);
+}
+
+/** Runs until it has succeeded once; whoever asks meanwhile waits for the same attempt. */
+function once(act: () => Promise<void>): () => Promise<void> {
+  let attempt: Promise<void> | undefined;
+  return () => {
+    attempt ??= act().catch((error: unknown) => {
+      attempt = undefined;
+      throw error;
+    });
+    return attempt;
   };
 }

@@ -94,6 +94,8 @@ export interface OpenRun {
   readonly floor: number | undefined;
   readonly intentAt: number | undefined;
   readonly experiment: number | undefined;
+  /** Whether a person said that this experiment is the run's, whatever it holds. */
+  readonly adopted: boolean;
   readonly attempts: number;
   readonly draft: Omit<Draft, 'comments'>;
   readonly comments: readonly PlannedComment[];
@@ -110,7 +112,13 @@ export type RunChange =
     }
   /** The creation was surely not carried out: the next attempt starts afresh. */
   | { readonly kind: 'notCreated' }
-  | { readonly kind: 'created'; readonly experiment: number; readonly found: boolean }
+  | {
+      readonly kind: 'created';
+      readonly experiment: number;
+      readonly found: boolean;
+      /** An earlier creation of this run was lost before any id was known: it may lie below. */
+      readonly sweepBelow?: boolean;
+    }
   | { readonly kind: 'described' }
   | { readonly kind: 'commentIntended'; readonly n: number; readonly at: number }
   /** The comment was surely not posted. */
@@ -130,12 +138,22 @@ export type RunChange =
       readonly reason: string;
     };
 
+/** `v2` is the contract to the letter; eLabFTW departs from it here and there. */
+export type Dialect = 'v2' | 'elabftw';
+
 /** What was learnt about a server, and is not to be found out again. */
 export interface ServerFacts {
+  readonly dialect: Dialect | undefined;
   /** The highest experiment id seen there: whatever we create next is above it. */
   readonly highest: number | undefined;
   /** Whether a creation's title is kept. Unknown until one was read back. */
   readonly keepsTitle: boolean | undefined;
+  /** What a new experiment looks like there, in all but ids and times, where titles are not kept. */
+  readonly blank: string | undefined;
+  /** Below this id an experiment may lie whose creation was lost before any id was known. */
+  readonly sweep: number | undefined;
+  /** Why nothing is sent there until a person has recovered the journal. */
+  readonly halted: string | undefined;
   /** Whether comments hold the text that we send. Unknown until one was read back. */
   readonly keepsComments: boolean | undefined;
 }

@@ -23,6 +23,9 @@ export function referenceOf({ instrument, sha256, copy, refiling }: RunIdentity)
 /** The title under which an experiment is created, before it gets its real one. */
 export const provisionalTitle = (reference: string): string => `labfeed ${reference}`;
 
+/** No real title has this form: the map stage refuses it. */
+export const isProvisional = (title: string): boolean => /^labfeed [0-9a-f]{16}$/.test(title);
+
 /** The last line of a run's n-th comment (from 1), by which it is found again. */
 export const commentMark = (reference: string, n: number): string => `labfeed ${reference}.${n}`;
 
@@ -31,3 +34,30 @@ export const markComment = (text: string, reference: string, n: number): string 
 
 /** The longest that a mark with its line breaks can be, for who must leave room for it. */
 export const MARK_BYTES = Buffer.byteLength(markComment('', '0'.repeat(16), 99_999));
+
+/** What the last line of a body says: the instrument and the file, with a blank between them, and the content. */
+export interface Origin {
+  readonly label: string;
+  readonly sha256: string;
+}
+
+/** Where an experiment came from, read from its body as the notebook gives it back. */
+export function originIn(body: string): Origin | undefined {
+  const last = [...body.matchAll(/labfeed ([^<>]*) sha256:([0-9a-f]{64})/g)].at(-1);
+  if (last === undefined) return undefined;
+  const [, label = '', sha256 = ''] = last;
+  return {
+    label: label.replace(/&(amp|lt|gt|quot|#0?39|apos);/g, (_, name: string) => ENTITIES[name] ?? ''),
+    sha256,
+  };
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  '#39': "'",
+  '#039': "'",
+};

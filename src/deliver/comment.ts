@@ -3,6 +3,7 @@ import type { OpenRun, PlannedComment } from '../model.js';
 import { commentMark, markComment } from '../reference.js';
 import type { CommentRecord, DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
+import { graceMs } from './grace.js';
 import { NotYetError } from './interruptions.js';
 
 /** Posts one comment, unless an earlier POST of it turns out to have arrived. */
@@ -34,7 +35,7 @@ async function findPosted(
   run: OpenRun,
   { n, intentAt = 0 }: PlannedComment,
   experiment: number,
-  { notebook, clock, graceMs }: DeliverDeps,
+  { notebook, clock, memory, timeoutMs }: DeliverDeps,
 ): Promise<number | undefined> {
   const listed = await notebook.listComments(experiment);
   const found = listed.find((record) => bears(record, commentMark(run.reference, n)));
@@ -51,7 +52,7 @@ async function findPosted(
       },
     );
   }
-  const until = intentAt + graceMs;
+  const until = intentAt + graceMs(await memory.facts(), timeoutMs);
   if (clock.now() < until)
     throw new NotYetError('a comment whose answer was lost may still be posted', until);
   return undefined;
@@ -65,7 +66,7 @@ async function proveKept(
   posted: number,
   deps: DeliverDeps,
 ): Promise<void> {
-  if ((await deps.facts()).keepsComments) return;
+  if ((await deps.memory.facts()).keepsComments) return;
   const record = await deps.notebook.readComment(experiment, posted);
   if (!bears(record, commentMark(run.reference, n))) {
     throw new NotebookError(
@@ -77,7 +78,7 @@ async function proveKept(
       },
     );
   }
-  await deps.learn({ keepsComments: true });
+  await deps.memory.learn({ keepsComments: true });
 }
 
 /** The mark as a whole line of any text in the record: the contract names no fields. */

@@ -1,33 +1,60 @@
 import type { Clock } from '../clock.js';
-import type { Draft, RunChange, ServerFacts } from '../model.js';
+import type { OpenRun, RunChange, ServerFacts } from '../model.js';
 import type { Creations } from './creations.js';
+
+/** An experiment as the notebook shows it. Beyond the title, the contract names no fields. */
+export type ExperimentRecord = { readonly title?: unknown; readonly date?: unknown } & Readonly<
+  Record<string, unknown>
+>;
+
+export type CommentRecord = { readonly id: number } & Readonly<Record<string, unknown>>;
+
+export interface ExperimentChanges {
+  readonly title: string;
+  readonly date: string;
+  readonly body: string;
+  readonly tags?: readonly string[];
+  readonly content_type?: number;
+}
 
 /** What delivery needs of the notebook. */
 export interface Notebook {
   createExperiment(fields: { title: string }): Promise<number>;
-  readExperiment(id: number): Promise<{ title?: unknown; date?: unknown }>;
-  patchExperiment(id: number, changes: Omit<Draft, 'comments'>): Promise<void>;
-  /** A request that always has an answer, for proof that it is the notebook who says 404. */
-  listKeys(): Promise<unknown>;
+  readExperiment(id: number): Promise<ExperimentRecord>;
+  patchExperiment(id: number, changes: ExperimentChanges): Promise<void>;
+  /** eLabFTW only: its PATCH does not take tags. Adding one that is there changes nothing. */
+  addTag(experiment: number, tag: string): Promise<void>;
+  /** A request that always has an answer: it proves that it is the notebook who speaks, and tells its dialect. */
+  listKeys(): Promise<readonly Readonly<Record<string, unknown>>[]>;
   listComments(experiment: number): Promise<readonly CommentRecord[]>;
   readComment(experiment: number, comment: number): Promise<CommentRecord>;
   postComment(experiment: number, text: string): Promise<number>;
 }
 
-export type CommentRecord = { readonly id: number } & Readonly<Record<string, unknown>>;
+/** What delivery needs of the journal, for one server. */
+export interface ServerMemory {
+  facts(): Promise<ServerFacts>;
+  learn(facts: { [K in Exclude<keyof ServerFacts, 'highest'>]?: ServerFacts[K] | null }): Promise<void>;
+  /** Gives the run an experiment of ours that nobody uses, if there is one. */
+  claimSpare(run: OpenRun): Promise<number | undefined>;
+  addSpare(experiment: number, reference?: string): Promise<void>;
+  /** Whether a run, or the store of spares, has this experiment. */
+  hasExperiment(experiment: number): Promise<boolean>;
+  /** How many runs have a creation whose answer is not known. */
+  countLost(): Promise<number>;
+}
 
 export interface DeliverDeps {
   readonly notebook: Notebook;
   /** The server's address: ids mean something only together with it. */
   readonly server: string;
-  /** After this long, what was not carried out will not be any more. */
-  readonly graceMs: number;
+  /** How long one request may take. */
+  readonly timeoutMs: number;
   readonly clock: Clock;
   readonly creations: Creations;
+  readonly memory: ServerMemory;
   /** Resolves when the changes are on disk. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
-  facts(): Promise<ServerFacts>;
-  learn(facts: { keepsTitle?: boolean; keepsComments?: boolean }): Promise<void>;
   /** Throws between two steps once the daemon is to stop. */
   goOn(): void;
 }

@@ -17,3 +17,8 @@ export class NotYetError extends LabfeedError {
 export class StoppedError extends LabfeedError {
   override readonly name = 'StoppedError';
 }
+
+/** Nothing more is sent to this server until a person has looked at it. */
+export class HaltedError extends LabfeedError {
+  override readonly name = 'HaltedError';
+}

@@ -1,9 +1,10 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../clock.js';
+import { explain } from '../errors.js';
 import type { Log } from '../log.js';
 import type { OpenRun, RunChange } from '../model.js';
 import { treat } from './failures.js';
-import { StoppedError } from './interruptions.js';
+import { HaltedError, StoppedError } from './interruptions.js';
 
 export interface QueueDeps {
   readonly concurrency: number;
@@ -30,6 +31,9 @@ export interface Queue {
 
 /** How long the journal is left alone after it could not be read or written. */
 const JOURNAL_TROUBLE_MS = 5000;
+
+/** How often it is looked whether a person has. */
+const HALTED_MS = 30_000;
 
 /**
  * Takes due runs from the journal as workers become free. Only as many as are worked on are in memory,
@@ -59,6 +63,14 @@ export function createQueue(deps: QueueDeps): Queue {
   }
 
   async function setBack(id: number, run: OpenRun | undefined, error: unknown): Promise<void> {
+    if (error instanceof HaltedError) {
+      log.error(
+        { reason: explain(error) },
+        'nothing is sent to the notebook until a person has looked at it',
+      );
+      await clock.sleep(HALTED_MS, stopping.signal).catch(() => undefined);
+      return;
+    }
     const change = treat(error, run?.attempts ?? 0, clock.now());
     if (change === undefined) return;
     const level = change.kind === 'rested' ? 'warn' : 'info';

@@ -20,6 +20,9 @@ export function createApplyChange(database: Database): ApplyChange {
     `INSERT INTO servers (url, highest) SELECT server, ? FROM runs WHERE id = ?
        ON CONFLICT (url) DO UPDATE SET highest = max(ifnull(highest, 0), excluded.highest)`,
   );
+  const sweep = database.prepare(
+    'UPDATE servers SET sweep = ? WHERE url = (SELECT server FROM runs WHERE id = ?)',
+  );
   const history = database.prepare('INSERT INTO history (run, at, event, detail) VALUES (?, ?, ?, ?)');
 
   function update(run: number, change: RunChange, at: number): void {
@@ -30,7 +33,9 @@ export function createApplyChange(database: Database): ApplyChange {
         return void notCreated.run(at, run);
       case 'created':
         created.run(change.experiment, at, run);
-        return void seen.run(change.experiment, run);
+        seen.run(change.experiment, run);
+        if (change.sweepBelow) sweep.run(change.experiment, run);
+        return;
       case 'described':
         return void described.run(at, run);
       case 'commentIntended':

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js';
+import { createApplyChange } from './changes.js';
 import { createCommit } from './commit.js';
 import { openDatabase } from './database.js';
 import { createDueJournal, type DueJournal } from './due.js';
@@ -20,11 +21,12 @@ export async function openJournal(path: string, clock: Clock): Promise<Journal> 
   const { database, release } = await openDatabase(path);
   const { commit, flush } = createCommit(database);
   const { rememberNow, ...files } = createFileJournal(database, commit, clock.now);
+  const apply = createApplyChange(database);
   return {
     files,
-    runs: createRunJournal(database, commit, rememberNow, clock.now),
+    runs: createRunJournal(database, commit, apply, rememberNow, clock.now),
     queue: createDueJournal(database),
-    servers: createServerJournal(database, commit),
+    servers: createServerJournal(database, commit, apply, clock.now),
     async close() {
       flush();
       database.close();

@@ -25,6 +25,7 @@ export const MIGRATIONS: readonly string[] = [
     floor       INTEGER,            -- the highest id known on the server when the intent was recorded
     intent_at   INTEGER,
     experiment  INTEGER,
+    adopted     INTEGER NOT NULL DEFAULT 0,   -- 1: a person said that this experiment is the run's
     attempts    INTEGER NOT NULL DEFAULT 0,
     due_at      INTEGER NOT NULL DEFAULT 0,
     added_at    INTEGER NOT NULL,
@@ -74,8 +75,27 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE servers (
     url            TEXT PRIMARY KEY,
     highest        INTEGER,         -- the highest experiment id seen there
+    dialect        TEXT CHECK (dialect IN ('v2', 'elabftw')),
     keeps_title    INTEGER,         -- whether a creation's title is kept; null until one was read back
-    keeps_comments INTEGER          -- whether comments hold the text we send; null until one was read back
+    keeps_comments INTEGER,         -- whether comments hold the text we send; null until one was read back
+    blank          TEXT,            -- what a new experiment looks like there, where titles are not kept
+    sweep          INTEGER,         -- below this id an experiment may lie whose creation was lost before any id was known
+    halted         TEXT             -- why nothing is sent there until a person has recovered the journal
+  ) STRICT;
+
+  -- Experiments of ours that no run uses: the next one takes them before it makes another.
+  CREATE TABLE spares (
+    server     TEXT NOT NULL,
+    experiment INTEGER NOT NULL,
+    reference  TEXT,                -- whose provisional title it bears
+    PRIMARY KEY (server, experiment)
+  ) STRICT, WITHOUT ROWID;
+
+  -- What commands ask of the daemon; applied between steps.
+  CREATE TABLE inbox (
+    id      INTEGER PRIMARY KEY,
+    at      INTEGER NOT NULL,
+    request TEXT NOT NULL           -- JSON
   ) STRICT;
 
   CREATE TABLE history (

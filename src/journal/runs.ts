@@ -3,7 +3,7 @@ import type { FileError } from '../errors.js';
 import { explain } from '../errors.js';
 import type { Draft, IdentifiedFile, OpenRun, RunChange } from '../model.js';
 import { type RunIdentity, referenceOf } from '../reference.js';
-import { type ApplyChange, createApplyChange } from './changes.js';
+import type { ApplyChange } from './changes.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 import type { RememberFile } from './files.js';
@@ -28,6 +28,8 @@ export interface RunJournal {
   open(run: number): Promise<OpenRun>;
   /** The changes become durable together. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
+  /** Whether there is a run of this content, however often it was filed. */
+  hasContent(instrument: string, sha256: string): Promise<boolean>;
   /** How many runs are in each step or resting place. */
   count(): Promise<Record<string, number>>;
 }
@@ -49,6 +51,7 @@ const runRow = z.object({
   floor: optional,
   intentAt: optional,
   experiment: optional,
+  adopted: z.number().transform((value) => value === 1),
   attempts: z.number(),
   title: z.string(),
   date: z.string(),
@@ -66,6 +69,7 @@ const knownRow = z.object({
 export function createRunJournal(
   database: Database,
   commit: Commit,
+  apply: ApplyChange,
   rememberFile: RememberFile,
   now: () => number,
 ): RunJournal {
@@ -74,7 +78,7 @@ export function createRunJournal(
        ORDER BY refiling DESC LIMIT 1`,
   );
   const open = database.prepare(
-    `SELECT id, instrument, reference, step, server, floor, intent_at AS intentAt, experiment, attempts,
+    `SELECT id, instrument, reference, step, server, floor, intent_at AS intentAt, experiment, adopted, attempts,
             title, date, body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ?`,
   );
   const comments = database.prepare(
@@ -83,8 +87,8 @@ export function createRunJournal(
   const count = database.prepare(
     'SELECT ifnull(resting, step) AS state, count(*) AS runs FROM runs GROUP BY 1',
   );
+  const content = database.prepare('SELECT 1 FROM runs WHERE instrument = ? AND sha256 = ?');
   const insert = createInsert(database, rememberFile, now);
-  const apply: ApplyChange = createApplyChange(database);
 
   return {
     async knows(run) {
@@ -112,6 +116,7 @@ export function createRunJournal(
       commit(() => {
         for (const change of changes) apply(run, change, now());
       }),
+    hasContent: async (instrument, sha256) => content.get(instrument, sha256) !== undefined,
     count: async () =>
       Object.fromEntries(
         (count.all() as { state: string; runs: number }[]).map(({ state, runs }) => [state, runs]),

@@ -1,47 +1,114 @@
 import { z } from 'zod';
-import type { ServerFacts } from '../model.js';
+import type { OpenRun, ServerFacts } from '../model.js';
+import type { ApplyChange } from './changes.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 
 export interface ServerJournal {
   server(url: string): Promise<ServerFacts>;
-  learn(url: string, facts: Partial<Pick<ServerFacts, 'keepsTitle' | 'keepsComments'>>): Promise<void>;
+  /** Remembers what was learnt; null forgets it again. */
+  learn(url: string, facts: LearntFacts): Promise<void>;
+  /** Gives the run an experiment of ours that nobody uses, if there is one; its own before any other. */
+  claimSpare(url: string, run: OpenRun): Promise<number | undefined>;
+  addSpare(url: string, experiment: number, reference?: string): Promise<void>;
+  /** Whether a run, or the store of spares, has this experiment. */
+  hasExperiment(url: string, experiment: number): Promise<boolean>;
+  /** How many runs have a creation on this server whose answer is not known. */
+  countLost(url: string): Promise<number>;
 }
 
+export type LearntFacts = { readonly [K in Exclude<keyof ServerFacts, 'highest'>]?: ServerFacts[K] | null };
+
+const absent = <T>(value: T | null): T | undefined => value ?? undefined;
 const flag = z
   .number()
   .nullable()
   .transform((value) => (value === null ? undefined : value === 1));
 const serverRow = z.object({
-  highest: z
-    .number()
-    .nullable()
-    .transform((value) => value ?? undefined),
+  highest: z.number().nullable().transform(absent),
+  dialect: z.enum(['v2', 'elabftw']).nullable().transform(absent),
   keepsTitle: flag,
   keepsComments: flag,
+  blank: z.string().nullable().transform(absent),
+  sweep: z.number().nullable().transform(absent),
+  halted: z.string().nullable().transform(absent),
 });
 
-const UNKNOWN: ServerFacts = { highest: undefined, keepsTitle: undefined, keepsComments: undefined };
+const UNKNOWN: ServerFacts = serverRow.parse({
+  highest: null,
+  dialect: null,
+  keepsTitle: null,
+  keepsComments: null,
+  blank: null,
+  sweep: null,
+  halted: null,
+});
 
-export function createServerJournal(database: Database, commit: Commit): ServerJournal {
+const COLUMNS = {
+  dialect: 'dialect',
+  keepsTitle: 'keeps_title',
+  keepsComments: 'keeps_comments',
+  blank: 'blank',
+  sweep: 'sweep',
+  halted: 'halted',
+} as const satisfies Record<keyof LearntFacts, string>;
+
+export function createServerJournal(
+  database: Database,
+  commit: Commit,
+  apply: ApplyChange,
+  now: () => number,
+): ServerJournal {
   const get = database.prepare(
-    'SELECT highest, keeps_title AS keepsTitle, keeps_comments AS keepsComments FROM servers WHERE url = ?',
+    `SELECT highest, dialect, keeps_title AS keepsTitle, keeps_comments AS keepsComments, blank, sweep, halted
+       FROM servers WHERE url = ?`,
   );
-  const put = database.prepare(
-    `INSERT INTO servers (url, keeps_title, keeps_comments) VALUES (?, ?, ?)
-       ON CONFLICT (url) DO UPDATE SET keeps_title = ifnull(excluded.keeps_title, keeps_title),
-                                       keeps_comments = ifnull(excluded.keeps_comments, keeps_comments)`,
+  const known = database.prepare('INSERT OR IGNORE INTO servers (url) VALUES (?)');
+  const set = Object.fromEntries(
+    Object.entries(COLUMNS).map(([fact, column]) => [
+      fact,
+      database.prepare(`UPDATE servers SET ${column} = ? WHERE url = ?`),
+    ]),
   );
-  const asInteger = (value: boolean | undefined): number | null =>
-    value === undefined ? null : Number(value);
+  const spare = database.prepare(
+    `SELECT experiment FROM spares WHERE server = ? AND (reference IS NULL OR reference = ?
+       OR reference NOT IN (SELECT reference FROM runs WHERE step IN ('pending', 'creating')))
+       ORDER BY reference IS ? DESC, experiment LIMIT 1`,
+  );
+  const dropSpare = database.prepare('DELETE FROM spares WHERE server = ? AND experiment = ?');
+  const putSpare = database.prepare('INSERT OR IGNORE INTO spares VALUES (?, ?, ?)');
+  const used = database.prepare(
+    `SELECT 1 FROM runs WHERE server = ?1 AND experiment = ?2 UNION SELECT 1 FROM spares WHERE server = ?1 AND experiment = ?2`,
+  );
+  const lost = database.prepare("SELECT count(*) AS runs FROM runs WHERE step = 'creating' AND server = ?");
+
   return {
     async server(url) {
       const row = get.get(url);
       return row === undefined ? UNKNOWN : serverRow.parse(row);
     },
-    learn: (url, { keepsTitle, keepsComments }) =>
+    learn: (url, facts) =>
       commit(() => {
-        put.run(url, asInteger(keepsTitle), asInteger(keepsComments));
+        known.run(url);
+        for (const [fact, value] of Object.entries(facts)) {
+          if (value !== undefined) set[fact]?.run(typeof value === 'boolean' ? Number(value) : value, url);
+        }
       }),
+    claimSpare: (url, run) =>
+      commit(() => {
+        const row = spare.get(url, run.reference, run.reference) as { experiment: number } | undefined;
+        if (row === undefined) return undefined;
+        const { experiment } = row;
+        dropSpare.run(url, experiment);
+        apply(run.id, { kind: 'intended', server: url, floor: undefined, at: now() }, now());
+        apply(run.id, { kind: 'created', experiment, found: true }, now());
+        return experiment;
+      }),
+    addSpare: (url, experiment, reference) =>
+      commit(() => {
+        putSpare.run(url, experiment, reference ?? null);
+      }),
+    hasExperiment: async (url, experiment) => used.get(url, experiment) !== undefined,
+    countLost: async (url) => Number((lost.get(url) as { runs: number }).runs),
   };
 }

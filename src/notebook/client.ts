@@ -11,14 +11,17 @@ import {
   readPatched,
 } from './answers.js';
 import { type ConnectionOptions, createConnection } from './connection.js';
-import { comment, comments, type Entity, EXPERIMENTS, experiment, KEYS, key } from './targets.js';
+import { comment, comments, type Entity, EXPERIMENTS, experiment, KEYS, key, tags } from './targets.js';
 
-/** The notebook's eleven operations, each one request. They reject with a NotebookError. */
+/** The notebook's eleven operations, and eLabFTW's tags; each is one request. They reject with a NotebookError. */
 export interface Notebook {
   /** Resolves with the new experiment's id. */
   createExperiment(fields?: NewExperiment, signal?: AbortSignal): Promise<number>;
   readExperiment(id: number, signal?: AbortSignal): Promise<Experiment>;
   patchExperiment(id: number, changes: ExperimentChanges, signal?: AbortSignal): Promise<void>;
+
+  /** Beyond the contract, for eLabFTW: its PATCH does not take tags. Adding one that is there changes nothing. */
+  addTag(experiment: number, tag: string, signal?: AbortSignal): Promise<void>;
 
   listComments(entity: Entity, signal?: AbortSignal): Promise<readonly Comment[]>;
   readComment(entity: Entity, comment: number, signal?: AbortSignal): Promise<Comment>;
@@ -70,6 +73,8 @@ export function createNotebook({ commentField, ...options }: NotebookOptions): N
     readExperiment: async (id, signal) => get(experiment(id), readExperimentRecord(id), signal),
     patchExperiment: async (id, changes, signal) =>
       patch(experiment(id), known(changes), readPatched, signal),
+
+    addTag: async (id, tag, signal) => post(tags(id), { tag }, () => undefined, signal),
 
     listComments: async (entity, signal) => get(comments(entity), readComments, signal),
     readComment: async (entity, id, signal) => get(comment(entity, id), readCommentRecord(id), signal),

@@ -18,6 +18,9 @@ export const KEYS: Target = { path: '/apikeys', on: 'keys' };
 
 export const experiment = (id: number): Target => entry(`/experiments/${checked(id, 'an experiment')}`);
 
+/** eLabFTW's own: the contract has tags in the PATCH. */
+export const tags = (id: number): Target => entry(`${experiment(id).path}/tags`);
+
 export const comments = (entity: Entity): Target => entry(`${addressOf(entity)}/comments`);
 
 export const comment = (entity: Entity, id: number): Target =>

@@ -4,23 +4,30 @@ import { createCreations } from '../../src/deliver/creations.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import type { DeliverDeps, Notebook } from '../../src/deliver/deps.js';
 import { treat } from '../../src/deliver/failures.js';
-import { NotYetError, StoppedError } from '../../src/deliver/interruptions.js';
+import { HaltedError, NotYetError, StoppedError } from '../../src/deliver/interruptions.js';
+import { prepare } from '../../src/deliver/prepare.js';
+import { memoryOf } from '../../src/delivery.js';
 import { NotebookError } from '../../src/errors.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import { commentMark } from '../../src/reference.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
-import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';
+import {
+  type SimulatedNotebook,
+  type SimulationOptions,
+  simulatedNotebook,
+} from '../support/simulated-notebook.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const SERVER = 'https://eln.example.org';
 const GRACE_MS = 60_000;
 
-async function setUp() {
+async function setUp(options: SimulationOptions = {}) {
   const clock = manualClock();
   const journal = await openJournal(join(tempFolder(), 'journal.db'), clock);
   onTestFinished(() => journal.close());
-  const notebook = simulatedNotebook();
+  const notebook = simulatedNotebook(options);
+  if (options.dialect) await journal.servers.learn(SERVER, { dialect: options.dialect });
   return { clock, journal, notebook, deps: depsOf(journal, notebook, clock) };
 }
 
@@ -31,12 +38,11 @@ const depsOf = (
 ): DeliverDeps => ({
   notebook,
   server: SERVER,
-  graceMs: GRACE_MS,
+  timeoutMs: GRACE_MS / 2,
   clock,
   creations: createCreations(),
+  memory: memoryOf(SERVER, journal),
   record: journal.runs.record,
-  facts: () => journal.servers.server(SERVER),
-  learn: (facts) => journal.servers.learn(SERVER, facts),
   goOn: () => undefined,
 });
 
@@ -103,51 +109,62 @@ function crashing(deps: DeliverDeps, at: number, when: 'before' | 'after') {
       if (crash) throw new Crash();
       return result;
     };
-  const { notebook } = deps;
+  const fragileAll = <T extends object>(parts: T): T =>
+    Object.fromEntries(
+      Object.entries(parts).map(([name, part]) => [
+        name,
+        typeof part === 'function' ? fragile(part as never) : part,
+      ]),
+    ) as T;
   const fragileDeps: DeliverDeps = {
     ...deps,
     record: fragile(deps.record),
-    learn: fragile(deps.learn),
-    facts: fragile(deps.facts),
-    notebook: {
-      createExperiment: fragile(notebook.createExperiment),
-      readExperiment: fragile(notebook.readExperiment),
-      patchExperiment: fragile(notebook.patchExperiment),
-      listKeys: fragile(notebook.listKeys),
-      listComments: fragile(notebook.listComments),
-      readComment: fragile(notebook.readComment),
-      postComment: fragile(notebook.postComment),
-    },
+    memory: fragileAll(deps.memory),
+    notebook: fragileAll(deps.notebook),
   };
   return { fragileDeps, steps: () => step };
 }
 
-for (const when of ['before', 'after'] as const) {
-  test(`a crash ${when} any step leaves each run with exactly one experiment and exactly its comments`, async () => {
-    for (let at = 1; ; at++) {
-      const { journal, notebook, deps, clock } = await setUp();
-      await add(journal, 'known', ['c']);
-      await deliverAll(journal, deps, clock);
-      notebook.experiments.clear();
+const KINDS: readonly SimulationOptions[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
-      const id = await add(journal, 'A');
-      const { fragileDeps, steps } = crashing(deps, at, when);
-      await deliver(await journal.runs.open(id), fragileDeps).catch((error: unknown) => {
-        if (!(error instanceof Crash)) throw error;
-      });
-      if (steps() < at) {
-        expect(at).toBeGreaterThan(8);
-        return;
-      }
-      notebook.someoneElseCreates('somebody else');
-      await add(journal, 'B');
-      await deliverAll(journal, deps, clock);
-      const theirs = [...notebook.experiments].find(([, { title }]) => title === 'somebody else');
-      expect(theirs?.[1].comments.size).toBe(0);
-      if (theirs) notebook.experiments.delete(theirs[0]);
-      expectExactly(notebook, ['A', 'B']);
+for (const when of ['before', 'after'] as const) {
+  for (const kind of KINDS) {
+    for (const first of [false, true]) {
+      const title = `${when} any step of ${first ? 'the very first run' : 'a run'} on a notebook ${JSON.stringify(kind)}`;
+      test(`a crash ${title} leaves each run with exactly one experiment and exactly its comments`, () =>
+        crashEverywhere(when, kind, first));
     }
-  });
+  }
+}
+
+async function crashEverywhere(
+  when: 'before' | 'after',
+  kind: SimulationOptions,
+  first: boolean,
+): Promise<void> {
+  for (let at = 1; ; at++) {
+    const { journal, notebook, deps, clock } = await setUp(kind);
+    if (!first) {
+      await add(journal, 'known');
+      await deliverAll(journal, deps, clock);
+    }
+    const id = await add(journal, 'A');
+    const { fragileDeps, steps } = crashing(deps, at, when);
+    await deliver(await journal.runs.open(id), fragileDeps).catch((error: unknown) => {
+      if (!(error instanceof Crash)) throw error;
+    });
+    if (steps() < at) {
+      expect(at).toBeGreaterThan(8);
+      return;
+    }
+    const theirs = notebook.someoneCreates('Untitled');
+    await add(journal, 'B');
+    await add(journal, 'C');
+    await deliverAll(journal, deps, clock);
+    expect(notebook.experiments.get(theirs)).toMatchObject({ title: 'Untitled', comments: new Map() });
+    notebook.experiments.delete(theirs);
+    expectExactly(notebook, [...(first ? [] : ['known']), 'A', 'B', 'C']);
+  }
 }
 
 test('a creation that is carried out only after its answer was lost is found, not repeated', async () => {
@@ -168,7 +185,7 @@ test('a creation that is carried out only after its answer was lost is found, no
   );
   // Looked for at once: not there, and within the grace that proves nothing.
   await expect(deliver(await journal.runs.open(id), deps)).rejects.toBeInstanceOf(NotYetError);
-  notebook.someoneElseCreates(lateTitle);
+  notebook.someoneCreates(lateTitle);
   await deliverAll(journal, deps, clock);
   expect([...notebook.experiments.values()].filter(({ title }) => title === 'A')).toHaveLength(1);
   expect(notebook.writes.filter((write) => write === 'createExperiment')).toHaveLength(1);
@@ -230,17 +247,101 @@ test('a refused creation is not looked for: the next attempt simply creates', as
   expectExactly(notebook, ['A']);
 });
 
-test('the very first creation on a notebook, once lost, is held and explained rather than guessed', async () => {
-  const { journal, notebook, deps, clock } = await setUp();
+test('the very first creation on a notebook, once lost, is found below the next one and used', async () => {
+  for (const kind of KINDS) {
+    const { journal, notebook, deps, clock } = await setUp(kind);
+    const id = await add(journal, 'A');
+    const cut: Notebook = {
+      ...notebook,
+      async createExperiment(fields) {
+        await notebook.createExperiment(fields);
+        throw new NotebookError('server', 'reset', { lost: true });
+      },
+    };
+    await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+    await add(journal, 'B');
+    await deliverAll(journal, deps, clock);
+    expectExactly(notebook, ['A', 'B']);
+    expect(notebook.experiments.size).toBe(2);
+  }
+});
+
+test("a person's own blank experiment is not taken for a lost creation, nor are more blanks than losses", async () => {
+  const { journal, notebook, deps, clock } = await setUp({ keepsTitle: false });
+  await add(journal, 'known');
+  await deliverAll(journal, deps, clock);
   const id = await add(journal, 'A');
   const cut: Notebook = {
     ...notebook,
     createExperiment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  notebook.someoneCreates('Untitled', 7);
+  // Two blanks of the same account for one lost creation: one of them is a person's, and nobody knows which.
+  notebook.someoneCreates('Untitled', 1);
+  notebook.someoneCreates('Untitled', 1);
   await deliverAll(journal, deps, clock);
-  expect(await journal.runs.count()).toEqual({ held: 1 });
-  expect(notebook.experiments.size).toBe(0);
+  expect(await journal.runs.count()).toEqual({ done: 1, held: 1 });
+  expect([...notebook.experiments.values()].filter(({ title }) => title === 'Untitled')).toHaveLength(3);
+});
+
+test('an id that is not above the highest one known stops the sending for good', async () => {
+  const { journal, notebook, deps } = await setUp();
+  const first = await add(journal, 'A');
+  await deliver(await journal.runs.open(first), deps);
+  const second = await add(journal, 'B');
+  const setBack: Notebook = { ...notebook, createExperiment: async () => 100 };
+  await expect(
+    deliver(await journal.runs.open(second), { ...deps, notebook: setBack }),
+  ).rejects.toBeInstanceOf(HaltedError);
+  await expect(prepare({ dialect: 'v2', isUnknownRun: async () => false }, deps)).rejects.toBeInstanceOf(
+    HaltedError,
+  );
+});
+
+test('runs above our highest id that the journal does not know mean that the journal is the older one', async () => {
+  const { journal, notebook, deps } = await setUp();
+  const id = await add(journal, 'A');
+  await deliver(await journal.runs.open(id), deps);
+  const origin = `<p>labfeed balance a &amp; b.csv sha256:${'ab'.repeat(32)}</p>`;
+  const stray = notebook.someoneCreates('filed yesterday', 1);
+  Object.assign(notebook.experiments.get(stray) ?? {}, { body: origin });
+  const asked: unknown[] = [];
+  const isUnknownRun = async (found: unknown) => asked.push(found) > 0;
+  await expect(prepare({ dialect: 'v2', isUnknownRun }, deps)).rejects.toThrow(/older than the notebook/);
+  expect(asked).toEqual([{ label: 'balance a & b.csv', sha256: 'ab'.repeat(32) }]);
+  await prepare({ dialect: 'v2', isUnknownRun: async () => false }, deps);
+});
+
+test('auto finds out whether it speaks with eLabFTW, and remembers it', async () => {
+  for (const dialect of ['v2', 'elabftw'] as const) {
+    const { journal, deps } = await setUp();
+    const keys = simulatedNotebook({ dialect }).listKeys;
+    await prepare(
+      { dialect: 'auto', isUnknownRun: async () => false },
+      { ...deps, notebook: { ...deps.notebook, listKeys: keys } },
+    );
+    expect((await journal.servers.server(SERVER)).dialect).toBe(dialect);
+    const never = () => Promise.reject(new Error('asked again'));
+    await prepare(
+      { dialect: 'auto', isUnknownRun: async () => false },
+      { ...deps, notebook: { ...deps.notebook, listKeys: never } },
+    );
+  }
+});
+
+test('on eLabFTW tags go to their own endpoint, and none is lost by a crash', async () => {
+  const { journal, notebook, deps, clock } = await setUp({ dialect: 'elabftw' });
+  await add(journal, 'A');
+  await deliverAll(journal, deps, clock);
+  expect([...notebook.experiments.values()][0]?.tags).toEqual(['balance']);
+  expect(notebook.writes).toEqual([
+    'createExperiment',
+    'patchExperiment',
+    'addTag',
+    'postComment',
+    'postComment',
+  ]);
 });
 
 test('an experiment that somebody changed before labfeed filled it in is held, not overwritten', async () => {

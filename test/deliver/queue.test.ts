@@ -15,6 +15,7 @@ function openRun(id: number): OpenRun {
     floor: undefined,
     intentAt: undefined,
     experiment: undefined,
+    adopted: false,
     attempts: 0,
     draft: { title: 't', date: '2026-01-01', body: '', tags: [] },
     comments: [],

@@ -1,10 +1,12 @@
-import type { CommentRecord, Notebook } from '../../src/deliver/deps.js';
+import type { CommentRecord, ExperimentRecord, Notebook } from '../../src/deliver/deps.js';
 import { NotebookError } from '../../src/errors.js';
-import type { Draft } from '../../src/model.js';
 
 export interface SimulatedExperiment {
   title: string;
   date: string;
+  body: string;
+  tags: string[];
+  userid: number;
   comments: Map<number, string>;
 }
 
@@ -12,14 +14,23 @@ export interface SimulatedNotebook extends Notebook {
   readonly experiments: Map<number, SimulatedExperiment>;
   /** Method names of the requests that write, in order. */
   readonly writes: string[];
-  /** Creates an entry as another user would. */
-  someoneElseCreates(title: string): number;
+  /** Creates an entry as another user would, or by hand. */
+  someoneCreates(title: string, userid?: number): number;
+}
+
+export interface SimulationOptions {
+  readonly dialect?: 'v2' | 'elabftw';
+  /** Whether a creation's title is kept; older servers drop it. */
+  readonly keepsTitle?: boolean;
 }
 
 const missing = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404, lost: false });
 
-/** A notebook in memory that keeps titles and comments, as the contract describes it. */
-export function simulatedNotebook(): SimulatedNotebook {
+/** A notebook in memory, as the contract or eLabFTW describes it. */
+export function simulatedNotebook({
+  dialect = 'v2',
+  keepsTitle = true,
+}: SimulationOptions = {}): SimulatedNotebook {
   const experiments = new Map<number, SimulatedExperiment>();
   const writes: string[] = [];
   let lastId = 100;
@@ -29,26 +40,40 @@ export function simulatedNotebook(): SimulatedNotebook {
     if (!found) throw missing();
     return found;
   };
-  const create = (title: string): number => {
+  const create = (title: string, userid: number): number => {
     lastId += 1;
-    experiments.set(lastId, { title, date: '2026-01-01', comments: new Map() });
+    experiments.set(lastId, { title, date: '2026-01-01', body: '', tags: [], userid, comments: new Map() });
     return lastId;
   };
   const record = (id: number, text: string): CommentRecord => ({ id, comment: text });
   return {
     experiments,
     writes,
-    someoneElseCreates: create,
+    someoneCreates: (title, userid = 2) => create(title, userid),
     async createExperiment({ title }) {
       writes.push('createExperiment');
-      return create(title);
+      return create(keepsTitle ? title : 'Untitled', 1);
     },
-    readExperiment: async (id) => ({ ...get(id) }),
-    async patchExperiment(id, { title, date }: Omit<Draft, 'comments'>) {
+    async readExperiment(id): Promise<ExperimentRecord> {
+      const { comments: _, ...shown } = get(id);
+      return { id, ...shown, created_at: `at ${id}` };
+    },
+    async patchExperiment(id, { tags, ...changes }) {
       writes.push('patchExperiment');
-      Object.assign(get(id), { title, date });
+      Object.assign(get(id), changes);
+      if (tags === undefined) return;
+      if (dialect === 'elabftw')
+        throw new NotebookError('request', 'Invalid update target.', { status: 400, lost: false });
+      get(id).tags = [...tags];
     },
-    listKeys: async () => [],
+    async addTag(id, tag) {
+      writes.push('addTag');
+      if (dialect === 'v2') throw missing();
+      if (!get(id).tags.includes(tag)) get(id).tags.push(tag);
+    },
+    listKeys: async () => [
+      dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' },
+    ],
     listComments: async (id) => [...get(id).comments].map(([comment, text]) => record(comment, text)),
     async readComment(id, comment) {
       const text = get(id).comments.get(comment);

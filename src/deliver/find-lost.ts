@@ -1,0 +1,75 @@
+import { NotebookError } from '../errors.js';
+import type { OpenRun } from '../model.js';
+import type { DeliverDeps } from './deps.js';
+import { graceMs } from './grace.js';
+import { NotYetError } from './interruptions.js';
+import { isOurCreation, isUntouched } from './ours.js';
+import { readDownward, readUpward, type Seen } from './window.js';
+
+/**
+ * Looks for what an earlier POST of this run may have made. A find counts at once, a not-found only after the grace.
+ * To be called alone: with another creation unanswered, that one's experiment could be taken for this one's.
+ */
+export async function findLost(run: OpenRun, deps: DeliverDeps): Promise<number | undefined> {
+  const { notebook, record, clock, memory, server } = deps;
+  if (run.server !== server) throw held(`the creation's answer was lost at another notebook, ${run.server}`);
+  const facts = await memory.facts();
+  const candidates = await findCandidates(run, deps);
+  // A title is one run's; blank experiments can be anybody's whose creation was lost, but no more of them than losses.
+  const explained = facts.keepsTitle === false ? await memory.countLost() : 1;
+  if (candidates.length > explained) {
+    const ids = candidates.join(', ');
+    throw held(`the creation's answer was lost, and more experiments than that could be it: ${ids}`);
+  }
+  const [experiment] = candidates;
+  if (experiment !== undefined) {
+    await record(run.id, { kind: 'created', experiment, found: true });
+    return experiment;
+  }
+  // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
+  await notebook.listKeys();
+  const until = (run.intentAt ?? 0) + graceMs(facts, deps.timeoutMs);
+  if (clock.now() < until)
+    throw new NotYetError('a creation whose answer was lost may still be carried out', until);
+  return undefined;
+}
+
+async function findCandidates(run: OpenRun, deps: DeliverDeps): Promise<number[]> {
+  const facts = await deps.memory.facts();
+  const { highest } = facts;
+  const candidates: number[] = [];
+  const collect = async (experiments: AsyncGenerator<Seen>): Promise<void> => {
+    for await (const { id, record } of experiments) {
+      if (isOurCreation(record, run.reference, facts) && !(await deps.memory.hasExperiment(id)))
+        candidates.push(id);
+    }
+  };
+  if (run.floor !== undefined) {
+    await collect(readUpward(run.floor, deps));
+  } else if (highest !== undefined) {
+    // Lost before any id was known: since then somebody's creation has shown where the ids are.
+    await collect(readDownward(highest, deps));
+    await collect(readUpward(highest, deps));
+  }
+  return candidates.sort((a, b) => a - b);
+}
+
+/**
+ * After the very first creation on a server was lost and another one made, the lost one may lie below it.
+ * What is found there is used by the next run before any POST.
+ */
+export async function sweep(deps: DeliverDeps): Promise<void> {
+  const { memory } = deps;
+  const facts = await memory.facts();
+  if (facts.sweep === undefined) return;
+  for await (const { id, record } of readDownward(facts.sweep, deps)) {
+    if (isUntouched(record, facts) && !(await memory.hasExperiment(id))) await memory.addSpare(id);
+  }
+  await memory.learn({ sweep: null });
+}
+
+const held = (message: string): NotebookError =>
+  new NotebookError('conflict', message, {
+    lost: false,
+    hint: 'look in the notebook which one it is; labfeed does not guess',
+  });
