@@ -3,6 +3,7 @@ import type { Clock } from './clock.js';
 import { holdKey, readKey } from './config/key.js';
 import type { Instrument, LoadedConfig } from './config/load.js';
 import { defaultJournal } from './config/locations.js';
+import { connect } from './connection.js';
 import { createDelivery, type Delivery } from './delivery.js';
 import { explainProblem, type Problem } from './errors.js';
 import { createInstrumentLine, type InstrumentLine } from './instrument-line.js';
@@ -48,7 +49,7 @@ export function createDaemon({ config, clock, log, conceal, observer = nobody }:
         notebook: config.notebook,
         instruments: config.instruments.map(({ name }) => name),
         journal: opened,
-        key,
+        connect: (admit) => connect(config.notebook, key, admit),
         clock,
         log,
         observer,

@@ -1,17 +1,16 @@
 import type { Clock } from './clock.js';
-import type { Key } from './config/key.js';
 import type { NotebookConfig } from './config/schema.js';
+import type { Admit } from './connection.js';
 import { createCreations } from './deliver/creations.js';
 import { deliver } from './deliver/deliver.js';
-import type { DeliverDeps, ServerMemory } from './deliver/deps.js';
+import type { DeliverDeps, Notebook, ServerMemory } from './deliver/deps.js';
 import { createGate } from './deliver/gate.js';
 import { StoppedError } from './deliver/interruptions.js';
+import { createLosses } from './deliver/losses.js';
 import { prepare } from './deliver/prepare.js';
 import { createQueue } from './deliver/queue.js';
-import { NotebookError } from './errors.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
-import { createNotebook } from './notebook/client.js';
 import type { Observer } from './observer.js';
 import type { Origin } from './reference.js';
 
@@ -20,11 +19,15 @@ export interface DeliveryDeps {
   /** The names of all instruments. */
   readonly instruments: readonly string[];
   readonly journal: Journal;
-  readonly key: Key;
+  /** Opens the way to the notebook; every request on it goes through `admit`. */
+  connect(admit: Admit): Connected;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
 }
+
+/** The notebook as delivery uses it, and the end of it. */
+export type Connected = Notebook & { close(): Promise<void> };
 
 export interface Delivery {
   start(): void;
@@ -38,7 +41,7 @@ export interface Delivery {
 export function createDelivery({
   notebook: config,
   journal,
-  key,
+  connect,
   clock,
   log,
   observer,
@@ -46,19 +49,7 @@ export function createDelivery({
 }: DeliveryDeps): Delivery {
   const server = config.url;
   const gate = createGate({ perSecond: config.rate, clock, log });
-  /** A refused key may have been replaced since it was read: the next request takes the new one. */
-  function refreshKey(error: unknown): never {
-    if (error instanceof NotebookError && error.failure === 'auth') key.refresh();
-    throw error;
-  }
-  const notebook = createNotebook({
-    url: server,
-    key: key.current,
-    timeoutMs: config.timeout,
-    connections: config.concurrency,
-    commentField: config.commentField,
-    admit: (send) => gate.admit(() => send().catch(refreshKey)),
-  });
+  const notebook = connect(gate.admit);
   let stopping = false;
   const deps: DeliverDeps = {
     notebook,
@@ -67,6 +58,7 @@ export function createDelivery({
     clock,
     creations: createCreations(),
     memory: memoryOf(server, journal),
+    losses: createLosses(clock),
     record: journal.runs.record,
     goOn() {
       if (stopping) throw new StoppedError('labfeed is stopping');

@@ -3,8 +3,7 @@ import type { OpenRun, PlannedComment } from '../model.js';
 import { commentMark, markComment } from '../reference.js';
 import type { CommentRecord, DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
-import { graceMs } from './grace.js';
-import { NotYetError } from './interruptions.js';
+import { graceOver } from './grace.js';
 
 /** Posts one comment, unless an earlier POST of it turns out to have arrived. */
 export async function postComment(
@@ -23,7 +22,8 @@ export async function postComment(
   const posted = await deps.notebook
     .postComment(experiment, markComment(text, run.reference, n))
     .catch(async (error: unknown) => {
-      if (surelyNotDone(error)) await deps.record(run.id, { kind: 'notCommented', n });
+      if (!surelyNotDone(error)) deps.losses.note(run.id);
+      else await deps.record(run.id, { kind: 'notCommented', n });
       throw error;
     });
   await deps.record(run.id, { kind: 'commented', n, comment: posted, found: false });
@@ -33,11 +33,11 @@ export async function postComment(
 /** The comment that an earlier POST may have made. A list proves absence only if it shows all that we know of. */
 async function findPosted(
   run: OpenRun,
-  { n, intentAt = 0 }: PlannedComment,
+  { n }: PlannedComment,
   experiment: number,
-  { notebook, clock, memory, timeoutMs }: DeliverDeps,
+  deps: DeliverDeps,
 ): Promise<number | undefined> {
-  const listed = await notebook.listComments(experiment);
+  const listed = await deps.notebook.listComments(experiment);
   const found = listed.find((record) => bears(record, commentMark(run.reference, n)));
   if (found) return found.id;
   const ids = new Set(listed.map(({ id }) => id));
@@ -52,9 +52,7 @@ async function findPosted(
       },
     );
   }
-  const until = intentAt + graceMs(await memory.facts(), timeoutMs);
-  if (clock.now() < until)
-    throw new NotYetError('a comment whose answer was lost may still be posted', until);
+  await graceOver(run, 'a comment whose answer was lost may still be posted', deps);
   return undefined;
 }
 

@@ -39,7 +39,8 @@ async function make(run: OpenRun, deps: DeliverDeps): Promise<number> {
   await record(run.id, { kind: 'intended', server, floor: highest, at: clock.now() });
   const title = provisionalTitle(run.reference);
   const experiment = await notebook.createExperiment({ title }).catch(async (error: unknown) => {
-    if (surelyNotDone(error)) await record(run.id, { kind: 'notCreated' });
+    if (!surelyNotDone(error)) deps.losses.note(run.id);
+    else await record(run.id, { kind: 'notCreated' });
     throw error;
   });
   if (highest !== undefined && experiment <= highest) await halt(experiment, highest, deps);

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.js';
 import type { OpenRun, RunChange, ServerFacts } from '../model.js';
 import type { Creations } from './creations.js';
+import type { Losses } from './losses.js';
 
 /** An experiment as the notebook shows it. Beyond the title, the contract names no fields. */
 export type ExperimentRecord = { readonly title?: unknown; readonly date?: unknown } & Readonly<
@@ -21,7 +22,7 @@ export interface ExperimentChanges {
 export interface Notebook {
   createExperiment(fields: { title: string }): Promise<number>;
   readExperiment(id: number): Promise<ExperimentRecord>;
-  patchExperiment(id: number, changes: ExperimentChanges): Promise<void>;
+  patchExperiment(id: number, changes: ExperimentChanges, signal?: AbortSignal): Promise<void>;
   /** eLabFTW only: its PATCH does not take tags. Adding one that is there changes nothing. */
   addTag(experiment: number, tag: string): Promise<void>;
   /** A request that always has an answer: it proves that it is the notebook who speaks, and tells its dialect. */
@@ -53,6 +54,7 @@ export interface DeliverDeps {
   readonly clock: Clock;
   readonly creations: Creations;
   readonly memory: ServerMemory;
+  readonly losses: Losses;
   /** Resolves when the changes are on disk. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
   /** Throws between two steps once the daemon is to stop. */

@@ -1,8 +1,9 @@
 import { NotebookError } from '../errors.js';
 import type { OpenRun } from '../model.js';
 import { originIn } from '../reference.js';
-import type { DeliverDeps } from './deps.js';
+import type { DeliverDeps, ExperimentChanges } from './deps.js';
 import { isUntouched, learnTitles } from './ours.js';
+import { promptly, StaleError } from './promptly.js';
 
 /** Gives the experiment its real title, date, body and tags. */
 export async function describe(
@@ -11,23 +12,41 @@ export async function describe(
   fresh: boolean,
   deps: DeliverDeps,
 ): Promise<void> {
-  // Only straight after our own 201 nobody can have touched it; any later change looks first.
-  const described = !fresh && (await isDescribed(run, experiment, deps));
   const { dialect } = await deps.memory.facts();
-  if (dialect === 'elabftw') await describeElabftw(run, experiment, described, deps);
-  else if (!described) await deps.notebook.patchExperiment(experiment, run.draft);
+  const { tags, ...fields } = run.draft;
+  // eLabFTW's PATCH refuses tags after having saved the rest; and there, bodies are markdown unless told otherwise.
+  const changes = dialect === 'elabftw' ? { ...fields, content_type: HTML } : run.draft;
+  if (!fresh || !(await patchFresh(experiment, changes, deps))) {
+    if (!(await isDescribed(run, experiment, deps))) await deps.notebook.patchExperiment(experiment, changes);
+  }
+  if (dialect === 'elabftw') await addTags(experiment, tags, deps);
   await deps.record(run.id, { kind: 'described' });
 }
 
-/** eLabFTW's PATCH refuses tags after having saved the rest, and bodies are markdown unless told otherwise. */
-async function describeElabftw(
-  { draft }: OpenRun,
+/**
+ * Only straight after our own 201 nobody can have touched it, and the PATCH may go without a look.
+ * False where it waited at the gate until that was no longer sure.
+ */
+async function patchFresh(
   experiment: number,
-  described: boolean,
+  changes: ExperimentChanges,
+  deps: DeliverDeps,
+): Promise<boolean> {
+  const { notebook, timeoutMs, clock } = deps;
+  try {
+    await promptly(timeoutMs, clock, (signal) => notebook.patchExperiment(experiment, changes, signal));
+    return true;
+  } catch (error) {
+    if (error instanceof StaleError) return false;
+    throw error;
+  }
+}
+
+async function addTags(
+  experiment: number,
+  tags: readonly string[],
   { notebook, goOn }: DeliverDeps,
 ): Promise<void> {
-  const { tags, ...fields } = draft;
-  if (!described) await notebook.patchExperiment(experiment, { ...fields, content_type: HTML });
   for (const tag of tags) {
     goOn();
     await notebook.addTag(experiment, tag);

@@ -1,8 +1,7 @@
 import { NotebookError } from '../errors.js';
 import type { OpenRun } from '../model.js';
 import type { DeliverDeps } from './deps.js';
-import { graceMs } from './grace.js';
-import { NotYetError } from './interruptions.js';
+import { graceOver } from './grace.js';
 import { isOurCreation, isUntouched } from './ours.js';
 import { readDownward, readUpward, type Seen } from './window.js';
 
@@ -11,7 +10,7 @@ import { readDownward, readUpward, type Seen } from './window.js';
  * To be called alone: with another creation unanswered, that one's experiment could be taken for this one's.
  */
 export async function findLost(run: OpenRun, deps: DeliverDeps): Promise<number | undefined> {
-  const { notebook, record, clock, memory, server } = deps;
+  const { notebook, record, memory, server } = deps;
   if (run.server !== server) throw held(`the creation's answer was lost at another notebook, ${run.server}`);
   const facts = await memory.facts();
   const candidates = await findCandidates(run, deps);
@@ -28,9 +27,7 @@ export async function findLost(run: OpenRun, deps: DeliverDeps): Promise<number 
   }
   // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
   await notebook.listKeys();
-  const until = (run.intentAt ?? 0) + graceMs(facts, deps.timeoutMs);
-  if (clock.now() < until)
-    throw new NotYetError('a creation whose answer was lost may still be carried out', until);
+  await graceOver(run, 'a creation whose answer was lost may still be carried out', deps);
   return undefined;
 }
 

@@ -5,6 +5,7 @@ import { deliver } from '../../src/deliver/deliver.js';
 import type { DeliverDeps, Notebook } from '../../src/deliver/deps.js';
 import { treat } from '../../src/deliver/failures.js';
 import { HaltedError, NotYetError, StoppedError } from '../../src/deliver/interruptions.js';
+import { createLosses } from '../../src/deliver/losses.js';
 import { prepare } from '../../src/deliver/prepare.js';
 import { memoryOf } from '../../src/delivery.js';
 import { NotebookError } from '../../src/errors.js';
@@ -42,6 +43,7 @@ const depsOf = (
   clock,
   creations: createCreations(),
   memory: memoryOf(SERVER, journal),
+  losses: createLosses(clock),
   record: journal.runs.record,
   goOn: () => undefined,
 });
