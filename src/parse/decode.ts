@@ -54,7 +54,7 @@ function refuseControls(text: string, bytes: Uint8Array, refuse: Refuse): void {
   const look = text.slice(0, LOOK_BYTES);
   let controls = 0;
   for (let at = 0; at < look.length; at++) if (isControl(look.charCodeAt(at))) controls++;
-  if (controls * 20 <= look.length) return;
+  if (controls < 3 || controls * 20 <= look.length) return;
   const wide = wideEncoding(bytes.subarray(0, LOOK_BYTES));
   throw refuse('the file is not text', wide ? { hint: `if it is text, try: \`encoding: ${wide}\`` } : {});
 }

@@ -1,8 +1,9 @@
-import fs, { mkdirSync, writeFileSync } from 'node:fs';
+import fs, { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { type Clock, systemClock } from '../../src/clock.js';
 import type { Bells } from '../../src/watch/bells.js';
 import { pauseMs, retryMs } from '../../src/watch/pause.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -15,7 +16,9 @@ function silentBells(): Bells {
     hang: async (folder, id) => void hung.set(folder, id),
     has: (folder, id) => hung.has(folder) && (id === undefined || hung.get(folder) === id),
     drop: (folder) => void hung.delete(folder),
-    keep: () => undefined,
+    keep: (folders) => {
+      for (const folder of [...hung.keys()]) if (!folders.has(folder)) hung.delete(folder);
+    },
     close: () => hung.clear(),
   };
 }
@@ -28,6 +31,19 @@ describe('the rescan is the truth', () => {
     mkdirSync(join(folder, 'sub'));
     writeFileSync(join(folder, 'sub/a.csv'), '');
     await eventually(() => expect(watcher.paths('scan')).toEqual([join(folder, 'sub/a.csv')]));
+  });
+
+  test('it takes down the bells of folders that went without a sound', async () => {
+    const folder = tempFolder();
+    mkdirSync(join(folder, 'sub'));
+    const bells = silentBells();
+    const watcher = watching({ watch: folder }, { createBells: () => bells });
+    await watcher.start();
+    expect(bells.has(join(folder, 'sub'))).toBe(true);
+    rmSync(join(folder, 'sub'), { recursive: true });
+    await watcher.rescan();
+    expect(bells.has(join(folder, 'sub'))).toBe(false);
+    expect(bells.has(folder)).toBe(true);
   });
 
   test('with poll: never, a scan comes at start, on events, and when asked for', async () => {
@@ -110,6 +126,33 @@ describe('how often', () => {
     expect(pauseMs({ ...facts, poll: 300_000, deaf: true })).toBe(10_000);
     expect(pauseMs({ ...facts, poll: 2000, deaf: true })).toBe(2000);
     expect(pauseMs({ ...facts, poll: 'never', deaf: true, scanMs: 1000 })).toBe(20_000);
+  });
+
+  test('the time for which the receiver held it back is not the cost of the listing', async () => {
+    const folder = tempFolder();
+    writeFileSync(join(folder, 'a.csv'), '');
+    let elapsed = 0;
+    const pauses: number[] = [];
+    const clock: Clock = {
+      now: () => elapsed,
+      monotonic: () => elapsed,
+      sleep(ms, signal) {
+        pauses.push(ms);
+        return systemClock.sleep(ms, signal);
+      },
+    };
+    const watcher = watching(
+      { watch: folder, poll: 'auto' },
+      {
+        clock,
+        isNetwork: async () => true,
+        offer: async () => {
+          elapsed += 3_600_000;
+        },
+      },
+    );
+    await watcher.start();
+    await eventually(() => expect(pauses).toContain(10_000));
   });
 
   test('a folder that is away is looked for with growing waits, up to 10 s', () => {

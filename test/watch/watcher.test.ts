@@ -1,19 +1,10 @@
-import {
-  appendFileSync,
-  chmodSync,
-  mkdirSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import fs, { appendFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { tempFolder } from '../support/temp-folder.js';
-import { asNobody, found } from './support.js';
-import { ERROR, eventually, inotifyWatches, WARN, watching } from './watching.js';
+import { found } from './support.js';
+import { ERROR, eventually, inotifyWatches, watching } from './watching.js';
 
 describe('the first scan', () => {
   test('offers what is there, in batches, and says that it was complete', async () => {
@@ -129,6 +120,21 @@ describe('a bell', () => {
     );
   });
 
+  test('does not make chokidar list the folder, which would cost a core where there are many files', async () => {
+    const folder = tempFolder();
+    const watcher = watching({ watch: folder });
+    await watcher.start();
+    const listings = vi.spyOn(fs.promises, 'readdir');
+    syncBuiltinESMExports();
+    onTestFinished(() => {
+      listings.mockRestore();
+      syncBuiltinESMExports();
+    });
+    writeFileSync(join(folder, 'a.csv'), '');
+    await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'a.csv')]));
+    expect(listings).not.toHaveBeenCalled();
+  });
+
   test('a receiver that fails has the folder scanned instead', async () => {
     const folder = tempFolder();
     const offered: string[] = [];
@@ -145,99 +151,5 @@ describe('a bell', () => {
     writeFileSync(join(folder, 'a.csv'), '');
     await eventually(() => expect(offered).toEqual([join(folder, 'a.csv')]));
     expect(watcher.logged.filter(({ level }) => level === ERROR).length).toBeGreaterThan(0);
-  });
-});
-
-describe('subfolders', () => {
-  test('one that appears is listed and watched, and so is what lies below it', async () => {
-    const folder = tempFolder();
-    const made = tempFolder();
-    mkdirSync(join(made, 'run.D/data'), { recursive: true });
-    writeFileSync(join(made, 'run.D/a.csv'), '');
-    writeFileSync(join(made, 'run.D/data/b.csv'), '');
-    const watcher = watching({ watch: folder });
-    await watcher.start();
-    renameSync(join(made, 'run.D'), join(folder, 'run.D'));
-    const expected = [join(folder, 'run.D/a.csv'), join(folder, 'run.D/data/b.csv')];
-    await eventually(() => expect(watcher.paths('event')).toEqual(expected));
-    writeFileSync(join(folder, 'run.D/data/c.csv'), '');
-    await eventually(() => expect(watcher.paths('event')).toContain(join(folder, 'run.D/data/c.csv')));
-  });
-
-  test('files dropped while the folders are still being made are found', async () => {
-    const folder = tempFolder();
-    const watcher = watching({ watch: folder });
-    await watcher.start();
-    for (let n = 0; n < 30; n += 1) {
-      mkdirSync(join(folder, `${n}/sub`), { recursive: true });
-      writeFileSync(join(folder, `${n}/sub/run.csv`), '');
-    }
-    await eventually(() => expect(watcher.paths('event')).toHaveLength(30));
-  });
-
-  test('one that is deleted and made anew is watched anew', async () => {
-    const folder = tempFolder();
-    mkdirSync(join(folder, 'sub'));
-    const before = inotifyWatches();
-    const watcher = watching({ watch: folder });
-    await watcher.start();
-    for (const name of ['one', 'two', 'three']) {
-      rmSync(join(folder, 'sub'), { recursive: true });
-      mkdirSync(join(folder, 'sub'));
-      await pause(150);
-      writeFileSync(join(folder, 'sub', name), '');
-      await eventually(() => expect(watcher.paths('event')).toContain(join(folder, 'sub', name)));
-    }
-    rmSync(join(folder, 'sub'), { recursive: true });
-    await eventually(() => expect(inotifyWatches() - before).toBe(1));
-  });
-
-  test('one that is moved is followed under its new name', async () => {
-    const folder = tempFolder();
-    mkdirSync(join(folder, 'old'));
-    const watcher = watching({ watch: folder });
-    await watcher.start();
-    renameSync(join(folder, 'old'), join(folder, 'new'));
-    await pause(200);
-    writeFileSync(join(folder, 'new/a.csv'), '');
-    await eventually(() => expect(watcher.paths()).toEqual([join(folder, 'new/a.csv')]));
-  });
-
-  test('ignored and linked ones are neither listed nor watched', async () => {
-    const folder = tempFolder();
-    const elsewhere = tempFolder();
-    mkdirSync(join(folder, '.snapshot'));
-    symlinkSync(elsewhere, join(folder, 'linked'));
-    const before = inotifyWatches();
-    const watcher = watching({ watch: folder, ignore: ['**/.*'] });
-    await watcher.start();
-    expect(inotifyWatches() - before).toBe(1);
-    symlinkSync(elsewhere, join(folder, 'linked later'));
-    writeFileSync(join(elsewhere, 'a.csv'), '');
-    writeFileSync(join(folder, '.snapshot/a.csv'), '');
-    writeFileSync(join(folder, 'b.csv'), '');
-    await eventually(() => expect(watcher.paths()).toEqual([join(folder, 'b.csv')]));
-    expect(watcher.logged.map(({ msg }) => msg)).toEqual([
-      'a linked folder is not followed: watch what it leads to',
-    ]);
-  });
-
-  test('one that may not be read makes the scan incomplete, is named once, and stops nothing', async () => {
-    const folder = tempFolder();
-    chmodSync(folder, 0o755);
-    mkdirSync(join(folder, 'closed'), { mode: 0 });
-    writeFileSync(join(folder, 'a.csv'), '');
-    await asNobody(async () => {
-      const watcher = watching({ watch: folder });
-      await watcher.start();
-      await watcher.rescan();
-      expect(watcher.paths()).toEqual([join(folder, 'a.csv')]);
-      expect(watcher.scans).toEqual([
-        { complete: false, files: 1 },
-        { complete: false, files: 1 },
-      ]);
-      expect(watcher.logged.filter(({ level }) => level === WARN)).toHaveLength(1);
-    });
-    chmodSync(join(folder, 'closed'), 0o700);
   });
 });

@@ -13,7 +13,9 @@ export interface Cut {
 /** Lines that are cut together: enough that the CSV parser's start does not count, few enough to pause between. */
 const BATCH_LINES = 500;
 /** A quoted cell that goes on for longer than this is a quote that was never closed. */
-const LONGEST_QUOTED_LINES = 200;
+const LONGEST_QUOTED_LINES = 100;
+/** Where quotes are left open more often than this in one batch, they are ordinary characters throughout it. */
+const MOST_STRAYS = 10;
 
 /** Cuts lines into cells. Lines that a quoted cell holds together become one. `from` is the first line's number. */
 export async function cutLines(
@@ -73,13 +75,15 @@ function cutQuoted(
 ): Line[] {
   const lines: Line[] = [];
   let at = 0;
-  while (at < texts.length) {
-    for (const cells of readCsv(texts.slice(at).join('\n'), delimiter, quote)) {
+  for (let strays = 0; at < texts.length; strays++) {
+    const records = strays > MOST_STRAYS ? [] : readCsv(texts.slice(at).join('\n'), delimiter, quote);
+    for (const cells of records) {
       const span = 1 + cells.reduce((sum, cell) => sum + count(cell, '\n'), 0);
+      if (span > LONGEST_QUOTED_LINES) break;
       lines.push({
         number: from + at,
         text: texts.slice(at, at + span).join('\n'),
-        cells: cells.map((cell) => unquote(cell, quote)),
+        cells: cells.map((cell) => cell.trim()),
       });
       at += span;
     }
@@ -96,35 +100,24 @@ function cutQuoted(
 function readCsv(text: string, delimiter: string, quote: string): string[][] {
   const options = {
     ...{ delimiter, quote, escape: quote, record_delimiter: '\n' },
-    ...{ relax_quotes: true, relax_column_count: true, ltrim: true },
+    ...{ relax_quotes: true, relax_column_count: true },
   };
+  try {
+    return parseCsv(text, { ...options, trim: true });
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+  }
+  // Something follows a closing quote, or there is none. Trimming forbids the former; and the error takes
+  // the records before it along, so they are kept one by one, which takes twice the time.
   const records: string[][] = [];
   const keep = (record: string[]): null => {
     records.push(record);
     return null;
   };
   try {
-    return parseCsv(text, options);
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-  }
-  // The error takes the records before it along. Being handed each doubles the time, so only now.
-  try {
-    parseCsv(text, { ...options, on_record: keep });
+    parseCsv(text, { ...options, ltrim: true, on_record: keep });
   } catch (error) {
     if (!(error instanceof CsvError)) throw error;
   }
   return records;
-}
-
-/** The parser keeps the quotes where a blank follows the closing one. */
-function unquote(cell: string, quote: string): string {
-  const text = cell.trim();
-  const kept = cell.startsWith(quote) && !cell.endsWith(quote) && text.endsWith(quote) && text.length > 1;
-  return kept
-    ? text
-        .slice(1, -1)
-        .replaceAll(quote + quote, quote)
-        .trim()
-    : text;
 }

@@ -1,7 +1,7 @@
 import { isBlank, type Line } from '../lines.js';
 import type { Pace } from '../pace.js';
 import { quote, type Refuse } from '../refuse.js';
-import { type Kind, kindsOf, merge } from './kinds.js';
+import { isAsWide, type Kind, kindsOf, merge } from './kinds.js';
 
 /** The rows of the file's table: lines `from` to before `to`, all cut alike, with the same kinds in the same columns. */
 export interface Body {
@@ -49,7 +49,7 @@ async function bestStretch(lines: readonly Line[], pace: Pace): Promise<Body | u
 }
 
 /** Some instruments write a blank line after every line: then it separates nothing. */
-export const isDoubleSpaced = (lines: readonly Line[]): boolean =>
+const isDoubleSpaced = (lines: readonly Line[]): boolean =>
   lines.length > 4 && lines.filter(isBlank).length * 5 >= lines.length * 2;
 
 /** Long and wide is surer than short and narrow, and numbers make a table more surely than words do. */
@@ -74,7 +74,7 @@ function widen(body: Body, lines: readonly Line[], refuse: Refuse): Body {
 
 /** Whether a line beside the rows is one of them: most of its cells are of the right kind, one of them a number. */
 function isRow(line: Line | undefined, { kinds }: Body, refuse: Refuse): boolean {
-  if (!line || isBlank(line) || line.cells.length !== kinds.length) return false;
+  if (!line || isBlank(line) || !isAsWide(line.cells.length, kinds.length)) return false;
   const own = kindsOf(line);
   const filled = own.filter((kind) => kind !== 'any').length;
   const agreeing = own.filter((kind, n) => kind !== 'any' && kind === kinds[n]);

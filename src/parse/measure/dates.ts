@@ -6,7 +6,11 @@ import { type DateForm, dateForms } from '../values/date-forms.js';
  * written alike: a column, or a single fact. What several orders fit stays a text, to be asked about where it is used.
  */
 export function findDateFormats(pools: readonly (readonly string[])[]): string[] {
-  const candidates = pools.map(candidatesFor).filter((found) => found.length > 0);
+  const isIso = (text: string) => readIso(text) !== undefined;
+  const candidates = pools
+    .filter((pool) => !pool.every(isIso))
+    .map(candidatesFor)
+    .filter((found) => found.length > 0);
   const settled = candidates.map((found) => settle(found));
   const orders = new Set(settled.flatMap((format) => (format === undefined ? [] : [orderOf(format)])));
   const formats = candidates.map(
@@ -14,7 +18,7 @@ export function findDateFormats(pools: readonly (readonly string[])[]): string[]
     (found, n) => settled[n] ?? settle(found.filter(({ format }) => orders.has(orderOf(format)))),
   );
   const known = [...new Set(formats.filter((format) => format !== undefined))];
-  const hasIso = pools.some((pool) => pool.some((text) => readIso(text) !== undefined));
+  const hasIso = pools.some((pool) => pool.some(isIso));
   return known.length > 0 && hasIso ? ['iso', ...known] : known;
 }
 
@@ -25,9 +29,10 @@ function candidatesFor(pool: readonly string[]): DateForm[] {
   const fitting = first.filter(({ format }) =>
     others.every((forms) => forms.some((form) => lenient(form.format) === lenient(format))),
   );
-  const isPadded = all.every((forms) =>
-    forms.some(({ format }) => fitting.some((fit) => fit.format === format)),
-  );
+  // Two digits everywhere prove nothing until one of them is a zero: it may just be December.
+  const isPadded =
+    pool.some((text) => /(?:^|\D)0\d[/.-]/.test(text)) &&
+    all.every((forms) => forms.some(({ format }) => fitting.some((fit) => fit.format === format)));
   return isPadded ? fitting : fitting.map(({ format, iso }) => ({ format: lenient(format), iso }));
 }
 

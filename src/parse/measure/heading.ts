@@ -9,23 +9,41 @@ export interface Heading {
   readonly from: number;
   readonly rows: number;
   readonly units: 'inHeader' | 'slash' | 'nextRow';
+  /** Lines between the names and the rows that are neither. */
+  readonly skip: readonly Line[];
 }
 
 /** Looks above the rows of a table for its names; rows 0 where it has none. */
 export function findHeading(lines: readonly Line[], body: Body): Heading {
   if (!body.kinds.some((kind) => kind === 'number' || kind === 'date')) {
     // A table of words: its first line is the only one that can name them.
-    return { from: body.from, rows: 1, units: 'inHeader' };
+    return { from: body.from, rows: 1, units: 'inHeader', skip: [] };
   }
   const [nearest, ...others] = namesAbove(lines, body);
-  if (nearest === undefined) return { from: body.from, rows: 0, units: 'inHeader' };
+  if (nearest === undefined) return furtherUp(lines, body);
   const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
   const names = hasUnits ? others : [nearest, ...others];
   return {
     from: names.at(-1) ?? nearest,
     rows: names.length,
     units: hasUnits ? 'nextRow' : hasSlashes(lines[nearest], body) ? 'slash' : 'inHeader',
+    skip: [],
   };
+}
+
+/** Names need not stand right above the rows: a line such as `[Data]` can come between. */
+function furtherUp(lines: readonly Line[], body: Body): Heading {
+  const above = lines
+    .slice(0, body.from)
+    .filter((line) => !isBlank(line))
+    .slice(-3)
+    .reverse();
+  const columns = body.kinds.filter((kind) => kind !== 'any').length;
+  const n = above.findIndex((line) => isNames(line, columns, 1) && line.cells.length === body.kinds.length);
+  const names = above[n];
+  if (!names) return { from: body.from, rows: 0, units: 'inHeader', skip: [] };
+  const units = hasSlashes(names, body) ? 'slash' : 'inHeader';
+  return { from: lines.indexOf(names), rows: 1, units, skip: above.slice(0, n) };
 }
 
 /** The lines directly above that can be names, nearest first: all words, and about one for each column. */

@@ -56,14 +56,19 @@ export function kindOf(text: string): Kind {
 
 export const kindsOf = ({ cells }: Line): Kind[] => cells.map(kindOf);
 
-/** The kinds of a column to which one more row is added; undefined where the row is of another table. */
-export function merge(column: readonly Kind[], row: readonly Kind[]): Kind[] | undefined {
-  if (column.length !== row.length) return undefined;
+/** The kinds of the columns to which one more row is added; undefined where it is a row of another table. */
+export function merge(columns: readonly Kind[], row: readonly Kind[]): Kind[] | undefined {
+  if (!isAsWide(columns.length, row.length)) return undefined;
   const merged: Kind[] = [];
-  for (const [n, kind] of column.entries()) {
+  for (let n = 0; n < columns.length || n < row.length; n++) {
+    const kind = columns[n] ?? 'any';
     const other = row[n] ?? 'any';
     if (kind !== 'any' && other !== 'any' && kind !== other) return undefined;
     merged.push(kind === 'any' ? other : kind);
   }
   return merged;
 }
+
+/** The last cells of a row may be left out, where they are empty, but not most of them. */
+export const isAsWide = (one: number, other: number): boolean =>
+  Math.abs(one - other) <= 2 && Math.min(one, other) * 2 > Math.max(one, other);

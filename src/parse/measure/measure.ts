@@ -12,7 +12,7 @@ import { findHeading, type Heading } from './heading.js';
 import { isNoValue } from './kinds.js';
 import { findMarks, LOOK_ROWS } from './marks.js';
 import { findCommentMark, findSeparator, namesIn } from './preamble.js';
-import { describeTable, isTable } from './table.js';
+import { describeTable, isTable, refusePlate } from './table.js';
 
 /**
  * Looks at a file and says, in the words of a mapping, how it is to be read.
@@ -54,6 +54,7 @@ async function findTable(
   isComment: (line: Line) => boolean,
   { pace, refuse }: TextFile,
 ): Promise<FoundTable | undefined> {
+  refusePlate(lines, refuse);
   const body = await findBody(lines, pace, refuse);
   if (!body) return undefined;
   const heading = findHeading(lines, body);

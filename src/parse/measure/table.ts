@@ -1,3 +1,4 @@
+import { regexSource } from '../../config/grammar.js';
 import type { ParseMapping } from '../../config/vocabulary.js';
 import { isBlank, type Line } from '../lines.js';
 import type { Refuse } from '../refuse.js';
@@ -11,22 +12,28 @@ type TableMapping = NonNullable<ParseMapping['table']>;
 export function isTable(body: Body, heading: Heading, lines: readonly Line[], refuse: Refuse): boolean {
   const rows = body.to - body.from;
   const columns = body.kinds.filter((kind) => kind !== 'any').length;
+  const hasNumbers = body.kinds.some((kind) => kind === 'number' || kind === 'date');
+  if (heading.rows === 0) {
+    if (body.kinds[0] !== 'text') return rows >= 3;
+    if (columns < 3 || rows < 2) return false;
+    throw refuse('these look like rows of a table, and no line above names their columns', {
+      line: lines[body.from],
+      hint: 'if the file has no header: `parse: { table: { header: none } }`',
+    });
+  }
+  if (columns >= 3) return rows >= (hasNumbers ? 1 : 3);
+  if (body.kinds[0] !== 'text') return columns > 0;
   const filled = lines.filter((line) => !isBlank(line)).length;
-  refusePlate(lines[body.from], refuse);
-  if (heading.rows === 0) return rows >= 3 && body.kinds[0] !== 'text';
-  if (columns >= 3) return rows >= (body.kinds.some((kind) => kind === 'number' || kind === 'date') ? 1 : 3);
-  if (body.kinds[0] === 'text') return rows >= 3 && isFirst(heading.from, lines) && rows * 5 > filled * 3;
-  return columns > 0;
+  return rows >= 3 && lines.slice(0, heading.from).every(isBlank) && rows * 5 > filled * 3;
 }
 
-const isFirst = (index: number, lines: readonly Line[]): boolean => lines.slice(0, index).every(isBlank);
-
-/** A plate's column numbers look like a row of numbers. Reading a plate as rows would be wrong without a sign of it. */
-function refusePlate(line: Line | undefined, refuse: Refuse): void {
-  const [corner, ...numbers] = line?.cells ?? [];
-  const wells = numbers.filter((cell) => cell !== '');
-  if (corner !== '' || wells.length < 6 || wells.some((cell, n) => cell !== String(n + 1))) return;
-  throw refuse('this looks like a plate, which is not available in this version', { line });
+/** A plate's column numbers look like a row, and reading a plate as rows would be wrong without a sign of it. */
+export function refusePlate(lines: readonly Line[], refuse: Refuse): void {
+  const plate = lines.find(({ cells: [corner, ...numbers] }) => {
+    const wells = numbers[0] === '1' ? numbers.filter((cell) => cell !== '') : [];
+    return corner === '' && wells.length >= 6 && wells.every((cell, n) => cell === String(n + 1));
+  });
+  if (plate) throw refuse('this looks like a plate, which is not available in this version', { line: plate });
 }
 
 /** The words for where a table begins, ends and has its names. `raw`: the lines with their comment marks. */
@@ -42,11 +49,12 @@ export function describeTable(
   const place =
     heading.rows === 0
       ? describeStart(body, lines, own)
-      : describeHeader(lines[heading.from] as Line, own, lines, raw);
+      : describeHeader(lines[heading.from], own, lines, raw);
   return {
     ...place,
     ...(heading.rows > 1 && { headerRows: heading.rows }),
     ...(heading.units !== 'inHeader' && { units: heading.units }),
+    ...(heading.skip.length > 0 && { skip: heading.skip.map(({ number }) => number) }),
     ...(until !== undefined && { until }),
   };
 }
@@ -58,23 +66,25 @@ function describeStart(body: Body, lines: readonly Line[], own: readonly Line[])
   return { header: 'none', ...(above && !isTop && { after: above.number }) };
 }
 
-/** By the text that it begins with, if no line above begins so too; else by its number. */
+/** By its first name, or by all of it, if no line above begins so too; else by its number. */
 function describeHeader(
-  header: Line,
+  header: Line | undefined,
   own: readonly Line[],
   lines: readonly Line[],
   raw: (line: Line) => string,
 ): TableMapping {
-  if (own.find((line) => !isBlank(line)) === header) return {};
+  if (!header || own.find((line) => !isBlank(line)) === header) return {};
   const text = raw(header).trimStart();
   const name = header.cells.find((cell) => cell !== '') ?? '';
-  const start = text.slice(0, text.indexOf(name) + name.length);
-  const earlier = lines.slice(0, lines.indexOf(header));
-  const isClear =
-    start.length > 1 && !/^\/.*\/$/.test(start) && !['first', 'none', 'blank', 'eof'].includes(start);
-  const isOnly = !earlier.some((line) => raw(line).trimStart().startsWith(start));
-  return { header: isClear && isOnly ? start : header.number };
+  const earlier = lines.slice(0, lines.indexOf(header)).map((line) => raw(line).trimStart());
+  const isOnly = (start: string) => !isWord(start) && !earlier.some((line) => line.startsWith(start));
+  const starts = [text.slice(0, text.indexOf(name) + name.length), text];
+  return { header: starts.find((start) => start.length > 1 && isOnly(start)) ?? header.number };
 }
+
+/** What a mapping would not take for the beginning of a line. */
+const isWord = (start: string): boolean =>
+  regexSource(start) !== undefined || ['first', 'none', 'blank', 'eof'].includes(start);
 
 /** Undefined where the first blank line ends the table, or the file does. */
 function describeEnd(

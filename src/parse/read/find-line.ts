@@ -37,6 +37,10 @@ export function requireLine(
   });
 }
 
+/** About so many characters, to the end of a word. */
+const startOf = (text: string, length: number): string =>
+  text.slice(0, length) + (/^[\p{L}\p{N}]*/u.exec(text.slice(length, length + 20))?.[0] ?? '');
+
 /** A line that begins nearly like one of these texts. Only the first lines are looked at: this is a courtesy. */
 function nearestStart(
   written: readonly (string | number)[],
@@ -45,7 +49,7 @@ function nearestStart(
   const known = lines.slice(0, 2000);
   for (const wanted of written) {
     if (typeof wanted === 'number' || regexSource(wanted) !== undefined) continue;
-    const starts = known.map(({ text }) => text.trim().slice(0, wanted.length).trim());
+    const starts = known.map(({ text }) => startOf(text.trim(), wanted.length));
     const start = nearest(wanted.slice(0, 80), new Set(starts.filter((text) => text !== '')));
     const line = start === undefined ? undefined : known[starts.indexOf(start)];
     if (start !== undefined && line) return { line, start };

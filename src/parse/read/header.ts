@@ -2,7 +2,7 @@ import type { Line } from '../lines.js';
 import type { NumberReader } from '../values/number.js';
 import { bareUnit } from '../values/unit.js';
 import type { Context } from './context.js';
-import type { LocatedTable } from './locate.js';
+import type { Block, LocatedTable } from './locate.js';
 import { cleanName, createUniqueNames } from './names.js';
 
 /** A column as the file has it. */
@@ -18,14 +18,7 @@ export interface FileColumn {
 }
 
 /** The names of a table's columns, from its header or, where there is none, by counting. */
-export function readHeader(
-  header: readonly Line[],
-  units: Line | undefined,
-  width: number,
-  numbers: NumberReader,
-  { refuse }: Context,
-): FileColumn[] {
-  refuseNumbers(header, numbers, refuse);
+export function readHeader({ header, units }: Block, width: number): FileColumn[] {
   const unique = createUniqueNames();
   return Array.from({ length: width }, (_, cell) => {
     const name = cleanName(joinDown(header, cell));
@@ -44,20 +37,22 @@ function joinDown(header: readonly Line[], cell: number): string {
   return parts.filter((part, n) => parts.indexOf(part) === n).join(' ');
 }
 
-/** A header of numbers is a row that was taken for one. */
-function refuseNumbers(header: readonly Line[], numbers: NumberReader, refuse: Context['refuse']): void {
-  const [line] = header;
-  const names = header.flatMap(({ cells }) => cells).filter((cell) => cell !== '');
-  if (
-    names.length === 0 ||
-    !names.every((name) => numbers.read(name) !== undefined || numbers.isSuspect(name))
-  ) {
-    return;
+/** A header of numbers is a row that was taken for one, unless the mapping gives the very text of it. */
+export function refuseNumbers(
+  { options, blocks }: LocatedTable,
+  numbers: NumberReader,
+  { refuse }: Context,
+): void {
+  if (options.header.some((form) => typeof form === 'string' && form !== 'first')) return;
+  for (const { header } of blocks) {
+    const names = header.flatMap(({ cells }) => cells).filter((cell) => cell !== '');
+    const isNumber = (name: string) => numbers.read(name) !== undefined || numbers.isSuspect(name);
+    if (names.length === 0 || !names.every(isNumber)) continue;
+    throw refuse('the header is all numbers', {
+      line: header[0],
+      hint: 'if the file has no header: `table: { header: none }`; else say how it begins: `header: "…"`',
+    });
   }
-  throw refuse('the header is all numbers', {
-    line,
-    hint: 'if the file has no header: `table: { header: none }`; else say which line it is: `header: …`',
-  });
 }
 
 /** How many cells the widest line of a table has. Trailing delimiters make no cell of a row. */

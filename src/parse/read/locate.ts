@@ -59,6 +59,9 @@ export async function locate(
     afterBlank = body.afterBlank ?? afterBlank;
     blocks.push({ header: head.header, units: head.units, rows: body.rows, captures: range.captures });
   }
+  if (options.rows !== undefined && blocks.every(({ rows }) => rows.length === 0)) {
+    throw context.refuse(`no line fits \`rows: ${options.rows}\``, { hint: 'correct `rows` in the mapping' });
+  }
   return { name, options, blocks, afterBlank };
 }
 

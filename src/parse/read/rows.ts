@@ -3,7 +3,7 @@ import { caught } from '../grammar/line.js';
 import type { Line } from '../lines.js';
 import type { NumberReader } from '../values/number.js';
 import type { Context } from './context.js';
-import { type FileColumn, readHeader, widthOf } from './header.js';
+import { type FileColumn, readHeader, refuseNumbers, widthOf } from './header.js';
 import type { Block, LocatedTable } from './locate.js';
 
 /** A row as the file has it: `cells` in the order of the table's columns. */
@@ -28,19 +28,19 @@ export function gatherRows(located: LocatedTable, numbers: NumberReader, context
       hint: `if such tables are to be read, allow more: \`limits: { columns: ${width} }\``,
     });
   }
-  return byCells(located, width, numbers, context);
+  refuseNumbers(located, numbers, context);
+  return byCells(located, width);
 }
 
-function byCells(located: LocatedTable, width: number, numbers: NumberReader, context: Context): RawTable {
+function byCells(located: LocatedTable, width: number): RawTable {
   const names = [...new Set(located.blocks.flatMap(({ captures }) => [...captures.keys()]))];
   const [first] = located.blocks;
-  const header = (block: Block) => readHeader(block.header, block.units, width, numbers, context);
-  const columns: FileColumn[] = first ? header(first) : [];
+  const columns: FileColumn[] = first ? readHeader(first, width) : [];
   const rows: RawRow[] = [];
   for (const block of located.blocks) {
     const order = isSameHeader(block, first)
       ? undefined
-      : header(block).map((column) => placeOf(column, columns));
+      : readHeader(block, width).map((column) => placeOf(column, columns));
     for (const line of block.rows)
       rows.push({ line, cells: order ? reorder(line.cells, order) : line.cells });
   }

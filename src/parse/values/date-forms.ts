@@ -25,12 +25,13 @@ export function dateForms(written: string): DateForm[] {
   const text = written.trim().replace(/\s+/g, ' ');
   if (text.length < 6 || text.length > 40 || !/^\p{L}*\d|^\p{L}+ \d/u.test(text)) return [];
   const [day, joint, clock] = takeApart(text);
-  const time = clock === undefined ? { format: '', iso: '' } : readClock(clock);
-  if (!time) return [];
-  return dayForms(day).map((form) => ({
-    format: joint.before ? time.format + joint.text + form.format : form.format + joint.text + time.format,
-    iso: form.iso + time.iso,
-  }));
+  return dayForms(day).flatMap((form) => {
+    // Where a day is written with one digit, so can the hour be.
+    const time = clock === undefined ? { format: '', iso: '' } : readClock(clock, /dd/.test(form.format));
+    if (!time) return [];
+    const parts = joint.before ? [time.format, form.format] : [form.format, time.format];
+    return [{ format: parts.join(joint.text), iso: form.iso + time.iso }];
+  });
 }
 
 interface Joint {
@@ -47,7 +48,7 @@ function takeApart(text: string): [day: string, joint: Joint, clock: string | un
   return [day, { text: joint === 'T' ? "'T'" : joint, before: false }, clock];
 }
 
-function readClock(clock: string): DateForm | undefined {
+function readClock(clock: string, isPadded: boolean): DateForm | undefined {
   const [, hour = '', minute = '', second, mark, fraction, gap = '', half] = CLOCK.exec(clock) ?? [];
   const h = Number(hour);
   if (hour === '' || Number(minute) > 59 || Number(second ?? 0) > 59) return undefined;
@@ -57,7 +58,7 @@ function readClock(clock: string): DateForm | undefined {
   const fractions = fraction === undefined ? '' : `${mark}${fraction.length === 3 ? 'SSS' : 'u'}`;
   const hour24 = half === undefined ? h : (h % 12) + (/p/i.test(half) ? 12 : 0);
   return {
-    format: `${letter.repeat(hour.length)}:mm${seconds}${fractions}${half === undefined ? '' : `${gap}a`}`,
+    format: `${letter.repeat(isPadded ? hour.length : 1)}:mm${seconds}${fractions}${half === undefined ? '' : `${gap}a`}`,
     iso: `T${pad(hour24)}:${minute}:${second ?? '00'}${fraction === undefined ? '' : `.${fraction}`}`,
   };
 }
@@ -74,19 +75,19 @@ function dayForms(day: string): DateForm[] {
 }
 
 function numericForms(first: string, sign: string, second: string, third: string): DateForm[] {
-  const d = (part: string) => 'd'.repeat(part.length);
-  const m = (part: string) => 'M'.repeat(part.length);
   if (first.length === 4) {
-    return third.length > 2 ? [] : valid(`yyyy${sign}${m(second)}${sign}${d(third)}`, first, second, third);
+    const [m, d] = second.length + third.length === 4 ? ['MM', 'dd'] : ['M', 'd'];
+    return third.length > 2 ? [] : valid(`yyyy${sign}${m}${sign}${d}`, first, second, third);
   }
   if (first.length > 2 || (third.length !== 4 && third.length !== 2)) return [];
+  const [m, d] = first.length + second.length === 4 ? ['MM', 'dd'] : ['M', 'd'];
   const y = 'y'.repeat(third.length);
   const forms = [
-    ...valid(`${d(first)}${sign}${m(second)}${sign}${y}`, third, second, first),
-    ...valid(`${m(first)}${sign}${d(second)}${sign}${y}`, third, first, second),
+    ...valid(`${d}${sign}${m}${sign}${y}`, third, second, first),
+    ...valid(`${m}${sign}${d}${sign}${y}`, third, first, second),
   ];
   if (third.length === 4 || first.length === 1) return forms;
-  return [...forms, ...valid(`yy${sign}${m(second)}${sign}${d(third)}`, first, second, third)];
+  return [...forms, ...valid(`yy${sign}${m}${sign}${d}`, first, second, third)];
 }
 
 function named(format: string, year: string, month: string, day: string): DateForm[] {

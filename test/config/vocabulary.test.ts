@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { cellReference, regexSource } from '../../src/config/grammar.js';
+import { parseSchema } from '../../src/config/vocabulary.js';
+
+const problems = (mapping: unknown): string[] => {
+  const result = parseSchema.safeParse(mapping);
+  return result.success
+    ? []
+    : result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+};
+
+describe('what a mapping says', () => {
+  test('with nothing written, everything has its default', () => {
+    expect(parseSchema.parse({})).toEqual({
+      format: 'auto',
+      encoding: 'auto',
+      quote: '"',
+      dates: {},
+      missing: [],
+      limits: { maxBytes: 64 * 2 ** 20, maxRows: 1_000_000, maxColumns: 10_000, maxMs: 60_000 },
+      meta: [],
+      facts: {},
+      tables: {},
+    });
+    expect(parseSchema.parse({ table: {} }).tables).toEqual({
+      readings: { until: ['blank'], header: ['first'], headerRows: 1, units: 'inHeader' },
+    });
+  });
+
+  test('one thing may stand for a list of one', () => {
+    const { meta, missing, dates, tables } = parseSchema.parse({
+      meta: { separator: ':' },
+      missing: 'N/A',
+      dates: { format: 'dd/MM/yyyy' },
+      table: { after: 7, fill: 'Plate', where: { Area: 'any' } },
+    });
+    expect([meta.length, missing, dates.format]).toEqual([1, ['N/A'], ['dd/MM/yyyy']]);
+    expect(tables['readings']).toMatchObject({ after: [7], fill: ['Plate'], where: { Area: ['any'] } });
+  });
+
+  test('short forms of where something is are read as the long one', () => {
+    const { facts, tables } = parseSchema.parse({
+      facts: { a: 'Sample', b: ['Date', 'Time'], c: { from: '=C3', type: 'number' }, d: { type: 'date' } },
+      table: { columns: { x: 1, y: { from: [2, 'B'], unit: 'mg' } } },
+    });
+    expect(facts).toEqual({
+      a: { from: ['Sample'] },
+      b: { from: ['Date', 'Time'] },
+      c: { from: ['=C3'], type: 'number' },
+      d: { type: 'date' },
+    });
+    expect(tables['readings']?.columns).toEqual({ x: { from: [1] }, y: { from: [2, 'B'], unit: 'mg' } });
+  });
+
+  test('limits are amounts, or plain numbers', () => {
+    const limits = (written: object) => parseSchema.parse({ limits: written }).limits;
+    expect(limits({ bytes: '10MB', seconds: '2m' })).toMatchObject({
+      maxBytes: 10 * 2 ** 20,
+      maxMs: 120_000,
+    });
+    expect(limits({ bytes: 500, seconds: 5 })).toMatchObject({ maxBytes: 500, maxMs: 5000 });
+  });
+});
+
+describe('a slip is told where it is written', () => {
+  test.each<[unknown, string]>([
+    [{ format: 'xml' }, 'format: xml is not available in this version'],
+    [{ format: 'excel' }, 'format: expected auto or delimited'],
+    [{ encoding: 'utf-9' }, 'encoding: expected auto or an encoding such as'],
+    [{ delimiter: '/(/' }, 'delimiter: /(/ is not a regular expression: Unterminated group'],
+    [{ delimiter: '/x*/' }, 'delimiter: /x*/ also fits where nothing is'],
+    [{ delimiter: { at: [31] } }, 'delimiter: expected text, tab, spaces, whitespace or /regex/'],
+    [{ quote: '""' }, 'quote: expected one character'],
+    [{ decimal: ';' }, 'decimal: '],
+    [{ decimal: ',', thousands: ',' }, 'thousands: decimal and thousands cannot be the same'],
+    [{ dates: { format: 'DD/MM/YYYY' } }, 'dates.format: years are written yyyy'],
+    [{ dates: { format: 'dd MMM HH:mm' } }, 'dates.format: a date needs its year'],
+    [{ dates: { format: 'x' } }, 'dates.format: expected a pattern'],
+    [{ dates: { zone: 'Mars/Olympus' } }, 'dates.zone: expected a time zone'],
+    [{ dates: { locale: '!' } }, 'dates.locale: expected a language'],
+    [{ meta: {} }, 'meta: expected exactly one of separator, match and cells'],
+    [{ meta: { in: 'cells', match: '/(?<a>b)/' } }, 'meta: in: cells needs a separator'],
+    [{ meta: { match: 'Date' } }, 'meta.match: expected a regular expression in slashes'],
+    [{ meta: { match: '/(?<a>[/' } }, 'meta.match: /(?<a>[/ is not a regular expression'],
+    [{ meta: { seperator: ':' } }, 'meta: Unrecognized key: "seperator"'],
+    [{ facts: { a: '=foo' } }, 'facts.a: expected a name in the file, or a cell such as =C3'],
+    [{ facts: { a: 3 } }, 'facts.a: expected a name in the file'],
+    [{ table: { after: 0 } }, 'table.after: lines count from 1'],
+    [{ table: { after: [] } }, 'table.after: expected a line'],
+    [{ table: { until: ['x', '/[/'] } }, 'table.until.1: /[/ is not a regular expression'],
+    [{ table: { grid: true } }, 'table: Unrecognized key: "grid"'],
+    [{ table: { columns: { a: { typ: 'number' } } } }, 'table.columns.a: Unrecognized key: "typ"'],
+    [{ table: {}, tables: {} }, ': expected table or tables, not both'],
+    [{ limits: { bytes: 'lots' } }, 'limits.bytes: expected a size'],
+  ])('%j', (mapping, message) => {
+    expect(problems(mapping)[0]).toContain(message);
+  });
+});
+
+describe('for editors', () => {
+  const schema = z.toJSONSchema(parseSchema, { io: 'input', unrepresentable: 'any' });
+
+  test('there is a JSON Schema with all keys, each described', () => {
+    const keys = Object.entries(schema.properties ?? {});
+    expect(keys.map(([key]) => key)).toEqual(
+      'format encoding delimiter quote comment decimal thousands dates missing limits meta facts table tables'.split(
+        ' ',
+      ),
+    );
+    for (const [key, property] of keys) expect(property, key).toHaveProperty('description');
+  });
+
+  test('it knows the keys of tables and finders', () => {
+    const text = JSON.stringify(schema);
+    for (const key of 'separator nextLine headerRows inHeader additionalProperties'.split(' '))
+      expect(text).toContain(key);
+  });
+});
+
+describe('the small grammars', () => {
+  test('what begins and ends with a slash is a regular expression', () => {
+    expect(regexSource('/^a/')).toBe('^a');
+    for (const text of ['/', '//', 'a/', '/a', '//Exported']) expect(regexSource(text)).toBeUndefined();
+  });
+
+  test('cells are named as in a spreadsheet', () => {
+    expect(cellReference('=C3')).toEqual({ line: 3, cell: 3 });
+    expect(cellReference('=$aa$10')).toEqual({ line: 10, cell: 27 });
+    for (const text of ['C3', '=C', '=3', '=C0', "='Sheet 2'!B9"])
+      expect(cellReference(text)).toBeUndefined();
+  });
+});

@@ -1,0 +1,134 @@
+import fc from 'fast-check';
+import { DateTime } from 'luxon';
+import { describe, expect, test } from 'vitest';
+import { createDateReader, type DateOptions } from '../../src/parse/values/date.js';
+import { compileDigitPattern } from '../../src/parse/values/digit-pattern.js';
+import { readDate } from '../../src/parse/values/read-date.js';
+
+const asDate = (text: string, options: DateOptions) => createDateReader(options).readAsDate(text);
+
+describe('a date as the mapping says it is written', () => {
+  test.each([
+    ['dd/MM/yyyy HH:mm:ss', '24/01/2020 13:37:22', '2020-01-24T13:37:22'],
+    ['M/d/yyyy h:mm:ss a', '7/19/2023 12:27:29 AM', '2023-07-19T00:27:29'],
+    ['yy/MM/dd', '18/02/06', '2018-02-06'],
+    ['HH:mm:ss dd/MMM/yyyy', '00:30:00 21/Nov/2025', '2025-11-21T00:30:00'],
+    ['MMMM dd, yyyy HH:mm:ss', 'June 12, 2024   20:32:12', '2024-06-12T20:32:12'],
+    ['MM/dd/yyyy HH:mm:ss.SSS', '09/20/2024 08:32:34.558', '2024-09-20T08:32:34.558'],
+    ['yyyyMMdd HHmmss', '20231120 163016', '2023-11-20T16:30:16'],
+    ['M_d_yyyy_h_mm_ss_a', '10_2_2024_1_57_42_PM', '2024-10-02T13:57:42'],
+    ['yyyy-MM-ddTHH:mm:ss', '1992-09-15T01:52:53', '1992-09-15T01:52:53'],
+    ['HH:mm:ss', '23:05:00', '23:05:00'],
+    ['yyyy-MM-dd HH:mm:ss ZZ', '2020-08-03 16:22:36 +01:00', '2020-08-03T16:22:36+01:00'],
+    ['iso', '2022-03-29T10:05:44.5Z', '2022-03-29T10:05:44.5Z'],
+    ['iso', '2022-03-29', '2022-03-29'],
+    ['epoch', '1741720420', '2025-03-11T19:13:40Z'],
+    ['epochMs', '1741720420500', '2025-03-11T19:13:40.500Z'],
+    ['excel', '44429.3375', '2021-08-21T08:06:00'],
+    ['excel', '44429', '2021-08-21'],
+  ])('%s reads %s', (format, text, iso) => {
+    expect(asDate(text, { format: [format] })).toBe(iso);
+  });
+
+  test.each([
+    ['dd/MM/yyyy', '31/04/2026'],
+    ['dd/MM/yyyy', '1/4/2026'],
+    ['dd/MM/yyyy', '01/04/2026 and more'],
+    ['d/M/yyyy H:mm', '1/4/2026 24:00'],
+    ['h:mm a d/M/yyyy', '13:00 PM 1/4/2026'],
+    ['iso', '2026-13-01'],
+    ['iso', '2026-01-01T25:00'],
+    ['excel', 'today'],
+  ])('%s does not read %s', (format, text) => {
+    expect(asDate(text, { format: [format] })).toBeUndefined();
+  });
+
+  test('of several patterns, the first that fits is used', () => {
+    const format = ['dd/MM/yyyy', 'MM/dd/yyyy'];
+    expect(asDate('03/04/2026', { format })).toBe('2026-04-03');
+    expect(asDate('03/14/2026', { format })).toBe('2026-03-14');
+  });
+
+  test('in a zone it says its offset, summer and winter', () => {
+    const options = { format: ['dd.MM.yyyy HH:mm', 'iso'], zone: 'Europe/Zurich' };
+    expect(asDate('01.07.2026 10:00', options)).toBe('2026-07-01T10:00:00+02:00');
+    expect(asDate('2026-01-01 10:00', options)).toBe('2026-01-01T10:00:00+01:00');
+    expect(asDate('2026-01-01', options)).toBe('2026-01-01');
+  });
+
+  test('has the month names of its language', () => {
+    expect(asDate('3. März 2026', { format: ['d. MMMM yyyy'], locale: 'de' })).toBe('2026-03-03');
+  });
+
+  test('dates of digits are read as luxon reads them', () => {
+    const pattern = fc.constantFrom(
+      ...['M/d/yyyy h:mm:ss a', 'dd.MM.yy HH:mm', 'yyyyMMddHHmmss', "yyyy-MM-dd'T'HH:mm:ss.SSS"],
+      ...['d/M/yyyy', 'H:mm:ss dd-MM-yyyy', 'hh:mm a MM/dd/yy'],
+    );
+    const text = (format: string) =>
+      fc.oneof(
+        fc
+          .date({ min: new Date('1961-01-01'), max: new Date('2060-12-31'), noInvalidDate: true })
+          .map((date) => DateTime.fromJSDate(date, { zone: 'utc' }).toFormat(format, { locale: 'en' })),
+        fc.string({ unit: fc.constantFrom(...'0123456789/.:- TAPM'), maxLength: 24 }),
+      );
+    const sample = pattern.chain((format) => fc.record({ format: fc.constant(format), text: text(format) }));
+    fc.assert(
+      fc.property(sample, ({ format, text: written }) => {
+        const date = DateTime.fromFormat(written, format, { zone: 'utc', locale: 'en' });
+        const iso = /[Hh]/.test(format)
+          ? date.toISO({ suppressMilliseconds: true, includeOffset: false })
+          : date.toISODate();
+        expect(compileDigitPattern(format)?.(written) ?? null).toBe(iso);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+});
+
+describe('a text that is used as a date', () => {
+  test.each([
+    ['2026-01-05', '2026-01-05'],
+    ['25/12/2026', '2026-12-25'],
+    ['12/25/2026 3:00 PM', '2026-12-25T15:00:00'],
+    ['10/10/2026', '2026-10-10'],
+    ['2026/01/05 07:57', '2026-01-05T07:57:00'],
+    ['21/Nov/2025', '2025-11-21'],
+    ['June 12, 2024   20:32:12', '2024-06-12T20:32:12'],
+    ['00:30 21-Nov-2025', '2025-11-21T00:30:00'],
+  ])('%s can mean one day only', (text, iso) => {
+    expect(readDate(text, {})).toEqual({ iso });
+  });
+
+  test.each([
+    ['03/04/2026', ['dd/MM/yyyy', 'MM/dd/yyyy']],
+    ['3.4.2026 10:00', ['d.M.yyyy H:mm', 'M.d.yyyy H:mm']],
+    ['07.08.25', ['dd.MM.yy', 'MM.dd.yy', 'yy.MM.dd']],
+  ])('%s is not guessed, and every pattern that would read it is told', (text, formats) => {
+    const read = readDate(text, {});
+    expect(read && 'ambiguous' in read && read.ambiguous.map(({ format }) => format)).toEqual(formats);
+  });
+
+  test('each of those patterns reads it as it says', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 12 }), (first, second) => {
+        const text = `${first}/${second}/2026 9:30`;
+        const read = readDate(text, {});
+        const forms = read && 'ambiguous' in read ? read.ambiguous : [];
+        expect(forms).toHaveLength(first === second ? 0 : 2);
+        for (const { format, iso } of forms) expect(readDate(text, { format: [format] })).toEqual({ iso });
+      }),
+    );
+  });
+
+  test('is read by the format where there is one, and then nothing else is tried but ISO', () => {
+    const dates = { format: ['dd/MM/yyyy'] };
+    expect(readDate(' 03/04/2026 ', dates)).toEqual({ iso: '2026-04-03' });
+    expect(readDate('2026-04-03', dates)).toEqual({ iso: '2026-04-03' });
+    expect(readDate('12/25/2026', dates)).toBeUndefined();
+  });
+
+  test.each(['', 'soon', '5', '99/99/2026', '32 Foo 2026', '12:30'])('%j is none', (text) => {
+    expect(readDate(text, {})).toBeUndefined();
+  });
+});

@@ -1,0 +1,278 @@
+import { describe, expect, test } from 'vitest';
+import { meta, read, refusal, rows } from './reading.js';
+
+describe('facts outside of tables', () => {
+  test('a line is cut at its first separator, both sides trimmed', async () => {
+    const text = 'Operator : Ada\nStarted:  07:57:53\nno separator here\nPath: C:\\data\n';
+    expect(meta(await read(text, { meta: { separator: ':' } }))).toEqual({
+      Operator: 'Ada',
+      Started: '07:57:53',
+      Path: 'C:\\data',
+    });
+  });
+
+  test('a separator of several characters is taken to the letter', async () => {
+    const text = 'Humidity = %rh,,,\nCable : a=b,,\n';
+    expect(meta(await read(text, { delimiter: ',', meta: { separator: ' = ' } }))).toEqual({
+      Humidity: '%rh',
+    });
+  });
+
+  test('names lose the signs that end them, values the delimiters at the end', async () => {
+    const text = 'Serial No:,0000-17,,\nActive?,true,\nNote =,"a, b",\n';
+    expect(meta(await read(text, { delimiter: ',', meta: { separator: ',' } }))).toEqual({
+      'Serial No': '0000-17',
+      Active: 'true',
+      Note: 'a, b',
+    });
+  });
+
+  test('a name that comes again is counted', async () => {
+    const text = 'Alarm = 35\nAlarm = 13\nAlarm = 7\n';
+    expect(meta(await read(text, { meta: { separator: '=' } }))).toEqual({
+      Alarm: 35,
+      'Alarm (2)': 13,
+      'Alarm (3)': 7,
+    });
+  });
+
+  test('a known unit in brackets moves from the name to a bare number, and only there', async () => {
+    const text = 'Viability (%);68.2\nVolume (ul);200.0\nMode (V);auto\nMass (mg);5 g\nSite (north);3\n';
+    const record = await read(text, { delimiter: ';', meta: { separator: ';' } });
+    expect(Object.fromEntries(record.meta)).toEqual({
+      Viability: { value: 68.2, text: '68.2', unit: '%' },
+      Volume: { value: 200, text: '200.0', unit: 'ul' },
+      'Mode (V)': { value: 'auto', text: 'auto' },
+      'Mass (mg)': { value: 5, text: '5 g', unit: 'g' },
+      'Site (north)': { value: 3, text: '3' },
+    });
+  });
+
+  test('value and unit can be pieces; where the piece is lacking, the last is the value', async () => {
+    const text = 'Weight,8.13E-02,[g]\nTemperature,77.0,K\nGas\nName,N2\n';
+    const record = await read(text, { delimiter: ',', meta: { separator: ',', value: 2, unit: 3 } });
+    expect(record.meta.get('Weight')).toEqual({ value: 0.0813, text: '8.13E-02', unit: 'g' });
+    expect(record.meta.get('Temperature')?.unit).toBe('K');
+    expect(record.meta.get('Name')).toEqual({ value: 'N2', text: 'N2' });
+    const typed = await read('TAG\tEIS\nDATE\tLABEL\t4/23/2018\tx\n', {
+      meta: { separator: 'tab', value: 3 },
+    });
+    expect(meta(typed)).toEqual({ TAG: 'EIS', DATE: '4/23/2018' });
+  });
+
+  test('cells can alternate name and value', async () => {
+    const text = '# of variables,1,,Sweep points,:,601,lonely\n';
+    expect(meta(await read(text, { delimiter: ',', meta: { separator: 'cell' } }))).toEqual({
+      '# of variables': 1,
+      'Sweep points': 601,
+    });
+  });
+
+  test('the value can stand on the next line', async () => {
+    const text = '#channels\n32768\n\n#ns/bin\n1.0\n';
+    expect(meta(await read(text, { comment: '#', meta: { separator: 'nextLine' } }))).toEqual({
+      channels: 32768,
+      'ns/bin': 1,
+    });
+  });
+
+  test('each cell can be a pair', async () => {
+    const text = 'User: USER,Run no.: 3,,\nID1: 472-0016,free text,\n';
+    expect(meta(await read(text, { delimiter: ',', meta: { in: 'cells', separator: ':' } }))).toEqual({
+      User: 'USER',
+      'Run no.': 3,
+      ID1: '472-0016',
+    });
+  });
+
+  test('the name of the file and its path can hold facts', async () => {
+    const record = await read('x,y\n1,2\n', {
+      table: {},
+      meta: [
+        { in: 'name', match: '/^(?<plate>plate \\d+)_(?<mode>\\w+)\\./' },
+        { in: 'path', match: '/^(?<folder>[^/]+)/' },
+      ],
+    });
+    expect(meta(record)).toEqual({ plate: 'plate 7', mode: 'scan', folder: 'runs' });
+  });
+
+  test('a pattern reads the first line that fits, a comment without its mark', async () => {
+    const text = '!Date: Friday, May 5\n!Date: later\n# Hz S\n';
+    const record = await read(text, { comment: '!', meta: { match: '/^Date: (?<day>\\w+)(?<never>x)?/' } });
+    expect(meta(record)).toEqual({ day: 'Friday' });
+  });
+
+  test('cells of one line are facts by their place', async () => {
+    const text = 'title\nPlate:,P1,1.3,x,Kinetic\n';
+    const mapping = { delimiter: ',' };
+    expect(
+      meta(await read(text, { ...mapping, meta: { line: 'Plate:', cells: { plate: 2, mode: 5, more: 9 } } })),
+    ).toEqual({
+      plate: 'P1',
+      mode: 'Kinetic',
+      more: null,
+    });
+    expect(meta(await read(text, { ...mapping, meta: { line: 2, cells: ['_', 'plate'] } }))).toEqual({
+      plate: 'P1',
+    });
+    expect(meta(await read(text, { ...mapping, meta: { line: -1, separator: 'cell' } }))).toEqual({
+      Plate: 'P1',
+      '1.3': 'x',
+    });
+  });
+
+  test('after and until narrow it, also to lines of a table', async () => {
+    const text = '\n[Header]\nA=1\n\nB=2\n[Data]\nC=3\n';
+    expect(meta(await read(text, { meta: { after: '[Header]', until: 'blank', separator: '=' } }))).toEqual({
+      A: 1,
+    });
+    expect(meta(await read(text, { meta: { until: '[Data]', separator: '=' } }))).toEqual({ A: 1, B: 2 });
+    expect(meta(await read(text, { meta: { until: 'blank', separator: '=' } }))).toEqual({ A: 1 });
+  });
+
+  test('lines of a table are no facts', async () => {
+    const record = await read('Lot,7\n\nx,y\n1,2\n\nEnd,ok\n', {
+      delimiter: ',',
+      meta: { separator: ',' },
+      table: { header: 'x' },
+    });
+    expect(meta(record)).toEqual({ Lot: 7, End: 'ok' });
+    expect(rows(record)).toEqual([{ x: 1, y: 2 }]);
+  });
+
+  test('a finder may cut in its own way', async () => {
+    const text = 'Keysight,N52,MY4\n1 2 3\n';
+    const record = await read(text, {
+      delimiter: 'whitespace',
+      meta: { line: 1, delimiter: ',', cells: ['vendor', 'model'] },
+    });
+    expect(meta(record)).toEqual({ vendor: 'Keysight', model: 'N52' });
+  });
+
+  test('two finders that read one line find one fact', async () => {
+    const record = await read('Mode: fast\n', { meta: [{ separator: ':' }, { match: '/(?<Mode>fast)/' }] });
+    expect(meta(record)).toEqual({ Mode: 'fast' });
+  });
+
+  test.each([
+    [{ after: '[Heeder]', separator: '=' }, 'after', '`after: "[Header]"`'],
+    [{ line: 'Plates', cells: ['a'] }, 'line', 'Plate'],
+  ])('a line that is not there is refused, naming the nearest', async (finder, key, hint) => {
+    const error = await refusal('[Header]\nA=1\nPlate: 7\n', { meta: finder });
+    expect(error.message).toContain(`no line fits \`${key}`);
+    expect(error.hint).toContain(hint);
+  });
+
+  test('a pattern that nothing fits is refused', async () => {
+    const error = await refusal('A=1\n', { meta: { match: '/^B=(?<b>.+)/' } });
+    expect(error.message).toContain('nothing fits');
+  });
+});
+
+describe('facts under your names', () => {
+  const text = 'Sample ID:,007\nDate,13/04/2026\nTime,10:15:00\nWeight (mg),12.5\nT,1:30:00\n';
+  const mapping = { delimiter: ',', meta: { separator: ',' }, dates: { format: 'dd/MM/yyyy HH:mm:ss' } };
+
+  test('are picked by the name in the file, by cell, or joined from several', async () => {
+    const record = await read(text, {
+      ...mapping,
+      facts: {
+        sample: 'Sample ID',
+        again: 'Sample ID:',
+        cell: '=B1',
+        date: ['Date', 'Time'],
+        weight: 'Weight (mg)',
+      },
+    });
+    expect(Object.fromEntries([...record.meta].slice(5))).toEqual({
+      sample: { value: '007', text: '007' },
+      again: { value: '007', text: '007' },
+      cell: { value: '007', text: '007' },
+      date: { value: '2026-04-13T10:15:00', text: '13/04/2026 10:15:00' },
+      weight: { value: 12.5, text: '12.5', unit: 'mg' },
+    });
+  });
+
+  test('can be typed, and given a unit or a format', async () => {
+    const record = await read(text, {
+      ...mapping,
+      facts: {
+        weight: { from: 'Weight', type: 'text' },
+        mass: { from: 'Weight', unit: 'g' },
+        day: { from: 'Date', format: 'dd/MM/yyyy' },
+        length: { from: 'T', type: 'duration' },
+        unitFromFile: { from: 'Weight', unit: { from: '=A2' } },
+      },
+    });
+    expect(Object.fromEntries([...record.meta].slice(5))).toEqual({
+      weight: { value: '12.5', text: '12.5' },
+      mass: { value: 12.5, text: '12.5', unit: 'g' },
+      day: { value: '2026-04-13', text: '13/04/2026' },
+      length: { value: 5400, text: '1:30:00', unit: 's' },
+      unitFromFile: { value: 12.5, text: '12.5', unit: 'Date' },
+    });
+  });
+
+  test('one that the file lacks is refused, naming the nearest', async () => {
+    const error = await refusal(text, { ...mapping, facts: { sample: 'Sample Id.' } });
+    expect(error.message).toBe('there is no fact "Sample Id."');
+    expect(error.hint).toBe('did you mean "Sample ID"?');
+    expect((await refusal(text, { ...mapping, facts: { x: '=Z9' } })).message).toContain('no cell =Z9');
+  });
+
+  test('the time zone can be one of them', async () => {
+    const zoned = (zone: string) =>
+      read(`Zone,${zone}\nDate,13/04/2026 10:15:00\n`, {
+        ...mapping,
+        dates: { ...mapping.dates, zone: { from: 'Zone' } },
+      });
+    expect(meta(await zoned('Europe/Berlin'))['Date']).toBe('2026-04-13T10:15:00+02:00');
+    await expect(zoned('the moon')).rejects.toThrow('no time zone');
+  });
+
+  test.each([
+    ['number', '12,5', 'decimal: ","'],
+    ['number', 'n/a', 'missing: ["n/a"]'],
+    ['date', '03/04/2026', 'dates: { format: dd/MM/yyyy }` or `dates: { format: MM/dd/yyyy }'],
+    ['date', 'soon', 'dates: { format:'],
+    ['duration', '12:30', 'missing'],
+    ['boolean', 'perhaps', 'missing'],
+  ] as const)('a fact that is no %s is refused: %s', async (type, written, hint) => {
+    const error = await refusal(`A: x\nB: ${written}\n`, {
+      meta: { separator: ':' },
+      facts: { b: { from: 'B', type } },
+    });
+    expect(error.where?.line).toBe(2);
+    expect(error.hint).toContain(hint);
+  });
+
+  test('an ambiguous date or number that is not used as one stays as written', async () => {
+    const record = await read('Date: 03/04/2026\nCode: 1,234\n', { meta: { separator: ':' } });
+    expect(meta(record)).toEqual({ Date: '03/04/2026', Code: '1,234' });
+  });
+
+  test.each([
+    ['yes', true],
+    ['OFF', false],
+    ['1', true],
+  ])('%s is a boolean where it is said to be one', async (written, expected) => {
+    const record = await read(`B: ${written}\n`, {
+      meta: { separator: ':' },
+      facts: { b: { from: 'B', type: 'boolean' } },
+    });
+    expect(record.meta.get('b')).toEqual({ value: expected, text: written });
+  });
+
+  test.each([
+    ['31:06:22', 111_982],
+    ['2.01:00:00', 176_400],
+    ['15:54.8', 954.8],
+    ['5 min', 5],
+  ])('%s is a duration', async (written, expected) => {
+    const record = await read(`B= ${written}\n`, {
+      meta: { separator: '=' },
+      facts: { b: { from: 'B', type: 'duration' } },
+    });
+    expect(record.meta.get('b')?.value).toBe(expected);
+  });
+});

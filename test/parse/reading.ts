@@ -1,0 +1,36 @@
+import { type ParseMapping, parseSchema } from '../../src/config/vocabulary.js';
+import { FileError } from '../../src/errors.js';
+import type { FileRecord, Value } from '../../src/model.js';
+import { parse } from '../../src/parse/parse.js';
+
+/** Reads a text, or bytes, as a mapping says; without a mapping, as measuring suggests. */
+export function read(
+  content: string | Uint8Array,
+  mapping?: ParseMapping,
+  path = 'runs/plate 7_scan.csv',
+): Promise<FileRecord> {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  const options = mapping && parseSchema.parse(mapping);
+  return parse({ path, name: path.split('/').at(-1) ?? path, content: bytes }, options);
+}
+
+/** The refusal of a text that must not be read. */
+export async function refusal(content: string | Uint8Array, mapping?: ParseMapping): Promise<FileError> {
+  const outcome = await read(content, mapping).catch((error: unknown) => error);
+  if (outcome instanceof FileError) return outcome;
+  throw new Error('expected a refusal', { cause: outcome });
+}
+
+/** Rows of a table as objects, with what the cells mean. */
+export function rows(record: FileRecord, table = 0): Record<string, Value['value']>[] {
+  const { columns = [], rows: cells = [] } = record.tables[table] ?? {};
+  return cells.map((row) => Object.fromEntries(row.map(({ value }, n) => [columns[n]?.name ?? '', value])));
+}
+
+/** Columns of a table as `name [unit]`. */
+export const columns = (record: FileRecord, table = 0): string[] =>
+  record.tables[table]?.columns.map(({ name, unit }) => (unit === undefined ? name : `${name} [${unit}]`)) ??
+  [];
+
+export const meta = (record: FileRecord): Record<string, Value['value']> =>
+  Object.fromEntries([...record.meta].map(([name, { value }]) => [name, value]));

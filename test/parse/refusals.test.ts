@@ -1,0 +1,143 @@
+import { describe, expect, test } from 'vitest';
+import { read, refusal, rows } from './reading.js';
+
+const CSV = { delimiter: ',', table: {} };
+
+describe('what is quarantined, never guessed', () => {
+  test('a number that reads two ways, in a column of numbers: at its place, with both ready lines', async () => {
+    const error = await refusal('id;n\na;5\nb;"1,234"\nc;7\n', { delimiter: ';', table: {} });
+    expect(error.message).toContain('"1,234"');
+    expect(error.where).toEqual({ file: 'runs/plate 7_scan.csv', line: 3, column: 4 });
+    expect(error.hint).toBe('say which: `decimal: ","` or `thousands: ","`');
+  });
+
+  test.each([
+    ['decimal', ',', 1.234],
+    ['thousands', ',', 1234],
+  ] as const)('which the line %s: "%s" settles', async (key, mark, expected) => {
+    const record = await read('n;m\n1,234;5\n', { delimiter: ';', [key]: mark, table: {} });
+    expect(rows(record)).toEqual([{ n: expected, m: 5 }]);
+  });
+
+  test.each([
+    ['12,5', {}, 'decimal: ","'],
+    ['12.5', { decimal: ',' }, 'decimal: "."'],
+    ['1.234', { decimal: ',' }, 'thousands: "."'],
+    ['50.026.184', {}, 'thousands: "."'],
+    ['50.026.184', { decimal: '.' }, 'thousands: "."'],
+    ['1 234', {}, 'thousands: " "'],
+  ] as const)('%s among numbers under %j', async (text, marks, hint) => {
+    const error = await refusal(`a;n\nx;5\ny;${text}\n`, { delimiter: ';', ...marks, table: {} });
+    expect(error.hint).toContain(hint);
+  });
+
+  test('but among words, or said to be text, it is a text', async () => {
+    const words = await read('a;b\n1,234;x\nfoo;y\nbar;z\n', { delimiter: ';', table: {} });
+    expect(rows(words)[0]).toEqual({ a: '1,234', b: 'x' });
+    const typed = await read('a;b\n1,234;x\n', {
+      delimiter: ';',
+      table: { columns: { a: { type: 'text' } } },
+    });
+    expect(rows(typed)[0]).toEqual({ a: '1,234', b: 'x' });
+  });
+
+  test('an ambiguous date is refused only where it is used as one', async () => {
+    const text = 'day,n\n03/04/2026,1\n';
+    expect(rows(await read(text, CSV))).toEqual([{ day: '03/04/2026', n: 1 }]);
+    const error = await refusal(text, { ...CSV, table: { columns: { day: { type: 'date' } } } });
+    expect(error.message).toContain('2026-04-03 or 2026-03-04');
+    expect(error.where).toMatchObject({ line: 2, column: 1 });
+    expect(error.hint).toContain('`dates: { format: dd/MM/yyyy }`');
+  });
+
+  test('a header that is all numbers', async () => {
+    const error = await refusal('168.2,2152\n172.3,2139\n', CSV);
+    expect(error.message).toBe('the header is all numbers');
+    expect(error.where?.line).toBe(1);
+    expect(error.hint).toContain('`table: { header: none }`');
+  });
+
+  test('but numbers are names where the mapping gives the text of that line', async () => {
+    const record = await read('400,401\n1,2\n', { ...CSV, table: { header: '400,' } });
+    expect(rows(record)).toEqual([{ 400: 1, 401: 2 }]);
+    expect((await refusal('400,401\n1,2\n', { ...CSV, table: { header: 1 } })).message).toContain(
+      'all numbers',
+    );
+  });
+
+  test('a column that the mapping names and the file lacks, with the nearest', async () => {
+    for (const table of [
+      { columns: { w: 'Wieght' } },
+      { fill: 'Wieght' },
+      { where: { Wieght: 1 } },
+      { columns: ['Wieght'] },
+    ]) {
+      const error = await refusal('Weight (mg),n\n1,2\n', { ...CSV, table });
+      expect(error.message).toBe('there is no column "Wieght"');
+      expect(error.hint).toContain('Weight');
+    }
+    expect((await refusal('a,b\n1,2\n', { ...CSV, table: { columns: { x: 3 } } })).message).toContain(
+      'no cell 3',
+    );
+  });
+
+  test('more names than cells', async () => {
+    const error = await refusal('1,2\n', { ...CSV, table: { header: 'none', columns: ['a', 'b', 'c'] } });
+    expect(error.message).toContain('the rows have 2 cells');
+  });
+
+  test.each(['after', 'every', 'header'])('a line that %s names and the file lacks', async (key) => {
+    const error = await refusal('[Data]\na,b\n1,2\n', { ...CSV, table: { [key]: '[Dara]' } });
+    expect(error.message).toContain(`\`${key}: [Dara]\``);
+    expect(error.where?.line).toBe(1);
+    expect(error.hint).toContain(`\`${key}: "[Data]"\``);
+  });
+
+  test('rows of a form that no line has', async () => {
+    const error = await refusal('a\nb\n', { table: { rows: '/^S (?<w>.+)/' } });
+    expect(error.message).toContain('no line fits `rows:');
+  });
+
+  test('fewer rows than announced', async () => {
+    const error = await refusal('Points,3\nx,y\n1,2\n3,4\n', {
+      ...CSV,
+      meta: { separator: ',' },
+      table: { header: 'x', count: 'Points' },
+    });
+    expect(error.message).toContain('has 2 rows, and there must be 3');
+    expect(error.hint).toContain('cut short');
+  });
+
+  test('a line that fits the columns right after the blank one that ended the table', async () => {
+    const error = await refusal('a,b\n1,2\n\n3,4\n', CSV);
+    expect(error.where?.line).toBe(4);
+    expect(error.hint).toContain('`until: eof`');
+    expect(rows(await read('a,b\n1,2\n\n3,4\n', { ...CSV, table: { until: 'eof' } }))).toHaveLength(2);
+  });
+
+  test('also where the blank line stands right under the header', async () => {
+    expect((await refusal('a,b\n\n1,2\n', CSV)).hint).toContain('`until: eof`');
+  });
+
+  test('not where another table, or something else, follows', async () => {
+    const text = 'a,b\n1,2\n\nc,d\n3,4\n';
+    const tables = { first: {}, second: { header: 'c' } };
+    expect(rows(await read(text, { delimiter: ',', tables }), 1)).toHaveLength(1);
+    expect(rows(await read('a,b\n1,2\n\nOperator,Ada\n', CSV))).toHaveLength(1);
+  });
+
+  test('no fact and no row', async () => {
+    expect((await refusal('a,b\n', CSV)).message).toContain('no fact and no row');
+    expect((await refusal('a,b\n1,2\n', { delimiter: ',' })).hint).toContain('`table: {}`');
+  });
+
+  test('a word where the mapping says that numbers are', async () => {
+    const error = await refusal('well,n\nA1,5\nA2,OVER\n', {
+      ...CSV,
+      table: { columns: { n: { type: 'number' } } },
+    });
+    expect(error.message).toContain('"OVER" is not a number');
+    expect(error.where).toMatchObject({ line: 3, column: 4 });
+    expect(error.hint).toContain('`missing: ["OVER"]`');
+  });
+});

@@ -1,0 +1,102 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { ParseMapping } from '../../src/config/vocabulary.js';
+import { FileError } from '../../src/errors.js';
+import { read } from './reading.js';
+
+const MAPPINGS: (ParseMapping | undefined)[] = [
+  undefined,
+  { table: {} },
+  { delimiter: ',', meta: { separator: ':' }, table: { header: 'none' } },
+  { delimiter: 'whitespace', comment: '#', table: { headerRows: 2, units: 'nextRow', until: 'eof' } },
+  {
+    meta: [{ separator: 'cell' }, { in: 'cells', separator: '=' }],
+    table: { every: '/(?<x>a)/', units: 'slash' },
+  },
+  {
+    meta: { separator: 'nextLine' },
+    tables: { a: { rows: '/(?<n>\\d+)/' }, b: { header: 'none', columns: ['x'] } },
+  },
+  { encoding: 'utf-16le', decimal: ',', thousands: '.', table: { columns: { x: 1, y: [1, 2] } } },
+];
+
+/** Reads whatever it is; anything but a record or a refusal is a failure. */
+async function outcome(content: string | Uint8Array, mapping: ParseMapping | undefined): Promise<void> {
+  const record = await read(content, mapping).catch((error: unknown) => {
+    if (error instanceof FileError) return undefined;
+    throw error;
+  });
+  for (const { columns, rows } of record?.tables ?? []) {
+    expect(new Set(columns.map(({ name }) => name)).size).toBe(columns.length);
+    expect(rows.every((row) => row.length === columns.length)).toBe(true);
+  }
+}
+
+const mapping = fc.constantFrom(...MAPPINGS);
+
+describe('whatever a file holds, it is read or refused', () => {
+  test('any bytes', async () => {
+    await fc.assert(fc.asyncProperty(fc.uint8Array({ maxLength: 400 }), mapping, outcome), { numRuns: 400 });
+  });
+
+  test('any text', async () => {
+    await fc.assert(fc.asyncProperty(fc.string({ unit: 'binary', maxLength: 300 }), mapping, outcome), {
+      numRuns: 400,
+    });
+  });
+
+  test('anything that is nearly a table', async () => {
+    const cell = fc.constantFrom(
+      '',
+      '1',
+      '2.5',
+      '1,234',
+      '03/04/2026',
+      'a',
+      'abc',
+      '"',
+      '"x, y"',
+      'T (s)',
+      '< 5',
+      'NaN',
+      '007',
+      '#',
+      ':',
+      '=',
+    );
+    const line = fc
+      .record({ cells: fc.array(cell, { maxLength: 5 }), sign: fc.constantFrom(',', ';', '\t', '  ', ': ') })
+      .map(({ cells, sign }) => cells.join(sign));
+    const text = fc
+      .record({
+        lines: fc.array(line, { maxLength: 14 }),
+        end: fc.constantFrom('\n', '\r\n', '\r', '\r\r\n'),
+      })
+      .map(({ lines, end }) => lines.join(end));
+    await fc.assert(fc.asyncProperty(text, mapping, outcome), { numRuns: 1500 });
+  });
+
+  test('names that JavaScript has a meaning for are only names', async () => {
+    const record = await read('constructor: 1\n__proto__: 2\ntoString: 3\n\n__proto__,constructor\n5,6\n', {
+      delimiter: ',',
+      meta: { separator: ':' },
+      table: { header: '__proto__,' },
+    });
+    expect([...record.meta.keys()]).toEqual(['constructor', '__proto__', 'toString']);
+    expect(record.tables[0]?.columns.map(({ name }) => name)).toEqual(['__proto__', 'constructor']);
+  });
+
+  test.each([
+    ['a line without an end', 'x'.repeat(3_000_000)],
+    ['a line of signs', `${'='.repeat(500_000)}x\n`],
+    ['a line of blanks', `a${' '.repeat(500_000)}b\n`],
+    ['carriage returns only', '\r'.repeat(500_000)],
+    ['digits without end', `a,b\n${'1'.repeat(500_000)},2\n`],
+    ['quotes only', '"'.repeat(20_001)],
+    ['a quote opened in every line', '"a,b\n'.repeat(3000)],
+  ])('%s takes no longer than its length', async (_, text) => {
+    const started = performance.now();
+    for (const one of MAPPINGS) await outcome(text, one);
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+});

@@ -1,0 +1,221 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { Value } from '../../src/model.js';
+import { createDateReader } from '../../src/parse/values/date.js';
+import { createNumberReader, type Marks } from '../../src/parse/values/number.js';
+import { isUnit, unitAfterSlash, unitInBrackets } from '../../src/parse/values/unit.js';
+import { createValueReader } from '../../src/parse/values/value.js';
+
+interface Setting extends Partial<Marks> {
+  readonly missing?: string[];
+  readonly format?: string[];
+}
+
+const value = (text: string, { missing = [], format, ...marks }: Setting = {}): Value =>
+  createValueReader({
+    numbers: createNumberReader({ decimal: undefined, thousands: undefined, ...marks }),
+    dates: createDateReader({ format }),
+    missing,
+  }).read(text);
+
+describe('a number', () => {
+  test.each([
+    ['2.100', 2.1],
+    ['-0.066', -0.066],
+    ['+5', 5],
+    ['0', 0],
+    ['.5', 0.5],
+    ['5.', 5],
+    ['-5.00000E-002', -0.05],
+    ['1e5', 1e5],
+    ['−3.5', -3.5],
+  ])('%s', (text, expected) => {
+    expect(value(text)).toEqual({ value: expected, text });
+  });
+
+  test.each([
+    '007',
+    '00.5',
+    '-012',
+    '1e999',
+    '12345678901234567890',
+    '1.2.3',
+    '0x1F',
+    'NaN',
+    '1 2',
+    '--5',
+    'e5',
+  ])('%s stays text', (text) => {
+    expect(value(text)).toEqual({ value: text, text });
+  });
+
+  test.each<[string, Setting, number | string]>([
+    ['0,0442', { decimal: ',' }, 0.0442],
+    ['1.5', { decimal: ',' }, '1.5'],
+    ['1.234,5', { decimal: ',', thousands: '.' }, 1234.5],
+    ['1.234,5', { thousands: '.' }, 1234.5],
+    ['1,234,567.8', { thousands: ',' }, 1234567.8],
+    ['12,34', { thousands: ',' }, '12,34'],
+    ['1,234', {}, '1,234'],
+    ['1 234', { thousands: ' ' }, 1234],
+    ['1\u00a0234\u00a0567', { thousands: ' ' }, 1234567],
+    ["1'234", { thousands: "'" }, 1234],
+  ])('%s under %j', (text, marks, expected) => {
+    expect(value(text, marks).value).toBe(expected);
+  });
+
+  test('comes back under whatever marks it was written, and its text as written', () => {
+    const marks = fc.constantFrom<Setting>(
+      { decimal: '.' },
+      { decimal: ',' },
+      { decimal: '.', thousands: ',' },
+      { decimal: ',', thousands: '.' },
+      { decimal: ',', thousands: ' ' },
+      { decimal: '.', thousands: "'" },
+    );
+    const number = fc.double({ noNaN: true, noDefaultInfinity: true, min: -1e15, max: 1e15 });
+    fc.assert(
+      fc.property(number, fc.integer({ min: 0, max: 6 }), marks, (n, digits, setting) => {
+        const fixed = n.toFixed(digits);
+        const [whole = '', fraction] = fixed.split('.');
+        const grouped = setting.thousands ? whole.replace(/\B(?=(\d{3})+$)/g, setting.thousands) : whole;
+        const text = fraction === undefined ? grouped : grouped + (setting.decimal ?? '.') + fraction;
+        expect(value(text, setting)).toEqual({ value: Number(fixed), text });
+      }),
+    );
+  });
+});
+
+describe('a number with a unit', () => {
+  test.each<[string, number, string]>([
+    ['12.4 mg', 12.4, 'mg'],
+    ['50.00 °C', 50, '°C'],
+    ['2.9%', 2.9, '%'],
+    ['10 K', 10, 'K'],
+    ['400.000   cm', 400, 'cm'],
+    ['1500 mAh', 1500, 'mAh'],
+    ['12.4mg', 12.4, 'mg'],
+    ['7.886 g/cc', 7.886, 'g/cc'],
+  ])('%s', (text, number, unit) => {
+    expect(value(text)).toEqual({ value: number, text, unit });
+  });
+
+  test.each(['1A', '3C', '5 apples', '12.4 mg extra', '8 Default', 'mg', '1 of 3', '2nd'])(
+    '%s is text',
+    (text) => {
+      expect(value(text)).toEqual({ value: text, text });
+    },
+  );
+});
+
+describe('no value', () => {
+  test('a text that means none is null, and kept', () => {
+    expect(value(' OVRFLW ', { missing: ['OVRFLW'] })).toEqual({ value: null, text: 'OVRFLW' });
+    expect(value('-327.67', { missing: ['-327.67'] })).toEqual({ value: null, text: '-327.67' });
+  });
+
+  test.each(['< 20.00', '>3.5', '<=1e3', '≥ 7', '< 5 mg'])(
+    '%s is beyond the range: null, with its sign',
+    (text) => {
+      expect(value(text)).toEqual({ value: null, text });
+    },
+  );
+
+  test.each(['<', '<Company name>', '> see below'])('%s is text', (text) => {
+    expect(value(text).value).toBe(text);
+  });
+
+  test('an empty cell has neither value nor text', () => {
+    expect(value('  ')).toEqual({ value: null, text: '' });
+  });
+});
+
+describe('a date', () => {
+  test('is what fits a pattern whole', () => {
+    const format = ['M/d/yyyy h:mm:ss a'];
+    expect(value('7/19/2023 3:27:29 PM', { format })).toEqual({
+      value: '2023-07-19T15:27:29',
+      text: '7/19/2023 3:27:29 PM',
+    });
+    expect(value('7/19/2023', { format }).value).toBe('7/19/2023');
+  });
+
+  test('goes before numbers, where the pattern is all digits', () => {
+    expect(value('20231120', { format: ['yyyyMMdd'] }).value).toBe('2023-11-20');
+    expect(value('20231320', { format: ['yyyyMMdd'] }).value).toBe(20231320);
+  });
+
+  test('is ISO where no pattern is given', () => {
+    expect(value('2026-02-28 10:00').value).toBe('2026-02-28T10:00:00');
+    expect(value('2026-02-30').value).toBe('2026-02-30');
+  });
+
+  test('is not made of numbers that count seconds or days, unless the mapping says that it is one', () => {
+    const reader = createDateReader({ format: ['epoch', 'excel'] });
+    expect(reader.read('1741720420')).toBeUndefined();
+    expect(reader.readAsDate('1741720420')).toBe('2025-03-11T19:13:40Z');
+  });
+});
+
+test('whatever a cell says, its text is kept as written, and only a known reading changes its value', () => {
+  const cell = fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'0123456789.,-+eE<> %mgµ/:') }));
+  fc.assert(
+    fc.property(cell, (text) => {
+      const read = value(text, { missing: ['N/A'], format: ['iso', 'dd/MM/yyyy HH:mm'] });
+      expect(read.text).toBe(text.trim());
+      if (typeof read.value === 'number') expect(Number.isFinite(read.value)).toBe(true);
+    }),
+  );
+});
+
+describe('units', () => {
+  test.each(
+    'mg ng/uL ng/µL ng/μL °C ºC degC % %rh RH(%) cm-1 cm⁻¹ m²/g W/m2 mol·L⁻¹ 1/s Pa·s rad/s cells/ml cp/µL mmol/g kPa Ω mAh V'.split(
+      ' ',
+    ),
+  )('%s is one', (unit) => {
+    expect(isUnit(unit)).toBe(true);
+  });
+
+  test.each([
+    'Test',
+    'dPCR reaction',
+    'SN 5304',
+    'Inj.',
+    'x',
+    'Name',
+    '260',
+    '',
+    'average',
+    'A260/A280',
+    '10^6',
+  ])('%j is none', (text) => {
+    expect(isUnit(text)).toBe(false);
+  });
+
+  test.each([
+    ['Weight (mg)', 'Weight', 'mg'],
+    ['U[V]', 'U', 'V'],
+    ['Humidity (RH(%))', 'Humidity', 'RH(%)'],
+  ])('%s holds one in brackets', (written, name, unit) => {
+    expect(unitInBrackets(written)).toEqual({ name, unit });
+  });
+
+  test.each(['Conc. (dPCR reaction)', '(mg)', 'Analysis(Inj.)', 'mg'])('%s holds none', (written) => {
+    expect(unitInBrackets(written)).toBeUndefined();
+  });
+
+  test.each([
+    ['freq/Hz', 'freq', 'Hz'],
+    ['Re(Z)/Ohm', 'Re(Z)', 'Ohm'],
+    ['rate/mV/s', 'rate', 'mV/s'],
+    ['T/°C', 'T', '°C'],
+  ])('%s holds one after the slash', (written, name, unit) => {
+    expect(unitAfterSlash(written, false)).toEqual({ name, unit });
+  });
+
+  test('what is unknown counts after a slash only where numbers stand below', () => {
+    expect(unitAfterSlash('Signal/foo', false)).toBeUndefined();
+    expect(unitAfterSlash('Signal/foo', true)).toEqual({ name: 'Signal', unit: 'foo' });
+  });
+});
