@@ -1,12 +1,14 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
+import { DIALECTS, type Dialect } from '../sandbox/dialect.js';
 import { portOption } from './port-option.js';
 import { onStopRequest, stopRequested } from './signals.js';
 
 interface SandboxOptions {
   readonly port: number;
   readonly data?: string;
+  readonly dialect: Dialect;
   readonly json?: boolean;
 }
 
@@ -16,19 +18,24 @@ export function addSandbox(program: Command): void {
     .description('the built-in notebook alone, with a page to look at what it holds')
     .addOption(portOption(7781))
     .option('--data <file>', "where its content is kept (default: in the user's state folder)")
+    .addOption(
+      new Option('--dialect <dialect>', 'answer by the contract to the letter, or as eLabFTW does')
+        .choices(DIALECTS)
+        .default('v2'),
+    )
     .option('--json', 'print address and key as JSON')
     .addHelpText('after', '\nExample:\n  labfeed sandbox --port 7781 --data notebook.db')
     .action(sandbox);
 }
 
-async function sandbox({ port, data, json }: SandboxOptions): Promise<void> {
+async function sandbox({ port, data, dialect, json }: SandboxOptions): Promise<void> {
   const [{ createSandbox }, { defaultJournal }] = await Promise.all([
     import('../sandbox/server.js'),
     import('../config/locations.js'),
   ]);
   const file = data === undefined ? join(dirname(defaultJournal()), 'sandbox.db') : resolve(data);
   mkdirSync(dirname(file), { recursive: true });
-  const notebook = createSandbox({ file, port });
+  const notebook = createSandbox({ file, port, dialect });
   const stop = onStopRequest();
   const { url, key } = await notebook.start();
   if (json) console.log(JSON.stringify({ url, key, data: file }));

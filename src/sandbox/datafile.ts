@@ -41,6 +41,31 @@ const MIGRATIONS = [
      last_used_at TEXT,
      cleartext TEXT
    ) STRICT;`,
+  // What eLabFTW knows of an experiment beyond the contract.
+  `ALTER TABLE experiments ADD COLUMN team INTEGER NOT NULL DEFAULT 1;
+   ALTER TABLE experiments ADD COLUMN state INTEGER NOT NULL DEFAULT 1;
+   ALTER TABLE experiments ADD COLUMN lockedby INTEGER;
+   ALTER TABLE experiments ADD COLUMN editedby INTEGER;
+   ALTER TABLE experiments ADD COLUMN private INTEGER NOT NULL DEFAULT 0;
+   ALTER TABLE experiments ADD COLUMN content_type INTEGER NOT NULL DEFAULT 1;
+   ALTER TABLE experiments ADD COLUMN metadata TEXT;
+   ALTER TABLE experiments ADD COLUMN lastchangeby INTEGER;
+   CREATE TABLE tags (
+     id INTEGER PRIMARY KEY AUTOINCREMENT,
+     tag TEXT NOT NULL,
+     folded TEXT NOT NULL UNIQUE
+   ) STRICT;
+   CREATE TABLE uploads (
+     id INTEGER PRIMARY KEY AUTOINCREMENT,
+     item_id INTEGER NOT NULL REFERENCES experiments (id) ON DELETE CASCADE,
+     userid INTEGER NOT NULL,
+     real_name TEXT NOT NULL,
+     comment TEXT,
+     filesize INTEGER NOT NULL,
+     hash TEXT NOT NULL,
+     created_at TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX uploads_of_item ON uploads (item_id, id);`,
 ];
 
 /** Opens the notebook's file, or makes it. What is not ours is refused before SQLite could touch it. */

@@ -15,10 +15,13 @@ export function serveExperiments(
   api: FastifyInstance,
   experiments: Store['experiments'],
   created: AnswerCreated,
+  keepsTitle: boolean,
 ): void {
   resource(api, '/experiments', {
-    POST: (request, reply) =>
-      created(reply, `/experiments/${experiments.create(readFields(request.body, FIELDS))}`),
+    POST: (request, reply) => {
+      const fields = readFields(request.body, FIELDS);
+      return created(reply, `/experiments/${experiments.create(keepsTitle ? fields : {})}`);
+    },
   });
 
   resource(api, '/experiments/:id', {

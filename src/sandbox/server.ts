@@ -3,10 +3,17 @@ import { type Clock, systemClock } from '../clock.js';
 import { LabfeedError, systemCode } from '../errors.js';
 import type { Log } from '../log.js';
 import { serveComments } from './comments.js';
+import { type Control, createControl } from './control.js';
+import type { Dialect } from './dialect.js';
+import { serveElabftw } from './elabftw/api.js';
+import { customsOf, type ElabftwOptions } from './elabftw/customs.js';
 import { serveExperiments } from './experiments.js';
+import { createFaults } from './faults.js';
+import { type Front, standInFront } from './front.js';
 import { serveKeys } from './keys.js';
 import { servePages } from './page.js';
 import { answerErrors, notFound } from './refusal.js';
+import { createRequestLog } from './requests.js';
 import { answerCreated } from './resource.js';
 import { openStore, type Store } from './store.js';
 import { holdToConventions } from './strictness.js';
@@ -22,6 +29,11 @@ export interface SandboxOptions {
   readonly port: number;
   /** Whether `Location` holds a whole address or its path only. Clients must take both. */
   readonly location?: 'absolute' | 'path';
+  readonly dialect?: Dialect;
+  /** Whether a creation heeds its body; without, every experiment begins blank. */
+  readonly keepsTitle?: boolean;
+  /** Only where the dialect is elabftw. */
+  readonly elabftw?: ElabftwOptions;
   readonly log?: Log;
   readonly clock?: Clock;
 }
@@ -30,17 +42,32 @@ export interface Sandbox {
   /** Where it listens, and its own read-write key, which stays the same for a file. */
   start(): Promise<{ url: string; key: string }>;
   stop(): Promise<void>;
+  /** Faults, other people, and a view of everything, for tests in the same process. Outlasts a restart. */
+  readonly control: Control;
 }
 
-/** The built-in notebook: the whole service contract to the letter, over real HTTP, kept in one file. */
+interface Running {
+  readonly app: FastifyInstance;
+  readonly store: Store;
+  readonly stopping: AbortController;
+}
+
+/** The built-in notebook, over real HTTP, kept in one file: the whole service contract to the letter, or eLabFTW. */
 export function createSandbox(options: SandboxOptions): Sandbox {
-  const { file, host = '127.0.0.1', port, clock = systemClock, log } = options;
-  let running: { app: FastifyInstance; store: Store } | undefined;
+  const { file, host = '127.0.0.1', port, clock = systemClock, dialect = 'v2', log } = options;
+  const watching = { clock, faults: createFaults(clock), requests: createRequestLog(clock) };
+  let running: Running | undefined;
+
+  function runningStore(): Store {
+    if (!running) throw new Error('the sandbox is not running');
+    return running.store;
+  }
 
   async function stop(): Promise<void> {
     if (!running) return;
-    const { app, store } = running;
+    const { app, store, stopping } = running;
     running = undefined;
+    stopping.abort();
     const impatience = setTimeout(() => app.server.closeAllConnections(), STOP_GRACE_MS);
     await app.close();
     clearTimeout(impatience);
@@ -51,8 +78,10 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     async start() {
       if (running) throw new Error('the sandbox is already running');
       const store = openStore(file, clock);
-      const app = buildServer(store, options);
-      running = { app, store };
+      const stopping = new AbortController();
+      const front = { ...watching, keyId: store.keys.idOf, stopping: stopping.signal };
+      const app = buildServer(store, front, options);
+      running = { app, store, stopping };
       try {
         const url = await app.listen({ host, port });
         log?.info({ url, file }, 'sandbox notebook is listening');
@@ -63,10 +92,12 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       }
     },
     stop,
+    control: createControl({ ...watching, dialect, store: runningStore }),
   };
 }
 
-function buildServer(store: Store, { location = 'absolute', log }: SandboxOptions): FastifyInstance {
+function buildServer(store: Store, front: Front, options: SandboxOptions): FastifyInstance {
+  const { dialect = 'v2', log } = options;
   const onError = answerErrors(log);
   // HEAD is no verb of the contract.
   const app = fastify({ exposeHeadRoutes: false, frameworkErrors: onError });
@@ -84,19 +115,30 @@ function buildServer(store: Store, { location = 'absolute', log }: SandboxOption
     log?.debug({ method, url, status, ms }, 'sandbox answered');
   });
 
-  // The server's own idea of its address, whatever name the client called it by.
-  const created = answerCreated(() => (location === 'absolute' ? app.listeningOrigin : ''));
   app.register(
     async (api) => {
-      holdToConventions(api, { useKey: store.keys.use });
-      serveExperiments(api, store.experiments, created);
-      serveComments(api, store, created);
-      serveKeys(api, store.keys, created);
+      standInFront(api, front);
+      if (dialect === 'v2') serveContract(api, store, options, () => app.listeningOrigin);
+      else serveElabftw(api, store, customsOf(options.elabftw ?? {}, options.keepsTitle ?? true), log);
     },
     { prefix: '/api/v2' },
   );
   app.register(async (pages) => servePages(pages, store));
   return app;
+}
+
+function serveContract(
+  api: FastifyInstance,
+  store: Store,
+  { location = 'absolute', keepsTitle = true }: SandboxOptions,
+  origin: () => string,
+): void {
+  // The server's own idea of its address, whatever name the client called it by.
+  const created = answerCreated(() => (location === 'absolute' ? origin() : ''));
+  holdToConventions(api, { useKey: store.keys.use });
+  serveExperiments(api, store.experiments, created, keepsTitle);
+  serveComments(api, store, created);
+  serveKeys(api, store.keys, created);
 }
 
 function explainListening(error: unknown, host: string, port: number): unknown {

@@ -1,6 +1,11 @@
-import { createHash, randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.js';
 import { closeDatafile, type Database, openDatafile } from './datafile.js';
+import { storeTeamTags, type TeamTags } from './elabftw/team-tags.js';
+import { storeUploads, type Uploads } from './elabftw/upload-store.js';
+import { type Entries, STATE, storeEntries } from './entries.js';
+import { type Keys, storeKeys } from './key-store.js';
+import { PEOPLE } from './people.js';
+import { timestamp, today } from './times.js';
 
 /** Records have the names of the fields that go over the wire. */
 export interface Experiment {
@@ -35,18 +40,13 @@ export interface Comment {
   readonly modified_at: string;
 }
 
-export interface KeyRecord {
-  readonly id: number;
-  readonly name: string;
-  readonly can_write: 0 | 1;
-  readonly created_at: string;
-  readonly last_used_at: string | null;
-}
-
 export interface Store {
   readonly experiments: ReturnType<typeof storeExperiments>;
   readonly comments: ReturnType<typeof storeComments>;
-  readonly keys: ReturnType<typeof storeKeys>;
+  readonly keys: Keys;
+  readonly entries: Entries;
+  readonly tags: TeamTags;
+  readonly uploads: Uploads;
   close(): void;
 }
 
@@ -57,15 +57,12 @@ export function openStore(file: string, clock: Clock): Store {
     experiments: storeExperiments(db, clock),
     comments: storeComments(db, clock),
     keys: storeKeys(db, clock),
+    entries: storeEntries(db, clock),
+    tags: storeTeamTags(db),
+    uploads: storeUploads(db, clock),
     close: () => closeDatafile(db),
   };
 }
-
-/** UTC, to the second: what notebooks of this kind show. Too coarse to tell two quick changes apart. */
-const timestamp = (clock: Clock) => new Date(clock.now()).toISOString().slice(0, 19).replace('T', ' ');
-
-/** The local day. Sweden writes it YYYY-MM-DD. */
-const today = (clock: Clock) => new Date(clock.now()).toLocaleDateString('sv-SE');
 
 type WithTagsAsText<T> = Omit<T, 'tags'> & { readonly tags: string };
 
@@ -88,9 +85,9 @@ function storeExperiments(db: Database, clock: Clock) {
   const page = db.prepare(
     `SELECT id, title, date, tags, created_at, modified_at, userid,
        (SELECT count(*) FROM comments WHERE item_id = experiments.id) AS comments
-     FROM experiments ORDER BY id DESC LIMIT ? OFFSET ?`,
+     FROM experiments WHERE state <> ${STATE.deleted} ORDER BY id DESC LIMIT ? OFFSET ?`,
   );
-  const count = db.prepare('SELECT count(*) AS total FROM experiments');
+  const count = db.prepare(`SELECT count(*) AS total FROM experiments WHERE state <> ${STATE.deleted}`);
   const tagsAsText = (tags: readonly string[] | undefined) => (tags ? JSON.stringify(tags) : null);
 
   return {
@@ -129,8 +126,8 @@ function storeComments(db: Database, clock: Clock) {
   const columns = 'id, comment, item_id, userid, created_at, modified_at';
   // Takes the experiment from its table, so that there is no row where there is no experiment.
   const insert = db.prepare(
-    `INSERT INTO comments (comment, item_id, created_at, modified_at)
-     SELECT ?2, id, ?3, ?3 FROM experiments WHERE id = ?1 RETURNING id`,
+    `INSERT INTO comments (comment, item_id, created_at, modified_at, userid)
+     SELECT ?2, id, ?3, ?3, ?4 FROM experiments WHERE id = ?1 RETURNING id`,
   );
   const list = db.prepare(`SELECT ${columns} FROM comments WHERE item_id = ? ORDER BY id`);
   const select = db.prepare(`SELECT ${columns} FROM comments WHERE item_id = ? AND id = ?`);
@@ -141,8 +138,8 @@ function storeComments(db: Database, clock: Clock) {
 
   return {
     /** The new comment's id, or undefined where there is no such experiment. */
-    create(experiment: number, comment: string): number | undefined {
-      const row: { id: number } | undefined = insert.get(experiment, comment, timestamp(clock));
+    create(experiment: number, comment: string, userid = PEOPLE.owner.userid): number | undefined {
+      const row: { id: number } | undefined = insert.get(experiment, comment, timestamp(clock), userid);
       return row?.id;
     },
     list(experiment: number): Comment[] {
@@ -156,51 +153,6 @@ function storeComments(db: Database, clock: Clock) {
     },
     delete(experiment: number, id: number): boolean {
       return remove.run(experiment, id).changes > 0;
-    },
-  };
-}
-
-/** Keys are long and random, so a plain hash hides them as well as a slow one, at a thousandth of the cost. */
-const hashOf = (key: string) => createHash('sha256').update(key).digest('hex');
-
-function storeKeys(db: Database, clock: Clock) {
-  const insert = db.prepare(
-    'INSERT INTO apikeys (name, hash, can_write, created_at, cleartext) VALUES (?, ?, ?, ?, ?)',
-  );
-  const list = db.prepare('SELECT id, name, can_write, created_at, last_used_at FROM apikeys ORDER BY id');
-  const find = db.prepare('SELECT id, can_write, last_used_at FROM apikeys WHERE hash = ?');
-  const touch = db.prepare('UPDATE apikeys SET last_used_at = ? WHERE id = ?');
-  const remove = db.prepare('DELETE FROM apikeys WHERE id = ?');
-  const findOwn = db.prepare('SELECT cleartext FROM apikeys WHERE cleartext IS NOT NULL ORDER BY id LIMIT 1');
-
-  function create(name: string, canWrite: 0 | 1, keep: 'hash' | 'cleartext' = 'hash'): string {
-    const key = randomBytes(24).toString('hex');
-    insert.run(name, hashOf(key), canWrite, timestamp(clock), keep === 'cleartext' ? key : null);
-    return key;
-  }
-
-  return {
-    create,
-    list: (): KeyRecord[] => list.all(),
-    /**
-     * The key that `labfeed sandbox` prints. Kept in clear text, as no real notebook would: this is a
-     * play notebook, and the same key after a restart is worth more here. Once deleted, a new one is made.
-     */
-    own(): string {
-      const row: { cleartext: string } | undefined = findOwn.get();
-      return row?.cleartext ?? create('labfeed sandbox', 1, 'cleartext');
-    },
-    /** What the key may do, or undefined for one that is not known. */
-    use(key: string): { readonly canWrite: boolean } | undefined {
-      const row: Pick<KeyRecord, 'id' | 'can_write' | 'last_used_at'> | undefined = find.get(hashOf(key));
-      if (!row) return undefined;
-      const now = timestamp(clock);
-      // Once a second at most: a write for every read would halve the speed.
-      if (row.last_used_at !== now) touch.run(now, row.id);
-      return { canWrite: row.can_write === 1 };
-    },
-    delete(id: number): void {
-      remove.run(id);
     },
   };
 }

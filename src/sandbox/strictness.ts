@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { badRequest, notFound, Refusal } from './refusal.js';
 
 /** What a request may carry at most. Above every limit of a single field. */
-const MAX_BODY_BYTES = 8 * 1024 * 1024;
+export const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
 export interface Doorkeeper {
   useKey(key: string): { readonly canWrite: boolean } | undefined;

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, onTestFinished } from 'vitest';
+import type { Control } from '../../src/sandbox/control.ts';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/server.ts';
 
 export interface Answer {
@@ -55,6 +56,7 @@ export interface Playground {
   readonly url: string;
   readonly key: string;
   readonly call: Call;
+  readonly control: Control;
 }
 
 /** A notebook of the test's own, gone when the test ends. */
@@ -62,7 +64,7 @@ export async function playground(options: Partial<SandboxOptions> = {}): Promise
   const sandbox = createSandbox({ file: ':memory:', port: 0, ...options });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
-  return { url, key, call: caller(url, key) };
+  return { url, key, call: caller(url, key), control: sandbox.control };
 }
 
 export async function temporaryFolder(): Promise<string> {

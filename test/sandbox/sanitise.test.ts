@@ -34,7 +34,7 @@ test.each([
 });
 
 const SAFE_TAG =
-  /<(?:\/?(?:a|b|i|p|td|div|pre|table)|td(?: (?:col|row)span="\d{1,3}")+|a href="(?:https?:\/\/|mailto:)[^"'<>\s]*" rel="[a-z ]+"|br)>/g;
+  /<(?:\/?(?:a|b|blockquote|caption|code|dd|del|div|dl|dt|em|h[1-6]|hr|i|ins|li|ol|p|pre|s|small|span|strong|sub|sup|table|tbody|td|tfoot|th|thead|tr|u|ul)|td(?: (?:col|row)span="\d{1,3}")+|a href="(?:https?:\/\/|mailto:)[^"'<>\s]*" rel="[a-z ]+"|br)>/g;
 
 test('whatever goes in, only the known tags come out, and they are balanced', () => {
   const piece = fc.oneof(

@@ -126,6 +126,34 @@ test('a notebook of a newer version is refused and left as it is', async () => {
   expect((await readFile(file)).equals(bytes)).toBe(true);
 });
 
+test('a notebook of the first version is brought up to date with all that it holds', async () => {
+  const file = join(await temporaryFolder(), 'notebook.db');
+  const db = new DatabaseSync(file);
+  db.exec(`
+    CREATE TABLE experiments (id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT NOT NULL, date TEXT NOT NULL,
+      tags TEXT NOT NULL, userid INTEGER NOT NULL DEFAULT 1, created_at TEXT NOT NULL,
+      modified_at TEXT NOT NULL, body TEXT NOT NULL) STRICT;
+    CREATE TABLE comments (id INTEGER PRIMARY KEY AUTOINCREMENT, comment TEXT NOT NULL,
+      item_id INTEGER NOT NULL REFERENCES experiments (id) ON DELETE CASCADE,
+      userid INTEGER NOT NULL DEFAULT 1, created_at TEXT NOT NULL, modified_at TEXT NOT NULL) STRICT;
+    CREATE INDEX comments_of_item ON comments (item_id, id);
+    CREATE TABLE apikeys (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, hash TEXT NOT NULL UNIQUE,
+      can_write INTEGER NOT NULL, created_at TEXT NOT NULL, last_used_at TEXT, cleartext TEXT) STRICT;
+    INSERT INTO experiments (title, date, tags, created_at, modified_at, body)
+      VALUES ('old', '2026-01-02', '["a","b"]', '2026-01-02 03:04:05', '2026-01-02 03:04:05', '<p>x</p>');
+    INSERT INTO comments (comment, item_id, created_at, modified_at) VALUES ('c', 1, '2026', '2026');
+    PRAGMA application_id = ${0x4c_66_4e_62}; PRAGMA user_version = 1`);
+  db.close();
+  for (const dialect of ['v2', 'elabftw'] as const) {
+    const { call, control } = await playground({ file, dialect });
+    const record = { title: 'old', date: '2026-01-02', body: '<p>x</p>' };
+    expect((await call('/api/v2/experiments/1')).json).toMatchObject(record);
+    expect(control.experiments()).toMatchObject([
+      { ...record, tags: ['a', 'b'], comments: [{ comment: 'c' }] },
+    ]);
+  }
+});
+
 test('a data file that cannot be opened is named with the reason', async () => {
   const folder = await temporaryFolder();
   expect(await refusalOf(join(folder, 'no', 'such.db'))).toMatch(/such\.db: .*its folder does not exist/);

@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.ts';
+import { createRequestLog } from '../../src/sandbox/requests.ts';
+import { caller, newExperiment, playground } from './playground.ts';
+
+const DIALECTS = ['v2', 'elabftw'] as const;
+
+test.each(DIALECTS)('%s: other people make, edit and comment, and that is what is read', async (dialect) => {
+  const { call, control } = await playground({ dialect });
+  const colleague = control.as('colleague');
+  const id = colleague.create({ title: 'theirs', body: '<p>x</p>', tags: ['a'] });
+  const comment = colleague.comment(id, 'hm');
+  control.as('owner').edit(id, { title: 'edited by hand', date: '2020-02-02', tags: ['a', 'b'] });
+  colleague.editComment(id, comment, 'changed');
+  colleague.deleteComment(id, colleague.comment(id, 'gone'));
+  const record = { title: 'edited by hand', date: '2020-02-02', userid: 2 };
+  expect((await call(`/api/v2/experiments/${id}`)).json).toMatchObject(record);
+  expect(control.experiments()).toMatchObject([
+    {
+      ...record,
+      tags: ['a', 'b'],
+      owner: 'colleague',
+      lastchangeby: 1,
+      state: 'normal',
+      comments: [{ comment: 'changed', userid: 2 }],
+    },
+  ]);
+});
+
+test('a deleted experiment is gone in dialect v2, and only marked in eLabFTW', async () => {
+  const v2 = await playground();
+  await newExperiment(v2.call);
+  v2.control.as('colleague').delete(1);
+  expect(await v2.call('/api/v2/experiments/1')).toMatchObject({ status: 404 });
+  expect(v2.control.experiments()).toEqual([]);
+
+  const elabftw = await playground({ dialect: 'elabftw' });
+  await newExperiment(elabftw.call, {});
+  elabftw.control.as('colleague').delete(1);
+  expect(elabftw.control.experiments()).toMatchObject([{ id: 1, state: 'deleted' }]);
+  expect((await elabftw.call('/')).text).toContain('No experiments yet');
+});
+
+test('what the contract does not know cannot be done in its dialect', async () => {
+  const { call, control } = await playground();
+  await newExperiment(call);
+  const owner = control.as('owner');
+  for (const act of [
+    owner.lock,
+    owner.unlock,
+    owner.archive,
+    owner.restore,
+    owner.hide,
+    owner.open,
+    owner.close,
+  ]) {
+    expect(() => act(1)).toThrow(/only elabftw/);
+  }
+});
+
+test('nobody can act on what is not there', async () => {
+  const { control } = await playground({ dialect: 'elabftw' });
+  const { edit, lock, open, comment, deleteComment, duplicate } = control.as('owner');
+  for (const act of [
+    () => edit(9, {}),
+    () => lock(9),
+    () => open(9),
+    () => comment(9, 'x'),
+    () => duplicate(9),
+  ]) {
+    expect(act).toThrow(/no experiment 9/);
+  }
+  expect(() => deleteComment(9, 1)).toThrow(/no comment 1 of experiment 9/);
+});
+
+test.each(DIALECTS)('%s: every request is on record, with everything but the key', async (dialect) => {
+  const { call, control, key, url } = await playground({ dialect });
+  await newExperiment(call, { title: 'é' });
+  await call('/api/v2/experiments/1?x=%20y', { headers: { 'x-extra': '1' } });
+  await caller(url, 'wrong')('/api/v2/apikeys');
+  await call('/');
+  expect(control.requests()).toMatchObject([
+    { number: 1, method: 'POST', path: '/api/v2/experiments', body: '{"title":"é"}', status: 201, keyId: 1 },
+    { number: 2, method: 'GET', path: '/api/v2/experiments/1?x=%20y', body: '', status: 200 },
+    { number: 3, method: 'GET', path: '/api/v2/apikeys', status: 401, keyId: undefined },
+  ]);
+  expect(control.requests()[1]?.headers).toMatchObject({ accept: 'application/json', 'x-extra': '1' });
+  expect(JSON.stringify(control.requests())).not.toMatch(new RegExp(`${key}|wrong|authorization`));
+  control.forgetRequests();
+  expect(control.requests()).toEqual([]);
+});
+
+test('requests are forgotten, oldest first, before they fill the memory', () => {
+  const log = createRequestLog(systemClock);
+  const body = 'x'.repeat(7_000_000);
+  const arrived = { method: 'POST', path: '/api/v2/experiments', headers: {}, keyId: 1, body };
+  for (let times = 0; times < 10; times += 1) log.end(log.add(arrived), 201);
+  expect(log.list().map(({ number }) => number)).toEqual([2, 3, 4, 5, 6, 7, 8, 9, 10]);
+});
+
+test('nothing of the control can be reached over HTTP', async () => {
+  const { call } = await playground({ dialect: 'elabftw' });
+  for (const path of ['/control', '/faults', '/requests'])
+    expect(await call(path)).toMatchObject({ status: 404 });
+});
+
+test('a server of the contract may drop the body of a creation', async () => {
+  const { call } = await playground({ keepsTitle: false });
+  const path = await newExperiment(call, { title: 'dropped', tags: ['x'] });
+  expect((await call(path)).json).toMatchObject({ title: 'Untitled', tags: [] });
+  expect(await call('/api/v2/experiments', { method: 'POST', body: { title: 5 } })).toMatchObject({
+    status: 400,
+  });
+});
