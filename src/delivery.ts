@@ -24,6 +24,8 @@ export interface DeliveryDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
+  /** Chance, for the waits. */
+  readonly random?: () => number;
 }
 
 /** The notebook as delivery uses it, and the end of it. */
@@ -46,9 +48,10 @@ export function createDelivery({
   log,
   observer,
   instruments,
+  random = Math.random,
 }: DeliveryDeps): Delivery {
   const server = config.url;
-  const gate = createGate({ perSecond: config.rate, clock, log });
+  const gate = createGate({ perSecond: config.rate, clock, log, random });
   const notebook = connect(gate.admit);
   let stopping = false;
   const deps: DeliverDeps = {
@@ -72,6 +75,7 @@ export function createDelivery({
   );
   const queue = createQueue({
     concurrency: config.concurrency,
+    random,
     clock,
     log,
     ...journal.queue,

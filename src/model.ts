@@ -93,6 +93,8 @@ export interface OpenRun {
   readonly server: string | undefined;
   readonly floor: number | undefined;
   readonly intentAt: number | undefined;
+  /** How many earlier creations of it were lost before any id was known. */
+  readonly unseen: number;
   readonly experiment: number | undefined;
   /** Whether a person said that this experiment is the run's, whatever it holds. */
   readonly adopted: boolean;
@@ -116,8 +118,8 @@ export type RunChange =
       readonly kind: 'created';
       readonly experiment: number;
       readonly found: boolean;
-      /** An earlier creation of this run was lost before any id was known: it may lie below. */
-      readonly sweepBelow?: boolean;
+      /** Earlier creations of this run were lost before any id was known: they may lie below this id. */
+      readonly sweepBelow?: number;
     }
   | { readonly kind: 'described' }
   | { readonly kind: 'commentIntended'; readonly n: number; readonly at: number }

@@ -2,7 +2,7 @@ import type { OpenRun } from '../model.js';
 import { provisionalTitle } from '../reference.js';
 import type { DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
-import { findLost, sweep } from './find-lost.js';
+import { anchorOf, findLost, sweep } from './find-lost.js';
 import { HaltedError } from './interruptions.js';
 import { learnTitles } from './ours.js';
 
@@ -15,15 +15,19 @@ export interface Created {
 /** Makes the run's experiment, or finds the one that an earlier creation made although its answer was lost. */
 export async function create(run: OpenRun, deps: DeliverDeps): Promise<Created> {
   const { creations, memory } = deps;
-  if (run.step === 'creating') {
-    const found = await creations.exclude(() => findLost(run, deps));
+  const isLost = run.step === 'creating';
+  if (isLost || (await memory.facts()).sweep !== undefined) {
+    const found = await creations.exclude(async () => {
+      // First, lest what another run's lost creation left behind be taken for this one's.
+      await sweep(deps);
+      return isLost ? findLost(run, deps) : undefined;
+    });
     if (found !== undefined) return { experiment: found, fresh: false };
   }
   deps.goOn();
-  const { highest, sweep: sweepBelow } = await memory.facts();
-  if (sweepBelow !== undefined) await creations.exclude(() => sweep(deps));
-  // Until one id is known there is no floor to look from, so the first creation goes alone.
-  const together = highest === undefined ? creations.exclude : creations.share;
+  const { highest, keepsTitle } = await memory.facts();
+  // Until one id is known there is no floor to look from, and until one title was read back, nothing to look by.
+  const together = highest === undefined || keepsTitle === undefined ? creations.exclude : creations.share;
   return together(async () => {
     const spare = await memory.claimSpare(run);
     return spare === undefined
@@ -44,8 +48,13 @@ async function make(run: OpenRun, deps: DeliverDeps): Promise<number> {
     throw error;
   });
   if (highest !== undefined && experiment <= highest) await halt(experiment, highest, deps);
-  const lostUnseen = run.step === 'creating' && run.floor === undefined;
-  await record(run.id, { kind: 'created', experiment, found: false, sweepBelow: lostUnseen });
+  const lostUnseen = run.step === 'creating' && (anchorOf(run) === undefined || keepsTitle === undefined);
+  await record(run.id, {
+    kind: 'created',
+    experiment,
+    found: false,
+    ...(lostUnseen ? { sweepBelow: experiment } : {}),
+  });
   if (keepsTitle === undefined) await learnTitles(await notebook.readExperiment(experiment), deps.memory);
   return experiment;
 }

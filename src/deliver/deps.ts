@@ -41,7 +41,7 @@ export interface ServerMemory {
   addSpare(experiment: number, reference?: string): Promise<void>;
   /** Whether a run, or the store of spares, has this experiment. */
   hasExperiment(experiment: number): Promise<boolean>;
-  /** How many runs have a creation whose answer is not known. */
+  /** How many creations have an answer that is not known. */
   countLost(): Promise<number>;
 }
 

@@ -14,7 +14,12 @@ const TREATMENT: Record<FailureClass, 'quarantined' | 'held' | 'again'> = {
 };
 
 /** How a run goes on after its delivery broke off. Undefined: as it is, as soon as labfeed runs again. */
-export function treat(error: unknown, attempts: number, now: number): RunChange | undefined {
+export function treat(
+  error: unknown,
+  attempts: number,
+  now: number,
+  random: () => number = Math.random,
+): RunChange | undefined {
   if (error instanceof StoppedError) return undefined;
   if (error instanceof NotYetError) {
     return { kind: 'postponed', dueAt: error.untilMs, failure: 'server', reason: explain(error) };
@@ -24,7 +29,12 @@ export function treat(error: unknown, attempts: number, now: number): RunChange 
   const reason = explain(error);
   if (treatment !== 'again') return { kind: 'rested', as: treatment, failure, reason };
   const retryAfterMs = error instanceof NotebookError ? (error.retryAfterMs ?? 0) : 0;
-  return { kind: 'postponed', dueAt: now + Math.max(retryAfterMs, backoffMs(attempts)), failure, reason };
+  return {
+    kind: 'postponed',
+    dueAt: now + Math.max(retryAfterMs, backoffMs(attempts, random)),
+    failure,
+    reason,
+  };
 }
 
 /** Whether the server certainly did not carry out what was asked. */

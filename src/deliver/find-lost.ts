@@ -14,15 +14,16 @@ export async function findLost(run: OpenRun, deps: DeliverDeps): Promise<number 
   if (run.server !== server) throw held(`the creation's answer was lost at another notebook, ${run.server}`);
   const facts = await memory.facts();
   const candidates = await findCandidates(run, deps);
-  // A title is one run's; blank experiments can be anybody's whose creation was lost, but no more of them than losses.
-  const explained = facts.keepsTitle === false ? await memory.countLost() : 1;
+  // A title is one run's; blank experiments can be anybody's whose creation was lost. More of them than losses: hold.
+  const explained = facts.keepsTitle === false ? await memory.countLost() : 1 + run.unseen;
   if (candidates.length > explained) {
     const ids = candidates.join(', ');
     throw held(`the creation's answer was lost, and more experiments than that could be it: ${ids}`);
   }
-  const [experiment] = candidates;
+  const [experiment, ...others] = candidates;
   if (experiment !== undefined) {
-    await record(run.id, { kind: 'created', experiment, found: true });
+    const sweepBelow = run.unseen > 0 ? { sweepBelow: (others.at(-1) ?? experiment) + 1 } : {};
+    await record(run.id, { kind: 'created', experiment, found: true, ...sweepBelow });
     return experiment;
   }
   // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
@@ -30,6 +31,9 @@ export async function findLost(run: OpenRun, deps: DeliverDeps): Promise<number 
   await graceOver(run, 'a creation whose answer was lost may still be carried out', deps);
   return undefined;
 }
+
+/** The id above which all that creations of this run left behind must lie; none if one was lost before any id was known. */
+export const anchorOf = ({ floor, unseen }: OpenRun): number | undefined => (unseen > 0 ? undefined : floor);
 
 async function findCandidates(run: OpenRun, deps: DeliverDeps): Promise<number[]> {
   const facts = await deps.memory.facts();
@@ -41,11 +45,12 @@ async function findCandidates(run: OpenRun, deps: DeliverDeps): Promise<number[]
         candidates.push(id);
     }
   };
-  if (run.floor !== undefined) {
-    await collect(readUpward(run.floor, deps));
+  const anchor = anchorOf(run);
+  if (anchor !== undefined) {
+    await collect(readUpward(anchor, deps));
   } else if (highest !== undefined) {
     // Lost before any id was known: since then somebody's creation has shown where the ids are.
-    await collect(readDownward(highest, deps));
+    await collect(readDownward(highest + 1, deps));
     await collect(readUpward(highest, deps));
   }
   return candidates.sort((a, b) => a - b);
@@ -58,7 +63,8 @@ async function findCandidates(run: OpenRun, deps: DeliverDeps): Promise<number[]
 export async function sweep(deps: DeliverDeps): Promise<void> {
   const { memory } = deps;
   const facts = await memory.facts();
-  if (facts.sweep === undefined) return;
+  // Without knowing whether titles are kept, ours cannot be told from others: later, then.
+  if (facts.sweep === undefined || facts.keepsTitle === undefined) return;
   for await (const { id, record } of readDownward(facts.sweep, deps)) {
     if (isUntouched(record, facts) && !(await memory.hasExperiment(id))) await memory.addSpare(id);
   }

@@ -1,12 +1,16 @@
 import type { Clock } from '../clock.js';
 import { NotebookError } from '../errors.js';
 import type { Log } from '../log.js';
-import { backoffMs } from './backoff.js';
+import { createAllowance } from './allowance.js';
+import { createCeiling } from './ceiling.js';
+import { createDoor, type GateState, type Pass } from './door.js';
 import { StoppedError } from './interruptions.js';
+import { createPace } from './pace.js';
 
 /** Every request of the daemon passes here, so that a limit of the server binds all workers at once. */
 export interface Gate {
   admit<T>(send: () => Promise<T>): Promise<T>;
+  state(): GateState;
   /** Turns away who waits, and whoever comes. */
   stop(): void;
 }
@@ -18,77 +22,90 @@ export interface GateOptions {
   readonly random?: () => number;
 }
 
+interface Waiter {
+  go(): void;
+  turnAway(error: Error): void;
+}
+
+/**
+ * Four things must agree before a request leaves: the ceiling (what the configuration allows in any second),
+ * the allowance (what the server has shown it takes), the pace (that spreads it evenly) and the door (shut
+ * while the server is in trouble or has asked for a pause).
+ */
 export function createGate({ perSecond, clock, log, random = Math.random }: GateOptions): Gate {
   const stopping = new AbortController();
   const ceiling = createCeiling(perSecond);
-  let closedUntil = 0;
-  let troubles = 0;
-  /** While the server is in trouble, the one request that tries whether it has passed. */
-  let probe: Promise<unknown> | undefined;
-  let queue: Promise<unknown> = Promise.resolve();
+  const allowance = createAllowance(ceiling.perSecond, log);
+  const pace = createPace();
+  const door = createDoor({ allowance, pace, clock, log, random });
+  const waiting: Waiter[] = [];
+  let sleeping = false;
 
-  async function turn(): Promise<void> {
-    for (;;) {
-      if (stopping.signal.aborted) throw new StoppedError('labfeed is stopping');
-      if (probe) {
-        await probe;
-        continue;
-      }
+  /** Lets pass whoever may, in the order in which they came; sleeps until the next may. */
+  function letPass(): void {
+    while (!sleeping && waiting.length > 0) {
       const now = clock.monotonic();
-      const waitMs = Math.max(closedUntil - now, ceiling.waitMs(now));
-      if (waitMs <= 0) return ceiling.start(now);
-      await clock.sleep(waitMs, stopping.signal).catch(() => undefined);
+      const waitMs = Math.max(door.waitMs(now), ceiling.waitMs(now), pace.waitMs(now, allowance.perSecond()));
+      // While a probe is under way, its answer is what wakes us.
+      if (waitMs === Number.POSITIVE_INFINITY) return;
+      if (waitMs > 0) return sleep(waitMs);
+      waiting.shift()?.go();
     }
   }
 
-  function close(error: NotebookError): void {
-    const waitMs = Math.max(error.retryAfterMs ?? 0, backoffMs(troubles, random));
-    troubles += 1;
-    closedUntil = Math.max(closedUntil, clock.monotonic() + waitMs);
-    log.warn(
-      { failure: error.failure, status: error.status, waitMs, reason: error.message },
-      'notebook not available, waiting',
-    );
+  function sleep(ms: number): void {
+    sleeping = true;
+    // Timers cut fractions off: without rounding up, each wait would end with a second, tiny one.
+    const slept = clock.sleep(Math.ceil(ms), stopping.signal).catch(() => undefined);
+    void slept.then(() => {
+      sleeping = false;
+      letPass();
+    });
   }
 
-  function learn(outcome: unknown): void {
-    if (outcome instanceof NotebookError && outcome.scope === 'everybody') {
-      close(outcome);
-    } else {
-      if (troubles > 0) log.info('notebook available again');
-      troubles = 0;
+  function leave(askedAt: number): Pass {
+    const now = clock.monotonic();
+    ceiling.started(now);
+    pace.started(now, allowance.perSecond());
+    return door.pass(askedAt);
+  }
+
+  function answered(pass: Pass): void {
+    door.answered(pass);
+    letPass();
+  }
+
+  function failed(pass: Pass, error: unknown): void {
+    if (!(error instanceof NotebookError)) door.failed(pass, undefined);
+    else if (error.scope === 'everybody') door.failed(pass, error);
+    else door.answered(pass);
+    letPass();
+  }
+
+  async function send<T>(request: () => Promise<T>, askedAt: number): Promise<T> {
+    const pass = leave(askedAt);
+    try {
+      const answer = await request();
+      answered(pass);
+      return answer;
+    } catch (error) {
+      failed(pass, error);
+      throw error;
     }
   }
 
   return {
-    async admit(send) {
-      // One after the other through the turnstile; side by side behind it.
-      const mine = queue.then(turn);
-      queue = mine.catch(() => undefined);
-      await mine;
-      const request = send();
-      const answered = request.then(() => learn(undefined), learn);
-      if (troubles > 0) probe = answered.finally(() => (probe = undefined));
-      await answered;
-      return request;
-    },
-    stop: () => stopping.abort(),
-  };
-}
-
-/** At most so many starts in any window; short bursts pass, a second never sees more than the ceiling. */
-function createCeiling(perSecond: number) {
-  // Below one a second, the window is what one request takes; above, it is a second and a little,
-  // so that jitter on the way does not put two windows' requests into one second of the server's.
-  const most = Math.max(1, Math.floor(perSecond));
-  const windowMs = (most / perSecond) * 1000 * 1.04;
-  const starts = new Float64Array(most).fill(Number.NEGATIVE_INFINITY);
-  let next = 0;
-  return {
-    waitMs: (now: number): number => (starts[next] ?? 0) + windowMs - now,
-    start(now: number): void {
-      starts[next] = now;
-      next = (next + 1) % most;
+    admit: (request) =>
+      new Promise((resolve, turnAway) => {
+        if (stopping.signal.aborted) return turnAway(new StoppedError('labfeed is stopping'));
+        const askedAt = clock.monotonic();
+        waiting.push({ go: () => resolve(send(request, askedAt)), turnAway });
+        letPass();
+      }),
+    state: door.state,
+    stop() {
+      stopping.abort();
+      for (const { turnAway } of waiting.splice(0)) turnAway(new StoppedError('labfeed is stopping'));
     },
   };
 }

@@ -14,8 +14,8 @@ export interface Pace {
 
 export function createPace(): Pace {
   /** Requests that may go at once; grows with time. */
-  let credit = Number.POSITIVE_INFINITY;
-  let creditAt = 0;
+  let credit = 0;
+  let creditAt = Number.NEGATIVE_INFINITY;
 
   function settle(now: number, perSecond: number): void {
     if (now <= creditAt) return;

@@ -8,6 +8,8 @@ import { HaltedError, StoppedError } from './interruptions.js';
 
 export interface QueueDeps {
   readonly concurrency: number;
+  /** Chance, for the waits. */
+  readonly random: () => number;
   readonly clock: Clock;
   readonly log: Log;
   due(now: number, limit: number, except: ReadonlySet<number>): Promise<number[]>;
@@ -31,6 +33,9 @@ export interface Queue {
 
 /** How long the journal is left alone after it could not be read or written. */
 const JOURNAL_TROUBLE_MS = 5000;
+
+/** With nothing due, or nobody free, only the bell matters; this is for the one that was missed. */
+const IDLE_MS = 60_000;
 
 /** How often it is looked whether a person has. */
 const HALTED_MS = 30_000;
@@ -71,7 +76,7 @@ export function createQueue(deps: QueueDeps): Queue {
       await clock.sleep(HALTED_MS, stopping.signal).catch(() => undefined);
       return;
     }
-    const change = treat(error, run?.attempts ?? 0, clock.now());
+    const change = treat(error, run?.attempts ?? 0, clock.now(), deps.random);
     if (change === undefined) return;
     const level = change.kind === 'rested' ? 'warn' : 'info';
     log[level](
@@ -100,15 +105,19 @@ export function createQueue(deps: QueueDeps): Queue {
         underWay.add(id);
         void workers.add(() => work(id));
       }
-      if (ids.length < free || free <= 0) await rest();
+      if (free <= 0) await rung(IDLE_MS);
+      else if (ids.length < free) await rest();
     }
   }
 
   /** Until somebody rings, or the next postponed run is due. */
   async function rest(): Promise<void> {
     const dueAt = await deps.nextDueAt(underWay);
-    const waitMs = dueAt === undefined ? 60_000 : Math.max(0, dueAt - clock.now());
-    await clock.sleep(waitMs, AbortSignal.any([bell.signal, stopping.signal])).catch(() => undefined);
+    await rung(dueAt === undefined ? IDLE_MS : Math.max(0, dueAt - clock.now()));
+  }
+
+  async function rung(withinMs: number): Promise<void> {
+    await clock.sleep(withinMs, bell.signal).catch(() => undefined);
   }
 
   function ring(): void {
@@ -124,6 +133,7 @@ export function createQueue(deps: QueueDeps): Queue {
     ring,
     async stop() {
       stopping.abort();
+      ring();
       await feeding;
       await workers.onIdle();
     },

@@ -2,7 +2,7 @@ import { NotebookError } from '../errors.js';
 import type { DeliverDeps, ExperimentRecord } from './deps.js';
 
 /** After so many missing ids in a row, the end of the server's numbering is taken to be reached. */
-const END_OF_IDS = 8;
+export const END_OF_IDS = 8;
 
 /** Without a floor, how far below a known id a lost experiment is looked for: others may have created many since. */
 const DEEPEST = 200;

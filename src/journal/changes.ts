@@ -7,8 +7,14 @@ export type ApplyChange = (run: number, change: RunChange, at: number) => void;
 export function createApplyChange(database: Database): ApplyChange {
   const set = (assignments: string) =>
     database.prepare(`UPDATE runs SET ${assignments}, updated_at = ? WHERE id = ?`);
-  const intended = set("step = 'creating', server = ?, floor = ?, intent_at = ?");
-  const notCreated = set("step = 'pending', floor = NULL, intent_at = NULL");
+  const intended =
+    set(`unseen = CASE WHEN step = 'creating' AND (floor IS NULL OR unseen > 0) THEN unseen + 1 ELSE 0 END,
+     step = 'creating', server = ?, floor = ?, intent_at = ?`);
+  // An earlier creation that was lost unseen is still that, whatever became of the later one.
+  const notCreated = set(
+    `step = CASE WHEN unseen > 0 THEN 'creating' ELSE 'pending' END, unseen = max(0, unseen - 1),
+     floor = NULL, intent_at = CASE WHEN unseen > 0 THEN intent_at END`,
+  );
   const created = set("step = 'created', experiment = ?, attempts = 0");
   const described = set("step = 'described', attempts = 0");
   const commentIntended = database.prepare('UPDATE comments SET intent_at = ? WHERE run = ? AND n = ?');
@@ -34,7 +40,7 @@ export function createApplyChange(database: Database): ApplyChange {
       case 'created':
         created.run(change.experiment, at, run);
         seen.run(change.experiment, run);
-        if (change.sweepBelow) sweep.run(change.experiment, run);
+        if (change.sweepBelow !== undefined) sweep.run(change.sweepBelow, run);
         return;
       case 'described':
         return void described.run(at, run);

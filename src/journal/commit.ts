@@ -14,7 +14,10 @@ interface Waiting {
  * Group commit: whatever is asked for in one turn of the event loop shares one transaction, and one fsync.
  * Each change has a savepoint of its own, so that a bad one does not take its neighbours down.
  */
-export function createCommit(database: Database): { commit: Commit; flush(): void } {
+export function createCommit(
+  database: Database,
+  schedule: (flush: () => void) => void = setImmediate,
+): { commit: Commit; flush(): void } {
   const begin = database.prepare('BEGIN IMMEDIATE');
   const end = database.prepare('COMMIT');
   const rollback = database.prepare('ROLLBACK');
@@ -36,6 +39,11 @@ export function createCommit(database: Database): { commit: Commit; flush(): voi
     }
   }
 
+  /** After some errors SQLite has rolled back by itself, and a closed journal has nothing to roll back. */
+  function undoAll(): void {
+    if (database.isOpen && database.isTransaction) rollback.run();
+  }
+
   function flush(): void {
     const group = waiting;
     waiting = [];
@@ -46,7 +54,7 @@ export function createCommit(database: Database): { commit: Commit; flush(): voi
       settle = group.map(attempt);
       end.run();
     } catch (error) {
-      if (database.isTransaction) rollback.run();
+      undoAll();
       const failure = notRecorded(error);
       settle = group.map(
         ({ reject }) =>
@@ -59,7 +67,7 @@ export function createCommit(database: Database): { commit: Commit; flush(): voi
 
   const commit: Commit = (change) =>
     new Promise((resolve, reject) => {
-      if (waiting.length === 0) setImmediate(flush);
+      if (waiting.length === 0) schedule(flush);
       waiting.push({ change, resolve: resolve as (result: unknown) => void, reject });
     });
   return { commit, flush };

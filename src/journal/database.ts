@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { LabfeedError, systemCode } from '../errors.js';
@@ -7,12 +7,22 @@ import { MIGRATIONS } from './migrations.js';
 
 export type Database = DatabaseSyncInstance;
 
+/** Commands write to the inbox while the daemon runs: each waits for the other's few milliseconds. */
+export const BUSY_MS = 5000;
+
+/** A command may hold the lock for a moment, to carry out what was asked while no daemon runs. */
+const LOCK_PATIENCE_MS = 2000;
+
+export class JournalInUseError extends LabfeedError {
+  override readonly name = 'JournalInUseError';
+}
+
 /** Opens the journal as its one writer. What it returns also holds the lock that keeps other daemons out. */
 export async function openDatabase(path: string): Promise<{ database: Database; release(): void }> {
   await prepareFolder(path);
-  const lock = takeLock(path);
+  const lock = takeLock(path, LOCK_PATIENCE_MS);
   try {
-    const database = new DatabaseSync(path);
+    const database = openOwned(path, BUSY_MS);
     try {
       // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
       database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
@@ -46,16 +56,16 @@ async function prepareFolder(path: string): Promise<void> {
  * A kernel lock, held for life by an open transaction on a file of its own: it goes with the process,
  * however that ends, and commands that only read the journal never meet it.
  */
-function takeLock(path: string): Database {
+function takeLock(path: string, patienceMs: number): Database {
   let lock: Database | undefined;
   try {
-    lock = new DatabaseSync(`${path}.lock`);
+    lock = openOwned(`${path}.lock`, patienceMs);
     lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;');
     return lock;
   } catch (error) {
     lock?.close();
     if (error instanceof Error && /locked|busy/i.test(error.message)) {
-      throw new LabfeedError(`the journal ${path} is in use by another daemon`, {
+      throw new JournalInUseError(`the journal ${path} is in use by another daemon, or by a command`, {
         hint: 'stop that one first (systemctl stop labfeed), or give this one a journal of its own',
         cause: error,
       });
@@ -64,26 +74,49 @@ function takeLock(path: string): Database {
   }
 }
 
-function migrate(database: Database, path: string): void {
-  const version = versionOf(database);
-  if (version > MIGRATIONS.length) {
-    throw new LabfeedError(
-      `the journal ${path} is of version ${version}, written by a newer labfeed; this one knows ${MIGRATIONS.length}`,
-      { hint: 'update labfeed, or use another journal; this one was left as it is' },
-    );
+/** Whether no daemon holds the journal at this moment. */
+export function isFree(path: string): boolean {
+  try {
+    takeLock(path, 0).close();
+    return true;
+  } catch (error) {
+    if (error instanceof JournalInUseError) return false;
+    throw error;
   }
+}
+
+/** A file that root makes in a service's folder belongs to the service, which could not open it otherwise. */
+function openOwned(path: string, timeout: number): Database {
+  const isNew = !existsSync(path);
+  const database = new DatabaseSync(path, { timeout });
+  if (isNew && process.geteuid?.() === 0) {
+    const { uid, gid } = statSync(dirname(path));
+    chownSync(path, uid, gid);
+  }
+  return database;
+}
+
+/** Brings the journal to today's version. */
+export function migrate(database: Database, path: string): void {
+  const version = readVersion(database, path);
   for (let next = version; next < MIGRATIONS.length; next++) {
     // One transaction with its version number: killed half-way, it has not happened.
     database.exec(`BEGIN IMMEDIATE; ${MIGRATIONS[next]} PRAGMA user_version = ${next + 1}; COMMIT;`);
   }
 }
 
-function versionOf(database: Database): number {
+/** Zero for a file that is no journal yet. One from the future is refused, not damaged. */
+export function readVersion(database: Database, path: string): number {
   const row: unknown = database.prepare('PRAGMA user_version').get();
-  return Number((row as { user_version: number }).user_version);
+  const version = Number((row as { user_version: number }).user_version);
+  if (version <= MIGRATIONS.length) return version;
+  throw new LabfeedError(
+    `the journal ${path} is of version ${version}, written by a newer labfeed; this one knows ${MIGRATIONS.length}`,
+    { hint: 'update labfeed, or use another journal; this one was left as it is' },
+  );
 }
 
-function cannotOpen(path: string, error: unknown): LabfeedError {
+export function cannotOpen(path: string, error: unknown): LabfeedError {
   const reason = error instanceof Error ? error.message : String(error);
   const hint =
     systemCode(error) === 'EACCES' || /readonly|permission|unable to open/i.test(reason)

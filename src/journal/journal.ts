@@ -1,9 +1,11 @@
 import type { Clock } from '../clock.js';
 import { createApplyChange } from './changes.js';
 import { createCommit } from './commit.js';
-import { openDatabase } from './database.js';
+import { type Database, openDatabase } from './database.js';
 import { createDueJournal, type DueJournal } from './due.js';
 import { createFileJournal, type FileJournal } from './files.js';
+import { createInbox, type Inbox } from './inbox.js';
+import { createRecoveryJournal, type RecoveryJournal } from './recovery.js';
 import { createRunJournal, type RunJournal } from './runs.js';
 import { createServerJournal, type ServerJournal } from './servers.js';
 
@@ -13,13 +15,29 @@ export interface Journal {
   readonly runs: RunJournal;
   readonly queue: DueJournal;
   readonly servers: ServerJournal;
+  readonly inbox: Inbox;
+  readonly recovery: RecoveryJournal;
   /** Writes what is still under way, then gives the journal free for others. */
   close(): Promise<void>;
 }
 
 export async function openJournal(path: string, clock: Clock): Promise<Journal> {
   const { database, release } = await openDatabase(path);
-  const { commit, flush } = createCommit(database);
+  return createJournal({ database, clock, release });
+}
+
+export interface JournalParts {
+  /** Open, and of today's version. */
+  readonly database: Database;
+  readonly clock: Clock;
+  /** Called when the journal is closed. */
+  release(): void;
+  /** When a group of changes is written: by default at the end of the event loop's turn. */
+  schedule?(flush: () => void): void;
+}
+
+export function createJournal({ database, clock, release, schedule }: JournalParts): Journal {
+  const { commit, flush } = createCommit(database, schedule);
   const { rememberNow, ...files } = createFileJournal(database, commit, clock.now);
   const apply = createApplyChange(database);
   return {
@@ -27,6 +45,8 @@ export async function openJournal(path: string, clock: Clock): Promise<Journal> 
     runs: createRunJournal(database, commit, apply, rememberNow, clock.now),
     queue: createDueJournal(database),
     servers: createServerJournal(database, commit, apply, clock.now),
+    inbox: createInbox(database, commit, clock.now),
+    recovery: createRecoveryJournal(database, commit, clock.now),
     async close() {
       flush();
       database.close();

@@ -16,7 +16,7 @@ export const MIGRATIONS: readonly string[] = [
     size        INTEGER NOT NULL,
     modified_ms INTEGER NOT NULL,
     backlog     INTEGER NOT NULL,   -- 1: was there before we watched; goes after what comes in live
-    mapping     TEXT NOT NULL,      -- fingerprint of the mapping that read the file
+    mapping     TEXT NOT NULL,      -- fingerprint of the mapping that read the file; empty: none has, yet
     step        TEXT NOT NULL CHECK (step IN ('pending', 'creating', 'created', 'described', 'done')),
     resting     TEXT CHECK (resting IN ('quarantined', 'held', 'ignored')),
     failure     TEXT,
@@ -24,6 +24,7 @@ export const MIGRATIONS: readonly string[] = [
     server      TEXT,
     floor       INTEGER,            -- the highest id known on the server when the intent was recorded
     intent_at   INTEGER,
+    unseen      INTEGER NOT NULL DEFAULT 0,   -- earlier creations of it that were lost before any id was known
     experiment  INTEGER,
     adopted     INTEGER NOT NULL DEFAULT 0,   -- 1: a person said that this experiment is the run's
     attempts    INTEGER NOT NULL DEFAULT 0,
@@ -91,12 +92,14 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (server, experiment)
   ) STRICT, WITHOUT ROWID;
 
-  -- What commands ask of the daemon; applied between steps.
+  -- What people ask through commands: whoever holds the journal carries it out between steps, and answers.
   CREATE TABLE inbox (
     id      INTEGER PRIMARY KEY,
     at      INTEGER NOT NULL,
-    request TEXT NOT NULL           -- JSON
+    request TEXT NOT NULL,          -- JSON
+    answer  TEXT                    -- JSON; null until it was carried out or refused
   ) STRICT;
+  CREATE INDEX inbox_unanswered ON inbox (id) WHERE answer IS NULL;
 
   CREATE TABLE history (
     id     INTEGER PRIMARY KEY,

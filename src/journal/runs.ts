@@ -4,6 +4,7 @@ import { explain } from '../errors.js';
 import type { Draft, IdentifiedFile, OpenRun, RunChange } from '../model.js';
 import { type RunIdentity, referenceOf } from '../reference.js';
 import type { ApplyChange } from './changes.js';
+import { createClaim } from './claim.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 import type { RememberFile } from './files.js';
@@ -28,7 +29,7 @@ export interface RunJournal {
   open(run: number): Promise<OpenRun>;
   /** The changes become durable together. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
-  /** Whether there is a run of this content, however often it was filed. */
+  /** Whether a run of this content has an experiment. */
   hasContent(instrument: string, sha256: string): Promise<boolean>;
   /** How many runs are in each step or resting place. */
   count(): Promise<Record<string, number>>;
@@ -50,6 +51,7 @@ const runRow = z.object({
     .transform((value) => value ?? undefined),
   floor: optional,
   intentAt: optional,
+  unseen: z.number(),
   experiment: optional,
   adopted: z.number().transform((value) => value === 1),
   attempts: z.number(),
@@ -78,7 +80,7 @@ export function createRunJournal(
        ORDER BY refiling DESC LIMIT 1`,
   );
   const open = database.prepare(
-    `SELECT id, instrument, reference, step, server, floor, intent_at AS intentAt, experiment, adopted, attempts,
+    `SELECT id, instrument, reference, step, server, floor, intent_at AS intentAt, unseen, experiment, adopted, attempts,
             title, date, body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ?`,
   );
   const comments = database.prepare(
@@ -87,12 +89,16 @@ export function createRunJournal(
   const count = database.prepare(
     'SELECT ifnull(resting, step) AS state, count(*) AS runs FROM runs GROUP BY 1',
   );
-  const content = database.prepare('SELECT 1 FROM runs WHERE instrument = ? AND sha256 = ?');
+  const content = database.prepare(
+    'SELECT 1 FROM runs WHERE instrument = ? AND sha256 = ? AND experiment IS NOT NULL',
+  );
+  const claim = createClaim(database, commit);
   const insert = createInsert(database, rememberFile, now);
 
   return {
     async knows(run) {
-      const row = find.get(run.instrument, run.file.sha256, run.copy);
+      const look = (): unknown => find.get(run.instrument, run.file.sha256, run.copy);
+      const row = look() ?? ((await claim(run)) ? look() : undefined);
       if (row === undefined) return false;
       const known = knownRow.parse(row);
       const unreadUntilNow =
@@ -129,12 +135,15 @@ function createInsert(database: Database, rememberFile: RememberFile, now: () =>
   const put = database.prepare(
     `INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping,
                        step, resting, failure, reason, added_at, updated_at)
-       VALUES (?, ?, ?, 0, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
        ON CONFLICT (instrument, sha256, copy, refiling) DO UPDATE SET
          path = excluded.path, mapping = excluded.mapping, resting = excluded.resting,
          failure = excluded.failure, reason = excluded.reason, updated_at = excluded.updated_at
          WHERE resting = 'quarantined' AND failure = 'file'
        RETURNING id`,
+  );
+  const last = database.prepare(
+    'SELECT ifnull(max(refiling), 0) AS refiling FROM runs WHERE instrument = ? AND sha256 = ? AND copy = ?',
   );
   const putDraft = database.prepare('INSERT INTO drafts VALUES (?, ?, ?, ?, ?)');
   const putComment = database.prepare('INSERT INTO comments (run, n, text) VALUES (?, ?, ?)');
@@ -145,13 +154,15 @@ function createInsert(database: Database, rememberFile: RememberFile, now: () =>
     draft: Draft | undefined,
     problem: FileError | undefined,
   ): void => {
-    const identity: RunIdentity = { instrument, sha256: file.sha256, copy, refiling: 0 };
+    const { refiling } = last.get(instrument, file.sha256, copy) as { refiling: number };
+    const identity: RunIdentity = { instrument, sha256: file.sha256, copy, refiling };
     const reason = problem ? explain(problem) : null;
     const at = now();
     const row: unknown = put.get(
       instrument,
       file.sha256,
       copy,
+      refiling,
       referenceOf(identity),
       file.path,
       file.size,

@@ -13,7 +13,7 @@ export interface ServerJournal {
   addSpare(url: string, experiment: number, reference?: string): Promise<void>;
   /** Whether a run, or the store of spares, has this experiment. */
   hasExperiment(url: string, experiment: number): Promise<boolean>;
-  /** How many runs have a creation on this server whose answer is not known. */
+  /** How many creations on this server have an answer that is not known. */
   countLost(url: string): Promise<number>;
 }
 
@@ -80,7 +80,9 @@ export function createServerJournal(
   const used = database.prepare(
     `SELECT 1 FROM runs WHERE server = ?1 AND experiment = ?2 UNION SELECT 1 FROM spares WHERE server = ?1 AND experiment = ?2`,
   );
-  const lost = database.prepare("SELECT count(*) AS runs FROM runs WHERE step = 'creating' AND server = ?");
+  const lost = database.prepare(
+    "SELECT count(*) + ifnull(sum(unseen), 0) AS creations FROM runs WHERE step = 'creating' AND server = ?",
+  );
 
   return {
     async server(url) {
@@ -109,6 +111,6 @@ export function createServerJournal(
         putSpare.run(url, experiment, reference ?? null);
       }),
     hasExperiment: async (url, experiment) => used.get(url, experiment) !== undefined,
-    countLost: async (url) => Number((lost.get(url) as { runs: number }).runs),
+    countLost: async (url) => Number((lost.get(url) as { creations: number }).creations),
   };
 }

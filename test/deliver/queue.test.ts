@@ -14,6 +14,7 @@ function openRun(id: number): OpenRun {
     server: undefined,
     floor: undefined,
     intentAt: undefined,
+    unseen: 0,
     experiment: undefined,
     adopted: false,
     attempts: 0,
@@ -30,6 +31,7 @@ function setUp(deliver: (run: OpenRun) => Promise<void>, overrides: Partial<Queu
   let most = 0;
   const queue = createQueue({
     concurrency: 3,
+    random: Math.random,
     clock: systemClock,
     log: silentLog(),
     due: async (now, limit, except) =>

@@ -1,0 +1,68 @@
+import { existsSync } from 'node:fs';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { LabfeedError } from '../errors.js';
+import { BUSY_MS, cannotOpen, type Database, readVersion } from './database.js';
+import { type Answer, answerSchema, type Request } from './requests.js';
+
+/** The journal as commands see it, beside the daemon that holds it: they read, and leave requests. */
+export interface JournalClient {
+  /** The runs that are quarantined. */
+  quarantined(): number[];
+  /** Leaves the requests in the inbox, durably and together; returns their numbers there. */
+  ask(requests: readonly Request[], at: number): number[];
+  answerTo(asked: number): Answer | undefined;
+  close(): void;
+}
+
+export function openClient(path: string): JournalClient {
+  const database = openBeside(path);
+  const quarantined = database.prepare("SELECT id FROM runs WHERE resting = 'quarantined' ORDER BY id");
+  const put = database.prepare('INSERT INTO inbox (at, request) VALUES (?, ?) RETURNING id');
+  const answer = database.prepare('SELECT answer FROM inbox WHERE id = ?');
+
+  return {
+    quarantined: () => (quarantined.all() as { id: number }[]).map(({ id }) => id),
+    ask(requests, at) {
+      database.exec('BEGIN IMMEDIATE');
+      try {
+        const rows: unknown[] = requests.map((request) => put.get(at, JSON.stringify(request)));
+        database.exec('COMMIT');
+        return rows.map((row) => (row as { id: number }).id);
+      } catch (error) {
+        if (database.isTransaction) database.exec('ROLLBACK');
+        throw notWritten(path, error);
+      }
+    },
+    answerTo(asked) {
+      const row = answer.get(asked) as { answer: string | null } | undefined;
+      return row?.answer ? answerSchema.parse(JSON.parse(row.answer)) : undefined;
+    },
+    close: () => database.close(),
+  };
+}
+
+/** A connection of its own, without the lock by which the daemon is known. */
+export function openBeside(path: string): Database {
+  if (!existsSync(path)) throw noJournal(path);
+  let database: Database | undefined;
+  try {
+    database = new DatabaseSync(path, { timeout: BUSY_MS });
+    database.exec('PRAGMA synchronous = FULL');
+    if (readVersion(database, path) === 0) throw noJournal(path);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw error instanceof LabfeedError ? error : cannotOpen(path, error);
+  }
+}
+
+const noJournal = (path: string): LabfeedError =>
+  new LabfeedError(`there is no journal at ${path} yet`, {
+    hint: '`labfeed run` makes it; --config names the configuration that says where it is',
+  });
+
+const notWritten = (path: string, error: unknown): LabfeedError =>
+  new LabfeedError(
+    `the journal ${path} cannot be written: ${error instanceof Error ? error.message : error}`,
+    { hint: 'run this as the user that the daemon runs as: sudo -u labfeed labfeed …', cause: error },
+  );

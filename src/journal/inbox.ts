@@ -1,0 +1,106 @@
+import { LabfeedError } from '../errors.js';
+import { createAdopt } from './adopt.js';
+import type { Commit } from './commit.js';
+import type { Database } from './database.js';
+import { createRefile } from './refile.js';
+import { type Answer, type Request, requestSchema } from './requests.js';
+import { createReadAnew, createRetry } from './retry.js';
+import { createStanding } from './standing.js';
+
+/** What was asked, and what became of it. */
+export interface Decision extends Answer {
+  /** Undefined where it could not be read. */
+  readonly request: Request | undefined;
+}
+
+export interface Inbox {
+  /** Carries out what was asked since, each request as a whole or not at all, and answers it. */
+  apply(): Promise<Decision[]>;
+}
+
+interface Row {
+  readonly id: number;
+  readonly request: string;
+}
+
+/** So many at once: between them, deliveries get their turn. */
+const AT_ONCE = 100;
+
+/** How long an answer is kept for the command that asked. */
+const KEPT_MS = 3_600_000;
+
+export function createInbox(database: Database, commit: Commit, now: () => number): Inbox {
+  const unanswered = database.prepare(
+    'SELECT id, request FROM inbox WHERE answer IS NULL ORDER BY id LIMIT ?',
+  );
+  const answer = database.prepare('UPDATE inbox SET answer = ? WHERE id = ?');
+  const clear = database.prepare('DELETE FROM inbox WHERE answer IS NOT NULL AND at < ?');
+  const decide = createDecide(database);
+
+  function settle({ id, request: json }: Row, act: (request: Request | undefined) => Answer): Decision {
+    const request = requestSchema.safeParse(parseJson(json)).data;
+    const result = act(request);
+    answer.run(JSON.stringify(result), id);
+    return { ...result, request };
+  }
+
+  async function carryOut(row: Row): Promise<Decision> {
+    try {
+      return await commit(() => settle(row, (request) => (request ? decide(request, now()) : UNREADABLE)));
+    } catch (error) {
+      // The journal itself is in trouble: the request stays for later. Anything else would fail again and again.
+      if (error instanceof LabfeedError) throw error;
+      return commit(() => settle(row, () => impossible(error)));
+    }
+  }
+
+  return {
+    async apply() {
+      const rows = unanswered.all(AT_ONCE) as unknown as Row[];
+      if (rows.length === 0) return [];
+      // First, so that what is answered now can still be heard.
+      const [, ...decisions] = await Promise.all([
+        commit(() => void clear.run(now() - KEPT_MS)),
+        ...rows.map(carryOut),
+      ]);
+      return decisions;
+    },
+  };
+}
+
+/** Changes what was asked for, and only where it still makes sense. To be called within a commit. */
+function createDecide(database: Database): (request: Request, at: number) => Answer {
+  const standing = createStanding(database);
+  const readAnew = createReadAnew(database);
+  const retry = createRetry(database, readAnew);
+  const adopt = createAdopt(database);
+  const refile = createRefile(database, readAnew);
+
+  return (request, at) => {
+    const run = standing(request.run);
+    if (run === undefined) return { done: false, text: `there is no run ${request.run}` };
+    switch (request.kind) {
+      case 'retry':
+        return retry(run, at);
+      case 'adopt':
+        return adopt(run, request, at);
+      case 'refile':
+        return refile(run, at);
+    }
+  };
+}
+
+const UNREADABLE: Answer = { done: false, text: 'this version of labfeed does not know that request' };
+
+const impossible = (error: unknown): Answer => ({
+  done: false,
+  text: `labfeed failed on this request: ${error instanceof Error ? error.message : error}`,
+});
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

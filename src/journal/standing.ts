@@ -1,0 +1,48 @@
+import { basename } from 'node:path';
+import { z } from 'zod';
+import type { Database } from './database.js';
+
+/** A run as somebody sees it who decides on it. */
+export type Standing = z.output<typeof standingRow>;
+
+const standingRow = z.object({
+  id: z.number(),
+  instrument: z.string(),
+  sha256: z.string(),
+  copy: z.string(),
+  refiling: z.number(),
+  path: z.string(),
+  step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
+  resting: z.enum(['quarantined', 'held', 'ignored']).nullable(),
+  failure: z.string().nullable(),
+  experiment: z.number().nullable(),
+  /** Whether it is known what to send. */
+  drafted: z.number().transform((count) => count > 0),
+  /** The run as which it was filed anew. */
+  refiledAs: z.number().nullable(),
+});
+
+export function createStanding(database: Database): (run: number) => Standing | undefined {
+  const find = database.prepare(
+    `SELECT id, instrument, sha256, copy, refiling, path, step, resting, failure, experiment,
+            (SELECT count(*) FROM drafts WHERE run = runs.id) AS drafted,
+            (SELECT id FROM runs AS later WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256
+               AND later.copy = runs.copy AND later.refiling > runs.refiling
+               ORDER BY later.refiling DESC LIMIT 1) AS refiledAs
+       FROM runs WHERE id = ?`,
+  );
+  return (run) => {
+    const row: unknown = find.get(run);
+    return row === undefined ? undefined : standingRow.parse(row);
+  };
+}
+
+export const nameOf = ({ id, path }: Standing): string => `run ${id} (${basename(path)})`;
+
+/** Its state in the words that people see. */
+export function stateOf({ step, resting, experiment, refiledAs }: Standing): string {
+  if (refiledAs !== null) return `was filed anew, as run ${refiledAs}`;
+  if (resting !== null) return `is ${resting}`;
+  if (step === 'done') return experiment === null ? 'is done' : `is done, as experiment ${experiment}`;
+  return 'is on its way';
+}
