@@ -3,7 +3,19 @@ import type { RunChange } from '../model.js';
 import { backoffMs } from './backoff.js';
 import { NotYetError, StoppedError } from './interruptions.js';
 
-/** What a failure does to the run that met it. What it does to all others is the gate's business. */
+/**
+ * What a failure does, by its class (which `notebook/verdict.ts` decides):
+ *
+ * | class      | e.g.                            | the run         | the others                | the log |
+ * |------------|---------------------------------|-----------------|---------------------------|---------|
+ * | `file`     | does not read as its mapping    | quarantined     | go on                     | warning |
+ * | `request`  | 400, 422, 413                   | quarantined     | go on                     | warning |
+ * | `conflict` | edited, locked, deleted, 403    | held            | go on                     | warning |
+ * | `auth`     | 401, read-only key              | tried again     | wait at the gate          | warning, once |
+ * | `rate`     | 429                             | tried again     | slow down at the gate     | warning, once |
+ * | `server`   | no answer, 5xx, HTML            | tried again     | wait at the gate          | warning, once |
+ * | `server`, of one run | 500 in JSON, being edited | tried again; a 500 a few times, then quarantined | go on | info |
+ */
 const TREATMENT: Record<FailureClass, 'quarantined' | 'held' | 'again'> = {
   file: 'quarantined',
   request: 'quarantined',
@@ -13,6 +25,9 @@ const TREATMENT: Record<FailureClass, 'quarantined' | 'held' | 'again'> = {
   server: 'again',
 };
 
+/** A server that is well enough to answer in JSON says 500 mostly because it will never take the value. */
+const MOST_OWN_FAILURES = 5;
+
 /** How a run goes on after its delivery broke off. Undefined: as it is, as soon as labfeed runs again. */
 export function treat(
   error: unknown,
@@ -21,21 +36,27 @@ export function treat(
   random: () => number = Math.random,
 ): RunChange | undefined {
   if (error instanceof StoppedError) return undefined;
-  if (error instanceof NotYetError) {
-    return { kind: 'postponed', dueAt: error.untilMs, failure: 'server', reason: explain(error) };
-  }
-  const failure = error instanceof NotebookError ? error.failure : 'server';
-  const treatment = TREATMENT[failure];
   const reason = explain(error);
+  if (error instanceof NotYetError) {
+    return { kind: 'postponed', dueAt: error.untilMs, failure: 'server', reason };
+  }
+  if (!(error instanceof NotebookError))
+    return postponed(now + backoffMs(attempts, random), 'server', reason);
+  const { failure, scope, status = 0, retryAfterMs = 0 } = error;
+  const treatment = TREATMENT[failure];
   if (treatment !== 'again') return { kind: 'rested', as: treatment, failure, reason };
-  const retryAfterMs = error instanceof NotebookError ? (error.retryAfterMs ?? 0) : 0;
-  return {
-    kind: 'postponed',
-    dueAt: now + Math.max(retryAfterMs, backoffMs(attempts, random)),
-    failure,
-    reason,
-  };
+  if (scope === 'run' && status >= 500 && attempts + 1 >= MOST_OWN_FAILURES) {
+    return { kind: 'rested', as: 'quarantined', failure, reason };
+  }
+  return postponed(now + Math.max(retryAfterMs, backoffMs(attempts, random)), failure, reason);
 }
+
+const postponed = (dueAt: number, failure: FailureClass, reason: string): RunChange => ({
+  kind: 'postponed',
+  dueAt,
+  failure,
+  reason,
+});
 
 /** Whether the server certainly did not carry out what was asked. */
 export const surelyNotDone = (error: unknown): boolean =>
