@@ -1,13 +1,33 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { addAdopt } from './commands/adopt.js';
+import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
 import { addDemo } from './commands/demo.js';
+import { addRecover } from './commands/recover.js';
+import { addRefile } from './commands/refile.js';
+import { addRetry } from './commands/retry.js';
 import { addRun } from './commands/run.js';
 import { addSandbox } from './commands/sandbox.js';
 import { addSchema } from './commands/schema.js';
 import { addTry } from './commands/try.js';
 import { EXIT, explain, LabfeedError } from './errors.js';
+
+/** In the order in which the help names them. */
+const COMMANDS = [
+  addDemo,
+  addRun,
+  addCheck,
+  addTry,
+  addRetry,
+  addRefile,
+  addAdopt,
+  addBackup,
+  addRecover,
+  addSandbox,
+  addSchema,
+];
 
 /** The command line: what was asked for, and how it ended. */
 async function main(argv: readonly string[]): Promise<number> {
@@ -21,7 +41,7 @@ async function main(argv: readonly string[]): Promise<number> {
     .enablePositionalOptions()
     .option('--debug', 'show where in the program an error comes from')
     .exitOverride();
-  for (const add of [addDemo, addRun, addCheck, addTry, addSandbox, addSchema]) add(program);
+  for (const add of COMMANDS) add(program);
   try {
     await program.parseAsync(argv);
     return Number(process.exitCode ?? 0);

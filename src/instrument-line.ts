@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events';
+import PQueue from 'p-queue';
 import type { Clock } from './clock.js';
 import type { Instrument } from './config/load.js';
 import { explain, FileChangedError } from './errors.js';
@@ -23,8 +25,11 @@ export interface LineDeps {
 }
 
 export interface InstrumentLine {
+  readonly instrument: string;
   /** Resolves when the folder was scanned once, or at least looked for, and is being watched. */
   start(): Promise<void>;
+  /** Looks through the folder soon, although nothing has changed in it. */
+  rescan(): void;
   stop(): Promise<void>;
 }
 
@@ -38,6 +43,8 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
   const { journal, clock } = deps;
   const log = deps.log.child({ instrument: name });
   const stopping = new AbortController();
+  // Thousands of files may wait for the same end; that is no leak.
+  setMaxListeners(0, stopping.signal);
   const stages = createStages(instrument, { ...deps, log }, stopping.signal);
 
   async function take(found: FoundFile, backlog: boolean): Promise<void> {
@@ -83,6 +90,8 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
   });
 
   return {
+    instrument: name,
+    rescan: () => void watcher.rescan(),
     async start() {
       await prepare(instrument, journal, log);
       await watcher.start();
@@ -112,8 +121,12 @@ function createStages(
   signal: AbortSignal,
 ): Stages {
   const mapping = createMapping(instrument);
+  // A share that hangs must not take all threads for file access, nor thousands of files all the memory.
+  const looks = new PQueue({ concurrency: 4 });
+  const reads = new PQueue({ concurrency: 4 });
   return {
-    settle: (found) => settle(found, instrument.ready, { clock, signal }),
+    settle: (found) => settle(found, instrument.ready, { clock, signal, lane: (look) => looks.add(look) }),
+    inTurn: (work) => reads.add(work),
     identify: (file) => identify(file, { signal }),
     parse: (file) => mapping.parse(file, signal),
     map: (record, file) => mapping.map(record, file, clock.now()).draft,

@@ -16,6 +16,8 @@ export interface IngestedRun {
 export interface Stages {
   /** Waits until nobody writes to the file any more; undefined when it is gone. */
   settle(found: FoundFile): Promise<FoundFile | undefined>;
+  /** A few at a time: whoever is let in holds a file's content until it is in the journal. */
+  inTurn<T>(work: () => Promise<T>): Promise<T>;
   /** Reads the whole content once, for its SHA-256. */
   identify(file: FoundFile): Promise<IdentifiedFile>;
   parse(file: IdentifiedFile): Promise<FileRecord>;
@@ -31,6 +33,9 @@ export interface Stages {
   enqueue(): void;
 }
 
+/** What of an instrument decides about its files here. */
+type Ingesting = Pick<Instrument, 'name' | 'changed' | 'duplicates' | 'mapping'>;
+
 /** What became of a file. */
 export type Outcome = 'gone' | 'known' | 'skipped' | 'queued' | 'refused';
 
@@ -41,12 +46,20 @@ export type Outcome = 'gone' | 'known' | 'skipped' | 'queued' | 'refused';
 export async function ingest(
   found: FoundFile,
   backlog: boolean,
-  instrument: Pick<Instrument, 'name' | 'changed' | 'duplicates'> & { readonly mapping: string },
+  instrument: Ingesting,
   stages: Stages,
 ): Promise<Outcome> {
   const still = await stages.settle(found);
   if (!still) return 'gone';
+  return stages.inTurn(() => take(still, backlog, instrument, stages));
+}
 
+async function take(
+  still: FoundFile,
+  backlog: boolean,
+  instrument: Ingesting,
+  stages: Stages,
+): Promise<Outcome> {
   const file = await stages.identify(still);
   const run: IngestedRun = {
     instrument: instrument.name,

@@ -20,14 +20,43 @@ export function referenceOf({ instrument, sha256, copy, refiling }: RunIdentity)
   return digest.slice(0, 16);
 }
 
+/** No one has a run filed anew more often than that. */
+const MOST_REFILINGS = 100;
+
+/** Which refiling of a run each reference means. */
+export const refilingsOf = (identity: Omit<RunIdentity, 'refiling'>): ReadonlyMap<string, number> =>
+  new Map(
+    Array.from({ length: MOST_REFILINGS }, (_, refiling) => [
+      referenceOf({ ...identity, refiling }),
+      refiling,
+    ]),
+  );
+
 /** The title under which an experiment is created, before it gets its real one. */
 export const provisionalTitle = (reference: string): string => `labfeed ${reference}`;
 
 /** No real title has this form: the map stage refuses it. */
-export const isProvisional = (title: string): boolean => /^labfeed [0-9a-f]{16}$/.test(title);
+export const isProvisional = (title: string): boolean => PROVISIONAL.test(title);
+
+/** Whose provisional title this is, if it is one. */
+export const provisionalReference = (title: string): string | undefined => PROVISIONAL.exec(title)?.[1];
+
+const PROVISIONAL = /^labfeed ([0-9a-f]{16})$/;
 
 /** The last line of a run's n-th comment (from 1), by which it is found again. */
 export const commentMark = (reference: string, n: number): string => `labfeed ${reference}.${n}`;
+
+export interface CommentMark {
+  readonly reference: string;
+  readonly n: number;
+}
+
+/** The last mark that stands as a whole line in a comment's text, whoever's it is. */
+export function markIn(text: string): CommentMark | undefined {
+  const marks = text.matchAll(/^labfeed ([0-9a-f]{16})\.([1-9][0-9]{0,4})\r?$/gm);
+  const [, reference, n] = [...marks].at(-1) ?? [];
+  return reference === undefined ? undefined : { reference, n: Number(n) };
+}
 
 export const markComment = (text: string, reference: string, n: number): string =>
   `${text.trimEnd()}\n\n${commentMark(reference, n)}`;
@@ -50,6 +79,17 @@ export function originIn(body: string): Origin | undefined {
     label: label.replace(/&(amp|lt|gt|quot|#0?39|apos);/g, (_, name: string) => ENTITIES[name] ?? ''),
     sha256,
   };
+}
+
+/** The instrument and the file that a label names. Names may hold blanks: the longest that fits is meant. */
+export function readLabel(
+  label: string,
+  instruments: readonly string[],
+): { readonly instrument: string; readonly file: string } | undefined {
+  const [instrument] = instruments
+    .filter((name) => label.startsWith(`${name} `))
+    .sort((a, b) => b.length - a.length);
+  return instrument === undefined ? undefined : { instrument, file: label.slice(instrument.length + 1) };
 }
 
 const ENTITIES: Readonly<Record<string, string>> = {

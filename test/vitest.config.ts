@@ -1,9 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
+/** The slow proofs run by name (`npm run chaos`, `npm run simulate`), everything else with `npm test`. */
+const slow = process.env['LABFEED_SLOW'];
+
 export default defineConfig({
   test: {
     root: import.meta.dirname,
-    include: ['**/*.test.ts'],
+    include: slow ? [`${slow}/**/*.test.ts`] : ['**/*.test.ts'],
+    exclude: slow ? [] : ['chaos/**'],
     testTimeout: 20_000,
     restoreMocks: true,
     // Whole-daemon tests start processes of their own; more workers than cores only make them wait.

@@ -4,12 +4,12 @@ import { dirname } from 'node:path';
 import { readKey } from '../config/key.js';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { defaultJournal } from '../config/locations.js';
-import { claimedBy } from '../daemon.js';
 import { explain, LabfeedError } from '../errors.js';
 import { inspectJournal } from '../journal/inspect.js';
 import { createNotebook } from '../notebook/client.js';
 import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
+import { claimedBy } from '../works.js';
 
 /** One thing that `check` looked at. */
 export interface Finding {

@@ -22,6 +22,7 @@ async function run(options: ConfigOption): Promise<void> {
   const stop = onStopRequest();
   const logging = createLog({ level: config.settings.log, pretty: process.stdout.isTTY });
   const daemon = createDaemon({ config, ...logging, clock: systemClock });
+  process.on('SIGHUP', () => void daemon.reload(loadNamed(options)));
   try {
     // A stop may be asked for while the first scan still goes on.
     await Promise.race([daemon.start().then(() => stopRequested(stop)), stopRequested(stop)]);

@@ -11,6 +11,8 @@ export interface FiledRun {
   readonly sha256: string;
   /** The file's name, as the experiment's last line has it. */
   readonly file: string;
+  /** Whether equal files are runs of their own: then a second experiment of the same bytes is another run. */
+  readonly copies: boolean;
   /** Its comments that bear a mark. */
   readonly comments: readonly MarkedComment[];
 }
@@ -116,16 +118,18 @@ function createTake(database: Database, now: () => number) {
         ? byContent.get(instrument, sha256)
         : byReference.get(reference, instrument, sha256);
     const run = row === undefined ? undefined : runRow.parse(row);
+    const isFiled = run !== undefined && run.experiment !== null;
     // The run has its experiment; this one is somebody's copy of it, or cannot be told from one.
-    if (run && run.experiment !== null) return 'known';
+    if (isFiled && !(filed.copies && reference === undefined)) return 'known';
     const ids = idsOf(filed, reference);
     const at = now();
     dropSpare.run(server, experiment);
-    const id = run
-      ? complete(run.id, filed, ids, at)
+    const open = isFiled ? undefined : run;
+    const id = open
+      ? complete(open.id, filed, ids, at)
       : insert(filed, { reference, refiling: reference ? refilings.get(reference) : 0 }, ids, at);
     history.run(id, at, JSON.stringify({ server, experiment, comments: ids.size }));
-    return run ? 'completed' : 'recovered';
+    return open ? 'completed' : 'recovered';
   };
 }
 

@@ -5,8 +5,8 @@ import type { FoundFile } from '../model.js';
 /** More old files than this at an instrument's first scan are a question to a person, not a flood. */
 export const FLOOD = 50;
 
-/** Files of one instrument that settle, are hashed and parsed at once; the listing waits for room. */
-const MOST_UNDER_WAY = 1000;
+/** Files of one instrument that are waited for at once, mostly until they are still; the listing waits for room. */
+const MOST_UNDER_WAY = 10_000;
 
 export interface IntakeDeps {
   readonly existing: Existing | undefined;

@@ -1,10 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { type Fate, recordingProxy } from '../support/recording-proxy.js';
 import { runSandbox } from '../support/sandbox-view.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
 
 async function setUp(options: { timeout?: string } = {}) {
   const folder = tempFolder();
@@ -27,7 +28,8 @@ test('SIGTERM lets the step in flight end, records it, and exits with 0', async 
     reached = resolve;
   });
   proxy.decide = async ({ method }): Promise<Fate> => {
-    if (method === 'POST') reached();
+    if (method === 'GET') return 'pass';
+    reached();
     await held;
     return 'pass';
   };
@@ -64,6 +66,37 @@ test('SIGTERM exits with 0 within 10 s although the notebook never answers', asy
   const before = Date.now();
   expect(await daemon.stop()).toBe(0);
   expect(Date.now() - before).toBeLessThan(10_000);
+});
+
+test('SIGHUP takes a new configuration without losing a step, and refuses a wrong one', async () => {
+  const { site, sandbox } = await setUp();
+  const good = readFileSync(site.config, 'utf8');
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  writeFileSync(site.config, good.replace('instruments:', 'instrumnets:'));
+  daemon.child.kill('SIGHUP');
+  const { problems } = await daemon.logged('the new configuration is refused; the old one goes on');
+  expect(problems).toMatch(/labfeed\.yaml:8:1: unknown key "instrumnets"/);
+  site.drop('a.csv', weighing(1));
+  await daemon.logged('run filed');
+
+  // Dropped right before the reload: the file is seen by the old configuration or the new one, and filed once.
+  site.drop('b.csv', weighing(2));
+  writeFileSync(site.config, `${good}  second: { watch: data/second, ready: { quiet: 100ms } }\n`);
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('reloaded');
+  site.drop('c.csv', weighing(3), 'second');
+  await until(
+    'all filed',
+    () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length === 3,
+  );
+  expect(await daemon.stop()).toBe(0);
+  expect(
+    sandbox
+      .experiments()
+      .map(({ title }) => title)
+      .sort(),
+  ).toEqual(['a (balance)', 'b (balance)', 'c (second)']);
 });
 
 test('a second signal exits at once', async () => {

@@ -1,0 +1,101 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { systemClock } from '../clock.js';
+import { ConfigError } from '../errors.js';
+import type { IdRange, Recovered } from '../recover.js';
+import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
+import { readNumber } from './number-argument.js';
+import { onStopRequest } from './signals.js';
+
+interface RecoverOptions extends ConfigOption {
+  readonly ids?: IdRange;
+  readonly json?: boolean;
+}
+
+export function addRecover(program: Command): void {
+  program
+    .command('recover')
+    .description('refill an empty or restored journal from the notebook, while no daemon runs; sends nothing')
+    .addOption(configOption())
+    .option(
+      '--ids <A-B>',
+      'read these experiments, however many are missing (default: from what the journal knows to the end)',
+      readRange,
+    )
+    .option('--json', 'print what was found as JSON')
+    .addHelpText('after', '\nExample:\n  labfeed recover\n  labfeed recover --ids 1-25000')
+    .action(runRecover);
+}
+
+function readRange(text: string): IdRange {
+  const [, from, to] = /^(\d+)-(\d+)$/.exec(text) ?? [];
+  const range = from && to ? { from: readNumber(from), to: readNumber(to) } : undefined;
+  if (range === undefined || range.from > range.to)
+    throw new InvalidArgumentError('expected the first and the last id, such as 1-25000.');
+  return range;
+}
+
+async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<void> {
+  const config = loadNamed(options);
+  requireVital(config);
+  // The runs of an instrument that cannot be read would be passed over now, and filed again once it can.
+  if (config.problems.length > 0) throw new ConfigError(config.problems);
+  const [{ recoverJournal }, { journalOf }] = await Promise.all([
+    import('../recovery.js'),
+    import('./ask.js'),
+  ]);
+  const display = createDisplay();
+  const found = await recoverJournal({
+    config,
+    path: journalOf(config),
+    clock: systemClock,
+    signal: onStopRequest(),
+    range: ids,
+    ...display,
+  }).finally(display.end);
+  console.log(json ? JSON.stringify(found, null, 2) : asText(found, ids === undefined));
+}
+
+/** Beside the data, and only where somebody watches. */
+function createDisplay() {
+  const terminal = process.stderr.isTTY;
+  const show = (text: string): void => void process.stderr.write(`\r\x1b[K${text}`);
+  return {
+    progress(id: number, { recovered, completed }: Recovered): void {
+      if (terminal) show(`reading experiment ${id}; ${recovered + completed} runs recovered`);
+    },
+    trouble(reason: string): void {
+      if (terminal) show('');
+      process.stderr.write(`the notebook does not answer, trying again: ${reason}\n`);
+    },
+    end(): void {
+      if (terminal) show('');
+    },
+  };
+}
+
+function asText(found: Recovered, toTheEnd: boolean): string {
+  const { from, to, recovered, completed, known, spares, others, unknownInstruments, withoutComments } =
+    found;
+  const read =
+    to < from
+      ? `no experiment was found from ${from}`
+      : `read experiments ${from} to ${to}: ${recovered} runs recovered, ${completed} completed, ${known} known already`;
+  return [
+    read,
+    ...(spares > 0 ? [`${spares} made by labfeed and never filled in: the next runs use them`] : []),
+    ...(others > 0 ? [`${others} are not labfeed's`] : []),
+    ...listed('from instruments that this configuration does not have, left alone', unknownInstruments),
+    ...listed('recovered without a comment of labfeed: look whether they should have some', withoutComments),
+    ...(toTheEnd
+      ? ['it ended where eight ids in a row do not exist; if the notebook has later ones, use --ids A-B']
+      : []),
+  ].join('\n');
+}
+
+const MOST_LISTED = 20;
+
+function listed(what: string, ids: readonly number[]): string[] {
+  if (ids.length === 0) return [];
+  const more = ids.length > MOST_LISTED ? ` and ${ids.length - MOST_LISTED} more` : '';
+  return [`${ids.length} ${what}: ${ids.slice(0, MOST_LISTED).join(', ')}${more}`];
+}

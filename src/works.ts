@@ -1,0 +1,112 @@
+import { relative, sep } from 'node:path';
+import type { Clock } from './clock.js';
+import type { Key } from './config/key.js';
+import type { Instrument, LoadedConfig } from './config/load.js';
+import { connect } from './connection.js';
+import { createDecisions } from './decisions.js';
+import { createDelivery } from './delivery.js';
+import { explainProblem, type Problem } from './errors.js';
+import { createInstrumentLine } from './instrument-line.js';
+import type { Journal } from './journal/journal.js';
+import type { Log } from './log.js';
+import { checkMapping } from './mapping.js';
+import type { Observer } from './observer.js';
+import { createMatcher } from './watch/match.js';
+
+/** A configuration with which the daemon can work. */
+export type UsableConfig = LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>>;
+
+export interface WorksDeps {
+  readonly config: UsableConfig;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: Observer;
+  readonly key: Key;
+}
+
+export interface Works {
+  /** Resolves when every folder was scanned once and is being watched. */
+  start(): Promise<void>;
+  /** Takes nothing more, and lets the steps under way end. */
+  stop(): Promise<void>;
+}
+
+/** Of the 10 s that a stop may take, what is left to requests under way. */
+const FINISH_WITHIN_MS = 8000;
+
+/** All that one configuration sets going: a line an instrument, the delivery, and people's decisions. */
+export function createWorks({ config, journal, clock, log, observer, key }: WorksDeps): Works {
+  const delivery = createDelivery({
+    notebook: config.notebook,
+    instruments: config.instruments.map(({ name }) => name),
+    journal,
+    connect: (admit) => connect(config.notebook, key, admit),
+    clock,
+    log,
+    observer,
+  });
+  const lines = usableInstruments(config, log).map(({ instrument, isClaimed }) =>
+    createInstrumentLine(instrument, {
+      journal,
+      clock,
+      log,
+      isClaimed,
+      enqueue: delivery.ring,
+      refused: observer.refused,
+    }),
+  );
+  const decisions = createDecisions({
+    inbox: journal.inbox,
+    clock,
+    log,
+    ring: delivery.ring,
+    rescan: (name) => lines.find(({ instrument }) => instrument === name)?.rescan(),
+  });
+  return {
+    async start() {
+      decisions.start();
+      delivery.start();
+      await Promise.all(lines.map((line) => line.start()));
+      log.info({ instruments: lines.length, runs: await journal.runs.count() }, 'ready');
+    },
+    async stop() {
+      await Promise.all([
+        decisions.stop(),
+        ...lines.map((line) => line.stop()),
+        delivery.stop(FINISH_WITHIN_MS),
+      ]);
+    },
+  };
+}
+
+/** The instruments without a mistake, each with whether a path belongs to one before it; mistakes are told. */
+function usableInstruments(config: LoadedConfig, log: Log) {
+  const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
+  for (const problem of mistakes) log.error(fields(problem), 'configuration mistake');
+  for (const problem of config.warnings) log.warn(fields(problem), 'configuration warning');
+  const broken = new Set(
+    mistakes.map(({ stops }) => (typeof stops === 'object' ? stops.instrument : undefined)),
+  );
+  const usable = config.instruments.filter(({ name }) => !broken.has(name));
+  return usable.map((instrument, index) => ({ instrument, isClaimed: claimedBy(usable.slice(0, index)) }));
+}
+
+const fields = (problem: Problem) => ({
+  ...(typeof problem.stops === 'object' ? problem.stops : {}),
+  problem: explainProblem(problem),
+});
+
+/** A file belongs to the first instrument that matches it. */
+export function claimedBy(instruments: readonly Instrument[]): (path: string) => boolean {
+  const claims = instruments.map(({ watch, files, ignore, ready }) => {
+    const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
+    return (path: string): boolean => {
+      const inside = relative(watch, path);
+      return (
+        !inside.startsWith('..') && matcher.verdict(sep === '/' ? inside : inside.replaceAll(sep, '/')).taken
+      );
+    };
+  });
+  return (path) => claims.some((takes) => takes(path));
+}

@@ -1,0 +1,107 @@
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Control } from '../../src/sandbox/control.js';
+import type { Fault } from '../../src/sandbox/faults.js';
+import { createSandbox } from '../../src/sandbox/server.js';
+import { type Random, seeded } from '../simulation/random.js';
+import { type DaemonProcess, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+/** LABFEED_SEED=n repeats the choices of a run; the machine's own timing it cannot repeat. */
+const SEED = Number(process.env['LABFEED_SEED'] ?? Date.now() % 1_000_000);
+const KILLS = Number(process.env['LABFEED_KILLS'] ?? 120);
+
+/** All that the contract has, and the tags of eLabFTW. */
+const ALLOWED = [
+  /^GET \/api\/v2\/apikeys$/,
+  /^POST \/api\/v2\/experiments$/,
+  /^(GET|PATCH) \/api\/v2\/experiments\/[1-9]\d*$/,
+  /^(GET|POST) \/api\/v2\/experiments\/[1-9]\d*\/comments$/,
+  /^GET \/api\/v2\/experiments\/[1-9]\d*\/comments\/[1-9]\d*$/,
+];
+const TAGS = /^POST \/api\/v2\/experiments\/[1-9]\d*\/tags$/;
+
+for (const dialect of ['v2', 'elabftw'] as const) {
+  test(`on ${dialect}, ${KILLS} kills among faults and other people leave every run filed exactly once`, async () => {
+    console.log(`chaos on ${dialect}: LABFEED_SEED=${SEED}`);
+    const random = seeded(SEED);
+    const folder = tempFolder();
+    const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
+    const { url, key } = await sandbox.start();
+    onTestFinished(() => sandbox.stop());
+    const { control } = sandbox;
+    const site = makeSite(folder, { url, key, timeout: '300ms' });
+    let runs = 0;
+    const theirs: number[] = [];
+    const lifts: (() => void)[] = [];
+    const drop = (): void => site.drop(`w${runs}.csv`, weighing(runs++));
+
+    for (let kill = 0; kill < KILLS; kill++) {
+      const daemon = startDaemon(site.config);
+      for (let n = random.below(3); n > 0; n--) drop();
+      for (let n = random.below(4); n > 0; n--) lifts.push(planFault(control, random));
+      if (random.chance(0.2)) theirs.push(control.as('colleague').create({ title: 'their work' }));
+      // Some are killed while they start, most while they send.
+      await new Promise((resolve) => setTimeout(resolve, 300 + random.below(900)));
+      await daemon.kill();
+    }
+    for (const lift of lifts) lift();
+    drop();
+    const last = startDaemon(site.config);
+    await allDone(last, control, runs);
+    expect(await last.stop()).toBe(0);
+    examine(control, runs, theirs, dialect);
+  }, 1_500_000);
+}
+
+/** One of the things that go wrong on the way to a server, until it is lifted. */
+function planFault(control: Control, random: Random): () => void {
+  const write = { when: ({ method }: { method: string }) => method !== 'GET', skip: random.below(3) };
+  const faults: readonly Fault[] = [
+    'cutBefore',
+    'cutAfter',
+    { cutThen: { ms: random.below(500) } },
+    { answer: 502, html: '<h1>Bad gateway</h1>' },
+    { answer: 500, html: '<h1>Error</h1>', carriedOut: true },
+    { holdAnswer: { ms: 600 } },
+  ];
+  const fault = faults[random.below(faults.length + 2)];
+  if (fault !== undefined) return control.plan(fault, write).lift;
+  if (random.chance(0.5)) return control.plan({ answer: 401 }, { forMs: 200 }).lift;
+  control.limitRate({ requests: 10, perMs: 1000, retryAfter: 'seconds' });
+  return () => control.limitRate(undefined);
+}
+
+async function allDone(daemon: DaemonProcess, control: Control, runs: number): Promise<void> {
+  // eLabFTW may carry a cut-off request out for two minutes, so nothing is decided before.
+  await until(
+    `${runs} runs filed`,
+    () => {
+      const aside = daemon.lines.find(({ msg }) => msg === 'run set aside');
+      if (aside) throw new Error(`a run was set aside: ${JSON.stringify(aside)}`);
+      return control.experiments().filter(({ comments }) => comments.length > 0).length >= runs;
+    },
+    400_000,
+  );
+  await new Promise((resolve) => setTimeout(resolve, 2000));
+}
+
+function examine(control: Control, runs: number, theirs: readonly number[], dialect: 'v2' | 'elabftw'): void {
+  const held = control.experiments();
+  const ours = held.filter(({ id }) => !theirs.includes(id));
+  const titles = Array.from({ length: runs }, (_, n) => `w${n} (balance)`);
+  expect(ours.map(({ title }) => title).sort()).toEqual(titles.sort());
+  for (const { title, comments, tags, body } of ours) {
+    expect({ title, comments: comments.length, tags }).toEqual({ title, comments: 1, tags: ['balance'] });
+    expect(body).toContain('sha256:');
+  }
+  for (const { title, comments, body } of held.filter(({ id }) => theirs.includes(id))) {
+    expect({ title, comments, body: body ?? '' }).toEqual({ title: 'their work', comments: [], body: '' });
+  }
+  const allowed = dialect === 'v2' ? ALLOWED : [...ALLOWED, TAGS];
+  const strange = control
+    .requests()
+    .filter(({ method, path }) => !allowed.some((form) => form.test(`${method} ${path}`)));
+  expect(strange).toEqual([]);
+}

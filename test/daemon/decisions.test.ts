@@ -1,0 +1,172 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, test } from 'vitest';
+import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+interface Scene {
+  readonly site: Site;
+  readonly sandbox: RunningSandbox;
+  readonly proxy: RecordingProxy;
+  readonly daemon: DaemonProcess;
+  /** What somebody made of the experiment of the run that is held. */
+  readonly touched: number;
+  /** Changes the title in the notebook, as a person would. */
+  rename(experiment: number, title: string): Promise<void>;
+}
+
+const TITLE = 'w1 (balance)';
+const BY_HAND = 'renamed by hand';
+
+/** Somebody renames the experiment of the second run before labfeed has filled it in: the run is held. */
+async function withHeldRun(): Promise<Scene> {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const proxy = await recordingProxy(sandbox.url);
+  const site = makeSite(folder, { url: proxy.url, key: sandbox.key });
+  async function rename(experiment: number, title: string): Promise<void> {
+    const { status } = await fetch(`${sandbox.url}/api/v2/experiments/${experiment}`, {
+      method: 'PATCH',
+      headers: { authorization: sandbox.key, accept: 'application/json', 'content-type': 'application/json' },
+      body: JSON.stringify({ title }),
+    });
+    expect(status).toBe(200);
+  }
+  site.drop('w0.csv', weighing(0));
+  const daemon = startDaemon(site.config);
+  await daemon.logged('run filed');
+  let touched = 0;
+  proxy.decide = async ({ method, path }) => {
+    if (method !== 'PATCH' || touched > 0) return 'pass';
+    touched = Number(path.split('/').at(-1));
+    await rename(touched, BY_HAND);
+    return 'cutBefore';
+  };
+  site.drop('w1.csv', weighing(1));
+  expect(await daemon.logged('run set aside')).toMatchObject({ as: 'held', run: 2 });
+  return { site, sandbox, proxy, daemon, touched, rename };
+}
+
+const titles = ({ sandbox }: Scene): string[] => sandbox.experiments().map(({ title }) => title);
+
+const filedAs = (daemon: DaemonProcess, run: number) =>
+  daemon.logged((line) => line.msg === 'run filed' && line['run'] === run);
+
+/** How long the daemon took to notice the last request. */
+async function noticedAfterMs({ site, daemon }: Scene): Promise<number> {
+  const { time } = await daemon.logged('a person decided');
+  const database = new DatabaseSync(site.journal, { readOnly: true });
+  try {
+    const row: unknown = database.prepare('SELECT max(at) AS at FROM inbox').get();
+    return Date.parse(String(time)) - (row as { at: number }).at;
+  } finally {
+    database.close();
+  }
+}
+
+const decisions = [
+  {
+    name: 'retried once its experiment has its provisional title back, is filled in',
+    prepare: async ({ rename, proxy, touched }: Scene) => {
+      const creation = proxy.requests.filter(({ path }) => path.endsWith('/experiments')).at(-1);
+      await rename(touched, JSON.parse(creation?.body ?? '{}').title);
+    },
+    command: () => ['retry', '2'],
+    says: /^run 2 \(w1\.csv\) goes on where it stood; it keeps experiment 2$/m,
+    run: 2,
+    leaves: ['w0 (balance)', TITLE],
+  },
+  {
+    name: 'given its experiment by a person, is filled in whatever that holds',
+    prepare: async () => undefined,
+    command: ({ touched }: Scene) => ['adopt', '2', String(touched)],
+    says: /^run 2 \(w1\.csv\) has experiment 2 now/m,
+    run: 2,
+    leaves: ['w0 (balance)', TITLE],
+  },
+  {
+    name: 'filed anew, gets an experiment of its own and leaves the other to who changed it',
+    prepare: async () => undefined,
+    command: () => ['refile', '2'],
+    says: /^run 2 \(w1\.csv\) is filed anew as run 3$/m,
+    run: 3,
+    leaves: ['w0 (balance)', BY_HAND, TITLE],
+  },
+];
+
+for (const { name, prepare, command, says, run, leaves } of decisions) {
+  test(`a held run, ${name}: the running daemon notices within about a second`, async () => {
+    const scene = await withHeldRun();
+    await prepare(scene);
+    const { status, stdout } = await labfeed([...command(scene), '--config', scene.site.config]);
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringMatching(says) });
+    await filedAs(scene.daemon, run);
+    expect(await noticedAfterMs(scene)).toBeLessThan(2000);
+    await scene.daemon.stop();
+    expect(titles(scene)).toEqual(leaves);
+    expect(scene.sandbox.experiments().at(-1)?.comments).toHaveLength(1);
+  }, 60_000);
+
+  test(`a held run, ${name}: also when no daemon runs`, async () => {
+    const scene = await withHeldRun();
+    await scene.daemon.stop();
+    await prepare(scene);
+    const { status, stdout } = await labfeed([...command(scene), '--config', scene.site.config]);
+    expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringMatching(says) });
+    const again = startDaemon(scene.site.config);
+    await filedAs(again, run);
+    await again.stop();
+    expect(titles(scene)).toEqual(leaves);
+    expect(scene.sandbox.experiments().at(-1)?.comments).toHaveLength(1);
+  }, 60_000);
+}
+
+test('what makes no sense is told on stderr with exit status 1, and what makes sense beside it is done', async () => {
+  const { site, daemon } = await withHeldRun();
+  const run = (...args: string[]) => labfeed([...args, '--config', site.config]);
+  const mixed = await run('retry', '1', '2', '77');
+  expect(mixed.status).toBe(1);
+  expect(mixed.stdout).toMatch(/^run 2 .* goes on/);
+  expect(mixed.stderr).toMatch(
+    /^run 1 \(w0\.csv\) is done, as experiment 1: .*refile 1\nthere is no run 77\n$/,
+  );
+  await daemon.logged(({ msg, run }) => msg === 'what a person asked for was refused' && run === 77);
+  const json = await run('refile', '77', '--json');
+  expect(json.status).toBe(1);
+  expect(JSON.parse(json.stdout)).toEqual([{ run: 77, outcome: 'refused', text: 'there is no run 77' }]);
+  expect((await run('retry', '--quarantined')).stdout).toBe('nothing is quarantined\n');
+  await daemon.stop();
+}, 60_000);
+
+test('a file that could not be read is read anew on request, without a change to file or mapping', async () => {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  site.drop('prose.csv', '');
+  await daemon.logged('run quarantined');
+  const { status, stdout } = await labfeed(['retry', '--quarantined', '--config', site.config]);
+  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('is read anew') });
+  const twice = () => daemon.lines.filter(({ msg }) => msg === 'run quarantined').length === 2;
+  await daemon.logged(twice);
+  await daemon.stop();
+}, 60_000);
+
+test('a command without a journal says so and makes none', async () => {
+  const folder = tempFolder();
+  const { config, journal } = makeSite(folder, { url: 'http://127.0.0.1:9', key: 'k' });
+  for (const args of [
+    ['retry', '1'],
+    ['backup', join(folder, 'copy.db')],
+  ]) {
+    const { status, stderr } = await labfeed([...args, '--config', config]);
+    expect(status).toBe(1);
+    expect(stderr).toContain(`there is no journal at ${journal} yet`);
+  }
+  writeFileSync(join(folder, 'copy.db'), 'kept');
+});

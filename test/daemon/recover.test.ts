@@ -1,0 +1,158 @@
+import { copyFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
+import { type Ended, labfeed } from '../support/labfeed.js';
+import { type Fate, type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+interface Scene {
+  readonly site: Site;
+  readonly sandbox: RunningSandbox;
+  readonly proxy: RecordingProxy;
+}
+
+async function setUp(): Promise<Scene> {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const proxy = await recordingProxy(sandbox.url);
+  return { sandbox, proxy, site: makeSite(folder, { url: proxy.url, key: sandbox.key }) };
+}
+
+const filed = (daemon: DaemonProcess): number => daemon.lines.filter(({ msg }) => msg === 'run filed').length;
+
+/** Has these files filed, as files with the daemon running, and leaves it running. */
+async function fileAll({ site }: Scene, numbers: readonly number[]): Promise<DaemonProcess> {
+  for (const n of numbers) site.drop(`w${n}.csv`, weighing(n));
+  const daemon = startDaemon(site.config);
+  await until(`${numbers.length} runs filed`, () => filed(daemon) === numbers.length, 30_000);
+  return daemon;
+}
+
+function loseJournal({ site }: Scene): void {
+  for (const end of ['', '-wal', '-shm', '.lock']) rmSync(`${site.journal}${end}`, { force: true });
+}
+
+const recover = ({ site }: Scene, ...args: string[]): Promise<Ended> =>
+  labfeed(['recover', '--json', ...args, '--config', site.config]);
+
+function expectEachOnce({ sandbox }: Scene, numbers: readonly number[]): void {
+  const experiments = sandbox.experiments();
+  expect(experiments.map(({ title }) => title).sort()).toEqual(numbers.map((n) => `w${n} (balance)`).sort());
+  for (const { comments } of experiments) expect(comments).toHaveLength(1);
+}
+
+/** Starts the daemon over the same folders, and lets it look at everything. */
+async function restart({ site }: Scene): Promise<DaemonProcess> {
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  return daemon;
+}
+
+test('a lost journal is rebuilt from the notebook: the daemon then knows every file and writes nothing', async () => {
+  const scene = await setUp();
+  const daemon = await fileAll(scene, [0, 1, 2, 3, 4]);
+  const refused = await recover(scene);
+  expect(refused).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/in use by another daemon[\s\S]*stop/),
+  });
+  await daemon.stop();
+  loseJournal(scene);
+  const before = scene.proxy.requests.length;
+  const { status, stdout, stderr } = await recover(scene);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(JSON.parse(stdout)).toMatchObject({ from: 1, to: 5, recovered: 5, known: 0, withoutComments: [] });
+  const writes = scene.proxy.requests.slice(before).filter(({ method }) => method !== 'GET');
+  expect(writes).toEqual([]);
+
+  const asked = scene.proxy.requests.length;
+  const again = await restart(scene);
+  scene.site.drop('w5.csv', weighing(5));
+  await again.logged('run filed');
+  await again.stop();
+  const sent = scene.proxy.requests.slice(asked).filter(({ method }) => method !== 'GET');
+  expect(sent.map(({ method }) => method)).toEqual(['POST', 'PATCH', 'POST']);
+  expectEachOnce(scene, [0, 1, 2, 3, 4, 5]);
+}, 60_000);
+
+test('a journal restored from an older backup sends nothing and asks for recover; after it nothing is filed twice', async () => {
+  const scene = await setUp();
+  const { site, proxy } = scene;
+  const backup = join(site.folder, 'backup.db');
+  const daemon = await fileAll(scene, [0, 1]);
+  expect(await labfeed(['backup', backup, '--config', site.config])).toMatchObject({
+    status: 0,
+    stdout: expect.stringMatching(/^2 runs, \d+ bytes: .*backup\.db\n$/),
+  });
+  for (const n of [2, 3]) site.drop(`w${n}.csv`, weighing(n));
+  await until('4 runs filed', () => filed(daemon) === 4, 30_000);
+  await daemon.stop();
+  loseJournal(scene);
+  copyFileSync(backup, site.journal);
+  const writes = proxy.writes().length;
+  const halted = startDaemon(site.config);
+  const { reason } = await halted.logged('nothing is sent to the notebook until a person has looked at it');
+  expect(reason).toContain('labfeed recover');
+  await halted.stop();
+  expect(proxy.writes()).toHaveLength(writes);
+
+  const { status, stdout } = await recover(scene);
+  expect(status).toBe(0);
+  // The daemon had taken the two files in, but not sent them.
+  expect(JSON.parse(stdout)).toMatchObject({ from: 3, to: 4, recovered: 0, completed: 2 });
+  const again = await restart(scene);
+  site.drop('w4.csv', weighing(4));
+  await again.logged('run filed');
+  await again.stop();
+  expect(proxy.writes()).toHaveLength(writes + 3);
+  expectEachOnce(scene, [0, 1, 2, 3, 4]);
+}, 60_000);
+
+test('a run that was broken off between creation and PATCH finds its experiment again although the journal was lost', async () => {
+  const scene = await setUp();
+  const { proxy, site } = scene;
+  const daemon = await fileAll(scene, [0]);
+  proxy.decide = async ({ method }): Promise<Fate> => {
+    if (method !== 'PATCH') return 'pass';
+    await daemon.kill();
+    return 'cutBefore';
+  };
+  site.drop('w1.csv', weighing(1));
+  await daemon.ended;
+  proxy.decide = () => 'pass';
+  loseJournal(scene);
+  const { stdout } = await recover(scene);
+  expect(JSON.parse(stdout)).toMatchObject({ recovered: 1, spares: 1 });
+  const writes = proxy.writes().length;
+  const again = startDaemon(site.config);
+  await again.logged('run filed');
+  await again.stop();
+  expect(
+    proxy
+      .writes()
+      .slice(writes)
+      .map(({ method }) => method),
+  ).toEqual(['PATCH', 'POST']);
+  expectEachOnce(scene, [0, 1]);
+}, 60_000);
+
+test('what was found is told in words, and a mistake in any instrument keeps recover from passing its runs over', async () => {
+  const scene = await setUp();
+  const { site, sandbox, proxy } = scene;
+  const daemon = await fileAll(scene, [0]);
+  await daemon.stop();
+  loseJournal(scene);
+  const words = await labfeed(['recover', '--ids', '1-3', '--config', site.config]);
+  expect(words).toMatchObject({ status: 0, stderr: '' });
+  expect(words.stdout).toMatch(/^read experiments 1 to 1: 1 runs recovered, 0 completed, 0 known already\n$/);
+  const wrong = '  balance: { watch: data/balance }\n  other: { watch: data/other, pars: {} }';
+  makeSite(site.folder, { url: proxy.url, key: sandbox.key, instruments: wrong });
+  expect(await recover(scene)).toMatchObject({
+    status: 78,
+    stderr: expect.stringContaining('unknown key "pars"'),
+  });
+}, 60_000);
