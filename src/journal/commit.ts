@@ -33,6 +33,8 @@ export function createCommit(
       release.run();
       return () => resolve(result);
     } catch (error) {
+      // On a full disk SQLite gives up the whole transaction: then the group fails, for this reason.
+      if (!database.isTransaction) throw error;
       undo.run();
       release.run();
       return () => reject(error);

@@ -49,6 +49,8 @@ export function createJournal({ database, clock, release, schedule }: JournalPar
     recovery: createRecoveryJournal(database, commit, clock.now),
     async close() {
       flush();
+      // The whole journal in one file again, so that a copy of it is a copy.
+      database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
       database.close();
       release();
     },

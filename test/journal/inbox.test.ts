@@ -1,0 +1,253 @@
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { FileError } from '../../src/errors.js';
+import { openClient } from '../../src/journal/client.js';
+import { isFree } from '../../src/journal/database.js';
+import { type Journal, openJournal } from '../../src/journal/journal.js';
+import type { Request } from '../../src/journal/requests.js';
+import type { RunChange } from '../../src/model.js';
+import { manualClock } from '../support/manual-clock.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const SERVER = 'https://eln.example.org';
+const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
+const HELD: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
+
+interface Scene {
+  readonly path: string;
+  readonly journal: Journal;
+  /** Asks as a command does, lets the journal apply it, and returns the answer. */
+  ask(request: Request): Promise<{ done: boolean; text: string; rescan?: string | undefined }>;
+  rows(sql: string): unknown[];
+}
+
+async function setUp(): Promise<Scene> {
+  const path = join(tempFolder(), 'journal.db');
+  const journal = await openJournal(path, manualClock());
+  onTestFinished(() => journal.close().catch(() => undefined));
+  return {
+    path,
+    journal,
+    async ask(request) {
+      const client = openClient(path);
+      const [asked = 0] = client.ask([request], 1);
+      expect(client.answerTo(asked)).toBeUndefined();
+      await journal.inbox.apply();
+      const answer = client.answerTo(asked);
+      client.close();
+      if (!answer) throw new Error('no answer');
+      return answer;
+    },
+    rows(sql) {
+      const database = new DatabaseSync(path, { readOnly: true });
+      try {
+        return database.prepare(sql).all();
+      } finally {
+        database.close();
+      }
+    },
+  };
+}
+
+const due = (journal: Journal): Promise<number[]> =>
+  journal.queue.due(Number.MAX_SAFE_INTEGER, 100, new Set());
+
+/** A run of this content that has come so far. */
+async function run({ journal }: Scene, content: string, ...changes: RunChange[]): Promise<number> {
+  await journal.runs.add(newRun(content), someDraft(content, ['one', 'two']));
+  const id = (await due(journal)).at(-1) ?? 0;
+  if (changes.length > 0) await journal.runs.record(id, ...changes);
+  return id;
+}
+
+const events = ({ rows }: Scene, id: number): unknown[] =>
+  rows(`SELECT event FROM history WHERE run = ${id} ORDER BY id`).map(
+    (row) => Object.values(row as object)[0],
+  );
+
+test('a command leaves its request beside a journal that a daemon holds, and does not take its lock', async () => {
+  const scene = await setUp();
+  const id = await run(scene, 'a', INTENDED, HELD);
+  expect(isFree(scene.path)).toBe(false);
+  const client = openClient(scene.path);
+  client.ask([{ kind: 'retry', run: id }], 1);
+  client.close();
+  expect(await due(scene.journal)).toEqual([]);
+  expect(await scene.journal.inbox.apply()).toMatchObject([
+    { done: true, request: { kind: 'retry', run: id } },
+  ]);
+  expect(await due(scene.journal)).toEqual([id]);
+  expect(await scene.journal.inbox.apply()).toEqual([]);
+  await scene.journal.close();
+  expect(isFree(scene.path)).toBe(true);
+});
+
+test('retry lets a held run go on where it stood, with the experiment that it has', async () => {
+  const scene = await setUp();
+  const postponed: RunChange = { kind: 'postponed', dueAt: 10 ** 14, failure: 'server', reason: 'away' };
+  const created: RunChange = { kind: 'created', experiment: 12, found: false };
+  const id = await run(scene, 'a', INTENDED, created, postponed, HELD);
+  expect(await scene.ask({ kind: 'retry', run: id })).toMatchObject({
+    done: true,
+    text: expect.stringMatching(/^run 1 \(a\.csv\) goes on.*keeps experiment 12/),
+  });
+  expect(await scene.journal.queue.due(0, 10, new Set())).toEqual([id]);
+  expect(await scene.journal.runs.open(id)).toMatchObject({ step: 'created', experiment: 12, attempts: 0 });
+  expect(events(scene, id).at(-1)).toBe('retried');
+});
+
+test('retry has a file that could not be read looked at again, under the same mapping too', async () => {
+  const scene = await setUp();
+  const file = newRun('a');
+  await scene.journal.runs.refuse(file, new FileError('no table'));
+  expect(await scene.journal.runs.knows(file)).toBe(true);
+  expect(await scene.ask({ kind: 'retry', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });
+  expect(await scene.journal.files.unknown('balance', [file.file])).toHaveLength(1);
+  expect(await scene.journal.runs.knows(file)).toBe(false);
+  expect(await scene.journal.runs.count()).toEqual({ quarantined: 1 });
+  await scene.journal.runs.add(file, someDraft('A'));
+  expect(await due(scene.journal)).toEqual([1]);
+});
+
+test('what makes no sense any more is refused with the reason, and changes nothing', async () => {
+  const scene = await setUp();
+  const onItsWay = await run(scene, 'a');
+  const done = await run(
+    scene,
+    'b',
+    INTENDED,
+    { kind: 'created', experiment: 12, found: false },
+    {
+      kind: 'finished',
+    },
+  );
+  const before = scene.rows('SELECT * FROM runs');
+  for (const [request, reason] of [
+    [{ kind: 'retry', run: 99 }, /there is no run 99/],
+    [{ kind: 'retry', run: onItsWay }, /is on its way/],
+    [{ kind: 'retry', run: done }, /is done, as experiment 12: to file it once more, refile 2/],
+    [{ kind: 'adopt', run: onItsWay, server: SERVER, experiment: 5 }, /is on its way; only .* held/],
+    [{ kind: 'adopt', run: done, server: SERVER, experiment: 5 }, /is done.*; only .* held/],
+    [{ kind: 'refile', run: onItsWay }, /is on its way; only .* done or rests/],
+  ] as const) {
+    expect(await scene.ask(request)).toMatchObject({ done: false, text: expect.stringMatching(reason) });
+  }
+  expect(scene.rows('SELECT * FROM runs')).toEqual(before);
+});
+
+test('a request that this version cannot read is answered and does not stop the next', async () => {
+  const scene = await setUp();
+  const id = await run(scene, 'a', HELD);
+  const database = new DatabaseSync(scene.path);
+  database.exec(`INSERT INTO inbox (at, request) VALUES (1, '{"kind":"dance"}'), (1, 'rubbish')`);
+  database.close();
+  expect(await scene.ask({ kind: 'retry', run: id })).toMatchObject({ done: true });
+  expect(scene.rows('SELECT 1 FROM inbox WHERE answer IS NULL')).toEqual([]);
+});
+
+test('adopt gives a held run the experiment that a person names, and looks for its comments before posting', async () => {
+  const scene = await setUp();
+  const id = await run(scene, 'a', INTENDED, HELD);
+  await scene.journal.servers.addSpare(SERVER, 11);
+  expect(await scene.ask({ kind: 'adopt', run: id, server: SERVER, experiment: 11 })).toMatchObject({
+    done: true,
+  });
+  expect(await scene.journal.runs.open(id)).toMatchObject({
+    step: 'created',
+    experiment: 11,
+    adopted: true,
+    server: SERVER,
+    comments: [{ intentAt: 0, comment: undefined }, { intentAt: 0 }],
+  });
+  expect(await due(scene.journal)).toEqual([id]);
+  expect(scene.rows('SELECT * FROM spares')).toEqual([]);
+  // A number that was mistyped must not be taken for the end of the server's numbering.
+  expect((await scene.journal.servers.server(SERVER)).highest).toBeUndefined();
+  expect(events(scene, id).at(-1)).toBe('adopted');
+});
+
+test('an experiment that another run has is not given away', async () => {
+  const scene = await setUp();
+  const owner = await run(scene, 'a', INTENDED, { kind: 'created', experiment: 12, found: false });
+  const id = await run(scene, 'b', INTENDED, HELD);
+  expect(await scene.ask({ kind: 'adopt', run: id, server: SERVER, experiment: 12 })).toMatchObject({
+    done: false,
+    text: expect.stringContaining(`experiment 12 is that of run ${owner}`),
+  });
+  expect(await due(scene.journal)).toEqual([owner]);
+});
+
+test('refile makes a run of its own with the same draft, another reference and no ids', async () => {
+  const scene = await setUp();
+  const id = await run(
+    scene,
+    'a',
+    INTENDED,
+    { kind: 'created', experiment: 12, found: false },
+    { kind: 'commented', n: 1, comment: 7, found: false },
+    { kind: 'finished' },
+  );
+  expect(await scene.ask({ kind: 'refile', run: id })).toMatchObject({
+    done: true,
+    text: expect.stringMatching(/as run 2$/),
+  });
+  const [anew = 0] = await due(scene.journal);
+  const first = await scene.journal.runs.open(id);
+  const second = await scene.journal.runs.open(anew);
+  expect(second).toMatchObject({ step: 'pending', experiment: undefined, draft: first.draft });
+  expect(second.comments).toMatchObject([{ text: 'one', comment: undefined }, { text: 'two' }]);
+  expect(second.reference).not.toBe(first.reference);
+  expect(await scene.journal.runs.knows(newRun('a'))).toBe(true);
+  expect([events(scene, id).at(-1), events(scene, anew)]).toEqual(['refiled', ['refiled']]);
+  // Asked twice by mistake, it is not filed three times.
+  expect(await scene.ask({ kind: 'refile', run: id })).toMatchObject({
+    done: false,
+    text: expect.stringContaining('anew, as run 2'),
+  });
+});
+
+test('a held run that was filed anew never wakes again', async () => {
+  const scene = await setUp();
+  const id = await run(scene, 'a', INTENDED, HELD);
+  await scene.ask({ kind: 'refile', run: id });
+  expect(await due(scene.journal)).toEqual([2]);
+  for (const request of [
+    { kind: 'retry', run: id },
+    { kind: 'adopt', run: id, server: SERVER, experiment: 5 },
+    { kind: 'refile', run: id },
+  ] as const)
+    expect(await scene.ask(request)).toMatchObject({ done: false });
+  expect(await scene.journal.runs.count()).toEqual({ ignored: 1, pending: 1 });
+});
+
+test('a run without a draft is filed anew once its file is read again', async () => {
+  const scene = await setUp();
+  const file = newRun('a');
+  const { server, experiment } = { server: SERVER, experiment: 12 };
+  await scene.journal.recovery.begin(server);
+  const {
+    instrument,
+    file: { sha256 },
+  } = file;
+  await scene.journal.recovery.take({
+    server,
+    experiment,
+    instrument,
+    sha256,
+    file: 'a.csv',
+    copies: false,
+    comments: [],
+  });
+  expect(await scene.journal.runs.knows(file)).toBe(true);
+  expect(await scene.journal.files.unknown('balance', [file.file])).toEqual([]);
+  expect(await scene.ask({ kind: 'refile', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });
+  expect(await scene.journal.runs.count()).toEqual({ done: 1, quarantined: 1 });
+  expect(await scene.journal.files.unknown('balance', [file.file])).toHaveLength(1);
+  expect(await scene.journal.runs.knows(file)).toBe(false);
+  await scene.journal.runs.add(file, someDraft('A'));
+  expect(await due(scene.journal)).toEqual([2]);
+  const [first, second] = scene.rows('SELECT reference, experiment FROM runs ORDER BY id');
+  expect(second).not.toEqual(first);
+});

@@ -1,0 +1,132 @@
+import { appendFileSync, copyFileSync, existsSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { createCreations } from '../../src/deliver/creations.js';
+import { deliver } from '../../src/deliver/deliver.js';
+import { createLosses } from '../../src/deliver/losses.js';
+import { memoryOf } from '../../src/delivery.js';
+import { migrate } from '../../src/journal/database.js';
+import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
+import { MIGRATIONS } from '../../src/journal/migrations.js';
+import { manualClock } from '../support/manual-clock.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { simulatedNotebook } from '../support/simulated-notebook.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const SERVER = 'https://eln.example.org';
+const everything = (journal: Journal): Promise<number[]> =>
+  journal.queue.due(Number.MAX_SAFE_INTEGER, 1000, new Set());
+
+/** A journal on a disk that is full until it is not: no page more than it has now. */
+function onFullDisk() {
+  const database = new DatabaseSync(join(tempFolder(), 'journal.db'));
+  migrate(database, 'journal.db');
+  const clock = manualClock();
+  const journal = createJournal({ database, clock, release: () => undefined });
+  onTestFinished(() => journal.close());
+  const { page_count: pages } = database.prepare('PRAGMA page_count').get() as { page_count: number };
+  return {
+    journal,
+    clock,
+    fill: () => database.exec(`PRAGMA max_page_count = ${pages}`),
+    free: () => database.exec('PRAGMA max_page_count = 1000000'),
+  };
+}
+
+test('on a full disk a record is refused with what to do, and works again when there is space', async () => {
+  const { journal, fill, free } = onFullDisk();
+  const large = someDraft('A', ['x'.repeat(100_000)]);
+  fill();
+  await expect(journal.runs.add(newRun('a'), large)).rejects.toMatchObject({
+    message: expect.stringMatching(/full/),
+    hint: expect.stringContaining('nothing is sent that could not be recorded'),
+  });
+  expect(await everything(journal)).toEqual([]);
+  free();
+  await journal.runs.add(newRun('a'), large);
+  expect(await everything(journal)).toHaveLength(1);
+});
+
+test('nothing is sent whose intent could not be recorded', async () => {
+  const { journal, clock } = onFullDisk();
+  await journal.runs.add(newRun('a'), someDraft('A'));
+  const [id = 0] = await everything(journal);
+  const notebook = simulatedNotebook();
+  const deps = {
+    notebook,
+    server: SERVER,
+    timeoutMs: 1000,
+    clock,
+    creations: createCreations(),
+    memory: memoryOf(SERVER, journal),
+    losses: createLosses(clock),
+    record: (): Promise<void> => Promise.reject(new Error('disk full')),
+    goOn: () => undefined,
+  };
+  await expect(deliver(await journal.runs.open(id), deps)).rejects.toThrow('disk full');
+  expect(notebook.writes).toEqual([]);
+  await deliver(await journal.runs.open(id), { ...deps, record: journal.runs.record });
+  expect(notebook.writes[0]).toBe('createExperiment');
+});
+
+/** What a power cut leaves: the files as they are, without the journal having been closed. */
+async function cutOff(runs: number): Promise<string> {
+  const folder = tempFolder();
+  const journal = await openJournal(join(folder, 'journal.db'), manualClock());
+  onTestFinished(() => journal.close());
+  for (let n = 0; n < runs; n++) await journal.runs.add(newRun(`run ${n}`), someDraft(`run ${n}`));
+  const left = join(tempFolder(), 'journal.db');
+  for (const ending of ['', '-wal']) {
+    if (existsSync(join(folder, `journal.db${ending}`)))
+      copyFileSync(join(folder, `journal.db${ending}`), left + ending);
+  }
+  return left;
+}
+
+test('rubbish at the end of what a power cut left is passed over, and all that was promised is there', async () => {
+  const path = await cutOff(20);
+  appendFileSync(`${path}-wal`, Buffer.alloc(3000, 0xaa));
+  const journal = await openJournal(path, manualClock());
+  onTestFinished(() => journal.close());
+  expect(await everything(journal)).toHaveLength(20);
+});
+
+test('a tail that was torn off costs no more than what it held', async () => {
+  const path = await cutOff(20);
+  const whole = await everythingAt(path);
+  const torn = await cutOff(20);
+  truncateSync(`${torn}-wal`, 60_000);
+  const left = await everythingAt(torn);
+  expect(whole).toBe(20);
+  expect(left).toBeLessThanOrEqual(20);
+});
+
+async function everythingAt(path: string): Promise<number> {
+  const journal = await openJournal(path, manualClock());
+  const runs = await everything(journal);
+  await journal.close();
+  return runs.length;
+}
+
+test('killed while it makes its tables, the next start makes them', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  const database = new DatabaseSync(path);
+  database.exec('PRAGMA journal_mode = WAL');
+  database.exec(`BEGIN IMMEDIATE; ${MIGRATIONS[0]}`);
+  database.close();
+  const journal = await openJournal(path, manualClock());
+  onTestFinished(() => journal.close());
+  await journal.runs.add(newRun('a'), someDraft('A'));
+  expect(await everything(journal)).toHaveLength(1);
+});
+
+test('a journal whose pages are damaged is refused with what to do', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  const journal = await openJournal(path, manualClock());
+  await journal.close();
+  writeFileSync(path, Buffer.alloc(8192, 0x5a), { flag: 'r+' });
+  await expect(openJournal(path, manualClock())).rejects.toMatchObject({
+    hint: expect.stringContaining('restore a backup'),
+  });
+});
