@@ -65,9 +65,9 @@ export interface Recovered {
 export async function recover(deps: RecoverDeps): Promise<Recovered> {
   const { server, journal, notebook, range, signal } = deps;
   const ask = createPatience(deps);
+  const { first, halted } = await journal.recovery.begin(server);
   // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
   await ask(() => notebook.listKeys());
-  const { first, halted } = await journal.recovery.begin(server);
   const { from, to } = range ?? { from: first, to: Number.MAX_SAFE_INTEGER };
   const result: Recovered = { from, to: from - 1, ...NOTHING, unknownInstruments: [], withoutComments: [] };
   for (let id = from, missing = 0; id <= to && (range || missing < END_OF_IDS); id++) {
@@ -90,7 +90,7 @@ export async function recover(deps: RecoverDeps): Promise<Recovered> {
 /** An empty notebook looks just like one whose first experiments are gone, and taking the latter for it files all twice. */
 const inVain = (server: string): LabfeedError =>
   new LabfeedError(`none of the first ${END_OF_IDS} ids is an experiment on ${server}`, {
-    hint: 'if its experiments begin later, say which to read: labfeed recover --ids A-B; if it has none, there is nothing to recover',
+    hint: `if its experiments begin later, say which to read: labfeed recover --ids A-B; if it has none at all: --ids 1-${END_OF_IDS}`,
   });
 
 const NOTHING = { recovered: 0, completed: 0, known: 0, spares: 0, others: 0 };

@@ -10,7 +10,7 @@ export default defineConfig({
     exclude: slow ? [] : ['chaos/**'],
     testTimeout: 20_000,
     restoreMocks: true,
-    // Whole-daemon tests start processes of their own; more workers than cores only make them wait.
-    maxWorkers: 2,
+    // Whole-daemon tests mostly wait for processes of their own.
+    maxWorkers: 4,
   },
 });

@@ -15,7 +15,8 @@ export interface Pass {
 
 /** For people: why requests go as they go. Times are milliseconds since 1970. */
 export type GateState =
-  | { readonly kind: 'open' | 'slow start'; readonly perSecond: number }
+  /** Slowed: by what the server was seen to take. Slow start: after an outage. */
+  | { readonly kind: 'open' | 'slowed' | 'slow start'; readonly perSecond: number }
   | { readonly kind: 'held'; readonly until: number; readonly reason: string }
   | {
       readonly kind: 'down';
@@ -25,13 +26,17 @@ export type GateState =
       readonly reason: string;
     };
 
-/** Shut while the server is in trouble: then one request at a time tries whether it has passed. */
+/**
+ * Open, requests pass at the pace that the server allows. Shut while it is in trouble: then one request at a
+ * time, whatever the pace, tries whether that has passed.
+ */
 export interface Door {
+  /** Infinite while a probe is under way. */
   waitMs(now: number): number;
   pass(askedAt: number): Pass;
   /** The server answered, be it with a refusal of this one run. */
   answered(pass: Pass): void;
-  /** The server refused everybody, or (without an error of its own) nobody knows what became of the request. */
+  /** The server refuses everybody; or, without an error of its own, nobody knows what became of the request. */
   failed(pass: Pass, error: NotebookError | undefined): void;
   state(): GateState;
 }
@@ -46,18 +51,27 @@ export interface DoorOptions {
 
 interface Trouble {
   error: NotebookError;
+  /** More is wrong than that we were too fast. */
+  outage: boolean;
   readonly since: number;
-  readonly sinceMonotonic: number;
+  readonly closedAt: number;
   /** Waits so far, each longer than the last. */
   attempts: number;
-  probes: number;
   warned: boolean;
 }
 
-/** Shorter waits are the usual ones at a limit that is known already. */
-const NOTABLE_MS = 5000;
 /** Others were told the same time to come back: a tenth of it, and at most this, is left to chance. */
 const SPREAD_MS = 5000;
+/** Nobody is told of a limit again that was met within this time, unless it makes us wait for long. */
+const REMINDED_MS = 3_600_000;
+const LONG_MS = 5000;
+/**
+ * At a limit, waits grow to this and then to a third of the time since it was met: what is granted anew each
+ * minute is not left lying for half a minute.
+ */
+const LIMIT_LONGEST_MS = 16_000;
+/** A 503 that is over so soon was no outage, but how many a proxy says 429 (nginx, unless told otherwise). */
+const BRIEF_MS = 2000;
 
 export function createDoor({ allowance, pace, clock, log, random }: DoorOptions): Door {
   let trouble: Trouble | undefined;
@@ -66,10 +80,10 @@ export function createDoor({ allowance, pace, clock, log, random }: DoorOptions)
   let closings = 0;
   /** Outages since the pace last recovered: a server that comes and goes is asked ever more rarely. */
   let relapses = 0;
-  let limited = false;
+  let limitMetAt = Number.NEGATIVE_INFINITY;
 
-  function hold(error: NotebookError | undefined, leastMs: number): number {
-    const asked = error?.retryAfterMs ?? 0;
+  function hold(error: NotebookError, leastMs: number): number {
+    const asked = error.retryAfterMs ?? 0;
     const waitMs = Math.max(asked + random() * Math.min(asked / 10, SPREAD_MS), leastMs);
     shutUntil = Math.max(shutUntil, clock.monotonic() + waitMs);
     pace.restart(shutUntil);
@@ -77,47 +91,64 @@ export function createDoor({ allowance, pace, clock, log, random }: DoorOptions)
   }
 
   function close(error: NotebookError): void {
-    closings += 1;
-    if (!allowance.recovering()) relapses = 0;
+    const now = clock.monotonic();
     const outage = error.failure !== 'rate';
+    if (!allowance.recovering()) relapses = 0;
+    const news = outage ? relapses === 0 : now - limitMetAt > REMINDED_MS;
     // At a limit, the first wait is not shorter than what the pace puts between two requests.
-    const attempts = outage ? relapses++ : Math.max(0, Math.ceil(-Math.log2(allowance.perSecond())));
-    const since = { since: clock.now(), sinceMonotonic: clock.monotonic() };
-    trouble = { error, ...since, attempts, probes: 0, warned: false };
-    wait(trouble, outage ? attempts === 0 : !limited);
-    limited ||= !outage;
+    const attempts = outage ? relapses : Math.max(0, -Math.log2(allowance.perSecond()));
+    if (outage) relapses += 1;
+    else limitMetAt = now;
+    closings += 1;
+    trouble = { error, outage, since: clock.now(), closedAt: now, attempts, warned: false };
+    wait(trouble, news);
   }
 
   function wait(current: Trouble, news: boolean): void {
-    const { error } = current;
-    const elapsedMs = clock.monotonic() - current.sinceMonotonic;
-    const mostMs = error.failure === 'rate' ? Math.max(16_000, elapsedMs / 3) : Number.POSITIVE_INFINITY;
-    const waitMs = hold(error, Math.min(backoffMs(current.attempts, random), mostMs * (0.5 + random() / 2)));
+    const { error, outage, attempts, closedAt } = current;
+    const longestMs = Math.max(LIMIT_LONGEST_MS, 3000 / allowance.perSecond(), (clock.monotonic() - closedAt) / 3);
+    const most = outage ? Number.POSITIVE_INFINITY : Math.log2(longestMs / 1000);
+    const waitMs = Math.round(hold(error, backoffMs(Math.min(attempts, most), random)));
     current.attempts += 1;
-    const level = !current.warned && (news || waitMs >= NOTABLE_MS) ? 'warn' : 'debug';
-    current.warned ||= level === 'warn';
-    const fields = { failure: error.failure, status: error.status, waitMs, reason: error.message };
-    if (error.failure === 'rate') log[level](fields, 'notebook refuses more requests, waiting');
-    else log[level](fields, 'notebook not available, waiting');
+    const warns = !current.warned && (news || waitMs >= LONG_MS);
+    current.warned ||= warns;
+    const sentence = outage ? 'notebook not available, waiting' : 'notebook takes no more for now, waiting';
+    const { failure, status, message: reason } = error;
+    log[warns ? 'warn' : 'debug']({ failure, status, waitMs, reason }, sentence);
   }
 
-  function open({ error, probes, sinceMonotonic, warned }: Trouble): void {
-    trouble = undefined;
+  function open({ error, outage, closedAt, warned }: Trouble): void {
     const now = clock.monotonic();
+    trouble = undefined;
     pace.restart(Math.max(now, shutUntil));
-    // A 503 that is over at the first try is how many a proxy says 429 (nginx's limit_req, unless told otherwise).
-    const tooFast = error.failure === 'rate' || (error.status === 503 && probes === 1);
-    if (tooFast) allowance.learn(now);
-    if (error.failure !== 'rate') allowance.slowStart(now);
-    const fields = { afterMs: Math.round(now - sinceMonotonic), perSecond: allowance.perSecond() };
+    if (!outage || (error.status === 503 && now - closedAt <= BRIEF_MS)) allowance.learn(now);
+    if (outage) allowance.slowStart(now);
+    const fields = { afterMs: Math.round(now - closedAt), perSecond: allowance.perSecond() };
     log[warned ? 'info' : 'debug'](fields, 'notebook available again');
   }
 
+  function state(): GateState {
+    const shutMs = shutUntil - clock.monotonic();
+    const until = clock.now() + Math.max(0, Math.round(shutMs));
+    if (trouble?.outage) {
+      const { since, error } = trouble;
+      return { kind: 'down', since, probeAt: until, failure: error.failure, reason: error.message };
+    }
+    if (trouble || shutMs > 0) {
+      return { kind: 'held', until, reason: trouble?.error.message ?? 'the notebook asked for a pause' };
+    }
+    const calm = allowance.limited() ? 'slowed' : 'open';
+    return { kind: allowance.recovering() ? 'slow start' : calm, perSecond: allowance.perSecond() };
+  }
+
   return {
-    waitMs: (now) => (probing ? Number.POSITIVE_INFINITY : shutUntil - now),
+    waitMs(now) {
+      if (probing) return Number.POSITIVE_INFINITY;
+      return Math.max(shutUntil - now, trouble ? 0 : pace.waitMs(now, allowance.perSecond()));
+    },
     pass(askedAt) {
       probing = trouble !== undefined;
-      if (trouble) trouble.probes += 1;
+      if (!probing) pace.started(clock.monotonic(), allowance.perSecond());
       return { askedAt, probe: probing, closings };
     },
     answered(pass) {
@@ -127,33 +158,21 @@ export function createDoor({ allowance, pace, clock, log, random }: DoorOptions)
       if (trouble) open(trouble);
     },
     failed(pass, error) {
-      const now = clock.monotonic();
       if (pass.probe && trouble) {
         probing = false;
+        allowance.refused(pass.askedAt, clock.monotonic());
         trouble.error = error ?? trouble.error;
-        allowance.refused(pass.askedAt, now);
+        trouble.outage ||= error?.failure !== 'rate';
         wait(trouble, false);
       } else if (error && pass.closings === closings) {
-        allowance.refused(pass.askedAt, now);
+        allowance.refused(pass.askedAt, clock.monotonic());
         close(error);
       } else if (error) {
-        // It left before the door closed: the same trouble once more, not another. Only what it asks for counts.
-        if (error.failure !== 'rate' && trouble) trouble.error = error;
+        // It left before the door last closed: the same trouble seen once more, so only its own wish counts.
+        if (trouble) trouble.outage ||= error.failure !== 'rate';
         if (error.retryAfterMs !== undefined) hold(error, 0);
       }
     },
-    state() {
-      const shutMs = shutUntil - clock.monotonic();
-      const until = clock.now() + Math.max(0, Math.round(shutMs));
-      if (trouble && trouble.error.failure !== 'rate') {
-        const { since, error } = trouble;
-        return { kind: 'down', since, probeAt: until, failure: error.failure, reason: error.message };
-      }
-      if (trouble || shutMs > 0) {
-        return { kind: 'held', until, reason: trouble?.error.message ?? 'the notebook asked for a pause' };
-      }
-      const kind = allowance.recovering() ? 'slow start' : 'open';
-      return { kind, perSecond: allowance.perSecond() };
-    },
+    state,
   };
 }

@@ -36,8 +36,7 @@ export function createGate({ perSecond, clock, log, random = Math.random }: Gate
   const stopping = new AbortController();
   const ceiling = createCeiling(perSecond);
   const allowance = createAllowance(ceiling.perSecond, log);
-  const pace = createPace();
-  const door = createDoor({ allowance, pace, clock, log, random });
+  const door = createDoor({ allowance, pace: createPace(), clock, log, random });
   const waiting: Waiter[] = [];
   let sleeping = false;
 
@@ -45,7 +44,7 @@ export function createGate({ perSecond, clock, log, random = Math.random }: Gate
   function letPass(): void {
     while (!sleeping && waiting.length > 0) {
       const now = clock.monotonic();
-      const waitMs = Math.max(door.waitMs(now), ceiling.waitMs(now), pace.waitMs(now, allowance.perSecond()));
+      const waitMs = Math.max(door.waitMs(now), ceiling.waitMs(now));
       // While a probe is under way, its answer is what wakes us.
       if (waitMs === Number.POSITIVE_INFINITY) return;
       if (waitMs > 0) return sleep(waitMs);
@@ -64,9 +63,7 @@ export function createGate({ perSecond, clock, log, random = Math.random }: Gate
   }
 
   function leave(askedAt: number): Pass {
-    const now = clock.monotonic();
-    ceiling.started(now);
-    pace.started(now, allowance.perSecond());
+    ceiling.started(clock.monotonic());
     return door.pass(askedAt);
   }
 

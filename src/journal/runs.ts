@@ -142,9 +142,7 @@ function createInsert(database: Database, rememberFile: RememberFile, now: () =>
          WHERE resting = 'quarantined' AND failure = 'file'
        RETURNING id`,
   );
-  const last = database.prepare(
-    'SELECT ifnull(max(refiling), 0) AS refiling FROM runs WHERE instrument = ? AND sha256 = ? AND copy = ?',
-  );
+  const identify = createIdentify(database);
   const putDraft = database.prepare('INSERT INTO drafts VALUES (?, ?, ?, ?, ?)');
   const putComment = database.prepare('INSERT INTO comments (run, n, text) VALUES (?, ?, ?)');
   const history = database.prepare('INSERT INTO history (run, at, event, detail) VALUES (?, ?, ?, ?)');
@@ -154,15 +152,14 @@ function createInsert(database: Database, rememberFile: RememberFile, now: () =>
     draft: Draft | undefined,
     problem: FileError | undefined,
   ): void => {
-    const { refiling } = last.get(instrument, file.sha256, copy) as { refiling: number };
-    const identity: RunIdentity = { instrument, sha256: file.sha256, copy, refiling };
+    const identity = identify({ instrument, sha256: file.sha256, copy });
     const reason = problem ? explain(problem) : null;
     const at = now();
     const row: unknown = put.get(
       instrument,
       file.sha256,
       copy,
-      refiling,
+      identity.refiling,
       referenceOf(identity),
       file.path,
       file.size,
@@ -183,5 +180,16 @@ function createInsert(database: Database, rememberFile: RememberFile, now: () =>
     if (!draft) return;
     putDraft.run(run, draft.title, draft.date, draft.body, JSON.stringify(draft.tags));
     for (const [index, text] of draft.comments.entries()) putComment.run(run, index + 1, text);
+  };
+}
+
+/** Which filing of its content a file is read for: the last that was asked for. */
+function createIdentify(database: Database): (content: Omit<RunIdentity, 'refiling'>) => RunIdentity {
+  const last = database.prepare(
+    'SELECT ifnull(max(refiling), 0) AS refiling FROM runs WHERE instrument = ? AND sha256 = ? AND copy = ?',
+  );
+  return (content) => {
+    const row = last.get(content.instrument, content.sha256, content.copy) as { refiling: number };
+    return { ...content, refiling: row.refiling };
   };
 }

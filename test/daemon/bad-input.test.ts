@@ -140,9 +140,9 @@ test('one wrong mapping stops its instrument, tells where, and the others run', 
   expect(mistakes).toMatchObject([
     {
       instrument: 'typo',
-      problem: expect.stringMatching(/labfeed\.yaml:11:\d+: unknown key "pars"\n {2}→ did you mean parse\?/),
+      problem: expect.stringMatching(/labfeed\.yaml:10:\d+: unknown key "pars"\n {2}→ did you mean parse\?/),
     },
-    { instrument: 'template', problem: expect.stringMatching(/labfeed\.yaml:12:\d+: experiment\.title: /) },
+    { instrument: 'template', problem: expect.stringMatching(/labfeed\.yaml:11:\d+: experiment\.title: /) },
   ]);
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed');

@@ -1,43 +1,9 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
-import { type Fate, type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
-import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
-import { tempFolder } from '../support/temp-folder.js';
+import { startDaemon, weighing } from '../support/daemon-process.js';
 import { until } from '../support/until.js';
-
-interface Scene {
-  readonly site: Site;
-  readonly sandbox: RunningSandbox;
-  readonly proxy: RecordingProxy;
-}
-
-async function setUp(): Promise<Scene> {
-  const folder = tempFolder();
-  const sandbox = await runSandbox(join(folder, 'notebook.db'));
-  const proxy = await recordingProxy(sandbox.url);
-  return { sandbox, proxy, site: makeSite(folder, { url: proxy.url, key: sandbox.key }) };
-}
-
-const titlesOf = (runs: number): string[] => Array.from({ length: runs }, (_, n) => `w${n} (balance)`).sort();
-
-const dropAll = ({ site }: Scene, runs: number): void => {
-  for (let n = 0; n < runs; n++) site.drop(`w${n}.csv`, weighing(n));
-};
-
-const allFiled = (daemon: DaemonProcess, runs: number): Promise<void> =>
-  until(
-    `${runs} runs filed`,
-    () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === runs,
-    30_000,
-  );
-
-function expectEachOnce({ sandbox }: Scene, runs: number): void {
-  const experiments = sandbox.experiments();
-  expect(experiments.map(({ title }) => title).sort()).toEqual(titlesOf(runs));
-  for (const { comments } of experiments) expect(comments).toHaveLength(1);
-}
+import { allFiled, dropAll, expectEachOnce, setUp, withOneFiled } from './scene.js';
 
 test('50 files dropped at once make 50 experiments with 150 writing requests, and a restart adds none', async () => {
   const scene = await setUp();
@@ -71,54 +37,6 @@ test('files that come while the daemon is down, or under another name, are seen 
   expect(await second.stop()).toBe(0);
   expectEachOnce(scene, 4);
 });
-
-/** The first run tells the daemon what the notebook is like; the faults then meet the second. */
-async function withOneFiled(scene: Scene): Promise<DaemonProcess> {
-  scene.site.drop('w0.csv', weighing(0));
-  const daemon = startDaemon(scene.site.config);
-  await daemon.logged('run filed');
-  return daemon;
-}
-
-for (const write of [1, 2, 3]) {
-  for (const fate of ['cutBefore', 'cutAfter'] as const) {
-    test(`killed when write ${write} of a run was ${fate === 'cutBefore' ? 'not yet' : 'just'} carried out, it goes on after a restart`, async () => {
-      const scene = await setUp();
-      const first = await withOneFiled(scene);
-      const done = scene.proxy.writes().length;
-      scene.proxy.decide = async (): Promise<Fate> => {
-        if (scene.proxy.writes().length < done + write) return 'pass';
-        if (fate === 'cutBefore') await first.kill();
-        // The answer reaches nobody any more.
-        else setTimeout(() => void first.kill(), 50);
-        return fate;
-      };
-      scene.site.drop('w1.csv', weighing(1));
-      await first.ended;
-      scene.proxy.decide = () => 'pass';
-      const second = startDaemon(scene.site.config);
-      await second.logged('run filed');
-      await second.stop();
-      expectEachOnce(scene, 2);
-    });
-
-    test(`write ${write} whose answer is ${fate === 'cutBefore' ? 'lost with its request' : 'lost alone'} is settled by the running daemon`, async () => {
-      const scene = await setUp();
-      const daemon = await withOneFiled(scene);
-      const done = scene.proxy.writes().length;
-      let cut = false;
-      scene.proxy.decide = (request) => {
-        if (cut || request.method === 'GET' || scene.proxy.writes().length < done + write) return 'pass';
-        cut = true;
-        return fate;
-      };
-      scene.site.drop('w1.csv', weighing(1));
-      await allFiled(daemon, 2);
-      await daemon.stop();
-      expectEachOnce(scene, 2);
-    });
-  }
-}
 
 test('what was taken is delivered even if the source vanishes and the notebook was away', async () => {
   const scene = await setUp();

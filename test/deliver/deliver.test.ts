@@ -1,5 +1,4 @@
-import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createCreations } from '../../src/deliver/creations.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import type { DeliverDeps, Notebook } from '../../src/deliver/deps.js';
@@ -9,24 +8,23 @@ import { createLosses } from '../../src/deliver/losses.js';
 import { prepare } from '../../src/deliver/prepare.js';
 import { memoryOf } from '../../src/delivery.js';
 import { NotebookError } from '../../src/errors.js';
-import { type Journal, openJournal } from '../../src/journal/journal.js';
+import type { Journal } from '../../src/journal/journal.js';
 import { commentMark } from '../../src/reference.js';
 import { manualClock } from '../support/manual-clock.js';
+import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import {
   type SimulatedNotebook,
   type SimulationOptions,
   simulatedNotebook,
 } from '../support/simulated-notebook.js';
-import { tempFolder } from '../support/temp-folder.js';
 
 const SERVER = 'https://eln.example.org';
 const GRACE_MS = 60_000;
 
 async function setUp(options: SimulationOptions = {}) {
   const clock = manualClock();
-  const journal = await openJournal(join(tempFolder(), 'journal.db'), clock);
-  onTestFinished(() => journal.close());
+  const journal = memoryJournal(clock);
   const notebook = simulatedNotebook(options);
   if (options.dialect) await journal.servers.learn(SERVER, { dialect: options.dialect });
   return { clock, journal, notebook, deps: depsOf(journal, notebook, clock) };

@@ -63,8 +63,8 @@ async function run({ journal }: Scene, content: string, ...changes: RunChange[])
 }
 
 const events = ({ rows }: Scene, id: number): unknown[] =>
-  rows(`SELECT event FROM history WHERE run = ${id} ORDER BY id`).map(
-    (row) => Object.values(row as object)[0],
+  rows(`SELECT event FROM history WHERE run = ${id} ORDER BY id`).flatMap((row) =>
+    Object.values(row as object),
   );
 
 test('a command leaves its request beside a journal that a daemon holds, and does not take its lock', async () => {
@@ -225,21 +225,9 @@ test('a held run that was filed anew never wakes again', async () => {
 test('a run without a draft is filed anew once its file is read again', async () => {
   const scene = await setUp();
   const file = newRun('a');
-  const { server, experiment } = { server: SERVER, experiment: 12 };
-  await scene.journal.recovery.begin(server);
-  const {
-    instrument,
-    file: { sha256 },
-  } = file;
-  await scene.journal.recovery.take({
-    server,
-    experiment,
-    instrument,
-    sha256,
-    file: 'a.csv',
-    copies: false,
-    comments: [],
-  });
+  await scene.journal.recovery.begin(SERVER);
+  const filed = { server: SERVER, experiment: 12, file: 'a.csv', copies: false, comments: [] };
+  await scene.journal.recovery.take({ ...filed, instrument: 'balance', sha256: file.file.sha256 });
   expect(await scene.journal.runs.knows(file)).toBe(true);
   expect(await scene.journal.files.unknown('balance', [file.file])).toEqual([]);
   expect(await scene.ask({ kind: 'refile', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { simulate } from './simulate.js';
 
 /** LABFEED_SEED=n replays one history; LABFEED_SEEDS=a-b runs many. */
-const [from, to] = seeds(process.env['LABFEED_SEED'] ?? process.env['LABFEED_SEEDS'] ?? '1-500');
+const [from, to] = seeds(process.env['LABFEED_SEED'] ?? process.env['LABFEED_SEEDS'] ?? '1-200');
 
 function seeds(text: string): [number, number] {
   const [first = 1, last = first] = text.split('-').map(Number);

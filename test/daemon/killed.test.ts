@@ -1,0 +1,28 @@
+import { test } from 'vitest';
+import { startDaemon, weighing } from '../support/daemon-process.js';
+import type { Fate } from '../support/recording-proxy.js';
+import { expectEachOnce, setUp, withOneFiled } from './scene.js';
+
+for (const write of [1, 2, 3]) {
+  for (const fate of ['cutBefore', 'cutAfter'] as const) {
+    test(`killed when write ${write} of a run was ${fate === 'cutBefore' ? 'not yet' : 'just'} carried out, it goes on after a restart`, async () => {
+      const scene = await setUp();
+      const first = await withOneFiled(scene);
+      const done = scene.proxy.writes().length;
+      scene.proxy.decide = async (): Promise<Fate> => {
+        if (scene.proxy.writes().length < done + write) return 'pass';
+        if (fate === 'cutBefore') await first.kill();
+        // The answer reaches nobody any more.
+        else setTimeout(() => void first.kill(), 50);
+        return fate;
+      };
+      scene.site.drop('w1.csv', weighing(1));
+      await first.ended;
+      scene.proxy.decide = () => 'pass';
+      const second = startDaemon(scene.site.config);
+      await second.logged('run filed');
+      await second.stop();
+      expectEachOnce(scene, 2);
+    });
+  }
+}

@@ -1,0 +1,23 @@
+import { test } from 'vitest';
+import { weighing } from '../support/daemon-process.js';
+import { allFiled, expectEachOnce, setUp, withOneFiled } from './scene.js';
+
+for (const write of [1, 2, 3]) {
+  for (const fate of ['cutBefore', 'cutAfter'] as const) {
+    test(`write ${write} whose answer is ${fate === 'cutBefore' ? 'lost with its request' : 'lost alone'} is settled by the running daemon`, async () => {
+      const scene = await setUp();
+      const daemon = await withOneFiled(scene);
+      const done = scene.proxy.writes().length;
+      let cut = false;
+      scene.proxy.decide = (request) => {
+        if (cut || request.method === 'GET' || scene.proxy.writes().length < done + write) return 'pass';
+        cut = true;
+        return fate;
+      };
+      scene.site.drop('w1.csv', weighing(1));
+      await allFiled(daemon, 2);
+      await daemon.stop();
+      expectEachOnce(scene, 2);
+    });
+  }
+}

@@ -1,0 +1,48 @@
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
+import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+/** A daemon's surroundings: folders and a configuration, a notebook, and a proxy between them. */
+export interface Scene {
+  readonly site: Site;
+  readonly sandbox: RunningSandbox;
+  readonly proxy: RecordingProxy;
+}
+
+export async function setUp(): Promise<Scene> {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const proxy = await recordingProxy(sandbox.url);
+  return { sandbox, proxy, site: makeSite(folder, { url: proxy.url, key: sandbox.key }) };
+}
+
+const titlesOf = (runs: number): string[] => Array.from({ length: runs }, (_, n) => `w${n} (balance)`).sort();
+
+export const dropAll = ({ site }: Scene, runs: number): void => {
+  for (let n = 0; n < runs; n++) site.drop(`w${n}.csv`, weighing(n));
+};
+
+export const allFiled = (daemon: DaemonProcess, runs: number): Promise<void> =>
+  until(
+    `${runs} runs filed`,
+    () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === runs,
+    30_000,
+  );
+
+export function expectEachOnce({ sandbox }: Scene, runs: number): void {
+  const experiments = sandbox.experiments();
+  expect(experiments.map(({ title }) => title).sort()).toEqual(titlesOf(runs));
+  for (const { comments } of experiments) expect(comments).toHaveLength(1);
+}
+
+/** The first run tells the daemon what the notebook is like; the faults then meet the second. */
+export async function withOneFiled(scene: Scene): Promise<DaemonProcess> {
+  scene.site.drop('w0.csv', weighing(0));
+  const daemon = startDaemon(scene.site.config);
+  await daemon.logged('run filed');
+  return daemon;
+}

@@ -1,0 +1,120 @@
+import { join } from 'node:path';
+import { expect, onTestFinished } from 'vitest';
+import { createCreations } from '../../src/deliver/creations.js';
+import { deliver } from '../../src/deliver/deliver.js';
+import type { DeliverDeps } from '../../src/deliver/deps.js';
+import { treat } from '../../src/deliver/failures.js';
+import { createLosses } from '../../src/deliver/losses.js';
+import { memoryOf } from '../../src/delivery.js';
+import { type Journal, openJournal } from '../../src/journal/journal.js';
+import type { NewRun } from '../../src/journal/runs.js';
+import type { Draft } from '../../src/model.js';
+import { type RecoverableInstrument, type RecoverDeps, type Recovered, recover } from '../../src/recover.js';
+import { manualClock } from './manual-clock.js';
+import { newRun, someDraft } from './runs.js';
+import type { SimulatedNotebook } from './simulated-notebook.js';
+import { tempFolder } from './temp-folder.js';
+
+export const SERVER = 'https://eln.example.org';
+export const FIRST_ID = 101;
+
+export type ManualClock = ReturnType<typeof manualClock>;
+
+export async function emptyJournal(
+  clock: ManualClock,
+  path = join(tempFolder(), 'journal.db'),
+): Promise<Journal> {
+  const journal = await openJournal(path, clock);
+  onTestFinished(() => journal.close().catch(() => undefined));
+  return journal;
+}
+
+export const depsOf = (journal: Journal, notebook: SimulatedNotebook, clock: ManualClock): DeliverDeps => ({
+  notebook,
+  server: SERVER,
+  timeoutMs: 30_000,
+  clock,
+  creations: createCreations(),
+  memory: memoryOf(SERVER, journal),
+  losses: createLosses(clock),
+  record: journal.runs.record,
+  goOn: () => undefined,
+});
+
+/** As the map stage makes it: the body ends with the line that says where it came from. */
+export function draftOf(content: string, { instrument, file }: NewRun, comments = ['one', 'two']): Draft {
+  const body = `<p>labfeed ${instrument} ${content}.csv sha256:${file.sha256}</p>`;
+  return { ...someDraft(content, comments), body };
+}
+
+/** What the daemon does with a file that it sees. */
+export async function see(
+  journal: Journal,
+  content: string,
+  changes: Parameters<typeof newRun>[1] = {},
+): Promise<void> {
+  const run = newRun(content, changes);
+  if (!(await journal.runs.knows(run))) await journal.runs.add(run, draftOf(content, run));
+}
+
+export async function deliverAll(journal: Journal, deps: DeliverDeps, clock: ManualClock): Promise<void> {
+  for (let round = 0; round < 50; round++) {
+    const ids = await journal.queue.due(Number.MAX_SAFE_INTEGER, 4, new Set());
+    if (ids.length === 0) return;
+    await Promise.all(
+      ids.map(async (id) => {
+        const run = await journal.runs.open(id);
+        await deliver(run, deps).catch(async (error: unknown) => {
+          const change = treat(error, run.attempts, clock.now());
+          if (!change) throw error;
+          await journal.runs.record(id, change);
+          if (change.kind === 'postponed') clock.advance(Math.max(0, change.dueAt - clock.now()));
+        });
+      }),
+    );
+  }
+}
+
+export async function file(
+  notebook: SimulatedNotebook,
+  clock: ManualClock,
+  ...contents: string[]
+): Promise<Journal> {
+  const journal = await emptyJournal(clock);
+  for (const content of contents) await see(journal, content);
+  await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  return journal;
+}
+
+export const instrument = (name: string, duplicates: 'skip' | 'ingest' = 'skip'): RecoverableInstrument => ({
+  name,
+  duplicates,
+  comments: { readings: 'table' },
+});
+
+export const recoverInto = (
+  journal: Journal,
+  notebook: SimulatedNotebook,
+  changes: Partial<RecoverDeps> = {},
+): Promise<Recovered> =>
+  recover({
+    server: SERVER,
+    instruments: [instrument('balance')],
+    journal,
+    notebook,
+    clock: manualClock(),
+    signal: new AbortController().signal,
+    range: { from: FIRST_ID, to: FIRST_ID + 20 },
+    progress: () => undefined,
+    trouble: () => undefined,
+    ...changes,
+  });
+
+export function expectExactly(notebook: SimulatedNotebook, titles: readonly string[]): void {
+  const experiments = [...notebook.experiments.values()];
+  expect(experiments.map(({ title }) => title).sort()).toEqual([...titles].sort());
+  for (const { comments } of experiments) {
+    const marks = [...comments.values()].map((text) => text.split('.').at(-1));
+    expect(marks.sort()).toEqual(['1', '2']);
+  }
+}

@@ -1,0 +1,17 @@
+import { execFile } from 'node:child_process';
+import { CLI } from './daemon-process.js';
+import { tempFolder } from './temp-folder.js';
+
+export interface Ended {
+  readonly status: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a command to its end, as a process of its own. */
+export const labfeed = (args: readonly string[], cwd = tempFolder()): Promise<Ended> =>
+  new Promise((resolve) => {
+    execFile(process.execPath, [CLI, ...args], { cwd, timeout: 30_000 }, (error, stdout, stderr) => {
+      resolve({ status: error ? Number(error.code ?? -1) : 0, stdout, stderr });
+    });
+  });
