@@ -1,3 +1,4 @@
+import { NotebookError } from '../errors.js';
 import type { OpenRun } from '../model.js';
 import { postComment } from './comment.js';
 import { create } from './create.js';
@@ -10,6 +11,7 @@ import { describe } from './describe.js';
  * Resolves with the experiment's id.
  */
 export async function deliver(run: OpenRun, deps: DeliverDeps): Promise<number> {
+  if (run.experiment !== undefined && run.server !== deps.server) throw atAnotherNotebook(run);
   const { experiment, fresh } =
     run.experiment === undefined ? await create(run, deps) : { experiment: run.experiment, fresh: false };
   if (run.step !== 'described') {
@@ -25,3 +27,14 @@ export async function deliver(run: OpenRun, deps: DeliverDeps): Promise<number> 
   deps.losses.forget(run.id);
   return experiment;
 }
+
+/** Its id means something else here. */
+const atAnotherNotebook = ({ experiment, server }: OpenRun): NotebookError =>
+  new NotebookError(
+    'conflict',
+    `the run was begun as experiment ${experiment} at another notebook, ${server}`,
+    {
+      lost: false,
+      hint: 'set notebook.url back to finish it there, or refile it to have it filed here as well',
+    },
+  );

@@ -106,7 +106,11 @@ export function createDoor({ allowance, pace, clock, log, random }: DoorOptions)
 
   function wait(current: Trouble, news: boolean): void {
     const { error, outage, attempts, closedAt } = current;
-    const longestMs = Math.max(LIMIT_LONGEST_MS, 3000 / allowance.perSecond(), (clock.monotonic() - closedAt) / 3);
+    const longestMs = Math.max(
+      LIMIT_LONGEST_MS,
+      3000 / allowance.perSecond(),
+      (clock.monotonic() - closedAt) / 3,
+    );
     const most = outage ? Number.POSITIVE_INFINITY : Math.log2(longestMs / 1000);
     const waitMs = Math.round(hold(error, backoffMs(Math.min(attempts, most), random)));
     current.attempts += 1;

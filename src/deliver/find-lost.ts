@@ -1,5 +1,6 @@
 import { NotebookError } from '../errors.js';
 import type { OpenRun } from '../model.js';
+import { provisionalReference } from '../reference.js';
 import type { DeliverDeps } from './deps.js';
 import { graceOver } from './grace.js';
 import { isOurCreation, isUntouched } from './ours.js';
@@ -66,7 +67,11 @@ export async function sweep(deps: DeliverDeps): Promise<void> {
   // Without knowing whether titles are kept, ours cannot be told from others: later, then.
   if (facts.sweep === undefined || facts.keepsTitle === undefined) return;
   for await (const { id, record } of readDownward(facts.sweep, deps)) {
-    if (isUntouched(record, facts) && !(await memory.hasExperiment(id))) await memory.addSpare(id);
+    if (!isUntouched(record, facts) || (await memory.hasExperiment(id))) continue;
+    const reference = typeof record.title === 'string' ? provisionalReference(record.title) : undefined;
+    // Another labfeed may file into the same notebook: its creations bear references that are not in our journal.
+    if (reference === undefined || (await memory.hasReference(reference)))
+      await memory.addSpare(id, reference);
   }
   await memory.learn({ sweep: null });
 }

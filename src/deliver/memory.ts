@@ -27,8 +27,7 @@ export function createMemory(): Memory {
         }
       }
     },
-    recall: (ms) =>
-      spans.find(({ horizonMs }) => horizonMs >= ms) ?? spans.at(-1) ?? { taken: 0, openMs: 0 },
+    recall: (ms) => spans.find(({ horizonMs }) => horizonMs >= ms) ?? spans.at(-1) ?? { taken: 0, openMs: 0 },
     clear() {
       for (const span of spans) {
         span.taken = 0;

@@ -13,6 +13,8 @@ export interface ServerJournal {
   addSpare(url: string, experiment: number, reference?: string): Promise<void>;
   /** Whether a run, or the store of spares, has this experiment. */
   hasExperiment(url: string, experiment: number): Promise<boolean>;
+  /** Whether a run has this reference. */
+  hasReference(reference: string): Promise<boolean>;
   /** How many creations on this server have an answer that is not known. */
   countLost(url: string): Promise<number>;
 }
@@ -80,6 +82,7 @@ export function createServerJournal(
   const used = database.prepare(
     `SELECT 1 FROM runs WHERE server = ?1 AND experiment = ?2 UNION SELECT 1 FROM spares WHERE server = ?1 AND experiment = ?2`,
   );
+  const referred = database.prepare('SELECT 1 FROM runs WHERE reference = ?');
   const lost = database.prepare(
     "SELECT count(*) + ifnull(sum(unseen), 0) AS creations FROM runs WHERE step = 'creating' AND server = ?",
   );
@@ -111,6 +114,7 @@ export function createServerJournal(
         putSpare.run(url, experiment, reference ?? null);
       }),
     hasExperiment: async (url, experiment) => used.get(url, experiment) !== undefined,
+    hasReference: async (reference) => referred.get(reference) !== undefined,
     countLost: async (url) => Number((lost.get(url) as { creations: number }).creations),
   };
 }

@@ -313,6 +313,24 @@ test('runs above our highest id that the journal does not know mean that the jou
   await prepare({ dialect: 'v2', isUnknownRun: async () => false }, deps);
 });
 
+test('a run that was begun at another notebook is held, not continued under the same id here', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  const id = await add(journal, 'A');
+  const cut: Notebook = {
+    ...notebook,
+    postComment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  const elsewhere = {
+    ...deps,
+    server: 'https://other.example.org',
+    memory: memoryOf('https://other.example.org', journal),
+  };
+  await deliverAll(journal, elsewhere, clock);
+  expect(await journal.runs.count()).toEqual({ held: 1 });
+  expect([...notebook.experiments.values()][0]?.comments.size).toBe(0);
+});
+
 test('auto finds out whether it speaks with eLabFTW, and remembers it', async () => {
   for (const dialect of ['v2', 'elabftw'] as const) {
     const { journal, deps } = await setUp();
