@@ -25,7 +25,7 @@ export function createLog({ level, pretty: readable, destination }: LogOptions):
   const out =
     destination ??
     (readable
-      ? pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' })
+      ? pretty({ sync: true, ignore: 'pid,hostname', singleLine: true, translateTime: 'SYS:HH:MM:ss' })
       : pino.destination(1));
   const concealing: DestinationStream = {
     write(line) {
