@@ -1,8 +1,8 @@
 import type { Clock } from './clock.js';
 import { holdKey, readKey } from './config/key.js';
 import type { LoadedConfig } from './config/load.js';
-import { defaultJournal } from './config/locations.js';
-import { explain, explainProblem, LabfeedError } from './errors.js';
+import { journalOf } from './config/locations.js';
+import { ConfigError, explain, LabfeedError } from './errors.js';
 import { type Journal, openJournal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { checkMapping } from './mapping.js';
@@ -22,7 +22,7 @@ export interface Daemon {
   /** Resolves when every folder was scanned once and is being watched. */
   start(): Promise<void>;
   /** Goes on with another configuration, unless it is wrong: then it is told, and the old one stays. */
-  reload(config: LoadedConfig): Promise<void>;
+  reload(load: () => LoadedConfig): Promise<void>;
   /** Takes nothing more, lets the steps under way end, and closes the journal. */
   stop(): Promise<void>;
   /** How many runs are in each step or resting place. */
@@ -37,7 +37,7 @@ export function createDaemon({
   conceal,
   observer = nobody,
 }: DaemonOptions): Daemon {
-  const journalPath = pathOf(first);
+  const journalPath = journalOf(first);
   let journal: Journal | undefined;
   let works: Works | undefined;
   /** Reloads and the stop come one after the other, however fast they are asked for. */
@@ -47,36 +47,41 @@ export function createDaemon({
     return turn;
   };
 
-  /** Reads the key and makes the new works before it ends the old: what is wrong shows while those still run. */
-  async function change(config: UsableConfig, opened: Journal): Promise<void> {
+  /** Reads the key and makes the works: what is wrong shows here, while the old ones still run. */
+  function makeWorks(config: UsableConfig, opened: Journal): Works {
     const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
-    const next = createWorks({ config, journal: opened, clock, log, observer, key });
-    await works?.stop();
-    works = next;
-    await next.start();
+    return createWorks({ config, journal: opened, clock, log, observer, key });
   }
 
-  async function reload(config: LoadedConfig): Promise<void> {
-    const refusal = refusalOf(config, journalPath);
-    if (!journal || refusal !== undefined) {
-      return log.error({ problems: refusal }, 'the new configuration is refused; the old one goes on');
-    }
+  async function reload(load: () => LoadedConfig): Promise<void> {
+    if (!journal) return;
+    let next: Works;
     try {
-      await change(config as UsableConfig, journal);
-      log.info({ config: config.file }, 'reloaded');
+      const config = load();
+      refuseMistakes(config, journalPath);
+      next = makeWorks(config, journal);
+      log.level = config.settings.log;
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
-      log.error({ problems: explain(error) }, 'the new configuration is refused; the old one goes on');
+      return log.error({ problems: explain(error) }, 'the new configuration is refused; the old one goes on');
     }
+    await works?.stop();
+    works = next;
+    log.info('reloaded');
+    // Not waited for: a stop must not have to wait until the first scan of a large folder has ended.
+    next
+      .start()
+      .catch((error: unknown) => log.fatal({ err: error }, 'the new configuration could not be started'));
   }
 
   return {
     async start() {
       const opened = await openJournal(journalPath, clock);
       journal = opened;
-      await change(first, opened);
+      works = makeWorks(first, opened);
+      await works.start();
     },
-    reload: (config) => inTurn(() => reload(config)),
+    reload: (load) => inTurn(() => reload(load)),
     stop: () =>
       inTurn(async () => {
         log.info('stopping');
@@ -88,12 +93,9 @@ export function createDaemon({
   };
 }
 
-const pathOf = ({ settings }: LoadedConfig): string => settings.journal ?? defaultJournal();
-
 /** Any mistake refuses a reload as a whole: what runs is better than half of what was meant. */
-function refusalOf(config: LoadedConfig, journalPath: string): string | undefined {
+function refuseMistakes(config: LoadedConfig, journalPath: string): asserts config is UsableConfig {
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
-  if (problems.length > 0) return problems.map(explainProblem).join('\n');
-  if (pathOf(config) !== journalPath) return 'another journal needs a restart';
-  return undefined;
+  if (problems.length > 0) throw new ConfigError(problems);
+  if (journalOf(config) !== journalPath) throw new LabfeedError('another journal needs a restart');
 }

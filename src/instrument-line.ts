@@ -33,6 +33,9 @@ export interface InstrumentLine {
   stop(): Promise<void>;
 }
 
+/** How long stopping waits for files that are being read. */
+const STOP_MS = 2000;
+
 /** How long a file that cannot be read for now is left alone, at first and at most. */
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
@@ -82,7 +85,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
     asked: (files) => log.warn({ files }, QUESTION),
   });
   const watcher = createWatcher(instrument, {
-    offer: (files) => intake.offer(files),
+    offer: (files, origin) => intake.offer(files, origin),
     scanned: (result) => intake.scanned(result),
     folder: () => undefined,
     clock,
@@ -99,7 +102,8 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
     async stop() {
       stopping.abort();
       await watcher.stop();
-      await intake.idle();
+      // A share that hangs may never give its files back; what is not in the journal yet is found again.
+      await Promise.race([intake.idle(), clock.sleep(STOP_MS)]);
     },
   };
 }
@@ -133,8 +137,8 @@ function createStages(
     journal: {
       ...journal.runs,
       async refuse(run, problem) {
-        await journal.runs.refuse(run, problem);
-        log.warn({ file: run.file.path, reason: explain(problem) }, 'run quarantined');
+        const id = await journal.runs.refuse(run, problem);
+        log.warn({ run: id, file: run.file.path, reason: explain(problem) }, 'run quarantined');
         refused(instrument.name, run.file.path, problem);
       },
       wasTaken: journal.files.wasTaken,

@@ -72,9 +72,6 @@ export interface Draft {
  */
 export type RunStep = 'pending' | 'creating' | 'created' | 'described' | 'done';
 
-/** The words that people see, the same in commands, page and metrics. */
-export type RunState = 'waiting' | 'queued' | 'sending' | 'done' | 'quarantined' | 'held' | 'ignored';
-
 export interface PlannedComment {
   readonly n: number;
   readonly text: string;

@@ -26,7 +26,7 @@ export interface Stages {
     knows(run: IngestedRun): Promise<boolean>;
     wasTaken(instrument: string, path: string): Promise<boolean>;
     skip(instrument: string, file: FoundFile): Promise<void>;
-    add(run: IngestedRun, draft: Draft): Promise<void>;
+    add(run: IngestedRun, draft: Draft): Promise<unknown>;
     refuse(run: IngestedRun, problem: FileError): Promise<void>;
   };
   /** Tells the queue that there is something to deliver. */

@@ -82,7 +82,9 @@ export async function recover(deps: RecoverDeps): Promise<Recovered> {
   }
   await ask(() => notebook.listKeys());
   const isVain = range === undefined && from === 1 && result.to === 0;
-  await journal.recovery.end(server, isVain ? halted : undefined);
+  // A part of the notebook proves nothing about the rest: what kept labfeed from sending still does.
+  const isPart = range !== undefined && range.from > first;
+  await journal.recovery.end(server, isVain || isPart ? halted : undefined);
   if (isVain) throw inVain(server);
   return result;
 }

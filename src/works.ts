@@ -1,7 +1,7 @@
 import { relative, sep } from 'node:path';
 import type { Clock } from './clock.js';
 import type { Key } from './config/key.js';
-import type { Instrument, LoadedConfig } from './config/load.js';
+import type { Claim, Instrument, LoadedConfig } from './config/load.js';
 import { connect } from './connection.js';
 import { createDecisions } from './decisions.js';
 import { createDelivery } from './delivery.js';
@@ -89,7 +89,7 @@ function usableInstruments(config: LoadedConfig, log: Log) {
     mistakes.map(({ stops }) => (typeof stops === 'object' ? stops.instrument : undefined)),
   );
   const usable = config.instruments.filter(({ name }) => !broken.has(name));
-  return usable.map((instrument, index) => ({ instrument, isClaimed: claimedBy(usable.slice(0, index)) }));
+  return usable.map((instrument) => ({ instrument, isClaimed: claimedBy(claimsBefore(instrument, config)) }));
 }
 
 const fields = (problem: Problem) => ({
@@ -97,8 +97,15 @@ const fields = (problem: Problem) => ({
   problem: explainProblem(problem),
 });
 
+/** What the instruments before this one claim; also those with a mistake, whose files wait until it is mended. */
+export const claimsBefore = ({ name }: Instrument, { claims }: LoadedConfig): readonly Claim[] =>
+  claims.slice(
+    0,
+    claims.findIndex((claim) => claim.name === name),
+  );
+
 /** A file belongs to the first instrument that matches it. */
-export function claimedBy(instruments: readonly Instrument[]): (path: string) => boolean {
+export function claimedBy(instruments: readonly Claim[]): (path: string) => boolean {
   const claims = instruments.map(({ watch, files, ignore, ready }) => {
     const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
     return (path: string): boolean => {

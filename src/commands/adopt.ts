@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { journalOf } from '../config/locations.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
 import { readNumber } from './number-argument.js';
 
@@ -22,6 +23,6 @@ async function adopt(run: number, experiment: number, { json, ...options }: Adop
   const config = loadNamed(options);
   requireVital(config);
   const server = config.notebook.url;
-  const { ask, journalOf, tellOutcomes } = await import('./ask.js');
+  const { ask, tellOutcomes } = await import('./ask.js');
   tellOutcomes(await ask(journalOf(config), () => [{ kind: 'adopt', run, server, experiment }]), json);
 }

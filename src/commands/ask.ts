@@ -1,6 +1,4 @@
 import { systemClock } from '../clock.js';
-import type { LoadedConfig } from '../config/load.js';
-import { defaultJournal } from '../config/locations.js';
 import { EXIT } from '../errors.js';
 import { type JournalClient, openClient } from '../journal/client.js';
 import { isFree, JournalInUseError } from '../journal/database.js';
@@ -17,8 +15,6 @@ export interface Outcome {
 /** The daemon looks twice a second; longer than this it does not answer only when something is wrong with it. */
 const WAIT_MS = 10_000;
 const LOOK_MS = 100;
-
-export const journalOf = ({ settings }: LoadedConfig): string => settings.journal ?? defaultJournal();
 
 /** Leaves the requests in the journal's inbox, and resolves with what whoever holds the journal made of them. */
 export async function ask(
@@ -46,8 +42,11 @@ async function applyIfFree(path: string): Promise<void> {
   if (!isFree(path)) return;
   try {
     const journal = await openJournal(path, systemClock);
-    while ((await journal.inbox.apply()).length > 0);
-    await journal.close();
+    try {
+      while ((await journal.inbox.apply()).length > 0);
+    } finally {
+      await journal.close();
+    }
   } catch (error) {
     // A daemon has started meanwhile: it answers.
     if (!(error instanceof JournalInUseError)) throw error;

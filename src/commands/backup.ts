@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { journalOf } from '../config/locations.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 
 interface BackupOptions extends ConfigOption {
@@ -22,7 +23,7 @@ export function addBackup(program: Command): void {
 
 async function backup(file: string, { json, ...options }: BackupOptions): Promise<void> {
   const config = loadNamed(options);
-  const [{ backUp }, { journalOf }] = await Promise.all([import('../journal/backup.js'), import('./ask.js')]);
+  const { backUp } = await import('../journal/backup.js');
   const target = resolve(file);
   const written = backUp(journalOf(config), target, config.notebook?.url);
   if (json) console.log(JSON.stringify({ file: target, ...written }));

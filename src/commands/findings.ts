@@ -2,14 +2,14 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { readKey } from '../config/key.js';
-import type { Instrument, LoadedConfig } from '../config/load.js';
-import { defaultJournal } from '../config/locations.js';
+import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
+import { journalOf } from '../config/locations.js';
 import { explain, LabfeedError } from '../errors.js';
 import { inspectJournal } from '../journal/inspect.js';
 import { createNotebook } from '../notebook/client.js';
 import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
-import { claimedBy } from '../works.js';
+import { claimedBy, claimsBefore } from '../works.js';
 
 /** One thing that `check` looked at. */
 export interface Finding {
@@ -29,14 +29,14 @@ export function examineMappings(config: LoadedConfig): Finding[] {
     }));
 }
 
-export async function examineFolders({ instruments }: LoadedConfig): Promise<Finding[]> {
+export async function examineFolders(config: LoadedConfig): Promise<Finding[]> {
   const findings = await Promise.all(
-    instruments.map((instrument, index) => examineFolder(instrument, instruments.slice(0, index))),
+    config.instruments.map((instrument) => examineFolder(instrument, claimsBefore(instrument, config))),
   );
   return findings.flat();
 }
 
-async function examineFolder(instrument: Instrument, earlier: readonly Instrument[]): Promise<Finding[]> {
+async function examineFolder(instrument: Instrument, earlier: readonly Claim[]): Promise<Finding[]> {
   const { name, watch, files, ignore, ready } = instrument;
   const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
   const listing = list(watch, { matcher, signal: new AbortController().signal });
@@ -81,7 +81,7 @@ const overlap = (name: string, claimed: number): Finding[] =>
       ];
 
 export async function examineJournal(config: LoadedConfig): Promise<Finding> {
-  const path = config.settings.journal ?? defaultJournal();
+  const path = journalOf(config);
   const inspection = inspectJournal(path);
   switch (inspection.state) {
     case 'good':

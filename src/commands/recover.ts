@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
+import { journalOf } from '../config/locations.js';
 import { ConfigError } from '../errors.js';
 import type { IdRange, Recovered } from '../recover.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
@@ -39,10 +40,7 @@ async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<vo
   requireVital(config);
   // The runs of an instrument that cannot be read would be passed over now, and filed again once it can.
   if (config.problems.length > 0) throw new ConfigError(config.problems);
-  const [{ recoverJournal }, { journalOf }] = await Promise.all([
-    import('../recovery.js'),
-    import('./ask.js'),
-  ]);
+  const { recoverJournal } = await import('../recovery.js');
   const display = createDisplay();
   const found = await recoverJournal({
     config,

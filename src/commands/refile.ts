@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { journalOf } from '../config/locations.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 import { readNumbers } from './number-argument.js';
 
@@ -19,6 +20,6 @@ export function addRefile(program: Command): void {
 
 async function refile(jobs: readonly number[], { json, ...options }: RefileOptions): Promise<void> {
   const config = loadNamed(options);
-  const { ask, journalOf, tellOutcomes } = await import('./ask.js');
+  const { ask, tellOutcomes } = await import('./ask.js');
   tellOutcomes(await ask(journalOf(config), () => jobs.map((run) => ({ kind: 'refile', run }))), json);
 }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { journalOf } from '../config/locations.js';
 import { UsageError } from '../errors.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 import { readNumbers } from './number-argument.js';
@@ -30,7 +31,7 @@ async function retry(
     });
   }
   const config = loadNamed(options);
-  const { ask, journalOf, tellOutcomes } = await import('./ask.js');
+  const { ask, tellOutcomes } = await import('./ask.js');
   const outcomes = await ask(journalOf(config), (client) =>
     (quarantined ? client.quarantined() : jobs).map((run) => ({ kind: 'retry', run })),
   );

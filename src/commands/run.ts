@@ -22,7 +22,11 @@ async function run(options: ConfigOption): Promise<void> {
   const stop = onStopRequest();
   const logging = createLog({ level: config.settings.log, pretty: process.stdout.isTTY });
   const daemon = createDaemon({ config, ...logging, clock: systemClock });
-  process.on('SIGHUP', () => void daemon.reload(loadNamed(options)));
+  process.on('SIGHUP', () => {
+    daemon
+      .reload(() => loadNamed(options))
+      .catch((error: unknown) => logging.log.fatal({ err: error }, 'the reload broke'));
+  });
   try {
     // A stop may be asked for while the first scan still goes on.
     await Promise.race([daemon.start().then(() => stopRequested(stop)), stopRequested(stop)]);

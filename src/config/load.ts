@@ -23,6 +23,9 @@ export interface Instrument extends InstrumentConfig {
   placeOf(path: ConfigPath): Place;
 }
 
+/** What of an instrument says which files are its. */
+export type Claim = Pick<Instrument, 'name' | 'watch' | 'files' | 'ignore' | 'ready'>;
+
 export type Settings = Omit<Config, 'include' | 'instruments' | 'notebook'>;
 
 /** What could be read of a configuration, and all that is wrong with it. */
@@ -33,6 +36,8 @@ export interface LoadedConfig {
   readonly notebook?: Config['notebook'];
   /** Those without a mistake, in the order in which they claim files. */
   readonly instruments: readonly Instrument[];
+  /** Which files belong to whom, in that order; also of instruments with a mistake elsewhere. */
+  readonly claims: readonly Claim[];
   readonly problems: readonly Problem[];
   /** Not mistakes, but not what somebody may expect either. */
   readonly warnings: readonly Problem[];
@@ -64,7 +69,7 @@ export function loadConfig(file: string): LoadedConfig {
     file: main.file,
     settings,
     ...(notebook ? { notebook: resolveKey(notebook, dirname(main.file)) } : {}),
-    instruments: readInstruments(parts, problems),
+    ...readInstruments(parts, problems),
     problems,
     warnings: findUnheeded(parts),
     placeOf: main.placeOf,
@@ -128,8 +133,12 @@ function readParts(main: YamlFile, globs: string[] | undefined, problems: Proble
   return parts;
 }
 
-function readInstruments(parts: readonly YamlFile[], problems: Problem[]): Instrument[] {
+function readInstruments(
+  parts: readonly YamlFile[],
+  problems: Problem[],
+): Pick<LoadedConfig, 'instruments' | 'claims'> {
   const instruments = new Map<string, Instrument>();
+  const claims: Claim[] = [];
   const firstPlaces = new Map<string, Place>();
   for (const yaml of parts) {
     const listed = (yaml.value as { instruments?: unknown } | null | undefined)?.instruments ?? {};
@@ -150,11 +159,19 @@ function readInstruments(parts: readonly YamlFile[], problems: Problem[]): Instr
       const wrongName = checkName(name, context, firstPlaces);
       const checked = checkValue(instrumentSchema, value, context);
       problems.push(...wrongName, ...checked.problems);
+      claims.push(...readClaim(name, value, yaml));
       if (checked.value && wrongName.length === 0)
         instruments.set(name, toInstrument(name, checked.value, value as WrittenInstrument, yaml));
     }
   }
-  return [...instruments.values()];
+  return { instruments: [...instruments.values()], claims };
+}
+
+const claimSchema = instrumentSchema.pick({ watch: true, files: true, ignore: true, ready: true }).strip();
+
+function readClaim(name: string, value: unknown, yaml: YamlFile): Claim[] {
+  const { success, data } = claimSchema.safeParse(value);
+  return success ? [{ ...data, name, watch: resolve(dirname(yaml.file), data.watch) }] : [];
 }
 
 function checkName(

@@ -26,3 +26,10 @@ export function defaultJournal(env: NodeJS.ProcessEnv = process.env): string {
   if (service) return join(service, 'journal.db');
   return join(env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state'), 'labfeed', 'journal.db');
 }
+
+/** Where the journal of this configuration is. */
+export const journalOf = ({
+  settings,
+}: {
+  readonly settings: { readonly journal?: string | undefined };
+}): string => settings.journal ?? defaultJournal();

@@ -22,8 +22,8 @@ export interface Allowance {
 const LEAST_PER_SECOND = 1 / 60;
 /** Between two requests of somebody who is busy; a longer silence says nothing about the server. */
 const BREATH_MS = 100;
-/** A server that went on refusing for long counts over long: its rate is averaged over twice that time. */
-const RECENT_TO_REFUSING = 2;
+/** A server that goes on refusing counts over a long time: over many times that, its rate is averaged. */
+const RECENT_TO_REFUSING = 10;
 
 /** Right after a refusal, and in the long run: so much of the rate at which refusals begin. */
 const BACK_TO = 0.9;
@@ -56,7 +56,7 @@ export function createAllowance(most: number, log: Log): Allowance {
   let rate = most;
   /** Where refusals begin, as far as known, and how fast we were when they last did. */
   let limit = most;
-  let refusedWas = most;
+  let refusedWas = 0;
   let confirmed = 0;
   /** How long the server takes to forgive; fades, so that one long pause is not held against it for ever. */
   let forgivesMs = 0;

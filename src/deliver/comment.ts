@@ -26,8 +26,8 @@ export async function postComment(
       else await deps.record(run.id, { kind: 'notCommented', n });
       throw error;
     });
-  await deps.record(run.id, { kind: 'commented', n, comment: posted, found: false });
   await proveKept(run, n, experiment, posted, deps);
+  await deps.record(run.id, { kind: 'commented', n, comment: posted, found: false });
 }
 
 /** The comment that an earlier POST may have made. A list proves absence only if it shows all that we know of. */
@@ -67,6 +67,7 @@ async function proveKept(
   if ((await deps.memory.facts()).keepsComments) return;
   const record = await deps.notebook.readComment(experiment, posted);
   if (!bears(record, commentMark(run.reference, n))) {
+    await deps.record(run.id, { kind: 'notCommented', n });
     throw new NotebookError(
       'request',
       `comment ${posted} of experiment ${experiment} does not hold the text that was sent`,

@@ -4,6 +4,7 @@ import { postComment } from './comment.js';
 import { create } from './create.js';
 import type { DeliverDeps } from './deps.js';
 import { describe } from './describe.js';
+import { HaltedError } from './interruptions.js';
 
 /**
  * Brings one run into the notebook from wherever it stands. Record, then act, then record:
@@ -11,6 +12,8 @@ import { describe } from './describe.js';
  * Resolves with the experiment's id.
  */
 export async function deliver(run: OpenRun, deps: DeliverDeps): Promise<number> {
+  const { halted } = await deps.memory.facts();
+  if (halted !== undefined) throw new HaltedError(halted);
   if (run.experiment !== undefined && run.server !== deps.server) throw atAnotherNotebook(run);
   const { experiment, fresh } =
     run.experiment === undefined ? await create(run, deps) : { experiment: run.experiment, fresh: false };

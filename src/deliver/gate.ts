@@ -47,8 +47,8 @@ export function createGate({ perSecond, clock, log, random = Math.random }: Gate
       const waitMs = Math.max(door.waitMs(now), ceiling.waitMs(now));
       // While a probe is under way, its answer is what wakes us.
       if (waitMs === Number.POSITIVE_INFINITY) return;
-      if (waitMs > 0) return sleep(waitMs);
-      waiting.shift()?.go();
+      if (waitMs > 0) sleep(waitMs);
+      else waiting.shift()?.go();
     }
   }
 

@@ -15,7 +15,6 @@ export interface Preparation {
 export async function prepare({ dialect, isUnknownRun }: Preparation, deps: DeliverDeps): Promise<void> {
   const { memory } = deps;
   const facts = await memory.facts();
-  if (facts.halted !== undefined) throw new HaltedError(facts.halted);
   const spoken = dialect === 'auto' ? (facts.dialect ?? (await findDialect(deps))) : dialect;
   if (spoken !== facts.dialect) await memory.learn({ dialect: spoken });
   if (facts.highest !== undefined) await compareAges(facts.highest, isUnknownRun, deps);

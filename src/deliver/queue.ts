@@ -4,7 +4,7 @@ import { explain } from '../errors.js';
 import type { Log } from '../log.js';
 import type { OpenRun, RunChange } from '../model.js';
 import { treat } from './failures.js';
-import { HaltedError, StoppedError } from './interruptions.js';
+import { HaltedError } from './interruptions.js';
 
 export interface QueueDeps {
   readonly concurrency: number;
@@ -99,15 +99,23 @@ export function createQueue(deps: QueueDeps): Queue {
   async function feed(): Promise<void> {
     while (!stopping.signal.aborted) {
       bell = new AbortController();
-      const free = concurrency - underWay.size;
-      const ids = free > 0 ? await deps.due(clock.now(), free, underWay) : [];
-      for (const id of ids) {
-        underWay.add(id);
-        void workers.add(() => work(id));
+      try {
+        await feedOnce(concurrency - underWay.size);
+      } catch (error) {
+        log.error({ reason: explain(error) }, 'journal not readable, waiting');
+        await clock.sleep(JOURNAL_TROUBLE_MS, stopping.signal).catch(() => undefined);
       }
-      if (free <= 0) await rung(IDLE_MS);
-      else if (ids.length < free) await rest();
     }
+  }
+
+  async function feedOnce(free: number): Promise<void> {
+    if (free <= 0) return rung(IDLE_MS);
+    const ids = await deps.due(clock.now(), free, underWay);
+    for (const id of ids) {
+      underWay.add(id);
+      void workers.add(() => work(id));
+    }
+    if (ids.length < free) await rest();
   }
 
   /** Until somebody rings, or the next postponed run is due. */
@@ -126,9 +134,7 @@ export function createQueue(deps: QueueDeps): Queue {
 
   return {
     start() {
-      feeding = feed().catch((error: unknown) => {
-        if (!(error instanceof StoppedError)) log.fatal({ err: error }, 'the queue broke');
-      });
+      feeding = feed();
     },
     ring,
     async stop() {

@@ -48,11 +48,14 @@ export function createJournal({ database, clock, release, schedule }: JournalPar
     inbox: createInbox(database, commit, clock.now),
     recovery: createRecoveryJournal(database, commit, clock.now),
     async close() {
-      flush();
-      // The whole journal in one file again, so that a copy of it is a copy.
-      database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-      database.close();
-      release();
+      try {
+        flush();
+        // The whole journal in one file again, so that a copy of it is a copy.
+        database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+      } finally {
+        database.close();
+        release();
+      }
     },
   };
 }

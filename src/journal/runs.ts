@@ -23,9 +23,9 @@ export interface RunJournal {
   /** Whether a run needs nothing more: it is on its way, filed, or refused under today's mapping. */
   knows(run: NewRun): Promise<boolean>;
   /** From here on nothing of the source is needed any more. Replaces an earlier failure to read it. */
-  add(run: NewRun, draft: Draft): Promise<void>;
-  /** Records that the file does not read as its mapping says. */
-  refuse(run: NewRun, problem: FileError): Promise<void>;
+  add(run: NewRun, draft: Draft): Promise<number | undefined>;
+  /** Records that the file does not read as its mapping says; resolves with the run's number. */
+  refuse(run: NewRun, problem: FileError): Promise<number | undefined>;
   open(run: number): Promise<OpenRun>;
   /** The changes become durable together. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
@@ -151,7 +151,7 @@ function createInsert(database: Database, rememberFile: RememberFile, now: () =>
     { instrument, file, copy, backlog, mapping }: NewRun,
     draft: Draft | undefined,
     problem: FileError | undefined,
-  ): void => {
+  ): number | undefined => {
     const identity = identify({ instrument, sha256: file.sha256, copy });
     const reason = problem ? explain(problem) : null;
     const at = now();
@@ -173,13 +173,14 @@ function createInsert(database: Database, rememberFile: RememberFile, now: () =>
       at,
     );
     // Two equal files that arrived together: the first one made the run.
-    if (row === undefined) return;
+    if (row === undefined) return undefined;
     const run = (row as { id: number }).id;
     rememberFile(instrument, file, 'taken', run);
     history.run(run, at, draft ? 'read' : 'refused', JSON.stringify({ path: file.path, reason }));
-    if (!draft) return;
+    if (!draft) return run;
     putDraft.run(run, draft.title, draft.date, draft.body, JSON.stringify(draft.tags));
     for (const [index, text] of draft.comments.entries()) putComment.run(run, index + 1, text);
+    return run;
   };
 }
 

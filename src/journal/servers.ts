@@ -74,7 +74,7 @@ export function createServerJournal(
   );
   const spare = database.prepare(
     `SELECT experiment FROM spares WHERE server = ? AND (reference IS NULL OR reference = ?
-       OR reference NOT IN (SELECT reference FROM runs WHERE step IN ('pending', 'creating')))
+       OR reference IN (SELECT reference FROM runs WHERE step NOT IN ('pending', 'creating')))
        ORDER BY reference IS ? DESC, experiment LIMIT 1`,
   );
   const dropSpare = database.prepare('DELETE FROM spares WHERE server = ? AND experiment = ?');
@@ -99,8 +99,10 @@ export function createServerJournal(
           if (value !== undefined) set[fact]?.run(typeof value === 'boolean' ? Number(value) : value, url);
         }
       }),
-    claimSpare: (url, run) =>
-      commit(() => {
+    async claimSpare(url, run) {
+      // Almost never is there one, and a look costs less than a commit.
+      if (spare.get(url, run.reference, run.reference) === undefined) return undefined;
+      return commit(() => {
         const row = spare.get(url, run.reference, run.reference) as { experiment: number } | undefined;
         if (row === undefined) return undefined;
         const { experiment } = row;
@@ -108,7 +110,8 @@ export function createServerJournal(
         apply(run.id, { kind: 'intended', server: url, floor: undefined, at: now() }, now());
         apply(run.id, { kind: 'created', experiment, found: true }, now());
         return experiment;
-      }),
+      });
+    },
     addSpare: (url, experiment, reference) =>
       commit(() => {
         putSpare.run(url, experiment, reference ?? null);

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { FileChangedError } from '../errors.js';
 import type { IdentifiedFile } from '../model.js';
+import { explained } from './identify.js';
 import { sameStamp, stampOf, statAll } from './stamp.js';
 
 /** The bytes that were hashed: those that were kept, or the file once more, as long as it is still the same. */
@@ -8,7 +9,11 @@ export const contentOf = (file: IdentifiedFile): Uint8Array | AsyncIterable<Uint
   file.content ?? readAgain(file);
 
 async function* readAgain(file: IdentifiedFile): AsyncGenerator<Uint8Array> {
-  for await (const piece of createReadStream(file.location, { highWaterMark: 1024 * 1024 })) yield piece;
+  try {
+    for await (const piece of createReadStream(file.location, { highWaterMark: 1024 * 1024 })) yield piece;
+  } catch (error) {
+    throw explained(file, error);
+  }
   const [stats] = await statAll([file.location]);
   if (stats === undefined || stats instanceof Error || !sameStamp(stampOf(stats), file)) {
     throw new FileChangedError('the file was changed while it was read', { where: { file: file.path } });

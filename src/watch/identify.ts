@@ -84,7 +84,8 @@ function changed(file: FoundFile, what: string, cause?: unknown): FileChangedErr
   });
 }
 
-function explained(file: FoundFile, error: unknown): unknown {
+/** What a failure to read a file means: that it was changed, or that it cannot be read now. */
+export function explained(file: FoundFile, error: unknown): unknown {
   const code = systemCode(error);
   // Not a matter of the disk: what was thrown above, the signal's reason, a fault of our own.
   if (code === undefined || !/^E[A-Z0-9]+$/.test(code)) return error;

@@ -25,7 +25,7 @@ export interface IntakeDeps {
 }
 
 export interface Intake {
-  offer(files: readonly FoundFile[]): Promise<void>;
+  offer(files: readonly FoundFile[], origin: 'scan' | 'event'): Promise<void>;
   scanned(result: { readonly complete: boolean }): Promise<void>;
   /** Resolves when no file is under way any more. */
   idle(): Promise<void>;
@@ -34,6 +34,8 @@ export interface Intake {
 /** Decides which of the files that watching finds go on, and sees to it that they are not too many at once. */
 export function createIntake(deps: IntakeDeps): Intake {
   const underWay = new Map<string, Promise<void>>();
+  /** Who waits for room. */
+  const waiting: (() => void)[] = [];
   /** Found by the first scan and not yet decided on: taken if they stay few, part of a question otherwise. */
   const undecided = new Map<string, FoundFile>();
   let first: boolean | undefined;
@@ -41,8 +43,11 @@ export function createIntake(deps: IntakeDeps): Intake {
   let askedFor = 0;
 
   async function start(file: FoundFile): Promise<void> {
-    while (underWay.size >= MOST_UNDER_WAY) await Promise.race(underWay.values());
-    const work = deps.take(file, startUp).finally(() => underWay.delete(file.path));
+    while (underWay.size >= MOST_UNDER_WAY) await new Promise<void>((resolve) => waiting.push(resolve));
+    const work = deps.take(file, startUp).finally(() => {
+      underWay.delete(file.path);
+      waiting.shift()?.();
+    });
     underWay.set(file.path, work);
   }
 
@@ -69,10 +74,11 @@ export function createIntake(deps: IntakeDeps): Intake {
   }
 
   return {
-    async offer(files) {
+    async offer(files, origin) {
       first ??= !(await deps.hadFirstScan());
       const fresh = (await deps.unknown(files)).filter(({ path }) => !underWay.has(path));
-      await (first ? sortOld(fresh) : startAll(fresh));
+      // What comes while the first scan still goes on was not there before.
+      await (first && origin === 'scan' ? sortOld(fresh) : startAll(fresh));
     },
     async scanned({ complete }) {
       if (!complete) return;

@@ -2,7 +2,7 @@ import type { BigIntStats } from 'node:fs';
 import { systemCode } from '../errors.js';
 import type { FoundFile } from '../model.js';
 import { type Entry, folderEntries, locationOf } from './folder-entries.js';
-import { type Candidate, type Folder, look, type Unread } from './look.js';
+import { type Candidate, type Folder, look, type Unread, unreadOf } from './look.js';
 import type { Matcher } from './match.js';
 import { reasonOf } from './reason.js';
 import { identityOf, isAbsent, statAll } from './stamp.js';
@@ -57,7 +57,7 @@ export async function* list(root: string, options: ListOptions): AsyncGenerator<
     for (const { folder, entries } of await readSome(waiting, Math.min(parallel, FOLDERS), enter)) {
       if (entries instanceof Error) {
         if (folder.relative === under) return failure(entries);
-        if (!isAbsent(entries)) unread.push({ path: folder.path, reason: reasonOf(entries) });
+        if (!isAbsent(entries)) unread.push(unreadOf(folder.path, entries));
         continue;
       }
       empty &&= entries.length === 0;

@@ -1,3 +1,4 @@
+import { systemCode } from '../errors.js';
 import type { FoundFile } from '../model.js';
 import { reasonOf } from './reason.js';
 import { identityOf, isAbsent, stampOf, statAll } from './stamp.js';
@@ -20,7 +21,15 @@ export interface Folder extends Candidate {
 export interface Unread {
   readonly path: string;
   readonly reason: string;
+  /** Not for this user, like a disk's `lost+found`: waiting for it would be in vain. */
+  readonly forbidden: boolean;
 }
+
+export const unreadOf = (path: string, error: unknown): Unread => ({
+  path,
+  reason: reasonOf(error),
+  forbidden: ['EACCES', 'EPERM'].includes(systemCode(error) ?? ''),
+});
 
 export interface Looked {
   readonly files: readonly FoundFile[];
@@ -45,7 +54,7 @@ export async function look(
     if (stats === undefined) return;
     if (stats instanceof Error) {
       if (isAbsent(stats)) absent.push(candidate);
-      else unread.push({ path: candidate.path, reason: reasonOf(stats) });
+      else unread.push(unreadOf(candidate.path, stats));
     } else if (stats.isDirectory()) {
       folders.push({ ...candidate, id: identityOf(stats) });
     } else if (stats.isFile() && takes(candidate.relative)) {

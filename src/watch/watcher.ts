@@ -25,7 +25,7 @@ export type WatchOptions = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' |
 export interface WatcherDeps {
   /** Files that are there; the same one may be offered again and again. The scan waits until they are received. */
   offer(files: FoundFile[], origin: 'scan' | 'event'): Promise<void>;
-  /** A listing has ended. Only a complete one has met every file that there is. */
+  /** A listing has ended. Only a complete one has met every file that this user may see. */
   scanned(result: { readonly complete: boolean; readonly files: number }): Promise<void>;
   /** Told at first, and whenever it changes. A folder that is gone says nothing about the files in it. */
   folder(state: FolderState, reason?: string): void;
@@ -111,7 +111,10 @@ function createScanOnce(
         failures += 1;
         return retryMs(failures);
       }
-      await deps.scanned({ complete: listing.unread.length === 0, files: listing.files });
+      await deps.scanned({
+        complete: listing.unread.every(({ forbidden }) => forbidden),
+        files: listing.files,
+      });
       failures = 0;
       return pauseMs({ poll, network, deaf: hearing.isDeaf(), scanMs: tookMs });
     } catch (error) {

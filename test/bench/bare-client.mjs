@@ -43,5 +43,4 @@ async function work() {
 }
 await Promise.all(Array.from({ length: CONCURRENCY }, work));
 // Stays until it is told to end: what it used is read from outside.
-process.stdin.resume();
 setInterval(() => {}, 60_000);

@@ -11,7 +11,7 @@ import { csv, NOWHERE } from './site.mjs';
 
 const ROWS = 100;
 const FILE_BYTES = 10_000;
-const ROUNDS = 15;
+const ROUNDS = 11;
 /** Long enough that each pays for its own garbage, short enough that the machine is the same for both sides. */
 const BATCH = 150;
 
@@ -35,8 +35,8 @@ export async function measureStages(folder, tell) {
   const bare = () => void parseCsv(text);
   const parse = `parse and map ${ROWS} rows`;
   return [
-    await compare(parse, 'csv-parse', 6, readAndMap(mapped, file), bare),
-    await compare(`${parse}, no mapping given`, 'csv-parse', 12, readAndMap(measured, file), bare),
+    await compare(parse, 'csv-parse', 4, readAndMap(mapped, file), bare),
+    await compare(`${parse}, no mapping given`, 'csv-parse', 8, readAndMap(measured, file), bare),
     await compare(`identify ${FILE_BYTES / 1000} kB`, 'readFile + SHA-256', 1.5, identifying(large), () =>
       readFile(large).then((bytes) => createHash('sha256').update(bytes).digest('hex')),
     ),

@@ -7,12 +7,12 @@ import { csv, fillFolder, makeSite, startDaemon } from './site.mjs';
 
 const MANY = 50_000;
 const FEW = 1000;
-const ROUNDS = { least: 3, most: 7, withinMs: 25_000 };
+const ROUNDS = { least: 3, most: 6, withinMs: 18_000 };
 /** How long a daemon is left alone before its memory is looked at. */
 const IDLE_MS = 1000;
 /** How often and for how long folders are listed anew, where that is what is looked at. */
 const POLL = '500ms';
-const LOOKS = 40;
+const LOOKS = 30;
 const LOOK_MS = 400;
 
 /** With a folder full of files that are known: how long until it is watched, and what they cost in memory. */
@@ -40,7 +40,7 @@ export async function measureStartUp(folder, tell) {
       what: `start-up with ${MANY} known files`,
       baseline: 'find -printf',
       ratios: ratios(scanMs, findsMs),
-      target: 8,
+      target: 6,
       raw: `${median(scanMs).toFixed(0)} ms, find ${median(findsMs).toFixed(0)} ms`,
     },
     memory(`memory, idle with ${MANY} known files`, first),

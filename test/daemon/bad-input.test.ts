@@ -132,6 +132,7 @@ test('one wrong mapping stops its instrument, tells where, and the others run', 
       '  balance: { watch: data/balance, ready: { quiet: 100ms } }',
       '  typo: { watch: data/typo, pars: {} }',
       '  template: { watch: data/template, experiment: { title: "{{ meta.x" } }',
+      '  catchall: { watch: data, files: "**/*.csv", ready: { quiet: 100ms } }',
     ].join('\n'),
   });
   const daemon = startDaemon(site.config);
@@ -144,10 +145,14 @@ test('one wrong mapping stops its instrument, tells where, and the others run', 
     },
     { instrument: 'template', problem: expect.stringMatching(/labfeed\.yaml:11:\d+: experiment\.title: /) },
   ]);
+  // Their files wait for them: another instrument that matches as well does not file them under its name.
+  site.drop('t.csv', weighing(7), 'typo');
+  site.drop('t.csv', weighing(8), 'template');
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed');
+  await new Promise((resolve) => setTimeout(resolve, 700));
   await daemon.stop();
-  expect(sandbox.experiments()).toHaveLength(1);
+  expect(sandbox.experiments().map(({ title }) => title)).toEqual(['a (balance)']);
 });
 
 test('a file that grows is taken once, whole', async () => {

@@ -1,101 +1,201 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createGate } from '../../src/deliver/gate.js';
 import { StoppedError } from '../../src/deliver/interruptions.js';
 import { NotebookError } from '../../src/errors.js';
+import { createLog } from '../../src/log.js';
 import { manualClock } from '../support/manual-clock.js';
-import { silentLog } from '../support/silent-log.js';
+import { simulatedClock } from '../support/simulated-clock.js';
 
-function setUp(perSecond: number) {
-  const clock = manualClock();
-  const gate = createGate({ perSecond, clock, log: silentLog(), random: () => 1 });
-  const sentAt: number[] = [];
-  const send = (): Promise<void> =>
-    gate.admit(async () => {
-      sentAt.push(clock.monotonic());
-    });
-  return { clock, gate, sentAt, send };
+const busy = (retryAfterMs?: number) =>
+  new NotebookError('rate', 'slow down', {
+    status: 429,
+    lost: false,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
+const away = () => new NotebookError('server', 'connection refused', { lost: false });
+
+interface Line {
+  readonly level: number;
+  readonly msg: string;
 }
 
-test('the ceiling is never passed in any second, and is used', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      fc.integer({ min: 1, max: 60 }),
-      fc.integer({ min: 1, max: 200 }),
-      async (perSecond, requests) => {
-        const { sentAt, send } = setUp(perSecond);
-        await Promise.all(Array.from({ length: requests }, send));
-        for (const [index, at] of sentAt.entries()) {
-          expect((sentAt[index + perSecond] ?? Number.POSITIVE_INFINITY) - at).toBeGreaterThan(1000);
-        }
-        const neededMs = (requests / perSecond) * 1000;
-        expect(sentAt.at(-1)).toBeLessThanOrEqual(neededMs / 0.9);
-      },
-    ),
-    { numRuns: 30 },
-  );
+const LEVELS: Readonly<Record<number, string>> = { 20: 'debug', 30: 'info', 40: 'warn' };
+
+function setUp(perSecond: number) {
+  const clock = simulatedClock();
+  const lines: Line[] = [];
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const { log } = createLog({ level: 'debug', pretty: false, destination });
+  const gate = createGate({ perSecond, clock, log, random: () => 1 });
+  const sentAt: number[] = [];
+  const send = (latencyMs = 0, failure?: () => Error): Promise<void> =>
+    gate.admit(async () => {
+      sentAt.push(clock.monotonic());
+      await clock.sleep(latencyMs);
+      const error = failure?.();
+      if (error) throw error;
+    });
+  const fail = (failure: () => Error, latencyMs = 0): Promise<void> =>
+    send(latencyMs, failure).catch(() => undefined);
+  const logged = (...levels: string[]): string[] =>
+    lines
+      .map(({ level, msg }) => `${LEVELS[level]}: ${msg}`)
+      .filter((line) => levels.some((level) => line.startsWith(level)));
+  return { clock, gate, sentAt, send, fail, logged };
+}
+
+test('an answer, a refusal and its error are handed on as they are', async () => {
+  const { clock, gate, send } = setUp(1000);
+  const refused = new NotebookError('request', 'bad date', { status: 422, lost: false });
+  await expect(clock.run(send(0, () => refused))).rejects.toBe(refused);
+  await expect(clock.run(gate.admit(async () => 42))).resolves.toBe(42);
 });
 
-test('a ceiling below one a second spaces the requests out', async () => {
-  const { sentAt, send } = setUp(6 / 60);
-  await Promise.all([send(), send(), send()]);
-  expect(sentAt[1]).toBeGreaterThanOrEqual(10_000);
-  expect(sentAt[2]).toBeGreaterThanOrEqual(20_000);
+test('a request that breaks before it leaves does not break the gate', async () => {
+  const { clock, gate, send } = setUp(1000);
+  const broken = new TypeError('no such key');
+  const sent = gate.admit(() => {
+    throw broken;
+  });
+  await expect(clock.run(sent)).rejects.toBe(broken);
+  await clock.run(send());
+});
+
+test('a refusal that concerns one run stops and slows nobody', async () => {
+  const { clock, sentAt, send, fail } = setUp(1000);
+  await clock.run(fail(() => new NotebookError('request', 'bad date', { status: 422, lost: false })));
+  await clock.run(send());
+  expect(sentAt).toEqual([0, 0]);
+});
+
+test('who came first passes first', async () => {
+  const { clock, gate } = setUp(10);
+  const order: number[] = [];
+  const all = [1, 2, 3, 4, 5].map((n) => gate.admit(async () => void order.push(n)));
+  await clock.run(Promise.all(all));
+  expect(order).toEqual([1, 2, 3, 4, 5]);
 });
 
 test('Retry-After of one request holds all others, and one probe goes first', async () => {
-  const { clock, gate, sentAt, send } = setUp(1000);
-  const busy = new NotebookError('rate', 'slow down', { status: 429, lost: false, retryAfterMs: 30_000 });
-  await expect(gate.admit(() => Promise.reject(busy))).rejects.toBe(busy);
-  let answerProbe: () => void = () => undefined;
-  const probe = gate.admit(
-    () =>
-      new Promise<void>((resolve) => {
-        sentAt.push(clock.monotonic());
-        answerProbe = resolve;
-      }),
-  );
-  const others = [send(), send(), send()];
-  await new Promise((resolve) => setTimeout(resolve, 20));
-  expect(sentAt).toHaveLength(1);
-  expect(sentAt[0]).toBeGreaterThanOrEqual(30_000);
-  answerProbe();
-  await Promise.all([probe, ...others]);
-  expect(sentAt).toHaveLength(4);
+  const { clock, sentAt, send, fail } = setUp(1000);
+  await clock.run(fail(() => busy(30_000)));
+  await clock.run(Promise.all([send(200), send(), send(), send()]));
+  const [, probe = 0, ...others] = sentAt;
+  expect(probe).toBeGreaterThanOrEqual(30_000);
+  expect(Math.min(...others)).toBeGreaterThanOrEqual(probe + 200);
 });
 
-test('waits grow while the notebook stays away, and start small again after it was back', async () => {
-  const { clock, gate } = setUp(1000);
-  const away = new NotebookError('server', 'connection refused', { lost: false });
-  const waits: number[] = [];
-  for (let attempt = 0; attempt < 12; attempt++) {
-    const before = clock.monotonic();
-    await gate.admit(() => Promise.reject(away)).catch(() => undefined);
-    waits.push(clock.monotonic() - before);
-  }
-  expect(waits.slice(0, 4)).toEqual([0, 1000, 2000, 4000]);
-  expect(Math.max(...waits)).toBe(5 * 60_000);
-  await gate.admit(async () => undefined);
-  await gate.admit(() => Promise.reject(away)).catch(() => undefined);
-  const before = clock.monotonic();
-  await gate.admit(async () => undefined);
-  expect(clock.monotonic() - before).toBe(1000);
+test('after Retry-After, the others follow at the pace and not at once', async () => {
+  const { clock, sentAt, send, fail } = setUp(50);
+  await clock.run(Promise.all(Array.from({ length: 100 }, () => send(20))));
+  await clock.run(fail(() => busy(30_000)));
+  const before = sentAt.length;
+  await clock.run(Promise.all(Array.from({ length: 20 }, () => send(20))));
+  const gaps = sentAt.slice(before + 1).map((at, index) => at - (sentAt[before + index] ?? 0));
+  expect(Math.min(...gaps)).toBeGreaterThanOrEqual(20);
 });
 
-test('a refusal that concerns one run stops nobody else', async () => {
-  const { clock, gate, send } = setUp(1000);
-  const refused = new NotebookError('request', 'bad date', { status: 422, lost: false });
-  await gate.admit(() => Promise.reject(refused)).catch(() => undefined);
-  await send();
-  expect(clock.monotonic()).toBe(0);
+test('the longest Retry-After of those under way counts, and none of them twice', async () => {
+  const { clock, sentAt, send, fail } = setUp(1000);
+  await clock.run(Promise.all([fail(() => busy(2000), 10), fail(() => busy(8000), 20), fail(busy, 30)]));
+  await clock.run(send());
+  // A tenth is added by chance.
+  expect(sentAt[3]).toBeGreaterThanOrEqual(8020);
+  expect(sentAt[3]).toBeLessThanOrEqual(8850);
 });
 
-test('who waits at the gate is turned away when it closes for good, without having sent anything', async () => {
-  const { gate, sentAt, send } = setUp(1);
-  await send();
-  const waiting = send();
+test.each([0, undefined])(
+  '429 with a Retry-After of %s is answered with a pause all the same',
+  async (retryAfterMs) => {
+    const { clock, sentAt, send, fail } = setUp(1000);
+    await clock.run(fail(() => busy(retryAfterMs)));
+    await clock.run(send());
+    expect(sentAt[1]).toBe(1000);
+  },
+);
+
+test('many refusals of one moment slow us down once', async () => {
+  const paceAfter = async (refusals: number): Promise<number> => {
+    const { clock, gate, send, fail } = setUp(100);
+    await clock.run(Promise.all(Array.from({ length: 500 }, () => send(100))));
+    const last = Array.from({ length: 10 }, (_, n) => (n < refusals ? fail(busy, 100) : send(100)));
+    await clock.run(Promise.all(last).then(() => send(100)));
+    const state = gate.state();
+    return 'perSecond' in state ? state.perSecond : 0;
+  };
+  const [one, ten] = [await paceAfter(1), await paceAfter(10)];
+  expect(one).toBeGreaterThan(70);
+  expect(ten).toBeGreaterThan(0.9 * one);
+});
+
+test('who waits is turned away when the gate is stopped, without having sent anything', async () => {
+  const { clock, gate, sentAt, send } = setUp(1);
+  await clock.run(send());
+  const waiting = [send(), send()];
   gate.stop();
-  await expect(waiting).rejects.toBeInstanceOf(StoppedError);
+  for (const one of waiting) await expect(one).rejects.toBeInstanceOf(StoppedError);
   await expect(send()).rejects.toBeInstanceOf(StoppedError);
   expect(sentAt).toHaveLength(1);
+});
+
+test('who waits for a probe or for the end of an outage is turned away as well', async () => {
+  const { clock, gate, send, fail } = setUp(1000);
+  await clock.run(fail(away));
+  const probe = send(60_000);
+  const behind = send();
+  await clock.run(clock.sleep(5000));
+  gate.stop();
+  await expect(behind).rejects.toBeInstanceOf(StoppedError);
+  await clock.run(probe);
+});
+
+test('it works on a clock that jumps as soon as somebody sleeps', async () => {
+  const clock = manualClock();
+  const { log } = createLog({ level: 'silent', pretty: false });
+  const gate = createGate({ perSecond: 5, clock, log });
+  await Promise.all(Array.from({ length: 20 }, () => gate.admit(async () => undefined)));
+  expect(clock.monotonic()).toBeGreaterThan(3000);
+});
+
+test('one warning when an outage begins, one line when it is over', async () => {
+  const { clock, send, fail, logged } = setUp(1000);
+  await clock.run(Promise.all([fail(away, 10), fail(away, 20), fail(away, 30)]));
+  for (let probe = 0; probe < 5; probe++) await clock.run(fail(away));
+  await clock.run(Promise.all([send(), send(), send()]));
+  expect(logged('warn', 'info')).toEqual([
+    'warn: notebook not available, waiting',
+    'info: notebook available again',
+  ]);
+});
+
+test('a limit is told once; meeting it again is not worth a line, unless the wait is long', async () => {
+  const { clock, send, fail, logged } = setUp(100);
+  for (let time = 0; time < 5; time++) await clock.run(fail(busy).then(() => send()));
+  const told = ['warn: notebook takes no more for now, waiting', 'info: notebook available again'];
+  expect(logged('warn', 'info')).toEqual(told);
+  await clock.run(fail(() => busy(60_000)).then(() => send()));
+  expect(logged('warn', 'info')).toEqual([...told, ...told]);
+  expect(logged('debug')).toContain('debug: pace learned');
+});
+
+test('it can say why requests wait', async () => {
+  const { clock, gate, send, fail } = setUp(20);
+  expect(gate.state()).toEqual({ kind: 'open', perSecond: expect.closeTo(18.9, 1) });
+  await clock.run(fail(away));
+  const [since, probeAt] = [clock.now(), clock.now() + 1000];
+  expect(gate.state()).toEqual({
+    kind: 'down',
+    since,
+    probeAt,
+    failure: 'server',
+    reason: 'connection refused',
+  });
+  await clock.run(send());
+  expect(gate.state()).toEqual({ kind: 'slow start', perSecond: 1 });
+  await clock.run(Promise.all(Array.from({ length: 100 }, () => send())));
+  expect(gate.state().kind).toBe('open');
+  await clock.run(fail(() => busy(10_000)));
+  expect(gate.state()).toEqual({ kind: 'held', until: clock.now() + 11_000, reason: 'slow down' });
+  await clock.run(send());
+  expect(gate.state().kind).toBe('slowed');
 });

@@ -1,4 +1,4 @@
-/** How servers limit requests. Each takes the time of a request and says whether it is served, and if not, when to come back. */
+/** A server's limit: told when a request arrives, says whether it is served, and how long the next would wait. */
 export type Limiter = (now: number) => { readonly served: boolean; readonly waitMs: number };
 
 /** Counts from the start of each period; `offsetMs` is where the periods lie. */
@@ -15,14 +15,14 @@ export function fixedWindow(most: number, windowMs: number, offsetMs = 0): Limit
   };
 }
 
-/** Counts over the last period; where `strict`, refused requests count as well. */
-export function slidingWindow(most: number, windowMs: number, strict = false): Limiter {
+/** Counts over the period that ends now. */
+export function slidingWindow(most: number, windowMs: number): Limiter {
   let times: number[] = [];
   return (now) => {
     times = times.filter((at) => at > now - windowMs);
     const served = times.length < most;
-    if (served || strict) times.push(now);
-    return { served, waitMs: (times[times.length - most] ?? now) + windowMs - now };
+    if (served) times.push(now);
+    return { served, waitMs: (times[0] ?? now) + windowMs - now };
   };
 }
 
@@ -38,3 +38,9 @@ export function tokenBucket(perSecond: number, burst: number): Limiter {
     return { served, waitMs: ((1 - tokens) / perSecond) * 1000 };
   };
 }
+
+/** One limit until a time, another from then on. */
+export const changing =
+  (before: Limiter, after: Limiter, atMs: number): Limiter =>
+  (now) =>
+    (now < atMs ? before : after)(now);

@@ -2,7 +2,7 @@ import { createGate, type Gate } from '../../src/deliver/gate.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Limiter } from './limiters.js';
 import { silentLog } from './silent-log.js';
-import { type SimulatedClock, simulatedClock } from './simulated-clock.js';
+import { simulatedClock } from './simulated-clock.js';
 
 export interface LoadOptions {
   readonly perSecond: number;
@@ -13,23 +13,18 @@ export interface LoadOptions {
   readonly latencyMs?: number;
   /** How much longer than that the way there may take. */
   readonly jitterMs?: number;
-  /** What the server says with a refusal. */
+  /** What the server says with a refusal: its true wait, rounded up to seconds, or always the same. */
   readonly retryAfter?: 'seconds' | 'never' | number;
-  readonly status?: number;
+  readonly status?: 429 | 503;
   readonly seed?: number;
-  readonly log?: ReturnType<typeof silentLog>;
 }
 
 export interface LoadResult {
-  readonly served: number;
-  readonly refused: number;
   readonly ms: number;
-  readonly sentAt: readonly number[];
-  readonly arrivedAt: readonly number[];
+  /** In the order of arrival at the server. */
   readonly servedAt: readonly number[];
   readonly refusedAt: readonly number[];
   readonly gate: Gate;
-  readonly clock: SimulatedClock;
 }
 
 /** Workers that always have something to send, over a network that takes its time, to a server with a limit. */
@@ -38,30 +33,26 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   const { retryAfter = 'never', status = 429, seed = 1 } = options;
   const clock = simulatedClock();
   const random = randomFrom(seed);
-  const gate = createGate({ perSecond, clock, log: options.log ?? silentLog(), random });
-  const sentAt: number[] = [];
-  const arrivedAt: number[] = [];
+  const gate = createGate({ perSecond, clock, log: silentLog(), random });
   const servedAt: number[] = [];
-  let left = requests;
   const refusedAt: number[] = [];
+  let left = requests;
 
   async function request(): Promise<void> {
-    sentAt.push(clock.monotonic());
     await clock.sleep(latencyMs / 2 + random() * jitterMs);
     const at = clock.monotonic();
-    arrivedAt.push(at);
     const { served, waitMs } = limiter(at);
+    (served ? servedAt : refusedAt).push(at);
     await clock.sleep(latencyMs / 2);
-    if (served) {
-      servedAt.push(at);
-      return;
-    }
-    refusedAt.push(at);
-    const seconds = retryAfter === 'seconds' ? Math.ceil(waitMs / 1000) * 1000 : retryAfter;
-    throw new NotebookError(status === 429 ? 'rate' : 'server', 'too many', {
+    if (!served) throw refusal(waitMs);
+  }
+
+  function refusal(waitMs: number): NotebookError {
+    const asked = retryAfter === 'seconds' ? Math.ceil(waitMs / 1000) * 1000 : retryAfter;
+    return new NotebookError(status === 429 ? 'rate' : 'server', 'too many requests', {
       status,
       lost: false,
-      ...(seconds === 'never' ? {} : { retryAfterMs: seconds }),
+      ...(asked === 'never' ? {} : { retryAfterMs: asked }),
     });
   }
 
@@ -73,8 +64,7 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   }
 
   await clock.run(Promise.all(Array.from({ length: concurrency }, worker)));
-  const counts = { served: servedAt.length, refused: refusedAt.length };
-  return { ...counts, ms: clock.monotonic(), sentAt, arrivedAt, servedAt, refusedAt, gate, clock };
+  return { ms: clock.monotonic(), servedAt, refusedAt, gate };
 }
 
 /** Chance that comes out alike every time (mulberry32). */

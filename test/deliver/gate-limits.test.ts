@@ -1,0 +1,113 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { changing, fixedWindow, type Limiter, slidingWindow, tokenBucket } from '../support/limiters.js';
+import { type LoadOptions, type LoadResult, load } from '../support/load.js';
+
+const refusedShare = ({ refusedAt, servedAt }: LoadResult): number =>
+  refusedAt.length / (refusedAt.length + servedAt.length);
+
+/** Of what the server and the workers could do together, from that time on. */
+function use({ servedAt, ms }: LoadResult, cap: number, options: LoadOptions, fromMs = 0): number {
+  const { concurrency = 4, latencyMs = 20, jitterMs = 0 } = options;
+  const reach = Math.min(cap, (concurrency * 1000) / (latencyMs + jitterMs / 2));
+  return (servedAt.filter((at) => at >= fromMs).length * 1000) / (ms - fromMs) / reach;
+}
+
+/** Anything between a server next door and one across the sea, hardly or hopelessly too fast for it. */
+const conditions = fc.record({
+  timesTooFast: fc.double({ min: 1.2, max: 10, noNaN: true }),
+  concurrency: fc.integer({ min: 1, max: 16 }),
+  latencyMs: fc.integer({ min: 5, max: 500 }),
+  jitterMs: fc.integer({ min: 0, max: 30 }),
+  retryAfter: fc.constantFrom('seconds' as const, 'never' as const),
+  seed: fc.integer({ min: 1, max: 1_000_000 }),
+});
+
+const offset = (windowMs: number, seed: number): number => seed % windowMs;
+
+describe.each<{ kind: string; caps: [number, number]; limiter(cap: number, seed: number): Limiter }>([
+  {
+    kind: 'fixed seconds',
+    caps: [3, 30],
+    limiter: (cap, seed) => fixedWindow(cap, 1000, offset(1000, seed)),
+  },
+  { kind: 'a sliding second', caps: [3, 30], limiter: (cap) => slidingWindow(cap, 1000) },
+  { kind: 'a token bucket', caps: [3, 30], limiter: (cap, seed) => tokenBucket(cap, 5 + (seed % 100)) },
+  {
+    kind: 'fixed minutes',
+    caps: [1, 10],
+    limiter: (cap, seed) => fixedWindow(60 * cap, 60_000, offset(60_000, seed)),
+  },
+  { kind: 'a sliding minute', caps: [1, 10], limiter: (cap) => slidingWindow(60 * cap, 60_000) },
+])('a server that limits by $kind', ({ caps: [min, max], limiter }) => {
+  test('refuses under 5 % and is used to at least 80 %, from the first request on', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min, max }), conditions, async (cap, { timesTooFast, ...others }) => {
+        const requests = Math.max(1000, cap * 60);
+        const perSecond = Math.ceil(cap * timesTooFast);
+        const options = { ...others, perSecond, requests, limiter: limiter(cap, others.seed) };
+        const result = await load(options);
+        expect(refusedShare(result)).toBeLessThan(0.05);
+        expect(use(result, cap, options)).toBeGreaterThan(0.8);
+      }),
+      { numRuns: 12 },
+    );
+  });
+
+  test('is used to at least 85 % in the long run, with hardly a refusal', async () => {
+    const cap = Math.round((min + max) / 2);
+    const options = { perSecond: 4 * cap, requests: 500 * cap, latencyMs: 50, limiter: limiter(cap, 1) };
+    const result = await load(options);
+    expect(refusedShare(result)).toBeLessThan(0.015);
+    expect(use(result, cap, options, 100_000)).toBeGreaterThan(0.85);
+  });
+});
+
+test('under a cap of 15 a second, a ceiling of 20 settles there', async () => {
+  const options = { perSecond: 20, requests: 1000, limiter: fixedWindow(15, 1000, 300) };
+  const result = await load(options);
+  expect(refusedShare(result)).toBeLessThan(0.01);
+  expect(use(result, 15, options)).toBeGreaterThan(0.9);
+  expect(result.gate.state()).toMatchObject({ kind: 'slowed' });
+});
+
+test.each([429, 503] as const)(
+  'a proxy that limits with %i and never says for how long is used',
+  async (status) => {
+    const options = { perSecond: 20, requests: 2000, limiter: tokenBucket(15, 10), status };
+    const result = await load(options);
+    expect(refusedShare(result)).toBeLessThan(0.01);
+    expect(use(result, 15, options)).toBeGreaterThan(0.8);
+  },
+);
+
+test('a server that always asks for a minute is left in peace for ten', async () => {
+  const options = { perSecond: 20, requests: 20_000, limiter: fixedWindow(15, 1000), retryAfter: 60_000 };
+  const result = await load(options);
+  expect(result.refusedAt.length).toBeLessThan(10);
+  expect(use(result, 15, options, 300_000)).toBeGreaterThan(0.8);
+});
+
+test.each([
+  { what: 'fourfold', before: fixedWindow(15, 1000), after: 60, withinMs: 2 * 60_000 },
+  {
+    what: 'twentyfold, from one by the minute,',
+    before: fixedWindow(300, 60_000),
+    after: 100,
+    withinMs: 8 * 60_000,
+  },
+])('a limit that was raised $what is found again within minutes', async ({ before, after, withinMs }) => {
+  const raisedAt = 300_000;
+  const limiter = changing(before, fixedWindow(after, 1000), raisedAt);
+  const { servedAt } = await load({ perSecond: 1000, requests: 60_000, concurrency: 8, limiter });
+  const until = raisedAt + withinMs;
+  const lastTenSeconds = servedAt.filter((at) => at > until - 10_000 && at <= until);
+  expect(lastTenSeconds.length).toBeGreaterThan(0.8 * 10 * after);
+});
+
+test('a limit that was lowered to a twentieth is found within seconds', async () => {
+  const limiter = changing(fixedWindow(60, 1000), slidingWindow(3, 1000), 60_000);
+  const { servedAt, refusedAt } = await load({ perSecond: 100, requests: 4000, concurrency: 8, limiter });
+  expect(refusedAt.filter((at) => at > 60_000 && at <= 90_000).length).toBeLessThan(25);
+  expect(servedAt.filter((at) => at > 75_000 && at <= 85_000).length).toBeGreaterThan(0.8 * 30);
+});

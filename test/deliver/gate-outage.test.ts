@@ -1,0 +1,174 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createGate } from '../../src/deliver/gate.js';
+import { type FailureClass, NotebookError } from '../../src/errors.js';
+import { randomFrom } from '../support/load.js';
+import { silentLog } from '../support/silent-log.js';
+import { simulatedClock } from '../support/simulated-clock.js';
+
+const away = () => new NotebookError('server', 'connection refused', { lost: false });
+
+function setUp(perSecond = 100, random = () => 1) {
+  const clock = simulatedClock();
+  const gate = createGate({ perSecond, clock, log: silentLog(), random });
+  const sentAt: number[] = [];
+  /** A request that is answered after so long, with the error if there is one. */
+  const send = (latencyMs = 0, failure?: () => Error): Promise<void> =>
+    gate
+      .admit(async () => {
+        sentAt.push(clock.monotonic());
+        await clock.sleep(latencyMs);
+        const error = failure?.();
+        if (error) throw error;
+      })
+      .catch(() => undefined);
+  const many = (count: number, latencyMs?: number, failure?: () => Error): Promise<unknown> =>
+    Promise.all(Array.from({ length: count }, () => send(latencyMs, failure)));
+  return { clock, gate, sentAt, send, many };
+}
+
+test('waits grow while the notebook stays away, up to five minutes', async () => {
+  const { clock, sentAt, send } = setUp();
+  for (let attempt = 0; attempt < 12; attempt++) await clock.run(send(0, away));
+  const waits = sentAt.slice(1).map((at, index) => at - (sentAt[index] ?? 0));
+  expect(waits.slice(0, 4)).toEqual([1000, 2000, 4000, 8000]);
+  expect(waits.slice(-2)).toEqual([300_000, 300_000]);
+});
+
+test('waits differ by chance, so that many daemons do not return together', async () => {
+  const firstWait = async (seed: number): Promise<number> => {
+    const { clock, sentAt, send } = setUp(100, randomFrom(seed));
+    await clock.run(send(0, away).then(() => send()));
+    return sentAt[1] ?? 0;
+  };
+  const waits = await Promise.all([1, 2, 3, 4, 5].map(firstWait));
+  expect(new Set(waits).size).toBe(5);
+  for (const wait of waits) expect(wait).toSatisfy((ms: number) => ms >= 500 && ms <= 1000);
+});
+
+test.each<FailureClass>(['server', 'auth'])(
+  'the failures of one moment (%s) are one step',
+  async (failure) => {
+    const { clock, sentAt, send, many } = setUp();
+    await clock.run(many(8, 300, () => new NotebookError(failure, 'no', { lost: false })));
+    const lastAnswered = (sentAt[0] ?? 0) + 300;
+    await clock.run(send());
+    expect(sentAt[8]).toBe(lastAnswered + 1000);
+  },
+);
+
+test('a time-out that comes long after the notebook is back closes nothing', async () => {
+  const { clock, gate, send } = setUp();
+  const slow = send(30_000, away);
+  await clock.run(send(10, away).then(() => send()));
+  await clock.run(Promise.all([slow, clock.sleep(20_000).then(() => send())]));
+  expect(gate.state().kind).not.toBe('down');
+});
+
+test('after an outage the pace starts small, and is back within seconds', async () => {
+  const { clock, sentAt, many, send } = setUp(100);
+  await clock.run(many(200, 20));
+  await clock.run(send(20, away));
+  const before = sentAt.length;
+  await clock.run(many(900, 20));
+  const [back = 0, ...others] = sentAt.slice(before);
+  const inSecond = (n: number): number =>
+    others.filter((at) => at >= back + 1000 * n && at < back + 1000 * (n + 1)).length;
+  expect(inSecond(0)).toBeLessThan(10);
+  expect(inSecond(1)).toBeGreaterThanOrEqual(inSecond(0));
+  expect(inSecond(2)).toBeGreaterThan(inSecond(1));
+  expect(inSecond(7)).toBeGreaterThan(90);
+});
+
+test('a notebook that comes and goes is asked ever more rarely, until it has stayed', async () => {
+  const { clock, sentAt, send, many } = setUp();
+  const waitAfter = async (): Promise<number> => {
+    await clock.run(send(0, away));
+    const failedAt = sentAt.at(-1) ?? 0;
+    await clock.run(send());
+    return (sentAt.at(-1) ?? 0) - failedAt;
+  };
+  expect(await waitAfter()).toBe(1000);
+  expect(await waitAfter()).toBe(2000);
+  expect(await waitAfter()).toBe(4000);
+  await clock.run(many(1000));
+  expect(await waitAfter()).toBe(1000);
+});
+
+test('Retry-After of an outage is waited for, and what is still under way cannot shorten it', async () => {
+  const { clock, sentAt, send } = setUp();
+  const maintenance = () =>
+    new NotebookError('server', 'back soon', { status: 503, lost: true, retryAfterMs: 60_000 });
+  await clock.run(Promise.all([send(10, maintenance), send(500), send(900, away)]));
+  await clock.run(send());
+  expect(sentAt.at(-1)).toBeGreaterThanOrEqual(60_000);
+});
+
+test.each([
+  new NotebookError('request', 'bad date', { status: 422, lost: false }),
+  new NotebookError('conflict', 'locked', { status: 403, lost: false }),
+  new NotebookError('file', 'gone', { lost: false }),
+  new NotebookError('server', 'being edited', { status: 400, lost: false, scope: 'run' }),
+])(
+  'a probe that is refused for its own sake ($message) shows that the notebook is there',
+  async (refused) => {
+    const { clock, gate, send } = setUp();
+    await clock.run(send(0, away));
+    expect(gate.state()).toMatchObject({ kind: 'down' });
+    await clock.run(send(0, () => refused));
+    expect(gate.state()).toMatchObject({ kind: 'slow start' });
+  },
+);
+
+test('a probe that breaks here shows nothing', async () => {
+  const { clock, gate, sentAt, send } = setUp();
+  await clock.run(send(0, away));
+  await clock.run(send(0, () => new TypeError('a bug of ours')));
+  expect(gate.state()).toMatchObject({ kind: 'down', reason: 'connection refused' });
+  await clock.run(send());
+  expect(sentAt).toEqual([0, 1000, 3000]);
+});
+
+test('never more than one request is under way while the notebook is down, and nobody waits for ever', async () => {
+  const outages = fc.array(fc.record({ fromMs: fc.nat(60_000), forMs: fc.nat(20_000) }), { maxLength: 5 });
+  const latency = fc.record({ leastMs: fc.nat(100), spreadMs: fc.nat(2000) });
+  const workers = fc.integer({ min: 1, max: 16 });
+  await fc.assert(
+    fc.asyncProperty(
+      outages,
+      latency,
+      workers,
+      fc.integer(),
+      async (times, { leastMs, spreadMs }, count, seed) => {
+        const random = randomFrom(seed);
+        const { clock, gate } = setUp(20, random);
+        const isAway = (at: number): boolean =>
+          times.some(({ fromMs, forMs }) => at >= fromMs && at < fromMs + forMs);
+        let failures = 0;
+        let down = false;
+        let probes = 0;
+        const request = async (): Promise<void> => {
+          const [probe, seen] = [down, failures];
+          if (probe) probes += 1;
+          expect(probes).toBeLessThanOrEqual(1);
+          await clock.sleep(leastMs + random() * spreadMs);
+          if (probe) probes -= 1;
+          if (isAway(clock.monotonic())) {
+            // What left before the last failure was known is part of it, and tells nothing new.
+            if (!probe && !down && seen === failures) [down, failures] = [true, failures + 1];
+            throw away();
+          }
+          if (probe) down = false;
+        };
+        const worker = async (): Promise<void> => {
+          while (clock.monotonic() < 100_000) {
+            const error: unknown = await gate.admit(request).catch((failure: unknown) => failure);
+            if (error && !(error instanceof NotebookError)) throw error;
+          }
+        };
+        await clock.run(Promise.all(Array.from({ length: count }, worker)));
+      },
+    ),
+    { numRuns: 50 },
+  );
+});
