@@ -3,7 +3,7 @@ import type { OpenRun, PlannedComment } from '../model.js';
 import { commentMark, markComment } from '../reference.js';
 import type { CommentRecord, DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
-import { graceOver } from './grace.js';
+import { lookWithGrace } from './grace.js';
 
 /** Posts one comment, unless an earlier POST of it turns out to have arrived. */
 export async function postComment(
@@ -14,7 +14,9 @@ export async function postComment(
 ): Promise<void> {
   const { n, text, intentAt } = comment;
   if (intentAt !== undefined) {
-    const found = await findPosted(run, comment, experiment, deps);
+    const found = await lookWithGrace(run, 'a comment whose answer was lost may still be posted', deps, () =>
+      findPosted(run, comment, experiment, deps),
+    );
     if (found !== undefined)
       return deps.record(run.id, { kind: 'commented', n, comment: found, found: true });
   }
@@ -52,7 +54,6 @@ async function findPosted(
       },
     );
   }
-  await graceOver(run, 'a comment whose answer was lost may still be posted', deps);
   return undefined;
 }
 

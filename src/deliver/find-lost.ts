@@ -2,15 +2,20 @@ import { NotebookError } from '../errors.js';
 import type { OpenRun } from '../model.js';
 import { provisionalReference } from '../reference.js';
 import type { DeliverDeps } from './deps.js';
-import { graceOver } from './grace.js';
+import { lookWithGrace } from './grace.js';
 import { isOurCreation, isUntouched } from './ours.js';
 import { readDownward, readUpward, type Seen } from './window.js';
 
 /**
- * Looks for what an earlier POST of this run may have made. A find counts at once, a not-found only after the grace.
- * To be called alone: with another creation unanswered, that one's experiment could be taken for this one's.
+ * Looks for what an earlier POST of this run may have made. To be called alone: with another creation unanswered,
+ * that one's experiment could be taken for this one's.
  */
-export async function findLost(run: OpenRun, deps: DeliverDeps): Promise<number | undefined> {
+export const findLost = (run: OpenRun, deps: DeliverDeps): Promise<number | undefined> =>
+  lookWithGrace(run, 'a creation whose answer was lost may still be carried out', deps, () =>
+    findCreated(run, deps),
+  );
+
+async function findCreated(run: OpenRun, deps: DeliverDeps): Promise<number | undefined> {
   const { notebook, record, memory, server } = deps;
   if (run.server !== server) throw held(`the creation's answer was lost at another notebook, ${run.server}`);
   const facts = await memory.facts();
@@ -22,15 +27,14 @@ export async function findLost(run: OpenRun, deps: DeliverDeps): Promise<number 
     throw held(`the creation's answer was lost, and more experiments than that could be it: ${ids}`);
   }
   const [experiment, ...others] = candidates;
-  if (experiment !== undefined) {
-    const sweepBelow = run.unseen > 0 ? { sweepBelow: (others.at(-1) ?? experiment) + 1 } : {};
-    await record(run.id, { kind: 'created', experiment, found: true, ...sweepBelow });
-    return experiment;
+  if (experiment === undefined) {
+    // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
+    await notebook.listKeys();
+    return undefined;
   }
-  // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
-  await notebook.listKeys();
-  await graceOver(run, 'a creation whose answer was lost may still be carried out', deps);
-  return undefined;
+  const sweepBelow = run.unseen > 0 ? { sweepBelow: (others.at(-1) ?? experiment) + 1 } : {};
+  await record(run.id, { kind: 'created', experiment, found: true, ...sweepBelow });
+  return experiment;
 }
 
 /** The id above which all that creations of this run left behind must lie; none if one was lost before any id was known. */

@@ -5,10 +5,22 @@ import { NotYetError } from './interruptions.js';
 /** PHP runs a request on for 120 s after its connection was cut; seen: committed 6 s later, with a higher id. */
 const ELABFTW_MS = 130_000;
 
-/** After the grace, what was not carried out never will be; before it, not finding it proves nothing. */
-export async function graceOver(run: OpenRun, pending: string, deps: DeliverDeps): Promise<void> {
+/**
+ * Looks for what a request of this run may have left behind. A find counts at once; a not-found only if the look
+ * began after the grace, since what was not there when it passed may have come while it went on.
+ */
+export async function lookWithGrace<T>(
+  run: OpenRun,
+  pending: string,
+  deps: DeliverDeps,
+  look: () => Promise<T | undefined>,
+): Promise<T | undefined> {
   const { dialect } = await deps.memory.facts();
   const graceMs = Math.max(2 * deps.timeoutMs, dialect === 'elabftw' ? ELABFTW_MS : 0);
-  const leftMs = graceMs - deps.losses.sinceMs(run.id);
-  if (leftMs > 0) throw new NotYetError(pending, deps.clock.now() + leftMs);
+  const leftMs = (): number => graceMs - deps.losses.sinceMs(run.id);
+  const isEarly = leftMs() > 0;
+  const found = await look();
+  if (found === undefined && isEarly)
+    throw new NotYetError(pending, deps.clock.now() + Math.max(0, leftMs()));
+  return found;
 }

@@ -191,6 +191,44 @@ test('a creation that is carried out only after its answer was lost is found, no
   expect(notebook.writes.filter((write) => write === 'createExperiment')).toHaveLength(1);
 });
 
+test('what comes while the look for it goes on is not missed, although the look ends after the grace', async () => {
+  const { journal, notebook, deps, clock } = await setUp();
+  await add(journal, 'known', ['c']);
+  await deliverAll(journal, deps, clock);
+  const id = await add(journal, 'A');
+  let late = '';
+  const cut: Notebook = {
+    ...notebook,
+    createExperiment({ title }) {
+      late = title;
+      return Promise.reject(new NotebookError('server', 'reset', { lost: true }));
+    },
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  let reads = 0;
+  const slow: Notebook = {
+    ...notebook,
+    async readExperiment(experiment) {
+      const read = notebook.readExperiment(experiment);
+      reads += 1;
+      // The first id was just seen to be missing when the late creation takes it, and the grace ends.
+      if (reads === 1) {
+        await read.catch(() => undefined);
+        notebook.someoneCreates(late, 1);
+        clock.advance(GRACE_MS);
+      }
+      return read;
+    },
+  };
+  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: slow })).rejects.toBeInstanceOf(
+    NotYetError,
+  );
+  await deliverAll(journal, deps, clock);
+  expect(
+    [...notebook.experiments.values()].filter(({ title }) => title === 'A' || title === late),
+  ).toHaveLength(1);
+});
+
 test('a creation that was never carried out is made after the grace', async () => {
   const { journal, notebook, deps, clock } = await setUp();
   await add(journal, 'known', ['c']);
