@@ -1,0 +1,55 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import type { RateLimit } from '../../src/sandbox/rate-limit.js';
+import { createSandbox } from '../../src/sandbox/server.js';
+import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+/** Files that many runs with the real daemon, and returns what the server saw: when, and with which answer. */
+async function fileRuns(runs: number, rate: string, limit?: RateLimit) {
+  const folder = tempFolder();
+  const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0 });
+  const { url, key } = await sandbox.start();
+  onTestFinished(() => sandbox.stop());
+  sandbox.control.limitRate(limit);
+  const instruments = '  balance: { watch: data/balance, ready: { quiet: 100ms }, existing: ingest }';
+  const site = makeSite(folder, { url, key, timeout: '10s', instruments });
+  writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('2000/s', rate));
+  for (let n = 0; n < runs; n++) site.drop(`w${n}.csv`, weighing(n));
+  const daemon = startDaemon(site.config);
+  await until(
+    'all filed',
+    () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === runs,
+    200_000,
+  );
+  expect(await daemon.stop()).toBe(0);
+  return sandbox.control.requests();
+}
+
+test('under a cap of 15 a second it settles there: under 5 % refused, at least 80 % of the cap used', async () => {
+  const requests = await fileRuns(220, '100/s', { requests: 15, perMs: 1000 });
+  const refused = requests.filter(({ status }) => status === 429).length;
+  const seconds = ((requests.at(-1)?.atMs ?? 0) - (requests[0]?.atMs ?? 0)) / 1000;
+  const used = (requests.length - refused) / (15 * seconds);
+  console.log(
+    `cap of 15/s: ${((100 * refused) / requests.length).toFixed(1)} % refused, ${(100 * used).toFixed(0)} % used`,
+  );
+  expect(refused / requests.length).toBeLessThan(0.05);
+  expect(used).toBeGreaterThan(0.8);
+}, 240_000);
+
+test('a ceiling of 20 a second is used to 90 % and never passed in any second', async () => {
+  const requests = await fileRuns(120, '20/s');
+  const times = requests.map(({ atMs }) => atMs);
+  const seconds = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 1000;
+  const fullest = Math.max(
+    ...times.map((from) => times.filter((at) => at >= from && at < from + 1000).length),
+  );
+  console.log(
+    `ceiling of 20/s: at most ${fullest} in a second, ${((100 * times.length) / (20 * seconds)).toFixed(0)} % used`,
+  );
+  expect(fullest).toBeLessThanOrEqual(20);
+  expect(times.length / (20 * seconds)).toBeGreaterThan(0.9);
+}, 240_000);
