@@ -2,8 +2,8 @@ import type { Clock } from '../clock.js';
 import type { FailureClass, NotebookError } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Allowance } from './allowance.js';
-import { backoffMs } from './backoff.js';
 import type { Pace } from './pace.js';
+import { askedWaitMs, nextWaitMs, type Trouble, tellEnd, tellWait } from './trouble.js';
 
 /** What a request is remembered by until its answer is there. */
 export interface Pass {
@@ -49,27 +49,8 @@ export interface DoorOptions {
   readonly random: () => number;
 }
 
-interface Trouble {
-  error: NotebookError;
-  /** More is wrong than that we were too fast. */
-  outage: boolean;
-  readonly since: number;
-  readonly closedAt: number;
-  /** Waits so far, each longer than the last. */
-  attempts: number;
-  warned: boolean;
-}
-
-/** Others were told the same time to come back: a tenth of it, and at most this, is left to chance. */
-const SPREAD_MS = 5000;
-/** Nobody is told of a limit again that was met within this time, unless it makes us wait for long. */
+/** Nobody is told of a limit again that was met within this time. */
 const REMINDED_MS = 3_600_000;
-const LONG_MS = 5000;
-/**
- * At a limit, waits grow to this and then to a third of the time since it was met: what is granted anew each
- * minute is not left lying for half a minute.
- */
-const LIMIT_LONGEST_MS = 16_000;
 /** A 503 that is over so soon was no outage, but how many a proxy says 429 (nginx, unless told otherwise). */
 const BRIEF_MS = 2000;
 
@@ -82,12 +63,16 @@ export function createDoor({ allowance, pace, clock, log, random }: DoorOptions)
   let relapses = 0;
   let limitMetAt = Number.NEGATIVE_INFINITY;
 
-  function hold(error: NotebookError, leastMs: number): number {
-    const asked = error.retryAfterMs ?? 0;
-    const waitMs = Math.max(asked + random() * Math.min(asked / 10, SPREAD_MS), leastMs);
+  function shut(waitMs: number): void {
     shutUntil = Math.max(shutUntil, clock.monotonic() + waitMs);
     pace.restart(shutUntil);
-    return waitMs;
+  }
+
+  function wait(current: Trouble, news: boolean): void {
+    const ours = nextWaitMs(current, allowance.perSecond(), clock.monotonic(), random);
+    const waitMs = Math.max(ours, askedWaitMs(current.error, random));
+    shut(waitMs);
+    tellWait(log, current, waitMs, news);
   }
 
   function close(error: NotebookError): void {
@@ -104,31 +89,19 @@ export function createDoor({ allowance, pace, clock, log, random }: DoorOptions)
     wait(trouble, news);
   }
 
-  function wait(current: Trouble, news: boolean): void {
-    const { error, outage, attempts, closedAt } = current;
-    const longestMs = Math.max(
-      LIMIT_LONGEST_MS,
-      3000 / allowance.perSecond(),
-      (clock.monotonic() - closedAt) / 3,
-    );
-    const most = outage ? Number.POSITIVE_INFINITY : Math.log2(longestMs / 1000);
-    const waitMs = Math.round(hold(error, backoffMs(Math.min(attempts, most), random)));
-    current.attempts += 1;
-    const warns = !current.warned && (news || waitMs >= LONG_MS);
-    current.warned ||= warns;
-    const sentence = outage ? 'notebook not available, waiting' : 'notebook takes no more for now, waiting';
-    const { failure, status, message: reason } = error;
-    log[warns ? 'warn' : 'debug']({ failure, status, waitMs, reason }, sentence);
+  function blame(current: Trouble, error: NotebookError): void {
+    current.error = error;
+    current.outage ||= error.failure !== 'rate';
   }
 
-  function open({ error, outage, closedAt, warned }: Trouble): void {
+  function open(past: Trouble): void {
     const now = clock.monotonic();
+    const { outage, closedAt, error } = past;
     trouble = undefined;
     pace.restart(Math.max(now, shutUntil));
     if (!outage || (error.status === 503 && now - closedAt <= BRIEF_MS)) allowance.learn(now);
     if (outage) allowance.slowStart(now);
-    const fields = { afterMs: Math.round(now - closedAt), perSecond: allowance.perSecond() };
-    log[warned ? 'info' : 'debug'](fields, 'notebook available again');
+    tellEnd(log, past, allowance.perSecond(), now);
   }
 
   function state(): GateState {
@@ -165,16 +138,15 @@ export function createDoor({ allowance, pace, clock, log, random }: DoorOptions)
       if (pass.probe && trouble) {
         probing = false;
         allowance.refused(pass.askedAt, clock.monotonic());
-        trouble.error = error ?? trouble.error;
-        trouble.outage ||= error?.failure !== 'rate';
+        if (error) blame(trouble, error);
         wait(trouble, false);
       } else if (error && pass.closings === closings) {
         allowance.refused(pass.askedAt, clock.monotonic());
         close(error);
       } else if (error) {
         // It left before the door last closed: the same trouble seen once more, so only its own wish counts.
-        if (trouble) trouble.outage ||= error.failure !== 'rate';
-        if (error.retryAfterMs !== undefined) hold(error, 0);
+        if (trouble && error.failure !== 'rate') blame(trouble, error);
+        if (error.retryAfterMs !== undefined) shut(askedWaitMs(error, random));
       }
     },
     state,
