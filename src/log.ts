@@ -26,7 +26,7 @@ export function createLog({ level, pretty: readable, destination }: LogOptions):
     destination ??
     (readable
       ? pretty({ sync: true, ignore: 'pid,hostname', singleLine: true, translateTime: 'SYS:HH:MM:ss' })
-      : pino.destination(1));
+      : process.stdout);
   const concealing: DestinationStream = {
     write(line) {
       let safe = line;

@@ -2,6 +2,7 @@ import { relative, sep } from 'node:path';
 import type { Clock } from './clock.js';
 import type { Key } from './config/key.js';
 import type { Claim, Instrument, LoadedConfig } from './config/load.js';
+import { journalOf } from './config/locations.js';
 import { connect } from './connection.js';
 import { createDecisions } from './decisions.js';
 import { createDelivery } from './delivery.js';
@@ -89,7 +90,12 @@ function usableInstruments(config: LoadedConfig, log: Log) {
     mistakes.map(({ stops }) => (typeof stops === 'object' ? stops.instrument : undefined)),
   );
   const usable = config.instruments.filter(({ name }) => !broken.has(name));
-  return usable.map((instrument) => ({ instrument, isClaimed: claimedBy(claimsBefore(instrument, config)) }));
+  const journal = journalOf(config);
+  return usable.map((instrument) => {
+    const isClaimed = claimedBy(claimsBefore(instrument, config));
+    // Somebody may keep the journal, with its side files, in a watched folder: it is no run.
+    return { instrument, isClaimed: (path: string) => path.startsWith(journal) || isClaimed(path) };
+  });
 }
 
 const fields = (problem: Problem) => ({

@@ -20,6 +20,8 @@ async function run(options: ConfigOption): Promise<void> {
     import('../clock.js'),
   ]);
   const stop = onStopRequest();
+  // Who read the log has gone: the files still come. For other commands it means that nobody wants the answer.
+  process.stdout.removeAllListeners('error').on('error', () => undefined);
   const logging = createLog({ level: config.settings.log, pretty: process.stdout.isTTY });
   const daemon = createDaemon({ config, ...logging, clock: systemClock });
   process.on('SIGHUP', () => {

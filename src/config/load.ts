@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
 import type { Place, Problem } from '../errors.js';
@@ -122,6 +123,14 @@ function reportUnknownKeys(
 function readParts(main: YamlFile, globs: string[] | undefined, problems: Problem[]): YamlFile[] {
   const parts: YamlFile[] = [];
   for (const file of (globs ?? []).flatMap((glob) => expandInclude(glob, main.file))) {
+    if (!existsSync(file)) {
+      problems.push({
+        where: main.placeOf(['include']),
+        message: `include: there is no file ${file}`,
+        stops: 'nothing',
+      });
+      continue;
+    }
     const part = readYaml(file);
     // A part that cannot be read takes its own instruments down, not the daemon.
     problems.push(...part.problems.map((problem): Problem => ({ ...problem, stops: 'nothing' })));

@@ -41,7 +41,7 @@ export async function openDatabase(path: string): Promise<{ database: Database; 
 async function prepareFolder(path: string): Promise<void> {
   const folder = dirname(path);
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder);
   } catch (error) {
     throw cannotOpen(path, error);
   }
@@ -50,6 +50,13 @@ async function prepareFolder(path: string): Promise<void> {
       hint: 'locks and durable writes do not hold there: put it on a local disk with journal: PATH',
     });
   }
+}
+
+/** Step by step: Node's own recursive way never comes back where the system will not have a folder, as in /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  mkdirSync(folder, { mode: 0o700 });
 }
 
 /**

@@ -1,8 +1,8 @@
 import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
-import type { Draft, FileRecord } from '../model.js';
+import type { Draft, FileRecord, Value } from '../model.js';
 import { makeBody } from './body.js';
 import { makeComments } from './comments.js';
-import { chooseDate, type DateOrigin, type ReadDate, readIsoOnly } from './date.js';
+import { chooseDate, type DateOrigin, ISO_DATE, type ReadDate, readIsoOnly } from './date.js';
 import { createEngines } from './engines.js';
 import type { TemplateError } from './mistakes.js';
 import { cleanTags } from './tags.js';
@@ -41,7 +41,7 @@ export function createMapper({
     const title = cleanTitle(templates.title?.(view) ?? `${file.stem || file.name} (${instrument})`, file);
     const { date, dateFrom } = chooseDate({
       template: templates.date?.(view),
-      fact: record.meta.get('date'),
+      fact: record.meta.get('date') ?? dateByAnyCase(record.meta, readDate),
       file,
       readDate,
     });
@@ -58,6 +58,16 @@ export function createMapper({
     return { draft: { title, date, body, tags, comments: made.comments }, dateFrom };
   };
 }
+
+/** `Date` and `DATE` are the fact `date` as well, where they hold a date: also one that can be read two ways. */
+function dateByAnyCase(meta: FileRecord['meta'], readDate: ReadDate): Value | undefined {
+  for (const [name, value] of meta) {
+    if (name.toLowerCase() === 'date' && (isIso(value) || readDate(value.text) !== undefined)) return value;
+  }
+  return undefined;
+}
+
+const isIso = ({ value }: Value): boolean => typeof value === 'string' && ISO_DATE.test(value);
 
 /** Every mistake in the templates, for who checks a configuration. */
 export const checkTemplates = (sources: TemplateSources): readonly TemplateError[] =>

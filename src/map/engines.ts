@@ -49,8 +49,8 @@ function createEngine(outputEscape: (value: unknown) => unknown): Liquid {
     locale: 'en-US',
     templates: {},
     // A loop within a loop over a long table must not stop the daemon.
-    renderLimit: 30_000,
-    memoryLimit: 1e8,
+    renderLimit: 3000,
+    memoryLimit: 2e7,
   };
   const engine = new Liquid(options);
   for (const tag of FILE_TAGS) delete engine.tags[tag];

@@ -157,7 +157,7 @@ test('a part that is wrong takes only its own instruments down', () => {
   expect(told(config).join('\n')).toMatch(/there is already an instrument "first"/);
   expect(told(config).join('\n')).toMatch(/a\.yaml:2:1: unknown key "log"/);
   expect(told(config).join('\n')).toMatch(/b\.yaml:1:\d+/);
-  expect(told(config).join('\n')).toMatch(/gone\.yaml: there is no such file/);
+  expect(told(config).join('\n')).toMatch(/labfeed\.yaml:2:10: include: there is no file .*gone\.yaml/);
 });
 
 test('what would file differently and is not available is refused; what has no effect is warned of', () => {

@@ -99,6 +99,16 @@ test('SIGHUP takes a new configuration without losing a step, and refuses a wron
   ).toEqual(['a (balance)', 'b (balance)', 'c (second)']);
 });
 
+test('SIGTERM ends it in order although nobody reads its log any more', async () => {
+  const { site, sandbox } = await setUp();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  daemon.child.stdout?.destroy();
+  site.drop('a.csv', weighing(1));
+  await until('filed all the same', () => sandbox.experiments().some(({ comments }) => comments.length > 0));
+  expect(await daemon.stop()).toBe(0);
+});
+
 test('a second signal exits at once', async () => {
   const { site, proxy } = await setUp();
   const daemon = startDaemon(site.config);

@@ -176,6 +176,21 @@ describe('what measuring cannot decide is refused', () => {
     expect((await refusal(text)).message).toContain(`format: ${format}`);
   });
 
+  test.each([
+    ['at the top', 'a,b\nx,1\ny,2\n'],
+    ['with times', 'time,v\n12:30:01,1\n'],
+    ['below facts', 'Name,S1\nOperator,Bob\n\na,b\nx,1\ny,2\n'],
+    ['above another table', 'a,b\nx,1\ny,2\n\nc,d,e\nq,3,4\nr,5,6\ns,7,8\n'],
+  ])('what can be a small table of two columns or names with values, %s', async (_, text) => {
+    const error = await refusal(text);
+    expect(error.message).toMatch(/two columns, or names with values|more than one table/);
+    expect(error.hint).toContain('`');
+  });
+
+  test('facts of which some would be lost', async () => {
+    await refusal('Name: S1\nOperator: Bob\n\na,b\nx,1\ny,2\n');
+  });
+
   test('prose', async () => {
     expect((await refusal('Dear Ada,\nthe run failed.\nSee you: tomorrow\nBob\n')).message).toContain(
       'no table and no list',
@@ -187,4 +202,10 @@ describe('what measuring cannot decide is refused', () => {
     expect(error.hint).toContain('`until: eof`');
     expect(error.hint).toContain('parse: { delimiter: ",", ');
   });
+});
+
+test('a header that names a unit makes two columns a table, however short', async () => {
+  const record = await read('Sample,Weight (mg)\nS1,1.5\n');
+  expect(record.tables[0]?.rows).toHaveLength(1);
+  expect(record.tables[0]?.columns).toEqual([{ name: 'Sample' }, { name: 'Weight', unit: 'mg' }]);
 });

@@ -13,6 +13,7 @@ import { isNoValue } from './kinds.js';
 import { findMarks, LOOK_ROWS } from './marks.js';
 import { findCommentMark, findSeparator, namesIn } from './preamble.js';
 import { describeTable, isTable, refusePlate } from './table.js';
+import { refuseTwoColumns } from './two-columns.js';
 
 /**
  * Looks at a file and says, in the words of a mapping, how it is to be read.
@@ -82,6 +83,7 @@ function describeMeta(
   const above = lines.slice(0, table?.heading.from);
   const below = table ? lines.slice(table.body.to).filter((line) => !isBlank(line)) : [];
   const separator = findSeparator([...above, ...below], delimiter);
+  if (separator !== undefined && separator === delimiter) refuseTwoColumns(above, refuse);
   if (!table) refuseProse(lines, separator, delimiter, refuse);
   if (separator === undefined) return undefined;
   const header = lines[table?.heading.from ?? 0];
@@ -99,7 +101,7 @@ function refuseProse(
 ): void {
   const filled = lines.filter((line) => !isBlank(line)).length;
   const facts = separator === undefined ? 0 : namesIn(lines, separator, delimiter).length;
-  if (facts * 2 >= filled) return;
+  if (facts * 5 >= filled * 4) return;
   throw refuse('no table and no list of facts is recognised in the file', {
     hint: 'say in a mapping what it holds: `parse: { meta: { separator: ":" }, table: { after: "…" } }`',
   });

@@ -23,6 +23,8 @@ export function isTable(body: Body, heading: Heading, lines: readonly Line[], re
   }
   if (columns >= 3) return rows >= (hasNumbers ? 1 : 3);
   if (body.kinds[0] !== 'text') return columns > 0;
+  // A unit behind a name is what headers have, and facts have not.
+  if (/[([][^)\]]+[)\]]$/.test(lines[heading.from]?.cells.at(-1)?.trim() ?? '')) return true;
   const filled = lines.filter((line) => !isBlank(line)).length;
   return rows >= 3 && lines.slice(0, heading.from).every(isBlank) && rows * 5 > filled * 3;
 }
