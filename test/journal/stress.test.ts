@@ -48,6 +48,19 @@ test('on a full disk a record is refused with what to do, and works again when t
   expect(await everything(journal)).toHaveLength(1);
 });
 
+test('a journal that became read-only refuses what it cannot record, and works again when it may be written', async () => {
+  const database = new DatabaseSync(join(tempFolder(), 'journal.db'));
+  migrate(database, 'journal.db');
+  const journal = createJournal({ database, clock: manualClock(), release: () => undefined });
+  onTestFinished(() => journal.close());
+  database.exec('PRAGMA query_only = ON');
+  await expect(journal.runs.add(newRun('a'), someDraft('A'))).rejects.toThrow(/read-?only/);
+  expect(await everything(journal)).toEqual([]);
+  database.exec('PRAGMA query_only = OFF');
+  await journal.runs.add(newRun('a'), someDraft('A'));
+  expect(await everything(journal)).toHaveLength(1);
+});
+
 test('nothing is sent whose intent could not be recorded', async () => {
   const { journal, clock } = onFullDisk();
   await journal.runs.add(newRun('a'), someDraft('A'));
