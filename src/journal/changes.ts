@@ -27,7 +27,7 @@ export function createApplyChange(database: Database): ApplyChange {
        ON CONFLICT (url) DO UPDATE SET highest = max(ifnull(highest, 0), excluded.highest)`,
   );
   const sweep = database.prepare(
-    'UPDATE servers SET sweep = ? WHERE url = (SELECT server FROM runs WHERE id = ?)',
+    'UPDATE servers SET sweep = max(ifnull(sweep, 0), ?) WHERE url = (SELECT server FROM runs WHERE id = ?)',
   );
   const history = database.prepare('INSERT INTO history (run, at, event, detail) VALUES (?, ?, ?, ?)');
 
