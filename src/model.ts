@@ -41,13 +41,28 @@ export interface Value {
 export interface Column {
   readonly name: string;
   readonly unit?: string;
+  /** Of all numbers of the column, where the table has more rows than are kept. */
+  readonly summary?: ColumnSummary;
+}
+
+/** What very many readings come to. Least and greatest are as the file writes them. */
+export interface ColumnSummary {
+  /** How many cells hold a number. */
+  readonly n: number;
+  readonly min: Value;
+  /** Of a fair sample of the numbers, where there are too many to sort. */
+  readonly median: number;
+  readonly isMedianExact: boolean;
+  readonly max: Value;
 }
 
 export interface Table {
   readonly name: string;
   readonly columns: readonly Column[];
-  /** One array a row, in the order of `columns`. */
+  /** One array a row, in the order of `columns`. The first ones only, where there are very many. */
   readonly rows: readonly (readonly Value[])[];
+  /** How many rows the file has. */
+  readonly count: number;
 }
 
 /** What a file says, once it was read. The first table is `readings` in templates. */

@@ -201,11 +201,13 @@ describe('whatever the file holds', () => {
   const given: fc.Arbitrary<FileRecord> = fc.record({
     meta: fc.array(fc.tuple(text, value)).map((pairs) => new Map(pairs)),
     tables: fc.array(
-      fc.record({
-        name: text,
-        columns: fc.array(fc.record({ name: text, unit: text }), { minLength: 2, maxLength: 2 }),
-        rows: fc.array(fc.tuple(value, value), { maxLength: 5 }),
-      }),
+      fc
+        .record({
+          name: text,
+          columns: fc.array(fc.record({ name: text, unit: text }), { minLength: 2, maxLength: 2 }),
+          rows: fc.array(fc.tuple(value, value), { maxLength: 5 }),
+        })
+        .map((made) => ({ ...made, count: made.rows.length })),
       { maxLength: 2 },
     ),
   });

@@ -20,6 +20,7 @@ export const table = (
     return unit === undefined ? { name: column } : { name: column, unit };
   }),
   rows,
+  count: rows.length,
 });
 
 export const record = (facts: Record<string, Value>, ...tables: Table[]): FileRecord => ({

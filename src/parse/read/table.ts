@@ -123,7 +123,7 @@ async function assemble(
     rows.push(columns.map(({ values }) => values[n] ?? EMPTY));
     if (n % 512 === 0 && pace.due()) await pace.rest();
   }
-  return { name, columns: columns.map(({ values: _, ...column }) => column), rows };
+  return { name, columns: columns.map(({ values: _, ...column }) => column), rows, count: length };
 }
 
 const isUnvalued = ({ value, text }: Value): boolean => value === null && text !== '';
