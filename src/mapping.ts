@@ -31,7 +31,7 @@ export function createMapping(instrument: Instrument): Mapping {
   const map = createMapper({
     ...instrument,
     instrument: instrument.name,
-    readDate: (text) => withFormats(readDate(text, instrument.parse?.dates ?? {})),
+    readDate: (text) => withFormats(readDate(text, instrument.parse?.[0]?.dates ?? {})),
   });
   return {
     async parse(file, signal) {

@@ -10,12 +10,46 @@ import { z } from 'zod';
 export const regexSource = (text: string): string | undefined =>
   text.length > 2 && text.startsWith('/') && text.endsWith('/') ? text.slice(1, -1) : undefined;
 
-/** A cell as spreadsheets name it, `=C3`: its line and its place in the line, both from 1. */
-export function cellReference(text: string): { line: number; cell: number } | undefined {
-  const [, letters, digits] = /^=\$?([A-Z]{1,3})\$?([1-9]\d{0,6})$/i.exec(text) ?? [];
+export interface CellReference {
+  /** Undefined: the first sheet, or the file where it is no workbook. */
+  readonly sheet: string | undefined;
+  /** Both from 1. */
+  readonly line: number;
+  readonly cell: number;
+}
+
+const REFERENCE = /^=(?:'((?:[^']|'')+)'!|([\p{L}\p{N}_.]+)!)?\$?([A-Z]{1,3})\$?([1-9]\d{0,6})$/iu;
+
+/** A cell as spreadsheets name it: `=C3`, `='Sheet 2'!B9`. */
+export function cellReference(text: string): CellReference | undefined {
+  if (!text.startsWith('=')) return undefined;
+  const [, quoted, plain, letters, digits] = REFERENCE.exec(text) ?? [];
   if (letters === undefined) return undefined;
-  const cell = [...letters.toUpperCase()].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0);
-  return { line: Number(digits), cell };
+  return { sheet: quoted?.replaceAll("''", "'") ?? plain, line: Number(digits), cell: cellNumber(letters) };
+}
+
+/** A column's letters as a number, from 1: `A` is 1, `AA` is 27. */
+const cellNumber = (letters: string): number =>
+  [...letters.toUpperCase()].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0);
+
+/** A rectangle of lines and cells, all from 1 and inclusive; undefined where it is open. */
+export interface Area {
+  readonly fromLine: number;
+  readonly toLine: number | undefined;
+  readonly fromCell: number;
+  readonly toCell: number | undefined;
+}
+
+/** `B5:F`: from B5 to the end of column F. */
+export function areaOf(text: string): Area | undefined {
+  const [, left, top, right, bottom] = /^([A-Z]{1,3})(\d{0,7}):([A-Z]{0,3})(\d{0,7})$/i.exec(text) ?? [];
+  if (left === undefined) return undefined;
+  return {
+    fromLine: Number(top) || 1,
+    toLine: Number(bottom) || undefined,
+    fromCell: cellNumber(left),
+    toCell: right ? cellNumber(right) : undefined,
+  };
 }
 
 export const text = (what: string) => z.string({ error: `expected ${what}` }).min(1, `expected ${what}`);
@@ -65,16 +99,32 @@ export const line = () =>
     LINE,
   ).refine((lines) => lines.length > 0, `expected ${LINE}`);
 
-const SPLIT = 'text, tab, spaces, whitespace or /regex/';
+const SPLIT = 'text, tab, spaces, whitespace, /regex/, or { at: [31, 66] }';
 export const split = () =>
-  checkedText(SPLIT, (written) => {
-    const mistake = regexMistake(written);
-    const source = regexSource(written);
-    if (mistake || source === undefined) return mistake;
-    return new RegExp(source).test('')
-      ? `${written} also fits where nothing is, and cuts everywhere`
-      : undefined;
-  });
+  z.union(
+    [
+      checkedText(SPLIT, (written) => {
+        const mistake = regexMistake(written);
+        const source = regexSource(written);
+        if (mistake || source === undefined) return mistake;
+        return new RegExp(source).test('')
+          ? `${written} also fits where nothing is, and cuts everywhere`
+          : undefined;
+      }),
+      z.strictObject({
+        at: z
+          .array(z.int().min(1))
+          .min(1)
+          .refine(
+            (places) => places.every((place, n) => place > (places[n - 1] ?? 0)),
+            'expected growing numbers',
+          )
+          .describe('The characters before which further cells begin.'),
+      }),
+    ],
+    { error: `expected ${SPLIT}` },
+  );
+export type SplitWord = z.output<ReturnType<typeof split>>;
 
 const DATE = 'a pattern such as dd/MM/yyyy HH:mm:ss, or iso, epoch, epochMs, excel';
 export const dateFormats = () => listOf(checkedText(DATE, dateMistake), `${DATE}; or a list of them`);
@@ -82,38 +132,51 @@ export const dateFormats = () => listOf(checkedText(DATE, dateMistake), `${DATE}
 function dateMistake(written: string): string | undefined {
   if (['iso', 'epoch', 'epochMs', 'excel'].includes(written)) return undefined;
   const tokens = written.replace(/'[^']*'/g, '');
-  if (/[YD]/.test(tokens)) return 'years are written yyyy and days dd, in small letters';
+  if (/Y{2,}|D{2,}/.test(tokens)) return 'years are written yyyy and days dd, in small letters';
   const parts = [/y/, /[ML]/, /d/].filter((part) => part.test(tokens)).length;
   // What is lacking would be taken from today, and the same file would read differently tomorrow.
   if (parts > 0 && parts < 3) return 'a date needs its year, month and day: yyyy, MM and dd';
   return parts > 0 || /[Hh]/.test(tokens) ? undefined : `expected ${DATE}`;
 }
 
-const NAME = 'a name in the file, or a cell such as =C3';
+const NAME = 'a name in the file, a cell such as =C3, or a path such as //Serial_number';
 export const name = () =>
   checkedText(NAME, (written) =>
     written.startsWith('=') && !cellReference(written) ? `expected ${NAME}` : undefined,
   );
 export const fromFact = () => z.strictObject({ from: name() });
 
+const axis = () => z.union([z.number(), name()], { error: 'expected a number, or the fact that says it' });
+
 /** Where something is in the file and what it is: the short forms are read as the long one. */
 export const where = <S extends z.ZodType<string | number>>(part: S, what: string) => {
   const parts = z.array(part).min(1, `expected ${what}`);
-  const long = z.strictObject({
-    from: z
-      .union([part, parts], { error: `expected ${what}, or a list of them` })
-      .optional()
-      .describe('Where it is in the file. Without it: under your name for it.'),
-    type: z
-      .enum(['text', 'number', 'date', 'duration', 'boolean'])
-      .optional()
-      .describe('What it is; a value that is not is told, not passed on. Without it: by its looks.'),
-    unit: z
-      .union([text('a unit'), fromFact()], { error: 'expected a unit such as mg, or { from: a fact }' })
-      .optional()
-      .describe('Its unit, or where the unit is: { from: … }.'),
-    format: dateFormats().optional().describe('How its date is written, where not as dates.format says.'),
-  });
+  const long = z
+    .strictObject({
+      from: z
+        .union([part, parts], { error: `expected ${what}, or a list of them` })
+        .optional()
+        .describe('Where it is in the file. Without it: under your name for it.'),
+      type: z
+        .enum(['text', 'number', 'date', 'duration', 'boolean'])
+        .optional()
+        .describe('What it is; a value that is not is told, not passed on. Without it: by its looks.'),
+      unit: z
+        .union([text('a unit'), fromFact()], { error: 'expected a unit such as mg, or { from: a fact }' })
+        .optional()
+        .describe('Its unit, or where the unit is: { from: … }.'),
+      format: dateFormats().optional().describe('How its date is written, where not as dates.format says.'),
+      start: axis()
+        .optional()
+        .describe('Of a computed axis: the value in the first row, a number or a fact.'),
+      step: axis().optional().describe('Of a computed axis: what each row adds, a number or a fact.'),
+    })
+    .refine(({ start, step }) => (start === undefined) === (step === undefined), {
+      error: 'expected start and step, both',
+    })
+    .refine(({ start, from }) => start === undefined || from === undefined, {
+      error: 'expected from, or start and step',
+    });
   return z
     .union([part, parts, long], { error: `expected ${what}, a list of them, or { from: … }` })
     .transform((written): Where => {
@@ -132,4 +195,7 @@ export interface Where {
   readonly type?: ValueType | undefined;
   readonly unit?: string | { readonly from: string } | undefined;
   readonly format?: readonly string[] | undefined;
+  /** A computed axis: `start`, `start + step`, … */
+  readonly start?: string | number | undefined;
+  readonly step?: string | number | undefined;
 }

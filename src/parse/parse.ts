@@ -1,4 +1,4 @@
-import { type ParseOptions, parseSchema } from '../config/vocabulary.js';
+import { type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { decode } from './decode.js';
@@ -15,14 +15,15 @@ import { createRefuse } from './refuse.js';
  */
 export async function parse(
   source: Source,
-  options: ParseOptions | undefined,
+  alternatives: readonly ParseOptions[] | undefined,
   signal?: AbortSignal,
 ): Promise<FileRecord> {
   signal?.throwIfAborted();
-  const { limits, encoding } = options ?? parseSchema.parse({});
+  const options = alternatives?.[0];
+  const { limits, encoding } = options ?? withDefaults({});
   const refuse = createRefuse(source.path);
   const pace = createPace({ maxMs: limits.maxMs, signal, refuse });
-  const bytes = await load(source, limits.maxBytes, refuse);
+  const bytes = await load(source, limits.maxBytes ?? 64 * 2 ** 20, refuse);
   const texts = await toLines(decode(bytes, encoding, refuse), pace);
   if (texts.every((text) => text.trim() === '')) throw refuse('the file is empty: it has only blank lines');
   const file: TextFile = { path: source.path, name: source.name, texts, refuse, pace };
@@ -33,7 +34,7 @@ export async function parse(
 async function readMeasured(file: TextFile): Promise<FileRecord> {
   const mapping = await measure(file);
   try {
-    return await readDelimited(file, parseSchema.parse(mapping));
+    return await readDelimited(file, withDefaults(mapping));
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const { message, where, hint } = error;

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { cellReference, regexSource } from '../../src/config/grammar.js';
-import { parseSchema } from '../../src/config/vocabulary.js';
+import { readingSchema, withDefaults } from '../../src/config/vocabulary.js';
 
 const problems = (mapping: unknown): string[] => {
-  const result = parseSchema.safeParse(mapping);
+  const result = readingSchema.safeParse(mapping);
   return result.success
     ? []
     : result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
@@ -12,24 +12,24 @@ const problems = (mapping: unknown): string[] => {
 
 describe('what a mapping says', () => {
   test('with nothing written, everything has its default', () => {
-    expect(parseSchema.parse({})).toEqual({
+    expect(withDefaults({})).toEqual({
       format: 'auto',
       encoding: 'auto',
       quote: '"',
       dates: {},
       missing: [],
-      limits: { maxBytes: 64 * 2 ** 20, maxRows: 1_000_000, maxColumns: 10_000, maxMs: 60_000 },
+      limits: { maxRows: 10_000_000, maxColumns: 10_000, maxNesting: 100, maxMs: 60_000 },
       meta: [],
       facts: {},
       tables: {},
     });
-    expect(parseSchema.parse({ table: {} }).tables).toEqual({
+    expect(withDefaults({ table: {} }).tables).toEqual({
       readings: { until: ['blank'], header: ['first'], headerRows: 1, units: 'inHeader' },
     });
   });
 
   test('one thing may stand for a list of one', () => {
-    const { meta, missing, dates, tables } = parseSchema.parse({
+    const { meta, missing, dates, tables } = withDefaults({
       meta: { separator: ':' },
       missing: 'N/A',
       dates: { format: 'dd/MM/yyyy' },
@@ -40,7 +40,7 @@ describe('what a mapping says', () => {
   });
 
   test('short forms of where something is are read as the long one', () => {
-    const { facts, tables } = parseSchema.parse({
+    const { facts, tables } = withDefaults({
       facts: { a: 'Sample', b: ['Date', 'Time'], c: { from: '=C3', type: 'number' }, d: { type: 'date' } },
       table: { columns: { x: 1, y: { from: [2, 'B'], unit: 'mg' } } },
     });
@@ -54,7 +54,7 @@ describe('what a mapping says', () => {
   });
 
   test('limits are amounts, or plain numbers', () => {
-    const limits = (written: object) => parseSchema.parse({ limits: written }).limits;
+    const limits = (written: object) => withDefaults({ limits: written }).limits;
     expect(limits({ bytes: '10MB', seconds: '2m' })).toMatchObject({
       maxBytes: 10 * 2 ** 20,
       maxMs: 120_000,
@@ -65,12 +65,12 @@ describe('what a mapping says', () => {
 
 describe('a slip is told where it is written', () => {
   test.each<[unknown, string]>([
-    [{ format: 'xml' }, 'format: xml is not available in this version'],
-    [{ format: 'excel' }, 'format: expected auto or delimited'],
+    [{ dates: { format: 'dd' } }, 'a date needs its year'],
+    [{ format: 'excel' }, 'format: expected auto, delimited, text'],
     [{ encoding: 'utf-9' }, 'encoding: expected auto or an encoding such as'],
     [{ delimiter: '/(/' }, 'delimiter: /(/ is not a regular expression: Unterminated group'],
     [{ delimiter: '/x*/' }, 'delimiter: /x*/ also fits where nothing is'],
-    [{ delimiter: { at: [31] } }, 'delimiter: expected text, tab, spaces, whitespace or /regex/'],
+    [{ delimiter: { at: [31, 5] } }, 'expected'],
     [{ quote: '""' }, 'quote: expected one character'],
     [{ decimal: ';' }, 'decimal: '],
     [{ decimal: ',', thousands: ',' }, 'thousands: decimal and thousands cannot be the same'],
@@ -84,12 +84,12 @@ describe('a slip is told where it is written', () => {
     [{ meta: { match: 'Date' } }, 'meta.match: expected a regular expression in slashes'],
     [{ meta: { match: '/(?<a>[/' } }, 'meta.match: /(?<a>[/ is not a regular expression'],
     [{ meta: { seperator: ':' } }, 'meta: Unrecognized key: "seperator"'],
-    [{ facts: { a: '=foo' } }, 'facts.a: expected a name in the file, or a cell such as =C3'],
+    [{ facts: { a: '=foo' } }, 'facts.a: expected a name in the file, a cell such as =C3'],
     [{ facts: { a: 3 } }, 'facts.a: expected a name in the file'],
     [{ table: { after: 0 } }, 'table.after: lines count from 1'],
     [{ table: { after: [] } }, 'table.after: expected a line'],
     [{ table: { until: ['x', '/[/'] } }, 'table.until.1: /[/ is not a regular expression'],
-    [{ table: { grid: true } }, 'table: Unrecognized key: "grid"'],
+    [{ table: { grid: 3 } }, 'table.grid: expected true, or labels'],
     [{ table: { columns: { a: { typ: 'number' } } } }, 'table.columns.a: Unrecognized key: "typ"'],
     [{ table: {}, tables: {} }, ': expected table or tables, not both'],
     [{ limits: { bytes: 'lots' } }, 'limits.bytes: expected a size'],
@@ -99,12 +99,12 @@ describe('a slip is told where it is written', () => {
 });
 
 describe('for editors', () => {
-  const schema = z.toJSONSchema(parseSchema, { io: 'input', unrepresentable: 'any' });
+  const schema = z.toJSONSchema(readingSchema, { io: 'input', unrepresentable: 'any' });
 
   test('there is a JSON Schema with all keys, each described', () => {
     const keys = Object.entries(schema.properties ?? {});
     expect(keys.map(([key]) => key)).toEqual(
-      'format encoding delimiter quote comment decimal thousands dates missing limits meta facts table tables'.split(
+      'when format encoding delimiter quote comment decimal thousands dates missing limits meta facts table tables'.split(
         ' ',
       ),
     );
@@ -127,7 +127,8 @@ describe('the small grammars', () => {
   test('cells are named as in a spreadsheet', () => {
     expect(cellReference('=C3')).toEqual({ line: 3, cell: 3 });
     expect(cellReference('=$aa$10')).toEqual({ line: 10, cell: 27 });
-    for (const text of ['C3', '=C', '=3', '=C0', "='Sheet 2'!B9"])
-      expect(cellReference(text)).toBeUndefined();
+    expect(cellReference("='Sheet 2'!B9")).toEqual({ sheet: 'Sheet 2', line: 9, cell: 2 });
+    expect(cellReference('=Data!A1')).toEqual({ sheet: 'Data', line: 1, cell: 1 });
+    for (const text of ['C3', '=C', '=3', '=C0', "='Sheet 2'B9"]) expect(cellReference(text)).toBeUndefined();
   });
 });

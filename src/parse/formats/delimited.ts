@@ -1,3 +1,4 @@
+import type { SplitWord } from '../../config/grammar.js';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import type { FileRecord } from '../../model.js';
 import { compileSplit, NO_SPLIT } from '../grammar/split.js';
@@ -28,7 +29,7 @@ export async function readDelimited(file: TextFile, options: ParseOptions): Prom
 export async function cutFile(
   { texts, pace }: TextFile,
   options: Pick<ParseOptions, 'delimiter' | 'quote'>,
-): Promise<{ lines: Line[]; cut: Cut; delimiter: string | undefined }> {
+): Promise<{ lines: Line[]; cut: Cut; delimiter: SplitWord | undefined }> {
   // A spreadsheet's note to itself: it names the delimiter and is not shown as a line.
   const note = /^sep=(.)$/.exec(texts[0] ?? '')?.[1];
   const delimiter = options.delimiter ?? (note === '\t' ? 'tab' : note) ?? findDelimiter(texts);

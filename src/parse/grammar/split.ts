@@ -1,4 +1,4 @@
-import { regexSource } from '../../config/grammar.js';
+import { regexSource, type SplitWord } from '../../config/grammar.js';
 
 /** Where a line is cut into cells, or a name from its value. */
 export interface Split {
@@ -10,7 +10,8 @@ export interface Split {
   readonly text?: string;
 }
 
-export function compileSplit(written: string): Split {
+export function compileSplit(written: SplitWord): Split {
+  if (typeof written === 'object') return byPlaces(written.at);
   if (written === 'spaces') return byRegex(/ *\t *|[ \u00a0]{2,}/, true);
   if (written === 'whitespace') return byRegex(/\s+/, true);
   const source = regexSource(written);
@@ -29,6 +30,16 @@ function byText(delimiter: string): Split {
       const at = text.indexOf(delimiter);
       return at < 0 ? undefined : [text.slice(0, at).trim(), text.slice(at + delimiter.length).trim()];
     },
+  };
+}
+
+/** Where tables are printed, each cell begins at the same character of every line. */
+function byPlaces(places: readonly number[]): Split {
+  const [first = 0] = places;
+  return {
+    cut: (text) => trimmed([0, ...places].map((place, n) => text.slice(place, places[n]))),
+    cutOnce: (text) =>
+      text.length > first ? [text.slice(0, first).trim(), text.slice(first).trim()] : undefined,
   };
 }
 

@@ -24,7 +24,8 @@ export async function measure(file: TextFile): Promise<ParseMapping> {
   refuseForeign(texts, refuse);
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
-  const { lines, delimiter } = await cutFile({ ...file, texts: bare }, { quote: '"' });
+  const { lines, delimiter: word } = await cutFile({ ...file, texts: bare }, { quote: '"' });
+  const delimiter = typeof word === 'string' ? word : undefined;
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
   const isComment = (line: Line) => comment !== undefined && raw(line).trimStart().startsWith(comment);
 

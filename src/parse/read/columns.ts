@@ -134,7 +134,7 @@ export function splitUnit(
   units: TableOptions['units'],
   isNumeric: boolean,
 ): { name: string; unit?: string } {
-  switch (units) {
+  switch (typeof units === 'object' ? 'none' : units) {
     case 'inHeader':
       return (isNumeric ? unitInBrackets(name) : undefined) ?? { name };
     case 'slash':

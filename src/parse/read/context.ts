@@ -1,3 +1,4 @@
+import type { SplitWord } from '../../config/grammar.js';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { type Cut, cutLine } from '../formats/cut.js';
 import { compileSplit } from '../grammar/split.js';
@@ -17,7 +18,7 @@ export interface Context {
 }
 
 /** The same with lines that are cut by another delimiter, where a table or a finder has one of its own. */
-export async function recut(context: Context, delimiter: string | undefined): Promise<Context> {
+export async function recut(context: Context, delimiter: SplitWord | undefined): Promise<Context> {
   if (delimiter === undefined) return context;
   const cut: Cut = { split: compileSplit(delimiter), quote: context.cut.quote };
   const lines: Line[] = [];
