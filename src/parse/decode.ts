@@ -1,4 +1,4 @@
-import { isUtf8 } from 'node:buffer';
+import { isAscii } from 'node:buffer';
 import iconv from 'iconv-lite';
 import type { Refuse } from './refuse.js';
 
@@ -7,31 +7,55 @@ const PIECE_BYTES = 256 * 1024;
 const LOOK_BYTES = 64 * 1024;
 
 /** The text of a file, piece by piece: a long file is never one string. */
-export function* decode(bytes: Uint8Array, encoding: string, refuse: Refuse): Generator<string> {
-  if (bytes.byteLength === 0) throw refuse('the file is empty');
-  refuseKnownBinary(bytes, refuse);
-  const name = encoding === 'auto' ? findEncoding(bytes) : encoding;
-  // An odd byte at the end is half a character: nothing.
-  const length = isWide(name) ? bytes.byteLength - (bytes.byteLength % 2) : bytes.byteLength;
-  const whole = Buffer.from(bytes.buffer, bytes.byteOffset, length);
-  const decoder = iconv.getDecoder(name, { stripBOM: true });
-  for (let at = 0; at < length; at += PIECE_BYTES) {
-    const piece = decoder.write(whole.subarray(at, at + PIECE_BYTES));
-    if (at === 0) refuseControls(piece, bytes, refuse);
-    yield clean(piece);
+export async function* decode(
+  pieces: AsyncIterable<Uint8Array>,
+  encoding: string,
+  refuse: Refuse,
+): AsyncGenerator<string> {
+  const decoder = iconv.getDecoder(encoding, { stripBOM: true });
+  let isFirst = true;
+  for await (const piece of pieces) {
+    const whole = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
+    for (let at = 0; at < whole.length; at += PIECE_BYTES) {
+      const text = decoder.write(whole.subarray(at, at + PIECE_BYTES));
+      if (isFirst) refuseNoText(whole, text, refuse);
+      isFirst = false;
+      yield clean(text);
+    }
   }
-  yield clean(decoder.end() ?? '');
+  if (isFirst) throw refuse('the file is empty');
+  // An odd byte at the end of UTF-16 is half a character: nothing.
+  if (!isWide(encoding)) yield clean(decoder.end() ?? '');
+}
+
+/** The byte order mark; else UTF-8, if it is that throughout; else windows-1252. */
+export async function findEncoding(pieces: AsyncIterable<Uint8Array>): Promise<string> {
+  const utf8 = new TextDecoder('utf-8', { fatal: true });
+  let isFirst = true;
+  let isPlain = true;
+  for await (const piece of pieces) {
+    const [first, second] = piece;
+    if (isFirst && first === 0xff && second === 0xfe) return 'utf-16le';
+    if (isFirst && first === 0xfe && second === 0xff) return 'utf-16be';
+    isFirst = false;
+    // Bytes below 128 need no proof; once others came, a character may go on in the next piece.
+    isPlain &&= isAscii(piece);
+    if (!isPlain && !isFurtherUtf8(utf8, piece)) return 'windows-1252';
+  }
+  return isPlain || isFurtherUtf8(utf8) ? 'utf-8' : 'windows-1252';
+}
+
+/** Without a piece: whether it ended with a whole character. */
+function isFurtherUtf8(decoder: InstanceType<typeof TextDecoder>, piece?: Uint8Array): boolean {
+  try {
+    decoder.decode(piece, { stream: piece !== undefined });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 const isWide = (encoding: string): boolean => /^(utf-?16|ucs-?2)/i.test(encoding);
-
-/** The byte order mark; else UTF-8, if it is that throughout; else windows-1252. */
-function findEncoding(bytes: Uint8Array): string {
-  const [first, second] = bytes;
-  if (first === 0xff && second === 0xfe) return 'utf-16le';
-  if (first === 0xfe && second === 0xff) return 'utf-16be';
-  return isUtf8(bytes) ? 'utf-8' : 'windows-1252';
-}
 
 /** Marks that stray into the text, and the zeros that some instruments pad it with, mean nothing. */
 const clean = (text: string): string =>
@@ -44,13 +68,10 @@ const KNOWN_BINARY: readonly [bytes: readonly number[], what: string][] = [
   [[0x1f, 0x8b], 'a gzip archive'],
 ];
 
-function refuseKnownBinary(bytes: Uint8Array, refuse: Refuse): void {
+/** What is known not to be text; and more than a stray control character or two is nothing that anybody wrote. */
+function refuseNoText(bytes: Uint8Array, text: string, refuse: Refuse): void {
   const known = KNOWN_BINARY.find(([start]) => start.every((byte, at) => bytes[at] === byte));
   if (known) throw refuse(`the file is not text: it is ${known[1]}`);
-}
-
-/** More than a stray control character or two is no text that anybody wrote. */
-function refuseControls(text: string, bytes: Uint8Array, refuse: Refuse): void {
   const look = text.slice(0, LOOK_BYTES);
   let controls = 0;
   for (let at = 0; at < look.length; at++) if (isControl(look.charCodeAt(at))) controls++;

@@ -1,4 +1,4 @@
-import type { Pace } from './pace.js';
+import type { Refuse } from './refuse.js';
 
 /** A line of a file and the cells in it. A quoted cell can span several lines of the file: they are one here. */
 export interface Line {
@@ -8,34 +8,60 @@ export interface Line {
   readonly text: string;
   /** Trimmed, and without their quotes. */
   readonly cells: readonly string[];
+  /** Of a workbook: the sheet that it stands in, from 0. */
+  readonly sheet?: number;
+  /** 1 for the last line; known only where a mapping counts lines from the end. */
+  readonly fromEnd?: number;
 }
 
+/** No instrument writes such a line; it is a file of another kind, or a broken one. */
+const LONGEST_LINE = 16 * 2 ** 20;
+
 /** The lines of a text that comes in pieces, whatever ends them: LF, CR LF, CR, CR CR LF, also mixed. */
-export async function toLines(pieces: Iterable<string>, pace: Pace): Promise<string[]> {
-  const lines: string[] = [];
+export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): AsyncGenerator<string[]> {
   // Joined but not searched again: a line that spans many pieces costs no more than its length.
   let open = '';
   let held = '';
-  const take = (text: string) => {
-    const [first = '', ...others] = text.includes('\r') ? text.split(/\r\r\n|\r\n|\n|\r/) : text.split('\n');
-    open += first;
-    for (const other of others) {
-      lines.push(open);
-      open = other;
-    }
+  let number = 1;
+  const take = (text: string): string[] => {
+    const lines = text.includes('\r') ? text.split(/\r\r\n|\r\n|\n|\r/) : text.split('\n');
+    lines[0] = open + lines[0];
+    open = lines.pop() ?? '';
+    number += lines.length;
+    if (open.length > LONGEST_LINE)
+      throw refuse(`line ${number} is longer than ${LONGEST_LINE / 2 ** 20} million characters`, {
+        line: { number, text: '', cells: [] },
+        hint: 'this may be no text of lines: say what it is, `format: json` or `format: none`',
+      });
+    return lines;
   };
-  for (const piece of pieces) {
+  for await (const piece of pieces) {
     const text = held + piece;
-    // What ends in CR may go on with LF in the next piece.
+    // What ends in CR, or in two, may go on with LF in the next piece.
     let end = text.length;
-    while (end > 0 && text[end - 1] === '\r') end--;
-    take(text.slice(0, end));
+    while (end > 0 && end > text.length - 2 && text[end - 1] === '\r') end--;
     held = text.slice(end);
-    if (pace.due()) await pace.rest();
+    yield take(text.slice(0, end));
   }
-  take(held);
-  if (open !== '') lines.push(open);
-  return lines;
+  yield take(held);
+  if (open !== '') yield [open];
 }
 
 export const isBlank = (line: Line): boolean => line.cells.every((cell) => cell === '');
+
+/** Nothing at all, not even delimiters. */
+export const isEmpty = ({ cells }: Line): boolean => cells.length <= 1 && (cells[0] ?? '') === '';
+
+/** Tells the last lines how far from the end they are, where somebody asks: `depth` lines are held back for it. */
+export async function* withEnds(
+  batches: AsyncIterable<readonly Line[]>,
+  depth: number,
+): AsyncGenerator<readonly Line[]> {
+  let held: readonly Line[] = [];
+  for await (const batch of batches) {
+    const all = [...held, ...batch];
+    held = all.slice(Math.max(0, all.length - depth));
+    yield all.slice(0, all.length - held.length);
+  }
+  yield held.map((line, n) => ({ ...line, fromEnd: held.length - n }));
+}

@@ -1,13 +1,11 @@
-import { type ParseOptions, withDefaults } from '../config/vocabulary.js';
+import { type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
-import { decode } from './decode.js';
-import { readDelimited, type TextFile } from './formats/delimited.js';
-import { toLines } from './lines.js';
-import { load, type Source } from './load.js';
+import { firstLines, type OpenFile, openText, readDelimited } from './formats/delimited.js';
 import { asLine, measure } from './measure/measure.js';
 import { createPace } from './pace.js';
-import { createRefuse } from './refuse.js';
+import { AbsentError, createRefuse } from './refuse.js';
+import type { Source } from './source.js';
 
 /**
  * Reads a file as its mapping says; without a mapping, as measuring it suggests.
@@ -19,22 +17,34 @@ export async function parse(
   signal?: AbortSignal,
 ): Promise<FileRecord> {
   signal?.throwIfAborted();
-  const options = alternatives?.[0];
-  const { limits, encoding } = options ?? withDefaults({});
   const refuse = createRefuse(source.path);
-  const pace = createPace({ maxMs: limits.maxMs, signal, refuse });
-  const bytes = await load(source, limits.maxBytes ?? 64 * 2 ** 20, refuse);
-  const texts = await toLines(decode(bytes, encoding, refuse), pace);
-  if (texts.every((text) => text.trim() === '')) throw refuse('the file is empty: it has only blank lines');
-  const file: TextFile = { path: source.path, name: source.name, texts, refuse, pace };
-  return options ? readDelimited(file, options) : readMeasured(file);
+  const { limits } = alternatives?.[0] ?? withDefaults({});
+  const file: OpenFile = { source, refuse, pace: createPace({ maxMs: limits.maxMs, signal, refuse }) };
+  return alternatives ? readFirstFitting(file, alternatives) : readMeasured(file);
 }
 
+/** The first of several mappings whose patterns are all found in the file. */
+async function readFirstFitting(file: OpenFile, alternatives: readonly ParseOptions[]): Promise<FileRecord> {
+  const refusals: FileError[] = [];
+  for (const options of alternatives) {
+    try {
+      return await readAs(file, options);
+    } catch (error) {
+      if (alternatives.length === 1 || !(error instanceof AbsentError)) throw error;
+      refusals.push(error);
+    }
+  }
+  const reasons = refusals.map(({ message }, n) => `${n + 1}: ${message}`).join('; ');
+  throw file.refuse(`none of the ${refusals.length} alternatives of the mapping fits: ${reasons}`);
+}
+
+const readAs = (file: OpenFile, options: ParseOptions): Promise<FileRecord> => readDelimited(file, options);
+
 /** Without a mapping there is none that a hint could be put into, so a refusal also tells the one that was used. */
-async function readMeasured(file: TextFile): Promise<FileRecord> {
-  const mapping = await measure(file);
+async function readMeasured(file: OpenFile): Promise<FileRecord> {
+  const mapping = await measureFile(file);
   try {
-    return await readDelimited(file, withDefaults(mapping));
+    return await readAs(file, withDefaults(mapping));
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     const { message, where, hint } = error;
@@ -43,4 +53,20 @@ async function readMeasured(file: TextFile): Promise<FileRecord> {
       hint: `${hint ? `${hint}; ` : ''}the file was read with \`${asLine(mapping)}\``,
     });
   }
+}
+
+/** More lines tell nothing new about how a file is written. */
+const MEASURED_LINES = 20_000;
+
+async function measureFile(file: OpenFile): Promise<ParseMapping> {
+  const texts = await firstLines(await openText(file, withDefaults({})), MEASURED_LINES);
+  if (texts.every((text) => text.trim() === ''))
+    throw file.refuse('the file is empty: it has only blank lines');
+  return measure({
+    path: file.source.path,
+    name: file.source.name,
+    texts,
+    refuse: file.refuse,
+    pace: file.pace,
+  });
 }

@@ -7,15 +7,20 @@ export interface Refusal {
   readonly cell?: number | undefined;
   /** What settles it: the ready line for the mapping, wherever there is one. */
   readonly hint?: string;
+  /** A pattern of the mapping is not found: another alternative may fit the file. */
+  readonly isAbsent?: boolean;
 }
+
+/** The file is not of the kind that the mapping describes. */
+export class AbsentError extends FileError {}
 
 /** Makes the error that quarantines the file; the caller throws it. */
 export type Refuse = (message: string, refusal?: Refusal) => FileError;
 
 export const createRefuse =
   (file: string): Refuse =>
-  (message, { line, cell, hint } = {}) =>
-    new FileError(message, {
+  (message, { line, cell, hint, isAbsent } = {}) =>
+    new (isAbsent ? AbsentError : FileError)(message, {
       where: {
         file,
         ...(line && { line: line.number }),

@@ -5,8 +5,8 @@ import { explained } from './identify.js';
 import { sameStamp, stampOf, statAll } from './stamp.js';
 
 /** The bytes that were hashed: those that were kept, or the file once more, as long as it is still the same. */
-export const contentOf = (file: IdentifiedFile): Uint8Array | AsyncIterable<Uint8Array> =>
-  file.content ?? readAgain(file);
+export const contentOf = (file: IdentifiedFile): Uint8Array | (() => AsyncIterable<Uint8Array>) =>
+  file.content ?? (() => readAgain(file));
 
 async function* readAgain(file: IdentifiedFile): AsyncGenerator<Uint8Array> {
   try {

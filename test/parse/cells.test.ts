@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cutLines } from '../../src/parse/formats/cut.js';
+import { cutAll } from '../../src/parse/formats/delimited.js';
 import { findDelimiter } from '../../src/parse/formats/find-delimiter.js';
 import { compileSplit } from '../../src/parse/grammar/split.js';
 import type { Line } from '../../src/parse/lines.js';
 
-const pace = { due: () => false, rest: async () => {} };
-
 const cut = (text: string, delimiter = ',', quote: string | null = '"'): Promise<Line[]> =>
-  cutLines(text.split('\n'), { split: compileSplit(delimiter), quote: quote ?? undefined }, 1, pace);
+  cutAll(text.split('\n'), { split: compileSplit(delimiter), quote: quote ?? undefined }, 1);
 
 const cells = async (...args: Parameters<typeof cut>) => (await cut(...args)).map((line) => line.cells);
 

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type ParseMapping, parseSchema } from '../../src/config/vocabulary.js';
-import { toLines } from '../../src/parse/lines.js';
+import { type ParseMapping, readingSchema } from '../../src/config/vocabulary.js';
 import { measure } from '../../src/parse/measure/measure.js';
 import { createRefuse } from '../../src/parse/refuse.js';
 import { columns, meta, read, refusal, rows } from './reading.js';
@@ -8,7 +7,13 @@ import { columns, meta, read, refusal, rows } from './reading.js';
 const pace = { due: () => false, rest: async () => {} };
 
 const measured = async (text: string): Promise<ParseMapping> =>
-  measure({ path: 'x', name: 'x', texts: await toLines([text], pace), refuse: createRefuse('x'), pace });
+  measure({
+    path: 'x',
+    name: 'x',
+    texts: text.replace(/\n$/, '').split('\n'),
+    refuse: createRefuse('x'),
+    pace,
+  });
 
 const XY = '\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
 
@@ -72,7 +77,7 @@ describe('without a mapping, a file is measured', () => {
   ])('%s', async (_, text, mapping) => {
     const found = await measured(text);
     expect(found).toEqual(mapping);
-    expect(parseSchema.safeParse(found).success).toBe(true);
+    expect(readingSchema.safeParse(found).success).toBe(true);
     await expect(read(text)).resolves.toEqual(await read(text, found));
   });
 

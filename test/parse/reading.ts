@@ -1,4 +1,4 @@
-import { type ParseMapping, parseSchema } from '../../src/config/vocabulary.js';
+import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
 import type { FileRecord, Value } from '../../src/model.js';
 import { parse } from '../../src/parse/parse.js';
@@ -10,7 +10,7 @@ export function read(
   path = 'runs/plate 7_scan.csv',
 ): Promise<FileRecord> {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-  const options = mapping && parseSchema.parse(mapping);
+  const options = mapping && [withDefaults(mapping)];
   return parse({ path, name: path.split('/').at(-1) ?? path, content: bytes }, options);
 }
 

@@ -2,7 +2,6 @@ import { CsvError } from 'csv-parse';
 import { parse as parseCsv } from 'csv-parse/sync';
 import type { Split } from '../grammar/split.js';
 import type { Line } from '../lines.js';
-import type { Pace } from '../pace.js';
 
 /** How lines are cut; `quote` is undefined where none is used. */
 export interface Cut {
@@ -18,20 +17,30 @@ const LONGEST_QUOTED_LINES = 100;
 const MOST_STRAYS = 10;
 
 /** Cuts lines into cells. Lines that a quoted cell holds together become one. `from` is the first line's number. */
-export async function cutLines(
-  texts: readonly string[],
+export async function* cutLines(
+  batches: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
   cut: Cut,
   from: number,
-  pace: Pace,
-): Promise<Line[]> {
-  const lines: Line[] = [];
-  for (let at = 0; at < texts.length; ) {
-    const end = batchEnd(texts, at, cut);
-    for (const line of cutBatch(texts.slice(at, end), cut, from + at)) lines.push(line);
-    at = end;
-    if (pace.due()) await pace.rest();
+): AsyncGenerator<Line[]> {
+  let waiting: readonly string[] = [];
+  let number = from;
+  for await (const batch of batches) {
+    const texts = waiting.length === 0 ? batch : [...waiting, ...batch];
+    let at = 0;
+    // What comes next may be needed to close a quoted cell, so the last lines wait for it.
+    while (texts.length - at >= BATCH_LINES + LONGEST_QUOTED_LINES) {
+      const end = batchEnd(texts, at, cut);
+      yield cutBatch(texts.slice(at, end), cut, number + at);
+      at = end;
+    }
+    number += at;
+    waiting = texts.slice(at);
   }
-  return lines;
+  for (let at = 0; at < waiting.length; ) {
+    const end = batchEnd(waiting, at, cut);
+    yield cutBatch(waiting.slice(at, end), cut, number + at);
+    at = end;
+  }
 }
 
 /** One line by itself, as a table or finder with a delimiter of its own sees it. */

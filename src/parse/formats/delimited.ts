@@ -1,42 +1,117 @@
 import type { SplitWord } from '../../config/grammar.js';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import type { FileRecord } from '../../model.js';
+import { decode, findEncoding } from '../decode.js';
+import { depthOf } from '../grammar/line.js';
 import { compileSplit, NO_SPLIT } from '../grammar/split.js';
-import type { Line } from '../lines.js';
+import { type Line, toLines, withEnds } from '../lines.js';
 import type { Pace } from '../pace.js';
 import { readRecord } from '../read/record.js';
 import type { Refuse } from '../refuse.js';
+import { piecesOf, type Source } from '../source.js';
 import { type Cut, cutLines } from './cut.js';
-import { findDelimiter } from './find-delimiter.js';
+import { findDelimiter, LOOK_LINES } from './find-delimiter.js';
 
-/** A text that was taken apart into lines, not yet into cells. */
-export interface TextFile {
-  readonly path: string;
-  readonly name: string;
-  readonly texts: readonly string[];
+/** A file whose format is known, and what reading it needs. */
+export interface OpenFile {
+  readonly source: Source;
   readonly refuse: Refuse;
   readonly pace: Pace;
 }
 
+const MOST_BYTES = 2 ** 30;
+
 /** Reads delimited text, as the options say. */
-export async function readDelimited(file: TextFile, options: ParseOptions): Promise<FileRecord> {
-  const { lines, cut } = await cutFile(file, options);
-  const { path, name, refuse, pace } = file;
-  return readRecord({ lines, options, cut, path, name, refuse, pace });
+export async function readDelimited(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
+  const { source, refuse, pace } = file;
+  const texts = await openText(file, options);
+  const { cut, from } = await findCut(texts, options);
+  const { path, name } = source;
+  const depth = depthOf(options);
+  return readRecord({
+    lines() {
+      const lines = cutLines(skipFirst(texts(), from - 1), cut, from);
+      return depth === 0 ? lines : withEnds(lines, depth);
+    },
+    context: { options, cut, path, name, sheets: [], refuse, pace },
+  });
 }
 
-/** Cuts lines into cells, at the delimiter that the options name or at the one that is found. */
-export async function cutFile(
-  { texts, pace }: TextFile,
-  options: Pick<ParseOptions, 'delimiter' | 'quote'>,
-): Promise<{ lines: Line[]; cut: Cut; delimiter: SplitWord | undefined }> {
+/** The lines of a text file, from the first each time: a long file is never in memory as a whole. */
+export async function openText(
+  { source, refuse }: OpenFile,
+  { encoding, limits }: ParseOptions,
+): Promise<() => AsyncIterable<readonly string[]>> {
+  const pieces = () => piecesOf(source, limits.maxBytes ?? MOST_BYTES, refuse);
+  const name = encoding === 'auto' ? await findEncoding(pieces()) : encoding;
+  const lines = () => toLines(decode(pieces(), name, refuse), refuse);
+  if (!(source.content instanceof Uint8Array)) return lines;
+  // What is in memory anyway is decoded once.
+  const all: (readonly string[])[] = [];
+  for await (const batch of lines()) all.push(batch);
+  return () => replay(all);
+}
+
+async function* replay(batches: readonly (readonly string[])[]): AsyncGenerator<readonly string[]> {
+  yield* batches;
+}
+
+/** The first lines, up to so many. */
+export async function firstLines(
+  texts: () => AsyncIterable<readonly string[]>,
+  most: number,
+): Promise<readonly string[]> {
+  const head: string[] = [];
+  for await (const batch of texts()) {
+    for (const text of batch) head.push(text);
+    if (head.length >= most) break;
+  }
+  return head.slice(0, most);
+}
+
+/** Where lines are cut: at the delimiter that the options name, or at the one that is found. */
+async function findCut(
+  texts: () => AsyncIterable<readonly string[]>,
+  options: Pick<ParseOptions, 'delimiter' | 'quote' | 'format'>,
+): Promise<{ cut: Cut; from: number }> {
+  const { delimiter, from } = delimiterOf(await firstLines(texts, LOOK_LINES), options);
+  return { cut: cutAt(delimiter, options.quote), from };
+}
+
+/** The delimiter, and the number of the first line that is one of the table's world. */
+export function delimiterOf(
+  head: readonly string[],
+  { delimiter, format }: Partial<Pick<ParseOptions, 'delimiter' | 'format'>>,
+): { delimiter: SplitWord | undefined; from: number } {
   // A spreadsheet's note to itself: it names the delimiter and is not shown as a line.
-  const note = /^sep=(.)$/.exec(texts[0] ?? '')?.[1];
-  const delimiter = options.delimiter ?? (note === '\t' ? 'tab' : note) ?? findDelimiter(texts);
-  const cut: Cut = {
-    split: delimiter === undefined ? NO_SPLIT : compileSplit(delimiter),
-    quote: options.quote === 'none' ? undefined : options.quote,
+  const note = /^sep=(.)$/.exec(head[0] ?? '')?.[1];
+  const found = () => (format === 'text' ? undefined : findDelimiter(head));
+  return {
+    delimiter: delimiter ?? (note === '\t' ? 'tab' : note) ?? found(),
+    from: note === undefined ? 1 : 2,
   };
-  const own = note === undefined ? texts : texts.slice(1);
-  return { lines: await cutLines(own, cut, note === undefined ? 1 : 2, pace), cut, delimiter };
+}
+
+export const cutAt = (delimiter: SplitWord | undefined, quote: string): Cut => ({
+  split: delimiter === undefined ? NO_SPLIT : compileSplit(delimiter),
+  quote: quote === 'none' ? undefined : quote,
+});
+
+async function* skipFirst(
+  batches: AsyncIterable<readonly string[]>,
+  lines: number,
+): AsyncGenerator<readonly string[]> {
+  let left = lines;
+  for await (const batch of batches) {
+    yield left === 0 ? batch : batch.slice(left);
+    left = Math.max(0, left - batch.length);
+  }
+}
+
+/** Lines cut into cells that are all in memory, as measuring looks at them. */
+export async function cutAll(texts: readonly string[], cut: Cut, from: number): Promise<Line[]> {
+  const lines: Line[] = [];
+  for await (const batch of cutLines([texts.slice(from - 1)], cut, from))
+    for (const line of batch) lines.push(line);
+  return lines;
 }

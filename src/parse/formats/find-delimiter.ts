@@ -3,7 +3,7 @@ import { compileSplit } from '../grammar/split.js';
 /** In the order in which they are believed where several cut equally well: `1,5;2,5` is cut at `;`. */
 const SIGNS = ['tab', ';', '|', ','];
 const BLANKS = ['spaces', 'whitespace'];
-const LOOK_LINES = 1000;
+export const LOOK_LINES = 1000;
 
 interface Candidate {
   readonly delimiter: string;

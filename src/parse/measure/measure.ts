@@ -1,8 +1,9 @@
 import { stringify } from 'yaml';
 import type { ParseMapping } from '../../config/vocabulary.js';
-import { cutFile, type TextFile } from '../formats/delimited.js';
+import { cutAll, cutAt, delimiterOf } from '../formats/delimited.js';
 import { compileSplit } from '../grammar/split.js';
 import { isBlank, type Line } from '../lines.js';
+import type { Pace } from '../pace.js';
 import type { Refuse } from '../refuse.js';
 import { doubtfulNumber } from '../values/typed.js';
 import { type Body, findBody, refuseSecond } from './body.js';
@@ -15,6 +16,15 @@ import { findCommentMark, findSeparator, namesIn } from './preamble.js';
 import { describeTable, isTable, refusePlate } from './table.js';
 import { refuseTwoColumns } from './two-columns.js';
 
+/** The first lines of a file, and what measuring them needs. */
+export interface TextFile {
+  readonly path: string;
+  readonly name: string;
+  readonly texts: readonly string[];
+  readonly refuse: Refuse;
+  readonly pace: Pace;
+}
+
 /**
  * Looks at a file and says, in the words of a mapping, how it is to be read.
  * What the file leaves open is not decided here: it is refused, with the lines that would decide it.
@@ -24,7 +34,8 @@ export async function measure(file: TextFile): Promise<ParseMapping> {
   refuseForeign(texts, refuse);
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
-  const { lines, delimiter: word } = await cutFile({ ...file, texts: bare }, { quote: '"' });
+  const { delimiter: word, from } = delimiterOf(bare, {});
+  const lines = await cutAll(bare, cutAt(word, '"'), from);
   const delimiter = typeof word === 'string' ? word : undefined;
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
   const isComment = (line: Line) => comment !== undefined && raw(line).trimStart().startsWith(comment);

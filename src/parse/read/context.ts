@@ -1,40 +1,29 @@
-import type { SplitWord } from '../../config/grammar.js';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { type Cut, cutLine } from '../formats/cut.js';
-import { compileSplit } from '../grammar/split.js';
 import type { Line } from '../lines.js';
 import type { Pace } from '../pace.js';
 import type { Refuse } from '../refuse.js';
 
-/** A file that was cut into lines and cells, and how it is to be read: what every part of the reading works on. */
+/** What every part of the reading knows of the file and of how it is to be read. */
 export interface Context {
-  readonly lines: readonly Line[];
   readonly options: ParseOptions;
   readonly cut: Cut;
   readonly path: string;
   readonly name: string;
+  /** The names of a workbook's sheets; none for other files. */
+  readonly sheets: readonly string[];
   readonly refuse: Refuse;
   readonly pace: Pace;
-}
-
-/** The same with lines that are cut by another delimiter, where a table or a finder has one of its own. */
-export async function recut(context: Context, delimiter: SplitWord | undefined): Promise<Context> {
-  if (delimiter === undefined) return context;
-  const cut: Cut = { split: compileSplit(delimiter), quote: context.cut.quote };
-  const lines: Line[] = [];
-  for (const line of context.lines) {
-    lines.push(cutLine(line, cut));
-    if (line.number % 512 === 0 && context.pace.due()) await context.pace.rest();
-  }
-  return { ...context, lines, cut };
+  /** The first lines, to name the nearest where one is not found. */
+  readonly first: readonly Line[];
 }
 
 export const isComment = ({ text }: Line, { options: { comment } }: Context): boolean =>
   comment !== undefined && text.trimStart().startsWith(comment);
 
 /** A line as `meta` and `header` read it: without the mark of a comment. */
-export function withoutMark(line: Line, context: Context): Line {
+export function withoutMark(line: Line, context: Context, cut = context.cut): Line {
   if (!isComment(line, context)) return line;
   const text = line.text.trimStart().slice(context.options.comment?.length);
-  return cutLine({ ...line, text }, context.cut);
+  return cutLine({ ...line, text }, cut);
 }

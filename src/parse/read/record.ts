@@ -1,67 +1,166 @@
-import { cellReference } from '../../config/grammar.js';
+import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import type { FileRecord, Table } from '../../model.js';
-import { createDateReader, type DateOptions, isZone, withKnownZone } from '../values/date.js';
+import { groupNames } from '../grammar/line.js';
+import type { Line } from '../lines.js';
+import { createTableBuilder, type TableBuilder } from '../table/build.js';
+import { createDateReader, type DateOptions, withKnownZone } from '../values/date.js';
 import { createNumberReader } from '../values/number.js';
-import { createValueReader } from '../values/value.js';
+import { createValueReader, type ValueReader } from '../values/value.js';
+import { createWatchedCells, type WatchedCells } from './cells.js';
 import type { Context } from './context.js';
-import { cellAt, nameFacts, pickFacts } from './facts.js';
-import { type Claims, type LocatedTable, locate } from './locate.js';
-import { findPairs, type Pair } from './meta.js';
-import { readTable } from './table.js';
+import { createFacts, type Facts, type Pair } from './facts.js';
+import { createPairFinder } from './find-pairs.js';
+import { createTableFinder, type TableFinder } from './find-table.js';
+import { createGridSink } from './grid-sink.js';
+import { FIRST_LINES } from './not-found.js';
+import { createPatternSink, createRowSink } from './row-sink.js';
+import { zoneOf } from './zone.js';
 
-/** Reads a file that was cut into lines: tables claim theirs, `meta` reads the others, `facts` picks from all. */
-export async function readRecord(context: Context): Promise<FileRecord> {
-  const { options, lines, refuse } = context;
-  const claims: Claims = new Uint8Array(lines.length);
-  const located: LocatedTable[] = [];
-  for (const [name, table] of Object.entries(options.tables)) {
-    located.push(await locate(name, table, context, claims));
-  }
-  refuseTooManyRows(located, context);
-
-  const pairs: Pair[] = [];
-  for (const finder of options.meta) {
-    for (const pair of await findPairs(finder, context, claims)) pairs.push(pair);
-  }
-  const dates = knownDates(pairs, context);
-  const numbers = createNumberReader(options);
-  const values = createValueReader({ numbers, dates: createDateReader(dates), missing: options.missing });
-  const facts = nameFacts(pairs, values, dates);
-  for (const [name, value] of pickFacts(options.facts, facts, context)) facts.meta.set(name, value);
-
-  const tables: Table[] = [];
-  for (const table of located) tables.push(await readTable(table, facts, claims, context));
-  if (facts.meta.size === 0 && tables.every(({ rows }) => rows.length === 0)) {
-    throw refuse('the mapping finds no fact and no row', {
-      hint: 'if the file is one plain table: `table: {}`',
-    });
-  }
-  return { meta: facts.meta, tables };
+/** Lines as they come, and what is known of the file that they come from. */
+export interface LineFile {
+  /** From the first line, each time it is called. */
+  lines(): AsyncIterable<readonly Line[]>;
+  readonly context: Omit<Context, 'first'>;
 }
 
-function refuseTooManyRows(located: readonly LocatedTable[], { options, refuse }: Context): void {
-  const blocks = located.flatMap((table) => table.blocks);
-  const rows = blocks.reduce((sum, block) => sum + block.rows.length, 0);
-  if (rows <= options.limits.maxRows) return;
-  throw refuse(`the tables have ${rows} rows, more than are read`, {
-    hint: `if such files are to be read, allow more: \`limits: { rows: ${rows} }\``,
+/** Reads a file that was cut into lines: tables claim theirs, `meta` reads the others, `facts` picks from all. */
+export async function readRecord({ lines, context }: LineFile): Promise<FileRecord> {
+  const { dates } = context.options;
+  const known = withKnownZone(dates);
+  if (typeof dates.zone !== 'object') return (await readOnce(lines(), context, known)).finish();
+  // Every date waits for the zone, which may stand anywhere: it is looked for first.
+  const { pairs, cells } = await readOnce(lines(), context, known);
+  const zone = zoneOf(dates.zone.from, pairs, cells, context.refuse);
+  return (await readOnce(lines(), context, { ...known, zone })).finish();
+}
+
+interface Reading {
+  readonly pairs: readonly Pair[];
+  readonly cells: WatchedCells;
+  finish(): FileRecord;
+}
+
+async function readOnce(
+  batches: AsyncIterable<readonly Line[]>,
+  file: LineFile['context'],
+  dates: DateOptions,
+): Promise<Reading> {
+  const first: Line[] = [];
+  const context: Context = { ...file, first };
+  const { options, pace, refuse } = context;
+  const values = createValueReader({
+    numbers: createNumberReader(options),
+    dates: createDateReader(dates),
+    missing: options.missing,
+  });
+  const cells = createWatchedCells(context);
+  const countRow = createRowLimit(options, context);
+  const tables = Object.entries(options.tables).map(([name, table]) =>
+    createTableReader(name, table, { context, values, dates, countRow, cells }),
+  );
+  const finders = options.meta.map((finder) => createPairFinder(finder, context));
+
+  let isVoid = true;
+  for await (const batch of batches) {
+    for (const line of batch) {
+      isVoid &&= line.text.trim() === '';
+      if (first.length < FIRST_LINES) first.push(line);
+      cells.take(line);
+      let isClaimed = false;
+      for (const { finder } of tables) if (finder.take(line)) isClaimed = true;
+      if (isClaimed) for (const table of tables) table.yield(line);
+      for (const finder of finders) finder.take(line, isClaimed);
+    }
+    if (pace.due()) await pace.rest();
+  }
+  if (isVoid) throw refuse('the file is empty: it has only blank lines');
+
+  for (const { finder } of tables) finder.finish();
+  const late = new Set(tables.flatMap(({ finder }) => [...finder.late]));
+  const pairs = finders.flatMap((finder) => finder.finish()).filter(({ line }) => !line || !late.has(line));
+  return {
+    pairs,
+    cells,
+    finish() {
+      const facts = createFacts(options.facts, { pairs, values, dates, refuse, at: cells.at });
+      return requireSomething(
+        { meta: facts.meta, tables: tables.map((table) => table.finish(facts)) },
+        context,
+      );
+    },
+  };
+}
+
+interface TableReader {
+  readonly finder: TableFinder;
+  /** Another table took this line. */
+  yield(line: Line): void;
+  finish(facts: Facts): Table;
+}
+
+interface TableDeps {
+  readonly context: Context;
+  readonly values: ValueReader;
+  readonly dates: DateOptions;
+  readonly cells: WatchedCells;
+  countRow(line: Line | undefined): void;
+}
+
+function createTableReader(name: string, options: TableOptions, deps: TableDeps): TableReader {
+  const { context, values, dates, cells, countRow } = deps;
+  const { refuse } = context;
+  const captureNames = groupNames([...(options.every ?? []), ...(options.after ?? [])]).filter(
+    (group) => group !== 'label' || options.grid === undefined,
+  );
+  const builder = createTableBuilder({
+    ...{ name, options, captureNames, values, dates, refuse, countRow },
+    maxColumns: context.options.limits.maxColumns,
+    fixed: (written) => (written.startsWith('=') ? () => cells.at(written)?.text ?? '' : undefined),
+  });
+  const sinkDeps = { options, captureNames, builder, numbers: values.numbers, refuse };
+  const grid = options.grid === undefined ? undefined : createGridSink(sinkDeps);
+  const plain = options.rows === undefined ? createRowSink : createPatternSink.bind(undefined, options.rows);
+  const finder = createTableFinder(options, grid ?? plain(sinkDeps), context);
+  const taken = new Set<number>();
+  return {
+    finder,
+    yield(line) {
+      if (finder.afterBlank === line) taken.add(line.number);
+    },
+    finish(facts) {
+      grid?.flush();
+      const table = builder.finish(facts);
+      if (finder.afterBlank && !taken.has(finder.afterBlank.number))
+        refuseMoreRows(finder.afterBlank, name, builder, context);
+      return table;
+    },
+  };
+}
+
+/** A blank line ended the table, and what follows looks like more of it: then it was not the end. */
+function refuseMoreRows(line: Line, name: string, builder: TableBuilder, { refuse }: Context): void {
+  if (!builder.fits(line)) return;
+  throw refuse(`this line fits the columns of table ${name}, which a blank line ended`, {
+    line,
+    hint: 'if the table goes on after blank lines: `until: eof`; else say where it ends: `until: "…"`',
   });
 }
 
-/** The zone may be a fact of the file itself, and every date waits for it. */
-function knownDates(pairs: readonly Pair[], context: Context): DateOptions {
-  const { dates } = context.options;
-  const known = withKnownZone(dates);
-  if (typeof dates.zone !== 'object') return known;
-  const { from } = dates.zone;
-  const pair = pairs.find(({ name }) => name === from);
-  const zone = cellReference(from) ? cellAt(from, context) : pair?.text;
-  if (zone !== undefined && isZone(zone)) return { ...known, zone };
-  throw context.refuse(
-    `${zone === undefined ? 'there is no fact' : 'this is no time zone:'} ${JSON.stringify(zone ?? from)}`,
-    {
-      line: pair?.line,
-      hint: 'give the zone itself: `dates: { zone: Europe/Zurich }`',
-    },
-  );
+/** Counts the rows of all tables together. */
+function createRowLimit({ limits: { maxRows } }: ParseOptions, { refuse }: Context) {
+  let rows = 0;
+  return (line: Line | undefined): void => {
+    if (++rows <= maxRows) return;
+    throw refuse(`the tables have more than ${maxRows} rows`, {
+      line,
+      hint: `if such files are to be read, allow more: \`limits: { rows: ${10 * maxRows} }\``,
+    });
+  };
+}
+
+function requireSomething(record: FileRecord, { refuse }: Context): FileRecord {
+  if (record.meta.size > 0 || record.tables.some(({ count }) => count > 0)) return record;
+  throw refuse('the mapping finds no fact and no row', {
+    hint: 'if the file is one plain table: `table: {}`',
+  });
 }

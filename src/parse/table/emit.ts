@@ -1,0 +1,76 @@
+import type { TableOptions } from '../../config/vocabulary.js';
+import type { Line } from '../lines.js';
+import { type CollectDeps, type CollectedColumn, type ColumnCollector, createCollector } from './collect.js';
+import { type Cells, findColumn, type PlanDeps, type PlannedColumn, textOf } from './columns.js';
+import { createUnpivot } from './unpivot.js';
+
+/** Gives the cells of each row to their columns. */
+export interface Emitter {
+  /** How many rows the record will have. */
+  readonly count: number;
+  /** How many of them are kept. */
+  readonly kept: number;
+  addColumn(column: PlannedColumn): void;
+  emit(cells: Cells, line: Line | undefined): void;
+  collected(): CollectedColumn[];
+}
+
+export type EmitDeps = PlanDeps & Omit<CollectDeps, 'sampleSize'>;
+
+/** About 50 MB. Of longer tables the first rows are kept, and all of them are counted and summed up. */
+const KEPT_CELLS = 500_000;
+/** Numbers, 8 bytes each, of all columns together. */
+const SAMPLED_NUMBERS = 1_000_000;
+
+export function createEmitter(planned: readonly PlannedColumn[], deps: EmitDeps): Emitter {
+  const sampleSize = Math.max(1000, Math.min(100_000, Math.floor(SAMPLED_NUMBERS / (planned.length + 1))));
+  const collect = (plan: PlannedColumn) => createCollector(plan, { ...deps, sampleSize });
+  const unpivot =
+    deps.options.unpivot === undefined ? undefined : createUnpivot(deps.options.unpivot, collect);
+  const own: ColumnCollector[] = [];
+  const unitFor = createUnitColumn(deps.options, deps);
+  let count = 0;
+  let kept = 0;
+
+  function addColumn(plan: PlannedColumn): void {
+    if (!unpivot?.claims(plan)) own.push(collect(plan));
+  }
+
+  /** One row of the record. */
+  function put(cells: Cells, line: Line | undefined): number {
+    const row = count++;
+    if (kept === row && (row + 1) * own.length <= KEPT_CELLS) kept++;
+    const isKept = row < kept;
+    for (const column of own) {
+      column.add(row, column.plan.text(cells), line, isKept, unitFor?.(column.plan, cells));
+    }
+    return row;
+  }
+
+  for (const plan of planned) addColumn(plan);
+  return {
+    get count() {
+      return count;
+    },
+    get kept() {
+      return kept;
+    },
+    addColumn,
+    emit(cells, line) {
+      if (!unpivot) put(cells, line);
+      else for (const add of unpivot.rowsOf(cells, line)) add(put(cells, line), count <= kept);
+    },
+    collected: () => [...own, ...(unpivot?.columns() ?? [])].map((column) => column.finish()),
+  };
+}
+
+/** `units: { column: Unit }`: what stands there is the unit of the number to the left of it. */
+function createUnitColumn(
+  { units }: TableOptions,
+  deps: PlanDeps,
+): ((plan: PlannedColumn, cells: Cells) => string | undefined) | undefined {
+  if (typeof units !== 'object') return undefined;
+  const column = findColumn(units.column, deps);
+  const text = textOf(column, deps);
+  return (plan, cells) => (plan.column?.cell === column.cell - 1 ? text(cells) || undefined : undefined);
+}

@@ -1,0 +1,56 @@
+import type { ColumnSummary, Value } from '../../model.js';
+
+/** Counts the numbers of a column of which not all are kept. */
+export interface Summary {
+  add(value: Value): void;
+  /** Undefined where there was no number. */
+  finish(): ColumnSummary | undefined;
+}
+
+/**
+ * Least and greatest are exact. The middle one is that of a fair sample once there are more numbers than
+ * `sampleSize`; which ones are in it depends on nothing but their count, so one file always gives one summary.
+ */
+export function createSummary(earlier: readonly Value[], sampleSize: number): Summary {
+  const sample = new Float64Array(sampleSize);
+  const random = createRandom();
+  let n = 0;
+  let min: Value | undefined;
+  let max: Value | undefined;
+
+  function add(value: Value): void {
+    const number = value.value;
+    if (typeof number !== 'number') return;
+    if (min === undefined || number < Number(min.value)) min = value;
+    if (max === undefined || number > Number(max.value)) max = value;
+    const place = n < sampleSize ? n : Math.floor(random() * (n + 1));
+    if (place < sampleSize) sample[place] = number;
+    n++;
+  }
+
+  earlier.forEach(add);
+  return {
+    add,
+    finish() {
+      if (!min || !max) return undefined;
+      const median = medianOf(sample.subarray(0, Math.min(n, sampleSize)).sort());
+      return { n, min, median, isMedianExact: n <= sampleSize, max };
+    },
+  };
+}
+
+function medianOf(sorted: Float64Array): number {
+  const upper = sorted[sorted.length >> 1] ?? Number.NaN;
+  const lower = sorted[(sorted.length - 1) >> 1] ?? Number.NaN;
+  // Halved before they are added: the sum of two great numbers is infinite.
+  return upper === lower ? upper : lower / 2 + upper / 2;
+}
+
+/** Even enough for a sample, and the same every time (a linear congruential generator, Numerical Recipes). */
+function createRandom(): () => number {
+  let state = 1;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
