@@ -33,8 +33,9 @@ function byText(delimiter: string): Split {
   };
 }
 
-/** Where tables are printed, each cell begins at the same character of every line. */
-function byPlaces(places: readonly number[]): Split {
+/** Where tables are printed, each cell begins at the same character of every line, counted from 1. */
+function byPlaces(written: readonly number[]): Split {
+  const places = written.map((place) => place - 1);
   const [first = 0] = places;
   return {
     cut: (text) => trimmed([0, ...places].map((place, n) => text.slice(place, places[n]))),

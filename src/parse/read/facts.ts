@@ -46,12 +46,16 @@ export interface FactsDeps {
 export function createFacts(wanted: Readonly<Record<string, Where>>, deps: FactsDeps): Facts {
   const { values, refuse } = deps;
   const { meta, known } = nameFacts(deps);
+  /** Under your names, which do not hide the file's own. */
+  const picked = new Map<string, Value>();
 
   function require(name: string): Fact {
     const place = deps.at(name);
     if (place) return { ...place, value: values.read(place.text) };
     const fact = known.get(name) ?? known.get(cleanName(name));
     if (fact) return fact;
+    const own = picked.get(name);
+    if (own) return { text: own.text, line: undefined, value: own };
     const names = [...known.keys()];
     const near = nearest(name, names);
     const all =
@@ -70,8 +74,7 @@ export function createFacts(wanted: Readonly<Record<string, Where>>, deps: Facts
     require,
     unitOf: ({ unit }) => (typeof unit === 'object' ? require(unit.from).text : unit),
   };
-  // All are picked before one is put in: your names cannot hide the file's own.
-  const picked = Object.entries(wanted).map(([name, spec]) => [name, pick(name, spec, facts, deps)] as const);
+  for (const [name, spec] of Object.entries(wanted)) picked.set(name, pick(name, spec, facts, deps));
   for (const [name, value] of picked) meta.set(name, value);
   return facts;
 }

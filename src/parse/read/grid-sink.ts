@@ -34,23 +34,19 @@ export function createGridSink({ options, captureNames, builder, refuse }: SinkD
   let left: string[] = [];
   let header: Line | undefined;
   let captures: ReadonlyMap<string, string> = new Map();
+  /** Whether rows have letters; undefined until the first one was seen. */
+  let isLettered: boolean | undefined;
   let letter = '';
   let counted = 0;
   let stacked = 0;
   let above: string[] = [];
 
   /** The letter of a line: its own, the one above where lines are stacked, or one counted. */
-  function letterOf(line: Line, from: number): string {
-    const own = from > 0 ? (line.cells[0] ?? '') : '';
-    if (/^[A-Z]{1,2}$/.test(own)) {
-      stacked = own === letter ? stacked + 1 : 0;
-      return own;
-    }
-    if (own === '' && letter !== '' && counted === 0) {
-      stacked++;
-      return letter;
-    }
-    return letterAt(counted++);
+  function letterOf(line: Line): string {
+    const own = line.cells[0] ?? '';
+    if (!isLettered) return letterAt(counted++);
+    stacked = own === '' || own === letter ? stacked + 1 : 0;
+    return own === '' ? letter : own;
   }
 
   function labelOf(line: Line, plate: number, last: Plate): string {
@@ -94,23 +90,21 @@ export function createGridSink({ options, captureNames, builder, refuse }: SinkD
       const [first] = plates;
       const last = plates.at(-1);
       if (!first || !last) return;
-      letter = letterOf(line, first.from);
-      // Where letters are counted, the first cell is an ordinary one.
-      const skip = counted === 0 && first.from > 0 ? 1 : 0;
-      above = left.slice(skip).map((_, n) => line.cells[n + skip] || above[n] || '');
+      isLettered ??= first.from > 0 && /^[A-Z]{1,2}$/.test(line.cells[0] ?? '');
+      letter = letterOf(line);
+      // The letter is part of the well; what else stands left of the plate holds until something else does.
+      above = left.map((_, n) => (n === 0 && isLettered ? '' : line.cells[n] || above[n] || ''));
       for (const [n, plate] of plates.entries()) put(line, plate, labelOf(line, n, last));
     },
     gap(line) {
       // Bare delimiters are a row of the plate that was not read; an empty line begins the next plate.
-      if (line.cells.length > 1) counted += letter === '' || counted > 0 ? 1 : 0;
+      if (line.cells.length > 1) counted++;
       else [letter, counted, stacked] = ['', 0, 0];
     },
     flush() {
       const labelled = [...seen];
-      // The letter is part of the well and no column of its own; where letters are counted, there is none.
-      const own = counted === 0 ? left.slice(1) : left;
-      const columns = [...own, 'well', ...labelled].map(
-        (name, cell): FileColumn => ({ name, unit: undefined, cell, isNamed: true }),
+      const columns = [...left, 'well', ...labelled].map(
+        (name, cell): FileColumn => ({ name, unit: undefined, cell, isNamed: cell >= left.length }),
       );
       for (const { captured, left: cells, well, values, line } of wells.values()) {
         const all = captureNames.map((name) => captured[names.indexOf(name)] ?? '');

@@ -73,7 +73,9 @@ function separated(line: Line, split: Split, finder: Finder, cut: Cut): Pair[] {
   const cells = withoutTrailingEmpty(line.cells);
   const [name = '', ...rest] = cells;
   if (line.cells.length < 2) return [];
-  return [pick(name, rest.join(split.text), cells, finder, line)];
+  // Values are often moved a cell or two to the right, to stand below each other.
+  const start = rest.findIndex((cell) => cell !== '');
+  return [pick(name, rest.slice(Math.max(0, start)).join(split.text), cells, finder, line)];
 }
 
 function pairOf(text: string, split: Split, finder: Finder, line: Line): Pair[] {

@@ -2,6 +2,7 @@ import { DateTime, IANAZone } from 'luxon';
 import type { Dates } from '../../config/vocabulary.js';
 import { dateForms, isDay } from './date-forms.js';
 import { compileDigitPattern } from './digit-pattern.js';
+import { withOffset } from './zones.js';
 
 export interface DateReader {
   /** The date as ISO text, where the whole text fits one of the patterns. */
@@ -96,7 +97,7 @@ export function readIso(text: string, zone?: string): string | undefined {
  * so a text that lacks a sign of the pattern does not get that far.
  */
 function patternReader(pattern: string, zone: string | undefined, locale: string): ReadDate {
-  const format = pattern.replace(/(?<=d)T(?=[Hh])/, "'T'");
+  const format = quoteWords(pattern);
   const tokens = format.replace(/'[^']*'/g, '');
   const signs = [...new Set(tokens.replace(/[\p{L}\s]/gu, ''))];
   const quick = zone === undefined && locale === 'en' ? compileDigitPattern(format) : undefined;
@@ -104,18 +105,30 @@ function patternReader(pattern: string, zone: string | undefined, locale: string
   const parser = DateTime.buildFormatParser(format, { locale });
   const knowsZone = zone !== undefined || /[zZ]/.test(tokens);
   const options = { zone: zone ?? 'utc', locale, setZone: /[zZ]/.test(tokens) };
+  const hasZoneName = /z/.test(tokens);
   const hasDay = /d/.test(tokens);
   const hasTime = /[Hh]/.test(tokens);
   return (text) => {
     for (const sign of signs) if (!text.includes(sign)) return undefined;
     if (!/\d/.test(text)) return undefined;
-    const date = DateTime.fromFormatParser(text.replace(/\s+/g, ' '), parser, options);
+    const written = text.replace(/\s+/g, ' ');
+    const date = DateTime.fromFormatParser(hasZoneName ? withOffset(written) : written, parser, options);
     if (!date.isValid) return undefined;
     if (!hasTime) return date.toISODate();
     const how = { suppressMilliseconds: true, includeOffset: knowsZone } as const;
     return hasDay ? date.toISO(how) : date.toISOTime(how);
   };
 }
+
+/** Letters that stand for parts of a date. A word with any other in it, `on` or `Uhr`, stands for itself. */
+const TOKENS = /^(?:y+|M+|L+|d+|H+|h+|m+|s+|S+|u+|a+|E+|c+|z+|Z+)+$/;
+
+const quoteWords = (pattern: string): string =>
+  pattern.replace(/'[^']*'|\p{L}+/gu, (word) => {
+    if (word.startsWith("'") || TOKENS.test(word)) return word;
+    // Between a day and an hour, a T is written without a gap.
+    return word.replace(/^([yMLd]*)(T)([Hhms]*)$/, "$1'$2'$3").replace(/^(\p{L}+)$/u, "'$1'");
+  });
 
 const PLAIN_NUMBER = /^\d+(?:\.\d+)?$/;
 
