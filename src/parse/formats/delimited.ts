@@ -33,9 +33,12 @@ export async function readDelimited(file: OpenFile, options: ParseOptions): Prom
       const lines = cutLines(skipFirst(texts(), from - 1), cut, from);
       return depth === 0 ? lines : withEnds(lines, depth);
     },
-    context: { options, cut, path, name, sheets: [], refuse, pace },
+    context: { options, cut, path, name, sheets: [], maxKeptCells: keptCellsOf(source), refuse, pace },
   });
 }
+
+/** Small files are kept as they are; what is so large that it is read in a stream must not fill the memory. */
+const keptCellsOf = ({ content }: Source): number => (content instanceof Uint8Array ? 2_000_000 : 100_000);
 
 /** The lines of a text file, from the first each time: a long file is never in memory as a whole. */
 export async function openText(

@@ -12,6 +12,8 @@ export interface Context {
   readonly name: string;
   /** The names of a workbook's sheets; none for other files. */
   readonly sheets: readonly string[];
+  /** How many cells of a table are kept: a cell takes about 100 bytes. */
+  readonly maxKeptCells: number;
   readonly refuse: Refuse;
   readonly pace: Pace;
   /** The first lines, to name the nearest where one is not found. */

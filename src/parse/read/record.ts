@@ -115,6 +115,7 @@ function createTableReader(name: string, options: TableOptions, deps: TableDeps)
   const builder = createTableBuilder({
     ...{ name, options, captureNames, values, dates, refuse, countRow },
     maxColumns: context.options.limits.maxColumns,
+    maxKeptCells: context.maxKeptCells,
     fixed: (written) => (written.startsWith('=') ? () => cells.at(written)?.text ?? '' : undefined),
   });
   const sinkDeps = { options, captureNames, builder, numbers: values.numbers, refuse };

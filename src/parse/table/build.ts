@@ -40,6 +40,7 @@ export interface BuilderDeps {
   readonly values: ValueReader;
   readonly dates: DateOptions;
   readonly maxColumns: number;
+  readonly maxKeptCells: number;
   readonly refuse: Refuse;
   /** Called for every row, and throws where there are too many of them. */
   countRow(line: Line | undefined): void;

@@ -15,12 +15,13 @@ export interface Emitter {
   collected(): CollectedColumn[];
 }
 
-export type EmitDeps = PlanDeps & Omit<CollectDeps, 'sampleSize'>;
+export interface EmitDeps extends PlanDeps, Omit<CollectDeps, 'sampleSize'> {
+  /** Of longer tables the first rows are kept, and all of them are counted and summed up. */
+  readonly maxKeptCells: number;
+}
 
-/** About 50 MB. Of longer tables the first rows are kept, and all of them are counted and summed up. */
-const KEPT_CELLS = 500_000;
 /** Numbers, 8 bytes each, of all columns together. */
-const SAMPLED_NUMBERS = 1_000_000;
+const SAMPLED_NUMBERS = 300_000;
 
 export function createEmitter(planned: readonly PlannedColumn[], deps: EmitDeps): Emitter {
   const sampleSize = Math.max(1000, Math.min(100_000, Math.floor(SAMPLED_NUMBERS / (planned.length + 1))));
@@ -39,7 +40,7 @@ export function createEmitter(planned: readonly PlannedColumn[], deps: EmitDeps)
   /** One row of the record. */
   function put(cells: Cells, line: Line | undefined): number {
     const row = count++;
-    if (kept === row && (row + 1) * own.length <= KEPT_CELLS) kept++;
+    if (kept === row && (row + 1) * own.length <= deps.maxKeptCells) kept++;
     const isKept = row < kept;
     for (const column of own) {
       column.add(row, column.plan.text(cells), line, isKept, unitFor?.(column.plan, cells));
