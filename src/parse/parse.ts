@@ -1,8 +1,8 @@
-import { type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
+import { type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { firstLines, type OpenFile, openText, readDelimited } from './formats/delimited.js';
-import { asLine, measure } from './measure/measure.js';
+import { asLine, type Measured, measure } from './measure/measure.js';
 import { createPace } from './pace.js';
 import { AbsentError, createRefuse } from './refuse.js';
 import type { Source } from './source.js';
@@ -42,7 +42,8 @@ const readAs = (file: OpenFile, options: ParseOptions): Promise<FileRecord> => r
 
 /** Without a mapping there is none that a hint could be put into, so a refusal also tells the one that was used. */
 async function readMeasured(file: OpenFile): Promise<FileRecord> {
-  const mapping = await measureFile(file);
+  const { mapping, refusal } = await measureFile(file);
+  if (refusal) throw refusal;
   try {
     return await readAs(file, withDefaults(mapping));
   } catch (error) {
@@ -58,15 +59,13 @@ async function readMeasured(file: OpenFile): Promise<FileRecord> {
 /** More lines tell nothing new about how a file is written. */
 const MEASURED_LINES = 20_000;
 
-async function measureFile(file: OpenFile): Promise<ParseMapping> {
+export async function measureFile(file: OpenFile): Promise<Measured> {
   const texts = await firstLines(await openText(file, withDefaults({})), MEASURED_LINES);
   if (texts.every((text) => text.trim() === ''))
     throw file.refuse('the file is empty: it has only blank lines');
-  return measure({
-    path: file.source.path,
-    name: file.source.name,
-    texts,
-    refuse: file.refuse,
-    pace: file.pace,
-  });
+  const { refuse, pace, source } = file;
+  // Of a file that is not in memory, the first lines are tried, and not the whole of it again and again.
+  const sample = source.content instanceof Uint8Array ? source.content : Buffer.from(texts.join('\n'));
+  const head: OpenFile = { ...file, source: { ...source, content: sample } };
+  return measure({ texts, refuse, pace, read: (mapping) => readAs(head, withDefaults(mapping)) });
 }

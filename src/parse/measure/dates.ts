@@ -1,25 +1,49 @@
 import { readIso } from '../values/date.js';
 import { type DateForm, dateForms } from '../values/date-forms.js';
 
-/**
- * The patterns under which all dates of a file can be read, and no other way. Each pool is the dates that are
- * written alike: a column, or a single fact. What several orders fit stays a text, to be asked about where it is used.
- */
-export function findDateFormats(pools: readonly (readonly string[])[]): string[] {
+/** The patterns of a file's dates. */
+export interface FoundFormats {
+  /** Under these all dates can be read, and no other way. */
+  readonly sure: readonly string[];
+  /** Dates that two orders fit, with the likelier one first: to be asked about. */
+  readonly open: readonly { readonly text: string; readonly formats: readonly string[] }[];
+}
+
+/** Each pool is the dates that are written alike: a column, or a single fact. */
+export function findDateFormats(pools: readonly (readonly string[])[]): FoundFormats {
   const isIso = (text: string) => readIso(text) !== undefined;
   const candidates = pools
     .filter((pool) => !pool.every(isIso))
-    .map(candidatesFor)
-    .filter((found) => found.length > 0);
-  const settled = candidates.map((found) => settle(found));
-  const orders = new Set(settled.flatMap((format) => (format === undefined ? [] : [orderOf(format)])));
-  const formats = candidates.map(
-    // One file has one habit: a date that is clear by itself tells how the others are meant.
-    (found, n) => settled[n] ?? settle(found.filter(({ format }) => orders.has(orderOf(format)))),
+    .map((pool) => ({ text: pool[0] ?? '', found: candidatesFor(pool) }))
+    .filter(({ found }) => found.length > 0);
+  const orders = new Set(
+    candidates.flatMap(({ found }) => (found.length === 1 && found[0] ? [orderOf(found[0].format)] : [])),
   );
-  const known = [...new Set(formats.filter((format) => format !== undefined))];
+  const settled = candidates.map(({ text, found }) => {
+    // One file has one habit: a date that is clear by itself tells how the others are meant.
+    const habitual = found.filter(({ format }) => orders.has(orderOf(format)));
+    const left = found.length > 1 && habitual.length === 1 ? habitual : found;
+    return { text, formats: left.map(({ format }) => format) };
+  });
+  const sure = settled.flatMap(({ formats }) => (formats.length === 1 ? formats : []));
   const hasIso = pools.some((pool) => pool.some(isIso));
-  return known.length > 0 && hasIso ? ['iso', ...known] : known;
+  return {
+    sure: [...new Set([...(hasIso ? ['iso'] : []), ...sure])],
+    open: settled
+      .filter(({ formats }) => formats.length > 1)
+      .map(({ text, formats }) => ({ text, formats: formats.toSorted((a, b) => oddity(a) - oddity(b)) })),
+  };
+}
+
+/**
+ * What is usual: the day first with points or dashes, and with slashes where zeros are written and the day
+ * has 24 hours; else the month first. A likelihood, for a person to confirm.
+ */
+function oddity(format: string): number {
+  const [, first = '', sign = ''] = /^([yMd]+)([^\w\s])/.exec(format) ?? [];
+  if (first === 'yy') return 2;
+  const isDayFirst = sign !== '/' || (first.length === 2 && !format.includes('a'));
+  return (first[0] === 'd') === isDayFirst ? 0 : 1;
 }
 
 /** The patterns that fit every date of a pool, each with what the first date would be. */
@@ -36,13 +60,10 @@ function candidatesFor(pool: readonly string[]): DateForm[] {
   return isPadded ? fitting : fitting.map(({ format, iso }) => ({ format: lenient(format), iso }));
 }
 
-const settle = (found: readonly DateForm[]): string | undefined =>
-  found.length === 1 ? found[0]?.format : undefined;
-
 /** `d` also reads what `dd` reads. */
 const lenient = (format: string): string =>
   format
-    .replace(/d+/, 'd')
+    .replace(/(?<!d)d{1,2}(?!d)/, 'd')
     .replace(/(?<!M)MM(?!M)/, 'M')
     .replace(/H+/, 'H')
     .replace(/h+/, 'h');

@@ -9,47 +9,51 @@ export interface Heading {
   readonly from: number;
   readonly rows: number;
   readonly units: 'inHeader' | 'slash' | 'nextRow';
+  /** The lines with the names. */
+  readonly names: readonly Line[];
   /** Lines between the names and the rows that are neither. */
   readonly skip: readonly Line[];
 }
 
 /** Looks above the rows of a table for its names; rows 0 where it has none. */
-export function findHeading(lines: readonly Line[], body: Body): Heading {
+export function findHeading(lines: readonly Line[], body: Body, top = 0): Heading {
   if (!body.kinds.some((kind) => kind === 'number' || kind === 'date')) {
     // A table of words: its first line is the only one that can name them.
-    return { from: body.from, rows: 1, units: 'inHeader', skip: [] };
+    const names = lines.slice(body.from, body.from + 1);
+    return { from: body.from, rows: 1, units: 'inHeader', names, skip: [] };
   }
-  const [nearest, ...others] = namesAbove(lines, body);
-  if (nearest === undefined) return furtherUp(lines, body);
+  const [nearest, ...others] = namesAbove(lines, body, top);
+  if (nearest === undefined) return furtherUp(lines, body, top);
   const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
   const names = hasUnits ? others : [nearest, ...others];
   return {
     from: names.at(-1) ?? nearest,
     rows: names.length,
     units: hasUnits ? 'nextRow' : hasSlashes(lines[nearest], body) ? 'slash' : 'inHeader',
+    names: names.toReversed().flatMap((index) => lines[index] ?? []),
     skip: [],
   };
 }
 
 /** Names need not stand right above the rows: a line such as `[Data]` can come between. */
-function furtherUp(lines: readonly Line[], body: Body): Heading {
+function furtherUp(lines: readonly Line[], body: Body, top: number): Heading {
   const above = lines
-    .slice(0, body.from)
+    .slice(top, body.from)
     .filter((line) => !isBlank(line))
     .slice(-3)
     .reverse();
   const columns = body.kinds.filter((kind) => kind !== 'any').length;
   const n = above.findIndex((line) => isNames(line, columns, 1) && line.cells.length === body.kinds.length);
   const names = above[n];
-  if (!names) return { from: body.from, rows: 0, units: 'inHeader', skip: [] };
+  if (!names) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [] };
   const units = hasSlashes(names, body) ? 'slash' : 'inHeader';
-  return { from: lines.indexOf(names), rows: 1, units, skip: above.slice(0, n) };
+  return { from: lines.indexOf(names), rows: 1, units, names: [names], skip: above.slice(0, n).reverse() };
 }
 
 /** The lines directly above that can be names, nearest first: all words, and about one for each column. */
-function namesAbove(lines: readonly Line[], body: Body): number[] {
+function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
   const found: number[] = [];
-  for (let index = body.from - 1; index >= 0 && found.length < 3; index--) {
+  for (let index = body.from - 1; index >= top && found.length < 3; index--) {
     const line = lines[index];
     if (!line) break;
     // Blank lines may stand between rows, units and names; names that go on do so without one.

@@ -19,17 +19,19 @@ const CANDIDATES: readonly Marks[] = [
   { decimal: undefined, thousands: "'" },
 ];
 
+export type MarksMapping = Pick<ParseMapping, 'decimal' | 'thousands'>;
+
 /** A number that the marks of the file leave open, and the marks under which it would be one. */
 export interface Doubt {
   readonly line: Line | undefined;
   readonly cell: number;
-  readonly settledBy: readonly Pick<ParseMapping, 'decimal' | 'thousands'>[];
+  readonly settledBy: readonly MarksMapping[];
 }
 
-/** The one way to write numbers that all numbers of the table allow; a doubt where there are several, or none. */
-export function findMarks(lines: readonly Line[], body: Body): Marks | Doubt {
-  const cells = numbersOf(lines, body);
-  if (cells.every(({ text }) => plain.read(text) !== undefined)) return PLAIN;
+/** The one way to write numbers that all numbers of the tables allow; a doubt where there are several, or none. */
+export function findMarks(lines: readonly Line[], bodies: readonly Body[]): MarksMapping | Doubt {
+  const cells = bodies.flatMap((body) => numbersOf(lines, body));
+  if (cells.every(({ text }) => plain.read(text) !== undefined)) return {};
   const fitting = CANDIDATES.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(
     ({ read }) => cells.every(({ text }) => read(text) !== undefined),
   );
@@ -37,16 +39,18 @@ export function findMarks(lines: readonly Line[], body: Body): Marks | Doubt {
   const doubtful = cells.find(({ text }) =>
     first ? others.some(({ read }) => read(text) !== first.read(text)) : plain.read(text) === undefined,
   );
-  if (first && !doubtful) return first.marks;
+  if (first && !doubtful) return written(first.marks);
   return {
-    line: doubtful?.line ?? lines[body.from],
+    line: doubtful?.line,
     cell: doubtful?.cell ?? 0,
-    settledBy: fitting.map(({ marks: { decimal, thousands } }) => ({
-      ...(decimal && { decimal }),
-      ...(thousands && { thousands }),
-    })),
+    settledBy: fitting.map(({ marks }) => written(marks)),
   };
 }
+
+const written = ({ decimal, thousands }: Marks): MarksMapping => ({
+  ...(decimal && { decimal }),
+  ...(thousands && { thousands }),
+});
 
 interface NumberCell {
   readonly line: Line;

@@ -1,183 +1,228 @@
 import { stringify } from 'yaml';
 import type { ParseMapping } from '../../config/vocabulary.js';
+import { FileError } from '../../errors.js';
+import type { FileRecord } from '../../model.js';
 import { cutAll, cutAt, delimiterOf } from '../formats/delimited.js';
-import { compileSplit } from '../grammar/split.js';
 import { isBlank, type Line } from '../lines.js';
 import type { Pace } from '../pace.js';
 import type { Refuse } from '../refuse.js';
 import { doubtfulNumber } from '../values/typed.js';
-import { type Body, findBody, refuseSecond } from './body.js';
+import { findCommentMark } from './comment-mark.js';
 import { findDateFormats } from './dates.js';
-import { refuseForeign } from './foreign.js';
-import { findHeading, type Heading } from './heading.js';
+import { type Described, describePlates, describeRows, type TableMapping } from './describe.js';
+import { type Group, groupTables, isPlates, isRows } from './groups.js';
 import { isNoValue } from './kinds.js';
-import { findMarks, LOOK_ROWS } from './marks.js';
-import { findCommentMark, findSeparator, namesIn } from './preamble.js';
-import { describeTable, isTable, refusePlate } from './table.js';
+import { type Found, findLayout } from './layout.js';
+import { findLoose } from './loose.js';
+import { findMarks, type MarksMapping } from './marks.js';
+import { findPairs } from './pairs.js';
 import { refuseTwoColumns } from './two-columns.js';
+import { describeDates, findDates } from './when.js';
 
 /** The first lines of a file, and what measuring them needs. */
 export interface TextFile {
-  readonly path: string;
-  readonly name: string;
   readonly texts: readonly string[];
   readonly refuse: Refuse;
   readonly pace: Pace;
+  /** Reads the file as a mapping says: what is measured is tried before it is believed. */
+  read(mapping: ParseMapping): Promise<FileRecord>;
 }
 
-/**
- * Looks at a file and says, in the words of a mapping, how it is to be read.
- * What the file leaves open is not decided here: it is refused, with the lines that would decide it.
- */
-export async function measure(file: TextFile): Promise<ParseMapping> {
-  const { texts, refuse } = file;
-  refuseForeign(texts, refuse);
+/** How a file is to be read, in the words of a mapping, as far as the file itself tells. */
+export interface Measured {
+  readonly mapping: ParseMapping;
+  /** The same with the likelier answer to each question that the file leaves open. */
+  readonly likely: ParseMapping;
+  /** Those questions, in words. */
+  readonly doubts: readonly string[];
+  /** Why the file cannot be read without a person's word. */
+  readonly refusal: FileError | undefined;
+}
+
+/** Lines that were cut into cells, from whatever they came. */
+export interface Measurable extends Described {
+  readonly delimiter: string | undefined;
+  /** The part of the mapping that says how lines come about. */
+  readonly base: ParseMapping;
+}
+
+/** Looks at a text and says, in the words of a mapping, how it is to be read. */
+export async function measure(file: TextFile): Promise<Measured> {
+  const { texts } = file;
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
   const { delimiter: word, from } = delimiterOf(bare, {});
   const lines = await cutAll(bare, cutAt(word, '"'), from);
   const delimiter = typeof word === 'string' ? word : undefined;
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
-  const isComment = (line: Line) => comment !== undefined && raw(line).trimStart().startsWith(comment);
+  return measureLines(
+    {
+      ...{ lines, raw, delimiter },
+      isComment: (line) => comment !== undefined && raw(line).trimStart().startsWith(comment),
+      base: { ...(delimiter !== undefined && { delimiter }), ...(comment !== undefined && { comment }) },
+    },
+    file,
+  );
+}
 
-  const table = await findTable(lines, isComment, file);
-  const options = table && describeTable(table.body, table.heading, lines, raw, isComment);
-  const meta = describeMeta(lines, table, delimiter, refuse);
-  const dates = findDateFormats([...dateColumns(table), ...factsOf(lines, table, meta?.separator)]);
-  const missing = wordsForNothing(table);
-  const mapping: ParseMapping = {
-    ...(delimiter !== undefined && { delimiter }),
-    ...(comment !== undefined && { comment }),
-    ...(dates.length > 0 && { dates: { format: dates.length === 1 ? dates[0] : dates } }),
-    ...(missing.length > 0 && { missing }),
-    ...(meta && { meta }),
-    ...(options && { table: options }),
+export async function measureLines(sheet: Measurable, file: Omit<TextFile, 'texts'>): Promise<Measured> {
+  const { lines } = sheet;
+  const found = await findLayout(lines, file.pace);
+  const bodies = found.flatMap((table) => (table.kind === 'rows' ? [table.body] : []));
+  const marks = findMarks(lines, bodies);
+  const isOpen = 'settledBy' in marks;
+  const settled: MarksMapping = isOpen ? {} : marks;
+  const likely: MarksMapping = isOpen ? (marks.settledBy[0] ?? {}) : marks;
+  const { mapping, record } = await firstReadable(found, sheet, likely, file);
+  const words = wordsForNothing(lines, found);
+  const plain: ParseMapping = { ...mapping, ...(words.length > 0 && { missing: words }) };
+
+  const dates = findDates(record);
+  const { sure, open } = findDateFormats(dates.pools);
+  const guessed = [...new Set([...sure, ...open.map(({ formats }) => formats[0] ?? '')])];
+  return {
+    mapping: describeDates(dates, sure, { ...plain, ...settled }),
+    likely: describeDates(dates, guessed, { ...plain, ...likely }),
+    doubts: [
+      ...open.map(({ text, formats }) => `${text} can be ${formats.join(' or ')}; the first is assumed`),
+      ...(isOpen && marks.settledBy.length > 1
+        ? [
+            `${marks.line?.cells[marks.cell]} reads as more than one number: ${marks.settledBy.map(inOneLine).join(' or ')}`,
+          ]
+        : []),
+    ],
+    refusal: isOpen ? refuseMarks(marks, plain, file.refuse) : twoColumns(found, sheet, mapping, file.refuse),
   };
-  return table ? { ...mapping, ...settleMarks(lines, table.body, mapping, refuse) } : mapping;
 }
 
-interface FoundTable {
-  readonly body: Body;
-  readonly heading: Heading;
-  readonly rows: readonly Line[];
+/** The largest description of the file that can be read; a table that cannot is left out. */
+async function firstReadable(
+  found: readonly Found[],
+  sheet: Measurable,
+  marks: MarksMapping,
+  { read, refuse }: Omit<TextFile, 'texts'>,
+): Promise<{ mapping: ParseMapping; record: FileRecord }> {
+  let left = [...found];
+  let refusal: FileError | undefined;
+  for (;;) {
+    const mapping = describeAll(left, sheet, refuse);
+    try {
+      return { mapping, record: await read({ ...mapping, ...marks }) };
+    } catch (error) {
+      if (!(error instanceof FileError)) throw error;
+      refusal ??= error;
+      if (left.length === 0) throw refusal;
+      const smallest = left.reduce((a, b) => (b.to - b.from < a.to - a.from ? b : a));
+      left = left.filter((table) => table !== smallest);
+    }
+  }
 }
 
-async function findTable(
-  lines: readonly Line[],
-  isComment: (line: Line) => boolean,
-  { pace, refuse }: TextFile,
-): Promise<FoundTable | undefined> {
-  refusePlate(lines, refuse);
-  const body = await findBody(lines, pace, refuse);
-  if (!body) return undefined;
-  const heading = findHeading(lines, body);
-  if (!isTable(body, heading, lines, refuse)) return undefined;
-  await refuseSecond(
-    lines.slice(0, heading.from).filter((line) => !isComment(line)),
-    pace,
-    refuse,
-  );
-  await refuseSecond(
-    lines.slice(body.to).filter((line) => !isComment(line)),
-    pace,
-    refuse,
-  );
-  return { body, heading, rows: lines.slice(Math.max(body.from, heading.from + heading.rows), body.to) };
+function describeAll(found: readonly Found[], sheet: Measurable, refuse: Refuse): ParseMapping {
+  const { lines, delimiter, base } = sheet;
+  const groups = groupTables(found, lines).flatMap((group) => asDescribable(group, sheet));
+  const tables = nameTables(groups);
+  const inTable = new Set(found.flatMap(({ from, to }) => lines.slice(from, to)));
+  const titles = new Set(groups.flatMap(({ group }) => group.titles));
+  const outside = lines.filter((line) => !inTable.has(line));
+  const { finders, read } = findPairs(outside, delimiter);
+  if (groups.length === 0) refuseProse(lines, read, refuse);
+  const end = found[0]?.from ?? lines.length;
+  const isFree = (line: Line) =>
+    !inTable.has(line) && !read.has(line) && !titles.has(line) && lines.indexOf(line) < Math.min(end, 60);
+  const meta = [...finders, ...findLoose(lines.slice(0, 60), isFree, delimiter)];
+  const [only, ...others] = Object.entries(tables);
+  return {
+    ...base,
+    ...(meta.length > 0 && { meta: meta.length === 1 && meta[0] ? meta[0] : meta }),
+    ...(only && others.length === 0 && { table: only[1] }),
+    ...(others.length > 0 && { tables }),
+  };
 }
 
-/** The lines above the table, and those below it where they are facts as well. */
-function describeMeta(
-  lines: readonly Line[],
-  table: FoundTable | undefined,
-  delimiter: string | undefined,
-  refuse: Refuse,
-): { separator: string; until?: number } | undefined {
-  const above = lines.slice(0, table?.heading.from);
-  const below = table ? lines.slice(table.body.to).filter((line) => !isBlank(line)) : [];
-  const separator = findSeparator([...above, ...below], delimiter);
-  if (separator !== undefined && separator === delimiter) refuseTwoColumns(above, refuse);
-  if (!table) refuseProse(lines, separator, delimiter, refuse);
-  if (separator === undefined) return undefined;
-  const header = lines[table?.heading.from ?? 0];
-  const facts = namesIn(below, separator, delimiter);
-  if (!header || facts.length * 5 >= below.length * 3) return { separator };
-  return namesIn(above, separator, delimiter).length > 0 ? { separator, until: header.number } : undefined;
+interface DescribedGroup {
+  readonly group: Group;
+  readonly table: TableMapping;
+}
+
+/** One table, or where no pattern fits the titles of its parts, as many as there are parts. */
+function asDescribable(group: Group, sheet: Measurable): DescribedGroup[] {
+  const table = isPlates(group)
+    ? describePlates(group, sheet)
+    : isRows(group)
+      ? describeRows(group, sheet)
+      : undefined;
+  if (table) return [{ group, table }];
+  if (group.parts.length === 1) return [];
+  return group.parts.flatMap((part, n) => asDescribable({ parts: [part], titles: [group.titles[n]] }, sheet));
+}
+
+/** By their titles, as far as they have any. */
+function nameTables(groups: readonly DescribedGroup[]): Record<string, TableMapping> {
+  const named: Record<string, TableMapping> = {};
+  for (const [n, { group, table }] of groups.entries()) {
+    const title = group.parts.length === 1 ? group.titles[0]?.cells.find((cell) => cell !== '') : undefined;
+    const name =
+      (title ?? '')
+        .replace(/[^\p{L}\p{N} _-]+/gu, ' ')
+        .trim()
+        .slice(0, 40) || (n === 0 ? 'readings' : `table ${n + 1}`);
+    named[name in named ? `${name} ${n + 1}` : name] = table;
+  }
+  return named;
 }
 
 /** A few facts out of a text that is mostly something else are not what the file says. */
-function refuseProse(
-  lines: readonly Line[],
-  separator: string | undefined,
-  delimiter: string | undefined,
-  refuse: Refuse,
-): void {
+function refuseProse(lines: readonly Line[], read: ReadonlySet<Line>, refuse: Refuse): void {
   const filled = lines.filter((line) => !isBlank(line)).length;
-  const facts = separator === undefined ? 0 : namesIn(lines, separator, delimiter).length;
-  if (facts * 5 >= filled * 4) return;
+  if (read.size * 5 >= filled * 3) return;
   throw refuse('no table and no list of facts is recognised in the file', {
     hint: 'say in a mapping what it holds: `parse: { meta: { separator: ":" }, table: { after: "…" } }`',
   });
 }
 
+function twoColumns(
+  found: readonly Found[],
+  { lines, delimiter }: Measurable,
+  { meta }: ParseMapping,
+  refuse: Refuse,
+): FileError | undefined {
+  const separators = [meta ?? []].flat().map(({ separator }) => separator);
+  if (delimiter === undefined || !separators.includes(delimiter)) return undefined;
+  return refuseTwoColumns(lines.slice(0, found[0]?.from), refuse);
+}
+
+const inOneLine = (mapping: ParseMapping): string =>
+  stringify(mapping, { collectionStyle: 'flow', lineWidth: 0 }).trim();
+
 /** A mapping in one line, ready to be put into the configuration. */
-export const asLine = (mapping: ParseMapping): string =>
-  `parse: ${stringify(mapping, { collectionStyle: 'flow', lineWidth: 0 }).trim()}`;
+export const asLine = (mapping: ParseMapping): string => `parse: ${inOneLine(mapping)}`;
 
 const withoutMark = (text: string, mark: string): string => {
   const start = text.trimStart();
   return start.startsWith(mark) ? start.slice(mark.length) : text;
 };
 
-function dateColumns(table: FoundTable | undefined): string[][] {
-  const { body } = table ?? {};
-  const rows = table?.rows.slice(0, LOOK_ROWS) ?? [];
-  const columns = body?.kinds.flatMap((kind, n) => (kind === 'date' ? [n] : [])) ?? [];
-  return columns.map((n) =>
-    rows.map(({ cells }) => cells[n] ?? '').filter((text) => text !== '' && !isNoValue(text)),
-  );
-}
-
-function factsOf(
-  lines: readonly Line[],
-  table: FoundTable | undefined,
-  separator: string | undefined,
-): string[][] {
-  if (separator === undefined) return [];
-  const split = compileSplit(separator);
-  const outside = lines.filter((_, n) => !table || n < table.heading.from || n >= table.body.to);
-  return outside.flatMap(({ text }) => {
-    const [, value] = split.cutOnce(text) ?? [];
-    return value === undefined || value.length > 60 ? [] : [[value.replace(/[\s,;|]+$/, '')]];
-  });
-}
-
 /** Words that stand for no value in columns of numbers. */
-function wordsForNothing({ rows, body }: Partial<FoundTable> = {}): string[] {
-  const words = rows?.flatMap(({ cells }) =>
-    cells.filter((cell, n) => body?.kinds[n] === 'number' && isNoValue(cell)),
-  );
+function wordsForNothing(lines: readonly Line[], found: readonly Found[]): string[] {
+  const words = found.flatMap((table) => {
+    const rows = lines.slice(table.kind === 'rows' ? table.body.from : table.from + 1, table.to);
+    const isNumeric = (n: number) => table.kind === 'plate' || table.body.kinds[n] === 'number';
+    return rows.flatMap(({ cells }) => cells.filter((cell, n) => isNumeric(n) && isNoValue(cell)));
+  });
   return [...new Set(words)];
 }
 
-function settleMarks(
-  lines: readonly Line[],
-  body: Body,
+function refuseMarks(
+  { line, cell, settledBy }: Exclude<ReturnType<typeof findMarks>, MarksMapping>,
   mapping: ParseMapping,
   refuse: Refuse,
-): Pick<ParseMapping, 'decimal' | 'thousands'> {
-  const marks = findMarks(lines, body);
-  if ('settledBy' in marks) {
-    const { line, cell, settledBy } = marks;
-    const choices = settledBy.map((choice) => `\`${asLine({ ...mapping, ...choice })}\``);
-    const { problem, hint } = doubtfulNumber(line?.cells[cell] ?? '');
-    throw refuse(problem, {
-      line,
-      cell,
-      hint: choices.length > 0 ? `say which: ${choices.join(' or ')}` : hint,
-    });
-  }
-  return {
-    ...(marks.decimal && { decimal: marks.decimal }),
-    ...(marks.thousands && { thousands: marks.thousands }),
-  };
+): FileError {
+  const choices = settledBy.map((choice) => `\`${asLine({ ...mapping, ...choice })}\``);
+  const { problem, hint } = doubtfulNumber(line?.cells[cell] ?? '');
+  return refuse(problem, {
+    line,
+    cell,
+    hint: choices.length > 0 ? `say which: ${choices.join(' or ')}` : hint,
+  });
 }

@@ -1,3 +1,4 @@
+import type { FileError } from '../../errors.js';
 import { isBlank, type Line } from '../lines.js';
 import type { Refuse } from '../refuse.js';
 import { kindsOf } from './kinds.js';
@@ -6,7 +7,7 @@ import { kindsOf } from './kinds.js';
  * Names with values, or a small table of two columns? `a,b` above `x,1` can be either, and taken for facts
  * its header would become one. Nobody but a person can tell.
  */
-export function refuseTwoColumns(lines: readonly Line[], refuse: Refuse): void {
+export function refuseTwoColumns(lines: readonly Line[], refuse: Refuse): FileError | undefined {
   for (const [header, ...rows] of blocksOf(lines)) {
     if (
       !header ||
@@ -15,11 +16,12 @@ export function refuseTwoColumns(lines: readonly Line[], refuse: Refuse): void {
       !rows.every((row) => isPair(row, 'number'))
     )
       continue;
-    throw refuse('these lines can be a table of two columns, or names with values', {
+    return refuse('these lines can be a table of two columns, or names with values', {
       line: header,
       hint: 'say which: `parse: { table: {} }`, or `parse: { meta: { separator: "," } }`',
     });
   }
+  return undefined;
 }
 
 /** A text first, and this after it. */

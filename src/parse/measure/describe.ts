@@ -1,0 +1,175 @@
+import { regexSource } from '../../config/grammar.js';
+import type { ParseMapping } from '../../config/vocabulary.js';
+import { isBlank, type Line } from '../lines.js';
+import type { Group } from './groups.js';
+import { kindsOf, merge } from './kinds.js';
+import type { FoundRows } from './layout.js';
+import type { FoundPlate } from './plates.js';
+import { titlePattern } from './title-pattern.js';
+
+export type TableMapping = NonNullable<ParseMapping['table']>;
+
+/** A file whose tables are described. */
+export interface Described {
+  readonly lines: readonly Line[];
+  /** A line as the file has it, with its comment mark. */
+  raw(line: Line): string;
+  isComment(line: Line): boolean;
+}
+
+/** The words for where a table begins, ends and has its names. */
+export function describeRows(group: Group<FoundRows>, file: Described): TableMapping | undefined {
+  const [first] = group.parts;
+  const last = group.parts.at(-1);
+  if (!first || !last) return undefined;
+  const { heading, body } = first;
+  const until = describeEnd(last, file.lines);
+  const names = {
+    ...(heading.rows > 1 && { headerRows: heading.rows }),
+    ...(heading.units !== 'inHeader' && { units: heading.units }),
+    ...(until !== undefined && { until }),
+    ...unpivotOf(first),
+  };
+  if (group.parts.length > 1) {
+    const every = titlePattern(
+      group.titles.map((title) => (title ? file.raw(title) : '')),
+      'section',
+    );
+    if (every === undefined) return undefined;
+    return {
+      every,
+      ...(heading.rows === 0 ? { header: 'none' } : headerBy(heading.names[0], file)),
+      ...names,
+    };
+  }
+  const place = heading.rows === 0 ? describeStart(body.from, file) : describeHeader(group, file);
+  return {
+    ...place,
+    ...names,
+    ...(heading.skip.length > 0 && { skip: heading.skip.map((line) => skipBy(line, file)) }),
+  };
+}
+
+function skipBy(line: Line, { raw }: Described): string | number {
+  const text = raw(line).trim();
+  return isWord(text) ? line.number : text;
+}
+
+/** Rows without names: below the last line above them. */
+function describeStart(from: number, { lines, isComment, raw }: Described): TableMapping {
+  const own = lines.filter((line) => !isComment(line));
+  const isTop = own.find((line) => !isBlank(line)) === lines[from];
+  const above = lines.slice(0, from).findLast((line) => !isBlank(line));
+  if (isTop || !above) return { header: 'none' };
+  const text = raw(above).trim();
+  const isFirst = lines.find((line) => raw(line).trimStart().startsWith(text)) === above;
+  const isName = isFirst && text.length <= 60 && !isWord(text) && !/\d{3}/.test(text);
+  return { header: 'none', after: isName ? text : above.number };
+}
+
+/** By its first names, if no line above begins so too; else below its title; else by its number. */
+function describeHeader(
+  { parts: [first], titles: [title] }: Group<FoundRows>,
+  file: Described,
+): TableMapping {
+  const [header] = first?.heading.names ?? [];
+  const { lines, raw, isComment } = file;
+  if (!header) return {};
+  const own = lines.filter((line) => !isComment(line));
+  if (own.find((line) => !isBlank(line)) === header) return {};
+  const by = headerBy(header, file);
+  if (typeof by.header === 'string' || !title) return by;
+  const text = raw(title).trim();
+  const isFirst = lines.find((line) => raw(line).trimStart().startsWith(text)) === title;
+  return isFirst && !isWord(text) ? { after: text } : by;
+}
+
+function headerBy(header: Line | undefined, { lines, raw }: Described): TableMapping {
+  if (!header) return {};
+  const text = raw(header).trimStart();
+  const name = header.cells.find((cell) => cell !== '') ?? '';
+  const earlier = lines.slice(0, lines.indexOf(header)).map((line) => raw(line).trimStart());
+  const isOnly = (start: string) => !isWord(start) && !earlier.some((line) => line.startsWith(start));
+  const starts = [text.slice(0, text.indexOf(name) + name.length), text.trimEnd()];
+  return { header: starts.find((start) => start.length > 1 && isOnly(start)) ?? header.number };
+}
+
+/** What a mapping would not take for the beginning of a line. */
+const isWord = (start: string): boolean =>
+  regexSource(start) !== undefined || ['', 'first', 'none', 'blank', 'eof'].includes(start);
+
+/** Undefined where the first blank line ends the table, or the file does. */
+function describeEnd({ to, from, body }: FoundRows, lines: readonly Line[]): string | number | undefined {
+  const next = lines.slice(to).find((line) => !isBlank(line));
+  const hasBlanks = lines.slice(from, to).some(isBlank);
+  const isRow = (line: Line) => isBlank(line) || merge(body.kinds, kindsOf(line)) !== undefined;
+  const below = () => (next ? endBy(next, lines, from, to) : undefined);
+  if (hasBlanks) return !next || lines.slice(to).every(isRow) ? 'eof' : below();
+  if (!next) return undefined;
+  if (next === lines[to]) return below();
+  return lines.slice(to).every(isRow) ? 'eof' : undefined;
+}
+
+/** The line below a table, by how it begins, unless a row begins so too. */
+function endBy(next: Line, lines: readonly Line[], from: number, to: number): string | number {
+  const text = next.text.trim();
+  const word = /^\W*[\p{L}\p{N}_]+\W?/u.exec(text)?.[0].trim() ?? text;
+  const isRow = (start: string) =>
+    lines.slice(from, to).some((line) => line.text.trimStart().startsWith(start));
+  const start = [word, text].find((each) => /\p{L}/u.test(each) && !isWord(each) && !isRow(each));
+  return start ?? next.number;
+}
+
+const WELL = /^[A-P]\d{1,2}$/;
+
+/** Columns that are wells are one quantity, measured in each of them. */
+function unpivotOf({ heading }: FoundRows): TableMapping {
+  const names = heading.rows === 1 ? (heading.names[0]?.cells ?? []) : [];
+  return names.filter((name) => WELL.test(name)).length >= 6 ? { unpivot: '/^(?<well>[A-P]\\d{1,2})$/' } : {};
+}
+
+/** A plate, or several under titles of their own. */
+export function describePlates(
+  { parts, titles }: Group<FoundPlate>,
+  file: Described,
+): TableMapping | undefined {
+  const [first] = parts;
+  const last = parts.at(-1);
+  if (!first || !last) return undefined;
+  const { lines, raw } = file;
+  const next = lines.slice(last.to).find((line) => !isBlank(line));
+  const until = parts.some(({ hasGaps }) => hasGaps)
+    ? { until: next ? exactly(next, lines, first.from, last.to) : 'eof' }
+    : next && next === lines[last.to]
+      ? { until: exactly(next, lines, first.from, last.to) }
+      : {};
+  const names = titles.map((title) => (title ? raw(title) : ''));
+  const header = lines[first.from];
+  const isFurther = parts.some(({ from }, n) => lines.indexOf(titles[n] ?? ({} as Line)) < from - 2);
+  const start = isFurther && header ? { header: `/^${startOf(raw(header))}/` } : {};
+  if (parts.length === 1) {
+    const [title] = titles;
+    const pattern = title && titlePattern([raw(title)], 'label');
+    if (!title || !pattern) return { ...(header ? headerBy(header, file) : {}), grid: true, ...until };
+    return { after: pattern, ...start, grid: true, ...until };
+  }
+  const every = titlePattern(names, 'label');
+  return every === undefined ? undefined : { every, ...start, grid: true, ...until };
+}
+
+/** The line with the numbers begins with what stands before them, then 1. */
+const startOf = (text: string): string =>
+  (/^\D*1(?=\D)/.exec(text)?.[0] ?? text.slice(0, 10))
+    .replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+    .replace(/\t/g, '\\t');
+
+/** Within a plate, the line that ends it is told by all of its beginning: rows begin with letters, too. */
+function exactly(next: Line, lines: readonly Line[], from: number, to: number): string | number {
+  const text = next.text.slice(0, 30);
+  const isRow = lines.slice(from, to).some((line) => line.text.trimStart().startsWith(text.trim()));
+  if (/\p{L}/u.test(text) && !isRow && !isWord(text.trim())) return text.trim();
+  const pattern = `/^${startOf(next.text)}/`;
+  return lines.slice(from + 1, to).some((line) => new RegExp(pattern.slice(1, -1)).test(line.text))
+    ? next.number
+    : pattern;
+}

@@ -1,0 +1,80 @@
+import { isBlank, type Line } from '../lines.js';
+import type { Pace } from '../pace.js';
+import { type Body, findBody, isMeasure } from './body.js';
+import { findHeading, type Heading } from './heading.js';
+import { type FoundPlate, findPlates } from './plates.js';
+
+/** A table of rows: its names and its rows, lines `from` to before `to`. */
+export interface FoundRows {
+  readonly kind: 'rows';
+  readonly from: number;
+  readonly to: number;
+  readonly body: Body;
+  readonly heading: Heading;
+}
+
+export type Found = FoundRows | FoundPlate;
+
+const MOST_TABLES = 40;
+
+/** Where the tables of a file are, in the order of its lines. */
+export async function findLayout(lines: readonly Line[], pace: Pace): Promise<Found[]> {
+  const plates = findPlates(lines);
+  const found: Found[] = [...plates];
+  let top = 0;
+  for (const { from, to } of [...plates, { from: lines.length, to: lines.length }]) {
+    await search(lines, top, from, found, pace);
+    top = to;
+  }
+  return found.sort((a, b) => a.from - b.from);
+}
+
+/** The surest table first; then what is above and below it is looked through in the same way. */
+async function search(
+  lines: readonly Line[],
+  top: number,
+  bottom: number,
+  found: Found[],
+  pace: Pace,
+): Promise<void> {
+  if (bottom - top < 2 || found.length >= MOST_TABLES) return;
+  const body = await findBody(lines, top, bottom, pace);
+  if (!body) return;
+  const heading = findHeading(lines, body, top);
+  const from = heading.rows === 0 ? body.from : heading.from;
+  const isFound = isTable(body, heading, lines, top, bottom);
+  if (isFound) found.push({ kind: 'rows', from, to: body.to, body, heading });
+  // What is no table may still have one beside it, but not where nothing long enough is left.
+  if (!isFound && body.to - body.from < 3) return;
+  await search(lines, top, isFound ? from : body.from, found, pace);
+  await search(lines, body.to, bottom, found, pace);
+}
+
+/** Names with values can look like a table; this tells whether it is one. */
+function isTable(body: Body, heading: Heading, lines: readonly Line[], top: number, bottom: number): boolean {
+  const rows = body.to - body.from;
+  const columns = body.kinds.filter((kind) => kind !== 'any').length;
+  if (columns < 2) return columns === 1 && body.kinds.some(isMeasure) && rows >= 10;
+  const hasNumbers = body.kinds.some(isMeasure);
+  if (heading.rows === 0) {
+    if (body.kinds[0] !== 'text') return rows >= 3;
+    // Each line with a name of its own is a list of facts; lines of one type are records.
+    return columns >= 3 && rows >= 3 && repeats(lines, body) >= 0.5;
+  }
+  if (columns >= 3) return rows >= (hasNumbers ? 1 : 3) && !isListOfFacts(lines, body, heading);
+  if (body.kinds[0] !== 'text') return true;
+  // A unit behind a name is what headers have, and facts have not.
+  if (/[([][^)\]]+[)\]]$/.test(lines[heading.from]?.cells.at(-1)?.trim() ?? '')) return true;
+  const filled = lines.slice(top, bottom).filter((line) => !isBlank(line)).length;
+  return rows >= 3 && lines.slice(top, heading.from).every(isBlank) && rows * 5 > filled * 3;
+}
+
+/** How many of the first cells say what another one says as well. */
+function repeats(lines: readonly Line[], { from, to }: Body): number {
+  const first = lines.slice(from, to).map(({ cells }) => cells[0] ?? '');
+  return 1 - (new Set(first).size - 1) / Math.max(1, first.length - 1);
+}
+
+/** A few lines of words without a number, the first of which is cut off above: names, types and values. */
+const isListOfFacts = (lines: readonly Line[], body: Body, heading: Heading): boolean =>
+  !body.kinds.some(isMeasure) && heading.from === body.from && (lines[body.from - 1]?.cells.length ?? 0) > 1;
