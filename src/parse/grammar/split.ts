@@ -53,7 +53,8 @@ function byRegex(regex: RegExp, margin: boolean): Split {
       const pieces = (margin ? text.trim() : text).split(regex);
       return trimmed(step === 1 ? pieces : pieces.filter((_, n) => n % step === 0));
     },
-    cutOnce(text) {
+    cutOnce(written) {
+      const text = margin ? written.trim() : written;
       const match = regex.exec(text);
       if (!match) return undefined;
       return [text.slice(0, match.index).trim(), text.slice(match.index + match[0].length).trim()];

@@ -23,27 +23,26 @@ export function findDateFormats(pools: readonly (readonly string[])[]): FoundFor
     // One file has one habit: a date that is clear by itself tells how the others are meant.
     const habitual = found.filter(({ format }) => orders.has(orderOf(format)));
     const left = found.length > 1 && habitual.length === 1 ? habitual : found;
-    return { text, formats: left.map(({ format }) => format) };
+    return { text, formats: left.toSorted((a, b) => oddity(a) - oddity(b)).map(({ format }) => format) };
   });
   const sure = settled.flatMap(({ formats }) => (formats.length === 1 ? formats : []));
   const hasIso = pools.some((pool) => pool.some(isIso));
   return {
     sure: [...new Set([...(hasIso ? ['iso'] : []), ...sure])],
-    open: settled
-      .filter(({ formats }) => formats.length > 1)
-      .map(({ text, formats }) => ({ text, formats: formats.toSorted((a, b) => oddity(a) - oddity(b)) })),
+    open: settled.filter(({ formats }) => formats.length > 1),
   };
 }
 
 /**
  * What is usual: the day first with points or dashes, and with slashes where zeros are written and the day
- * has 24 hours; else the month first. A likelihood, for a person to confirm.
+ * has 24 hours; else the month first. Of two years, the later one. A likelihood, for a person to confirm.
  */
-function oddity(format: string): number {
+function oddity({ format, iso }: DateForm): number {
   const [, first = '', sign = ''] = /^([yMd]+)([^\w\s])/.exec(format) ?? [];
-  if (first === 'yy') return 2;
   const isDayFirst = sign !== '/' || (first.length === 2 && !format.includes('a'));
-  return (first[0] === 'd') === isDayFirst ? 0 : 1;
+  const age = new Date().getFullYear() - Number(iso.slice(0, 4));
+  // Files come from the past.
+  return (first === 'yy' || (first[0] === 'd') === isDayFirst ? 0 : 1) + (age < 0 ? 100 : age);
 }
 
 /** The patterns that fit every date of a pool, each with what the first date would be. */

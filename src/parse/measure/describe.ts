@@ -2,6 +2,7 @@ import { regexSource } from '../../config/grammar.js';
 import type { ParseMapping } from '../../config/vocabulary.js';
 import { isBlank, type Line } from '../lines.js';
 import type { Group } from './groups.js';
+import { isRule } from './heading.js';
 import { kindsOf, merge } from './kinds.js';
 import type { FoundRows } from './layout.js';
 import type { FoundPlate } from './plates.js';
@@ -23,6 +24,7 @@ export function describeRows(group: Group<FoundRows>, file: Described): TableMap
   const last = group.parts.at(-1);
   if (!first || !last) return undefined;
   const { heading, body } = first;
+  const hasRules = file.lines.slice(first.from, last.to).some(isRule);
   const until = describeEnd(last, file.lines);
   const names = {
     ...(heading.rows > 1 && { headerRows: heading.rows }),
@@ -30,6 +32,10 @@ export function describeRows(group: Group<FoundRows>, file: Described): TableMap
     ...(until !== undefined && { until }),
     ...unpivotOf(first),
   };
+  // The line that begins a part is passed over in any case.
+  const between = heading.skip.filter((line) => group.parts.length === 1 || line !== heading.title);
+  const skip = [...between.map((line) => skipBy(line, file)), ...(hasRules ? [RULES] : [])];
+  const skipped = skip.length > 0 && { skip: skip.length === 1 && skip[0] !== undefined ? skip[0] : skip };
   if (group.parts.length > 1) {
     const every = titlePattern(
       group.titles.map((title) => (title ? file.raw(title) : '')),
@@ -46,9 +52,12 @@ export function describeRows(group: Group<FoundRows>, file: Described): TableMap
   return {
     ...place,
     ...names,
-    ...(heading.skip.length > 0 && { skip: heading.skip.map((line) => skipBy(line, file)) }),
+    ...skipped,
   };
 }
+
+/** A line that is only drawn, among the names or the rows. */
+const RULES = '/^[-=_+|* ]+$/';
 
 function skipBy(line: Line, { raw }: Described): string | number {
   const text = raw(line).trim();
@@ -146,20 +155,27 @@ export function describePlates(
   const names = titles.map((title) => (title ? raw(title) : ''));
   const header = lines[first.from];
   const isFurther = parts.some(({ from }, n) => lines.indexOf(titles[n] ?? ({} as Line)) < from - 2);
+  const grid = labelsOf(header);
   const start = isFurther && header ? { header: `/^${startOf(raw(header))}/` } : {};
   if (parts.length === 1) {
     const [title] = titles;
     const pattern = title && titlePattern([raw(title)], 'label');
-    if (!title || !pattern) return { ...(header ? headerBy(header, file) : {}), grid: true, ...until };
-    return { after: pattern, ...start, grid: true, ...until };
+    if (!title || !pattern) return { ...(header ? headerBy(header, file) : {}), grid, ...until };
+    return { after: pattern, ...start, grid, ...until };
   }
   const every = titlePattern(names, 'label');
-  return every === undefined ? undefined : { every, ...start, grid: true, ...until };
+  return every === undefined ? undefined : { every, ...start, grid, ...until };
+}
+
+/** Plates side by side are told apart by their place. */
+function labelsOf(header: Line | undefined): true | string[] {
+  const plates = header?.cells.filter((cell) => cell === '1').length ?? 0;
+  return plates < 2 ? true : Array.from({ length: plates }, (_, n) => `plate ${n + 1}`);
 }
 
 /** The line with the numbers begins with what stands before them, then 1. */
 const startOf = (text: string): string =>
-  (/^\D*1(?=\D)/.exec(text)?.[0] ?? text.slice(0, 10))
+  (/^\D*1\D/.exec(text)?.[0] ?? text.slice(0, 10))
     .replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
     .replace(/\t/g, '\\t');
 

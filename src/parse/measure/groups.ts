@@ -40,8 +40,8 @@ const namesOf = ({ heading }: FoundRows): string => heading.names.map(({ text })
 
 /** The line above a table, where it is a few words by itself; for rows whose names stand further up, the line between. */
 export function titleOf(found: Found, lines: readonly Line[], top: number): Line | undefined {
-  const skipped = found.kind === 'rows' ? found.heading.skip.at(-1) : undefined;
-  if (skipped) return skipped;
+  const between = found.kind === 'rows' && found.heading.skip.length > 0 ? found.heading.title : undefined;
+  if (between) return between;
   for (let index = found.from - 1; index >= top; index--) {
     const line = lines[index];
     if (!line || isBlank(line)) continue;

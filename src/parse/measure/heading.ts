@@ -13,6 +13,8 @@ export interface Heading {
   readonly names: readonly Line[];
   /** Lines between the names and the rows that are neither. */
   readonly skip: readonly Line[];
+  /** The last of them, where it says what the rows below it are. */
+  readonly title?: Line | undefined;
 }
 
 /** Looks above the rows of a table for its names; rows 0 where it has none. */
@@ -24,6 +26,8 @@ export function findHeading(lines: readonly Line[], body: Body, top = 0): Headin
   }
   const [nearest, ...others] = namesAbove(lines, body, top);
   if (nearest === undefined) return furtherUp(lines, body, top);
+  const parted = others[0] === undefined ? findParted(lines, nearest, body, top) : undefined;
+  if (parted) return parted;
   const hasUnits = others[0] !== undefined && isUnitRow(lines[nearest]);
   const names = hasUnits ? others : [nearest, ...others];
   return {
@@ -33,6 +37,17 @@ export function findHeading(lines: readonly Line[], body: Body, top = 0): Headin
     names: names.toReversed().flatMap((index) => lines[index] ?? []),
     skip: [],
   };
+}
+
+/**
+ * Names, words that go on below some of them, units. Where lines are cut at blanks, the words in between
+ * cannot be told to belong to one name or another: they are left out.
+ */
+function findParted(lines: readonly Line[], units: number, body: Body, top: number): Heading | undefined {
+  const [names, words] = [lines[units - 2], lines[units - 1]];
+  if (!names || !words || units - 2 < top || !isUnitRow(lines[units])) return undefined;
+  if (!isNames(names, body.kinds.length, 0.75) || !isNames(words, body.kinds.length, 0)) return undefined;
+  return { from: units - 2, rows: 1, units: 'nextRow', names: [names], skip: [words] };
 }
 
 /** Names need not stand right above the rows: a line such as `[Data]` can come between. */
@@ -47,7 +62,14 @@ function furtherUp(lines: readonly Line[], body: Body, top: number): Heading {
   const names = above[n];
   if (!names) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [] };
   const units = hasSlashes(names, body) ? 'slash' : 'inHeader';
-  return { from: lines.indexOf(names), rows: 1, units, names: [names], skip: above.slice(0, n).reverse() };
+  return {
+    from: lines.indexOf(names),
+    rows: 1,
+    units,
+    names: [names],
+    skip: above.slice(0, n).reverse(),
+    title: above[0],
+  };
 }
 
 /** The lines directly above that can be names, nearest first: all words, and about one for each column. */
@@ -57,6 +79,7 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
     const line = lines[index];
     if (!line) break;
     // Blank lines may stand between rows, units and names; names that go on do so without one.
+    if (isRule(line)) continue;
     if (isBlank(line) && (found.length === 0 || (found.length === 1 && isUnitRow(lines[found[0] ?? 0]))))
       continue;
     const enough = found.length === 0 ? 0.5 : 0.75;
@@ -67,6 +90,9 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
   }
   return found;
 }
+
+/** A line that is only drawn. */
+export const isRule = ({ text }: Line): boolean => /^[\s\-=_+|*]*[-=_*]{3}[\s\-=_+|*]*$/.test(text);
 
 function isNames(line: Line, width: number, enough: number): boolean {
   const filled = line.cells.filter((cell) => cell !== '');

@@ -52,8 +52,9 @@ async function search(
 
 /** Names with values can look like a table; this tells whether it is one. */
 function isTable(body: Body, heading: Heading, lines: readonly Line[], top: number, bottom: number): boolean {
-  const rows = body.to - body.from;
+  const rows = body.to - body.from - Number(heading.from === body.from && heading.rows > 0);
   const columns = body.kinds.filter((kind) => kind !== 'any').length;
+  if (rows < 3 && !standsAlone(lines, heading.from, body.to, top, bottom)) return false;
   if (columns < 2) return columns === 1 && body.kinds.some(isMeasure) && rows >= 10;
   const hasNumbers = body.kinds.some(isMeasure);
   if (heading.rows === 0) {
@@ -61,12 +62,22 @@ function isTable(body: Body, heading: Heading, lines: readonly Line[], top: numb
     // Each line with a name of its own is a list of facts; lines of one type are records.
     return columns >= 3 && rows >= 3 && repeats(lines, body) >= 0.5;
   }
-  if (columns >= 3) return rows >= (hasNumbers ? 1 : 3) && !isListOfFacts(lines, body, heading);
+  if (isListOfFacts(lines, body, heading)) return false;
+  if (columns >= 3) return rows >= (hasNumbers ? 1 : 3);
   if (body.kinds[0] !== 'text') return true;
   // A unit behind a name is what headers have, and facts have not.
   if (/[([][^)\]]+[)\]]$/.test(lines[heading.from]?.cells.at(-1)?.trim() ?? '')) return true;
   const filled = lines.slice(top, bottom).filter((line) => !isBlank(line)).length;
   return rows >= 3 && lines.slice(top, heading.from).every(isBlank) && rows * 5 > filled * 3;
+}
+
+/** A line or two with other lines right above or below them are no table of their own. */
+function standsAlone(lines: readonly Line[], from: number, to: number, top: number, bottom: number): boolean {
+  const isFree = (index: number) => {
+    const line = index < top || index >= bottom ? undefined : lines[index];
+    return !line || isBlank(line) || line.cells.filter((cell) => cell !== '').length === 1;
+  };
+  return isFree(from - 1) && isFree(to);
 }
 
 /** How many of the first cells say what another one says as well. */
@@ -75,6 +86,17 @@ function repeats(lines: readonly Line[], { from, to }: Body): number {
   return 1 - (new Set(first).size - 1) / Math.max(1, first.length - 1);
 }
 
-/** A few lines of words without a number, the first of which is cut off above: names, types and values. */
-const isListOfFacts = (lines: readonly Line[], body: Body, heading: Heading): boolean =>
-  !body.kinds.some(isMeasure) && heading.from === body.from && (lines[body.from - 1]?.cells.length ?? 0) > 1;
+/** Names of their own with values and units behind them; what stands above them names less than they hold. */
+function isListOfFacts(lines: readonly Line[], body: Body, heading: Heading): boolean {
+  if (body.kinds[0] !== 'text') return false;
+  const columns = body.kinds.filter((kind) => kind !== 'any').length;
+  const named = (heading.names[0]?.cells ?? []).filter((cell) => cell !== '').length;
+  const areNames = repeats(lines, body) < 0.5;
+  if (named < columns) return areNames;
+  // Lines that go on above and below in another way are facts, some of which look alike.
+  const rows = body.to - body.from;
+  if (areNames && rows < 30 && !standsAlone(lines, heading.from, body.to, 0, lines.length)) return true;
+  return (
+    !body.kinds.some(isMeasure) && heading.from === body.from && (lines[body.from - 1]?.cells.length ?? 0) > 1
+  );
+}

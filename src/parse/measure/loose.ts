@@ -1,4 +1,5 @@
 import { isBlank, type Line } from '../lines.js';
+import { dateForms } from '../values/date-forms.js';
 import type { FinderMapping } from './pairs.js';
 
 const MOST_LINES = 12;
@@ -27,6 +28,9 @@ const isTelling = ({ text }: Line): boolean =>
   !/^[~>]/.test(text.trim());
 
 function describe(line: Line, delimiter: string | undefined): FinderMapping {
+  const whole: FinderMapping = { line: line.number, match: `/(?<A${line.number}>\\S.*\\S)/` };
+  // A date can have commas in it.
+  if (dateForms(line.text).length > 0) return whole;
   const signs = [delimiter ?? ',', ',', ';', 'tab', '|'].filter((sign) => !/^[sw]/.test(sign));
   for (const sign of new Set(signs)) {
     const cells = line.text.split(sign === 'tab' ? '\t' : sign).map((cell) => cell.trim());
@@ -40,7 +44,7 @@ function describe(line: Line, delimiter: string | undefined): FinderMapping {
       cells: Object.fromEntries(named),
     };
   }
-  return { line: line.number, match: `/(?<A${line.number}>\\S.*\\S)/` };
+  return whole;
 }
 
 const letter = (place: number): string =>

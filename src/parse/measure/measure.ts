@@ -123,7 +123,11 @@ function describeAll(found: readonly Found[], sheet: Measurable, refuse: Refuse)
   const groups = groupTables(found, lines).flatMap((group) => asDescribable(group, sheet));
   const tables = nameTables(groups);
   const inTable = new Set(found.flatMap(({ from, to }) => lines.slice(from, to)));
-  const titles = new Set(groups.flatMap(({ group }) => group.titles));
+  const titles = new Set(
+    groups.flatMap(({ group, table }) =>
+      table.header === 'none' && group.parts.length === 1 ? [] : group.titles,
+    ),
+  );
   const outside = lines.filter((line) => !inTable.has(line));
   const { finders, read } = findPairs(outside, delimiter);
   if (groups.length === 0) refuseProse(lines, read, refuse);

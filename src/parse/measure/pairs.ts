@@ -49,7 +49,7 @@ function findSeveral(lines: readonly Line[], delimiter: string | undefined): Sev
       const pairs = compileSplit(separator);
       const isOne = (cell: string) => {
         const parts = pairs.cutOnce(cell);
-        return parts !== undefined && parts[1] !== '' && isName(parts[0]);
+        return parts !== undefined && parts[1] !== '' && isPair(parts);
       };
       const found = lines.filter((line) => cut.cut(line.text).filter(isOne).length > 1);
       const hits = found.reduce((sum, line) => sum + cut.cut(line.text).filter(isOne).length, 0);
@@ -72,7 +72,8 @@ function findSeveral(lines: readonly Line[], delimiter: string | undefined): Sev
 
 /** What lines are cut at into name and value; more than one where some lines are cut at another sign. */
 function findSeparators(lines: readonly Line[], delimiter: string | undefined): string[] {
-  const candidates = new Set([...(delimiter === undefined ? [] : [delimiter]), ':', '=', 'tab', 'spaces']);
+  const own = delimiter === undefined || delimiter === 'whitespace' ? [] : [delimiter];
+  const candidates = new Set([...own, ':', '=', 'tab', 'spaces']);
   const found: string[] = [];
   let rest = lines;
   while (rest.length > 0 && found.length < 3) {
@@ -99,9 +100,9 @@ function bestSeparator(
     const pairs = pairLines(lines, separator, delimiter);
     const hits = new Set(pairs.map(({ text }) => cutOnce(text)?.[0])).size;
     // Facts have names, and mostly names of their own; where few have, it is no list of facts.
-    const isList = pairs.length * 2 >= cut && hits * 4 > pairs.length;
+    const isList = pairs.length * 2 >= cut && hits * 8 > pairs.length;
     // Blanks separate words as well: they must be all that there is.
-    const fewest = separator === 'spaces' ? 4 : isFirst ? 1 : 2;
+    const fewest = separator === 'spaces' ? 4 : isFirst || separator === '=' ? 1 : 2;
     if (isList && hits >= fewest && hits > (best?.hits ?? 0)) best = { separator, hits };
   }
   return best?.separator;
@@ -110,9 +111,10 @@ function bestSeparator(
 /** The lines that are a name and a value. */
 export function pairLines(lines: readonly Line[], separator: string, delimiter: string | undefined): Line[] {
   const split = compileSplit(separator);
+  const isCut = delimiter !== undefined && compileSplit(delimiter).text !== undefined;
   return lines.filter(({ text, cells }) => {
     // A line of many cells is one of names or of values, not one of both.
-    if (separator === delimiter && cells.filter((cell) => cell !== '').length > MOST_PIECES) return false;
+    if (isCut && cells.filter((cell) => cell !== '').length > MOST_PIECES) return false;
     const parts = split.cutOnce(text);
     return parts !== undefined && isPair(parts);
   });
@@ -121,8 +123,9 @@ export function pairLines(lines: readonly Line[], separator: string, delimiter: 
 /** Name, type, value, unit, and what a person may want to know. */
 const MOST_PIECES = 5;
 
-/** A name is a few words; one with a `:` or `=` within was cut wrongly. */
-const isPair = ([name]: readonly [string, string]): boolean => isName(name);
+/** A name is a few words; one with a `:` or `=` within was cut wrongly, and so was a time of day. */
+const isPair = ([name, value]: readonly [string, string]): boolean =>
+  isName(name) && !(/\d$/.test(name) && /^\d\d/.test(value));
 
 const isName = (name: string): boolean =>
   /\p{L}/u.test(name) && name.length <= 60 && !/[:=]\s*[^\s:=]/.test(name) && !/^[\d.,;-]+\s/.test(name);

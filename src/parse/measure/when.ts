@@ -19,7 +19,10 @@ const isTime = (text: string): boolean => /^\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AP
 const hasTime = (text: string): boolean => /\d:\d\d/.test(text);
 
 export function findDates({ meta, tables }: FileRecord): FoundDates {
-  const facts = [...meta].map(([name, { text }]) => ({ name, text: text.trim() }));
+  const facts = [...meta]
+    .map(([name, { text }]) => ({ name, text: text.trim() }))
+    // `3.12.08` is a day as well.
+    .filter(({ name, text }) => hasTime(text) || !NUMBERED.test(name));
   const fact = dateFact(facts);
   const joined =
     fact && fact.length > 1 ? fact.map((name) => meta.get(name)?.text ?? '').join(' ') : undefined;
@@ -48,6 +51,8 @@ const textsOf = ({ rows }: Table, column: number): string[] =>
     .filter((value): value is Value => value !== undefined && typeof value.value !== 'number')
     .map(({ text }) => text.trim())
     .filter((text) => text !== '');
+
+const NUMBERED = /version|serial|firmware|software|release|number|\bno\b|\bid\b/i;
 
 interface NamedText {
   readonly name: string;

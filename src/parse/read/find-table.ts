@@ -123,7 +123,7 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
   }
 
   function takeName(line: Line): boolean {
-    if (isBlank(line)) return false;
+    if (isBlank(line) || match.isSkipped(line)) return false;
     names.push(withoutMark(line, context, place.cut));
     hasRows = true;
     if (names.length < options.headerRows) state = 'names';
@@ -133,7 +133,7 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
   }
 
   function takeUnits(line: Line): boolean {
-    if (isBlank(line)) return false;
+    if (isBlank(line) || match.isSkipped(line)) return false;
     hasRows = true;
     start({ header: names, units: withoutMark(line, context, place.cut) });
     return true;
@@ -215,6 +215,7 @@ function compileTable(options: TableOptions, context: Context) {
     begins: options.every ? compileLine(options.every) : never,
     captures: compileCaptures(options.every ?? []),
     isHeader: header ?? isOwn,
+    isSkipped: skip,
     /** `isVoid`: what counts as blank differs between rows and plates. */
     until: (line: Line, isVoid: boolean) => (isVoid ? endsAtBlank : false) || until(line),
     isRow: (line: Line) => isOwn(line) && (rows?.(line) ?? true),

@@ -54,18 +54,32 @@ function createNextLine(): PairReader {
   });
 }
 
-/** Name, value, name, value: empty cells and those that only hold a sign are passed over. */
+/**
+ * Name, value, name, value: empty cells and those that only hold a sign are passed over.
+ * Where a name is expected, a cell that holds both, `Weight: 12 mg`, is both.
+ */
 function alternating(line: Line): Pair[] {
-  const cells = line.cells.filter((cell) => cell !== '' && cell !== ':' && cell !== '=');
-  return cells.flatMap((name, n): Pair[] => {
-    const text = cells[n + 1];
-    return n % 2 === 0 && text !== undefined ? [{ name, text, line }] : [];
-  });
+  const pairs: Pair[] = [];
+  let open: string | undefined;
+  for (const cell of line.cells) {
+    if (cell === '' || cell === ':' || cell === '=') continue;
+    const [, own, both] = open === undefined ? (/^([^:]*\p{L}[^:]*):\s+(\S.*)$/u.exec(cell) ?? []) : [];
+    if (own !== undefined && both !== undefined) pairs.push({ name: own, text: both, line });
+    else if (open === undefined) open = cell;
+    else {
+      pairs.push({ name: open, text: cell, line });
+      open = undefined;
+    }
+  }
+  return pairs;
 }
 
 /** Name and value of a line, or of each of its cells, cut at the first separator. */
 function separated(line: Line, split: Split, finder: Finder, cut: Cut): Pair[] {
-  if (finder.in === 'cells') return line.cells.flatMap((cell) => pairOf(cell, split, finder, line));
+  if (finder.in === 'cells') {
+    // A name whose value stands in the next cell is a pair for another finder.
+    return line.cells.flatMap((cell) => pairOf(cell, split, finder, line)).filter(({ text }) => text !== '');
+  }
   if (split.text === undefined || split.text !== cut.split.text) {
     return pairOf(plainText(line, cut), split, finder, line);
   }

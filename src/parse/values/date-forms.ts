@@ -22,16 +22,28 @@ const LONG_MONTHS =
  * None: it is no date. One: it can be read. Several that differ: it must not be guessed.
  */
 export function dateForms(written: string): DateForm[] {
-  const text = written.trim().replace(/\s+/g, ' ');
-  if (text.length < 6 || text.length > 40 || !/^\p{L}*\d|^\p{L}+ \d/u.test(text)) return [];
+  const whole = written.trim().replace(/\s+/g, ' ');
+  if (whole.length < 6 || whole.length > 50) return [];
+  const [weekday, text] = takeWeekday(whole);
+  if (!/^\p{L}*\d|^\p{L}+ \d/u.test(text)) return [];
   const [day, joint, clock] = takeApart(text);
-  return dayForms(day).flatMap((form) => {
+  const forms = dayForms(day).flatMap((form) => {
     // Where a day is written with one digit, so can the hour be.
     const time = clock === undefined ? { format: '', iso: '' } : readClock(clock, /dd/.test(form.format));
     if (!time) return [];
     const parts = joint.before ? [time.format, form.format] : [form.format, time.format];
     return [{ format: parts.join(joint.text), iso: form.iso + time.iso }];
   });
+  return weekday === '' ? forms : forms.map(({ format, iso }) => ({ format: weekday + format, iso }));
+}
+
+/** `Friday, `, `Mon `: the format of a weekday that stands first, and the rest. */
+function takeWeekday(text: string): [format: string, rest: string] {
+  const [all, name = '', gap = ''] =
+    /^((?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)(,? )/i.exec(text) ?? [];
+  return all === undefined
+    ? ['', text]
+    : [`${name.length === 3 ? 'EEE' : 'EEEE'}${gap}`, text.slice(all.length)];
 }
 
 interface Joint {
