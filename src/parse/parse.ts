@@ -67,5 +67,11 @@ export async function measureFile(file: OpenFile): Promise<Measured> {
   // Of a file that is not in memory, the first lines are tried, and not the whole of it again and again.
   const sample = source.content instanceof Uint8Array ? source.content : Buffer.from(texts.join('\n'));
   const head: OpenFile = { ...file, source: { ...source, content: sample } };
-  return measure({ texts, refuse, pace, read: (mapping) => readAs(head, withDefaults(mapping)) });
+  return measure({
+    name: source.name,
+    texts,
+    refuse,
+    pace,
+    read: (mapping) => readAs(head, withDefaults(mapping)),
+  });
 }

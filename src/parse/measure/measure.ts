@@ -10,6 +10,7 @@ import { doubtfulNumber } from '../values/typed.js';
 import { findCommentMark } from './comment-mark.js';
 import { findDateFormats } from './dates.js';
 import { type Described, describePlates, describeRows, type TableMapping } from './describe.js';
+import { findNameDate } from './file-name.js';
 import { type Group, groupTables, isPlates, isRows } from './groups.js';
 import { isNoValue } from './kinds.js';
 import { type Found, findLayout } from './layout.js';
@@ -21,6 +22,7 @@ import { describeDates, findDates } from './when.js';
 
 /** The first lines of a file, and what measuring them needs. */
 export interface TextFile {
+  readonly name: string;
   readonly texts: readonly string[];
   readonly refuse: Refuse;
   readonly pace: Pace;
@@ -75,14 +77,17 @@ export async function measureLines(sheet: Measurable, file: Omit<TextFile, 'text
   const likely: MarksMapping = isOpen ? (marks.settledBy[0] ?? {}) : marks;
   const { mapping, record } = await firstReadable(found, sheet, likely, file);
   const words = wordsForNothing(lines, found);
-  const plain: ParseMapping = { ...mapping, ...(words.length > 0 && { missing: words }) };
+  const bare: ParseMapping = { ...mapping, ...(words.length > 0 && { missing: words }) };
 
   const dates = findDates(record);
   const { sure, open } = findDateFormats(dates.pools);
+  const inName = dates.fact === undefined ? findNameDate(file.name) : undefined;
+  const named = inName?.formats ?? [];
+  const plain: ParseMapping = inName ? { ...bare, meta: [...[bare.meta ?? []].flat(), inName.finder] } : bare;
   const guessed = [...new Set([...sure, ...open.map(({ formats }) => formats[0] ?? '')])];
   return {
-    mapping: describeDates(dates, sure, { ...plain, ...settled }),
-    likely: describeDates(dates, guessed, { ...plain, ...likely }),
+    mapping: describeDates(dates, [...sure, ...named], { ...plain, ...settled }),
+    likely: describeDates(dates, [...guessed, ...named], { ...plain, ...likely }),
     doubts: [
       ...open.map(({ text, formats }) => `${text} can be ${formats.join(' or ')}; the first is assumed`),
       ...(isOpen && marks.settledBy.length > 1

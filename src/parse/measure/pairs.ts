@@ -77,8 +77,12 @@ function findSeparators(lines: readonly Line[], delimiter: string | undefined): 
   const found: string[] = [];
   let rest = lines;
   while (rest.length > 0 && found.length < 3) {
-    const best = bestSeparator(rest, [...candidates], delimiter, found.length === 0);
-    if (best === undefined) break;
+    const signs = [...candidates].filter((each) => each !== 'spaces');
+    const isFirst = found.length === 0;
+    // A sign says more than a gap does.
+    const best =
+      bestSeparator(rest, signs, delimiter, isFirst) ?? bestSeparator(rest, ['spaces'], delimiter, isFirst);
+    if (best === undefined || found.includes(best)) break;
     found.push(best);
     candidates.delete(best);
     const read = new Set(pairLines(rest, best, delimiter));
@@ -130,7 +134,7 @@ const isPair = ([name, value]: readonly [string, string]): boolean =>
 const isName = (name: string): boolean =>
   /\p{L}/u.test(name) && name.length <= 60 && !/[:=]\s*[^\s:=]/.test(name) && !/^[\d.,;-]+\s/.test(name);
 
-const AS_PATTERN: Readonly<Record<string, string>> = { tab: '\\t', spaces: ' {2}', '|': '\\|' };
+const AS_PATTERN: Readonly<Record<string, string>> = { tab: '\\t', spaces: ' {2,}(?![ :=])', '|': '\\|' };
 
 function describeSeparators(
   separators: readonly string[],

@@ -10,6 +10,8 @@ export interface FoundDates {
   readonly pools: readonly (readonly string[])[];
   /** The facts that make up the date of the run. */
   readonly fact: readonly string[] | undefined;
+  /** How they are written, where nothing but their names tells that they are a date at all. */
+  readonly format?: string | undefined;
   /** By table: columns of days and times that belong together. */
   readonly columns: ReadonlyMap<string, readonly [day: string, time: string]>;
 }
@@ -41,7 +43,20 @@ export function findDates({ meta, tables }: FileRecord): FoundDates {
       columns.set(table.name, [day, time]);
     }
   }
-  return { pools, fact, columns };
+  return { pools, columns, ...(fact ? { fact } : compactFact(facts)) };
+}
+
+/** `20231120` and `163016` are numbers, but for what they are called. */
+function compactFact(facts: readonly NamedText[]): Pick<FoundDates, 'fact' | 'format'> {
+  const day = facts.find(
+    ({ name, text }) => /date/i.test(name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(text),
+  );
+  if (!day) return { fact: undefined };
+  if (day.text.length === 14) return { fact: [day.name], format: 'yyyyMMddHHmmss' };
+  const time = facts.find(({ name, text }) => /time/i.test(name) && /^[0-2]\d[0-5]\d[0-5]\d$/.test(text));
+  return time
+    ? { fact: [day.name, time.name], format: 'yyyyMMdd HHmmss' }
+    : { fact: [day.name], format: 'yyyyMMdd' };
 }
 
 const textsOf = ({ rows }: Table, column: number): string[] =>
@@ -91,7 +106,7 @@ const weightOf = ({ name, text }: NamedText): number =>
 
 /** The words of a mapping for all that. */
 export function describeDates(
-  { fact, columns }: FoundDates,
+  { fact, format, columns }: FoundDates,
   formats: readonly string[],
   mapping: ParseMapping,
 ): ParseMapping {
@@ -102,7 +117,8 @@ export function describeDates(
       return [name, pair ? { ...table, columns: { ...table.columns, [pair.join(' ')]: [...pair] } } : table];
     }),
   );
-  const isNamed = fact?.length === 1 && /^date$/i.test(fact[0] ?? '');
+  const isNamed = format === undefined && fact?.length === 1 && /^date$/i.test(fact[0] ?? '');
+  const from = fact?.length === 1 ? (fact[0] ?? '') : [...(fact ?? [])];
   return {
     ...mapping,
     ...(formats.length > 0 &&
@@ -110,7 +126,7 @@ export function describeDates(
         dates: { format: formats.length === 1 ? formats[0] : [...formats] },
       }),
     ...(fact &&
-      !isNamed && { facts: { ...mapping.facts, date: fact.length === 1 ? (fact[0] ?? '') : [...fact] } }),
+      !isNamed && { facts: { ...mapping.facts, date: format === undefined ? from : { from, format } } }),
     ...(mapping.table && { table: timed['readings'] }),
     ...(mapping.tables && { tables: timed }),
   } as ParseMapping;
