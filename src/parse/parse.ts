@@ -2,7 +2,7 @@ import { type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { firstLines, type OpenFile, openText, readDelimited } from './formats/delimited.js';
-import { asLine, type Measured, measure } from './measure/measure.js';
+import { type Measured, measure, withMapping } from './measure/measure.js';
 import { createPace } from './pace.js';
 import { AbsentError, createRefuse } from './refuse.js';
 import type { Source } from './source.js';
@@ -40,19 +40,13 @@ async function readFirstFitting(file: OpenFile, alternatives: readonly ParseOpti
 
 const readAs = (file: OpenFile, options: ParseOptions): Promise<FileRecord> => readDelimited(file, options);
 
-/** Without a mapping there is none that a hint could be put into, so a refusal also tells the one that was used. */
 async function readMeasured(file: OpenFile): Promise<FileRecord> {
   const { mapping, refusal } = await measureFile(file);
   if (refusal) throw refusal;
   try {
     return await readAs(file, withDefaults(mapping));
   } catch (error) {
-    if (!(error instanceof FileError)) throw error;
-    const { message, where, hint } = error;
-    throw new FileError(message, {
-      ...(where && { where }),
-      hint: `${hint ? `${hint}; ` : ''}the file was read with \`${asLine(mapping)}\``,
-    });
+    throw error instanceof FileError ? withMapping(error, mapping) : error;
   }
 }
 

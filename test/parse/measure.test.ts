@@ -1,19 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, readingSchema } from '../../src/config/vocabulary.js';
-import { measure } from '../../src/parse/measure/measure.js';
-import { createRefuse } from '../../src/parse/refuse.js';
+import { learn } from '../../src/parse/learn.js';
 import { columns, meta, read, refusal, rows } from './reading.js';
 
-const pace = { due: () => false, rest: async () => {} };
+const learnt = (text: string) => learn({ path: 'x', name: 'x', content: Buffer.from(text) });
 
-const measured = async (text: string): Promise<ParseMapping> =>
-  measure({
-    path: 'x',
-    name: 'x',
-    texts: text.replace(/\n$/, '').split('\n'),
-    refuse: createRefuse('x'),
-    pace,
-  });
+const measured = async (text: string): Promise<ParseMapping> => (await learnt(text)).mapping;
 
 const XY = '\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
 
@@ -56,7 +48,7 @@ describe('without a mapping, a file is measured', () => {
       'well,a,b\nA1,NaN,1\nA2,2.5,OVRFLW\nA3,3,2\n',
       { delimiter: ',', missing: ['NaN', 'OVRFLW'], table: {} },
     ],
-    ['something below', 'x,y,z\n1,2,3\n4,5,6\nEND OF DATA\n', { delimiter: ',', table: { until: 4 } }],
+    ['something below', 'x,y,z\n1,2,3\n4,5,6\nEND OF DATA\n', { delimiter: ',', table: { until: 'END' } }],
     ['a blank line below the names', 'x,y,z\n\n1,2,3\n4,5,6\n', { delimiter: ',', table: { until: 'eof' } }],
     [
       'blank lines everywhere',
@@ -70,7 +62,7 @@ describe('without a mapping, a file is measured', () => {
         delimiter: ',',
         dates: { format: 'd/M/yyyy' },
         meta: { separator: '=' },
-        table: { header: 'Date', skip: [5], until: 'eof' },
+        table: { header: 'Date', skip: '[Data],,', until: 'eof' },
       },
     ],
     ['facts alone', 'Operator;Ada\nWeight (mg);5.3\nMode;x\n', { delimiter: ';', meta: { separator: ';' } }],
@@ -85,7 +77,8 @@ describe('without a mapping, a file is measured', () => {
     const record = await read(
       'Operator,Ada,\nStarted,25/12/2026 10:00,\n\nTime (s),U (V),n\n0,1.5,1\n1,1.6,2\n',
     );
-    expect(meta(record)).toEqual({ Operator: 'Ada', Started: '2026-12-25T10:00:00' });
+    const date = '2026-12-25T10:00:00';
+    expect(meta(record)).toEqual({ Operator: 'Ada', Started: date, date });
     expect(columns(record)).toEqual(['Time [s]', 'U [V]', 'n']);
     expect(rows(record)).toEqual([
       { Time: 0, U: 1.5, n: 1 },
@@ -129,7 +122,62 @@ describe('the order of dates', () => {
 
   test('of a clear date tells how the others are meant', async () => {
     const text = `Started: 25/12/2026\n\n${table('03/04/2026 10:00')}`;
-    expect((await measured(text)).dates).toEqual({ format: ['dd/MM/yyyy HH:mm', 'd/M/yyyy'] });
+    expect((await measured(text)).dates).toEqual({ format: ['d/M/yyyy', 'dd/MM/yyyy HH:mm'] });
+  });
+});
+
+describe('a file of several parts', () => {
+  test('two tables are read as two', async () => {
+    const record = await read(`a,b,c${XY}\nd,e,f,g\n1,2,3,4\n5,6,7,8\n9,1,2,3\n`);
+    expect(record.tables.map(({ count }) => count)).toEqual([3, 3]);
+    expect(columns(record, 1)).toEqual(['d', 'e', 'f', 'g']);
+  });
+
+  test('tables are named by the lines above them', async () => {
+    const record = await read(`Scan\na,b,c${XY}\nPeaks\nd,e,f\n1,2,3\n5,6,7\n9,1,2\n`);
+    expect(record.tables.map(({ name }) => name)).toEqual(['Scan', 'Peaks']);
+  });
+
+  test('parts under titles of their own are one table, with what differs in a column', async () => {
+    const text = `Name: S\n\n1) Heat\nt,T,w${XY}2) Hold\n403,0.05,4\n404,0.05,5\n405,0.05,6\n`;
+    const record = await read(text);
+    expect(rows(record)).toHaveLength(6);
+    expect(
+      rows(record)
+        .map(({ section }) => section)
+        .slice(2, 4),
+    ).toEqual(['1) Heat', '2) Hold']);
+  });
+
+  test('a plate gives one row a well', async () => {
+    const record = await read('Results\n,1,2,3,4\nA,0.1,0.2,0.3,0.4\nB,0.5,0.6,0.7,0.8\n');
+    expect(rows(record)).toHaveLength(8);
+    expect(rows(record)[5]).toEqual({ well: 'B2', Results: 0.6 });
+  });
+
+  test('lines without a name become facts that a person can rename', async () => {
+    const record = await read(`Linear Sweep\nSample: S1\nOperator: Ada\n\nx,y,z${XY}`);
+    expect(meta(record)).toMatchObject({ A1: 'Linear Sweep', Sample: 'S1' });
+  });
+
+  test('a date and a time that are facts of their own make the date of the run', async () => {
+    const record = await read(`Date: 25/12/2026\nTime: 10:11:12\nSample: S1\n\nx,y,z${XY}`);
+    expect(meta(record)['date']).toBe('2026-12-25T10:11:12');
+  });
+
+  test('a date in the name of the file serves where the file has none', async () => {
+    const record = await read(`x,y,z${XY}`, undefined, 'runs/scan_20261225_101112.csv');
+    expect(meta(record)['date']).toBe('2026-12-25T10:11:12');
+  });
+});
+
+describe('what a person is to confirm', () => {
+  test('is in the mapping that learn prints, as the likelier of both, and told', async () => {
+    const text = `Date: 03/04/2026 3:04:05 PM\nSample: S1\n\nx,y,z${XY}`;
+    const { mapping, likely, doubts } = await learnt(text);
+    expect(mapping.dates).toBeUndefined();
+    expect(likely.dates).toEqual({ format: 'MM/dd/yyyy h:mm:ss a' });
+    expect(doubts[0]).toContain('03/04/2026 3:04:05 PM can be MM/dd/yyyy');
   });
 });
 
@@ -147,48 +195,19 @@ describe('what measuring cannot decide is refused', () => {
     expect(error.where?.line).toBe(3);
   });
 
-  test('a second table', async () => {
-    const error = await refusal(`a,b,c${XY}\nd,e,f,g\n1,2,3,4\n5,6,7,8\n9,1,2,3\n`);
-    expect(error.message).toContain('more than one table');
-    expect(error.where?.line).toBe(2);
-  });
-
-  test('a table that other lines break off', async () => {
-    const error = await refusal(`x,y,z${XY}Section 2\n403,0.05,4\n404,0.05,5\n`);
-    expect(error.message).toContain('stops here and goes on below');
-    expect(error.hint).toContain('Section 2');
-  });
-
   test('rows that nothing names', async () => {
     const error = await refusal('S1,0.5,1\nS2,0.6,2\nS3,0.7,3\n');
     expect(error.message).toContain('no line above names their columns');
     expect(error.hint).toContain('`parse: { table: { header: none } }`');
   });
 
-  test('a plate', async () => {
-    expect((await refusal(',1,2,3,4,5,6\nA,1,2,3,4,5,6\nB,1,2,3,4,5,6\nC,1,2,3,4,5,6\n')).message).toContain(
-      'plate',
-    );
-  });
-
-  test.each([
-    ['xml', '<?xml version="1.0"?>\n<a><b>1</b></a>\n'],
-    ['json', '{ "a": [1, 2],\n "b": 3 }\n'],
-    ['jcamp', '##TITLE=x\n##JCAMP-DX=4.24\n'],
-    ['records', 'H|\\^&|||x\nP|1\n'],
-    ['records', 'MSH|^~\\&|LAB\nPID|1\n'],
-  ])('a file that looks like %s', async (format, text) => {
-    expect((await refusal(text)).message).toContain(`format: ${format}`);
-  });
-
   test.each([
     ['at the top', 'a,b\nx,1\ny,2\n'],
-    ['with times', 'time,v\n12:30:01,1\n'],
     ['below facts', 'Name,S1\nOperator,Bob\n\na,b\nx,1\ny,2\n'],
     ['above another table', 'a,b\nx,1\ny,2\n\nc,d,e\nq,3,4\nr,5,6\ns,7,8\n'],
   ])('what can be a small table of two columns or names with values, %s', async (_, text) => {
     const error = await refusal(text);
-    expect(error.message).toMatch(/two columns, or names with values|more than one table/);
+    expect(error.message).toMatch(/two columns, or names with values/);
     expect(error.hint).toContain('`');
   });
 

@@ -17,26 +17,35 @@ export type Found = FoundRows | FoundPlate;
 
 const MOST_TABLES = 40;
 
-/** Where the tables of a file are, in the order of its lines. */
-export async function findLayout(lines: readonly Line[], pace: Pace): Promise<Found[]> {
+export interface Layout {
+  /** In the order of the lines. */
+  readonly tables: readonly Found[];
+  /** The first of some lines that look like rows, and that nothing names. */
+  readonly nameless: Line | undefined;
+}
+
+/** Where the tables of a file are. */
+export async function findLayout(lines: readonly Line[], pace: Pace): Promise<Layout> {
   const plates = findPlates(lines);
   const found: Found[] = [...plates];
+  const nameless: Line[] = [];
   let top = 0;
   for (const { from, to } of [...plates, { from: lines.length, to: lines.length }]) {
-    await search(lines, top, from, found, pace);
+    await search(lines, top, from, { found, nameless, pace });
     top = to;
   }
-  return found.sort((a, b) => a.from - b.from);
+  return { tables: found.sort((a, b) => a.from - b.from), nameless: nameless[0] };
+}
+
+interface Search {
+  readonly found: Found[];
+  readonly nameless: Line[];
+  readonly pace: Pace;
 }
 
 /** The surest table first; then what is above and below it is looked through in the same way. */
-async function search(
-  lines: readonly Line[],
-  top: number,
-  bottom: number,
-  found: Found[],
-  pace: Pace,
-): Promise<void> {
+async function search(lines: readonly Line[], top: number, bottom: number, all: Search): Promise<void> {
+  const { found, nameless, pace } = all;
   if (bottom - top < 2 || found.length >= MOST_TABLES) return;
   const body = await findBody(lines, top, bottom, pace);
   if (!body) return;
@@ -44,10 +53,11 @@ async function search(
   const from = heading.rows === 0 ? body.from : heading.from;
   const isFound = isTable(body, heading, lines, top, bottom);
   if (isFound) found.push({ kind: 'rows', from, to: body.to, body, heading });
+  else if (isNameless(body, heading, lines, top, bottom)) nameless.push(...lines.slice(from, from + 1));
   // What is no table may still have one beside it, but not where nothing long enough is left.
   if (!isFound && body.to - body.from < 3) return;
-  await search(lines, top, isFound ? from : body.from, found, pace);
-  await search(lines, body.to, bottom, found, pace);
+  await search(lines, top, isFound ? from : body.from, all);
+  await search(lines, body.to, bottom, all);
 }
 
 /** Names with values can look like a table; this tells whether it is one. */
@@ -70,6 +80,20 @@ function isTable(body: Body, heading: Heading, lines: readonly Line[], top: numb
   const filled = lines.slice(top, bottom).filter((line) => !isBlank(line)).length;
   return rows >= 3 && lines.slice(top, heading.from).every(isBlank) && rows * 5 > filled * 3;
 }
+
+/** Rows of several columns that begin with a word, by themselves: facts have one value each. */
+const isNameless = (
+  body: Body,
+  heading: Heading,
+  lines: readonly Line[],
+  top: number,
+  bottom: number,
+): boolean =>
+  heading.rows === 0 &&
+  body.kinds[0] === 'text' &&
+  body.to - body.from >= 2 &&
+  body.kinds.filter((kind) => kind === 'number' || kind === 'date').length >= 2 &&
+  standsAlone(lines, body.from, body.to, top, bottom);
 
 /** A line or two with other lines right above or below them are no table of their own. */
 function standsAlone(lines: readonly Line[], from: number, to: number, top: number, bottom: number): boolean {

@@ -69,13 +69,13 @@ export async function measure(file: TextFile): Promise<Measured> {
 
 export async function measureLines(sheet: Measurable, file: Omit<TextFile, 'texts'>): Promise<Measured> {
   const { lines } = sheet;
-  const found = await findLayout(lines, file.pace);
+  const { tables: found, nameless } = await findLayout(lines, file.pace);
   const bodies = found.flatMap((table) => (table.kind === 'rows' ? [table.body] : []));
   const marks = findMarks(lines, bodies);
   const isOpen = 'settledBy' in marks;
   const settled: MarksMapping = isOpen ? {} : marks;
   const likely: MarksMapping = isOpen ? (marks.settledBy[0] ?? {}) : marks;
-  const { mapping, record } = await firstReadable(found, sheet, likely, file);
+  const { mapping, isList, record } = await firstReadable(found, sheet, likely, file);
   const words = wordsForNothing(lines, found);
   const bare: ParseMapping = { ...mapping, ...(words.length > 0 && { missing: words }) };
 
@@ -96,7 +96,13 @@ export async function measureLines(sheet: Measurable, file: Omit<TextFile, 'text
           ]
         : []),
     ],
-    refusal: isOpen ? refuseMarks(marks, plain, file.refuse) : twoColumns(found, sheet, mapping, file.refuse),
+    refusal:
+      refuseNameless(nameless, file.refuse) ??
+      (isOpen
+        ? refuseMarks(marks, plain, file.refuse)
+        : isList
+          ? refuseTwoColumns(outsideOf(found, lines), file.refuse)
+          : undefined),
   };
 }
 
@@ -106,16 +112,17 @@ async function firstReadable(
   sheet: Measurable,
   marks: MarksMapping,
   { read, refuse }: Omit<TextFile, 'texts'>,
-): Promise<{ mapping: ParseMapping; record: FileRecord }> {
+): Promise<{ mapping: ParseMapping; isList: boolean; record: FileRecord }> {
   let left = [...found];
   let refusal: FileError | undefined;
   for (;;) {
-    const mapping = describeAll(left, sheet, refuse);
+    const first = refusal;
+    const { mapping, isList } = describeAll(left, sheet, first ? () => first : refuse);
     try {
-      return { mapping, record: await read({ ...mapping, ...marks }) };
+      return { mapping, isList, record: await read({ ...mapping, ...marks }) };
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      refusal ??= error;
+      refusal ??= withMapping(error, mapping);
       if (left.length === 0) throw refusal;
       const smallest = left.reduce((a, b) => (b.to - b.from < a.to - a.from ? b : a));
       left = left.filter((table) => table !== smallest);
@@ -123,7 +130,12 @@ async function firstReadable(
   }
 }
 
-function describeAll(found: readonly Found[], sheet: Measurable, refuse: Refuse): ParseMapping {
+/** `isList`: facts are cut where cells are, so that a small table could be taken for them. */
+function describeAll(
+  found: readonly Found[],
+  sheet: Measurable,
+  refuse: Refuse,
+): { mapping: ParseMapping; isList: boolean } {
   const { lines, delimiter, base } = sheet;
   const groups = groupTables(found, lines).flatMap((group) => asDescribable(group, sheet));
   const tables = nameTables(groups);
@@ -134,19 +146,20 @@ function describeAll(found: readonly Found[], sheet: Measurable, refuse: Refuse)
     ),
   );
   const outside = lines.filter((line) => !inTable.has(line));
-  const { finders, read } = findPairs(outside, delimiter);
+  const { finders, separators, read } = findPairs(outside, delimiter);
   if (groups.length === 0) refuseProse(lines, read, refuse);
   const end = found[0]?.from ?? lines.length;
   const isFree = (line: Line) =>
     !inTable.has(line) && !read.has(line) && !titles.has(line) && lines.indexOf(line) < Math.min(end, 60);
   const meta = [...finders, ...findLoose(lines.slice(0, 60), isFree, delimiter)];
   const [only, ...others] = Object.entries(tables);
-  return {
+  const mapping: ParseMapping = {
     ...base,
     ...(meta.length > 0 && { meta: meta.length === 1 && meta[0] ? meta[0] : meta }),
     ...(only && others.length === 0 && { table: only[1] }),
     ...(others.length > 0 && { tables }),
   };
+  return { mapping, isList: delimiter !== undefined && separators.includes(delimiter) };
 }
 
 interface DescribedGroup {
@@ -190,22 +203,29 @@ function refuseProse(lines: readonly Line[], read: ReadonlySet<Line>, refuse: Re
   });
 }
 
-function twoColumns(
-  found: readonly Found[],
-  { lines, delimiter }: Measurable,
-  { meta }: ParseMapping,
-  refuse: Refuse,
-): FileError | undefined {
-  const separators = [meta ?? []].flat().map(({ separator }) => separator);
-  if (delimiter === undefined || !separators.includes(delimiter)) return undefined;
-  return refuseTwoColumns(lines.slice(0, found[0]?.from), refuse);
-}
+/** Lines in no table; where one was, a blank line. */
+const outsideOf = (found: readonly Found[], lines: readonly Line[]): Line[] =>
+  lines.map((line, n) => (found.some(({ from, to }) => n >= from && n < to) ? { ...line, cells: [] } : line));
+
+const refuseNameless = (line: Line | undefined, refuse: Refuse): FileError | undefined =>
+  line &&
+  refuse('these look like rows of a table, and no line above names their columns', {
+    line,
+    hint: 'if the file has no header: `parse: { table: { header: none } }`',
+  });
 
 const inOneLine = (mapping: ParseMapping): string =>
   stringify(mapping, { collectionStyle: 'flow', lineWidth: 0 }).trim();
 
 /** A mapping in one line, ready to be put into the configuration. */
 export const asLine = (mapping: ParseMapping): string => `parse: ${inOneLine(mapping)}`;
+
+/** Without a mapping there is none that a hint could be put into, so a refusal also tells the one that was used. */
+export const withMapping = ({ message, where, hint }: FileError, mapping: ParseMapping): FileError =>
+  new FileError(message, {
+    ...(where && { where }),
+    hint: `${hint ? `${hint}; ` : ''}the file was read with \`${asLine(mapping)}\``,
+  });
 
 const withoutMark = (text: string, mark: string): string => {
   const start = text.trimStart();

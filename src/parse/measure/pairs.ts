@@ -8,6 +8,8 @@ export type FinderMapping = Exclude<NonNullable<ParseMapping['meta']>, readonly 
 /** How the facts of a file are found, and which lines hold them. */
 export interface FoundPairs {
   readonly finders: FinderMapping[];
+  /** What lines are cut at, where they are a name and a value. */
+  readonly separators: readonly string[];
   readonly read: ReadonlySet<Line>;
 }
 
@@ -28,7 +30,7 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
     for (const separator of separators)
       for (const line of pairLines(rest, separator, delimiter)) read.add(line);
   }
-  return { finders, read };
+  return { finders, separators, read };
 }
 
 interface Several {

@@ -1,5 +1,4 @@
 import { isBlank, isEmpty, type Line } from '../lines.js';
-import { looksNumeric } from './kinds.js';
 
 /** A plate as it is printed: the line with 1, 2, 3 …, and the rows below it. */
 export interface FoundPlate {
@@ -12,6 +11,8 @@ export interface FoundPlate {
 }
 
 const FEWEST_COLUMNS = 3;
+/** Below a word, a short row of numbers is just a row. */
+const USUAL_COLUMNS = 6;
 
 /** All plates of a file. */
 export function findPlates(lines: readonly Line[]): FoundPlate[] {
@@ -26,13 +27,15 @@ export function findPlates(lines: readonly Line[]): FoundPlate[] {
   return plates;
 }
 
-/** How many cells a plate's rows reach to, where the line holds 1, 2, 3 … and nothing that is a number before them. */
+/** How many cells a plate's rows reach to, where the line holds 1, 2, 3 … and no number or name before them. */
 function plateWidth(line: Line | undefined): number | undefined {
   const start = line?.cells.findIndex((cell) => cell === '1' || cell === '01') ?? -1;
-  if (!line || start < 1 || line.cells.slice(0, start).some(looksNumeric)) return undefined;
+  const left = line?.cells.slice(0, Math.max(0, start)) ?? [];
+  if (!line || start < 1 || left.some((cell) => /\d/.test(cell) || /^[A-Z]{1,2}$/.test(cell)))
+    return undefined;
   let end = start;
   while (Number(line.cells[end]) === end - start + 1 && line.cells[end] !== '') end++;
-  return end - start >= FEWEST_COLUMNS ? end : undefined;
+  return end - start >= (left[0] === '' ? FEWEST_COLUMNS : USUAL_COLUMNS) ? end : undefined;
 }
 
 /** A plate ends where a line is no row of it; an empty line within it only where rows go on below. */
