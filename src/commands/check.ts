@@ -11,9 +11,11 @@ interface CheckOptions extends ConfigOption {
 export function addCheck(program: Command): void {
   program
     .command('check')
-    .description('name every mistake in the configuration, then try folders, journal, key and server')
+    .description(
+      'name every mistake in the configuration, run its tests, then try folders, journal, key and server',
+    )
     .addOption(configOption())
-    .option('--offline', 'only read the configuration: try no folder, journal, key or server')
+    .option('--offline', 'only the configuration and its tests: try no folder, journal, key or server')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', '\nExample:\n  labfeed check --config /etc/labfeed/config.yaml')
     .action(check);
@@ -27,6 +29,7 @@ async function check(options: CheckOptions): Promise<void> {
   ]);
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   const findings: Finding[] = surroundings.examineMappings(config);
+  findings.push(...(await surroundings.examineTests(config)));
   if (!options.offline) {
     findings.push(...(await surroundings.examineFolders(config)), await surroundings.examineJournal(config));
     findings.push(...(await surroundings.examineNotebook(config)));

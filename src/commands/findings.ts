@@ -1,15 +1,19 @@
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { systemClock } from '../clock.js';
 import { readKey } from '../config/key.js';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
-import { explain, LabfeedError } from '../errors.js';
+import { explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
+import { runGoldenTests } from '../golden-tests.js';
 import { inspectJournal } from '../journal/inspect.js';
+import { checkMapping } from '../mapping.js';
 import { createNotebook } from '../notebook/client.js';
 import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
 import { claimedBy, claimsBefore } from '../works.js';
+import { summary } from './test-results.js';
 
 /** One thing that `check` looked at. */
 export interface Finding {
@@ -28,6 +32,25 @@ export function examineMappings(config: LoadedConfig): Finding[] {
       hint: 'write a parse section to pin how they are read',
     }));
 }
+
+/** What the mappings' own tests say. */
+export async function examineTests(config: LoadedConfig): Promise<Finding[]> {
+  const usable = config.instruments.filter((instrument) => checkMapping(instrument).length === 0);
+  const results = await runGoldenTests(usable, { clock: systemClock });
+  return usable.flatMap(({ name }) => {
+    const own = results.filter(({ instrument }) => instrument === name);
+    if (own.length === 0) return [];
+    const problems = own.flatMap((result) => result.problems);
+    const summed: Finding = { level: problems.length > 0 ? 'wrong' : 'good', text: summary(name, own) };
+    return [summed, ...problems.map(asFinding)];
+  });
+}
+
+const asFinding = ({ where, message, hint }: Problem): Finding => ({
+  level: 'wrong',
+  text: `${formatPlace(where)}: ${message}`,
+  ...(hint === undefined ? {} : { hint }),
+});
 
 export async function examineFolders(config: LoadedConfig): Promise<Finding[]> {
   const findings = await Promise.all(
