@@ -174,7 +174,9 @@ export const instrumentSchema = z
     drift: z
       .enum(['warn', 'hold', 'off'])
       .default('warn')
-      .describe('A column gone or a unit changed since the last run.'),
+      .describe(
+        'A column gone or a unit changed since the last run: it is told, or the run is held until `retry` accepts it.',
+      ),
     tests: z
       .array(
         z.strictObject({

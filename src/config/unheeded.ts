@@ -9,7 +9,6 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 const INSTRUMENT: Readonly<Record<string, string>> = {
   attach: 'the raw file is not attached',
-  drift: 'changes of columns and units are not told',
   silence: 'nothing is told when no file comes',
 };
 
