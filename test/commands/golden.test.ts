@@ -56,7 +56,7 @@ test('tests that pass are counted by check and by try --test, of one instrument 
     stdout: 'untested: no tests\nnanodrop: 2 tests pass\n',
   });
   expect((await labfeed(['try', '--test', 'nanodrop'], folder)).stdout).toBe('nanodrop: 2 tests pass\n');
-});
+}, 60_000);
 
 test('a test that fails shows what was expected, what came, the sample and the place of the expectation', async () => {
   const folder = site(FAILING);
@@ -83,7 +83,7 @@ ${part}:15:17: samples/gone.tsv: there is no such file
     passed: false,
     problems: [{ at: `${part}:15:17`, message: 'samples/gone.tsv: there is no such file' }],
   });
-});
+}, 60_000);
 
 test('check fails where a test fails, with the same words', async () => {
   const folder = site(FAILING);
@@ -93,7 +93,7 @@ test('check fails where a test fails, with the same words', async () => {
   expect(stdout).toMatch(/WRONG {2}.*nanodrop\.yaml:13:29: .*\n {4}expected {2}1\.23\n {4}came {6}2\.1/);
   const json = JSON.parse((await labfeed(['check', '--offline', '--json'], folder)).stdout);
   expect(json).toMatchObject({ ok: false, problems: [] });
-});
+}, 60_000);
 
 test('an expectation that cannot be one is a mistake of the configuration, at its line', async () => {
   const folder = site('      - { file: samples/a.tsv, expect: { titel: x } }\n');
@@ -107,7 +107,7 @@ test('an expectation that cannot be one is a mistake of the configuration, at it
     expect(stderr).toContain('nanodrop.yaml:8:49: titel: nothing of a run is called so; did you mean title?');
     expect(stderr).not.toContain('notebook');
   }
-});
+}, 60_000);
 
 test('--test takes no files, and an instrument that is unknown is told', async () => {
   const folder = site(PASSING);
@@ -116,4 +116,4 @@ test('--test takes no files, and an instrument that is unknown is told', async (
     status: 2,
     stderr: expect.stringContaining('did you mean nanodrop?'),
   });
-});
+}, 60_000);
