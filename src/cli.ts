@@ -5,6 +5,7 @@ import { addAdopt } from './commands/adopt.js';
 import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
 import { addDemo } from './commands/demo.js';
+import { addLearn } from './commands/learn.js';
 import { addRecover } from './commands/recover.js';
 import { addRefile } from './commands/refile.js';
 import { addRetry } from './commands/retry.js';
@@ -20,6 +21,7 @@ const COMMANDS = [
   addRun,
   addCheck,
   addTry,
+  addLearn,
   addRetry,
   addRefile,
   addAdopt,

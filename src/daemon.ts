@@ -2,7 +2,8 @@ import type { Clock } from './clock.js';
 import { holdKey, readKey } from './config/key.js';
 import type { LoadedConfig } from './config/load.js';
 import { journalOf } from './config/locations.js';
-import { ConfigError, explain, LabfeedError } from './errors.js';
+import { ConfigError, explain, LabfeedError, type Problem } from './errors.js';
+import { runGoldenTests } from './golden-tests.js';
 import { type Journal, openJournal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { checkMapping } from './mapping.js';
@@ -40,7 +41,8 @@ export function createDaemon({
   const journalPath = journalOf(first);
   let journal: Journal | undefined;
   let works: Works | undefined;
-  /** Reloads and the stop come one after the other, however fast they are asked for. */
+  const stopping = new AbortController();
+  /** Opening, reloads and the stop come one after the other, however fast they are asked for. */
   let turn: Promise<void> = Promise.resolve();
   const inTurn = (act: () => Promise<void>): Promise<void> => {
     turn = turn.then(act, act);
@@ -48,9 +50,23 @@ export function createDaemon({
   };
 
   /** Reads the key and makes the works: what is wrong shows here, while the old ones still run. */
-  function makeWorks(config: UsableConfig, opened: Journal): Works {
+  function makeWorks(config: UsableConfig, opened: Journal, failedTests: readonly Problem[]): Works {
     const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
-    return createWorks({ config, journal: opened, clock, log, observer, key });
+    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests });
+  }
+
+  /** What the mappings' own tests find wrong; undefined when a stop was asked for meanwhile. */
+  async function testMappings({ instruments }: LoadedConfig): Promise<Problem[] | undefined> {
+    const usable = instruments.filter((instrument) => checkMapping(instrument).length === 0);
+    const results = await runGoldenTests(usable, { clock, signal: stopping.signal });
+    return stopping.signal.aborted ? undefined : results.flatMap(({ problems }) => problems);
+  }
+
+  async function open(): Promise<void> {
+    const opened = await openJournal(journalPath, clock);
+    journal = opened;
+    const failedTests = await testMappings(first);
+    if (failedTests) works = makeWorks(first, opened, failedTests);
   }
 
   async function reload(load: () => LoadedConfig): Promise<void> {
@@ -59,7 +75,10 @@ export function createDaemon({
     try {
       const config = load();
       refuseMistakes(config, journalPath);
-      next = makeWorks(config, journal);
+      const failedTests = await testMappings(config);
+      if (!failedTests) return;
+      if (failedTests.length > 0) throw new ConfigError(failedTests);
+      next = makeWorks(config, journal, failedTests);
       log.level = config.settings.log;
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
@@ -76,19 +95,20 @@ export function createDaemon({
 
   return {
     async start() {
-      const opened = await openJournal(journalPath, clock);
-      journal = opened;
-      works = makeWorks(first, opened);
-      await works.start();
+      await inTurn(open);
+      await works?.start();
     },
     reload: (load) => inTurn(() => reload(load)),
-    stop: () =>
-      inTurn(async () => {
+    stop() {
+      // Tests of mappings that are still under way are given up: a stop cannot wait for them.
+      stopping.abort();
+      return inTurn(async () => {
         log.info('stopping');
         await works?.stop();
         await journal?.close();
         log.info('stopped');
-      }),
+      });
+    },
     count: async () => (await journal?.runs.count()) ?? {},
   };
 }

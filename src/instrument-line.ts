@@ -111,6 +111,9 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
 const QUESTION =
   'many old files at the first scan: they are held until the configuration says existing: ingest, skip or { since: DATE }';
 
+const DRIFTED = 'columns or units have changed since the last run';
+const HELD = 'run held: columns or units have changed since the last run; `labfeed retry` takes it as it is';
+
 /** What a changed configuration settles: the question that old files raised, and files that could not be read. */
 async function prepare({ name, existing, mapping }: Instrument, journal: Journal, log: Log): Promise<void> {
   const answered = existing === undefined ? 0 : await journal.files.answer(name, existing);
@@ -136,6 +139,16 @@ function createStages(
     map: (record, file) => mapping.map(record, file, clock.now()).draft,
     journal: {
       ...journal.runs,
+      async add(run, draft, shape) {
+        const { drift: policy, parse } = instrument;
+        const added = await journal.runs.add(run, draft, { shape, drift: policy, kinds: parse?.length ?? 1 });
+        const { drift } = added ?? {};
+        if (drift) {
+          const told = { run: added?.id, file: run.file.path, since: drift.since, changes: drift.changes };
+          log.warn(told, drift.held ? HELD : DRIFTED);
+        }
+        return drift?.held ? 'held' : 'queued';
+      },
       async refuse(run, problem) {
         const id = await journal.runs.refuse(run, problem);
         log.warn({ run: id, file: run.file.path, reason: explain(problem) }, 'run quarantined');

@@ -1,6 +1,7 @@
 import type { Instrument } from './config/load.js';
 import { FileError } from './errors.js';
 import type { Draft, FileRecord, FoundFile, IdentifiedFile } from './model.js';
+import { type Shape, shapeOf } from './shape.js';
 
 /** A run as the journal takes it in. */
 export interface IngestedRun {
@@ -26,7 +27,8 @@ export interface Stages {
     knows(run: IngestedRun): Promise<boolean>;
     wasTaken(instrument: string, path: string): Promise<boolean>;
     skip(instrument: string, file: FoundFile): Promise<void>;
-    add(run: IngestedRun, draft: Draft): Promise<unknown>;
+    /** Held where the run is not shaped as the one before it, and the instrument wants to be asked. */
+    add(run: IngestedRun, draft: Draft, shape: Shape): Promise<'queued' | 'held'>;
     refuse(run: IngestedRun, problem: FileError): Promise<void>;
   };
   /** Tells the queue that there is something to deliver. */
@@ -37,7 +39,7 @@ export interface Stages {
 type Ingesting = Pick<Instrument, 'name' | 'changed' | 'duplicates' | 'mapping'>;
 
 /** What became of a file. */
-export type Outcome = 'gone' | 'known' | 'skipped' | 'queued' | 'refused';
+export type Outcome = 'gone' | 'known' | 'skipped' | 'queued' | 'held' | 'refused';
 
 /**
  * The way of one file, from the folder to the journal. From there the queue takes it to the notebook
@@ -75,14 +77,17 @@ async function take(
   }
 
   let draft: Draft;
+  let shape: Shape;
   try {
-    draft = stages.map(await stages.parse(file), file);
+    const record = await stages.parse(file);
+    shape = shapeOf(record);
+    draft = stages.map(record, file);
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     await stages.journal.refuse(run, error);
     return 'refused';
   }
-  await stages.journal.add(run, draft);
-  stages.enqueue();
-  return 'queued';
+  const outcome = await stages.journal.add(run, draft, shape);
+  if (outcome === 'queued') stages.enqueue();
+  return outcome;
 }

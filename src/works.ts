@@ -24,6 +24,8 @@ export interface WorksDeps {
   readonly log: Log;
   readonly observer: Observer;
   readonly key: Key;
+  /** What the mappings' own tests found wrong. */
+  readonly failedTests: readonly Problem[];
 }
 
 export interface Works {
@@ -37,7 +39,8 @@ export interface Works {
 const FINISH_WITHIN_MS = 8000;
 
 /** All that one configuration sets going: a line an instrument, the delivery, and people's decisions. */
-export function createWorks({ config, journal, clock, log, observer, key }: WorksDeps): Works {
+export function createWorks(deps: WorksDeps): Works {
+  const { config, journal, clock, log, observer, key, failedTests } = deps;
   const delivery = createDelivery({
     notebook: config.notebook,
     instruments: config.instruments.map(({ name }) => name),
@@ -47,7 +50,7 @@ export function createWorks({ config, journal, clock, log, observer, key }: Work
     log,
     observer,
   });
-  const lines = usableInstruments(config, log).map(({ instrument, isClaimed }) =>
+  const lines = usableInstruments(config, failedTests, log).map(({ instrument, isClaimed }) =>
     createInstrumentLine(instrument, {
       journal,
       clock,
@@ -82,12 +85,16 @@ export function createWorks({ config, journal, clock, log, observer, key }: Work
 }
 
 /** The instruments without a mistake, each with whether a path belongs to one before it; mistakes are told. */
-function usableInstruments(config: LoadedConfig, log: Log) {
+function usableInstruments(config: LoadedConfig, failedTests: readonly Problem[], log: Log) {
   const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   for (const problem of mistakes) log.error(fields(problem), 'configuration mistake');
+  for (const problem of failedTests)
+    log.error(fields(problem), 'a test of the mapping fails: the instrument is stopped');
   for (const problem of config.warnings) log.warn(fields(problem), 'configuration warning');
   const broken = new Set(
-    mistakes.map(({ stops }) => (typeof stops === 'object' ? stops.instrument : undefined)),
+    [...mistakes, ...failedTests].map(({ stops }) =>
+      typeof stops === 'object' ? stops.instrument : undefined,
+    ),
   );
   const usable = config.instruments.filter(({ name }) => !broken.has(name));
   const journal = journalOf(config);

@@ -11,9 +11,11 @@ interface CheckOptions extends ConfigOption {
 export function addCheck(program: Command): void {
   program
     .command('check')
-    .description('name every mistake in the configuration, then try folders, journal, key and server')
+    .description(
+      'name every mistake in the configuration, run its tests, then try folders, journal, key and server',
+    )
     .addOption(configOption())
-    .option('--offline', 'only read the configuration: try no folder, journal, key or server')
+    .option('--offline', 'only the configuration and its tests: try no folder, journal, key or server')
     .option('--json', 'print the findings as JSON')
     .addHelpText('after', '\nExample:\n  labfeed check --config /etc/labfeed/config.yaml')
     .action(check);
@@ -21,16 +23,28 @@ export function addCheck(program: Command): void {
 
 async function check(options: CheckOptions): Promise<void> {
   const config = loadNamed(options);
-  const [{ checkMapping }, surroundings] = await Promise.all([
+  const [
+    { checkMapping },
+    surroundings,
+    { examineFolders },
+    { mergeOverlaps, overlapFinding, possibleOverlaps },
+  ] = await Promise.all([
     import('../mapping.js'),
     import('./findings.js'),
+    import('./folder-findings.js'),
+    import('./overlaps.js'),
   ]);
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
-  const findings: Finding[] = surroundings.examineMappings(config);
-  if (!options.offline) {
-    findings.push(...(await surroundings.examineFolders(config)), await surroundings.examineJournal(config));
-    findings.push(...(await surroundings.examineNotebook(config)));
-  }
+  const folders = options.offline ? { findings: [], overlaps: [] } : await examineFolders(config);
+  const overlaps = mergeOverlaps(folders.overlaps, possibleOverlaps(config.claims));
+  const findings: Finding[] = [
+    ...surroundings.examineMappings(config),
+    ...overlaps.map(overlapFinding),
+    ...(await surroundings.examineTests(config)),
+    ...folders.findings,
+  ];
+  if (!options.offline)
+    findings.push(await surroundings.examineJournal(config), ...(await surroundings.examineNotebook(config)));
   if (options.json)
     console.log(JSON.stringify(asJson(config.file, problems, config.warnings, findings), null, 2));
   else console.log(asText(config.file, config.warnings, findings).join('\n'));

@@ -1,15 +1,16 @@
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { systemClock } from '../clock.js';
 import { readKey } from '../config/key.js';
-import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
+import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
-import { explain, LabfeedError } from '../errors.js';
+import { explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
+import { runGoldenTests } from '../golden-tests.js';
 import { inspectJournal } from '../journal/inspect.js';
+import { checkMapping } from '../mapping.js';
 import { createNotebook } from '../notebook/client.js';
-import { list } from '../watch/list.js';
-import { createMatcher } from '../watch/match.js';
-import { claimedBy, claimsBefore } from '../works.js';
+import { summary } from './test-results.js';
 
 /** One thing that `check` looked at. */
 export interface Finding {
@@ -25,60 +26,28 @@ export function examineMappings(config: LoadedConfig): Finding[] {
     .map(({ name }) => ({
       level: 'note',
       text: `${name} has no parse: its files are measured anew each time, and an upgrade may read them differently`,
-      hint: 'write a parse section to pin how they are read',
+      hint: '`labfeed learn FILE…` prints a parse section that pins how they are read',
     }));
 }
 
-export async function examineFolders(config: LoadedConfig): Promise<Finding[]> {
-  const findings = await Promise.all(
-    config.instruments.map((instrument) => examineFolder(instrument, claimsBefore(instrument, config))),
-  );
-  return findings.flat();
+/** What the mappings' own tests say. */
+export async function examineTests(config: LoadedConfig): Promise<Finding[]> {
+  const usable = config.instruments.filter((instrument) => checkMapping(instrument).length === 0);
+  const results = await runGoldenTests(usable, { clock: systemClock });
+  return usable.flatMap(({ name }) => {
+    const own = results.filter(({ instrument }) => instrument === name);
+    if (own.length === 0) return [];
+    const problems = own.flatMap((result) => result.problems);
+    const summed: Finding = { level: problems.length > 0 ? 'wrong' : 'good', text: summary(name, own) };
+    return [summed, ...problems.map(asFinding)];
+  });
 }
 
-async function examineFolder(instrument: Instrument, earlier: readonly Claim[]): Promise<Finding[]> {
-  const { name, watch, files, ignore, ready } = instrument;
-  const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
-  const listing = list(watch, { matcher, signal: new AbortController().signal });
-  const isClaimed = claimedBy(earlier);
-  let claimed = 0;
-  for (;;) {
-    const next = await listing.next();
-    if (!next.done) {
-      claimed += next.value.filter(({ path }) => isClaimed(path)).length;
-      continue;
-    }
-    if (next.value.state !== 'present') {
-      const hint = 'it is picked up when it appears; check the path, the mount and the permissions';
-      return [
-        {
-          level: 'wrong',
-          text: `${name}: the folder ${watch} is ${next.value.state}: ${next.value.reason}`,
-          hint,
-        },
-      ];
-    }
-    const found: Finding = {
-      level: 'good',
-      text: `${name}: ${watch} is there, ${next.value.files} files match`,
-    };
-    const unread = next.value.unread.map(
-      ({ path, reason }): Finding => ({ level: 'note', text: `${name}: ${path} cannot be read: ${reason}` }),
-    );
-    return [found, ...unread, ...overlap(name, claimed)];
-  }
-}
-
-const overlap = (name: string, claimed: number): Finding[] =>
-  claimed === 0
-    ? []
-    : [
-        {
-          level: 'note',
-          text: `${name} overlaps: ${claimed} of its files belong to an instrument that stands before it`,
-          hint: 'a file goes to the first instrument that matches it; make the globs tell them apart',
-        },
-      ];
+const asFinding = ({ where, message, hint }: Problem): Finding => ({
+  level: 'wrong',
+  text: `${formatPlace(where)}: ${message}`,
+  ...(hint === undefined ? {} : { hint }),
+});
 
 export async function examineJournal(config: LoadedConfig): Promise<Finding> {
   const path = journalOf(config);

@@ -1,27 +1,60 @@
-import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Instrument, LoadedConfig } from '../config/load.js';
-import { ConfigError, EXIT, explain, FileError, LabfeedError, systemCode, UsageError } from '../errors.js';
-import type { IdentifiedFile } from '../model.js';
+import { ConfigError, EXIT, explain, FileError, LabfeedError, UsageError } from '../errors.js';
 import { nearest } from '../nearest.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 import { type Trial, trialAsJson, trialAsText } from './trial.js';
 
 interface TryOptions extends ConfigOption {
   readonly json?: boolean;
+  readonly test?: boolean;
 }
 
 export function addTry(program: Command): void {
   program
     .command('try')
-    .description('show exactly what would be sent for a file; sends nothing, records nothing')
-    .argument('<instrument>', 'the instrument whose mapping is used')
-    .argument('<file...>', 'the files to try')
+    .description("show exactly what would be sent for a file, or run a mapping's own tests; sends nothing")
+    .argument('[instrument]', 'the instrument whose mapping is used')
+    .argument('[file...]', 'the files to try')
     .addOption(configOption())
-    .option('--json', 'print the record and the draft as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed try nanodrop samples/run-17.tsv')
-    .action(tryFiles);
+    .option('--test', "run the instrument's golden tests instead; without an instrument, those of all")
+    .option('--json', 'print the record and the draft, or what came of the tests, as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  labfeed try nanodrop samples/run-17.tsv\n  labfeed try --test nanodrop',
+    )
+    .action(tryOrTest);
+}
+
+async function tryOrTest(name: string | undefined, files: string[], options: TryOptions): Promise<void> {
+  if (options.test) {
+    if (files.length > 0)
+      throw new UsageError('--test takes no files: those to test with are in the configuration');
+    return tryTests(name, options);
+  }
+  if (name === undefined || files.length === 0)
+    throw new UsageError('expected an instrument and a file', {
+      hint: 'for example: labfeed try nanodrop samples/run-17.tsv',
+    });
+  return tryFiles(name, files, options);
+}
+
+async function tryTests(name: string | undefined, options: TryOptions): Promise<void> {
+  const config = loadNamed(options);
+  const { checkMapping } = await import('../mapping.js');
+  const { runGoldenTests } = await import('../golden-tests.js');
+  const { tellTests } = await import('./test-results.js');
+  const { systemClock } = await import('../clock.js');
+  const named = name === undefined ? config.instruments : [await usableInstrument(name, config)];
+  const usable = named.filter((instrument) => checkMapping(instrument).length === 0);
+  tellTests(usable, await runGoldenTests(usable, { clock: systemClock }), options.json);
+  if (name !== undefined) return;
+  const broken = config.problems.filter(({ stops }) => stops !== 'daemon');
+  // What keeps the daemon from starting is no matter of the mappings, unless nothing could be read at all.
+  const unread = named.length + broken.length === 0 ? config.problems : [];
+  const problems = [...broken, ...unread, ...named.flatMap(checkMapping)];
+  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 async function tryFiles(name: string, files: string[], options: TryOptions): Promise<void> {
@@ -64,26 +97,13 @@ async function usableInstrument(name: string, config: LoadedConfig): Promise<Ins
 }
 
 async function tryFile(instrument: Instrument, path: string): Promise<Trial> {
-  const [{ createMapping }, { systemClock }] = await Promise.all([
+  const [{ createMapping }, { openSample }, { systemClock }] = await Promise.all([
     import('../mapping.js'),
+    import('../sample.js'),
     import('../clock.js'),
   ]);
   const mapping = createMapping(instrument);
-  const file = await identifyAt(resolve(path));
+  const file = await openSample(resolve(path));
   const record = await mapping.parse(file);
   return { instrument, file, record, ...mapping.map(record, file, systemClock.now()) };
-}
-
-async function identifyAt(path: string): Promise<IdentifiedFile> {
-  const [{ identify }, { stampOf }] = await Promise.all([
-    import('../watch/identify.js'),
-    import('../watch/stamp.js'),
-  ]);
-  const stats = await stat(path, { bigint: true }).catch((error: unknown) => {
-    const message =
-      systemCode(error) === 'ENOENT' ? 'there is no such file' : `cannot be read (${systemCode(error)})`;
-    throw new LabfeedError(message, { where: { file: path }, cause: error });
-  });
-  if (!stats.isFile()) throw new LabfeedError('expected a file', { where: { file: path } });
-  return identify({ path, location: path, ...stampOf(stats) }, { signal: new AbortController().signal });
 }

@@ -67,7 +67,7 @@ export const listOf = <S extends z.ZodType>(one: S, what: string) =>
     .union([one, z.array(one)], { error: `expected ${what}` })
     .transform((written) => (Array.isArray(written) ? written : [written]) as z.output<S>[]);
 
-function regexMistake(written: string): string | undefined {
+export function regexMistake(written: string): string | undefined {
   const source = regexSource(written);
   if (source === undefined) return undefined;
   try {

@@ -208,11 +208,13 @@ function toInstrument(
   written: WrittenInstrument,
   yaml: YamlFile,
 ): Instrument {
+  const folder = dirname(yaml.file);
   return {
     ...config,
     name,
     mapping: fingerprint(written),
-    watch: resolve(dirname(yaml.file), config.watch),
+    watch: resolve(folder, config.watch),
+    tests: config.tests.map((test) => ({ ...test, file: resolve(folder, test.file) })),
     placeOf: (path) => yaml.placeOf(['instruments', name, ...path]),
   };
 }

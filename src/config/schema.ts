@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { expectSchema } from './expectations.js';
 import { duration, rate, size } from './units.js';
 import { parseSchema } from './vocabulary.js';
 
@@ -173,11 +174,20 @@ export const instrumentSchema = z
     drift: z
       .enum(['warn', 'hold', 'off'])
       .default('warn')
-      .describe('A column gone or a unit changed since the last run.'),
+      .describe(
+        'A column gone or a unit changed since the last run: it is told, or the run is held until `retry` accepts it.',
+      ),
     tests: z
-      .array(z.strictObject({ file: text('a sample file'), expect: z.record(z.string(), z.unknown()) }))
-      .optional()
-      .describe('Golden tests of this mapping.'),
+      .array(
+        z.strictObject({
+          file: text('a sample file').describe(
+            'A file of this instrument, seen from this configuration file.',
+          ),
+          expect: expectSchema,
+        }),
+      )
+      .default([])
+      .describe('Golden tests of this mapping: run by check, by try --test, and at each start.'),
   })
   .describe('One instrument. Only watch is required.');
 

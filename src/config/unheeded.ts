@@ -9,9 +9,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 };
 const INSTRUMENT: Readonly<Record<string, string>> = {
   attach: 'the raw file is not attached',
-  drift: 'changes of columns and units are not told',
   silence: 'nothing is told when no file comes',
-  tests: 'these tests are not run',
 };
 
 /** Warns of every key that somebody wrote and that has no effect, rather than let them trust in it. */

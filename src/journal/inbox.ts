@@ -5,7 +5,8 @@ import type { Database } from './database.js';
 import { createRefile } from './refile.js';
 import { type Answer, type Request, requestSchema } from './requests.js';
 import { createReadAnew, createRetry } from './retry.js';
-import { createStanding } from './standing.js';
+import { createShapes } from './shapes.js';
+import { createStanding, type Standing } from './standing.js';
 
 /** What was asked, and what became of it. */
 export interface Decision extends Answer {
@@ -75,10 +76,9 @@ function createDecide(database: Database): (request: Request, at: number) => Ans
   const retry = createRetry(database, readAnew);
   const adopt = createAdopt(database);
   const refile = createRefile(database, readAnew);
+  const shapes = createShapes(database);
 
-  return (request, at) => {
-    const run = standing(request.run);
-    if (run === undefined) return { done: false, text: `there is no run ${request.run}` };
+  function decide(run: Standing, request: Request, at: number): Answer {
     switch (request.kind) {
       case 'retry':
         return retry(run, at);
@@ -87,6 +87,17 @@ function createDecide(database: Database): (request: Request, at: number) => Ans
       case 'refile':
         return refile(run, at);
     }
+  }
+
+  return (request, at) => {
+    const run = standing(request.run);
+    if (run === undefined) return { done: false, text: `there is no run ${request.run}` };
+    const answer = decide(run, request, at);
+    if (!answer.done || run.resting !== 'held' || run.failure !== 'drift') return answer;
+    const others = shapes.accept(run.id, at);
+    if (others === 0) return answer;
+    const more = others === 1 ? 'another run' : `${others} more runs`;
+    return { ...answer, text: `${answer.text}; ${more} that waited for the same answer go on too` };
   };
 }
 

@@ -73,6 +73,22 @@ export const MIGRATIONS: readonly string[] = [
     asked         INTEGER NOT NULL  -- how many old files wait for an answer
   ) STRICT;
 
+  -- What the runs of an instrument look like: the tables, columns and units that a new one is held against.
+  CREATE TABLE shapes (
+    instrument TEXT PRIMARY KEY,
+    mapping    TEXT NOT NULL,       -- fingerprint of the mapping that read them
+    shapes     TEXT NOT NULL,       -- a JSON array, mostly of one; of more where the mapping has alternatives
+    run        INTEGER REFERENCES runs (id) ON DELETE SET NULL   -- the first that looked so
+  ) STRICT;
+
+  -- Runs that did not look like those before them.
+  CREATE TABLE drifts (
+    run     INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    at      INTEGER NOT NULL,
+    changes TEXT NOT NULL,          -- a JSON array of what was gone or had another unit, in words
+    shape   TEXT NOT NULL           -- what the run looks like, as JSON
+  ) STRICT;
+
   CREATE TABLE servers (
     url            TEXT PRIMARY KEY,
     highest        INTEGER,         -- the highest experiment id seen there

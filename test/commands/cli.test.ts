@@ -116,7 +116,7 @@ test('check tries folders, journal, key and notebook, and says whose the key is'
   const good = await labfeed(['check', '--config', config]);
   expect(good.status).toBe(0);
   expect(good.stdout).toMatch(/balance: .* is there, 0 files match/);
-  expect(good.stdout).toMatch(/balance has no parse/);
+  expect(good.stdout).toMatch(/balance has no parse: .*\n.*labfeed learn/);
   expect(good.stdout).toMatch(/journal .* will be made/);
   expect(good.stdout).toMatch(/takes the key \(its account has one key/);
 
@@ -130,7 +130,7 @@ test('check tries folders, journal, key and notebook, and says whose the key is'
   const bad = await labfeed(['check', '--config', config]);
   expect(bad.status).toBe(1);
   expect(bad.stdout).toMatch(/WRONG +gone: the folder .* is missing/);
-  expect(bad.stdout).toMatch(/b overlaps: 1 of its files/);
+  expect(bad.stdout).toMatch(/b overlaps with a, .*: 1 of its files, such as .*x\.csv, goes to a/);
   expect(bad.stdout).toMatch(/WRONG .*401/);
   expect(bad.stdout).not.toContain('wrong\n');
   expect((await labfeed(['check', '--offline', '--config', config])).status).toBe(0);

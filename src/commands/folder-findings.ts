@@ -1,0 +1,62 @@
+import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
+import { list } from '../watch/list.js';
+import { createMatcher } from '../watch/match.js';
+import { claimedBy, claimsBefore } from '../works.js';
+import type { Finding } from './findings.js';
+import type { Overlap } from './overlaps.js';
+
+/** What a look into the watched folders shows. */
+export interface FolderFindings {
+  readonly findings: readonly Finding[];
+  readonly overlaps: readonly Overlap[];
+}
+
+export async function examineFolders(config: LoadedConfig): Promise<FolderFindings> {
+  const all = await Promise.all(
+    config.instruments.map((instrument) => examineFolder(instrument, claimsBefore(instrument, config))),
+  );
+  return {
+    findings: all.flatMap(({ findings }) => findings),
+    overlaps: all.flatMap(({ overlaps }) => overlaps),
+  };
+}
+
+async function examineFolder(instrument: Instrument, earlier: readonly Claim[]): Promise<FolderFindings> {
+  const { name, watch, files, ignore, ready } = instrument;
+  const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
+  const listing = list(watch, { matcher, signal: new AbortController().signal });
+  const claimed = countClaimed(name, earlier);
+  for (;;) {
+    const next = await listing.next();
+    if (!next.done) {
+      for (const { path } of next.value) claimed.look(path);
+      continue;
+    }
+    const { value: result } = next;
+    if (result.state !== 'present') {
+      const hint = 'it is picked up when it appears; check the path, the mount and the permissions';
+      const text = `${name}: the folder ${watch} is ${result.state}: ${result.reason}`;
+      return { findings: [{ level: 'wrong', text, hint }], overlaps: [] };
+    }
+    const found: Finding = { level: 'good', text: `${name}: ${watch} is there, ${result.files} files match` };
+    const unread = result.unread.map(
+      ({ path, reason }): Finding => ({ level: 'note', text: `${name}: ${path} cannot be read: ${reason}` }),
+    );
+    return { findings: [found, ...unread], overlaps: claimed.overlaps() };
+  }
+}
+
+/** Counts the files of an instrument that go to others, by who gets them. */
+function countClaimed(second: string, earlier: readonly Claim[]) {
+  const claims = earlier.map((claim) => ({ first: claim.name, takes: claimedBy([claim]) }));
+  const found = new Map<string, { example: string; files: number }>();
+  return {
+    look(path: string): void {
+      const first = claims.find(({ takes }) => takes(path))?.first;
+      if (first === undefined) return;
+      const { example, files } = found.get(first) ?? { example: path, files: 0 };
+      found.set(first, { example, files: files + 1 });
+    },
+    overlaps: (): Overlap[] => [...found].map(([first, counted]) => ({ first, second, ...counted })),
+  };
+}

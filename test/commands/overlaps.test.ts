@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { mergeOverlaps, overlapFinding, possibleOverlaps } from '../../src/commands/overlaps.js';
+import type { Claim } from '../../src/config/load.js';
+
+const claim = (name: string, watch: string, ...files: string[]): Claim => ({
+  name,
+  watch,
+  files,
+  ignore: ['**/.*', '**/~*'],
+  ready: { quiet: 1 },
+});
+
+const example = (one: Claim, other: Claim): string | undefined => possibleOverlaps([one, other])[0]?.example;
+
+test('globs that can fit the same file are found before there is one', () => {
+  const csv = claim('a', '/data', '*.csv');
+  expect(example(csv, claim('b', '/data', 'run-*.csv'))).toBe('/data/run-x.csv');
+  expect(example(csv, claim('b', '/data', 'run-*'))).toBe('/data/run-x.csv');
+  expect(example(csv, claim('b', '/data', '**/*'))).toBe('/data/x.csv');
+  expect(example(csv, claim('b', '/', '**/*.{tsv,csv}'))).toBe('/data/x.csv');
+  expect(example(claim('a', '/data/balance', '**/*'), claim('b', '/data', '**/*.csv'))).toBe(
+    '/data/balance/x.csv',
+  );
+  expect(example(csv, claim('b', '/data', '[a-f]*.csv'))).toBe('/data/ax.csv');
+});
+
+test('instruments that cannot want the same file do not overlap', () => {
+  const csv = claim('a', '/data', '*.csv');
+  expect(example(csv, claim('b', '/data', '*.tsv'))).toBeUndefined();
+  expect(example(csv, claim('b', '/other', '*.csv'))).toBeUndefined();
+  expect(example(csv, claim('b', '/data/sub', '*.csv'))).toBeUndefined();
+  expect(example(csv, claim('b', '/data', '*.csv', '!*.csv'))).toBeUndefined();
+});
+
+test('what was counted in the folders takes the place of what the globs allow', () => {
+  const possible = possibleOverlaps([
+    claim('a', '/d', '*'),
+    claim('b', '/d', '*.csv'),
+    claim('c', '/d', '*.tsv'),
+  ]);
+  const seen = [{ first: 'a', second: 'b', example: '/d/1.csv', files: 3 }];
+  expect(mergeOverlaps(seen, possible).map((one) => overlapFinding(one).text)).toEqual([
+    'b overlaps with a, which stands before it: 3 of its files, such as /d/1.csv, go to a',
+    'c overlaps with a, which stands before it: a file such as /d/x.tsv would fit both, and go to a',
+  ]);
+});

@@ -1,0 +1,207 @@
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, onTestFinished, test } from 'vitest';
+import { FileError } from '../../src/errors.js';
+import { openClient } from '../../src/journal/client.js';
+import type { Added } from '../../src/journal/insert.js';
+import { type Journal, openJournal } from '../../src/journal/journal.js';
+import type { Request } from '../../src/journal/requests.js';
+import type { Shaped } from '../../src/journal/shapes.js';
+import type { Shape } from '../../src/shape.js';
+import { manualClock } from '../support/manual-clock.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const OLD = ['Well', 'A260'];
+const NEW = ['Well', 'A280'];
+
+const shape = (columns: readonly string[]): Shape => ({
+  tables: [{ name: 'readings', columns: columns.map((name) => ({ name })) }],
+});
+
+interface Scene {
+  readonly journal: Journal;
+  /** Files a run of this content with these columns. */
+  add(
+    content: string,
+    columns: readonly string[],
+    more?: Partial<Omit<Shaped, 'shape'>> & { mapping?: string },
+  ): Promise<Added | undefined>;
+  ask(request: Request): Promise<{ done: boolean; text: string }>;
+  rows(sql: string): unknown[];
+}
+
+async function setUp(): Promise<Scene> {
+  const path = join(tempFolder(), 'journal.db');
+  const journal = await openJournal(path, manualClock());
+  onTestFinished(() => journal.close().catch(() => undefined));
+  return {
+    journal,
+    add: (content, columns, { mapping = 'm1', drift = 'hold', kinds = 1 } = {}) =>
+      journal.runs.add(newRun(content, { mapping }), someDraft(content), {
+        shape: shape(columns),
+        drift,
+        kinds,
+      }),
+    async ask(request) {
+      const client = openClient(path);
+      const [asked = 0] = client.ask([request], 1);
+      await journal.inbox.apply();
+      const answer = client.answerTo(asked);
+      client.close();
+      if (!answer) throw new Error('no answer');
+      return answer;
+    },
+    rows(sql) {
+      const database = new DatabaseSync(path, { readOnly: true });
+      try {
+        return database.prepare(sql).all();
+      } finally {
+        database.close();
+      }
+    },
+  };
+}
+
+const due = (journal: Journal): Promise<number[]> =>
+  journal.queue.due(Number.MAX_SAFE_INTEGER, 100, new Set());
+
+test('a run that lost a column is told once, and those like it are then the pattern', async () => {
+  const { journal, add, rows } = await setUp();
+  expect(await add('a', OLD, { drift: 'warn' })).toEqual({ id: 1, drift: undefined });
+  expect((await add('b', OLD, { drift: 'warn' }))?.drift).toBeUndefined();
+  expect(await add('c', NEW, { drift: 'warn' })).toEqual({
+    id: 3,
+    drift: { changes: [expect.stringContaining('"A260" is gone')], since: 1, held: false },
+  });
+  expect((await add('d', NEW, { drift: 'warn' }))?.drift).toBeUndefined();
+  expect(await due(journal)).toEqual([1, 2, 3, 4]);
+  expect(rows('SELECT run FROM drifts')).toEqual([{ run: 3 }]);
+  expect(rows("SELECT run FROM history WHERE event = 'drifted'")).toEqual([{ run: 3 }]);
+});
+
+test('where it is off, nothing is told, and what came is still the pattern for when it is on', async () => {
+  const { add, rows } = await setUp();
+  await add('a', OLD);
+  expect((await add('b', NEW, { drift: 'off' }))?.drift).toBeUndefined();
+  expect((await add('c', NEW))?.drift).toBeUndefined();
+  expect(rows('SELECT * FROM drifts')).toEqual([]);
+});
+
+test('a held run is not sent, says why and how to go on, and leaves the pattern as it was', async () => {
+  const { journal, add, rows } = await setUp();
+  await add('a', OLD);
+  expect(await add('b', NEW)).toMatchObject({ id: 2, drift: { held: true } });
+  expect((await add('c', OLD))?.drift).toBeUndefined();
+  expect(await due(journal)).toEqual([1, 3]);
+  expect(await journal.runs.count()).toEqual({ pending: 2, held: 1 });
+  expect(rows('SELECT resting, failure, reason FROM runs WHERE id = 2')).toEqual([
+    {
+      resting: 'held',
+      failure: 'drift',
+      reason: expect.stringMatching(/^since run 1, the column "A260" is gone.*\n {2}→ .*`labfeed retry 2`/),
+    },
+  ]);
+  expect(await journal.runs.knows(newRun('b'))).toBe(true);
+});
+
+test('retry files a held run, makes it the pattern, and lets those go on that wait for the same answer', async () => {
+  const { journal, add, ask } = await setUp();
+  await add('a', OLD);
+  await add('b', NEW);
+  await add('c', [...NEW, 'Note']);
+  await add('d', ['Other']);
+  expect(await ask({ kind: 'retry', run: 2 })).toEqual({
+    done: true,
+    text: expect.stringMatching(/goes on from the beginning.*; another run that waited for the same answer/),
+  });
+  expect(await due(journal)).toEqual([1, 2, 3]);
+  expect(await journal.runs.open(2)).toMatchObject({ step: 'pending', draft: { title: 'b' } });
+  expect((await add('e', NEW))?.drift).toBeUndefined();
+  expect((await add('f', OLD))?.drift).toMatchObject({ held: true, since: 2 });
+});
+
+test('a held run that is filed anew is accepted too', async () => {
+  const { journal, add, ask } = await setUp();
+  await add('a', OLD);
+  await add('b', NEW);
+  expect(await ask({ kind: 'refile', run: 2 })).toMatchObject({ done: true });
+  expect(await due(journal)).toEqual([1, 3]);
+  expect((await add('c', NEW))?.drift).toBeUndefined();
+});
+
+test('another mapping is another pattern, and reads what is held anew', async () => {
+  const { journal, add, rows } = await setUp();
+  await add('a', OLD);
+  await add('b', NEW);
+  const held = newRun('b', { mapping: 'm2' });
+  expect(await journal.files.reconsider('balance', 'm2')).toBe(1);
+  expect(await journal.files.unknown('balance', [held.file])).toHaveLength(1);
+  expect(await journal.runs.knows(held)).toBe(false);
+  expect(await add('b', ['well', 'absorbance'], { mapping: 'm2' })).toEqual({ id: 2, drift: undefined });
+  expect(await due(journal)).toEqual([1, 2]);
+  expect(await journal.runs.open(2)).toMatchObject({ comments: [{ n: 1 }] });
+  expect(rows('SELECT * FROM drifts')).toEqual([]);
+  expect((await add('c', ['well'], { mapping: 'm2' }))?.drift).toMatchObject({ since: 2 });
+});
+
+test('a held run that the new mapping cannot read is quarantined, and nothing of its draft is left', async () => {
+  const { journal, add, ask, rows } = await setUp();
+  await add('a', OLD);
+  await add('b', NEW);
+  await journal.runs.refuse(newRun('b', { mapping: 'm2' }), new FileError('no table'));
+  expect(await journal.runs.count()).toEqual({ pending: 1, quarantined: 1 });
+  expect(rows('SELECT run FROM drafts UNION SELECT run FROM comments UNION SELECT run FROM drifts')).toEqual([
+    { run: 1 },
+  ]);
+  expect((await ask({ kind: 'retry', run: 2 })).text).toContain('is read anew');
+});
+
+test('an answer about runs of an older mapping does not touch the pattern of the new one', async () => {
+  const { journal, add, ask } = await setUp();
+  await add('a', OLD);
+  await add('b', NEW);
+  await add('c', OLD, { mapping: 'm2' });
+  expect(await ask({ kind: 'retry', run: 2 })).toMatchObject({ done: true });
+  expect(await due(journal)).toEqual([1, 2, 3]);
+  expect((await add('d', OLD, { mapping: 'm2' }))?.drift).toBeUndefined();
+  expect((await add('e', NEW, { mapping: 'm2' }))?.drift).toMatchObject({ held: true });
+});
+
+test('a mapping with alternatives has as many patterns', async () => {
+  const { add } = await setUp();
+  const two = { kinds: 2 };
+  await add('a', OLD, two);
+  expect((await add('b', ['Time', 'Temperature'], two))?.drift).toBeUndefined();
+  for (const [content, columns] of [
+    ['c', OLD],
+    ['d', ['Time', 'Temperature']],
+  ] as const)
+    expect((await add(content, columns, two))?.drift).toBeUndefined();
+  expect((await add('e', ['Time', 'Humidity'], { ...two, drift: 'warn' }))?.drift?.changes).toEqual([
+    expect.stringContaining('"Temperature" is gone'),
+  ]);
+  expect((await add('f', OLD, two))?.drift).toBeUndefined();
+  expect((await add('g', ['Time', 'Humidity'], two))?.drift).toBeUndefined();
+});
+
+test('an alternative with more columns than another does not take its place', async () => {
+  const { add } = await setUp();
+  const more = [...OLD, 'A280'];
+  for (const [content, columns] of [
+    ['a', more],
+    ['b', OLD],
+    ['c', more],
+    ['d', OLD],
+    ['e', more],
+  ] as const)
+    expect((await add(content, columns, { kinds: 2 }))?.drift).toBeUndefined();
+});
+
+test('instruments have patterns of their own', async () => {
+  const { journal, add } = await setUp();
+  await add('a', OLD);
+  const other = newRun('b', { instrument: 'other' });
+  const added = await journal.runs.add(other, someDraft('b'), { shape: shape(NEW), drift: 'hold', kinds: 1 });
+  expect(added?.drift).toBeUndefined();
+});

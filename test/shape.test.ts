@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { changesBetween, type Shape, shapeOf } from '../src/shape.js';
+import { nanodrop, table } from './map/samples.js';
+
+/** `Weight (mg)` is a column with a unit. */
+const shape = (...columns: string[]): Shape =>
+  shapeOf({ meta: new Map(), tables: [table('readings', columns, [])] });
+
+test('the shape of a record is its tables with the names and units of their columns', () => {
+  expect(shapeOf(nanodrop)).toEqual({
+    tables: [
+      { name: 'readings', columns: [{ name: 'Well' }, { name: 'A260', unit: 'AU' }, { name: 'Remark' }] },
+    ],
+  });
+});
+
+test('columns that are added, or stand in another order, are no change', () => {
+  expect(changesBetween(shape('A (mg)', 'B'), shape('B', 'C', 'A (mg)'))).toEqual([]);
+});
+
+test('a column that is gone is told, with the new one that it may have become', () => {
+  expect(changesBetween(shape('Well', 'A260', 'Note'), shape('Well', 'A-260'))).toEqual([
+    'the column "A260" is gone (or is it "A-260" now?)',
+    'the column "Note" is gone',
+  ]);
+});
+
+test('a unit that changed, came or went is told', () => {
+  expect(changesBetween(shape('A (mg)', 'B (s)', 'C'), shape('A (g)', 'B', 'C (K)'))).toEqual([
+    'the unit of "A" was mg and is now g',
+    'the unit of "B" was s and is now none',
+    'the unit of "C" was none and is now K',
+  ]);
+});
+
+test('a table that is gone is told, and of several tables the name', () => {
+  const before = { tables: [...shape('A').tables, { name: 'plate', columns: [{ name: 'Well' }] }] };
+  expect(changesBetween(before, shape('B'))).toEqual([
+    'the column "A" of the table "readings" is gone',
+    'the table "plate" is gone',
+  ]);
+  expect(changesBetween(shape('A'), { tables: [] })).toEqual(['the table "readings" is gone']);
+});
