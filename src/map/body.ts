@@ -3,7 +3,7 @@ import type { FileRecord } from '../model.js';
 import { manyLines, oneLine } from './clean.js';
 import { escapeHtml } from './html.js';
 import { renderHtmlFacts, renderHtmlTable } from './html-table.js';
-import type { SourceFile } from './view.js';
+import { describeSource, type SourceFile } from './source.js';
 import { amountOf, countOf, type WhereAll } from './wording.js';
 
 /** What a notebook takes. */
@@ -18,9 +18,12 @@ export interface BodySources {
   readonly allRows: WhereAll;
 }
 
-/** HTML that ends with a line which says where it came from. */
+/** HTML that ends with where it came from: in words, and in a line by which it is known again. */
 export function makeBody({ template, record, file, instrument, allRows }: BodySources): string {
-  const origin = `<p>labfeed ${escapeHtml(oneLine(`${instrument} ${file.name}`))} sha256:${file.sha256}</p>`;
+  const origin = [
+    `<p>Source: ${escapeHtml(describeSource(file))}</p>`,
+    `<p>labfeed ${escapeHtml(oneLine(`${instrument} ${file.name}`))} sha256:${file.sha256}</p>`,
+  ].join('\n');
   const room = MAX_BYTES - Buffer.byteLength(origin) - 1;
   const content =
     template === undefined ? showRecord(record, allRows, room) : fits(manyLines(template), file, room);
@@ -45,6 +48,7 @@ const CUTS = [
 
 function showRecord(record: FileRecord, whereAll: WhereAll, maxBytes: number): string {
   for (const cut of CUTS) {
+    if (leastBytes(record, cut) > maxBytes) continue;
     const html = manyLines(showCut(record, whereAll, cut));
     if (Buffer.byteLength(html) <= maxBytes) return html;
   }
@@ -53,15 +57,22 @@ function showRecord(record: FileRecord, whereAll: WhereAll, maxBytes: number): s
   return `<p>${tooMuch}, too much for this page; all is in the file</p>`;
 }
 
+/** The markup of the cells alone: not worth laying out a million of them to find that they are too many. */
+const leastBytes = ({ tables }: FileRecord, { maxRows }: (typeof CUTS)[number]): number =>
+  tables.reduce((sum, { rows, columns }) => sum + Math.min(rows.length, maxRows) * columns.length, 0) *
+  '<td></td>'.length;
+
 function showCut(
   { meta, tables }: FileRecord,
   whereAll: WhereAll,
   { maxRows, maxChars }: (typeof CUTS)[number],
 ): string {
   const facts = meta.size > 0 ? renderHtmlFacts(meta, maxChars) : '';
-  const shown = tables.map(({ name, columns, rows }) => {
-    const heading = tables.length > 1 ? `<h3>${escapeHtml(oneLine(name))}</h3>\n` : '';
-    return heading + renderHtmlTable(columns, rows, { maxRows, maxChars, whereAll });
+  // One table right below another looks like one.
+  const isAlone = tables.length === 1 && meta.size === 0;
+  const shown = tables.map((table) => {
+    const heading = isAlone ? '' : `<h3>${escapeHtml(oneLine(table.name))}</h3>\n`;
+    return heading + renderHtmlTable(table, { maxRows, maxChars, whereAll });
   });
   return facts + shown.join('');
 }

@@ -3,9 +3,10 @@ import type { FileRecord, Table } from '../model.js';
 import { MARK_BYTES } from '../reference.js';
 import { cutBytes, manyLines, oneLine } from './clean.js';
 import { packSections, packText, type Room, rangeOf, type Section } from './pack.js';
+import { isCut } from './rows.js';
+import type { SourceFile } from './source.js';
 import { summarize } from './summary.js';
 import { alignTable, listLine } from './text-table.js';
-import type { SourceFile } from './view.js';
 import { countOf, type WhereAll } from './wording.js';
 
 export interface Comments {
@@ -28,7 +29,7 @@ export function makeComments({ record, file, options, text }: CommentSources): C
   const summary = () => [summarize(record, file, room.maxBytes)];
   if (text !== undefined) return { comments: packText(manyLines(text), room) ?? summary(), allRows: 'file' };
   if (options.readings === 'none') return { comments: [], allRows: 'file' };
-  const tables = record.tables.filter(({ rows }) => rows.length > 0);
+  const tables = record.tables.filter(({ count }) => count > 0);
   if (tables.length === 0)
     return { comments: commentFacts(record, file, room) ?? summary(), allRows: 'file' };
   const comments = commentTables(tables, options.readings, file, room);
@@ -37,13 +38,14 @@ export function makeComments({ record, file, options, text }: CommentSources): C
   return { comments, allRows: comments.some((comment) => comment.endsWith('…')) ? 'file' : 'comments' };
 }
 
-/** Nothing where the rows are too many, or are not asked for. */
+/** Nothing where the rows are too many, or not all there, or not asked for. */
 function commentTables(
   tables: readonly Table[],
   readings: 'table' | 'each' | 'summary',
   file: SourceFile,
   room: Room,
 ): string[] | undefined {
+  if (tables.some(isCut)) return undefined;
   switch (readings) {
     case 'table':
       return isHopeless(tables, room)

@@ -1,6 +1,6 @@
 import { FileError } from '../errors.js';
 import type { Value } from '../model.js';
-import type { SourceFile } from './view.js';
+import type { SourceFile } from './source.js';
 
 /**
  * How the mapping reads a date that is not ISO: the date; all formats that fit, where they make it different

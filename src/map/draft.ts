@@ -5,10 +5,11 @@ import { makeComments } from './comments.js';
 import { chooseDate, type DateOrigin, ISO_DATE, type ReadDate, readIsoOnly } from './date.js';
 import { createEngines } from './engines.js';
 import type { TemplateError } from './mistakes.js';
+import type { SourceFile } from './source.js';
 import { cleanTags } from './tags.js';
 import { compileTemplates, type TemplateSources } from './templates.js';
 import { cleanTitle } from './title.js';
-import { ALL_ROWS, createView, type SourceFile } from './view.js';
+import { ALL_ROWS, createView } from './view.js';
 
 export interface MapperOptions {
   /** The instrument's name. */

@@ -1,7 +1,10 @@
 import { LiquidError, UndefinedVariableError } from 'liquidjs';
 import { FileError } from '../errors.js';
+import type { Table } from '../model.js';
 import { nearest } from '../nearest.js';
+import { isCut, RowNotKept } from './rows.js';
 import type { View } from './view.js';
+import { countOf } from './wording.js';
 
 export type Part = 'title' | 'date' | 'body' | 'tags' | 'comments';
 
@@ -11,14 +14,32 @@ export function explainRendering(error: unknown, part: Part, view: View): unknow
   const cause = error.originalError;
   if (error instanceof UndefinedVariableError && cause && 'variableName' in cause)
     return missingName(String(cause.variableName), part, view);
+  if (cause instanceof RowNotKept) return rowNotKept(cause, part, view);
+  const said = cause?.message ?? error.message;
+  // Among very many rows, Liquid's limits may come before the first that was not kept.
+  const cut = /limit exceeded/.test(said) ? view.record.tables.find(isCut) : undefined;
+  return new FileError(`the template of the ${part} cannot be filled in: ${said}`, {
+    where: { file: view.file.path },
+    cause: error,
+    ...(cut && { hint: hintAt(cut, view) }),
+  });
+}
+
+function rowNotKept({ table, row }: RowNotKept, part: Part, view: View): FileError {
+  const [asked, count, kept] = [row, table.count, table.rows.length].map(countOf);
   return new FileError(
-    `the template of the ${part} cannot be filled in: ${cause?.message ?? error.message}`,
-    {
-      where: { file: view.file.path },
-      cause: error,
-    },
+    `the ${part} needs row ${asked} of ${nameOf(table, view)}: the file has ${count} rows, of which templates see the first ${kept}`,
+    { where: { file: view.file.path }, hint: hintAt(table, view) },
   );
 }
+
+function hintAt(table: Table, view: View): string {
+  const name = nameOf(table, view);
+  return `use {{ ${name} | table }}, ${name}.size, ${name}.first or {% for row in ${name} limit: 10 %}; comments.readings: summary sums up all rows`;
+}
+
+const nameOf = (table: Table, { record }: View): string =>
+  table === record.tables[0] ? 'readings' : `tables${access(table.name)}`;
 
 function missingName(path: string, part: Part, view: View): FileError {
   const { shown, meant } = lookUp(path, view);

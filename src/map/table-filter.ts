@@ -1,10 +1,12 @@
 import type { Liquid } from 'liquidjs';
-import type { Column, Table, Value } from '../model.js';
+import type { Table, Value } from '../model.js';
+import { cutTable } from './cut-table.js';
+import type { TableRows } from './figures.js';
 import { Markup } from './html.js';
 import { renderHtmlFacts, renderHtmlTable } from './html-table.js';
 import { alignTable, listLine } from './text-table.js';
 import { ALL_ROWS, type FactsOrigin, ORIGIN, type RowOrigin, scopeIn, type TableOrigin } from './view.js';
-import { moreRows, type WhereAll } from './wording.js';
+import type { WhereAll } from './wording.js';
 
 const DEFAULT_ROWS = 200;
 
@@ -24,7 +26,7 @@ function htmlOf(value: unknown, maxRows: number, whereAll: WhereAll): Markup | '
   const facts = factsIn(value);
   if (facts) return new Markup(renderHtmlFacts(facts));
   const table = tableIn(value);
-  return table ? new Markup(renderHtmlTable(table.columns, table.rows, { maxRows, whereAll })) : '';
+  return table ? new Markup(renderHtmlTable(table, { maxRows, whereAll })) : '';
 }
 
 function textOf(value: unknown, maxRows: number, whereAll: WhereAll): string {
@@ -32,10 +34,20 @@ function textOf(value: unknown, maxRows: number, whereAll: WhereAll): string {
   if (facts) return Array.from(facts, ([name, fact]) => listLine(name, fact)).join('\n');
   const table = tableIn(value);
   if (!table) return '';
-  const rows = table.rows.slice(0, maxRows);
-  const { head, line } = alignTable(table.columns, rows);
-  const left = table.rows.length - rows.length;
-  return [head, ...rows.map(line), ...(left > 0 ? [moreRows(left, whereAll)] : [])].join('\n');
+  const { shown, rest } = cutTable(table, maxRows, whereAll);
+  if (!rest) return linesOf(table, shown).join('\n');
+  const { note, figures } = rest;
+  return [
+    ...(shown > 0 ? [...linesOf(table, shown), ''] : []),
+    note,
+    ...(figures.count > 0 ? linesOf(figures, figures.count) : []),
+  ].join('\n');
+}
+
+function linesOf({ columns, rows }: TableRows, shown: number): string[] {
+  const first = rows.slice(0, shown);
+  const { head, line } = alignTable(columns, first);
+  return [head, ...first.map(line)];
 }
 
 type Origin = RowOrigin | TableOrigin | FactsOrigin;
@@ -46,12 +58,11 @@ function factsIn(value: unknown): ReadonlyMap<string, Value> | undefined {
 }
 
 /** A table, whole or picked over: `readings | where: "Type", "S" | table`. */
-function tableIn(
-  value: unknown,
-): { columns: readonly Column[]; rows: readonly (readonly Value[])[] } | undefined {
-  const items: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
+function tableIn(value: unknown): TableRows | undefined {
   const whole = originOf(value);
-  let of: Table | undefined = whole && 'of' in whole ? whole.of : undefined;
+  if (whole && 'of' in whole && !('cells' in whole)) return whole.of;
+  const items: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
+  let of: Table | undefined;
   const rows: (readonly Value[])[] = [];
   for (const item of items) {
     const origin = originOf(item);
@@ -61,7 +72,7 @@ function tableIn(
     if (of !== origin.of) throw new Error('the filter "table" takes the rows of one table, not of several');
     rows.push(origin.cells);
   }
-  return of && { columns: of.columns, rows };
+  return of && { columns: of.columns, rows, count: rows.length };
 }
 
 function originOf(value: unknown): Origin | undefined {

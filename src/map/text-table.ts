@@ -27,11 +27,15 @@ export function alignTable(columns: readonly Column[], rows: readonly (readonly 
   }
   const put = (text: string, i: number): string =>
     numeric[i] ? text.padStart(widths[i] ?? 0) : text.padEnd(widths[i] ?? 0);
-  const join = (texts: readonly string[]): string => texts.map(put).join(' | ').trimEnd();
   return {
-    head: `${join(headings)}\n${widths.map((width) => '-'.repeat(width)).join('-|-')}`,
-    // A blank line would end the table for who reads it.
-    line: (cells) => join(cells.map((cell) => oneLine(cell.text))) || '|',
+    head: `${headings.map(put).join(' | ').trimEnd()}\n${widths.map((width) => '-'.repeat(width)).join('-|-')}`,
+    line(cells) {
+      let line = '';
+      for (let i = 0; i < cells.length; i++)
+        line += (i > 0 ? ' | ' : '') + put(oneLine(cells[i]?.text ?? ''), i);
+      // A blank line would end the table for who reads it.
+      return line.trimEnd() || '|';
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 import { FileError } from '../errors.js';
 import { provisionalTitle } from '../reference.js';
 import { oneLine } from './clean.js';
-import type { SourceFile } from './view.js';
+import type { SourceFile } from './source.js';
 
 /** Notebooks cut longer titles, without a word. */
 const MAX_GRAPHEMES = 255;

@@ -4,7 +4,8 @@ import type { Column, Value } from '../model.js';
 
 const counts = new Intl.NumberFormat('en-US');
 
-export const countOf = (n: number): string => counts.format(n);
+/** `999`, `1,000`. Few are counted most often, and need no formatter. */
+export const countOf = (n: number): string => (n < 1000 ? String(n) : counts.format(n));
 
 /** `1 row`, `1,234 rows`. */
 export const amountOf = (n: number, what: string): string => `${countOf(n)} ${what}${n === 1 ? '' : 's'}`;
@@ -17,6 +18,3 @@ export const withUnit = ({ text, unit }: Value): string =>
 
 /** Where a reader finds the rows that a table leaves out. */
 export type WhereAll = 'comments' | 'file';
-
-export const moreRows = (n: number, where: WhereAll): string =>
-  `… ${amountOf(n, 'more row')}; all are in the ${where}`;

@@ -1,19 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import type { FileRecord, Value } from '../../src/model.js';
-import { fillInBody, type Given, map, record, SHA, table, v } from './samples.js';
+import type { ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
+import { fillIn, fillInBody, type Given, map, record, SHA, table, v } from './samples.js';
 
 const bodyOf = (given: Given = {}): string => map(given).draft.body;
-const many = (n: number) =>
-  record(
-    {},
-    table(
-      'readings',
-      ['t'],
-      Array.from({ length: n }, (_, i) => [v(i)]),
-    ),
-  );
+/** Of the machine's time zone on that day. */
+const offset = fillIn('{{ file.modified }}').slice(-6);
+const source = `<p>Source: run 7.csv, 1,234 bytes, modified 2026-03-04 12:30:15 ${offset}</p>`;
 
 describe('the body', () => {
   test('shows facts and readings where no template says otherwise', () => {
@@ -28,12 +22,14 @@ describe('the body', () => {
         '<tr><th>Blank</th><td>OVRFLW</td></tr>',
         '<tr><th>Valid</th><td>NO</td></tr>',
         '</table>',
+        '<h3>readings</h3>',
         '<table>',
         '<tr><th>Well</th><th>A260 (AU)</th><th>Remark</th></tr>',
         '<tr><td>A1</td><td>1.50</td><td></td></tr>',
         '<tr><td>A2</td><td>&lt; 0.10</td><td>low</td></tr>',
         '<tr><td>A1</td><td>10.0</td><td>high</td></tr>',
         '</table>',
+        source,
         `<p>labfeed nanodrop run 7.csv sha256:${SHA}</p>`,
       ].join('\n'),
     );
@@ -44,12 +40,29 @@ describe('the body', () => {
     expect(bodyOf({ record: two })).toMatch(/^<h3>a&amp;b<\/h3>\n<table>.*<h3>c<\/h3>\n<table>/s);
   });
 
+  test('has no heading above the only table of a file without facts', () => {
+    expect(bodyOf({ record: record({}, table('readings', ['x'], [[v(1)]])) })).toMatch(/^<table>/);
+  });
+
   test('ends with a visible line that says where it came from', () => {
     const origin = `<p>labfeed nanodrop run 7.csv sha256:${SHA}</p>`;
-    expect(bodyOf({ experiment: { body: '<p>x</p>\n\n' } })).toBe(`<p>x</p>\n${origin}`);
-    expect(bodyOf({ experiment: { body: '{{ meta.Absent }}' } })).toBe(origin);
+    expect(bodyOf({ experiment: { body: '<p>x</p>\n\n' } })).toBe(`<p>x</p>\n${source}\n${origin}`);
+    expect(bodyOf({ experiment: { body: '{{ meta.Absent }}' } })).toBe(`${source}\n${origin}`);
     expect(bodyOf({ file: { name: '<b>\n"x".csv' } })).toMatch(
       /<p>labfeed nanodrop &lt;b&gt; &quot;x&quot;\.csv sha256:[0-9a-f]{64}<\/p>$/,
+    );
+  });
+
+  test.each([
+    [0, '0 bytes'],
+    [1, '1 byte'],
+    [99_999, '99,999 bytes'],
+    [123_456, '123.5 kB (123,456 bytes)'],
+    [12_345_678, '12.3 MB (12,345,678 bytes)'],
+    [2_000_000_000, '2.0 GB (2,000,000,000 bytes)'],
+  ])('names the raw file with its size (%i) and the time it was modified', (size, shown) => {
+    expect(bodyOf({ file: { name: '<b>.csv', size } })).toContain(
+      `\n<p>Source: &lt;b&gt;.csv, ${shown}, modified 2026-03-04 12:30:15 ${offset}</p>\n<p>labfeed`,
     );
   });
 
@@ -84,8 +97,7 @@ describe('the body', () => {
   );
 
   test('cannot be longer than a notebook takes', () => {
-    const body =
-      '{% for i in (1..50000) %}<p>{{ i }} some more text that fills the page up to the brim, and a little beyond it</p>{% endfor %}';
+    const body = `{% for i in (1..5000) %}<p>${'some text that fills the page to the brim. '.repeat(20)}</p>{% endfor %}`;
     expect(() => bodyOf({ experiment: { body } })).toThrow(FileError);
     expect(() => bodyOf({ experiment: { body } })).toThrow(
       /the body has [\d,]+ bytes, and the notebook takes 4,120,000/,
@@ -104,7 +116,7 @@ describe('the body', () => {
     );
     const body = bodyOf({ record: big });
     expect(Buffer.byteLength(body)).toBeLessThanOrEqual(4_120_000);
-    expect(body).toContain('more rows; all are in the file');
+    expect(body).toMatch(/<p>First \d+ of 300 rows; all are in the file\.<\/p>/);
     expect(body).toContain('…</td></tr>');
     expect(body).toMatch(/sha256:[0-9a-f]{64}<\/p>$/);
   });
@@ -116,61 +128,6 @@ describe('the body', () => {
     expect(bodyOf({ record: record(facts) })).toContain(
       '<p>100,000 facts and 0 tables, too much for this page',
     );
-  });
-});
-
-describe('the filter table', () => {
-  test('shows readings, a table or facts', () => {
-    expect(fillInBody('{{ readings | table }}')).toContain('<tr><td>A1</td><td>1.50</td><td></td></tr>');
-    expect(fillInBody('{{ tables.readings | table }}')).toBe(fillInBody('{{ readings | table }}'));
-    expect(fillInBody('{{ meta | table }}')).toContain('<tr><th>Sample</th><td>Plasmid &lt;A&gt;</td></tr>');
-    expect(fillInBody('{{ readings[0] | table }}')).toContain('<td>1.50</td>');
-  });
-
-  test('shows the rows that were picked', () => {
-    const html = fillInBody('{{ readings | where: "Well", "A1" | sort: "A260" | reverse | table }}');
-    expect(html.match(/<td>[\d.]+<\/td>/g)).toEqual(['<td>10.0</td>', '<td>1.50</td>']);
-    expect(fillInBody('[{{ readings | where: "Well", "Z9" | table }}]')).toBe('[]');
-  });
-
-  test('can be kept in a variable', () => {
-    expect(fillInBody('{% assign t = readings | table %}{{ t }}')).toContain('<table>');
-    expect(fillInBody('{% liquid\n echo readings | table\n%}')).toContain('<table>');
-  });
-
-  test('refuses rows of two tables', () => {
-    const two = record({}, table('a', ['x'], [[v(1)]]), table('b', ['y'], [[v(2)]]));
-    expect(() => fillInBody('{{ tables.a | concat: tables.b | table }}', { record: two })).toThrow(
-      'one table',
-    );
-  });
-
-  test('cuts a long table and says how much is left out, and where it is', () => {
-    const html = fillInBody('{{ readings | table }}', { record: many(1434) });
-    expect(html.match(/<td>/g)?.length).toBe(200);
-    expect(html).toContain('<p>… 1,234 more rows; all are in the comments</p>');
-    const none: Given = { record: many(201), comments: { readings: 'none' } };
-    expect(fillInBody('{{ readings | table }}', none)).toContain('<p>… 1 more row; all are in the file</p>');
-    expect(fillInBody('{{ readings | table }}', { record: many(200) })).not.toContain('…');
-  });
-
-  test('points at the file where the comments are a summary', () => {
-    expect(bodyOf({ record: many(100_000) })).toContain('99,800 more rows; all are in the file');
-  });
-
-  test('shows as many rows as it is told', () => {
-    const rows = (filter: string) =>
-      fillInBody(`{{ readings | ${filter} }}`, { record: many(300) }).match(/<td>/g)?.length ?? 0;
-    expect(rows('table: 50')).toBe(50);
-    expect(rows('table: 1000')).toBe(300);
-    expect(rows('table: 0')).toBe(0);
-    expect(rows('table: -5')).toBe(0);
-  });
-
-  test('keeps the line breaks of a cell', () => {
-    const lines = record({}, table('t', ['a\nb'], [[v('c\r\nd<')]]));
-    expect(fillInBody('{{ readings | table }}', { record: lines })).toContain('<th>a<br>b</th>');
-    expect(fillInBody('{{ readings | table }}', { record: lines })).toContain('<td>c<br>d&lt;</td>');
   });
 });
 
@@ -198,19 +155,28 @@ describe('whatever the file holds', () => {
     text,
     unit: text,
   });
-  const given: fc.Arbitrary<FileRecord> = fc.record({
-    meta: fc.array(fc.tuple(text, value)).map((pairs) => new Map(pairs)),
-    tables: fc.array(
-      fc
-        .record({
-          name: text,
-          columns: fc.array(fc.record({ name: text, unit: text }), { minLength: 2, maxLength: 2 }),
-          rows: fc.array(fc.tuple(value, value), { maxLength: 5 }),
-        })
-        .map((made) => ({ ...made, count: made.rows.length })),
-      { maxLength: 2 },
-    ),
+  const summary: fc.Arbitrary<ColumnSummary> = fc.record({
+    n: fc.nat(),
+    min: value,
+    median: fc.double(),
+    isMedianExact: fc.boolean(),
+    max: value,
   });
+  const columns = fc.array(fc.record({ name: text, unit: text, summary }), { minLength: 2, maxLength: 2 });
+  const rows = fc.array(fc.tuple(value, value), { maxLength: 5 });
+  const fileWith = (rowsNotKept: fc.Arbitrary<number>): fc.Arbitrary<FileRecord> =>
+    fc.record({
+      meta: fc.array(fc.tuple(text, value)).map((pairs) => new Map(pairs)),
+      tables: fc.array(
+        fc
+          .record({ name: text, columns, rows, left: rowsNotKept })
+          .map(({ left, ...made }): Table => ({ ...made, count: made.rows.length + left })),
+        { maxLength: 2 },
+      ),
+    });
+  const whole = fileWith(fc.constant(0));
+  const cut = fileWith(fc.nat(1000));
+
   const body = [
     '<p title="{{ file.name }}">{{ file.path }} {{ file.stem }} {{ meta }}</p>',
     '{{ readings | table }}{{ meta | table }}{{ readings }}{{ columns }}',
@@ -222,9 +188,11 @@ describe('whatever the file holds', () => {
   const OURS = /<\/?(?:table|tr|th|td|p|h3)>|<br>|<p title="[^"<>]*">/g;
 
   test.each([
-    ['of its own making', undefined],
-    ['of a template', body],
-  ])('it cannot become markup in a body %s', (_, template) => {
+    ['of its own making', whole, undefined],
+    ['of its own making, for a file of very many rows', cut, undefined],
+    ['of a template', whole, body],
+    ['of a template, for a file of very many rows', cut, '{{ readings | table: 2 }}{{ meta | table }}'],
+  ])('it cannot become markup in a body %s', (_, given, template) => {
     fc.assert(
       fc.property(given, text, (made, name) => {
         const html = bodyOf({
@@ -240,7 +208,7 @@ describe('whatever the file holds', () => {
 
   test('the same file gives the same draft', () => {
     fc.assert(
-      fc.property(given, (made) => {
+      fc.property(cut, (made) => {
         const once = map({ record: made, experiment: { title: 'x', date: '2026-03-04' } });
         expect(map({ record: made, experiment: { title: 'x', date: '2026-03-04' } })).toEqual(once);
       }),

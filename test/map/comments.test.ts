@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { commentsOf, record, SHA, sentBytes, table, v } from './samples.js';
+import { commentsOf, fillIn, record, SHA, sentBytes, table, v } from './samples.js';
 
 /** As many rows, each with a text that no other has. */
 const rows = (n: number, text = (i: number) => `row-${i}-`) =>
   Array.from({ length: n }, (_, i) => [v(i / 2, (i / 2).toFixed(1)), v(text(i))]);
+
+/** Of the machine's time zone on that day. */
+const offset = fillIn('{{ file.modified }}').slice(-6);
 
 describe('readings as a table', () => {
   test('are one comment for an ordinary file, aligned, with units, as written', () => {
@@ -50,7 +53,7 @@ describe('readings as a table', () => {
     const comments = commentsOf({ record: many, comments: { maxBytes: 2048, maxComments: 5 } });
     expect(comments).toEqual([
       [
-        'Summary of run 7.csv',
+        `Summary of run 7.csv, 1,234 bytes, modified 2026-03-04 12:30:15 ${offset}`,
         `sha256:${SHA}`,
         '',
         'readings: 2,001 rows, 2 columns; all rows are in the raw file',
@@ -166,7 +169,11 @@ describe('a template for comments', () => {
         '-----|-----------|-------',
         'A1   |      1.50 |',
         'A2   |    < 0.10 | low',
-        '… 1 more row; all are in the file',
+        '',
+        'First 2 of 3 rows; all are in the file. Summary of all rows:',
+        'column | unit | n |  min | median |  max',
+        '-------|------|---|------|--------|-----',
+        'A260   | AU   | 2 | 1.50 |   5.75 | 10.0',
       ].join('\n'),
     ]);
     expect(commentsOf({ comments: { text: '{{ meta | table }}' } })[0]).toContain(

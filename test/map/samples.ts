@@ -1,7 +1,7 @@
 import type { CommentOptions, ExperimentTemplates } from '../../src/config/schema.js';
 import { createMapper, type Mapped, type MapperOptions } from '../../src/map/draft.js';
-import type { SourceFile } from '../../src/map/view.js';
-import type { Column, FileRecord, Table, Value } from '../../src/model.js';
+import type { SourceFile } from '../../src/map/source.js';
+import type { Column, ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
 import { markComment, referenceOf } from '../../src/reference.js';
 
 /** A value that means what it says: `v(2.1, '2.100')`. */
@@ -21,6 +21,21 @@ export const table = (
   }),
   rows,
   count: rows.length,
+});
+
+/** The same table as the first rows of many, each numeric column with what all of them come to. */
+export const cut = (
+  { name, columns, rows }: Table,
+  count: number,
+  summaries: Readonly<Record<string, ColumnSummary>> = {},
+): Table => ({
+  name,
+  columns: columns.map((column) => {
+    const summary = summaries[column.name];
+    return summary ? { ...column, summary } : column;
+  }),
+  rows,
+  count,
 });
 
 export const record = (facts: Record<string, Value>, ...tables: Table[]): FileRecord => ({
@@ -85,9 +100,12 @@ export function map(given: Given = {}): Mapped {
 export const fillIn = (title: string, given: Given = {}): string =>
   map({ ...given, experiment: { title } }).draft.title;
 
-/** The same in the body, without the line that says where it came from. */
+/** The same in the body, without the lines that say where it came from. */
 export const fillInBody = (body: string, given: Given = {}): string =>
-  map({ ...given, experiment: { body } }).draft.body.replace(/\n?<p>labfeed .*<\/p>$/, '');
+  map({ ...given, experiment: { body } }).draft.body.replace(
+    /\n?<p>Source: .*<\/p>\n<p>labfeed .*<\/p>$/,
+    '',
+  );
 
 export const commentsOf = (given: Given = {}): readonly string[] => map(given).draft.comments;
 
