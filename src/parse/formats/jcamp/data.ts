@@ -32,6 +32,8 @@ export interface Variable {
 
 export type Known = ReadonlyMap<string, LabelledRecord>;
 
+const MOST_POINTS = 3_000_000;
+
 const DATA = new Set([
   'XYDATA',
   'XYPOINTS',
@@ -82,8 +84,8 @@ async function seriesRows(
   file: WholeFile,
   options: ParseOptions,
 ): Promise<TextRow[]> {
-  // A repetition of two signs can ask for any number of points, so there is a limit by the size of the file.
-  const most = Math.min(options.limits.maxRows, 1_000_000 + 10 * file.bytes.byteLength);
+  // A repetition of a few signs can ask for any number of points, so there is a limit by the size of the file.
+  const most = Math.min(options.limits.maxRows, MOST_POINTS, 1_000_000 + file.bytes.byteLength);
   const series = await decodeSeries(record, { most, factor: y.factor, decimal: options.decimal }, file);
   const count = series.points.length;
   const start = x.first ?? series.firstX * x.factor;

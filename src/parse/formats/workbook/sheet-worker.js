@@ -31,25 +31,30 @@ const ERRORS = new Map([
  */
 function linesOf(book) {
   const is1904 = book.Workbook?.WBProps?.date1904 === true;
-  let cells = 0;
+  const sheets = book.SheetNames.map((name) => ({ name, rows: rowsOf(book, name) }));
+  const cells = sheets.reduce((sum, { rows }) => rows.reduce((all, row) => all + row.length, sum), 0);
+  if (cells > MOST_CELLS) throw new Error(`its sheets span more than ${MOST_CELLS} cells`);
   let characters = 0;
-  return book.SheetNames.map((name) => {
-    /** @type {(CellObject | undefined)[][]} */
-    const rows = book.Sheets[name]?.['!data'] ?? [];
-    const lines = [];
-    for (let n = 0; n < rows.length; n++) {
-      const row = rows[n] ?? [];
-      cells += row.length;
-      if (cells > MOST_CELLS) throw new Error(`its sheets span more than ${MOST_CELLS} cells`);
+  return sheets.map(({ name, rows }) => {
+    const lines = Array.from(rows, (row = []) => {
       const line = Array.from(row, (cell) => (cell ? textOf(cell, is1904) : ''));
       while (line.at(-1) === '') line.pop();
       for (const text of line) characters += text.length;
       if (characters > MOST_CHARACTERS) throw new Error(`it holds more than ${MOST_CHARACTERS} characters`);
-      lines.push(line);
-    }
+      return line;
+    });
     while (lines.at(-1)?.length === 0) lines.pop();
     return { name, lines };
   });
+}
+
+/**
+ * @param {WorkBook} book
+ * @param {string} name
+ * @returns {(CellObject | undefined)[][]}
+ */
+function rowsOf(book, name) {
+  return book.Sheets[name]?.['!data'] ?? [];
 }
 
 /**
