@@ -69,6 +69,15 @@ export interface Table {
 export interface FileRecord {
   readonly meta: ReadonlyMap<string, Value>;
   readonly tables: readonly Table[];
+  /** As the mapping says it, or as it was measured: what templates print is read in the same way. */
+  readonly dates?: DateHabits;
+}
+
+/** How a file writes dates. */
+export interface DateHabits {
+  readonly format?: readonly string[] | undefined;
+  readonly zone?: string | { readonly from: string } | undefined;
+  readonly locale?: string | undefined;
 }
 
 /** What the notebook is to hold for one run. Comments are still without their mark. */

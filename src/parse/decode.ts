@@ -29,7 +29,9 @@ export async function* decode(
 }
 
 /** The byte order mark; else UTF-8, if it is that throughout; else windows-1252. */
-export async function findEncoding(pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
+export async function findEncoding(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<string> {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   let isFirst = true;
   let isPlain = true;

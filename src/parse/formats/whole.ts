@@ -10,14 +10,14 @@ export interface WholeFile {
   readonly pace: Pace;
 }
 
-const MOST_BYTES = 32 * 2 ** 20;
+export const MOST_WHOLE_BYTES = 32 * 2 ** 20;
 
 /** Refuses a file that takes too much memory as a whole. */
 export function refuseLarge(
   { bytes, refuse }: Pick<WholeFile, 'bytes' | 'refuse'>,
   { limits }: Pick<ParseOptions, 'limits'>,
 ): void {
-  const most = limits.maxBytes ?? MOST_BYTES;
+  const most = limits.maxBytes ?? MOST_WHOLE_BYTES;
   if (bytes.byteLength <= most) return;
   const megabytes = Math.ceil(bytes.byteLength / 2 ** 20);
   throw refuse(

@@ -8,6 +8,7 @@ import { walk } from './walk.js';
 /** JSON or XML, once it was read. */
 export function createNodeTree(root: Node, size: number): Tree {
   return {
+    root,
     size,
     rows(path) {
       const found = walk(parsePath(path).steps, [root]);

@@ -1,3 +1,5 @@
+import type { Node } from './node.js';
+
 /** What a tree yields for a path: a value as it is written, and where. */
 export interface Found {
   readonly text: string;
@@ -24,6 +26,8 @@ export interface DeadEnd {
 
 /** A file that is no table: JSON, XML, or records that belong to each other by their order. */
 export interface Tree {
+  /** The top, where the file is made of places within places. */
+  readonly root?: Node;
   /** How many values the file holds, so that a table is not let grow out of proportion to it. */
   readonly size: number;
   /** Everything that fits; undefined where nothing does, empty where the file has an empty list there. */
