@@ -55,9 +55,13 @@ async function readAs(file: OpenFile, options: ParseOptions): Promise<FileRecord
   return { ...record, dates: options.dates };
 }
 
-async function formatOf({ source, refuse }: OpenFile, { format }: ParseOptions): Promise<FormatReader> {
+async function formatOf(
+  { source, refuse }: OpenFile,
+  { format, limits }: ParseOptions,
+): Promise<FormatReader> {
   if (format !== 'auto') return FORMATS[format];
-  const recognised = recognise(await headOf(source, HEAD_BYTES), source.name);
+  const most = limits.maxBytes ?? Number.POSITIVE_INFINITY;
+  const recognised = recognise(await headOf(source, HEAD_BYTES, most, refuse), source.name);
   if ('format' in recognised) return FORMATS[recognised.format];
   throw refuse(`the file is not text: it is ${recognised.unreadable}`, {
     hint: 'to file it without reading it: `parse: { format: none }`',

@@ -63,8 +63,8 @@ function alternating(line: Line): Pair[] {
   let open: string | undefined;
   for (const cell of line.cells) {
     if (cell === '' || cell === ':' || cell === '=') continue;
-    const [, own, both] = open === undefined ? (/^([^:]*\p{L}[^:]*):\s+(\S.*)$/u.exec(cell) ?? []) : [];
-    if (own !== undefined && both !== undefined) pairs.push({ name: own, text: both, line });
+    const both = open === undefined ? wholePair(cell) : undefined;
+    if (both) pairs.push({ ...both, line });
     else if (open === undefined) open = cell;
     else {
       pairs.push({ name: open, text: cell, line });
@@ -72,6 +72,14 @@ function alternating(line: Line): Pair[] {
     }
   }
   return pairs;
+}
+
+/** A name of letters, a colon, a blank and something more. */
+function wholePair(cell: string): { name: string; text: string } | undefined {
+  const at = cell.indexOf(': ');
+  const name = cell.slice(0, Math.max(0, at));
+  const text = cell.slice(at + 1).trim();
+  return at > 0 && text !== '' && /\p{L}/u.test(name) ? { name, text } : undefined;
 }
 
 /** Name and value of a line, or of each of its cells, cut at the first separator. */
