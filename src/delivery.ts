@@ -109,6 +109,7 @@ export function memoryOf(server: string, { servers }: Journal): ServerMemory {
     claimSpare: (run) => servers.claimSpare(server, run),
     addSpare: (experiment, reference) => servers.addSpare(server, experiment, reference),
     hasExperiment: (experiment) => servers.hasExperiment(server, experiment),
+    lastExperiments: (count) => servers.lastExperiments(server, count),
     hasReference: servers.hasReference,
     countLost: () => servers.countLost(server),
   };

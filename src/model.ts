@@ -153,6 +153,8 @@ export interface ServerFacts {
   readonly sweep: number | undefined;
   /** Why nothing is sent there until a person has recovered the journal. */
   readonly halted: string | undefined;
+  /** The server was set back to an older state: from this id on, at the latest, ids do not mean what they meant. */
+  readonly setBack: number | undefined;
   /** Whether comments hold the text that we send. Unknown until one was read back. */
   readonly keepsComments: boolean | undefined;
 }

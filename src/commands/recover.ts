@@ -72,8 +72,7 @@ function createDisplay() {
 }
 
 function asText(found: Recovered, toTheEnd: boolean): string {
-  const { from, to, recovered, completed, known, spares, others, unknownInstruments, withoutComments } =
-    found;
+  const { from, to, recovered, completed, known, spares, others } = found;
   const read =
     to < from
       ? `no experiment was found from ${from}`
@@ -82,8 +81,16 @@ function asText(found: Recovered, toTheEnd: boolean): string {
     read,
     ...(spares > 0 ? [`${spares} made by labfeed and never filled in: the next runs use them`] : []),
     ...(others > 0 ? [`${others} are not labfeed's`] : []),
-    ...listed('from instruments that this configuration does not have, left alone', unknownInstruments),
-    ...listed('recovered without a comment of labfeed: look whether they should have some', withoutComments),
+    ...listed('from instruments that this configuration does not have, left alone', found.unknownInstruments),
+    ...listed(
+      'recovered without a comment of labfeed: look whether they should have some',
+      found.withoutComments,
+    ),
+    ...listed(
+      'runs are held, since their experiments are gone; `labfeed refile` files them once more',
+      found.gone,
+    ),
+    ...listed('runs lack something in the older notebook; it is written again', found.reopened),
     ...(toTheEnd
       ? ['it ended where eight ids in a row do not exist; if the notebook has later ones, use --ids A-B']
       : []),

@@ -41,6 +41,8 @@ export interface ServerMemory {
   addSpare(experiment: number, reference?: string): Promise<void>;
   /** Whether a run, or the store of spares, has this experiment. */
   hasExperiment(experiment: number): Promise<boolean>;
+  /** The highest so many experiments that runs have, highest first. */
+  lastExperiments(count: number): Promise<number[]>;
   /** Whether a run of ours has this reference. */
   hasReference(reference: string): Promise<boolean>;
   /** How many creations have an answer that is not known. */

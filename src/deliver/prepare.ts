@@ -2,7 +2,8 @@ import type { Dialect } from '../model.js';
 import { type Origin, originIn } from '../reference.js';
 import type { DeliverDeps } from './deps.js';
 import { HaltedError } from './interruptions.js';
-import { readUpward } from './window.js';
+import { haltSetBack } from './set-back.js';
+import { END_OF_IDS, isSetBack, lookAt, readUpward } from './window.js';
 
 export interface Preparation {
   /** As configured; `auto` finds out. */
@@ -15,6 +16,7 @@ export interface Preparation {
 export async function prepare({ dialect, isUnknownRun }: Preparation, deps: DeliverDeps): Promise<void> {
   const { memory } = deps;
   const facts = await memory.facts();
+  if (facts.halted !== undefined) throw new HaltedError(facts.halted);
   const spoken = dialect === 'auto' ? (facts.dialect ?? (await findDialect(deps))) : dialect;
   if (spoken !== facts.dialect) await memory.learn({ dialect: spoken });
   if (facts.highest !== undefined) await compareAges(facts.highest, isUnknownRun, deps);
@@ -26,12 +28,16 @@ async function findDialect({ notebook }: DeliverDeps): Promise<Dialect> {
   return keys.some((key) => 'team' in key && 'can_write' in key) ? 'elabftw' : 'v2';
 }
 
-/** Runs above our highest id that bear our mark and are not in the journal: the journal is older than the notebook. */
+/**
+ * Runs above our highest id that bear our mark and are not in the journal: the journal is older than the notebook.
+ * A numbering that ends below what we have filed: the notebook is the older one.
+ */
 async function compareAges(
   highest: number,
   isUnknownRun: Preparation['isUnknownRun'],
   deps: DeliverDeps,
 ): Promise<void> {
+  const { memory, notebook } = deps;
   for await (const { id, record } of readUpward(highest, deps)) {
     const origin = typeof record['body'] === 'string' ? originIn(record['body']) : undefined;
     if (origin === undefined || !(await isUnknownRun(origin))) continue;
@@ -42,4 +48,11 @@ async function compareAges(
       },
     );
   }
+  // Where fewer are gone, the next creation's id tells.
+  const last = await memory.lastExperiments(END_OF_IDS);
+  if (!(await isSetBack(last, (id) => lookAt(id, notebook)))) return;
+  // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
+  await notebook.listKeys();
+  const from = Math.min(...last);
+  await haltSetBack(from, `our last experiments there, ${from} to ${last[0]}, are gone`, deps);
 }

@@ -8,6 +8,7 @@ import { createInbox, type Inbox } from './inbox.js';
 import { createRecoveryJournal, type RecoveryJournal } from './recovery.js';
 import { createRunJournal, type RunJournal } from './runs.js';
 import { createServerJournal, type ServerJournal } from './servers.js';
+import { createSetBackJournal, type SetBackJournal } from './set-back.js';
 
 /** The truth about every run. Whatever it promises to have recorded is on disk. */
 export interface Journal {
@@ -17,6 +18,7 @@ export interface Journal {
   readonly servers: ServerJournal;
   readonly inbox: Inbox;
   readonly recovery: RecoveryJournal;
+  readonly setBack: SetBackJournal;
   /** Writes what is still under way, then gives the journal free for others. */
   close(): Promise<void>;
 }
@@ -47,6 +49,7 @@ export function createJournal({ database, clock, release, schedule }: JournalPar
     servers: createServerJournal(database, commit, apply, clock.now),
     inbox: createInbox(database, commit, clock.now),
     recovery: createRecoveryJournal(database, commit, clock.now),
+    setBack: createSetBackJournal(database, commit, clock.now),
     async close() {
       try {
         flush();

@@ -110,4 +110,6 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX history_run ON history (run, id);
   `,
+  // The lowest id that was seen to be given out twice, or gone: the server was set back to an older state.
+  'ALTER TABLE servers ADD COLUMN set_back INTEGER;',
 ];

@@ -1,6 +1,6 @@
 import type { Database } from './database.js';
 import type { Answer } from './requests.js';
-import { nameOf, type Standing, stateOf } from './standing.js';
+import { isGone, nameOf, type Standing, stateOf } from './standing.js';
 
 type Retry = (run: Standing, at: number) => Answer;
 
@@ -17,6 +17,10 @@ export function createRetry(database: Database, readAnew: Retry): Retry {
       const hint =
         run.step === 'done' && run.refiledAs === null ? `: to file it once more, refile ${run.id}` : '';
       return { done: false, text: `${nameOf(run)} ${stateOf(run)}${hint}` };
+    }
+    if (isGone(run)) {
+      const text = `${nameOf(run)} is held, and its experiment is gone: to file it once more, refile ${run.id}`;
+      return { done: false, text };
     }
     if (!run.drafted) return readAnew(run, at);
     wake.run(at, run.id);

@@ -37,6 +37,9 @@ export function createStanding(database: Database): (run: number) => Standing | 
   };
 }
 
+/** Its experiment went when the notebook was set back: nothing of it is there to go on with. */
+export const isGone = ({ step, resting }: Standing): boolean => step === 'done' && resting === 'held';
+
 export const nameOf = ({ id, path }: Standing): string => `run ${id} (${basename(path)})`;
 
 /** Its state in the words that people see. */
