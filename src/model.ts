@@ -97,6 +97,8 @@ export interface OpenRun {
   readonly adopted: boolean;
   readonly attempts: number;
   readonly draft: Omit<Draft, 'comments'>;
+  /** What its file was read as before, which an earlier PATCH may have written. */
+  readonly earlier: readonly Pick<Draft, 'title' | 'date' | 'body'>[];
   readonly comments: readonly PlannedComment[];
 }
 

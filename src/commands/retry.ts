@@ -12,7 +12,9 @@ interface RetryOptions extends ConfigOption {
 export function addRetry(program: Command): void {
   program
     .command('retry')
-    .description('let runs that are quarantined or held go on; what could not be read is read anew')
+    .description(
+      "let runs that are quarantined or held go on; what is quarantined is read anew with today's mapping",
+    )
     .argument('[job...]', 'the numbers of the runs', readNumbers)
     .addOption(configOption())
     .option('--quarantined', 'all that are quarantined')
