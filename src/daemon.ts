@@ -48,9 +48,9 @@ export function createDaemon({
   };
 
   /** Reads the key and makes the works: what is wrong shows here, while the old ones still run. */
-  function makeWorks(config: UsableConfig, opened: Journal): Works {
+  function makeWorks(config: UsableConfig, opened: Journal, isFirst: boolean): Works {
     const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
-    return createWorks({ config, journal: opened, clock, log, observer, key });
+    return createWorks({ config, journal: opened, clock, log, observer, key, isFirst });
   }
 
   async function reload(load: () => LoadedConfig): Promise<void> {
@@ -59,7 +59,7 @@ export function createDaemon({
     try {
       const config = load();
       refuseMistakes(config, journalPath);
-      next = makeWorks(config, journal);
+      next = makeWorks(config, journal, false);
       log.level = config.settings.log;
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
@@ -78,7 +78,7 @@ export function createDaemon({
     async start() {
       const opened = await openJournal(journalPath, clock);
       journal = opened;
-      works = makeWorks(first, opened);
+      works = makeWorks(first, opened, true);
       await works.start();
     },
     reload: (load) => inTurn(() => reload(load)),

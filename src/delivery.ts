@@ -111,6 +111,7 @@ export function memoryOf(server: string, { servers }: Journal): ServerMemory {
     hasExperiment: (experiment) => servers.hasExperiment(server, experiment),
     lastExperiments: (count) => servers.lastExperiments(server, count),
     hasReference: servers.hasReference,
+    isCreating: servers.isCreating,
     countLost: () => servers.countLost(server),
   };
 }

@@ -24,6 +24,8 @@ export interface WorksDeps {
   readonly log: Log;
   readonly observer: Observer;
   readonly key: Key;
+  /** Whether these are the first since the journal was opened. */
+  readonly isFirst: boolean;
 }
 
 export interface Works {
@@ -36,8 +38,11 @@ export interface Works {
 /** Of the 10 s that a stop may take, what is left to requests under way. */
 const FINISH_WITHIN_MS = 8000;
 
+const NEW_JOURNAL =
+  'the journal was made just now, and there are files already: if there was a journal before, stop labfeed at once and run labfeed recover, or what was filed before is filed again';
+
 /** All that one configuration sets going: a line an instrument, the delivery, and people's decisions. */
-export function createWorks({ config, journal, clock, log, observer, key }: WorksDeps): Works {
+export function createWorks({ config, journal, clock, log, observer, key, isFirst }: WorksDeps): Works {
   const delivery = createDelivery({
     notebook: config.notebook,
     instruments: config.instruments.map(({ name }) => name),
@@ -47,6 +52,9 @@ export function createWorks({ config, journal, clock, log, observer, key }: Work
     log,
     observer,
   });
+  const warnOnce = once(() => {
+    if (isFirst && journal.isNew) log.warn({ journal: journalOf(config) }, NEW_JOURNAL);
+  });
   const lines = usableInstruments(config, log).map(({ instrument, isClaimed }) =>
     createInstrumentLine(instrument, {
       journal,
@@ -55,6 +63,7 @@ export function createWorks({ config, journal, clock, log, observer, key }: Work
       isClaimed,
       enqueue: delivery.ring,
       refused: observer.refused,
+      hasFiles: warnOnce,
     }),
   );
   const decisions = createDecisions({
@@ -78,6 +87,14 @@ export function createWorks({ config, journal, clock, log, observer, key }: Work
         delivery.stop(FINISH_WITHIN_MS),
       ]);
     },
+  };
+}
+
+function once(act: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) act();
+    isDone = true;
   };
 }
 

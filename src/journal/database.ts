@@ -17,21 +17,29 @@ export class JournalInUseError extends LabfeedError {
   override readonly name = 'JournalInUseError';
 }
 
+export interface OpenDatabase {
+  readonly database: Database;
+  /** Whether there was none before. */
+  readonly isNew: boolean;
+  release(): void;
+}
+
 /** Opens the journal as its one writer. What it returns also holds the lock that keeps other daemons out. */
-export async function openDatabase(path: string): Promise<{ database: Database; release(): void }> {
+export async function openDatabase(path: string): Promise<OpenDatabase> {
   await prepareFolder(path);
   const lock = takeLock(path, LOCK_PATIENCE_MS);
   try {
     const database = openOwned(path, BUSY_MS);
     try {
+      const isNew = readVersion(database, path) === 0;
       // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
       database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
       migrate(database, path);
+      return { database, isNew, release: () => lock.close() };
     } catch (error) {
       database.close();
       throw error;
     }
-    return { database, release: () => lock.close() };
   } catch (error) {
     lock.close();
     throw error instanceof LabfeedError ? error : cannotOpen(path, error);

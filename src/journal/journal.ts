@@ -12,6 +12,8 @@ import { createSetBackJournal, type SetBackJournal } from './set-back.js';
 
 /** The truth about every run. Whatever it promises to have recorded is on disk. */
 export interface Journal {
+  /** Whether it was made just now: what was filed before, if anything was, it does not know. */
+  readonly isNew: boolean;
   readonly files: FileJournal;
   readonly runs: RunJournal;
   readonly queue: DueJournal;
@@ -24,13 +26,13 @@ export interface Journal {
 }
 
 export async function openJournal(path: string, clock: Clock): Promise<Journal> {
-  const { database, release } = await openDatabase(path);
-  return createJournal({ database, clock, release });
+  return createJournal({ ...(await openDatabase(path)), clock });
 }
 
 export interface JournalParts {
   /** Open, and of today's version. */
   readonly database: Database;
+  readonly isNew?: boolean;
   readonly clock: Clock;
   /** Called when the journal is closed. */
   release(): void;
@@ -38,11 +40,12 @@ export interface JournalParts {
   schedule?(flush: () => void): void;
 }
 
-export function createJournal({ database, clock, release, schedule }: JournalParts): Journal {
+export function createJournal({ database, isNew = false, clock, release, schedule }: JournalParts): Journal {
   const { commit, flush } = createCommit(database, schedule);
   const { rememberNow, ...files } = createFileJournal(database, commit, clock.now);
   const apply = createApplyChange(database);
   return {
+    isNew,
     files,
     runs: createRunJournal(database, commit, apply, rememberNow, clock.now),
     queue: createDueJournal(database),

@@ -17,6 +17,8 @@ export interface ServerJournal {
   lastExperiments(url: string, count: number): Promise<number[]>;
   /** Whether a run has this reference. */
   hasReference(reference: string): Promise<boolean>;
+  /** Whether a creation of the run with this reference has an answer that is not known. */
+  isCreating(reference: string): Promise<boolean>;
   /** How many creations on this server have an answer that is not known. */
   countLost(url: string): Promise<number>;
 }
@@ -92,6 +94,7 @@ export function createServerJournal(
     'SELECT experiment FROM runs WHERE server = ? AND experiment IS NOT NULL ORDER BY experiment DESC LIMIT ?',
   );
   const referred = database.prepare('SELECT 1 FROM runs WHERE reference = ?');
+  const creating = database.prepare("SELECT 1 FROM runs WHERE reference = ? AND step = 'creating'");
   const lost = database.prepare(
     "SELECT count(*) + ifnull(sum(unseen), 0) AS creations FROM runs WHERE step = 'creating' AND server = ?",
   );
@@ -129,6 +132,7 @@ export function createServerJournal(
     lastExperiments: async (url, count) =>
       (last.all(url, count) as { experiment: number }[]).map(({ experiment }) => experiment),
     hasReference: async (reference) => referred.get(reference) !== undefined,
+    isCreating: async (reference) => creating.get(reference) !== undefined,
     countLost: async (url) => Number((lost.get(url) as { creations: number }).creations),
   };
 }

@@ -84,6 +84,12 @@ export function simulatedNotebook({
     listKeys: async () => [
       dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' },
     ],
+    async searchBodies(texts) {
+      if (dialect === 'v2') throw missing();
+      return [...experiments]
+        .filter(([, { body }]) => texts.every((text) => body.includes(text)))
+        .map(([id, { comments: _, ...shown }]) => ({ id, ...shown }));
+    },
     listComments: async (id) => [...get(id).comments].map(([comment, text]) => record(comment, text)),
     async readComment(id, comment) {
       const text = get(id).comments.get(comment);
