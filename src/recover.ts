@@ -1,5 +1,5 @@
 import type { Clock } from './clock.js';
-import type { InstrumentConfig } from './config/schema.js';
+import type { ListedInstrument } from './config/listed.js';
 import { backoffMs } from './deliver/backoff.js';
 import { END_OF_IDS, isSetBack, lookAt } from './deliver/window.js';
 import { LabfeedError, NotebookError } from './errors.js';
@@ -13,15 +13,10 @@ export interface IdRange {
   readonly to: number;
 }
 
-export type RecoverableInstrument = Pick<InstrumentConfig, 'duplicates'> & {
-  readonly name: string;
-  readonly comments: Pick<InstrumentConfig['comments'], 'readings' | 'text'>;
-};
-
 export interface RecoverDeps {
   readonly server: string;
   /** All that there are: what comes from another is not ours to know. */
-  readonly instruments: readonly RecoverableInstrument[];
+  readonly instruments: readonly ListedInstrument[];
   readonly journal: Pick<Journal, 'recovery' | 'servers' | 'setBack'>;
   readonly notebook: ReadableNotebook;
   readonly clock: Clock;

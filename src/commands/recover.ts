@@ -1,9 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
+import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
-import { ConfigError } from '../errors.js';
+import { ConfigError, explainProblem } from '../errors.js';
 import type { IdRange, Recovered } from '../recover.js';
-import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
+import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readNumber } from './number-argument.js';
 import { onStopRequest } from './signals.js';
 
@@ -37,9 +38,7 @@ function readRange(text: string): IdRange {
 
 async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<void> {
   const config = loadNamed(options);
-  requireVital(config);
-  // The runs of an instrument that cannot be read would be passed over now, and filed again once it can.
-  if (config.problems.length > 0) throw new ConfigError(config.problems);
+  requireListed(config);
   const { recoverJournal } = await import('../recovery.js');
   const display = createDisplay();
   const found = await recoverJournal({
@@ -51,6 +50,19 @@ async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<vo
     ...display,
   }).finally(display.end);
   console.log(json ? JSON.stringify(found, null, 2) : asText(found, ids === undefined));
+}
+
+/**
+ * Only the notebook, the journal and the names of the instruments are needed; what else is wrong is told. But the runs of
+ * an instrument that is not seen would be passed over now, and filed again once it is.
+ */
+function requireListed(
+  config: LoadedConfig,
+): asserts config is LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>> {
+  requireJournal(config);
+  if (!config.notebook) throw new ConfigError(config.problems);
+  if (config.hiding.length > 0) throw new ConfigError(config.hiding);
+  for (const problem of config.problems) process.stderr.write(`${explainProblem(problem)}\n`);
 }
 
 /** Beside the data, and only where somebody watches. */

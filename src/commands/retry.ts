@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { journalOf } from '../config/locations.js';
 import { UsageError } from '../errors.js';
-import { type ConfigOption, configOption, loadNamed } from './config-option.js';
+import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readNumbers } from './number-argument.js';
 
 interface RetryOptions extends ConfigOption {
@@ -33,6 +33,7 @@ async function retry(
     });
   }
   const config = loadNamed(options);
+  requireJournal(config);
   const { ask, tellOutcomes } = await import('./ask.js');
   const outcomes = await ask(journalOf(config), (client) =>
     (quarantined ? client.quarantined() : jobs).map((run) => ({ kind: 'retry', run })),
