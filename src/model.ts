@@ -89,7 +89,6 @@ export interface OpenRun {
   readonly step: RunStep;
   readonly server: string | undefined;
   readonly floor: number | undefined;
-  readonly intentAt: number | undefined;
   /** How many earlier creations of it were lost before any id was known. */
   readonly unseen: number;
   readonly experiment: number | undefined;

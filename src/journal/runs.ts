@@ -49,7 +49,6 @@ const runRow = z.object({
     .nullable()
     .transform((value) => value ?? undefined),
   floor: optional,
-  intentAt: optional,
   unseen: z.number(),
   experiment: optional,
   adopted: z.number().transform((value) => value === 1),
@@ -79,7 +78,7 @@ export function createRunJournal(
        ORDER BY refiling DESC LIMIT 1`,
   );
   const open = database.prepare(
-    `SELECT id, instrument, reference, step, server, floor, intent_at AS intentAt, unseen, experiment, adopted, attempts,
+    `SELECT id, instrument, reference, step, server, floor, unseen, experiment, adopted, attempts,
             title, date, body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ?`,
   );
   const comments = database.prepare(

@@ -13,7 +13,6 @@ function openRun(id: number): OpenRun {
     step: 'pending',
     server: undefined,
     floor: undefined,
-    intentAt: undefined,
     unseen: 0,
     experiment: undefined,
     adopted: false,
