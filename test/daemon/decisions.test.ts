@@ -170,3 +170,19 @@ test('a command without a journal says so and makes none', async () => {
   }
   expect(existsSync(journal)).toBe(false);
 });
+
+test('what a daemon does not answer in time is in the journal all the same, and that is said', async () => {
+  const { site, daemon } = await withHeldRun();
+  // Stopped by the system, it holds the journal and answers nobody.
+  daemon.child.kill('SIGSTOP');
+  const { status, stdout } = await labfeed(['refile', '2', '--config', site.config]);
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout: 'run 2: recorded in the journal; the daemon applies it when its present step is finished\n',
+  });
+  daemon.child.kill('SIGKILL');
+  await daemon.ended;
+  const again = startDaemon(site.config);
+  await filedAs(again, 3);
+  await again.stop();
+}, 60_000);
