@@ -84,10 +84,11 @@ export function createDaemon({
     reload: (load) => inTurn(() => reload(load)),
     stop: () =>
       inTurn(async () => {
-        log.info('stopping');
+        // What could not be started has told why, and does not stop.
+        if (works) log.info('stopping');
         await works?.stop();
         await journal?.close();
-        log.info('stopped');
+        if (works) log.info('stopped');
       }),
     count: async () => (await journal?.runs.count()) ?? {},
   };
