@@ -87,8 +87,11 @@ async function findSetBack(
   { server, journal, notebook }: RecoverDeps,
 ): Promise<number | undefined> {
   const last = await journal.servers.lastExperiments(server, END_OF_IDS);
-  const isBack = await isSetBack(last, (id) => ask(() => lookAt(id, notebook)));
-  return isBack ? Math.min(...last) : undefined;
+  if (!(await isSetBack(last, (id) => ask(() => lookAt(id, notebook))))) return undefined;
+  const setBack = Math.min(...last);
+  // Once runs were put right, the last ones no longer tell: broken off, it is to go on.
+  await journal.servers.learn(server, { setBack });
+  return setBack;
 }
 
 async function readAll(

@@ -17,6 +17,26 @@ test('recover notices by itself that the notebook was set back, before the daemo
   expectExactly(notebook, ['a', 'j']);
 });
 
+test('broken off among the runs whose experiments are gone, it comes to the same end', async () => {
+  const scene = await setUp();
+  const { notebook, journal } = scene;
+  await scene.file('a');
+  const setBack = notebook.save();
+  await scene.file('b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j');
+  setBack();
+  const stop = new AbortController();
+  const stopping = {
+    range: undefined,
+    signal: stop.signal,
+    progress: (id: number) => void (id < 106 && stop.abort()),
+  };
+  await expect(recoverInto(journal, notebook, stopping)).rejects.toThrow();
+  expect(await scene.states()).toMatchObject({ held: 6 });
+  expect((await recovered(scene)).gone).toHaveLength(3);
+  await scene.file('k');
+  expectExactly(notebook, ['a', 'k']);
+});
+
 test('404 from something that is not the notebook makes no run wait for a person', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;

@@ -16,7 +16,9 @@ interface RecoverOptions extends ConfigOption {
 export function addRecover(program: Command): void {
   program
     .command('recover')
-    .description('refill an empty or restored journal from the notebook, while no daemon runs; sends nothing')
+    .description(
+      'refill an empty or restored journal from the notebook, or put it right after the notebook was set back, while no daemon runs; sends nothing',
+    )
     .addOption(configOption())
     .option(
       '--ids <A-B>',
