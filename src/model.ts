@@ -113,7 +113,6 @@ export interface OpenRun {
   readonly step: RunStep;
   readonly server: string | undefined;
   readonly floor: number | undefined;
-  readonly intentAt: number | undefined;
   /** How many earlier creations of it were lost before any id was known. */
   readonly unseen: number;
   readonly experiment: number | undefined;
@@ -121,6 +120,8 @@ export interface OpenRun {
   readonly adopted: boolean;
   readonly attempts: number;
   readonly draft: Omit<Draft, 'comments'>;
+  /** What its file was read as before, which an earlier PATCH may have written. */
+  readonly earlier: readonly Pick<Draft, 'title' | 'date' | 'body'>[];
   readonly comments: readonly PlannedComment[];
 }
 
@@ -177,6 +178,8 @@ export interface ServerFacts {
   readonly sweep: number | undefined;
   /** Why nothing is sent there until a person has recovered the journal. */
   readonly halted: string | undefined;
+  /** The server was set back to an older state: from this id on, at the latest, ids do not mean what they meant. */
+  readonly setBack: number | undefined;
   /** Whether comments hold the text that we send. Unknown until one was read back. */
   readonly keepsComments: boolean | undefined;
 }

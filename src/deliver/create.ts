@@ -3,8 +3,8 @@ import { provisionalTitle } from '../reference.js';
 import type { DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
 import { anchorOf, findLost, sweep } from './find-lost.js';
-import { HaltedError } from './interruptions.js';
 import { learnTitles } from './ours.js';
+import { haltSetBack } from './set-back.js';
 
 /** The run's experiment. `fresh`: just made, so that nobody else can have touched it yet. */
 export interface Created {
@@ -47,7 +47,13 @@ async function make(run: OpenRun, deps: DeliverDeps): Promise<number> {
     else await record(run.id, { kind: 'notCreated' });
     throw error;
   });
-  if (highest !== undefined && experiment <= highest) await halt(experiment, highest, deps);
+  const isOld = highest !== undefined && experiment <= highest;
+  if (isOld || (await memory.hasExperiment(experiment)))
+    await haltSetBack(
+      experiment,
+      `it gave a new experiment the id ${experiment}, which was given out before`,
+      deps,
+    );
   const lostUnseen = run.step === 'creating' && (anchorOf(run) === undefined || keepsTitle === undefined);
   await record(run.id, {
     kind: 'created',
@@ -57,11 +63,4 @@ async function make(run: OpenRun, deps: DeliverDeps): Promise<number> {
   });
   if (keepsTitle === undefined) await learnTitles(await notebook.readExperiment(experiment), deps.memory);
   return experiment;
-}
-
-/** Ids only ever grow, unless the server was set back to an older state: then no window can be trusted there. */
-async function halt(experiment: number, highest: number, { memory }: DeliverDeps): Promise<never> {
-  const halted = `the notebook gave a new experiment the id ${experiment}, although ${highest} was given out before: it was set back to an older state, or does not count upwards`;
-  await memory.learn({ halted });
-  throw new HaltedError(halted);
 }

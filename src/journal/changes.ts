@@ -20,6 +20,7 @@ export function createApplyChange(database: Database): ApplyChange {
   const commentIntended = database.prepare('UPDATE comments SET intent_at = ? WHERE run = ? AND n = ?');
   const commented = database.prepare('UPDATE comments SET comment = ? WHERE run = ? AND n = ?');
   const finished = set("step = 'done', failure = NULL, reason = NULL");
+  const forgetEarlier = database.prepare('DELETE FROM earlier_drafts WHERE run = ?');
   const postponed = set('attempts = attempts + 1, due_at = ?, failure = ?, reason = ?');
   const rested = set('resting = ?, failure = ?, reason = ?');
   const seen = database.prepare(
@@ -51,7 +52,8 @@ export function createApplyChange(database: Database): ApplyChange {
       case 'commented':
         return void commented.run(change.comment, run, change.n);
       case 'finished':
-        return void finished.run(at, run);
+        finished.run(at, run);
+        return void forgetEarlier.run(run);
       case 'postponed':
         return void postponed.run(change.dueAt, change.failure, change.reason, at, run);
       case 'rested':

@@ -41,7 +41,7 @@ const depsOf = (
   clock,
   creations: createCreations(),
   memory: memoryOf(SERVER, journal),
-  losses: createLosses(clock),
+  losses: createLosses(clock, 3_600_000),
   record: journal.runs.record,
   goOn: () => undefined,
 });

@@ -16,6 +16,8 @@ export interface SimulatedNotebook extends Notebook {
   readonly writes: string[];
   /** Creates an entry as another user would, or by hand. */
   someoneCreates(title: string, userid?: number): number;
+  /** Keeps a copy of everything; what it returns sets the notebook back to it, ids included. */
+  save(): () => void;
 }
 
 export interface SimulationOptions {
@@ -50,6 +52,14 @@ export function simulatedNotebook({
     experiments,
     writes,
     someoneCreates: (title, userid = 2) => create(title, userid),
+    save() {
+      const saved = { entries: structuredClone(experiments), lastId, lastComment };
+      return () => {
+        experiments.clear();
+        for (const [id, entry] of structuredClone(saved.entries)) experiments.set(id, entry);
+        ({ lastId, lastComment } = saved);
+      };
+    },
     async createExperiment({ title }) {
       writes.push('createExperiment');
       return create(keepsTitle ? title : 'Untitled', 1);
@@ -74,6 +84,12 @@ export function simulatedNotebook({
     listKeys: async () => [
       dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' },
     ],
+    async searchBodies(texts) {
+      if (dialect === 'v2') throw missing();
+      return [...experiments]
+        .filter(([, { body }]) => texts.every((text) => body.includes(text)))
+        .map(([id, { comments: _, ...shown }]) => ({ id, ...shown }));
+    },
     listComments: async (id) => [...get(id).comments].map(([comment, text]) => record(comment, text)),
     async readComment(id, comment) {
       const text = get(id).comments.get(comment);
