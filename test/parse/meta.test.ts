@@ -68,6 +68,19 @@ describe('facts outside of tables', () => {
     });
   });
 
+  test('where a name is expected, a cell that holds name and value is both', async () => {
+    const text = 'Weight: 12 mg,Operator,Ada,Started,10:15,Lot:7,x\n5: 6,next\n';
+    const record = await read(text, { delimiter: ',', meta: { separator: 'cell' } });
+    expect(meta(record)).toEqual({
+      Weight: 12,
+      Operator: 'Ada',
+      Started: '10:15',
+      'Lot:7': 'x',
+      '5: 6': 'next',
+    });
+    expect(record.meta.get('Weight')?.unit).toBe('mg');
+  });
+
   test('the value can stand on the next line', async () => {
     const text = '#channels\n32768\n\n#ns/bin\n1.0\n';
     expect(meta(await read(text, { comment: '#', meta: { separator: 'nextLine' } }))).toEqual({

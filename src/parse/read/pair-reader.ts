@@ -63,8 +63,8 @@ function alternating(line: Line): Pair[] {
   let open: string | undefined;
   for (const cell of line.cells) {
     if (cell === '' || cell === ':' || cell === '=') continue;
-    const [, own, both] = open === undefined ? (/^([^:]*\p{L}[^:]*):\s+(\S.*)$/u.exec(cell) ?? []) : [];
-    if (own !== undefined && both !== undefined) pairs.push({ name: own, text: both, line });
+    const both = open === undefined ? nameAndValue(cell) : undefined;
+    if (both) pairs.push({ ...both, line });
     else if (open === undefined) open = cell;
     else {
       pairs.push({ name: open, text: cell, line });
@@ -72,6 +72,14 @@ function alternating(line: Line): Pair[] {
     }
   }
   return pairs;
+}
+
+/** A word, a colon, a blank and more: `10:15` is a value and no name with one. */
+function nameAndValue(cell: string): { name: string; text: string } | undefined {
+  const at = cell.indexOf(':');
+  if (at < 0 || !/^\s+\S/.test(cell.slice(at + 1))) return undefined;
+  const name = cell.slice(0, at);
+  return /\p{L}/u.test(name) ? { name, text: cell.slice(at + 1).trim() } : undefined;
 }
 
 /** Name and value of a line, or of each of its cells, cut at the first separator. */
