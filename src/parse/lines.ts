@@ -32,6 +32,7 @@ export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): A
       throw refuse(`line ${number} is longer than ${LONGEST_LINE / 2 ** 20} million characters`, {
         line: { number, text: '', cells: [] },
         hint: 'this may be no text of lines: say what it is, `format: json` or `format: none`',
+        isAbsent: true,
       });
     return lines;
   };

@@ -4,7 +4,8 @@ import type { FileRecord } from '../model.js';
 import { firstLines, type OpenFile, openText, readDelimited } from './formats/delimited.js';
 import { type Measured, measure, withMapping } from './measure/measure.js';
 import { createPace } from './pace.js';
-import { AbsentError, createRefuse } from './refuse.js';
+import { AbsentError, createRefuse, type Refuse } from './refuse.js';
+import { requireWhen } from './require-when.js';
 import type { Source } from './source.js';
 
 /**
@@ -18,16 +19,25 @@ export async function parse(
 ): Promise<FileRecord> {
   signal?.throwIfAborted();
   const refuse = createRefuse(source.path);
-  const { limits } = alternatives?.[0] ?? withDefaults({});
-  const file: OpenFile = { source, refuse, pace: createPace({ maxMs: limits.maxMs, signal, refuse }) };
-  return alternatives ? readFirstFitting(file, alternatives) : readMeasured(file);
+  const open = ({ limits: { maxMs } }: ParseOptions): OpenFile => ({
+    source,
+    refuse,
+    pace: createPace({ maxMs, signal, refuse }),
+  });
+  return alternatives ? readFirstFitting(open, alternatives, refuse) : readMeasured(open(withDefaults({})));
 }
 
 /** The first of several mappings whose patterns are all found in the file. */
-async function readFirstFitting(file: OpenFile, alternatives: readonly ParseOptions[]): Promise<FileRecord> {
+async function readFirstFitting(
+  open: (options: ParseOptions) => OpenFile,
+  alternatives: readonly ParseOptions[],
+  refuse: Refuse,
+): Promise<FileRecord> {
   const refusals: FileError[] = [];
-  for (const options of alternatives) {
+  for (const [n, options] of alternatives.entries()) {
+    const file = { ...open(options), isAlternative: n + 1 < alternatives.length };
     try {
+      await requireWhen(file, options);
       return await readAs(file, options);
     } catch (error) {
       if (alternatives.length === 1 || !(error instanceof AbsentError)) throw error;
@@ -35,7 +45,7 @@ async function readFirstFitting(file: OpenFile, alternatives: readonly ParseOpti
     }
   }
   const reasons = refusals.map(({ message }, n) => `${n + 1}: ${message}`).join('; ');
-  throw file.refuse(`none of the ${refusals.length} alternatives of the mapping fits: ${reasons}`);
+  throw refuse(`none of the ${refusals.length} alternatives of the mapping fits: ${reasons}`);
 }
 
 const readAs = (file: OpenFile, options: ParseOptions): Promise<FileRecord> => readDelimited(file, options);

@@ -12,6 +12,7 @@ import { createFacts, type Facts, type Pair } from './facts.js';
 import { createPairFinder } from './find-pairs.js';
 import { createTableFinder, type TableFinder } from './find-table.js';
 import { createGridSink } from './grid-sink.js';
+import { guard, type Refused } from './guard.js';
 import { FIRST_LINES } from './not-found.js';
 import { createPatternSink, createRowSink } from './row-sink.js';
 import { zoneOf } from './zone.js';
@@ -55,8 +56,9 @@ async function readOnce(
   });
   const cells = createWatchedCells(context);
   const countRow = createRowLimit(options, context);
+  const refused: Refused = {};
   const tables = Object.entries(options.tables).map(([name, table]) =>
-    createTableReader(name, table, { context, values, dates, countRow, cells }),
+    createTableReader(name, table, { context, values, dates, countRow, cells, refused }),
   );
   const finders = options.meta.map((finder) => createPairFinder(finder, context));
 
@@ -83,6 +85,7 @@ async function readOnce(
     cells,
     finish() {
       const facts = createFacts(options.facts, { pairs, values, dates, refuse, at: cells.at });
+      if (refused.error) throw refused.error;
       return requireSomething(
         { meta: facts.meta, tables: tables.map((table) => table.finish(facts)) },
         context,
@@ -103,11 +106,12 @@ interface TableDeps {
   readonly values: ValueReader;
   readonly dates: DateOptions;
   readonly cells: WatchedCells;
+  readonly refused: Refused;
   countRow(line: Line | undefined): void;
 }
 
 function createTableReader(name: string, options: TableOptions, deps: TableDeps): TableReader {
-  const { context, values, dates, cells, countRow } = deps;
+  const { context, values, dates, cells, refused, countRow } = deps;
   const { refuse } = context;
   const captureNames = groupNames([...(options.every ?? []), ...(options.after ?? [])]).filter(
     (group) => group !== 'label' || options.grid === undefined,
@@ -121,7 +125,8 @@ function createTableReader(name: string, options: TableOptions, deps: TableDeps)
   const sinkDeps = { options, captureNames, builder, numbers: values.numbers, refuse };
   const grid = options.grid === undefined ? undefined : createGridSink(sinkDeps);
   const plain = options.rows === undefined ? createRowSink : createPatternSink.bind(undefined, options.rows);
-  const finder = createTableFinder(options, grid ?? plain(sinkDeps), context);
+  const sink = grid ?? plain(sinkDeps);
+  const finder = createTableFinder(options, context.isAlternative ? guard(sink, refused) : sink, context);
   const taken = new Set<number>();
   return {
     finder,
@@ -163,5 +168,6 @@ function requireSomething(record: FileRecord, { refuse }: Context): FileRecord {
   if (record.meta.size > 0 || record.tables.some(({ count }) => count > 0)) return record;
   throw refuse('the mapping finds no fact and no row', {
     hint: 'if the file is one plain table: `table: {}`',
+    isAbsent: true,
   });
 }
