@@ -28,11 +28,14 @@ export function checkMapping(instrument: Instrument): Problem[] {
 }
 
 export function createMapping(instrument: Instrument): Mapping {
-  const map = createMapper({
-    ...instrument,
-    instrument: instrument.name,
-    readDate: (text) => withFormats(readDate(text, instrument.parse?.[0]?.dates ?? {})),
-  });
+  // Each alternative has its own way of writing dates: 03/04/2026 is April in one, and March in another.
+  const mappers = (instrument.parse ?? [undefined]).map((options) =>
+    createMapper({
+      ...instrument,
+      instrument: instrument.name,
+      readDate: (text) => withFormats(readDate(text, options?.dates ?? {})),
+    }),
+  );
   return {
     async parse(file, signal) {
       try {
@@ -44,6 +47,8 @@ export function createMapping(instrument: Instrument): Mapping {
     },
     map(record, file, nowMs) {
       try {
+        const map = mappers[record.alternative ?? 0];
+        if (!map) throw new Error(`there is no alternative ${record.alternative}`);
         return map(record, describeFile(file), nowMs);
       } catch (error) {
         throw asFileError(error, file);

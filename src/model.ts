@@ -69,6 +69,8 @@ export interface Table {
 export interface FileRecord {
   readonly meta: ReadonlyMap<string, Value>;
   readonly tables: readonly Table[];
+  /** Of several mappings the one that read it, from 0. */
+  readonly alternative?: number;
 }
 
 /** What the notebook is to hold for one run. Comments are still without their mark. */

@@ -38,7 +38,8 @@ async function readFirstFitting(
     const file = { ...open(options), isAlternative: n + 1 < alternatives.length };
     try {
       await requireWhen(file, options);
-      return await readAs(file, options);
+      const record = await readAs(file, options);
+      return alternatives.length === 1 ? record : { ...record, alternative: n };
     } catch (error) {
       if (alternatives.length === 1 || !(error instanceof AbsentError)) throw error;
       refusals.push(error);
