@@ -48,6 +48,9 @@ export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): A
   if (open !== '') yield [open];
 }
 
+/** The same for all copies of a line, however they are cut. */
+export const placeOf = ({ sheet = 0, number }: Line): string => `${sheet} ${number}`;
+
 export const isBlank = (line: Line): boolean => line.cells.every((cell) => cell === '');
 
 /** Nothing at all, not even delimiters. */

@@ -1,8 +1,9 @@
 import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import type { FileRecord, Table } from '../../model.js';
 import { groupNames } from '../grammar/line.js';
-import type { Line } from '../lines.js';
-import { createTableBuilder, type TableBuilder } from '../table/build.js';
+import { type Line, placeOf } from '../lines.js';
+import type { Refuse } from '../refuse.js';
+import { createTableBuilder } from '../table/build.js';
 import { createDateReader, type DateOptions, withKnownZone } from '../values/date.js';
 import { createNumberReader } from '../values/number.js';
 import { createValueReader, type ValueReader } from '../values/value.js';
@@ -78,8 +79,8 @@ async function readOnce(
   if (isVoid) throw refuse('the file is empty: it has only blank lines');
 
   for (const { finder } of tables) finder.finish();
-  const late = new Set(tables.flatMap(({ finder }) => [...finder.late]));
-  const pairs = finders.flatMap((finder) => finder.finish()).filter(({ line }) => !line || !late.has(line));
+  const late = new Set(tables.flatMap(({ finder }) => finder.late.map(placeOf)));
+  const pairs = finders.flatMap((finder) => finder.finish(late));
   return {
     pairs,
     cells,
@@ -127,30 +128,29 @@ function createTableReader(name: string, options: TableOptions, deps: TableDeps)
   const plain = options.rows === undefined ? createRowSink : createPatternSink.bind(undefined, options.rows);
   const sink = grid ?? plain(sinkDeps);
   const finder = createTableFinder(options, context.isAlternative ? guard(sink, refused) : sink, context);
-  const taken = new Set<number>();
+  const taken = new Set<string>();
   return {
     finder,
     yield(line) {
-      if (finder.afterBlank === line) taken.add(line.number);
+      if (finder.afterBlank.at(-1)?.number === line.number) taken.add(placeOf(line));
     },
     finish(facts) {
       grid?.flush();
       const table = builder.finish(facts);
-      if (finder.afterBlank && !taken.has(finder.afterBlank.number))
-        refuseMoreRows(finder.afterBlank, name, builder, context);
+      const open = finder.afterBlank.filter((line) => !taken.has(placeOf(line)));
+      const line = grid ? open.find(grid.fits) : builder.firstFitting(open);
+      if (line) throw moreRows(line, name, refuse);
       return table;
     },
   };
 }
 
 /** A blank line ended the table, and what follows looks like more of it: then it was not the end. */
-function refuseMoreRows(line: Line, name: string, builder: TableBuilder, { refuse }: Context): void {
-  if (!builder.fits(line)) return;
-  throw refuse(`this line fits the columns of table ${name}, which a blank line ended`, {
+const moreRows = (line: Line, name: string, refuse: Refuse): Error =>
+  refuse(`this line fits the columns of table ${name}, which a blank line ended`, {
     line,
     hint: 'if the table goes on after blank lines: `until: eof`; else say where it ends: `until: "…"`',
   });
-}
 
 /** Counts the rows of all tables together. */
 function createRowLimit({ limits: { maxRows } }: ParseOptions, { refuse }: Context) {
