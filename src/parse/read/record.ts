@@ -9,7 +9,7 @@ import { createNumberReader } from '../values/number.js';
 import { createValueReader, type ValueReader } from '../values/value.js';
 import { createWatchedCells, type WatchedCells } from './cells.js';
 import type { Context } from './context.js';
-import { createFacts, type Facts, type Pair } from './facts.js';
+import { createFacts, type Facts } from './facts.js';
 import { createPairFinder } from './find-pairs.js';
 import { createTableFinder, type TableFinder } from './find-table.js';
 import { createGridSink } from './grid-sink.js';
@@ -31,14 +31,13 @@ export async function readRecord({ lines, context }: LineFile): Promise<FileReco
   const known = withKnownZone(dates);
   if (typeof dates.zone !== 'object') return (await readOnce(lines(), context, known)).finish();
   // Every date waits for the zone, which may stand anywhere: it is looked for first.
-  const { pairs, cells } = await readOnce(lines(), context, known);
-  const zone = zoneOf(dates.zone.from, pairs, cells, context.refuse);
+  const { facts } = await readOnce(lines(), context, known);
+  const zone = zoneOf(dates.zone.from, facts(), context.refuse);
   return (await readOnce(lines(), context, { ...known, zone })).finish();
 }
 
 interface Reading {
-  readonly pairs: readonly Pair[];
-  readonly cells: WatchedCells;
+  facts(): Facts;
   finish(): FileRecord;
 }
 
@@ -81,14 +80,14 @@ async function readOnce(
   for (const { finder } of tables) finder.finish();
   const late = new Set(tables.flatMap(({ finder }) => finder.late.map(placeOf)));
   const pairs = finders.flatMap((finder) => finder.finish(late));
+  const facts = () => createFacts(options.facts, { pairs, values, dates, refuse, at: cells.at });
   return {
-    pairs,
-    cells,
+    facts,
     finish() {
-      const facts = createFacts(options.facts, { pairs, values, dates, refuse, at: cells.at });
+      const known = facts();
       if (refused.error) throw refused.error;
       return requireSomething(
-        { meta: facts.meta, tables: tables.map((table) => table.finish(facts)) },
+        { meta: known.meta, tables: tables.map((table) => table.finish(known)) },
         context,
       );
     },
