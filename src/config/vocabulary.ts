@@ -153,9 +153,10 @@ export type ParseOptions = z.output<typeof readingSchema>;
 export type ParseMapping = z.input<typeof readingSchema>;
 
 /** `parse` as it stands in a configuration: one way to read a file, or several to be tried in order. */
-export const parseSchema = listOf(
-  readingSchema,
-  'how a file is read, such as { delimiter: ",", table: {} }, or a list of such alternatives',
+const PARSE = 'how a file is read, such as { delimiter: ",", table: {} }, or a list of such alternatives';
+export const parseSchema = listOf(readingSchema, PARSE).refine(
+  (alternatives) => alternatives.length > 0,
+  `expected ${PARSE}`,
 );
 
 /** One way to read a file, as measuring it yields it, with all defaults filled in. */

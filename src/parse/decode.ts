@@ -73,13 +73,16 @@ const KNOWN_BINARY: readonly [bytes: readonly number[], what: string][] = [
 /** What is known not to be text; and more than a stray control character or two is nothing that anybody wrote. */
 function refuseNoText(bytes: Uint8Array, text: string, refuse: Refuse): void {
   const known = KNOWN_BINARY.find(([start]) => start.every((byte, at) => bytes[at] === byte));
-  if (known) throw refuse(`the file is not text: it is ${known[1]}`);
+  if (known) throw refuse(`the file is not text: it is ${known[1]}`, { isAbsent: true });
   const look = text.slice(0, LOOK_BYTES);
   let controls = 0;
   for (let at = 0; at < look.length; at++) if (isControl(look.charCodeAt(at))) controls++;
   if (controls < 3 || controls * 20 <= look.length) return;
   const wide = wideEncoding(bytes.subarray(0, LOOK_BYTES));
-  throw refuse('the file is not text', wide ? { hint: `if it is text, try: \`encoding: ${wide}\`` } : {});
+  throw refuse('the file is not text', {
+    ...(wide && { hint: `if it is text, try: \`encoding: ${wide}\`` }),
+    isAbsent: true,
+  });
 }
 
 const isControl = (code: number): boolean =>

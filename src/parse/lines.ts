@@ -32,6 +32,7 @@ export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): A
       throw refuse(`line ${number} is longer than ${LONGEST_LINE / 2 ** 20} million characters`, {
         line: { number, text: '', cells: [] },
         hint: 'this may be no text of lines: say what it is, `format: json` or `format: none`',
+        isAbsent: true,
       });
     return lines;
   };
@@ -46,6 +47,9 @@ export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): A
   yield take(held);
   if (open !== '') yield [open];
 }
+
+/** The same for all copies of a line, however they are cut. */
+export const placeOf = ({ sheet = 0, number }: Line): string => `${sheet} ${number}`;
 
 export const isBlank = (line: Line): boolean => line.cells.every((cell) => cell === '');
 

@@ -7,7 +7,8 @@ import { HEAD_BYTES, recognise } from './formats/recognise.js';
 import { withMapping } from './measure/measure.js';
 import type { Measured } from './measure/measured.js';
 import { createPace } from './pace.js';
-import { AbsentError, createRefuse } from './refuse.js';
+import { AbsentError, createRefuse, type Refuse } from './refuse.js';
+import { requireWhen } from './require-when.js';
 import { headOf, type Source } from './source.js';
 
 /**
@@ -20,8 +21,9 @@ export async function parse(
   signal?: AbortSignal,
 ): Promise<FileRecord> {
   signal?.throwIfAborted();
-  const file = openFile(source, alternatives?.[0] ?? withDefaults({}), signal);
-  return alternatives ? readFirstFitting(file, alternatives) : readMeasured(file);
+  const open = (options: ParseOptions) => openFile(source, options, signal);
+  if (!alternatives) return readMeasured(open(withDefaults({})));
+  return readFirstFitting(open, alternatives, createRefuse(source.path));
 }
 
 /** Looks at a sample file and says how it is to be read, and what it leaves open. */
@@ -36,10 +38,16 @@ function openFile(source: Source, { limits }: ParseOptions, signal: AbortSignal 
 }
 
 /** The first of several mappings whose patterns are all found in the file. */
-async function readFirstFitting(file: OpenFile, alternatives: readonly ParseOptions[]): Promise<FileRecord> {
+async function readFirstFitting(
+  open: (options: ParseOptions) => OpenFile,
+  alternatives: readonly ParseOptions[],
+  refuse: Refuse,
+): Promise<FileRecord> {
   const refusals: FileError[] = [];
-  for (const options of alternatives) {
+  for (const [n, options] of alternatives.entries()) {
+    const file = { ...open(options), isAlternative: n + 1 < alternatives.length };
     try {
+      await requireWhen(file, options);
       return await readAs(file, options);
     } catch (error) {
       if (alternatives.length === 1 || !(error instanceof AbsentError)) throw error;
@@ -47,7 +55,7 @@ async function readFirstFitting(file: OpenFile, alternatives: readonly ParseOpti
     }
   }
   const reasons = refusals.map(({ message }, n) => `${n + 1}: ${message}`).join('; ');
-  throw file.refuse(`none of the ${refusals.length} alternatives of the mapping fits: ${reasons}`);
+  throw refuse(`none of the ${refusals.length} alternatives of the mapping fits: ${reasons}`);
 }
 
 async function readAs(file: OpenFile, options: ParseOptions): Promise<FileRecord> {

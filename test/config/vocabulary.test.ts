@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { cellReference, regexSource } from '../../src/config/grammar.js';
-import { readingSchema, withDefaults } from '../../src/config/vocabulary.js';
+import { parseSchema, readingSchema, withDefaults } from '../../src/config/vocabulary.js';
 
 const problems = (mapping: unknown): string[] => {
   const result = readingSchema.safeParse(mapping);
@@ -96,6 +96,11 @@ describe('a slip is told where it is written', () => {
   ])('%j', (mapping, message) => {
     expect(problems(mapping)[0]).toContain(message);
   });
+});
+
+test('a list of no alternatives reads nothing, and is refused', () => {
+  expect(parseSchema.safeParse([]).success).toBe(false);
+  expect(parseSchema.parse([{ when: 'v1' }, {}])).toHaveLength(2);
 });
 
 describe('for editors', () => {

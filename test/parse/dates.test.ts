@@ -31,6 +31,43 @@ describe('a date as the mapping says it is written', () => {
   });
 
   test.each([
+    ['HH:mm:ss on dd MMMM yyyy', '10:15:00 on 03 April 2026', '2026-04-03T10:15:00'],
+    ['dd.MM.yyyy HH:mm Uhr', '03.04.2026 10:15 Uhr', '2026-04-03T10:15:00'],
+    ['EEEE, d MMM yyyy at h:mm a', 'Friday, 3 APR 2026 at 1:05 pm', '2026-04-03T13:05:00'],
+    ['yyyy-MM-dd HH:mm Z', '2026-04-03 10:15 +2', '2026-04-03T10:15:00+02:00'],
+    ["yyyy'y'MM'm'dd'd'", '2026y04m03d', '2026-04-03'],
+    ['Run of d/M/yyyy', 'Run of 3/4/2026', '2026-04-03'],
+  ])('words in %s stand for themselves', (format, text, iso) => {
+    expect(asDate(text, { format: [format] })).toBe(iso);
+  });
+
+  test('a word of the pattern must be there', () => {
+    expect(asDate('10:15:00 at 03 April 2026', { format: ['HH:mm:ss on dd MMMM yyyy'] })).toBeUndefined();
+  });
+
+  test.each([
+    ['CET', '+01:00'],
+    ['CEST', '+02:00'],
+    ['MESZ', '+02:00'],
+    ['PDT', '-07:00'],
+    ['EST', '-05:00'],
+    ['UTC', 'Z'],
+    ['ACST', '+09:30'],
+    ['Europe/Zurich', '+02:00'],
+  ])('a zone that is written %s says its offset', (zone, offset) => {
+    const format = ['dd MMM yyyy HH:mm:ss z'];
+    expect(asDate(`03 Apr 2026 10:15:00 ${zone}`, { format })).toBe(`2026-04-03T10:15:00${offset}`);
+    expect(asDate(`03 Apr 2026 10:15:00 ${zone}`, { format, zone: 'Asia/Tokyo' })).toBe(
+      `2026-04-03T10:15:00${offset}`,
+    );
+  });
+
+  test.each(['IST', 'XYZ', 'Mars/Olympus', ''])('a zone that is written %j is not guessed', (zone) => {
+    const format = ['dd MMM yyyy HH:mm:ss z'];
+    expect(asDate(`03 Apr 2026 10:15:00 ${zone}`, { format })).toBeUndefined();
+  });
+
+  test.each([
     ['dd/MM/yyyy', '31/04/2026'],
     ['dd/MM/yyyy', '1/4/2026'],
     ['dd/MM/yyyy', '01/04/2026 and more'],

@@ -68,6 +68,19 @@ describe('facts outside of tables', () => {
     });
   });
 
+  test('where a name is expected, a cell that holds name and value is both', async () => {
+    const text = 'Weight: 12 mg,Operator,Ada,Started,10:15,Lot:7,x\n5: 6,next\n';
+    const record = await read(text, { delimiter: ',', meta: { separator: 'cell' } });
+    expect(meta(record)).toEqual({
+      Weight: 12,
+      Operator: 'Ada',
+      Started: '10:15',
+      'Lot:7': 'x',
+      '5: 6': 'next',
+    });
+    expect(record.meta.get('Weight')?.unit).toBe('mg');
+  });
+
   test('the value can stand on the next line', async () => {
     const text = '#channels\n32768\n\n#ns/bin\n1.0\n';
     expect(meta(await read(text, { comment: '#', meta: { separator: 'nextLine' } }))).toEqual({
@@ -228,6 +241,49 @@ describe('facts under your names', () => {
       });
     expect(meta(await zoned('Europe/Berlin'))['Date']).toBe('2026-04-13T10:15:00+02:00');
     await expect(zoned('the moon')).rejects.toThrow('no time zone');
+  });
+
+  test('also where it stands below the table, or has your name, and then it holds for every date', async () => {
+    const text = 'Date,13/04/2026 10:15:00\n\nwhen,n\n13/01/2026 10:15:00,1\n\nTime zone,Europe/Berlin\n';
+    for (const from of ['Time zone', 'zone', '=B6']) {
+      const record = await read(text, {
+        ...mapping,
+        dates: { ...mapping.dates, zone: { from } },
+        facts: { zone: 'Time zone' },
+        table: { header: 'when' },
+      });
+      expect(meta(record)['Date']).toBe('2026-04-13T10:15:00+02:00');
+      expect(rows(record)).toEqual([{ when: '2026-01-13T10:15:00+01:00', n: 1 }]);
+    }
+    await expect(
+      read(text, { ...mapping, dates: { ...mapping.dates, zone: { from: 'Timezone' } } }),
+    ).rejects.toThrow('there is no fact "Timezone"');
+  });
+
+  test.each([
+    ['PDT', '-07:00'],
+    ['CEST', '+02:00'],
+    ['UTC', 'Z'],
+    ['GMT+1', '+01:00'],
+    ['UTC-03:30', '-03:30'],
+    ['+0200', '+02:00'],
+  ])('a time zone that is written %s says its offset', async (zone, offset) => {
+    const record = await read(`Zone,${zone}\nDate,13/04/2026 10:15:00\n`, {
+      ...mapping,
+      dates: { ...mapping.dates, zone: { from: 'Zone' } },
+    });
+    expect(meta(record)['Date']).toBe(`2026-04-13T10:15:00${offset}`);
+  });
+
+  test('dates are tried in the order of the formats, in facts and in cells', async () => {
+    const record = await read('A,03/04/2026\nB,2026/04/13\n\nday\n03/14/2026\n', {
+      delimiter: ',',
+      dates: { format: ['dd/MM/yyyy', 'MM/dd/yyyy', 'yyyy/MM/dd'] },
+      meta: { separator: ',' },
+      table: { header: 'day' },
+    });
+    expect(meta(record)).toEqual({ A: '2026-04-03', B: '2026-04-13' });
+    expect(rows(record)).toEqual([{ day: '2026-03-14' }]);
   });
 
   test.each([

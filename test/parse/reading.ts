@@ -2,20 +2,26 @@ import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js'
 import { FileError } from '../../src/errors.js';
 import type { FileRecord, Value } from '../../src/model.js';
 import { parse } from '../../src/parse/parse.js';
+import type { Source } from '../../src/parse/source.js';
 
-/** Reads a text, or bytes, as a mapping says; without a mapping, as measuring suggests. */
+type Content = string | Source['content'];
+
+/** Reads a text, bytes or a stream as a mapping says, or the first that fits; without one, as measuring suggests. */
 export function read(
-  content: string | Uint8Array,
-  mapping?: ParseMapping,
+  content: Content,
+  mapping?: ParseMapping | readonly ParseMapping[],
   path = 'runs/plate 7_scan.csv',
 ): Promise<FileRecord> {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-  const options = mapping && [withDefaults(mapping)];
+  const options = mapping && [mapping].flat().map(withDefaults);
   return parse({ path, name: path.split('/').at(-1) ?? path, content: bytes }, options);
 }
 
 /** The refusal of a text that must not be read. */
-export async function refusal(content: string | Uint8Array, mapping?: ParseMapping): Promise<FileError> {
+export async function refusal(
+  content: Content,
+  mapping?: ParseMapping | readonly ParseMapping[],
+): Promise<FileError> {
   const outcome = await read(content, mapping).catch((error: unknown) => error);
   if (outcome instanceof FileError) return outcome;
   throw new Error('expected a refusal', { cause: outcome });

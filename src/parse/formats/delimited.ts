@@ -15,18 +15,31 @@ const MOST_BYTES = 2 ** 30;
 
 /** Reads delimited text, as the options say. */
 export async function readDelimited(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const { source, refuse, pace } = file;
+  const { source, isAlternative, refuse, pace } = file;
+  const { cut, lines } = await openLines(file, options);
+  const { path, name } = source;
+  const maxKeptCells = keptCellsOf(source);
+  return readRecord({
+    lines,
+    context: { options, cut, path, name, sheets: [], maxKeptCells, isAlternative, refuse, pace },
+  });
+}
+
+/** The lines of a text file, cut into cells, from the first each time. */
+export async function openLines(
+  file: OpenFile,
+  options: ParseOptions,
+): Promise<{ cut: Cut; lines(): AsyncIterable<readonly Line[]> }> {
   const texts = await openText(file, options);
   const { cut, from } = await findCut(texts, options);
-  const { path, name } = source;
   const depth = depthOf(options);
-  return readRecord({
+  return {
+    cut,
     lines() {
       const lines = cutLines(skipFirst(texts(), from - 1), cut, from);
       return depth === 0 ? lines : withEnds(lines, depth);
     },
-    context: { options, cut, path, name, sheets: [], maxKeptCells: keptCellsOf(source), refuse, pace },
-  });
+  };
 }
 
 /** Small files are kept as they are; what is so large that it is read in a stream must not fill the memory. */

@@ -17,6 +17,8 @@ export async function loadWhole(
   return { bytes: await load(source, limits.maxBytes ?? MOST_WHOLE_BYTES, refuse), refuse, pace };
 }
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** What `meta` and cell references find beside the tree: in the file's name or path, or in its lines where it has some. */
 export async function namedIn(
   { source, refuse, pace }: OpenFile,
@@ -33,7 +35,7 @@ export async function namedIn(
     cells.take(line);
     for (const finder of finders) finder.take(line, false);
   }
-  const pairs = finders.flatMap((finder) => finder.finish());
+  const pairs = finders.flatMap((finder) => finder.finish(NONE));
   return {
     ...{ refuse, pace },
     named: pairs.map(({ line, ...pair }) => ({ ...pair, line: line?.number })),

@@ -16,6 +16,8 @@ export interface Context {
   readonly maxKeptCells: number;
   /** Whether a file that says nothing is fine, since only its name is asked for. */
   readonly isNameEnough?: boolean;
+  /** Whether there are further mappings to try where this one is not for the file. */
+  readonly isAlternative?: boolean | undefined;
   readonly refuse: Refuse;
   readonly pace: Pace;
   /** The first lines, to name the nearest where one is not found. */

@@ -1,7 +1,7 @@
 import { regexSource } from '../../config/grammar.js';
 import type { Finder } from '../../config/vocabulary.js';
 import { caught, compileLine } from '../grammar/line.js';
-import { isBlank, type Line } from '../lines.js';
+import { isBlank, type Line, placeOf } from '../lines.js';
 import { cleanName } from '../table/names.js';
 import { type Context, withoutMark } from './context.js';
 import type { Pair } from './facts.js';
@@ -12,8 +12,11 @@ import { createPlace } from './place.js';
 /** Finds facts while the lines go by: in those that no table claimed, or in the range that the finder names. */
 export interface PairFinder {
   take(line: Line, isClaimed: boolean): void;
-  /** Refuses where something that the mapping names was never found. */
-  finish(): Pair[];
+  /**
+   * Refuses where something that the mapping names was never found.
+   * `late`: places of lines that turned out to belong to a table after they had gone by.
+   */
+  finish(late: ReadonlySet<string>): Pair[];
 }
 
 /** More facts than this are no facts, but the rows of a table that the mapping does not name. */
@@ -23,7 +26,8 @@ export function createPairFinder(finder: Finder, context: Context): PairFinder {
   const { after, until, line: only, match } = finder;
   const isNamed = after !== undefined || until !== undefined || only !== undefined;
   const isAfter = compileLine(after ?? []);
-  const isUntil = compileLine(until ?? []);
+  const isUntil = compileLine((until ?? []).filter((form) => form !== 'blank'));
+  const endsAtBlank = until?.includes('blank') ?? false;
   const isOnly = compileLine(only ?? []);
   const place = createPlace(finder, context);
   const reader = match === undefined ? createPairReader(finder, place.cut) : createMatcher(match);
@@ -64,7 +68,7 @@ export function createPairFinder(finder: Finder, context: Context): PairFinder {
       const isVoid = isBlank(line);
       // Blank lines at the top do not end what has not begun.
       hasBegun ||= !isVoid;
-      if (hasBegun && isUntil(line)) {
+      if (isUntil(line) || (endsAtBlank && isVoid && hasBegun)) {
         state = 'ended';
         return;
       }
@@ -73,14 +77,14 @@ export function createPairFinder(finder: Finder, context: Context): PairFinder {
       keep(reader.read(withoutMark(line, context, place.cut)));
       if (only !== undefined || reader.isDone()) state = 'ended';
     },
-    finish() {
+    finish(late) {
       if (state === 'before') throw lineNotFound('after', after ?? [], context);
       if (only !== undefined && !wasFound) throw lineNotFound('line', only, context);
       if (match !== undefined && !reader.isDone()) {
         const hint = 'correct the pattern, or narrow it with `line`';
         throw context.refuse(`nothing fits \`match: ${match}\``, { hint, isAbsent: true });
       }
-      return pairs;
+      return isNamed ? pairs : pairs.filter(({ line }) => !line || !late.has(placeOf(line)));
     },
   };
 }

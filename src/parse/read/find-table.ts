@@ -19,15 +19,17 @@ export interface TableFinder {
   /** Whether the line belongs to the table: `meta` then passes it over. */
   take(line: Line): boolean;
   /** Lines that turned out to belong to the table after they had gone by. */
-  readonly late: ReadonlySet<Line>;
-  /** The first line with something in it below a blank one that ended the table. */
-  readonly afterBlank: Line | undefined;
+  readonly late: readonly Line[];
+  /** Below each blank line that ended a block, the first one with something in it. */
+  readonly afterBlank: readonly Line[];
   /** Refuses where something that the mapping names was never found. */
   finish(): void;
 }
 
 /** Where no header comes among so many lines, the block has none. */
 const HELD_LINES = 50;
+/** Where so many blocks end in a blank line, the first of them tell whether blank lines are ends. */
+const MOST_AFTER_BLANK = 1000;
 
 type State = 'before' | 'between' | 'header' | 'names' | 'units' | 'rows' | 'ended';
 
@@ -40,7 +42,8 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
   const place = createPlace(options, context);
   const isPattern = options.header[0] !== 'first' && options.header[0] !== 'none';
   const hasHeader = options.header[0] !== 'none' && options.rows === undefined;
-  const late = new Set<Line>();
+  const late: Line[] = [];
+  const afterBlank: Line[] = [];
   let state: State = options.after ? 'before' : options.every ? 'between' : 'header';
   let captures: ReadonlyMap<string, string> = new Map();
   let afterCaptures: ReadonlyMap<string, string> = new Map();
@@ -54,7 +57,6 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
   let blocks = 0;
   let found = 0;
   let isAfterBlank = false;
-  let afterBlank: Line | undefined;
 
   function open(own: ReadonlyMap<string, string>): void {
     captures = new Map([...afterCaptures, ...own]);
@@ -76,11 +78,14 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
     const known: Head | undefined =
       head ?? (above && { header: [withoutMark(above, context, place.cut)], units: undefined });
     if (!known) return false;
-    if (!head && above) late.add(above);
+    if (!head && above) late.push(above);
     const lines = held;
     held = [];
     start(known);
-    for (const line of lines) if (takeRow(line)) late.add(line);
+    for (const line of lines) {
+      noteAfterBlank(line);
+      if (takeRow(line)) late.push(line);
+    }
     return true;
   }
 
@@ -109,13 +114,19 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
     return true;
   }
 
+  function noteAfterBlank(line: Line): void {
+    if (!isAfterBlank || isBlank(line) || isComment(line, context)) return;
+    isAfterBlank = false;
+    if (!match.begins(line) && afterBlank.length < MOST_AFTER_BLANK) afterBlank.push(line);
+  }
+
   function takeHeader(line: Line): boolean {
     if (match.isHeader(line)) {
       held = [];
       return takeName(line);
     }
     // Only a pattern can be passed by: `first` takes the first line there is.
-    if (isPattern && (head || above) && !isBlank(line)) {
+    if (isPattern && (head || above) && (held.length > 0 || !isBlank(line))) {
       held.push(line);
       if (held.length > HELD_LINES) startWithout();
     }
@@ -142,10 +153,7 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
   function take(original: Line): boolean {
     const line = place.see(original);
     if (!line) return false;
-    if (isAfterBlank && !isBlank(line) && !isComment(line, context)) {
-      isAfterBlank = false;
-      if (!match.begins(line)) afterBlank = line;
-    }
+    noteAfterBlank(line);
     if (state === 'before') {
       if (isPattern && match.isHeader(line)) above = line;
       if (!match.after(line)) return false;
@@ -180,9 +188,7 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
   return {
     take,
     late,
-    get afterBlank() {
-      return afterBlank;
-    },
+    afterBlank,
     finish() {
       close();
       if (state === 'before') throw lineNotFound('after', options.after ?? [], context);

@@ -11,10 +11,10 @@ export const FIRST_LINES = 2000;
 export function lineNotFound(
   key: string,
   written: readonly (string | number)[],
-  context: Context,
+  { first, refuse }: Pick<Context, 'first' | 'refuse'>,
 ): FileError {
-  const near = nearestStart(written, context.first);
-  return context.refuse(`no line fits \`${key}: ${written.join(' or ')}\``, {
+  const near = nearestStart(written, first);
+  return refuse(`no line fits \`${key}: ${written.join(' or ')}\``, {
     ...near,
     isAbsent: true,
     hint: near

@@ -63,7 +63,7 @@ function alternating(line: Line): Pair[] {
   let open: string | undefined;
   for (const cell of line.cells) {
     if (cell === '' || cell === ':' || cell === '=') continue;
-    const both = open === undefined ? wholePair(cell) : undefined;
+    const both = open === undefined ? nameAndValue(cell) : undefined;
     if (both) pairs.push({ ...both, line });
     else if (open === undefined) open = cell;
     else {
@@ -74,12 +74,12 @@ function alternating(line: Line): Pair[] {
   return pairs;
 }
 
-/** A name of letters, a colon, a blank and something more. */
-function wholePair(cell: string): { name: string; text: string } | undefined {
-  const at = cell.indexOf(': ');
-  const name = cell.slice(0, Math.max(0, at));
-  const text = cell.slice(at + 1).trim();
-  return at > 0 && text !== '' && /\p{L}/u.test(name) ? { name, text } : undefined;
+/** A word, a colon, a blank and more: `10:15` is a value and no name with one. */
+function nameAndValue(cell: string): { name: string; text: string } | undefined {
+  const at = cell.indexOf(':');
+  if (at < 0 || !/^\s+\S/.test(cell.slice(at + 1))) return undefined;
+  const name = cell.slice(0, at);
+  return /\p{L}/u.test(name) ? { name, text: cell.slice(at + 1).trim() } : undefined;
 }
 
 /** Name and value of a line, or of each of its cells, cut at the first separator. */

@@ -7,7 +7,7 @@ import type { Context } from './context.js';
 
 /** The part of a file that a table or a finder looks at. */
 export interface Place {
-  /** The line as it is seen there; undefined where it lies outside. */
+  /** The line as it is seen there; undefined where it lies outside. To be shown every line, once. */
   see(line: Line): Line | undefined;
   readonly cut: Cut;
 }
@@ -43,10 +43,13 @@ function sheetNumber(sheet: string | number | undefined, { sheets, refuse }: Con
   });
 }
 
+/** Lines of text are counted as they come: in a spreadsheet, a quoted cell with line breaks stands in one line. */
 function rectangle(area: string): (line: Line) => Line | undefined {
   const { fromLine = 1, toLine = Number.POSITIVE_INFINITY, fromCell = 1, toCell } = areaOf(area) ?? {};
+  let counted = 0;
   return (line) => {
-    if (line.number < fromLine || line.number > toLine) return undefined;
+    const place = line.sheet === undefined ? ++counted : line.number;
+    if (place < fromLine || place > toLine) return undefined;
     const cells = line.cells.slice(fromCell - 1, toCell);
     return { ...line, cells, text: cells.join('\t') };
   };

@@ -1,17 +1,19 @@
 import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import type { FileRecord, Table } from '../../model.js';
 import { groupNames } from '../grammar/line.js';
-import type { Line } from '../lines.js';
-import { createTableBuilder, type TableBuilder } from '../table/build.js';
+import { type Line, placeOf } from '../lines.js';
+import type { Refuse } from '../refuse.js';
+import { createTableBuilder } from '../table/build.js';
 import { createDateReader, type DateOptions, withKnownZone } from '../values/date.js';
 import { createNumberReader } from '../values/number.js';
 import { createValueReader, type ValueReader } from '../values/value.js';
 import { createWatchedCells, type WatchedCells } from './cells.js';
 import type { Context } from './context.js';
-import { createFacts, type Facts, type Pair } from './facts.js';
+import { createFacts, type Facts } from './facts.js';
 import { createPairFinder } from './find-pairs.js';
 import { createTableFinder, type TableFinder } from './find-table.js';
 import { createGridSink } from './grid-sink.js';
+import { guard, type Refused } from './guard.js';
 import { FIRST_LINES } from './not-found.js';
 import { createPatternSink, createRowSink } from './row-sink.js';
 import { zoneOf } from './zone.js';
@@ -29,14 +31,13 @@ export async function readRecord({ lines, context }: LineFile): Promise<FileReco
   const known = withKnownZone(dates);
   if (typeof dates.zone !== 'object') return (await readOnce(lines(), context, known)).finish();
   // Every date waits for the zone, which may stand anywhere: it is looked for first.
-  const { pairs, cells } = await readOnce(lines(), context, known);
-  const zone = zoneOf(dates.zone.from, pairs, cells, context.refuse);
+  const { facts } = await readOnce(lines(), context, known);
+  const zone = zoneOf(dates.zone.from, facts(), context.refuse);
   return (await readOnce(lines(), context, { ...known, zone })).finish();
 }
 
 interface Reading {
-  readonly pairs: readonly Pair[];
-  readonly cells: WatchedCells;
+  facts(): Facts;
   finish(): FileRecord;
 }
 
@@ -55,8 +56,9 @@ async function readOnce(
   });
   const cells = createWatchedCells(context);
   const countRow = createRowLimit(options, context);
+  const refused: Refused = {};
   const tables = Object.entries(options.tables).map(([name, table]) =>
-    createTableReader(name, table, { context, values, dates, countRow, cells }),
+    createTableReader(name, table, { context, values, dates, countRow, cells, refused }),
   );
   const finders = options.meta.map((finder) => createPairFinder(finder, context));
 
@@ -76,15 +78,16 @@ async function readOnce(
   if (isVoid && !context.isNameEnough) throw refuse('the file is empty: it has only blank lines');
 
   for (const { finder } of tables) finder.finish();
-  const late = new Set(tables.flatMap(({ finder }) => [...finder.late]));
-  const pairs = finders.flatMap((finder) => finder.finish()).filter(({ line }) => !line || !late.has(line));
+  const late = new Set(tables.flatMap(({ finder }) => finder.late.map(placeOf)));
+  const pairs = finders.flatMap((finder) => finder.finish(late));
+  const facts = () => createFacts(options.facts, { pairs, values, dates, refuse, at: cells.at });
   return {
-    pairs,
-    cells,
+    facts,
     finish() {
-      const facts = createFacts(options.facts, { pairs, values, dates, refuse, at: cells.at });
+      const known = facts();
+      if (refused.error) throw refused.error;
       return requireSomething(
-        { meta: facts.meta, tables: tables.map((table) => table.finish(facts)) },
+        { meta: known.meta, tables: tables.map((table) => table.finish(known)) },
         context,
       );
     },
@@ -103,11 +106,12 @@ interface TableDeps {
   readonly values: ValueReader;
   readonly dates: DateOptions;
   readonly cells: WatchedCells;
+  readonly refused: Refused;
   countRow(line: Line | undefined): void;
 }
 
 function createTableReader(name: string, options: TableOptions, deps: TableDeps): TableReader {
-  const { context, values, dates, cells, countRow } = deps;
+  const { context, values, dates, cells, refused, countRow } = deps;
   const { refuse } = context;
   const captureNames = groupNames([...(options.every ?? []), ...(options.after ?? [])]).filter(
     (group) => group !== 'label' || options.grid === undefined,
@@ -121,31 +125,31 @@ function createTableReader(name: string, options: TableOptions, deps: TableDeps)
   const sinkDeps = { options, captureNames, builder, numbers: values.numbers, refuse };
   const grid = options.grid === undefined ? undefined : createGridSink(sinkDeps);
   const plain = options.rows === undefined ? createRowSink : createPatternSink.bind(undefined, options.rows);
-  const finder = createTableFinder(options, grid ?? plain(sinkDeps), context);
-  const taken = new Set<number>();
+  const sink = grid ?? plain(sinkDeps);
+  const finder = createTableFinder(options, context.isAlternative ? guard(sink, refused) : sink, context);
+  const taken = new Set<string>();
   return {
     finder,
     yield(line) {
-      if (finder.afterBlank === line) taken.add(line.number);
+      if (finder.afterBlank.at(-1)?.number === line.number) taken.add(placeOf(line));
     },
     finish(facts) {
       grid?.flush();
       const table = builder.finish(facts);
-      if (finder.afterBlank && !taken.has(finder.afterBlank.number))
-        refuseMoreRows(finder.afterBlank, name, builder, context);
+      const open = finder.afterBlank.filter((line) => !taken.has(placeOf(line)));
+      const line = grid ? open.find(grid.fits) : builder.firstFitting(open);
+      if (line) throw moreRows(line, name, refuse);
       return table;
     },
   };
 }
 
 /** A blank line ended the table, and what follows looks like more of it: then it was not the end. */
-function refuseMoreRows(line: Line, name: string, builder: TableBuilder, { refuse }: Context): void {
-  if (!builder.fits(line)) return;
-  throw refuse(`this line fits the columns of table ${name}, which a blank line ended`, {
+const moreRows = (line: Line, name: string, refuse: Refuse): Error =>
+  refuse(`this line fits the columns of table ${name}, which a blank line ended`, {
     line,
     hint: 'if the table goes on after blank lines: `until: eof`; else say where it ends: `until: "…"`',
   });
-}
 
 /** Counts the rows of all tables together. */
 function createRowLimit({ limits: { maxRows } }: ParseOptions, { refuse }: Context) {
@@ -163,5 +167,6 @@ function requireSomething(record: FileRecord, { refuse, isNameEnough }: Context)
   if (isNameEnough || record.meta.size > 0 || record.tables.some(({ count }) => count > 0)) return record;
   throw refuse('the mapping finds no fact and no row', {
     hint: 'if the file is one plain table: `table: {}`',
+    isAbsent: true,
   });
 }

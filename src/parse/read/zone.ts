@@ -1,15 +1,14 @@
 import type { Refuse } from '../refuse.js';
-import { isZone } from '../values/date.js';
-import type { WatchedCells } from './cells.js';
-import type { Pair } from './facts.js';
+import { zoneNamed } from '../values/zones.js';
+import type { Facts } from './facts.js';
 
 /** The time zone that the file itself names. */
-export function zoneOf(from: string, pairs: readonly Pair[], cells: WatchedCells, refuse: Refuse): string {
-  const pair = pairs.find(({ name }) => name === from);
-  const zone = cells.at(from)?.text ?? pair?.text;
-  if (zone !== undefined && isZone(zone)) return zone;
-  throw refuse(
-    `${zone === undefined ? 'there is no fact' : 'this is no time zone:'} ${JSON.stringify(zone ?? from)}`,
-    { line: pair?.line, hint: 'give the zone itself: `dates: { zone: Europe/Zurich }`' },
-  );
+export function zoneOf(from: string, facts: Facts, refuse: Refuse): string {
+  const { text, line } = facts.require(from);
+  const zone = zoneNamed(text);
+  if (zone !== undefined) return zone;
+  throw refuse(`this is no time zone: ${JSON.stringify(text)}`, {
+    line,
+    hint: 'give the zone itself: `dates: { zone: Europe/Zurich }`',
+  });
 }

@@ -28,7 +28,7 @@ export function assemble(
     .collected()
     .filter(({ plan, isEmpty }) => plan.given !== undefined || plan.column?.isNamed || !isEmpty)
     .flatMap((column): Assembled[] => {
-      if (column.plan.spec.start !== undefined) return [axis(column, unique, count, kept, facts, refuse)];
+      if (column.plan.spec.start !== undefined) return [axis(column, unique, emitter, facts, refuse)];
       const own = describe(column, options, unique, facts);
       const texts = column.hasTexts ? [{ name: unique(`${own.name} text`), value: textAt(column) }] : [];
       return [{ ...own, value: (row) => column.values[row] ?? EMPTY }, ...texts];
@@ -66,8 +66,7 @@ const textAt =
 function axis(
   { plan }: CollectedColumn,
   unique: (name: string) => string,
-  count: number,
-  kept: number,
+  { count, kept, originOf, lastOrigin }: Emitter,
   facts: Facts,
   refuse: Refuse,
 ): Assembled {
@@ -75,16 +74,18 @@ function axis(
   const step = numberOf(plan.spec.step, facts, refuse);
   const unit = facts.unitOf(plan.spec);
   // Fifteen digits are what a number holds; what is beyond them comes from the adding.
-  const value = (row: number): Value => {
-    const number = Number((start + row * step).toPrecision(15));
+  const at = (origin: number): Value => {
+    const number = Number((start + origin * step).toPrecision(15));
     return { value: number, text: String(number) };
   };
-  const ends = createSummary([value(0), value(Math.max(0, count - 1))], 2).finish();
+  const ends = createSummary([at(originOf(0)), at(lastOrigin)], 2).finish();
+  // The middle of both ends is that of all where no row was dropped.
+  const isMedianExact = lastOrigin === count - 1;
   return {
     name: unique(plan.given ?? ''),
     ...(unit !== undefined && { unit }),
-    ...(kept < count && ends && { summary: { ...ends, n: count } }),
-    value,
+    ...(kept < count && ends && { summary: { ...ends, n: count, isMedianExact } }),
+    value: (row) => at(originOf(row)),
   };
 }
 

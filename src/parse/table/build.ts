@@ -27,8 +27,8 @@ export interface TableBuilder {
   /** A block begins: its columns, and what is said once for all of its rows. */
   begin(columns: readonly FileColumn[], captured: readonly string[], header: Line | undefined): void;
   row(cells: Cells, line: Line | undefined): void;
-  /** Whether a line looks like one more row. */
-  fits(line: Line): boolean;
+  /** The first of these lines that looks like one more row. */
+  firstFitting(lines: readonly Line[]): Line | undefined;
   finish(facts: Facts): Table;
 }
 
@@ -110,10 +110,12 @@ export function createTableBuilder(deps: BuilderDeps): TableBuilder {
       last = line;
       plan.take(own, line);
     },
-    fits: (line) =>
-      line.cells.length >= 2 &&
-      (count === 0 || widths.has(line.cells.length)) &&
-      (plan?.fits(line.cells) ?? false),
+    firstFitting(lines) {
+      const wide = lines.filter(
+        ({ cells: { length } }) => length >= 2 && (count === 0 || widths.has(length)),
+      );
+      return wide.length === 0 ? undefined : plan?.firstFitting(wide);
+    },
     finish(facts) {
       requireCount({ name, options, count, last }, facts, refuse);
       if (count > 0 && Array.isArray(options.columns) && isByPosition(options))
@@ -140,7 +142,7 @@ interface RowPlan {
   readonly emitter: Emitter;
   addColumn(column: FileColumn): void;
   take(cells: Cells, line: Line | undefined): void;
-  fits(cells: Cells): boolean;
+  firstFitting(lines: readonly Line[]): Line | undefined;
 }
 
 /** What is done to each row, once the columns are known. */
@@ -154,19 +156,25 @@ function createRowPlan(deps: BuilderDeps & PlanDeps): RowPlan {
     return (cells: Cells) => test(text(cells));
   });
   const emitter = createEmitter(planned, deps);
+  let taken = 0;
   return {
     emitter,
     addColumn(column) {
       for (const further of planFurther(column, deps)) emitter.addColumn(further);
     },
     take(cells, line) {
+      const origin = taken++;
       const filled = fill ? fill(cells) : cells;
       for (const test of tests) if (!test(filled)) return;
       deps.countRow(line);
-      emitter.emit(filled, line);
+      emitter.emit(filled, line, origin);
     },
-    fits: (cells) =>
-      emitter.collected().every(({ plan, isNumeric }) => isLike(plan, isNumeric, cells, values)),
+    firstFitting(lines) {
+      const columns = emitter.collected();
+      return lines.find(({ cells }) =>
+        columns.every(({ plan, isNumeric }) => isLike(plan, isNumeric, cells, values)),
+      );
+    },
   };
 }
 

@@ -4,10 +4,11 @@ import type { Value } from '../../model.js';
 import { nearest } from '../../nearest.js';
 import type { Refuse } from '../refuse.js';
 import { cleanName, createUniqueNames } from '../table/names.js';
-import { createDateReader, type DateOptions, isZone, withKnownZone } from '../values/date.js';
+import { createDateReader, type DateOptions, withKnownZone } from '../values/date.js';
 import { isUnreadable, readTyped } from '../values/typed.js';
 import { unitInBrackets } from '../values/unit.js';
 import type { ValueReader } from '../values/value.js';
+import { zoneNamed } from '../values/zones.js';
 import type { Found, Tree } from './tree.js';
 
 /** A fact that the file says by a name, or that its own name says. */
@@ -40,7 +41,7 @@ export function requireFound(written: string | number, sources: FactSources): Fo
   if (found) return found;
   const names = named.map((fact) => fact.name);
   const { message, hint, line } = tree?.deadEnd(written) ?? noSuchFact(name, names);
-  throw refuse(message, { hint, at: line === undefined ? undefined : { line } });
+  throw refuse(message, { hint, at: line === undefined ? undefined : { line }, isAbsent: true });
 }
 
 const isCalled = (fact: NamedFact, name: string): boolean =>
@@ -70,7 +71,8 @@ function cellAt(written: string, { cell, refuse }: FactSources): Found {
 export function knownDates({ dates }: ParseOptions, sources: FactSources): DateOptions {
   if (typeof dates.zone !== 'object') return withKnownZone(dates);
   const { text, line } = requireFound(dates.zone.from, sources);
-  if (isZone(text)) return { ...withKnownZone(dates), zone: text };
+  const zone = zoneNamed(text);
+  if (zone !== undefined) return { ...withKnownZone(dates), zone };
   throw sources.refuse(`this is no time zone: ${JSON.stringify(text)}`, {
     at: { line },
     hint: 'give the zone itself: `dates: { zone: Europe/Zurich }`',

@@ -1,8 +1,8 @@
-import { DateTime, IANAZone } from 'luxon';
+import { DateTime } from 'luxon';
 import type { DateHabits } from '../../model.js';
 import { dateForms, isDay } from './date-forms.js';
 import { compileDigitPattern } from './digit-pattern.js';
-import { withOffset } from './zones.js';
+import { isClearZone, withOffset } from './zones.js';
 
 export interface DateReader {
   /** The date as ISO text, where the whole text fits one of the patterns. */
@@ -29,8 +29,6 @@ export const withKnownZone = ({ format, zone, locale }: DateHabits): DateOptions
   zone: typeof zone === 'string' ? zone : undefined,
   locale,
 });
-
-export const isZone = (name: string): boolean => IANAZone.isValidZone(name);
 
 const NUMERIC = ['epoch', 'epochMs', 'excel'];
 
@@ -105,20 +103,30 @@ function patternReader(pattern: string, zone: string | undefined, locale: string
   const parser = DateTime.buildFormatParser(format, { locale });
   const knowsZone = zone !== undefined || /[zZ]/.test(tokens);
   const options = { zone: zone ?? 'utc', locale, setZone: /[zZ]/.test(tokens) };
-  const hasZoneName = /z/.test(tokens);
+  // An abbreviated zone is read as the offset that it stands for.
+  const offsets = /z/.test(tokens)
+    ? DateTime.buildFormatParser(withOffsetToken(format), { locale })
+    : undefined;
   const hasDay = /d/.test(tokens);
   const hasTime = /[Hh]/.test(tokens);
   return (text) => {
     for (const sign of signs) if (!text.includes(sign)) return undefined;
     if (!/\d/.test(text)) return undefined;
     const written = text.replace(/\s+/g, ' ');
-    const date = DateTime.fromFormatParser(hasZoneName ? withOffset(written) : written, parser, options);
-    if (!date.isValid) return undefined;
+    const offset = offsets && withOffset(written);
+    const date =
+      offset === undefined
+        ? DateTime.fromFormatParser(written, parser, options)
+        : DateTime.fromFormatParser(offset, offsets ?? parser, options);
+    if (!date.isValid || (offsets && !isClearZone(date.zoneName))) return undefined;
     if (!hasTime) return date.toISODate();
     const how = { suppressMilliseconds: true, includeOffset: knowsZone } as const;
     return hasDay ? date.toISO(how) : date.toISOTime(how);
   };
 }
+
+const withOffsetToken = (format: string): string =>
+  format.replace(/'[^']*'|z+/g, (piece) => (piece.startsWith("'") ? piece : 'ZZ'));
 
 /** Letters that stand for parts of a date. A word with any other in it, `on` or `Uhr`, stands for itself. */
 const TOKENS = /^(?:y+|M+|L+|d+|H+|h+|m+|s+|S+|u+|a+|E+|c+|z+|Z+)+$/;

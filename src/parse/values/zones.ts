@@ -1,3 +1,5 @@
+import { IANAZone } from 'luxon';
+
 /**
  * Zones as instruments abbreviate them, in hours from UTC. Only those that mean one thing in practice:
  * `IST` is India, Ireland and Israel, and is left to `dates.zone`.
@@ -21,12 +23,37 @@ const HOURS: Readonly<Record<string, number>> = {
   ...{ AWST: 8, NZST: 12, NZDT: 13 },
 };
 
-/** The text with its abbreviated zone written as an offset, `UTC+1`, which is a zone that luxon knows. */
-export function withOffset(text: string): string {
-  return text.replace(/\b[A-Z]{3,4}\b/g, (word) => {
+/** Also of a word that luxon would take for a zone: it knows `BST` as that of Bangladesh. */
+const ABBREVIATION = /^[A-Z]{3,5}$/;
+
+/** The text with its abbreviated zone written as an offset, `+01:00`; undefined where it has none that is known. */
+export function withOffset(text: string): string | undefined {
+  let isFound = false;
+  const written = text.replace(/\b[A-Z]{3,4}\b/g, (word) => {
     const hours = HOURS[word];
-    if (hours === undefined) return word;
-    const minutes = Math.round((Math.abs(hours) % 1) * 60);
-    return `UTC${hours < 0 ? '-' : '+'}${Math.floor(Math.abs(hours))}${minutes ? `:${minutes}` : ''}`;
+    isFound ||= hours !== undefined;
+    return hours === undefined ? word : offsetOf(Math.round(hours * 60));
   });
+  return isFound ? written : undefined;
 }
+
+function offsetOf(minutes: number): string {
+  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
+  return `${minutes < 0 ? '-' : '+'}${String(hours).padStart(2, '0')}:${String(rest).padStart(2, '0')}`;
+}
+
+/** The zone that a file names: `Europe/Zurich`, `CEST`, `UTC+2`, `+02:00`. Undefined where it is none. */
+export function zoneNamed(written: string): string | undefined {
+  const text = written.trim();
+  const [, sign, hours = '', minutes = '0'] =
+    /^(?:UTC|GMT)? ?([+-])(\d{1,2})(?::?([0-5]\d))?$/i.exec(text) ?? [];
+  const known = HOURS[text];
+  if (sign !== undefined || known !== undefined) {
+    const total = known === undefined ? Number(hours) * 60 + Number(minutes) : Math.round(known * 60);
+    return `UTC${offsetOf(sign === '-' ? -total : total)}`;
+  }
+  return !ABBREVIATION.test(text) && IANAZone.isValidZone(text) ? text : undefined;
+}
+
+/** Whether a zone that luxon read is one that can be meant by its name. */
+export const isClearZone = (name: string | null): boolean => name === 'UTC' || !ABBREVIATION.test(name ?? '');

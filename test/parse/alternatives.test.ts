@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import type { ParseMapping } from '../../src/config/vocabulary.js';
+import { meta, read, refusal, rows } from './reading.js';
+
+const OLD: ParseMapping = { delimiter: ';', decimal: ',', table: { after: '[Messwerte]' } };
+const NEW: ParseMapping = { delimiter: ',', table: { after: '[Data]' } };
+
+describe('of several mappings', () => {
+  test('the first whose patterns are all found reads the file', async () => {
+    const both = [OLD, NEW];
+    expect(rows(await read('[Messwerte]\nt;U\n1;2,5\n', both))).toEqual([{ t: 1, U: 2.5 }]);
+    expect(rows(await read('[Data]\nt,U\n1,2.5\n', both))).toEqual([{ t: 1, U: 2.5 }]);
+  });
+
+  test('a later one is not asked where an earlier one fits', async () => {
+    const record = await read('a,b\n1,2\n', [
+      { delimiter: ',', table: {} },
+      { delimiter: ',', table: { header: 'none' } },
+    ]);
+    expect(rows(record)).toEqual([{ a: 1, b: 2 }]);
+  });
+
+  test.each<[string, ParseMapping]>([
+    ['a column', { delimiter: ',', table: { columns: { x: 'Weight' } } }],
+    ['a column to fill', { delimiter: ',', table: { fill: 'Weight' } }],
+    ['a fact', { delimiter: ',', facts: { x: 'Weight' }, table: {} }],
+    ['a pattern', { delimiter: ',', meta: { match: '/(?<x>Weight)/' }, table: {} }],
+    ['a line of facts', { delimiter: ',', meta: { line: 'Weight', cells: ['x'] }, table: {} }],
+    ['a header', { delimiter: ',', table: { header: 'Weight' } }],
+    ['a form of rows', { table: { rows: '/(?<x>Weight)/' } }],
+    ['a plate', { delimiter: ',', table: { grid: true } }],
+    ['anything', { meta: { separator: '=' } }],
+  ])('one that does not find %s is passed over', async (_, mapping) => {
+    const fallback: ParseMapping = { delimiter: ',', table: { columns: ['a'] } };
+    expect(rows(await read('a,b\n1,2\n', [mapping, fallback]))).toEqual([{ a: 1 }]);
+  });
+
+  test('one that fits is not passed over because a value in the file is refused', async () => {
+    const text = '[Data]\nt,U\n1,high\n';
+    const typed: ParseMapping = {
+      delimiter: ',',
+      table: { after: '[Data]', columns: { U: { type: 'number' } } },
+    };
+    expect((await refusal(text, [typed, NEW])).message).toContain('"high" is not a number');
+  });
+
+  test('one that does not fit is passed over though a value above is refused as well', async () => {
+    const text = 't,U\n1,high\n';
+    const typed: ParseMapping = {
+      delimiter: ',',
+      meta: { match: '/(?<version>v2)/' },
+      table: { columns: { U: { type: 'number' } } },
+    };
+    expect(rows(await read(text, [typed, { delimiter: ',', table: {} }]))).toEqual([{ t: 1, U: 'high' }]);
+  });
+
+  test('where none fits, it is told of each what it lacks', async () => {
+    const error = await refusal('x,y\n1,2\n', [OLD, NEW]);
+    expect(error.message).toContain('none of the 2 alternatives');
+    expect(error.message).toContain('1: no line fits `after: [Messwerte]`');
+    expect(error.message).toContain('2: no line fits `after: [Data]`');
+  });
+
+  test('each is held to its own limits', async () => {
+    const text = `[Data]\na,b\n${'1,2\n'.repeat(10)}`;
+    const error = await refusal(text, [OLD, { ...NEW, limits: { rows: 5 } }]);
+    expect(error.message).toContain('more than 5 rows');
+  });
+});
+
+describe('when', () => {
+  const mapping = (when: ParseMapping['when'], name: string): ParseMapping => ({
+    when,
+    delimiter: ',',
+    table: { header: 2, columns: { [name]: 1 } },
+  });
+  const text = 'Device v2\nx,y\n1,2\nend\n';
+
+  test.each([['Device v2'], ['/v\\d$/'], [['v9', 'end']], [4], [-1]])(
+    'a line of the file must be %j',
+    async (when) => {
+      const record = await read(text, [mapping('Device v1', 'old'), mapping(when, 'mine')]);
+      expect(Object.keys(rows(record)[0] ?? {})).toContain('mine');
+    },
+  );
+
+  test('it goes before all else that the mapping says', async () => {
+    const wrong: ParseMapping = { when: 'v1', delimiter: ',', limits: { rows: 1 }, table: { header: 2 } };
+    expect(rows(await read(text, [wrong, mapping('Device', 'mine')]))).toHaveLength(2);
+  });
+
+  test('a first cell in quotes begins as a spreadsheet shows it', async () => {
+    expect(
+      meta(await read('"Run 7",x\n', { when: 'Run', delimiter: ',', meta: { line: 1, cells: ['run'] } })),
+    ).toEqual({
+      run: 'Run 7',
+    });
+  });
+
+  test('also of a single mapping: a file without that line is refused, naming the nearest', async () => {
+    const error = await refusal(text, mapping('Device v3', 'x'));
+    expect(error.message).toBe('no line fits `when: Device v3`');
+    expect(error.hint).toBe('did you mean `when: "Device v2"`?');
+  });
+
+  test('of a file that is no text, no line is meant', async () => {
+    const bytes = Uint8Array.from({ length: 4000 }, (_, n) => (n * 7919) % 256);
+    const error = await refusal(bytes, [mapping('Device', 'x'), NEW]);
+    expect(error.message).toContain('none of the 2 alternatives');
+  });
+});

@@ -1,0 +1,196 @@
+import { describe, expect, test } from 'vitest';
+import { columns, meta, read, refusal, rows } from './reading.js';
+
+const BLOCKS = { every: '/^(?<step>Step \\d)/', header: 'No' };
+const table = (text: string, options: object) => read(text, { delimiter: ',', table: options });
+
+describe('blocks of one table', () => {
+  test('the header may stand above the first of them', async () => {
+    const text = 'Lot,7\nNo,p\nStep 1\n1,5\n2,6\nStep 2\n3,7\n';
+    expect(rows(await table(text, BLOCKS))).toEqual([
+      { step: 'Step 1', No: 1, p: 5 },
+      { step: 'Step 1', No: 2, p: 6 },
+      { step: 'Step 2', No: 3, p: 7 },
+    ]);
+  });
+
+  test('and is then no fact, whatever mark it has and however a fact is cut', async () => {
+    const record = await read('Lot,7\n#No,p\nStep 1\n1,5\n2,6\n', {
+      ...{ delimiter: ',', comment: '#', meta: { separator: ',', delimiter: ',' } },
+      table: { ...BLOCKS, header: '#No', delimiter: '/,/' },
+    });
+    expect(meta(record)).toEqual({ Lot: 7 });
+    expect(columns(record)).toEqual(['step', 'No', 'p']);
+  });
+
+  test('one without a header has the last one seen', async () => {
+    const text = 'Step 1\nNo,p\n1,5\nStep 2\n2,6\nStep 3\nNo,q\n3,7\nStep 4\n4,8\n';
+    expect(rows(await table(text, BLOCKS))).toEqual([
+      { step: 'Step 1', No: 1, p: 5, q: null },
+      { step: 'Step 2', No: 2, p: 6, q: null },
+      { step: 'Step 3', No: 3, p: null, q: 7 },
+      { step: 'Step 4', No: 4, p: null, q: 8 },
+    ]);
+  });
+
+  test('one without a header may be longer than what is looked ahead', async () => {
+    const text = `Step 1\nNo,p\n1,5\nStep 2\n${'2,6\n'.repeat(300)}`;
+    const record = await read(text, { delimiter: ',', meta: { separator: ',' }, table: BLOCKS });
+    expect(rows(record)).toHaveLength(301);
+    expect(meta(record)).toEqual({});
+  });
+
+  test('one without a header ends where others end', async () => {
+    const text = 'Step 1\nNo,p\n1,5\n\nStep 2\n2,6\n\nMean,x,y\nStep 3\n3,7\n';
+    expect(rows(await table(text, BLOCKS)).map(({ No }) => No)).toEqual([1, 2, 3]);
+    const until = { ...BLOCKS, until: 'Mean' };
+    expect(rows(await table(text, until)).map(({ No }) => No)).toEqual([1, 2, 3]);
+  });
+
+  test('each may have a header of its own: columns join by their names', async () => {
+    const text = 'Step 1\nNo,p (Pa),T\n1,5,30\nStep 2\nNo,T,U\n2,31,8\n';
+    const record = await table(text, { every: '/^(?<step>Step \\d)/' });
+    expect(columns(record)).toEqual(['step', 'No', 'p [Pa]', 'T', 'U']);
+    expect(rows(record)).toEqual([
+      { step: 'Step 1', No: 1, p: 5, T: 30, U: null },
+      { step: 'Step 2', No: 2, p: null, T: 31, U: 8 },
+    ]);
+  });
+
+  test('each may have its names in two lines and its units in a third', async () => {
+    const text = 'Step 1\nT,Weight\n,net\ns,mg\n1,5\nStep 2\nT,Weight\n,net\ns,mg\n2,6\n';
+    const record = await table(text, { every: 'Step', headerRows: 2, units: 'nextRow' });
+    expect(columns(record)).toEqual(['T [s]', 'Weight net [mg]']);
+    expect(rows(record)).toHaveLength(2);
+  });
+
+  test('without any header, cells are columns by their place', async () => {
+    const text = 'Step 1\n1,5\nStep 2\n2,6\n';
+    const record = await table(text, { ...BLOCKS, header: 'none', columns: ['No', 'p'] });
+    expect(rows(record)).toEqual([
+      { step: 'Step 1', No: 1, p: 5 },
+      { step: 'Step 2', No: 2, p: 6 },
+    ]);
+  });
+
+  test('begin below a line, of which the groups are columns too', async () => {
+    const text = 'Step 0\nx,y\n9,9\nRun R7\nStep 1\nNo,p\n1,5\n';
+    const record = await table(text, { ...BLOCKS, after: '/^Run (?<run>\\w+)/' });
+    expect(rows(record)).toEqual([{ step: 'Step 1', run: 'R7', No: 1, p: 5 }]);
+  });
+
+  test('a group that took no part is an empty cell', async () => {
+    const text = 'Step 1 fast\nNo\n1\nStep 2\nNo\n2\n';
+    const record = await read(text, { format: 'text', table: { every: '/^Step \\d ?(?<mode>\\w+)?/' } });
+    expect(rows(record)).toEqual([
+      { mode: 'fast', No: 1 },
+      { mode: null, No: 2 },
+    ]);
+  });
+
+  test('rows after the blank line that ended any of them are refused', async () => {
+    const text = 'Step 1\nNo,p\n1,5\n\n2,6\nStep 2\nNo,p\n3,7\n\nend,of,it\n';
+    const error = await refusal(text, { delimiter: ',', table: BLOCKS });
+    expect(error.where?.line).toBe(5);
+    expect(error.hint).toContain('`until: eof`');
+  });
+
+  test('not where another table takes them, also with a delimiter of its own', async () => {
+    const text = 'a;b\n1;2\n\n3;4\n5;6\n';
+    const record = await read(text, {
+      delimiter: ',',
+      tables: { first: { delimiter: ';' }, second: { after: 3, header: 'none', delimiter: ';' } },
+    });
+    expect(rows(record, 1)).toHaveLength(2);
+  });
+});
+
+describe('lines counted from the end', () => {
+  const text = 'a,b\n1,2\n3,4\nMean,3\nSD,1\n';
+
+  test('end a table, or a stretch of facts', async () => {
+    expect(rows(await table(text, { until: -2 }))).toHaveLength(2);
+    const record = await read(text, {
+      delimiter: ',',
+      meta: { after: -3, separator: ',' },
+      table: { until: -2 },
+    });
+    expect(meta(record)).toEqual({ Mean: 3, SD: 1 });
+  });
+
+  test('are no rows, or are the only ones', async () => {
+    expect(rows(await table(text, { skip: [-1, -2] }))).toHaveLength(2);
+    expect(rows(await table(text, { after: -3, header: 'none', columns: ['name', 'n'] }))).toEqual([
+      { name: 'Mean', n: 3 },
+      { name: 'SD', n: 1 },
+    ]);
+  });
+
+  test('count quoted line breaks as one line, and are found however long the file is', async () => {
+    const long = `a,b\n${'1,2\n'.repeat(2000)}"two\nlines",5\n`;
+    const record = await read(long, {
+      delimiter: ',',
+      meta: { line: -1, separator: ',' },
+      table: { until: -1 },
+    });
+    expect(meta(record)).toEqual({ 'two lines': 5 });
+    expect(rows(record)).toHaveLength(2000);
+  });
+
+  test('beyond the first line are not there', async () => {
+    expect((await refusal(text, { delimiter: ',', table: { after: -9 } })).message).toContain('`after: -9`');
+  });
+});
+
+describe('a rectangle of the file', () => {
+  const text = 'Lot,7,,\n,x,y,note\n,1,2,a\n,3,4,b\n,5,6,c\n';
+
+  test('holds a table, down to the end or to a line', async () => {
+    expect(rows(await table(text, { area: 'B2:C' }))).toEqual([
+      { x: 1, y: 2 },
+      { x: 3, y: 4 },
+      { x: 5, y: 6 },
+    ]);
+    expect(rows(await table(text, { area: 'B2:D3' }))).toEqual([{ x: 1, y: 2, note: 'a' }]);
+    expect(columns(await table(text, { area: 'c2:' }))).toEqual(['y', 'note']);
+  });
+
+  test('holds facts', async () => {
+    const finder = { area: 'B2:C2', separator: 'cell' };
+    expect(meta(await read(text, { delimiter: ',', meta: finder }))).toEqual({ x: 'y' });
+  });
+
+  test('counts lines as a spreadsheet does', async () => {
+    const quoted = 'sep=,\n"Lot\n7",x\na,b\n1,2\n';
+    const record = await read(quoted, { table: { area: 'A2:B' }, facts: { first: '=A2' } });
+    expect(rows(record)).toEqual([{ a: 1, b: 2 }]);
+    expect(meta(record)).toEqual({ first: 'a' });
+  });
+});
+
+describe('the number of rows', () => {
+  const text = 'Points,2\nx,y\n1,2\n3,4\n';
+  const counted = (count: number | string, more = {}) => ({
+    ...{ delimiter: ',', meta: { until: 'x', separator: ',' }, facts: { n: 'Points' } },
+    table: { header: 'x', count, ...more },
+  });
+
+  test.each([2, 'Points', 'n', '=B1'])('is as %j says', async (count) => {
+    expect(rows(await read(text, counted(count)))).toHaveLength(2);
+  });
+
+  test.each([1, 3])('is not %j', async (count) => {
+    const error = await refusal(text, counted(count));
+    expect(error.message).toContain(`table readings has 2 rows, and there must be ${count}`);
+  });
+
+  test('is that of the file, before rows are dropped or unpivoted', async () => {
+    expect(rows(await read(text, counted(2, { where: { x: 3 } })))).toHaveLength(1);
+    expect(rows(await read(text, counted(2, { unpivot: '/^(?<axis>[xy])$/' })))).toHaveLength(4);
+  });
+
+  test('is not told by a fact that is lacking, or no number', async () => {
+    await expect(read(text, counted('Pionts'))).rejects.toThrow('no fact "Pionts"');
+    await expect(read(text.replace('2\n', 'two\n'), counted('Points'))).rejects.toThrow('must be two');
+  });
+});

@@ -1,0 +1,192 @@
+import { describe, expect, test } from 'vitest';
+import { columns, read, refusal, rows } from './reading.js';
+
+const table = (text: string, options: object) => read(text, { delimiter: ',', table: options });
+
+describe('columns that become rows', () => {
+  test('the groups of their names are columns, the cell is the value', async () => {
+    const text = 'Time,T,A1,A2,B1\n0,30,0.1,0.2,0.3\n60,31,0.4,,0.6\n';
+    const record = await table(text, { unpivot: '/^(?<row>[A-H])(?<col>\\d+)$/' });
+    expect(columns(record)).toEqual(['Time', 'T', 'row', 'col', 'value']);
+    expect(rows(record)).toEqual([
+      { Time: 0, T: 30, row: 'A', col: 1, value: 0.1 },
+      { Time: 0, T: 30, row: 'A', col: 2, value: 0.2 },
+      { Time: 0, T: 30, row: 'B', col: 1, value: 0.3 },
+      { Time: 60, T: 31, row: 'A', col: 1, value: 0.4 },
+      { Time: 60, T: 31, row: 'B', col: 1, value: 0.6 },
+    ]);
+    expect(record.tables[0]?.count).toBe(5);
+  });
+
+  test('a group called value names the column of the cell: equal others make one row', async () => {
+    const text = 'Time,A1 OD,A1 FL,A2 OD,A2 FL\n0,1,2,3,4\n';
+    const record = await table(text, { unpivot: '/^(?<well>\\S+) (?<value>\\w+)$/' });
+    expect(rows(record)).toEqual([
+      { Time: 0, well: 'A1', OD: 1, FL: 2 },
+      { Time: 0, well: 'A2', OD: 3, FL: 4 },
+    ]);
+  });
+
+  test('their unit goes along', async () => {
+    const inRow = await table('t,A1,A2\ns,mV,mV\n0,1,2\n', {
+      units: 'nextRow',
+      unpivot: '/^(?<well>[A-H]\\d)$/',
+    });
+    expect(columns(inRow)).toEqual(['t [s]', 'well', 'value [mV]']);
+    const inName = await table('t,A1 (mV),A2 (mV)\n0,1,2\n', { unpivot: '/^(?<well>[A-H]\\d)$/' });
+    expect(columns(inName)).toEqual(['t', 'well', 'value [mV]']);
+    const slash = await table('t/s,A1/mV,A2/mV\n0,1,2\n', {
+      units: 'slash',
+      unpivot: '/^(?<well>[A-H]\\d)$/',
+    });
+    expect(columns(slash)).toEqual(['t [s]', 'well', 'value [mV]']);
+  });
+
+  test('columns of different units keep each its own', async () => {
+    const record = await table('t,A1,A2\ns,mV,V\n0,1,2\n', {
+      units: 'nextRow',
+      unpivot: '/^(?<well>[A-H]\\d)$/',
+    });
+    expect(columns(record)).toEqual(['t [s]', 'well', 'value']);
+    expect(record.tables[0]?.rows.map((row) => row[2]?.unit)).toEqual(['mV', 'V']);
+  });
+
+  test('under the names that you give them, after rows were kept or dropped', async () => {
+    const text = 't,first,second,ok\n0,1,2,1\n60,3,4,0\n';
+    const record = await table(text, {
+      columns: { ch1: { from: 'first', unit: 'V' }, ch2: { from: 'second', unit: 'V' } },
+      where: { ok: 1 },
+      unpivot: '/^ch(?<channel>\\d)$/',
+    });
+    expect(columns(record)).toEqual(['t', 'ok', 'channel', 'value [V]']);
+    expect(rows(record)).toEqual([
+      { t: 0, ok: 1, channel: 1, value: 1 },
+      { t: 0, ok: 1, channel: 2, value: 2 },
+    ]);
+  });
+
+  test('a number that reads two ways is refused there as well', async () => {
+    const error = await refusal('t;A1\n0;5\n1;"1,234"\n', {
+      delimiter: ';',
+      table: { unpivot: '/^(?<w>A1)$/' },
+    });
+    expect(error.message).toContain('"1,234"');
+    expect(error.where?.line).toBe(3);
+  });
+});
+
+describe('an axis that the file does not write out', () => {
+  const text = 'Start: 10\nBin: 0.1 ns\nUnit: ns\ncounts\n5\n6\n7\n';
+  const axis = (spec: object, more = {}) =>
+    read(text, {
+      format: 'text',
+      meta: { separator: ':' },
+      facts: { from: 'Start', width: { from: 'Bin', type: 'number' }, label: 'Unit' },
+      table: { header: 'counts', columns: { time: spec }, ...more },
+    });
+
+  test('starts at a number and grows by one', async () => {
+    const record = await axis({ start: -1, step: 0.1, unit: 'ms' });
+    expect(columns(record)).toEqual(['time [ms]', 'counts']);
+    expect(rows(record)).toEqual([
+      { time: -1, counts: 5 },
+      { time: -0.9, counts: 6 },
+      { time: -0.8, counts: 7 },
+    ]);
+    expect(record.tables[0]?.rows[1]?.[0]?.text).toBe('-0.9');
+  });
+
+  test.each([
+    ['facts of the file', { start: 'Start', step: 'Bin', unit: { from: 'Unit' } }],
+    ['facts under your own names', { start: 'from', step: 'width', unit: { from: 'label' } }],
+  ])('starts and grows as %s say', async (_, spec) => {
+    const record = await axis(spec);
+    expect(columns(record)).toEqual(['time [ns]', 'counts']);
+    expect(rows(record).map(({ time }) => time)).toEqual([10, 10.1, 10.2]);
+  });
+
+  test('counts the rows of the file: those that are dropped leave a gap', async () => {
+    const record = await axis({ start: 0, step: 2 }, { where: { counts: '/[57]/' } });
+    expect(rows(record)).toEqual([
+      { time: 0, counts: 5 },
+      { time: 4, counts: 7 },
+    ]);
+  });
+
+  test('is one for all rows that a row of the file becomes', async () => {
+    const record = await read('A1,A2\n1,2\n3,4\n', {
+      delimiter: ',',
+      table: { columns: { t: { start: 0, step: 60 } }, unpivot: '/^(?<well>A\\d)$/' },
+    });
+    expect(rows(record).map(({ t, well }) => [t, well])).toEqual([
+      [0, 'A1'],
+      [0, 'A2'],
+      [60, 'A1'],
+      [60, 'A2'],
+    ]);
+  });
+
+  test('is refused where a fact is lacking, or is no number', async () => {
+    await expect(axis({ start: 0, step: 'Binn' })).rejects.toThrow('no fact "Binn"');
+    await expect(axis({ start: 0, step: 'Unit' })).rejects.toThrow('"Unit" is no number: "ns"');
+  });
+});
+
+describe('a column of units', () => {
+  const text = 'Test,Result,Unit,Range\nGlucose,5.1,mmol/L,3.9\nLactate,1.2,mg/dL,0.5\n';
+
+  test('says the unit of each number to its left', async () => {
+    const record = await table(text, { units: { column: 'Unit' } });
+    expect(columns(record)).toEqual(['Test', 'Result', 'Unit', 'Range']);
+    expect(record.tables[0]?.rows.map((row) => row[1])).toEqual([
+      { value: 5.1, text: '5.1', unit: 'mmol/L' },
+      { value: 1.2, text: '1.2', unit: 'mg/dL' },
+    ]);
+    expect(record.tables[0]?.rows[0]?.[3]).toEqual({ value: 3.9, text: '3.9' });
+  });
+
+  test('is the unit of the column where all are the same, also in brackets, also renamed', async () => {
+    const record = await table(text.replaceAll(/m\w+\/d?L/g, '[g]'), {
+      units: { column: 'Unit' },
+      columns: { result: 'Result' },
+    });
+    expect(columns(record)).toEqual(['Test', 'result [g]', 'Unit', 'Range']);
+  });
+
+  test('says nothing of what is no number, and is refused where it is lacking', async () => {
+    const record = await table('a,b,Unit\n1,none,mg\n', { units: { column: 'Unit' } });
+    expect(record.tables[0]?.rows[0]?.[1]).toEqual({ value: 'none', text: 'none' });
+    await expect(table(text, { units: { column: 'Units' } })).rejects.toThrow('no column "Units"');
+  });
+});
+
+describe('cells at fixed characters, counted from 1', () => {
+  //             1234567890123456789
+  const lines = ['Time   Weight  Note', '0      12.5    ok', '10             none', '200    9'];
+
+  test('begin there, and a line may end before them', async () => {
+    const record = await read(lines.join('\n'), { delimiter: { at: [8, 16] }, table: {} });
+    expect(rows(record)).toEqual([
+      { Time: 0, Weight: 12.5, Note: 'ok' },
+      { Time: 10, Weight: null, Note: 'none' },
+      { Time: 200, Weight: 9, Note: null },
+    ]);
+  });
+
+  test('may touch each other', async () => {
+    const record = await read('20260105A0112.5\n20260106A0213.5\n', {
+      delimiter: { at: [9, 12] },
+      table: { header: 'none', columns: ['day', 'well', 'weight'] },
+    });
+    expect(rows(record)[1]).toEqual({ day: 20260106, well: 'A02', weight: 13.5 });
+  });
+
+  test('separate a name from its value as well', async () => {
+    const text = 'Operator  Ada\nLot No.   7\nshort\n';
+    const record = await read(text, { format: 'text', meta: { separator: { at: [11] } } });
+    expect(Object.fromEntries(record.meta)).toEqual({
+      Operator: { value: 'Ada', text: 'Ada' },
+      'Lot No.': { value: 7, text: '7' },
+    });
+  });
+});
