@@ -1,9 +1,9 @@
-import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { notebookSchema } from '../../src/config/schema.js';
 import { createDelivery, type Delivery } from '../../src/delivery.js';
-import { migrate } from '../../src/journal/database.js';
+import type { Database } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createLog } from '../../src/log.js';
+import type { Dialect } from '../../src/model.js';
 import { nobody } from '../../src/observer.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { silentLog } from '../support/silent-log.js';
@@ -14,10 +14,19 @@ import {
 } from '../support/simulated-notebook.js';
 import { type Faults, faultyNotebook, TIMEOUT_MS } from './faulty-notebook.js';
 import { type Random, seeded } from './random.js';
+import { ReusableDatabase } from './reusable-database.js';
 import { createTimeline, type Life, type Timeline } from './timeline.js';
 
 const SERVER = 'https://eln.example.org';
-const KINDS: readonly SimulationOptions[] = [
+const SETTINGS = notebookSchema.parse({
+  url: SERVER,
+  key: { env: 'KEY' },
+  rate: '100/s',
+  timeout: `${TIMEOUT_MS}ms`,
+});
+const LOG = process.env['LABFEED_TRACE'] ? createLog({ level: 'debug', pretty: false }).log : silentLog();
+type Kind = SimulationOptions & { readonly dialect: Dialect };
+const KINDS: readonly [Kind, ...Kind[]] = [
   { dialect: 'v2' },
   { dialect: 'elabftw' },
   { dialect: 'v2', keepsTitle: false },
@@ -27,10 +36,10 @@ const MOST_STEPS = 40_000;
 interface World {
   readonly random: Random;
   readonly timeline: Timeline;
-  readonly database: DatabaseSyncInstance;
+  readonly database: Database;
   readonly notebook: SimulatedNotebook;
   readonly faults: Faults;
-  readonly kind: SimulationOptions;
+  readonly kind: Kind;
   readonly seed: number;
 }
 
@@ -48,12 +57,21 @@ interface People {
  * One history: the delivery core and the journal as they are, against a simulated notebook, under faults, crashes and
  * schedules that the seed chooses. Throws where a run is not filed exactly once, or somebody else's entry was touched.
  */
-export async function simulate(seed: number): Promise<void> {
+export function createSimulation(): { simulate(seed: number): Promise<void>; close(): void } {
+  const database = new ReusableDatabase();
+  return {
+    simulate(seed) {
+      database.empty();
+      return simulate(seed, database);
+    },
+    close: () => database.close(),
+  };
+}
+
+async function simulate(seed: number, database: Database): Promise<void> {
   const random = seeded(seed);
   const timeline = createTimeline(random);
-  const database = new DatabaseSync(':memory:');
-  migrate(database, ':memory:');
-  const kind = KINDS[random.below(KINDS.length)] ?? {};
+  const kind = KINDS[random.below(KINDS.length)] ?? KINDS[0];
   const world: World = {
     random,
     timeline,
@@ -65,38 +83,34 @@ export async function simulate(seed: number): Promise<void> {
   };
   const people: People = { own: new Map(), edited: new Set(), deleted: new Set() };
   const runs = 1 + random.below(5);
-  try {
-    let daemon = startDaemon(world);
-    const crashes = random.below(4);
-    for (let n = 0; n < runs; n++) await daemon.add(n);
-    for (let n = 0; n < crashes; n++) {
-      for (let steps = random.below(60); steps > 0; steps--) await timeline.step();
-      if (random.chance(0.3)) createByHand(world, people);
-      daemon.life.kill();
-      // A restart takes its time, and the server goes on meanwhile.
-      for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
-      if (random.chance(0.3)) {
-        // Nobody can tell a change that comes between our look and our PATCH; so they work while nothing is under way.
-        while (await timeline.step());
-        changeOurs(world, people);
-      }
-      daemon = startDaemon(world);
+  let daemon = startDaemon(world);
+  const crashes = random.below(4);
+  for (let n = 0; n < runs; n++) await daemon.add(n);
+  for (let n = 0; n < crashes; n++) {
+    for (let steps = random.below(60); steps > 0; steps--) await timeline.step();
+    if (random.chance(0.3)) createByHand(world, people);
+    daemon.life.kill();
+    // A restart takes its time, and the server goes on meanwhile.
+    for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
+    if (random.chance(0.3)) {
+      // Nobody can tell a change that comes between our look and our PATCH; so they work while nothing is under way.
+      while (await timeline.step());
+      changeOurs(world, people);
     }
-    await settle(world, daemon, runs);
-    // What is left over of a first creation that was lost is used up by runs that come later.
-    let all = runs;
-    while (leftOver(database)) {
-      await daemon.add(all);
-      all += 1;
-      await settle(world, daemon, all);
-    }
-    examine(world, people, all);
-  } finally {
-    database.close();
+    daemon = startDaemon(world);
   }
+  await settle(world, daemon, runs);
+  // What is left over of a first creation that was lost is used up by runs that come later.
+  let all = runs;
+  while (leftOver(database)) {
+    await daemon.add(all);
+    all += 1;
+    await settle(world, daemon, all);
+  }
+  examine(world, people, all);
 }
 
-const leftOver = (database: DatabaseSyncInstance): boolean =>
+const leftOver = (database: Database): boolean =>
   database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !==
   undefined;
 
@@ -116,19 +130,16 @@ function startDaemon({ timeline, random, database, notebook, faults, kind }: Wor
     schedule: (flush) => life.at(0, flush),
   });
   const delivery = createDelivery({
-    notebook: notebookSchema.parse({
-      url: SERVER,
-      key: { env: 'KEY' },
-      rate: '100/s',
-      timeout: `${TIMEOUT_MS}ms`,
+    notebook: {
+      ...SETTINGS,
       concurrency: 1 + random.below(4),
       dialect: random.chance(0.5) ? 'auto' : kind.dialect,
-    }),
+    },
     instruments: ['balance'],
     journal,
     connect: (admit) => faultyNotebook(notebook, admit, timeline, life, random, faults),
     clock: life.clock,
-    log: process.env['LABFEED_TRACE'] ? createLog({ level: 'debug', pretty: false }).log : silentLog(),
+    log: LOG,
     observer: nobody,
     random: random.next,
   });
@@ -232,7 +243,7 @@ function examine({ notebook, database, seed }: World, people: People, runs: numb
   if (ours.length !== runs - people.deleted.size) fail(`${ours.length} experiments for ${runs} runs`);
 }
 
-const titleOf = (database: DatabaseSyncInstance, experiment: number): string =>
+const titleOf = (database: Database, experiment: number): string =>
   (
     database
       .prepare('SELECT title FROM runs JOIN drafts ON run = id WHERE experiment = ?')

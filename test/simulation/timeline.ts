@@ -89,8 +89,9 @@ export function createTimeline(random: Random): Timeline {
       };
     },
     async step() {
-      // Everything that the last event set going in promises happens before the next one.
-      await new Promise(setImmediate);
+      // Everything that the last event set going in promises happens before the next one: Node runs a tick that was
+      // asked for in a promise's reaction when no reaction is left.
+      await new Promise<void>(process.nextTick);
       let next: Event | undefined;
       for (const event of events) {
         if (!next || event.at < next.at || (event.at === next.at && event.order < next.order)) next = event;
