@@ -1,8 +1,7 @@
 import type { Notebook } from '../../src/deliver/deps.js';
 import { NotebookError } from '../../src/errors.js';
-import type { SimulatedNotebook } from '../support/simulated-notebook.js';
-import type { Random } from './random.js';
-import type { Life, Timeline } from './timeline.js';
+import type { Life } from './timeline.js';
+import type { World } from './world.js';
 
 export const TIMEOUT_MS = 1000;
 
@@ -31,30 +30,28 @@ const FAULTS: readonly Fault[] = [
   'brokenAfter',
 ];
 
-export interface Faults {
-  /** Share of the requests that meet one. */
-  rate: number;
-}
-
-const error = (failure: 'rate' | 'auth' | 'server', lost: boolean, status?: number): NotebookError =>
+const error = (failure: 'auth' | 'server', lost: boolean, status?: number): NotebookError =>
   new NotebookError(failure, `simulated ${failure}`, { lost, ...(status === undefined ? {} : { status }) });
 
 /** The notebook as one process reaches it: over a wire that delays, loses and refuses as the seed says. */
 export function faultyNotebook(
-  notebook: SimulatedNotebook,
+  { notebook, timeline, random, faults, trace }: World,
   admit: <T>(send: () => Promise<T>) => Promise<T>,
-  timeline: Timeline,
   life: Life,
-  random: Random,
-  faults: Faults,
 ): Notebook & { close(): Promise<void> } {
+  const busy = (): NotebookError =>
+    new NotebookError('rate', 'simulated rate', {
+      lost: false,
+      status: 429,
+      ...(random.chance(0.5) ? { retryAfterMs: random.below(5000) } : {}),
+    });
   const isRead = (name: string): boolean => /^(read|list)/.test(name);
 
-  function send<T>(name: string, act: () => Promise<T>): Promise<T> {
-    const fault: Fault = random.chance(faults.rate)
+  function send<T>(name: string, subject: string, act: () => Promise<T>): Promise<T> {
+    const fault: Fault = random.chance(faults.ofRequests)
       ? (FAULTS[random.below(FAULTS.length)] ?? 'none')
       : 'none';
-    if (process.env['LABFEED_TRACE']) console.log(Math.round(timeline.now()), name, fault);
+    trace?.(`${name} ${subject}: ${fault}`);
     const lost = !isRead(name);
     const wayMs = 1 + random.below(40);
     return new Promise<T>((resolve, reject) => {
@@ -72,7 +69,7 @@ export function faultyNotebook(
         case 'refused':
           return answer(wayMs, () => reject(error('server', false)));
         case 'busy':
-          return answer(wayMs, () => reject(error('rate', false, 429)));
+          return answer(wayMs, () => reject(busy()));
         case 'unauthorised':
           return answer(wayMs, () => reject(error('auth', false, 401)));
         case 'outage':
@@ -101,7 +98,10 @@ export function faultyNotebook(
             signal?.throwIfAborted();
             // The dead send nothing more.
             if (!life.alive()) return new Promise<never>(() => undefined);
-            return send(name, () => (act as (...args: unknown[]) => Promise<unknown>)(...args));
+            const subject = args.filter((arg) => arg !== signal).map((arg) => JSON.stringify(arg));
+            return send(name, subject.join(' '), () =>
+              (act as (...args: unknown[]) => Promise<unknown>)(...args),
+            );
           });
         },
       ]),
