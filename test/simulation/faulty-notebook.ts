@@ -14,16 +14,23 @@ type Fault =
   | 'lostBefore'
   | 'lostAfter'
   | 'lostLate'
+  | 'slow'
   | 'busy'
   | 'unauthorised'
   | 'outage'
   | 'brokenAfter';
 
+/** What comes late is what hurts most after a crash. */
 const FAULTS: readonly Fault[] = [
   'refused',
   'lostBefore',
   'lostAfter',
   'lostLate',
+  'lostLate',
+  'slow',
+  'slow',
+  'slow',
+  'slow',
   'busy',
   'unauthorised',
   'outage',
@@ -35,7 +42,7 @@ const error = (failure: 'auth' | 'server', lost: boolean, status?: number): Note
 
 /** The notebook as one process reaches it: over a wire that delays, loses and refuses as the seed says. */
 export function faultyNotebook(
-  { notebook, timeline, random, faults, trace }: World,
+  { notebook, timeline, random, faults, wire, trace }: World,
   admit: <T>(send: () => Promise<T>) => Promise<T>,
   life: Life,
 ): Notebook & { close(): Promise<void> } {
@@ -45,17 +52,22 @@ export function faultyNotebook(
       status: 429,
       ...(random.chance(0.5) ? { retryAfterMs: random.below(5000) } : {}),
     });
-  const isRead = (name: string): boolean => /^(read|list)/.test(name);
+  wire.writing = 0;
 
-  function send<T>(name: string, subject: string, act: () => Promise<T>): Promise<T> {
+  function send<T>(writes: boolean, told: string, act: () => Promise<T>): Promise<T> {
     const fault: Fault = random.chance(faults.ofRequests)
       ? (FAULTS[random.below(FAULTS.length)] ?? 'none')
       : 'none';
-    trace?.(`${name} ${subject}: ${fault}`);
-    const lost = !isRead(name);
+    trace?.(`${told}: ${fault}`);
+    const lost = writes;
     const wayMs = 1 + random.below(40);
+    if (writes) wire.writing += 1;
     return new Promise<T>((resolve, reject) => {
-      const answer = (delayMs: number, deliver: () => void) => life.at(delayMs, deliver);
+      const answer = (delayMs: number, deliver: () => void) =>
+        life.at(delayMs, () => {
+          if (writes) wire.writing -= 1;
+          deliver();
+        });
       // The server goes on with what reached it although the process that asked is dead.
       const carryOut = (delayMs: number, then: (result: Promise<T>) => void) =>
         timeline.at(delayMs, () => {
@@ -83,6 +95,11 @@ export function faultyNotebook(
         case 'lostLate':
           carryOut(random.below(LATEST_MS), () => undefined);
           return answer(random.below(30), () => reject(error('server', lost)));
+        case 'slow': {
+          const slowMs = random.below(LATEST_MS);
+          carryOut(slowMs, (result) => slowMs < TIMEOUT_MS && answer(0, () => resolve(result)));
+          return slowMs < TIMEOUT_MS ? undefined : answer(TIMEOUT_MS, () => reject(error('server', lost)));
+        }
       }
     });
   }
@@ -98,8 +115,8 @@ export function faultyNotebook(
             signal?.throwIfAborted();
             // The dead send nothing more.
             if (!life.alive()) return new Promise<never>(() => undefined);
-            const subject = args.filter((arg) => arg !== signal).map((arg) => JSON.stringify(arg));
-            return send(name, subject.join(' '), () =>
+            const told = trace ? [name, ...args.map((arg) => JSON.stringify(arg))].join(' ') : '';
+            return send(!/^(read|list)/.test(name), told, () =>
               (act as (...args: unknown[]) => Promise<unknown>)(...args),
             );
           });

@@ -31,6 +31,7 @@ export function createPeople({ notebook, database, random, trace }: World): Peop
       const title = random.chance(0.5) ? 'Untitled' : 'their work';
       const id = notebook.someoneCreates(title, 2);
       own.set(id, title);
+      if (random.chance(0.3)) notebook.hidden.add(id);
       trace?.(`somebody creates ${id}, ${title}`);
     },
     changeOurs() {

@@ -34,7 +34,7 @@ export function createSimulation(): Simulation {
 const MOST_STEPS = 40_000;
 
 async function live(world: World): Promise<void> {
-  const { random, timeline, faults, database } = world;
+  const { random, faults, database } = world;
   const people = createPeople(world);
   let expected = 1 + random.below(5);
   let added = 0;
@@ -45,10 +45,7 @@ async function live(world: World): Promise<void> {
     const most = expected - added;
     const here = life === lives - 1 || random.chance(0.5) ? most : Math.min(most, 1 + random.below(2));
     for (const end = added + here; added < end; added++) await daemon.add(added);
-    for (let steps = random.below(60); steps > 0 && !(await daemon.isIdle()); steps--) {
-      await timeline.step();
-      if (random.chance(0.02)) people.create();
-    }
+    await goOn(daemon, world, people);
     if (life < lives - 1) await endLife(daemon, world, people);
     else {
       await settle(world, daemon);
@@ -71,9 +68,27 @@ function chooseFaults({ random }: World): Faults {
   };
 }
 
+/** Until it is time for an end: half of them come while something is being written, which is where they could hurt. */
+async function goOn(
+  daemon: SimulatedDaemon,
+  { random, timeline, wire }: World,
+  people: People,
+): Promise<void> {
+  const [least, most] = random.chance(0.5) ? [random.below(30), 90] : [60, random.below(60)];
+  for (let step = 0; step < most && !(await daemon.isIdle()); step++) {
+    if (step >= least && wire.writing > 0) break;
+    await timeline.step();
+    if (random.chance(0.02)) people.create();
+  }
+}
+
 async function endLife(daemon: SimulatedDaemon, { random, timeline }: World, people: People): Promise<void> {
   if (random.chance(0.2)) await daemon.stop();
-  else daemon.kill();
+  else {
+    // The request is not yet there, has been carried out, or is answered.
+    for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
+    daemon.kill();
+  }
   // A restart takes its time, and the server goes on meanwhile.
   for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
   if (random.chance(0.1)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);

@@ -17,6 +17,8 @@ export interface World {
   readonly notebook: SimulatedNotebook;
   readonly kind: NotebookKind;
   readonly faults: Faults;
+  /** How many requests that write are under way. */
+  readonly wire: { writing: number };
   readonly trace: Trace;
 }
 
@@ -48,6 +50,7 @@ export function createWorld(seed: number, database: Database, trace: Trace): Wor
     notebook: simulatedNotebook(kind),
     kind,
     faults: { ofRequests: 0, ofWrites: 0 },
+    wire: { writing: 0 },
     trace: trace && ((line) => trace(`${Math.round(timeline.elapsedMs())} ${line}`)),
   };
 }
