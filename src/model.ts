@@ -113,7 +113,7 @@ export interface OpenRun {
   readonly step: RunStep;
   readonly server: string | undefined;
   readonly floor: number | undefined;
-  /** How many earlier creations of it were lost before any id was known. */
+  /** How many earlier creations of it were lost when nobody could look for them: no id was known, or no title. */
   readonly unseen: number;
   readonly experiment: number | undefined;
   /** Whether a person said that this experiment is the run's, whatever it holds. */
@@ -132,6 +132,8 @@ export type RunChange =
       readonly kind: 'intended';
       readonly server: string;
       readonly floor: number | undefined;
+      /** Earlier creations of this run that were lost when nobody could look for them; none where it is not said. */
+      readonly unseen?: number;
       readonly at: number;
     }
   /** The creation was surely not carried out: the next attempt starts afresh. */
@@ -140,7 +142,7 @@ export type RunChange =
       readonly kind: 'created';
       readonly experiment: number;
       readonly found: boolean;
-      /** Earlier creations of this run were lost before any id was known: they may lie below this id. */
+      /** Earlier creations of this run were lost when nobody could look for them: they may lie below this id. */
       readonly sweepBelow?: number;
     }
   | { readonly kind: 'described' }
@@ -174,7 +176,7 @@ export interface ServerFacts {
   readonly keepsTitle: boolean | undefined;
   /** What a new experiment looks like there, in all but ids and times, where titles are not kept. */
   readonly blank: string | undefined;
-  /** Below this id an experiment may lie whose creation was lost before any id was known. */
+  /** Below this id an experiment may lie whose creation was lost when nobody could look for it. */
   readonly sweep: number | undefined;
   /** Why nothing is sent there until a person has recovered the journal. */
   readonly halted: string | undefined;

@@ -7,9 +7,7 @@ export type ApplyChange = (run: number, change: RunChange, at: number) => void;
 export function createApplyChange(database: Database): ApplyChange {
   const set = (assignments: string) =>
     database.prepare(`UPDATE runs SET ${assignments}, updated_at = ? WHERE id = ?`);
-  const intended =
-    set(`unseen = CASE WHEN step = 'creating' AND (floor IS NULL OR unseen > 0) THEN unseen + 1 ELSE 0 END,
-     step = 'creating', server = ?, floor = ?, intent_at = ?`);
+  const intended = set("step = 'creating', server = ?, floor = ?, unseen = ?, intent_at = ?");
   // An earlier creation that was lost unseen is still that, whatever became of the later one.
   const notCreated = set(
     `step = CASE WHEN unseen > 0 THEN 'creating' ELSE 'pending' END, unseen = max(0, unseen - 1),
@@ -35,7 +33,7 @@ export function createApplyChange(database: Database): ApplyChange {
   function update(run: number, change: RunChange, at: number): void {
     switch (change.kind) {
       case 'intended':
-        return void intended.run(change.server, change.floor ?? null, change.at, at, run);
+        return void intended.run(change.server, change.floor ?? null, change.unseen ?? 0, change.at, at, run);
       case 'notCreated':
         return void notCreated.run(at, run);
       case 'created':

@@ -33,7 +33,8 @@ const optional = z
   .number()
   .nullable()
   .transform((value) => value ?? undefined);
-const tags = z.string().transform((json) => z.array(z.string()).parse(JSON.parse(json)));
+const tagList = z.array(z.string());
+const tags = z.string().transform((json) => tagList.parse(JSON.parse(json)));
 const runRow = z.object({
   id: z.number(),
   instrument: z.string(),

@@ -14,6 +14,8 @@ export interface SimulatedNotebook extends Notebook {
   readonly experiments: Map<number, SimulatedExperiment>;
   /** Method names of the requests that write, in order. */
   readonly writes: string[];
+  /** Entries that our account may not read. */
+  readonly hidden: Set<number>;
   /** Creates an entry as another user would, or by hand. */
   someoneCreates(title: string, userid?: number): number;
   /** Keeps a copy of everything; what it returns sets the notebook back to it, ids included. */
@@ -35,6 +37,7 @@ export function simulatedNotebook({
 }: SimulationOptions = {}): SimulatedNotebook {
   const experiments = new Map<number, SimulatedExperiment>();
   const writes: string[] = [];
+  const hidden = new Set<number>();
   let lastId = 100;
   let lastComment = 1000;
   const get = (id: number): SimulatedExperiment => {
@@ -51,6 +54,7 @@ export function simulatedNotebook({
   return {
     experiments,
     writes,
+    hidden,
     someoneCreates: (title, userid = 2) => create(title, userid),
     save() {
       const saved = { entries: structuredClone(experiments), lastId, lastComment };
@@ -65,6 +69,7 @@ export function simulatedNotebook({
       return create(keepsTitle ? title : 'Untitled', 1);
     },
     async readExperiment(id): Promise<ExperimentRecord> {
+      if (hidden.has(id)) throw new NotebookError('conflict', 'forbidden', { status: 403, lost: false });
       const { comments: _, ...shown } = get(id);
       return { id, ...shown, created_at: `at ${id}` };
     },
