@@ -101,7 +101,7 @@ test('a mistake within a list or a map is told by its whole path', () => {
 `);
   expect(told(config).map((problem) => problem.replace(/^\S+ /, ''))).toEqual([
     'experiment.tags[1]: expected a template',
-    'tests[0].expect is missing: expected a map, found nothing',
+    'tests[0].expect is missing: expected a map such as { title: …, readings: 12 }',
     'c: expected a map, found a number',
   ]);
 });

@@ -32,6 +32,7 @@ const works = createWorks({
   log,
   observer: nobody,
   key: holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal),
+  failedTests: [],
   isFirst: true,
 });
 await works.start();
