@@ -53,7 +53,7 @@ export function readQuantity(text: string, numbers: NumberReader): Value | undef
 
 /** A longer text is a remark, and would only be searched in vain. */
 const LONGEST_QUANTITY = 60;
-const QUANTITY = /^([+\-−]?[\d.,][\d.,'’]*(?:[eE][+-]?\d+)?)(\s*)(\D.*)$/;
+const QUANTITY = /^([+\-−]?[\d.,][\d.,'’]*(?:[eE][+-]?\d+)?)(\s*)(\D.*|(?<=\s)1\/.+)$/;
 
 /** `< 20.00`, `>3.5 mg`: beyond what the instrument can tell. */
 function isCensored(text: string, numbers: NumberReader): boolean {
