@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
+import { limitBacktracking } from './backtracking.js';
 import { addAdopt } from './commands/adopt.js';
 import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
@@ -33,6 +34,7 @@ const COMMANDS = [
 
 /** The command line: what was asked for, and how it ended. */
 async function main(argv: readonly string[]): Promise<number> {
+  limitBacktracking();
   const program = new Command('labfeed')
     .description('Files every run of every instrument in the notebook, exactly once.')
     .version(version(), '-V, --version', 'print the version')

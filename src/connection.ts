@@ -3,7 +3,7 @@ import type { NotebookConfig } from './config/schema.js';
 import { NotebookError } from './errors.js';
 import { createNotebook, type Notebook } from './notebook/client.js';
 
-export type Admit = <T>(send: () => Promise<T>) => Promise<T>;
+export type Admit = <T>(send: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
 
 /** The notebook of the configuration, each request let in by `admit`. */
 export function connect(config: NotebookConfig, key: Key, admit: Admit): Notebook {
@@ -18,6 +18,6 @@ export function connect(config: NotebookConfig, key: Key, admit: Admit): Noteboo
     timeoutMs: config.timeout,
     connections: config.concurrency,
     commentField: config.commentField,
-    admit: (send) => admit(() => send().catch(refreshKey)),
+    admit: (send, signal) => admit(() => send().catch(refreshKey), signal),
   });
 }

@@ -50,9 +50,14 @@ export function createDaemon({
   };
 
   /** Reads the key and makes the works: what is wrong shows here, while the old ones still run. */
-  function makeWorks(config: UsableConfig, opened: Journal, failedTests: readonly Problem[]): Works {
+  function makeWorks(
+    config: UsableConfig,
+    opened: Journal,
+    failedTests: readonly Problem[],
+    isFirst: boolean,
+  ): Works {
     const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
-    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests });
+    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests, isFirst });
   }
 
   /** What the mappings' own tests find wrong; undefined when a stop was asked for meanwhile. */
@@ -66,7 +71,7 @@ export function createDaemon({
     const opened = await openJournal(journalPath, clock);
     journal = opened;
     const failedTests = await testMappings(first);
-    if (failedTests) works = makeWorks(first, opened, failedTests);
+    if (failedTests) works = makeWorks(first, opened, failedTests, true);
   }
 
   async function reload(load: () => LoadedConfig): Promise<void> {
@@ -78,7 +83,7 @@ export function createDaemon({
       const failedTests = await testMappings(config);
       if (!failedTests) return;
       if (failedTests.length > 0) throw new ConfigError(failedTests);
-      next = makeWorks(config, journal, failedTests);
+      next = makeWorks(config, journal, failedTests, false);
       log.level = config.settings.log;
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
@@ -103,10 +108,11 @@ export function createDaemon({
       // Tests of mappings that are still under way are given up: a stop cannot wait for them.
       stopping.abort();
       return inTurn(async () => {
-        log.info('stopping');
+        // What could not be started has told why, and does not stop.
+        if (works) log.info('stopping');
         await works?.stop();
         await journal?.close();
-        log.info('stopped');
+        if (works) log.info('stopped');
       });
     },
     count: async () => (await journal?.runs.count()) ?? {},

@@ -5,6 +5,7 @@ import { createCreations } from './deliver/creations.js';
 import { deliver } from './deliver/deliver.js';
 import type { DeliverDeps, Notebook, ServerMemory } from './deliver/deps.js';
 import { createGate } from './deliver/gate.js';
+import { longestGraceMs } from './deliver/grace.js';
 import { StoppedError } from './deliver/interruptions.js';
 import { createLosses } from './deliver/losses.js';
 import { prepare } from './deliver/prepare.js';
@@ -61,7 +62,7 @@ export function createDelivery({
     clock,
     creations: createCreations(),
     memory: memoryOf(server, journal),
-    losses: createLosses(clock),
+    losses: createLosses(clock, longestGraceMs(config.timeout)),
     record: journal.runs.record,
     goOn() {
       if (stopping) throw new StoppedError('labfeed is stopping');
@@ -109,7 +110,9 @@ export function memoryOf(server: string, { servers }: Journal): ServerMemory {
     claimSpare: (run) => servers.claimSpare(server, run),
     addSpare: (experiment, reference) => servers.addSpare(server, experiment, reference),
     hasExperiment: (experiment) => servers.hasExperiment(server, experiment),
+    lastExperiments: (count) => servers.lastExperiments(server, count),
     hasReference: servers.hasReference,
+    isCreating: servers.isCreating,
     countLost: () => servers.countLost(server),
   };
 }

@@ -22,6 +22,8 @@ export interface LineDeps {
   isClaimed(path: string): boolean;
   enqueue(): void;
   refused: Observer['refused'];
+  /** Told when there are files before anybody has watched. */
+  hasFiles(): void;
 }
 
 export interface InstrumentLine {
@@ -84,8 +86,12 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
     take,
     asked: (files) => log.warn({ files }, QUESTION),
   });
+  let isStarting = true;
   const watcher = createWatcher(instrument, {
-    offer: (files, origin) => intake.offer(files, origin),
+    offer(files, origin) {
+      if (isStarting && files.length > 0) deps.hasFiles();
+      return intake.offer(files, origin);
+    },
     scanned: (result) => intake.scanned(result),
     folder: () => undefined,
     clock,
@@ -98,6 +104,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
     async start() {
       await prepare(instrument, journal, log);
       await watcher.start();
+      isStarting = false;
     },
     async stop() {
       stopping.abort();

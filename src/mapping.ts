@@ -3,7 +3,7 @@ import type { Instrument } from './config/load.js';
 import { FileError, LabfeedError, type Problem } from './errors.js';
 import type { ReadDate } from './map/date.js';
 import { checkTemplates, createMapper, type Mapped } from './map/draft.js';
-import type { FileRecord, IdentifiedFile } from './model.js';
+import type { DateHabits, FileRecord, IdentifiedFile } from './model.js';
 import { parse } from './parse/parse.js';
 import { type DateReading, readDate } from './parse/values/read-date.js';
 import { contentOf } from './watch/content.js';
@@ -28,14 +28,13 @@ export function checkMapping(instrument: Instrument): Problem[] {
 }
 
 export function createMapping(instrument: Instrument): Mapping {
-  // Each alternative has its own way of writing dates: 03/04/2026 is April in one, and March in another.
-  const mappers = (instrument.parse ?? [undefined]).map((options) =>
-    createMapper({
-      ...instrument,
-      instrument: instrument.name,
-      readDate: (text) => withFormats(readDate(text, options?.dates ?? {})),
-    }),
-  );
+  // Of several alternatives, each file has the dates of the one that read it. Mapping never waits, so one is enough.
+  let dates: DateHabits = {};
+  const map = createMapper({
+    ...instrument,
+    instrument: instrument.name,
+    readDate: (text) => withFormats(readDate(text, dates)),
+  });
   return {
     async parse(file, signal) {
       try {
@@ -46,9 +45,8 @@ export function createMapping(instrument: Instrument): Mapping {
       }
     },
     map(record, file, nowMs) {
+      dates = record.dates ?? {};
       try {
-        const map = mappers[record.alternative ?? 0];
-        if (!map) throw new Error(`there is no alternative ${record.alternative}`);
         return map(record, describeFile(file), nowMs);
       } catch (error) {
         throw asFileError(error, file);

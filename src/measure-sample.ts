@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { ParseMapping } from './config/vocabulary.js';
 import type { FileError } from './errors.js';
 import type { IdentifiedFile } from './model.js';
-import { learn } from './parse/learn.js';
+import { learn } from './parse/parse.js';
 import { contentOf } from './watch/content.js';
 
 /** What looking at a file suggests about how it is to be read. */

@@ -69,8 +69,15 @@ export interface Table {
 export interface FileRecord {
   readonly meta: ReadonlyMap<string, Value>;
   readonly tables: readonly Table[];
-  /** Of several mappings the one that read it, from 0. */
-  readonly alternative?: number;
+  /** As the mapping says it, or as it was measured: what templates print is read in the same way. */
+  readonly dates?: DateHabits;
+}
+
+/** How a file writes dates. */
+export interface DateHabits {
+  readonly format?: readonly string[] | undefined;
+  readonly zone?: string | { readonly from: string } | undefined;
+  readonly locale?: string | undefined;
 }
 
 /** What the notebook is to hold for one run. Comments are still without their mark. */
@@ -106,14 +113,15 @@ export interface OpenRun {
   readonly step: RunStep;
   readonly server: string | undefined;
   readonly floor: number | undefined;
-  readonly intentAt: number | undefined;
-  /** How many earlier creations of it were lost before any id was known. */
+  /** How many earlier creations of it were lost when nobody could look for them: no id was known, or no title. */
   readonly unseen: number;
   readonly experiment: number | undefined;
   /** Whether a person said that this experiment is the run's, whatever it holds. */
   readonly adopted: boolean;
   readonly attempts: number;
   readonly draft: Omit<Draft, 'comments'>;
+  /** What its file was read as before, which an earlier PATCH may have written. */
+  readonly earlier: readonly Pick<Draft, 'title' | 'date' | 'body'>[];
   readonly comments: readonly PlannedComment[];
 }
 
@@ -124,6 +132,8 @@ export type RunChange =
       readonly kind: 'intended';
       readonly server: string;
       readonly floor: number | undefined;
+      /** Earlier creations of this run that were lost when nobody could look for them; none where it is not said. */
+      readonly unseen?: number;
       readonly at: number;
     }
   /** The creation was surely not carried out: the next attempt starts afresh. */
@@ -132,7 +142,7 @@ export type RunChange =
       readonly kind: 'created';
       readonly experiment: number;
       readonly found: boolean;
-      /** Earlier creations of this run were lost before any id was known: they may lie below this id. */
+      /** Earlier creations of this run were lost when nobody could look for them: they may lie below this id. */
       readonly sweepBelow?: number;
     }
   | { readonly kind: 'described' }
@@ -166,10 +176,12 @@ export interface ServerFacts {
   readonly keepsTitle: boolean | undefined;
   /** What a new experiment looks like there, in all but ids and times, where titles are not kept. */
   readonly blank: string | undefined;
-  /** Below this id an experiment may lie whose creation was lost before any id was known. */
+  /** Below this id an experiment may lie whose creation was lost when nobody could look for it. */
   readonly sweep: number | undefined;
   /** Why nothing is sent there until a person has recovered the journal. */
   readonly halted: string | undefined;
+  /** The server was set back to an older state: from this id on, at the latest, ids do not mean what they meant. */
+  readonly setBack: number | undefined;
   /** Whether comments hold the text that we send. Unknown until one was read back. */
   readonly keepsComments: boolean | undefined;
 }

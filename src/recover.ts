@@ -1,36 +1,23 @@
 import type { Clock } from './clock.js';
-import type { InstrumentConfig } from './config/schema.js';
+import type { ListedInstrument } from './config/listed.js';
 import { backoffMs } from './deliver/backoff.js';
-import { END_OF_IDS } from './deliver/window.js';
+import { END_OF_IDS, isSetBack, lookAt } from './deliver/window.js';
 import { LabfeedError, NotebookError } from './errors.js';
 import type { Journal } from './journal/journal.js';
-import type { MarkedComment } from './journal/recovery.js';
-import { markIn, type Origin, originIn, provisionalReference, readLabel } from './reference.js';
-
-/** What recovery asks of the notebook: nothing but to be read. */
-export interface ReadableNotebook {
-  listKeys(): Promise<unknown>;
-  readExperiment(id: number): Promise<{ readonly title?: unknown; readonly body?: unknown }>;
-  listComments(
-    experiment: number,
-  ): Promise<readonly ({ readonly id: number } & Readonly<Record<string, unknown>>)[]>;
-}
+import { type Ask, marksOf, type ReadableExperiment, type ReadableNotebook } from './readable-notebook.js';
+import { type Reconciled, reconcile } from './reconcile.js';
+import { originIn, provisionalReference, readLabel } from './reference.js';
 
 export interface IdRange {
   readonly from: number;
   readonly to: number;
 }
 
-export type RecoverableInstrument = Pick<InstrumentConfig, 'duplicates'> & {
-  readonly name: string;
-  readonly comments: Pick<InstrumentConfig['comments'], 'readings' | 'text'>;
-};
-
 export interface RecoverDeps {
   readonly server: string;
   /** All that there are: what comes from another is not ours to know. */
-  readonly instruments: readonly RecoverableInstrument[];
-  readonly journal: Pick<Journal, 'recovery' | 'servers'>;
+  readonly instruments: readonly ListedInstrument[];
+  readonly journal: Pick<Journal, 'recovery' | 'servers' | 'setBack'>;
   readonly notebook: ReadableNotebook;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -42,7 +29,7 @@ export interface RecoverDeps {
 }
 
 /** What was found, in numbers or ids of experiments. */
-export interface Recovered {
+export interface Recovered extends Omit<Reconciled, 'first'> {
   from: number;
   /** The last one that is there. */
   to: number;
@@ -63,30 +50,74 @@ export interface Recovered {
 
 /** Refills the journal from the notebook. Whatever was taken in stays, should it be broken off. */
 export async function recover(deps: RecoverDeps): Promise<Recovered> {
-  const { server, journal, notebook, range, signal } = deps;
+  const { server, journal, notebook, range } = deps;
   const ask = createPatience(deps);
-  const { first, halted } = await journal.recovery.begin(server);
+  const { halted, setBack: noticed } = await journal.recovery.begin(server);
   // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
   await ask(() => notebook.listKeys());
-  const { from, to } = range ?? { from: first, to: Number.MAX_SAFE_INTEGER };
-  const result: Recovered = { from, to: from - 1, ...NOTHING, unknownInstruments: [], withoutComments: [] };
+  const result: Recovered = { from: 0, to: 0, ...NOTHING, ...emptyLists() };
+  const setBack = noticed ?? (await findSetBack(ask, deps));
+  const unknown =
+    setBack === undefined
+      ? await journal.recovery.firstUnknown(server)
+      : await putRight(setBack, result, ask, deps);
+  // A part of the notebook proves nothing about the rest: what kept labfeed from sending still does. But where nothing
+  // is known, whoever names the ids knows where they begin.
+  const isPart = range !== undefined && unknown !== undefined && range.from > unknown;
+  const first = unknown ?? 1;
+  await readAll(range ?? { from: first, to: Number.MAX_SAFE_INTEGER }, isPart, result, ask, deps);
+  await ask(() => notebook.listKeys());
+  const isVain = range === undefined && setBack === undefined && first === 1 && result.to === 0;
+  await journal.recovery.end(server, isVain || isPart ? halted : undefined);
+  if (isVain) throw inVain(server);
+  return result;
+}
+
+/** Resolves with the first id that may be unknown. */
+async function putRight(setBack: number, result: Recovered, ask: Ask, deps: RecoverDeps): Promise<number> {
+  const progress = (id: number): void => watchOver(id, result, deps);
+  const { first, ...became } = await reconcile(setBack, { ...deps, ask, progress });
+  Object.assign(result, became);
+  return first;
+}
+
+/** Whoever knows that the notebook was set back need not wait until the daemon has met it. */
+async function findSetBack(
+  ask: Ask,
+  { server, journal, notebook }: RecoverDeps,
+): Promise<number | undefined> {
+  const last = await journal.servers.lastExperiments(server, END_OF_IDS);
+  if (!(await isSetBack(last, (id) => ask(() => lookAt(id, notebook))))) return undefined;
+  const setBack = Math.min(...last);
+  // Once runs were put right, the last ones no longer tell: broken off, it is to go on.
+  await journal.servers.learn(server, { setBack });
+  return setBack;
+}
+
+async function readAll(
+  { from, to }: IdRange,
+  isPart: boolean,
+  result: Recovered,
+  ask: Ask,
+  deps: RecoverDeps,
+): Promise<void> {
+  const { server, journal, notebook, range } = deps;
+  Object.assign(result, { from, to: from - 1 });
   for (let id = from, missing = 0; id <= to && (range || missing < END_OF_IDS); id++) {
-    signal.throwIfAborted();
-    deps.progress(id, result);
-    const seen = await ask(() => look(notebook, id));
+    watchOver(id, result, deps);
+    const seen = await ask(() => lookAt(id, notebook));
     missing = seen === 'missing' ? missing + 1 : 0;
     if (seen === 'missing') continue;
     tally(result, id, seen === 'private' ? 'others' : await takeIn(id, seen, ask, deps));
     result.to = id;
-    await journal.recovery.saw(server, id);
+    // Beyond a part that was not read, no id is counted from.
+    if (!isPart) await journal.recovery.saw(server, id);
   }
-  await ask(() => notebook.listKeys());
-  const isVain = range === undefined && from === 1 && result.to === 0;
-  // A part of the notebook proves nothing about the rest: what kept labfeed from sending still does.
-  const isPart = range !== undefined && range.from > first;
-  await journal.recovery.end(server, isVain || isPart ? halted : undefined);
-  if (isVain) throw inVain(server);
-  return result;
+}
+
+function watchOver(id: number, result: Recovered, { signal, progress }: RecoverDeps): void {
+  signal.throwIfAborted();
+  progress(id, result);
 }
 
 /** An empty notebook looks just like one whose first experiments are gone, and taking the latter for it files all twice. */
@@ -97,24 +128,7 @@ const inVain = (server: string): LabfeedError =>
 
 const NOTHING = { recovered: 0, completed: 0, known: 0, spares: 0, others: 0 };
 
-interface Page {
-  readonly title: string;
-  readonly origin: Origin | undefined;
-}
-
-/** A 403 is somebody else's private entry: an id that exists, and is not ours. */
-async function look(notebook: ReadableNotebook, id: number): Promise<Page | 'missing' | 'private'> {
-  try {
-    const { title, body } = await notebook.readExperiment(id);
-    return {
-      title: typeof title === 'string' ? title : '',
-      origin: typeof body === 'string' ? originIn(body) : undefined,
-    };
-  } catch (error) {
-    if (!(error instanceof NotebookError) || error.failure !== 'conflict') throw error;
-    return error.status === 404 ? 'missing' : 'private';
-  }
-}
+const emptyLists = () => ({ unknownInstruments: [], withoutComments: [], gone: [], reopened: [] });
 
 /** What an experiment turned out to be. `bare`: recovered, and without the comments that it should have. */
 type Kind = keyof typeof NOTHING | 'unknownInstrument' | 'bare';
@@ -125,21 +139,27 @@ function tally(result: Recovered, id: number, kind: Kind): void {
   result[kind === 'bare' ? 'recovered' : kind] += 1;
 }
 
-async function takeIn(id: number, { title, origin }: Page, ask: Ask, deps: RecoverDeps): Promise<Kind> {
+async function takeIn(
+  id: number,
+  { title, body }: ReadableExperiment,
+  ask: Ask,
+  deps: RecoverDeps,
+): Promise<Kind> {
   const { server, instruments, journal, notebook } = deps;
-  const reference = provisionalReference(title);
+  const reference = provisionalReference(String(title));
   if (reference !== undefined) {
     if (await journal.servers.hasExperiment(server, id)) return 'known';
     await journal.servers.addSpare(server, id, reference);
     return 'spares';
   }
+  const origin = typeof body === 'string' ? originIn(body) : undefined;
   if (origin === undefined) return 'others';
   const names = instruments.map(({ name }) => name);
   const source = readLabel(origin.label, names);
   const instrument = instruments.find(({ name }) => name === source?.instrument);
   if (source === undefined || instrument === undefined) return 'unknownInstrument';
   if (await journal.recovery.owns(server, id)) return 'known';
-  const comments = marked(await ask(() => notebook.listComments(id)));
+  const comments = marksOf(await ask(() => notebook.listComments(id)));
   const copies = instrument.duplicates === 'ingest';
   const run = { ...source, server, experiment: id, sha256: origin.sha256, copies, comments };
   const became = await journal.recovery.take(run);
@@ -147,18 +167,6 @@ async function takeIn(id: number, { title, origin }: Page, ask: Ask, deps: Recov
   const isBare = comments.length === 0 && (readings !== 'none' || text !== undefined);
   return became === 'recovered' && isBare ? 'bare' : became;
 }
-
-/** The contract names no fields: the mark may stand in any text of the record. */
-function marked(records: Awaited<ReturnType<ReadableNotebook['listComments']>>): MarkedComment[] {
-  return records.flatMap((record) =>
-    Object.values(record).flatMap((value) => {
-      const mark = typeof value === 'string' ? markIn(value) : undefined;
-      return mark ? [{ ...mark, id: record.id }] : [];
-    }),
-  );
-}
-
-type Ask = <T>(request: () => Promise<T>) => Promise<T>;
 
 /** So often in a row a request is tried that could succeed: with the waits between, some minutes. */
 const MOST_ATTEMPTS = 8;

@@ -35,7 +35,7 @@ export async function recoverJournal(options: RecoveryOptions): Promise<Recovere
     return await recover({
       ...options,
       server: settings.url,
-      instruments: config.instruments,
+      instruments: config.listed,
       journal,
       notebook,
     });

@@ -26,6 +26,8 @@ export interface WorksDeps {
   readonly key: Key;
   /** What the mappings' own tests found wrong. */
   readonly failedTests: readonly Problem[];
+  /** Whether these are the first since the journal was opened. */
+  readonly isFirst: boolean;
 }
 
 export interface Works {
@@ -38,9 +40,12 @@ export interface Works {
 /** Of the 10 s that a stop may take, what is left to requests under way. */
 const FINISH_WITHIN_MS = 8000;
 
+const NEW_JOURNAL =
+  'the journal was made just now, and there are files already: if there was a journal before, stop labfeed at once and run labfeed recover, or what was filed before is filed again';
+
 /** All that one configuration sets going: a line an instrument, the delivery, and people's decisions. */
 export function createWorks(deps: WorksDeps): Works {
-  const { config, journal, clock, log, observer, key, failedTests } = deps;
+  const { config, journal, clock, log, observer, key, failedTests, isFirst } = deps;
   const delivery = createDelivery({
     notebook: config.notebook,
     instruments: config.instruments.map(({ name }) => name),
@@ -50,6 +55,9 @@ export function createWorks(deps: WorksDeps): Works {
     log,
     observer,
   });
+  const warnOnce = once(() => {
+    if (isFirst && journal.isNew) log.warn({ journal: journalOf(config) }, NEW_JOURNAL);
+  });
   const lines = usableInstruments(config, failedTests, log).map(({ instrument, isClaimed }) =>
     createInstrumentLine(instrument, {
       journal,
@@ -58,6 +66,7 @@ export function createWorks(deps: WorksDeps): Works {
       isClaimed,
       enqueue: delivery.ring,
       refused: observer.refused,
+      hasFiles: warnOnce,
     }),
   );
   const decisions = createDecisions({
@@ -81,6 +90,14 @@ export function createWorks(deps: WorksDeps): Works {
         delivery.stop(FINISH_WITHIN_MS),
       ]);
     },
+  };
+}
+
+function once(act: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (!isDone) act();
+    isDone = true;
   };
 }
 

@@ -5,7 +5,7 @@ import { isFree, JournalInUseError } from '../journal/database.js';
 import { openJournal } from '../journal/journal.js';
 import type { Request } from '../journal/requests.js';
 
-/** What became of one request. `waiting`: it is left for the daemon, which has not answered yet. */
+/** What became of one request. `waiting`: it is in the journal, durably, for a daemon that has not answered yet. */
 export interface Outcome {
   readonly run: number;
   readonly outcome: 'done' | 'refused' | 'waiting';
@@ -31,7 +31,7 @@ export async function ask(
       if (asked.every((id) => client.answerTo(id) !== undefined)) break;
       await systemClock.sleep(LOOK_MS);
     } while (systemClock.monotonic() < until);
-    return requests.map(({ run }, index) => outcomeOf(run, client.answerTo(asked[index] ?? 0)));
+    return requests.map(({ run }, index) => outcomeOf(run, asked[index] ?? 0, client));
   } finally {
     client.close();
   }
@@ -53,10 +53,17 @@ async function applyIfFree(path: string): Promise<void> {
   }
 }
 
-function outcomeOf(run: number, answer: ReturnType<JournalClient['answerTo']>): Outcome {
+function outcomeOf(run: number, asked: number, client: JournalClient): Outcome {
+  // Looked at before the answer, which may come in between.
+  const isWaiting = client.isWaiting(asked);
+  const answer = client.answerTo(asked);
   if (answer) return { run, outcome: answer.done ? 'done' : 'refused', text: answer.text };
-  const text = `run ${run}: the daemon has not answered yet; it finds the request when it goes on`;
-  return { run, outcome: 'waiting', text };
+  if (isWaiting) {
+    const text = `run ${run}: recorded in the journal; the daemon applies it when its present step is finished`;
+    return { run, outcome: 'waiting', text };
+  }
+  const text = `run ${run}: what was asked is no longer in the journal, and what became of it is not known; ask again`;
+  return { run, outcome: 'refused', text };
 }
 
 export function tellOutcomes(outcomes: readonly Outcome[], json: boolean | undefined): void {

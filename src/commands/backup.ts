@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { journalOf } from '../config/locations.js';
-import { type ConfigOption, configOption, loadNamed } from './config-option.js';
+import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 
 interface BackupOptions extends ConfigOption {
   readonly json?: boolean;
@@ -23,6 +23,7 @@ export function addBackup(program: Command): void {
 
 async function backup(file: string, { json, ...options }: BackupOptions): Promise<void> {
   const config = loadNamed(options);
+  requireJournal(config);
   const { backUp } = await import('../journal/backup.js');
   const target = resolve(file);
   const written = backUp(journalOf(config), target, config.notebook?.url);

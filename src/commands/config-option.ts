@@ -13,6 +13,11 @@ export const configOption = (): Option =>
 
 export const loadNamed = ({ config }: ConfigOption): LoadedConfig => loadConfig(findConfig(config));
 
+/** Refuses a configuration that does not say where the journal is: the usual place might hold another one. */
+export function requireJournal({ wrong, problems }: LoadedConfig): void {
+  if (wrong.has('journal')) throw new ConfigError(problems);
+}
+
 /** Refuses a configuration with which the daemon cannot start at all, naming all that is wrong with it. */
 export function requireVital(
   config: LoadedConfig,

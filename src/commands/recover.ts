@@ -1,9 +1,10 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
+import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
-import { ConfigError } from '../errors.js';
+import { ConfigError, explainProblem } from '../errors.js';
 import type { IdRange, Recovered } from '../recover.js';
-import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
+import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readNumber } from './number-argument.js';
 import { onStopRequest } from './signals.js';
 
@@ -15,7 +16,9 @@ interface RecoverOptions extends ConfigOption {
 export function addRecover(program: Command): void {
   program
     .command('recover')
-    .description('refill an empty or restored journal from the notebook, while no daemon runs; sends nothing')
+    .description(
+      'refill an empty or restored journal from the notebook, or put it right after the notebook was set back, while no daemon runs; sends nothing',
+    )
     .addOption(configOption())
     .option(
       '--ids <A-B>',
@@ -37,9 +40,7 @@ function readRange(text: string): IdRange {
 
 async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<void> {
   const config = loadNamed(options);
-  requireVital(config);
-  // The runs of an instrument that cannot be read would be passed over now, and filed again once it can.
-  if (config.problems.length > 0) throw new ConfigError(config.problems);
+  requireListed(config);
   const { recoverJournal } = await import('../recovery.js');
   const display = createDisplay();
   const found = await recoverJournal({
@@ -51,6 +52,19 @@ async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<vo
     ...display,
   }).finally(display.end);
   console.log(json ? JSON.stringify(found, null, 2) : asText(found, ids === undefined));
+}
+
+/**
+ * Only the notebook, the journal and the names of the instruments are needed; what else is wrong is told. But the runs of
+ * an instrument that is not seen would be passed over now, and filed again once it is.
+ */
+function requireListed(
+  config: LoadedConfig,
+): asserts config is LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>> {
+  requireJournal(config);
+  if (!config.notebook) throw new ConfigError(config.problems);
+  if (config.hiding.length > 0) throw new ConfigError(config.hiding);
+  for (const problem of config.problems) process.stderr.write(`${explainProblem(problem)}\n`);
 }
 
 /** Beside the data, and only where somebody watches. */
@@ -72,8 +86,7 @@ function createDisplay() {
 }
 
 function asText(found: Recovered, toTheEnd: boolean): string {
-  const { from, to, recovered, completed, known, spares, others, unknownInstruments, withoutComments } =
-    found;
+  const { from, to, recovered, completed, known, spares, others } = found;
   const read =
     to < from
       ? `no experiment was found from ${from}`
@@ -82,8 +95,16 @@ function asText(found: Recovered, toTheEnd: boolean): string {
     read,
     ...(spares > 0 ? [`${spares} made by labfeed and never filled in: the next runs use them`] : []),
     ...(others > 0 ? [`${others} are not labfeed's`] : []),
-    ...listed('from instruments that this configuration does not have, left alone', unknownInstruments),
-    ...listed('recovered without a comment of labfeed: look whether they should have some', withoutComments),
+    ...listed('from instruments that this configuration does not have, left alone', found.unknownInstruments),
+    ...listed(
+      'recovered without a comment of labfeed: look whether they should have some',
+      found.withoutComments,
+    ),
+    ...listed(
+      'runs are held, since their experiments are gone; `labfeed refile` files them once more',
+      found.gone,
+    ),
+    ...listed('runs lack something in the older notebook; it is written again', found.reopened),
     ...(toTheEnd
       ? ['it ended where eight ids in a row do not exist; if the notebook has later ones, use --ids A-B']
       : []),

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { journalOf } from '../config/locations.js';
-import { type ConfigOption, configOption, loadNamed } from './config-option.js';
+import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readNumbers } from './number-argument.js';
 
 interface RefileOptions extends ConfigOption {
@@ -20,6 +20,7 @@ export function addRefile(program: Command): void {
 
 async function refile(jobs: readonly number[], { json, ...options }: RefileOptions): Promise<void> {
   const config = loadNamed(options);
+  requireJournal(config);
   const { ask, tellOutcomes } = await import('./ask.js');
   tellOutcomes(await ask(journalOf(config), () => jobs.map((run) => ({ kind: 'refile', run }))), json);
 }

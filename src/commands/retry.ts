@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { journalOf } from '../config/locations.js';
 import { UsageError } from '../errors.js';
-import { type ConfigOption, configOption, loadNamed } from './config-option.js';
+import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readNumbers } from './number-argument.js';
 
 interface RetryOptions extends ConfigOption {
@@ -12,7 +12,9 @@ interface RetryOptions extends ConfigOption {
 export function addRetry(program: Command): void {
   program
     .command('retry')
-    .description('let runs that are quarantined or held go on; what could not be read is read anew')
+    .description(
+      "let runs that are quarantined or held go on; what is quarantined is read anew with today's mapping",
+    )
     .argument('[job...]', 'the numbers of the runs', readNumbers)
     .addOption(configOption())
     .option('--quarantined', 'all that are quarantined')
@@ -31,6 +33,7 @@ async function retry(
     });
   }
   const config = loadNamed(options);
+  requireJournal(config);
   const { ask, tellOutcomes } = await import('./ask.js');
   const outcomes = await ask(journalOf(config), (client) =>
     (quarantined ? client.quarantined() : jobs).map((run) => ({ kind: 'retry', run })),

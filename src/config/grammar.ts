@@ -72,11 +72,35 @@ export function regexMistake(written: string): string | undefined {
   if (source === undefined) return undefined;
   try {
     new RegExp(source);
-    return undefined;
+    return canExplode(source)
+      ? `${written} repeats what is repeated already, and also looks around or back: on some lines it would take for ever`
+      : undefined;
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^.*\/: /s, '') : String(error);
     return `${written} is not a regular expression: ${reason}`;
   }
+}
+
+/**
+ * Whether an expression may try 2ⁿ ways where V8 has no other way than to try them all: `(?=x)(a+)+$`.
+ * Without looking around or back there is one, so that any expression will do.
+ */
+export function canExplode(source: string): boolean {
+  const plain = source.replace(/\\[^1-9k]/g, '_').replace(/\[[^\]]*\]/g, '_');
+  if (!/\(\?<?[=!]|\\[1-9k]/.test(plain)) return false;
+  /** For each group that is open: whether something in it is repeated, or one of several. */
+  const open: boolean[] = [];
+  for (let at = 0; at < plain.length; at++) {
+    const sign = plain[at];
+    if (sign === '(') open.push(false);
+    else if (sign === ')') {
+      const isOpenEnded = open.pop() ?? false;
+      const isRepeated = /^(?:[*+]|\{\d*,)/.test(plain.slice(at + 1));
+      if (isOpenEnded && isRepeated) return true;
+      if ((isOpenEnded || isRepeated) && open.length > 0) open[open.length - 1] = true;
+    } else if (open.length > 0 && /^(?:[*+|]|\{\d*,)/.test(plain.slice(at))) open[open.length - 1] = true;
+  }
+  return false;
 }
 
 /** A regular expression whose named groups are what is wanted of it. */

@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
 import type { Place, Problem } from '../errors.js';
 import { expandInclude } from './include.js';
+import { type ListedInstrument, listInstruments, mayHideInstruments } from './listed.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
 import {
   type Config,
@@ -39,7 +40,13 @@ export interface LoadedConfig {
   readonly instruments: readonly Instrument[];
   /** Which files belong to whom, in that order; also of instruments with a mistake elsewhere. */
   readonly claims: readonly Claim[];
+  /** Every instrument that is written down, be it with mistakes. */
+  readonly listed: readonly ListedInstrument[];
   readonly problems: readonly Problem[];
+  /** Those of the problems behind which there may be instruments that are not listed. */
+  readonly hiding: readonly Problem[];
+  /** Settings that have a mistake, or could not be read at all. */
+  readonly wrong: ReadonlySet<string>;
   /** Not mistakes, but not what somebody may expect either. */
   readonly warnings: readonly Problem[];
   placeOf(path: ConfigPath): Place;
@@ -48,30 +55,43 @@ export interface LoadedConfig {
 /** A mistake in one of these keeps the daemon from starting; any other only spoils what it concerns. */
 const VITAL: ReadonlySet<string> = new Set(['notebook', 'journal', 'status']);
 
+/** What is wrong, and what of it may keep instruments from being seen. */
+interface Found {
+  readonly problems: Problem[];
+  readonly hiding: Problem[];
+}
+
 export function loadConfig(file: string): LoadedConfig {
   const main = readYaml(resolve(file));
-  const problems: Problem[] = [...main.problems];
-  const top = asMap(main, problems);
+  const hiding: Problem[] = [...main.problems];
+  const problems: Problem[] = [];
+  const wrong = new Set<string>();
+  const top = asMap(main, hiding);
+  const isUnreadable = hiding.length > 0;
   const setting = <K extends keyof Config>(key: K): Config[K] | undefined => {
     const stops = VITAL.has(key) ? 'daemon' : 'nothing';
     const schema = configSchema.shape[key];
     const checked = checkValue(schema, top[key], { yaml: main, path: [key], stops });
+    if (checked.problems.length > 0 || isUnreadable) wrong.add(key);
     // After a failure to read the file at all, a list of missing keys would only bury the reason.
-    if (main.problems.length === 0) problems.push(...checked.problems);
+    if (main.problems.length === 0) (key === 'include' ? hiding : problems).push(...checked.problems);
     return (checked.problems.length === 0 ? checked.value : schema.safeParse(undefined).data) as
       | Config[K]
       | undefined;
   };
-  reportUnknownKeys(main, top, Object.keys(configSchema.shape), problems);
+  reportUnknownKeys(main, top, Object.keys(configSchema.shape), { problems, hiding });
   const notebook = setting('notebook');
   const settings = readSettings(setting, dirname(main.file));
-  const parts = [main, ...readParts(main, setting('include'), problems)];
+  const parts = [main, ...readParts(main, setting('include'), { problems, hiding })];
   return {
     file: main.file,
     settings,
     ...(notebook ? { notebook: resolveKey(notebook, dirname(main.file)) } : {}),
-    ...readInstruments(parts, problems),
-    problems,
+    ...readInstruments(parts, { problems, hiding }),
+    listed: listInstruments(parts),
+    problems: [...hiding, ...problems],
+    hiding,
+    wrong,
     warnings: findUnheeded(parts),
     placeOf: main.placeOf,
   };
@@ -113,18 +133,19 @@ function reportUnknownKeys(
   yaml: YamlFile,
   map: Record<string, unknown>,
   known: string[],
-  problems: Problem[],
+  { problems, hiding }: Found,
 ): void {
-  for (const key of Object.keys(map)) {
-    if (!known.includes(key)) problems.push(unknownKey(yaml, [], key, 'nothing'));
+  for (const [key, value] of Object.entries(map)) {
+    const found = mayHideInstruments(key, value) ? hiding : problems;
+    if (!known.includes(key)) found.push(unknownKey(yaml, [], key, 'nothing'));
   }
 }
 
-function readParts(main: YamlFile, globs: string[] | undefined, problems: Problem[]): YamlFile[] {
+function readParts(main: YamlFile, globs: string[] | undefined, { problems, hiding }: Found): YamlFile[] {
   const parts: YamlFile[] = [];
   for (const file of (globs ?? []).flatMap((glob) => expandInclude(glob, main.file))) {
     if (!existsSync(file)) {
-      problems.push({
+      hiding.push({
         where: main.placeOf(['include']),
         message: `include: there is no file ${file}`,
         stops: 'nothing',
@@ -133,10 +154,9 @@ function readParts(main: YamlFile, globs: string[] | undefined, problems: Proble
     }
     const part = readYaml(file);
     // A part that cannot be read takes its own instruments down, not the daemon.
-    problems.push(...part.problems.map((problem): Problem => ({ ...problem, stops: 'nothing' })));
-    const found: Problem[] = [];
-    reportUnknownKeys(part, asMap(part, found), ['instruments'], found);
-    problems.push(...found.map((problem): Problem => ({ ...problem, stops: 'nothing' })));
+    const unread: Problem[] = [...part.problems];
+    reportUnknownKeys(part, asMap(part, unread), ['instruments'], { problems, hiding });
+    hiding.push(...unread.map((problem): Problem => ({ ...problem, stops: 'nothing' })));
     parts.push(part);
   }
   return parts;
@@ -144,7 +164,7 @@ function readParts(main: YamlFile, globs: string[] | undefined, problems: Proble
 
 function readInstruments(
   parts: readonly YamlFile[],
-  problems: Problem[],
+  { problems, hiding }: Found,
 ): Pick<LoadedConfig, 'instruments' | 'claims'> {
   const instruments = new Map<string, Instrument>();
   const claims: Claim[] = [];
@@ -152,7 +172,7 @@ function readInstruments(
   for (const yaml of parts) {
     const listed = (yaml.value as { instruments?: unknown } | null | undefined)?.instruments ?? {};
     if (typeof listed !== 'object' || Array.isArray(listed)) {
-      problems.push({
+      hiding.push({
         where: yaml.placeOf(['instruments']),
         message: 'instruments: expected a map of instruments by name',
         stops: 'nothing',

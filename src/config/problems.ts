@@ -64,13 +64,22 @@ function toProblems(issue: Issue, context: CheckContext): Problem[] {
     if (branch) return branch.flatMap((inner) => toProblems(inner, { ...context, path }));
   }
   if (issue.input === undefined && !('input' in issue) && valueAt(yaml.value, path) === undefined) {
-    return [{ where: yaml.placeOf(path), message: `${path.at(-1)} is missing: ${issue.message}`, stops }];
+    return [{ where: yaml.placeOf(path), message: `${labelOf(path)} is missing: ${issue.message}`, stops }];
   }
   const hint =
     issue.code === 'invalid_value'
       ? didYouMean(valueAt(yaml.value, path), issue.values.map(String))
       : undefined;
-  return [{ where: yaml.placeOf(path), message: `${path.at(-1)}: ${issue.message}`, stops, ...hint }];
+  return [{ where: yaml.placeOf(path), message: `${labelOf(path)}: ${issue.message}`, stops, ...hint }];
+}
+
+/** How people call a place: `notebook.url`, or within an instrument `experiment.tags[1]`. */
+function labelOf(path: ConfigPath): string {
+  const within = path[0] === 'instruments' ? path.slice(path.length > 2 ? 2 : 1) : path;
+  return within.reduce<string>(
+    (label, part) => (typeof part === 'number' ? `${label}[${part}]` : label ? `${label}.${part}` : part),
+    '',
+  );
 }
 
 export function unknownKey(yaml: YamlFile, path: ConfigPath, key: string, stops: Problem['stops']): Problem {

@@ -3,8 +3,8 @@ import { provisionalTitle } from '../reference.js';
 import type { DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
 import { anchorOf, findLost, sweep } from './find-lost.js';
-import { HaltedError } from './interruptions.js';
 import { learnTitles } from './ours.js';
+import { haltSetBack } from './set-back.js';
 
 /** The run's experiment. `fresh`: just made, so that nobody else can have touched it yet. */
 export interface Created {
@@ -15,53 +15,54 @@ export interface Created {
 /** Makes the run's experiment, or finds the one that an earlier creation made although its answer was lost. */
 export async function create(run: OpenRun, deps: DeliverDeps): Promise<Created> {
   const { creations, memory } = deps;
-  const isLost = run.step === 'creating';
-  if (isLost || (await memory.facts()).sweep !== undefined) {
-    const found = await creations.exclude(async () => {
-      // First, lest what another run's lost creation left behind be taken for this one's.
-      await sweep(deps);
-      return isLost ? findLost(run, deps) : undefined;
-    });
-    if (found !== undefined) return { experiment: found, fresh: false };
-  }
-  deps.goOn();
-  const { highest, keepsTitle } = await memory.facts();
+  const { highest, keepsTitle, sweep: pending } = await memory.facts();
+  if (run.step === 'creating' || pending !== undefined)
+    return creations.exclude(() => lookAndMake(run, deps));
   // Until one id is known there is no floor to look from, and until one title was read back, nothing to look by.
   const together = highest === undefined || keepsTitle === undefined ? creations.exclude : creations.share;
-  return together(async () => {
-    const spare = await memory.claimSpare(run);
-    return spare === undefined
-      ? { experiment: await make(run, deps), fresh: true }
-      : { experiment: spare, fresh: false };
-  });
+  return together(() => useSpareOrMake(run, 0, deps));
 }
 
-async function make(run: OpenRun, deps: DeliverDeps): Promise<number> {
+/** In one go: a creation in between could make known what the look had to do without. */
+async function lookAndMake(run: OpenRun, deps: DeliverDeps): Promise<Created> {
+  // First, lest what another run's lost creation left behind be taken for this one's.
+  await sweep(deps);
+  if (run.step !== 'creating') return useSpareOrMake(run, 0, deps);
+  const { keepsTitle } = await deps.memory.facts();
+  const found = await findLost(run, deps);
+  if (found !== undefined) return { experiment: found, fresh: false };
+  const isUnseen = anchorOf(run) === undefined || keepsTitle === undefined;
+  return useSpareOrMake(run, isUnseen ? run.unseen + 1 : 0, deps);
+}
+
+async function useSpareOrMake(run: OpenRun, unseen: number, deps: DeliverDeps): Promise<Created> {
+  deps.goOn();
+  const spare = await deps.memory.claimSpare(run);
+  if (spare !== undefined) return { experiment: spare, fresh: false };
+  return { experiment: await make(run, unseen, deps), fresh: true };
+}
+
+/** `unseen`: how many earlier creations of the run may have left behind what nobody could look for. */
+async function make(run: OpenRun, unseen: number, deps: DeliverDeps): Promise<number> {
   const { notebook, record, memory, server, clock } = deps;
   const { highest, keepsTitle } = await memory.facts();
   // Durable before the POST: a crash here looks for the experiment, never makes a second.
-  await record(run.id, { kind: 'intended', server, floor: highest, at: clock.now() });
+  await record(run.id, { kind: 'intended', server, floor: highest, unseen, at: clock.now() });
   const title = provisionalTitle(run.reference);
   const experiment = await notebook.createExperiment({ title }).catch(async (error: unknown) => {
     if (!surelyNotDone(error)) deps.losses.note(run.id);
     else await record(run.id, { kind: 'notCreated' });
     throw error;
   });
-  if (highest !== undefined && experiment <= highest) await halt(experiment, highest, deps);
-  const lostUnseen = run.step === 'creating' && (anchorOf(run) === undefined || keepsTitle === undefined);
-  await record(run.id, {
-    kind: 'created',
-    experiment,
-    found: false,
-    ...(lostUnseen ? { sweepBelow: experiment } : {}),
-  });
+  const isOld = highest !== undefined && experiment <= highest;
+  if (isOld || (await memory.hasExperiment(experiment)))
+    await haltSetBack(
+      experiment,
+      `it gave a new experiment the id ${experiment}, which was given out before`,
+      deps,
+    );
+  const sweepBelow = unseen > 0 ? { sweepBelow: experiment } : {};
+  await record(run.id, { kind: 'created', experiment, found: false, ...sweepBelow });
   if (keepsTitle === undefined) await learnTitles(await notebook.readExperiment(experiment), deps.memory);
   return experiment;
-}
-
-/** Ids only ever grow, unless the server was set back to an older state: then no window can be trusted there. */
-async function halt(experiment: number, highest: number, { memory }: DeliverDeps): Promise<never> {
-  const halted = `the notebook gave a new experiment the id ${experiment}, although ${highest} was given out before: it was set back to an older state, or does not count upwards`;
-  await memory.learn({ halted });
-  throw new HaltedError(halted);
 }

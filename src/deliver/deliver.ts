@@ -27,7 +27,6 @@ export async function deliver(run: OpenRun, deps: DeliverDeps): Promise<number> 
     await postComment(run, comment, experiment, deps);
   }
   await deps.record(run.id, { kind: 'finished' });
-  deps.losses.forget(run.id);
   return experiment;
 }
 

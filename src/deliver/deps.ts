@@ -27,6 +27,8 @@ export interface Notebook {
   addTag(experiment: number, tag: string): Promise<void>;
   /** A request that always has an answer: it proves that it is the notebook who speaks, and tells its dialect. */
   listKeys(): Promise<readonly Readonly<Record<string, unknown>>[]>;
+  /** eLabFTW only: the last changed experiments whose bodies hold all of these texts. */
+  searchBodies(texts: readonly string[]): Promise<readonly ({ readonly id: number } & ExperimentRecord)[]>;
   listComments(experiment: number): Promise<readonly CommentRecord[]>;
   readComment(experiment: number, comment: number): Promise<CommentRecord>;
   postComment(experiment: number, text: string): Promise<number>;
@@ -41,8 +43,12 @@ export interface ServerMemory {
   addSpare(experiment: number, reference?: string): Promise<void>;
   /** Whether a run, or the store of spares, has this experiment. */
   hasExperiment(experiment: number): Promise<boolean>;
+  /** The highest so many experiments that runs have, highest first. */
+  lastExperiments(count: number): Promise<number[]>;
   /** Whether a run of ours has this reference. */
   hasReference(reference: string): Promise<boolean>;
+  /** Whether a creation of the run with this reference has an answer that is not known. */
+  isCreating(reference: string): Promise<boolean>;
   /** How many creations have an answer that is not known. */
   countLost(): Promise<number>;
 }

@@ -4,6 +4,7 @@ import { originIn } from '../reference.js';
 import type { DeliverDeps, ExperimentChanges } from './deps.js';
 import { isUntouched, learnTitles } from './ours.js';
 import { promptly, StaleError } from './promptly.js';
+import { isSame, shows } from './shown.js';
 
 /** Gives the experiment its real title, date, body and tags. */
 export async function describe(
@@ -64,6 +65,8 @@ async function isDescribed(
   // A crash between the first creation and its reading back: with nothing in it, it is still as it was made.
   if ((await memory.facts()).keepsTitle === undefined && !record['body']) await learnTitles(record, memory);
   if (run.adopted || isUntouched(record, await memory.facts())) return false;
+  // The file was read otherwise before, and nobody has touched what became of that.
+  if (run.earlier.some((before) => !isSame(before, run.draft) && shows(record, before))) return false;
   // An earlier PATCH arrived, perhaps only in part, and its answer did not.
   if (record.title === run.draft.title && record.date === run.draft.date) {
     const { body } = record;

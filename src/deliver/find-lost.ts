@@ -37,7 +37,7 @@ async function findCreated(run: OpenRun, deps: DeliverDeps): Promise<number | un
   return experiment;
 }
 
-/** The id above which all that creations of this run left behind must lie; none if one was lost before any id was known. */
+/** The id above which all that creations of this run left behind must lie; none if one was lost unseen. */
 export const anchorOf = ({ floor, unseen }: OpenRun): number | undefined => (unseen > 0 ? undefined : floor);
 
 async function findCandidates(run: OpenRun, deps: DeliverDeps): Promise<number[]> {
@@ -54,7 +54,7 @@ async function findCandidates(run: OpenRun, deps: DeliverDeps): Promise<number[]
   if (anchor !== undefined) {
     await collect(readUpward(anchor, deps));
   } else if (highest !== undefined) {
-    // Lost before any id was known: since then somebody's creation has shown where the ids are.
+    // Lost before any id or title was known: since then somebody's creation has shown where the ids are.
     await collect(readDownward(highest + 1, deps));
     await collect(readUpward(highest, deps));
   }

@@ -9,7 +9,8 @@ import { createPace } from './pace.js';
 
 /** Every request of the daemon passes here, so that a limit of the server binds all workers at once. */
 export interface Gate {
-  admit<T>(send: () => Promise<T>): Promise<T>;
+  /** A request whose signal is aborted while it waits does not leave, and takes nobody's place. */
+  admit<T>(send: () => Promise<T>, signal?: AbortSignal): Promise<T>;
   state(): GateState;
   /** Turns away who waits, and whoever comes. */
   stop(): void;
@@ -79,6 +80,32 @@ export function createGate({ perSecond, clock, log, random = Math.random }: Gate
     letPass();
   }
 
+  function wait<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const askedAt = clock.monotonic();
+    return new Promise((resolve, reject) => {
+      if (stopping.signal.aborted) return reject(new StoppedError('labfeed is stopping'));
+      if (signal?.aborted) return reject(signal.reason);
+      const giveUp = (): void => {
+        waiting.splice(waiting.indexOf(waiter), 1);
+        reject(signal?.reason);
+      };
+      const stay = (): void => signal?.removeEventListener('abort', giveUp);
+      const waiter: Waiter = {
+        go() {
+          stay();
+          resolve(send(request, askedAt));
+        },
+        turnAway(error) {
+          stay();
+          reject(error);
+        },
+      };
+      signal?.addEventListener('abort', giveUp, { once: true });
+      waiting.push(waiter);
+      letPass();
+    });
+  }
+
   async function send<T>(request: () => Promise<T>, askedAt: number): Promise<T> {
     const pass = leave(askedAt);
     try {
@@ -92,13 +119,7 @@ export function createGate({ perSecond, clock, log, random = Math.random }: Gate
   }
 
   return {
-    admit: (request) =>
-      new Promise((resolve, turnAway) => {
-        if (stopping.signal.aborted) return turnAway(new StoppedError('labfeed is stopping'));
-        const askedAt = clock.monotonic();
-        waiting.push({ go: () => resolve(send(request, askedAt)), turnAway });
-        letPass();
-      }),
+    admit: wait,
     state: door.state,
     stop() {
       stopping.abort();

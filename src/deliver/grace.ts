@@ -5,6 +5,9 @@ import { NotYetError } from './interruptions.js';
 /** PHP runs a request on for 120 s after its connection was cut; seen: committed 6 s later, with a higher id. */
 const ELABFTW_MS = 130_000;
 
+/** How long a request whose answer was lost may still be carried out, whoever the server is. */
+export const longestGraceMs = (timeoutMs: number): number => Math.max(2 * timeoutMs, ELABFTW_MS);
+
 /**
  * Looks for what a request of this run may have left behind. A find counts at once; a not-found only if the look
  * began after the grace, since what was not there when it passed may have come while it went on.
@@ -16,7 +19,7 @@ export async function lookWithGrace<T>(
   look: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
   const { dialect } = await deps.memory.facts();
-  const graceMs = Math.max(2 * deps.timeoutMs, dialect === 'elabftw' ? ELABFTW_MS : 0);
+  const graceMs = dialect === 'elabftw' ? longestGraceMs(deps.timeoutMs) : 2 * deps.timeoutMs;
   const leftMs = (): number => graceMs - deps.losses.sinceMs(run.id);
   const isEarly = leftMs() > 0;
   const found = await look();

@@ -9,15 +9,23 @@ export interface Losses {
   note(run: number): void;
   /** Milliseconds since then. */
   sinceMs(run: number): number;
-  forget(run: number): void;
 }
 
-export function createLosses(clock: Clock): Losses {
+/** A loss from longer ago than `keptMs` is as old as any: it is forgotten. */
+export function createLosses(clock: Clock, keptMs: number): Losses {
   const began = clock.monotonic();
+  /** The oldest first. */
   const lostAt = new Map<number, number>();
   return {
-    note: (run) => void lostAt.set(run, clock.monotonic()),
+    note(run) {
+      const now = clock.monotonic();
+      lostAt.delete(run);
+      lostAt.set(run, now);
+      for (const [other, at] of lostAt) {
+        if (now - at <= keptMs) break;
+        lostAt.delete(other);
+      }
+    },
     sinceMs: (run) => clock.monotonic() - (lostAt.get(run) ?? began),
-    forget: (run) => void lostAt.delete(run),
   };
 }

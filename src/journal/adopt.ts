@@ -24,6 +24,10 @@ export function createAdopt(database: Database): (run: Standing, adoption: Adopt
       const text = `${nameOf(run)} ${stateOf(run)}; only a run that is held can be given an experiment`;
       return { done: false, text };
     }
+    if (!run.drafted) {
+      const text = `${nameOf(run)} was recovered from the notebook, and its file was not read since: refile ${run.id}`;
+      return { done: false, text };
+    }
     const other = owner.get(server, experiment, run.id) as { id: number } | undefined;
     if (other) {
       return {

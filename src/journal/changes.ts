@@ -7,9 +7,7 @@ export type ApplyChange = (run: number, change: RunChange, at: number) => void;
 export function createApplyChange(database: Database): ApplyChange {
   const set = (assignments: string) =>
     database.prepare(`UPDATE runs SET ${assignments}, updated_at = ? WHERE id = ?`);
-  const intended =
-    set(`unseen = CASE WHEN step = 'creating' AND (floor IS NULL OR unseen > 0) THEN unseen + 1 ELSE 0 END,
-     step = 'creating', server = ?, floor = ?, intent_at = ?`);
+  const intended = set("step = 'creating', server = ?, floor = ?, unseen = ?, intent_at = ?");
   // An earlier creation that was lost unseen is still that, whatever became of the later one.
   const notCreated = set(
     `step = CASE WHEN unseen > 0 THEN 'creating' ELSE 'pending' END, unseen = max(0, unseen - 1),
@@ -20,6 +18,7 @@ export function createApplyChange(database: Database): ApplyChange {
   const commentIntended = database.prepare('UPDATE comments SET intent_at = ? WHERE run = ? AND n = ?');
   const commented = database.prepare('UPDATE comments SET comment = ? WHERE run = ? AND n = ?');
   const finished = set("step = 'done', failure = NULL, reason = NULL");
+  const forgetEarlier = database.prepare('DELETE FROM earlier_drafts WHERE run = ?');
   const postponed = set('attempts = attempts + 1, due_at = ?, failure = ?, reason = ?');
   const rested = set('resting = ?, failure = ?, reason = ?');
   const seen = database.prepare(
@@ -34,7 +33,7 @@ export function createApplyChange(database: Database): ApplyChange {
   function update(run: number, change: RunChange, at: number): void {
     switch (change.kind) {
       case 'intended':
-        return void intended.run(change.server, change.floor ?? null, change.at, at, run);
+        return void intended.run(change.server, change.floor ?? null, change.unseen ?? 0, change.at, at, run);
       case 'notCreated':
         return void notCreated.run(at, run);
       case 'created':
@@ -51,7 +50,8 @@ export function createApplyChange(database: Database): ApplyChange {
       case 'commented':
         return void commented.run(change.comment, run, change.n);
       case 'finished':
-        return void finished.run(at, run);
+        finished.run(at, run);
+        return void forgetEarlier.run(run);
       case 'postponed':
         return void postponed.run(change.dueAt, change.failure, change.reason, at, run);
       case 'rested':

@@ -11,6 +11,8 @@ export interface JournalClient {
   /** Leaves the requests in the inbox, durably and together; returns their numbers there. */
   ask(requests: readonly Request[], at: number): number[];
   answerTo(asked: number): Answer | undefined;
+  /** Whether a request is in the inbox, on disk, and not answered yet. */
+  isWaiting(asked: number): boolean;
   close(): void;
 }
 
@@ -18,6 +20,7 @@ export function openClient(path: string): JournalClient {
   const database = openBeside(path);
   const quarantined = database.prepare("SELECT id FROM runs WHERE resting = 'quarantined' ORDER BY id");
   const put = database.prepare('INSERT INTO inbox (at, request) VALUES (?, ?) RETURNING id');
+  const waiting = database.prepare('SELECT 1 FROM inbox WHERE id = ? AND answer IS NULL');
   const answer = database.prepare('SELECT answer FROM inbox WHERE id = ?');
 
   return {
@@ -37,6 +40,7 @@ export function openClient(path: string): JournalClient {
       const row = answer.get(asked) as { answer: string | null } | undefined;
       return row?.answer ? answerSchema.parse(JSON.parse(row.answer)) : undefined;
     },
+    isWaiting: (asked) => waiting.get(asked) !== undefined,
     close: () => database.close(),
   };
 }

@@ -2,6 +2,7 @@ import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { LabfeedError, systemCode } from '../errors.js';
+import { lockForLife } from '../file-lock.js';
 import { isNetworkFilesystem } from '../filesystem.js';
 import { MIGRATIONS } from './migrations.js';
 
@@ -17,21 +18,29 @@ export class JournalInUseError extends LabfeedError {
   override readonly name = 'JournalInUseError';
 }
 
+export interface OpenDatabase {
+  readonly database: Database;
+  /** Whether there was none before. */
+  readonly isNew: boolean;
+  release(): void;
+}
+
 /** Opens the journal as its one writer. What it returns also holds the lock that keeps other daemons out. */
-export async function openDatabase(path: string): Promise<{ database: Database; release(): void }> {
+export async function openDatabase(path: string): Promise<OpenDatabase> {
   await prepareFolder(path);
   const lock = takeLock(path, LOCK_PATIENCE_MS);
   try {
     const database = openOwned(path, BUSY_MS);
     try {
+      const isNew = readVersion(database, path) === 0;
       // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
       database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
       migrate(database, path);
+      return { database, isNew, release: () => lock.close() };
     } catch (error) {
       database.close();
       throw error;
     }
-    return { database, release: () => lock.close() };
   } catch (error) {
     lock.close();
     throw error instanceof LabfeedError ? error : cannotOpen(path, error);
@@ -59,26 +68,20 @@ function makeFolder(folder: string): void {
   mkdirSync(folder, { mode: 0o700 });
 }
 
-/**
- * A kernel lock, held for life by an open transaction on a file of its own: it goes with the process,
- * however that ends, and commands that only read the journal never meet it.
- */
+/** Keeps other daemons out; commands that only read the journal never meet it. */
 function takeLock(path: string, patienceMs: number): Database {
-  let lock: Database | undefined;
+  let isMine: boolean;
+  let lock: Database;
   try {
     lock = openOwned(`${path}.lock`, patienceMs);
-    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;');
-    return lock;
+    isMine = lockForLife(lock);
   } catch (error) {
-    lock?.close();
-    if (error instanceof Error && /locked|busy/i.test(error.message)) {
-      throw new JournalInUseError(`the journal ${path} is in use by another daemon, or by a command`, {
-        hint: 'stop that one first (systemctl stop labfeed), or give this one a journal of its own',
-        cause: error,
-      });
-    }
     throw cannotOpen(path, error);
   }
+  if (isMine) return lock;
+  throw new JournalInUseError(`the journal ${path} is in use by another daemon, or by a command`, {
+    hint: 'stop that one first (systemctl stop labfeed), or give this one a journal of its own',
+  });
 }
 
 /** Whether no daemon holds the journal at this moment. */

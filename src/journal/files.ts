@@ -22,7 +22,7 @@ export interface FileJournal {
   ask(instrument: string, files: readonly FoundFile[]): Promise<void>;
   /** Settles the question as the configuration now says; returns how many files were waiting for it. */
   answer(instrument: string, existing: Existing): Promise<number>;
-  /** Files that could not be read, or drifted, under another mapping are to be looked at again. */
+  /** Files of runs that were quarantined, or drifted, under another mapping are to be looked at again. */
   reconsider(instrument: string, mapping: string): Promise<number>;
 }
 
@@ -61,7 +61,7 @@ export function createFileJournal(
   const freeAsked = database.prepare("DELETE FROM files WHERE instrument = ? AND verdict = 'asked'");
   const freeFailed = database.prepare(
     `DELETE FROM files WHERE run IN (SELECT id FROM runs WHERE instrument = ? AND mapping <> ?
-       AND (resting = 'quarantined' AND failure = 'file' OR resting = 'held' AND failure = 'drift'))`,
+       AND (resting = 'quarantined' OR resting = 'held' AND failure = 'drift'))`,
   );
   const askedOf = (instrument: string): number =>
     Number((countAsked.get(instrument) as { asked: number }).asked);

@@ -6,6 +6,7 @@ import { createRefile } from './refile.js';
 import { type Answer, type Request, requestSchema } from './requests.js';
 import { createReadAnew, createRetry } from './retry.js';
 import { createShapes } from './shapes.js';
+import { isStillThere } from './source.js';
 import { createStanding, type Standing } from './standing.js';
 
 /** What was asked, and what became of it. */
@@ -24,6 +25,14 @@ interface Row {
   readonly request: string;
 }
 
+interface Prepared {
+  readonly id: number;
+  /** Undefined where it could not be read. */
+  readonly request: Request | undefined;
+  /** Whether the file of a run to be retried is still where it was. */
+  readonly hasSource: boolean;
+}
+
 /** So many at once: between them, deliveries get their turn. */
 const AT_ONCE = 100;
 
@@ -36,22 +45,31 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   );
   const answer = database.prepare('UPDATE inbox SET answer = ? WHERE id = ?');
   const clear = database.prepare('DELETE FROM inbox WHERE answer IS NOT NULL AND at < ?');
+  const standing = createStanding(database);
   const decide = createDecide(database);
 
-  function settle({ id, request: json }: Row, act: (request: Request | undefined) => Answer): Decision {
+  /** Read before the commit: nothing in there waits for a disk that may be far away. */
+  async function prepare({ id, request: json }: Row): Promise<Prepared> {
     const request = requestSchema.safeParse(parseJson(json)).data;
-    const result = act(request);
+    const run = request?.kind === 'retry' ? standing(request.run) : undefined;
+    return { id, request, hasSource: run !== undefined && (await isStillThere(run)) };
+  }
+
+  function settle({ id, request }: Prepared, act: () => Answer): Decision {
+    const result = act();
     answer.run(JSON.stringify(result), id);
     return { ...result, request };
   }
 
-  async function carryOut(row: Row): Promise<Decision> {
+  async function carryOut(asked: Prepared): Promise<Decision> {
+    const { request, hasSource } = asked;
+    const act = (): Answer => (request ? decide(request, hasSource, now()) : UNREADABLE);
     try {
-      return await commit(() => settle(row, (request) => (request ? decide(request, now()) : UNREADABLE)));
+      return await commit(() => settle(asked, act));
     } catch (error) {
       // The journal itself is in trouble: the request stays for later. Anything else would fail again and again.
       if (error instanceof LabfeedError) throw error;
-      return commit(() => settle(row, () => impossible(error)));
+      return commit(() => settle(asked, () => impossible(error)));
     }
   }
 
@@ -59,10 +77,11 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
     async apply() {
       const rows = unanswered.all(AT_ONCE) as unknown as Row[];
       if (rows.length === 0) return [];
+      const asked = await Promise.all(rows.map(prepare));
       // First, so that what is answered now can still be heard.
       const [, ...decisions] = await Promise.all([
         commit(() => void clear.run(now() - KEPT_MS)),
-        ...rows.map(carryOut),
+        ...asked.map(carryOut),
       ]);
       return decisions;
     },
@@ -70,7 +89,7 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
 }
 
 /** Changes what was asked for, and only where it still makes sense. To be called within a commit. */
-function createDecide(database: Database): (request: Request, at: number) => Answer {
+function createDecide(database: Database) {
   const standing = createStanding(database);
   const readAnew = createReadAnew(database);
   const retry = createRetry(database, readAnew);
@@ -78,10 +97,10 @@ function createDecide(database: Database): (request: Request, at: number) => Ans
   const refile = createRefile(database, readAnew);
   const shapes = createShapes(database);
 
-  function decide(run: Standing, request: Request, at: number): Answer {
+  function decide(run: Standing, request: Request, hasSource: boolean, at: number): Answer {
     switch (request.kind) {
       case 'retry':
-        return retry(run, at);
+        return retry(run, hasSource, at);
       case 'adopt':
         return adopt(run, request, at);
       case 'refile':
@@ -89,10 +108,10 @@ function createDecide(database: Database): (request: Request, at: number) => Ans
     }
   }
 
-  return (request, at) => {
+  return (request: Request, hasSource: boolean, at: number): Answer => {
     const run = standing(request.run);
     if (run === undefined) return { done: false, text: `there is no run ${request.run}` };
-    const answer = decide(run, request, at);
+    const answer = decide(run, request, hasSource, at);
     if (!answer.done || run.resting !== 'held' || run.failure !== 'drift') return answer;
     const others = shapes.accept(run.id, at);
     if (others === 0) return answer;

@@ -27,17 +27,14 @@ export interface Added {
 }
 
 /**
- * Writes a run with its draft, its comments and its file, or with the reason why there is no draft. What an earlier
- * reading of the same file left is replaced, as long as nobody acted on it. To be called within a commit.
+ * Writes a run with its draft, its comments and its file, or with the reason why there is no draft. One that is
+ * quarantined, or drifted, takes what was read now in the place of what was read before. To be called within a commit.
  */
 export function createInsert(database: Database, rememberFile: RememberFile, now: () => number) {
   const put = createPut(database);
   const shapes = createShapes(database);
   const setReason = database.prepare('UPDATE runs SET reason = ? WHERE id = ?');
-  const dropDraft = database.prepare('DELETE FROM drafts WHERE run = ?');
-  const dropComments = database.prepare('DELETE FROM comments WHERE run = ?');
-  const putDraft = database.prepare('INSERT INTO drafts VALUES (?, ?, ?, ?, ?)');
-  const putComment = database.prepare('INSERT INTO comments (run, n, text) VALUES (?, ?, ?)');
+  const putDraft = createPutDraft(database);
   const history = database.prepare('INSERT INTO history (run, at, event, detail) VALUES (?, ?, ?, ?)');
 
   return (run: NewRun, { draft, shaped, problem }: Reading): Added | undefined => {
@@ -52,13 +49,9 @@ export function createInsert(database: Database, rememberFile: RememberFile, now
     if (id === undefined) return undefined;
     rememberFile(instrument, file, 'taken', id);
     history.run(id, at, draft ? 'read' : 'refused', JSON.stringify({ path: file.path, reason }));
-    dropDraft.run(id);
-    dropComments.run(id);
     shapes.record(id, judgement, shaped?.shape, at);
     if (drift?.held) setReason.run(whyHeld(id, drift), id);
-    if (!draft) return { id, drift };
-    putDraft.run(id, draft.title, draft.date, draft.body, JSON.stringify(draft.tags));
-    for (const [index, text] of draft.comments.entries()) putComment.run(id, index + 1, text);
+    if (draft) putDraft(id, draft);
     return { id, drift };
   };
 }
@@ -83,9 +76,10 @@ function createPut(database: Database) {
                        step, resting, failure, reason, added_at, updated_at)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)
        ON CONFLICT (instrument, sha256, copy, refiling) DO UPDATE SET
-         path = excluded.path, mapping = excluded.mapping, resting = excluded.resting,
-         failure = excluded.failure, reason = excluded.reason, updated_at = excluded.updated_at
-         WHERE (resting = 'quarantined' AND failure = 'file') OR (resting = 'held' AND failure = 'drift')
+         path = excluded.path, size = excluded.size, modified_ms = excluded.modified_ms, mapping = excluded.mapping,
+         resting = excluded.resting, failure = excluded.failure, reason = excluded.reason, attempts = 0, due_at = 0,
+         updated_at = excluded.updated_at
+         WHERE resting = 'quarantined' OR (resting = 'held' AND failure = 'drift')
        RETURNING id`,
   );
   const identify = createIdentify(database);
@@ -126,5 +120,30 @@ function createIdentify(database: Database): (content: Omit<RunIdentity, 'refili
   return (content) => {
     const row = last.get(content.instrument, content.sha256, content.copy) as { refiling: number };
     return { ...content, refiling: row.refiling };
+  };
+}
+
+/** What is in the notebook already stays: the experiment's id, and comments that are posted or may be. */
+function createPutDraft(database: Database): (run: number, draft: Draft) => void {
+  const remember = database.prepare(
+    `INSERT INTO earlier_drafts (run, title, date, body) SELECT run, title, date, body FROM drafts
+       JOIN runs ON runs.id = run WHERE run = ? AND step <> 'pending'`,
+  );
+  const put = database.prepare('INSERT OR REPLACE INTO drafts VALUES (?, ?, ?, ?, ?)');
+  // It was described as read before: that is looked at again, and replaced unless a person has changed it.
+  const describeAnew = database.prepare(
+    "UPDATE runs SET step = 'created' WHERE id = ? AND step = 'described'",
+  );
+  const drop = database.prepare('DELETE FROM comments WHERE run = ? AND n > ? AND comment IS NULL');
+  const putComment = database.prepare(
+    `INSERT INTO comments (run, n, text) VALUES (?, ?, ?)
+       ON CONFLICT (run, n) DO UPDATE SET text = excluded.text WHERE comment IS NULL`,
+  );
+  return (run, { title, date, body, tags, comments }) => {
+    remember.run(run);
+    put.run(run, title, date, body, JSON.stringify(tags));
+    describeAnew.run(run);
+    drop.run(run, comments.length);
+    for (const [index, text] of comments.entries()) putComment.run(run, index + 1, text);
   };
 }

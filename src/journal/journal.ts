@@ -8,27 +8,31 @@ import { createInbox, type Inbox } from './inbox.js';
 import { createRecoveryJournal, type RecoveryJournal } from './recovery.js';
 import { createRunJournal, type RunJournal } from './runs.js';
 import { createServerJournal, type ServerJournal } from './servers.js';
+import { createSetBackJournal, type SetBackJournal } from './set-back.js';
 
 /** The truth about every run. Whatever it promises to have recorded is on disk. */
 export interface Journal {
+  /** Whether it was made just now: what was filed before, if anything was, it does not know. */
+  readonly isNew: boolean;
   readonly files: FileJournal;
   readonly runs: RunJournal;
   readonly queue: DueJournal;
   readonly servers: ServerJournal;
   readonly inbox: Inbox;
   readonly recovery: RecoveryJournal;
+  readonly setBack: SetBackJournal;
   /** Writes what is still under way, then gives the journal free for others. */
   close(): Promise<void>;
 }
 
 export async function openJournal(path: string, clock: Clock): Promise<Journal> {
-  const { database, release } = await openDatabase(path);
-  return createJournal({ database, clock, release });
+  return createJournal({ ...(await openDatabase(path)), clock });
 }
 
 export interface JournalParts {
   /** Open, and of today's version. */
   readonly database: Database;
+  readonly isNew?: boolean;
   readonly clock: Clock;
   /** Called when the journal is closed. */
   release(): void;
@@ -36,17 +40,19 @@ export interface JournalParts {
   schedule?(flush: () => void): void;
 }
 
-export function createJournal({ database, clock, release, schedule }: JournalParts): Journal {
+export function createJournal({ database, isNew = false, clock, release, schedule }: JournalParts): Journal {
   const { commit, flush } = createCommit(database, schedule);
   const { rememberNow, ...files } = createFileJournal(database, commit, clock.now);
   const apply = createApplyChange(database);
   return {
+    isNew,
     files,
     runs: createRunJournal(database, commit, apply, rememberNow, clock.now),
     queue: createDueJournal(database),
     servers: createServerJournal(database, commit, apply, clock.now),
     inbox: createInbox(database, commit, clock.now),
     recovery: createRecoveryJournal(database, commit, clock.now),
+    setBack: createSetBackJournal(database, commit, clock.now),
     async close() {
       try {
         flush();

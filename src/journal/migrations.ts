@@ -126,4 +126,16 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX history_run ON history (run, id);
   `,
+  // The lowest id that was seen to be given out twice, or gone: the server was set back to an older state.
+  'ALTER TABLE servers ADD COLUMN set_back INTEGER;',
+  // What a run's file was read as before it was read anew: the notebook may hold that already.
+  `
+  CREATE TABLE earlier_drafts (
+    run   INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    title TEXT NOT NULL,
+    date  TEXT NOT NULL,
+    body  TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX earlier_drafts_run ON earlier_drafts (run);
+  `,
 ];

@@ -24,6 +24,8 @@ export interface MarkedComment extends CommentMark {
 export interface RecoveryJournal {
   /** From here on nothing is sent to this server until `end`. */
   begin(server: string): Promise<Beginning>;
+  /** The first id that may be unknown here; undefined where nothing is known of the server's ids. */
+  firstUnknown(server: string): Promise<number | undefined>;
   /** Whether a run has this experiment. */
   owns(server: string, experiment: number): Promise<boolean>;
   /** Takes in an experiment that no run has: of a run that the journal does not know, or has as unfinished. */
@@ -35,10 +37,10 @@ export interface RecoveryJournal {
 }
 
 export interface Beginning {
-  /** The first id that may be unknown here. */
-  readonly first: number;
   /** Why nothing was sent before. */
   readonly halted: string | undefined;
+  /** From this id on, at the latest, ids do not mean what they meant: the server was set back. */
+  readonly setBack: number | undefined;
 }
 
 const UNFINISHED = '`labfeed recover` was broken off: run it again, which goes on where it stopped';
@@ -49,14 +51,13 @@ export function createRecoveryJournal(
   now: () => number,
 ): RecoveryJournal {
   const known = database.prepare('INSERT OR IGNORE INTO servers (url) VALUES (?)');
-  const halted = database.prepare('SELECT halted FROM servers WHERE url = ?');
+  const before = database.prepare('SELECT halted, set_back AS setBack FROM servers WHERE url = ?');
   const halt = database.prepare('UPDATE servers SET halted = ? WHERE url = ?');
   const raise = database.prepare('UPDATE servers SET highest = max(ifnull(highest, 0), ?) WHERE url = ?');
   // A creation that was under way lies above its own floor, and that can be below the highest id known.
   const first = database.prepare(
-    `SELECT min(id) + 1 AS id FROM (SELECT ifnull(highest, 0) AS id FROM servers WHERE url = ?1
-       UNION ALL SELECT ifnull(floor, 0) FROM runs WHERE server = ?1 AND step = 'creating'
-         AND resting IS NOT 'ignored')`,
+    `SELECT min(highest, ifnull((SELECT min(ifnull(floor, 0)) FROM runs WHERE server = url AND step = 'creating'
+              AND resting IS NOT 'ignored'), highest)) + 1 AS id FROM servers WHERE url = ?`,
   );
   // What an older journal has not posted yet may have been since.
   const lookFirst = database.prepare(
@@ -70,11 +71,12 @@ export function createRecoveryJournal(
     begin: (server) =>
       commit(() => {
         known.run(server);
-        const before = halted.get(server) as { halted: string | null };
+        const was = before.get(server) as { halted: string | null; setBack: number | null };
         halt.run(UNFINISHED, server);
         lookFirst.run(server);
-        return { first: (first.get(server) as { id: number }).id, halted: before.halted ?? undefined };
+        return { halted: was.halted ?? undefined, setBack: was.setBack ?? undefined };
       }),
+    firstUnknown: async (server) => (first.get(server) as { id: number | null }).id ?? undefined,
     owns: async (server, experiment) => owner.get(server, experiment) !== undefined,
     take: (run) => commit(() => take(run)),
     saw: (server, experiment) =>

@@ -4,7 +4,7 @@ const id = z.int().positive();
 
 /** What people decide about runs that labfeed will not guess about, as it stands in the inbox. */
 export const requestSchema = z.discriminatedUnion('kind', [
-  /** Goes on where it stood; what could not be read is read anew. */
+  /** Goes on where it stood; what is quarantined is read anew. */
   z.strictObject({ kind: z.literal('retry'), run: id }),
   /** This experiment is the run's, whatever it holds. */
   z.strictObject({ kind: z.literal('adopt'), run: id, server: z.string(), experiment: id }),

@@ -13,7 +13,8 @@ export interface RunJournal {
   /** Whether a run needs nothing more: it is on its way, filed, or refused or held under today's mapping. */
   knows(run: NewRun): Promise<boolean>;
   /**
-   * From here on nothing of the source is needed any more. Replaces an earlier failure to read it. Undefined where
+   * From here on nothing of the source is needed any more. Replaces what was read before, where the run is
+   * quarantined or drifted. Undefined where
    * an equal file made the run just before.
    */
   add(run: NewRun, draft: Draft, shaped?: Shaped): Promise<Added | undefined>;
@@ -32,7 +33,8 @@ const optional = z
   .number()
   .nullable()
   .transform((value) => value ?? undefined);
-const tags = z.string().transform((json) => z.array(z.string()).parse(JSON.parse(json)));
+const tagList = z.array(z.string());
+const tags = z.string().transform((json) => tagList.parse(JSON.parse(json)));
 const runRow = z.object({
   id: z.number(),
   instrument: z.string(),
@@ -43,7 +45,6 @@ const runRow = z.object({
     .nullable()
     .transform((value) => value ?? undefined),
   floor: optional,
-  intentAt: optional,
   unseen: z.number(),
   experiment: optional,
   adopted: z.number().transform((value) => value === 1),
@@ -53,6 +54,7 @@ const runRow = z.object({
   body: z.string(),
   tags,
 });
+const earlierRow = z.object({ title: z.string(), date: z.string(), body: z.string() });
 const commentRow = z.object({ n: z.number(), text: z.string(), intentAt: optional, comment: optional });
 const knownRow = z.object({
   id: z.number(),
@@ -73,12 +75,13 @@ export function createRunJournal(
        ORDER BY refiling DESC LIMIT 1`,
   );
   const open = database.prepare(
-    `SELECT id, instrument, reference, step, server, floor, intent_at AS intentAt, unseen, experiment, adopted, attempts,
+    `SELECT id, instrument, reference, step, server, floor, unseen, experiment, adopted, attempts,
             title, date, body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ?`,
   );
   const comments = database.prepare(
     'SELECT n, text, intent_at AS intentAt, comment FROM comments WHERE run = ? ORDER BY n',
   );
+  const earlier = database.prepare('SELECT title, date, body FROM earlier_drafts WHERE run = ?');
   const count = database.prepare(
     'SELECT ifnull(resting, step) AS state, count(*) AS runs FROM runs GROUP BY 1',
   );
@@ -95,8 +98,7 @@ export function createRunJournal(
       if (row === undefined) return false;
       const known = knownRow.parse(row);
       const isAboutMapping =
-        (known.resting === 'quarantined' && known.failure === 'file') ||
-        (known.resting === 'held' && known.failure === 'drift');
+        known.resting === 'quarantined' || (known.resting === 'held' && known.failure === 'drift');
       if (isAboutMapping && known.mapping !== run.mapping) return false;
       // The same bytes under another name, or touched: the quick look may spare the hashing from now on.
       await commit(() => rememberFile(run.instrument, run.file, 'taken', known.id));
@@ -109,6 +111,7 @@ export function createRunJournal(
       return {
         ...rest,
         draft: { title, date, body, tags },
+        earlier: earlier.all(run).map((row) => earlierRow.parse(row)),
         comments: comments.all(run).map((row) => commentRow.parse(row)),
       };
     },

@@ -13,8 +13,12 @@ export interface ServerJournal {
   addSpare(url: string, experiment: number, reference?: string): Promise<void>;
   /** Whether a run, or the store of spares, has this experiment. */
   hasExperiment(url: string, experiment: number): Promise<boolean>;
+  /** The highest so many experiments that runs have there, highest first. */
+  lastExperiments(url: string, count: number): Promise<number[]>;
   /** Whether a run has this reference. */
   hasReference(reference: string): Promise<boolean>;
+  /** Whether a creation of the run with this reference has an answer that is not known. */
+  isCreating(reference: string): Promise<boolean>;
   /** How many creations on this server have an answer that is not known. */
   countLost(url: string): Promise<number>;
 }
@@ -34,6 +38,7 @@ const serverRow = z.object({
   blank: z.string().nullable().transform(absent),
   sweep: z.number().nullable().transform(absent),
   halted: z.string().nullable().transform(absent),
+  setBack: z.number().nullable().transform(absent),
 });
 
 const UNKNOWN: ServerFacts = serverRow.parse({
@@ -44,15 +49,18 @@ const UNKNOWN: ServerFacts = serverRow.parse({
   blank: null,
   sweep: null,
   halted: null,
+  setBack: null,
 });
 
-const COLUMNS = {
-  dialect: 'dialect',
-  keepsTitle: 'keeps_title',
-  keepsComments: 'keeps_comments',
-  blank: 'blank',
-  sweep: 'sweep',
-  halted: 'halted',
+const ASSIGNMENTS = {
+  dialect: 'dialect = ?1',
+  keepsTitle: 'keeps_title = ?1',
+  keepsComments: 'keeps_comments = ?1',
+  blank: 'blank = ?1',
+  sweep: 'sweep = ?1',
+  halted: 'halted = ?1',
+  // Several creations can notice it together; the lowest counts.
+  setBack: 'set_back = min(ifnull(set_back, ?1), ?1)',
 } as const satisfies Record<keyof LearntFacts, string>;
 
 export function createServerJournal(
@@ -62,14 +70,14 @@ export function createServerJournal(
   now: () => number,
 ): ServerJournal {
   const get = database.prepare(
-    `SELECT highest, dialect, keeps_title AS keepsTitle, keeps_comments AS keepsComments, blank, sweep, halted
-       FROM servers WHERE url = ?`,
+    `SELECT highest, dialect, keeps_title AS keepsTitle, keeps_comments AS keepsComments, blank, sweep, halted,
+            set_back AS setBack FROM servers WHERE url = ?`,
   );
   const known = database.prepare('INSERT OR IGNORE INTO servers (url) VALUES (?)');
   const set = Object.fromEntries(
-    Object.entries(COLUMNS).map(([fact, column]) => [
+    Object.entries(ASSIGNMENTS).map(([fact, assignment]) => [
       fact,
-      database.prepare(`UPDATE servers SET ${column} = ? WHERE url = ?`),
+      database.prepare(`UPDATE servers SET ${assignment} WHERE url = ?2`),
     ]),
   );
   const spare = database.prepare(
@@ -82,7 +90,11 @@ export function createServerJournal(
   const used = database.prepare(
     `SELECT 1 FROM runs WHERE server = ?1 AND experiment = ?2 UNION SELECT 1 FROM spares WHERE server = ?1 AND experiment = ?2`,
   );
+  const last = database.prepare(
+    'SELECT experiment FROM runs WHERE server = ? AND experiment IS NOT NULL ORDER BY experiment DESC LIMIT ?',
+  );
   const referred = database.prepare('SELECT 1 FROM runs WHERE reference = ?');
+  const creating = database.prepare("SELECT 1 FROM runs WHERE reference = ? AND step = 'creating'");
   const lost = database.prepare(
     "SELECT count(*) + ifnull(sum(unseen), 0) AS creations FROM runs WHERE step = 'creating' AND server = ?",
   );
@@ -117,7 +129,10 @@ export function createServerJournal(
         putSpare.run(url, experiment, reference ?? null);
       }),
     hasExperiment: async (url, experiment) => used.get(url, experiment) !== undefined,
+    lastExperiments: async (url, count) =>
+      (last.all(url, count) as { experiment: number }[]).map(({ experiment }) => experiment),
     hasReference: async (reference) => referred.get(reference) !== undefined,
+    isCreating: async (reference) => creating.get(reference) !== undefined,
     countLost: async (url) => Number((lost.get(url) as { creations: number }).creations),
   };
 }

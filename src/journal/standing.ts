@@ -12,6 +12,7 @@ const standingRow = z.object({
   copy: z.string(),
   refiling: z.number(),
   path: z.string(),
+  size: z.number(),
   step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
   resting: z.enum(['quarantined', 'held', 'ignored']).nullable(),
   failure: z.string().nullable(),
@@ -24,7 +25,7 @@ const standingRow = z.object({
 
 export function createStanding(database: Database): (run: number) => Standing | undefined {
   const find = database.prepare(
-    `SELECT id, instrument, sha256, copy, refiling, path, step, resting, failure, experiment,
+    `SELECT id, instrument, sha256, copy, refiling, path, size, step, resting, failure, experiment,
             (SELECT count(*) FROM drafts WHERE run = runs.id) AS drafted,
             (SELECT id FROM runs AS later WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256
                AND later.copy = runs.copy AND later.refiling > runs.refiling
@@ -36,6 +37,9 @@ export function createStanding(database: Database): (run: number) => Standing | 
     return row === undefined ? undefined : standingRow.parse(row);
   };
 }
+
+/** Its experiment went when the notebook was set back: nothing of it is there to go on with. */
+export const isGone = ({ step, resting }: Standing): boolean => step === 'done' && resting === 'held';
 
 export const nameOf = ({ id, path }: Standing): string => `run ${id} (${basename(path)})`;
 

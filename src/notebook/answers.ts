@@ -55,6 +55,12 @@ export const readExperimentRecord =
   (answer: Answer): Experiment =>
     asked(check(experimentRecord, answer), id);
 
+/** Of a list, what has an id. */
+export const readExperiments = (answer: Answer): readonly Experiment[] =>
+  check(z.array(experimentRecord), answer).flatMap(({ id, ...record }) =>
+    id === undefined ? [] : [{ ...record, id }],
+  );
+
 /** What a PATCH of an experiment answers is not shown by the contract: anything but a web page will do. */
 export function readPatched(answer: Answer): void {
   if (isPage(answer)) throw new UnusableAnswer('a web page');

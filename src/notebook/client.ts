@@ -7,13 +7,24 @@ import {
   readCreatedId,
   readCreatedKey,
   readExperimentRecord,
+  readExperiments,
   readKeys,
   readPatched,
 } from './answers.js';
 import { type ConnectionOptions, createConnection } from './connection.js';
-import { comment, comments, type Entity, EXPERIMENTS, experiment, KEYS, key, tags } from './targets.js';
+import {
+  comment,
+  comments,
+  type Entity,
+  EXPERIMENTS,
+  experiment,
+  holding,
+  KEYS,
+  key,
+  tags,
+} from './targets.js';
 
-/** The notebook's eleven operations, and eLabFTW's tags; each is one request. They reject with a NotebookError. */
+/** The notebook's eleven operations, and eLabFTW's tags and search; each is one request. They reject with a NotebookError. */
 export interface Notebook {
   /** Resolves with the new experiment's id. */
   createExperiment(fields?: NewExperiment, signal?: AbortSignal): Promise<number>;
@@ -22,6 +33,9 @@ export interface Notebook {
 
   /** Beyond the contract, for eLabFTW: its PATCH does not take tags. Adding one that is there changes nothing. */
   addTag(experiment: number, tag: string, signal?: AbortSignal): Promise<void>;
+
+  /** Beyond the contract, for eLabFTW: the last changed experiments whose bodies hold all of these texts. */
+  searchBodies(texts: readonly string[], signal?: AbortSignal): Promise<readonly Experiment[]>;
 
   listComments(entity: Entity, signal?: AbortSignal): Promise<readonly Comment[]>;
   readComment(entity: Entity, comment: number, signal?: AbortSignal): Promise<Comment>;
@@ -75,6 +89,8 @@ export function createNotebook({ commentField, ...options }: NotebookOptions): N
       patch(experiment(id), known(changes), readPatched, signal),
 
     addTag: async (id, tag, signal) => post(tags(id), { tag }, () => undefined, signal),
+
+    searchBodies: async (texts, signal) => get(holding(texts), readExperiments, signal),
 
     listComments: async (entity, signal) => get(comments(entity), readComments, signal),
     readComment: async (entity, id, signal) => get(comment(entity, id), readCommentRecord(id), signal),

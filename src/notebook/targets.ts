@@ -21,6 +21,16 @@ export const experiment = (id: number): Target => entry(`/experiments/${checked(
 /** eLabFTW's own: the contract has tags in the PATCH. */
 export const tags = (id: number): Target => entry(`${experiment(id).path}/tags`);
 
+/** So many of the last changed ones are enough to know. */
+const MOST_FOUND = 10;
+
+/** eLabFTW's own: its search, also of what is archived or deleted. Texts are without quotes. */
+export function holding(texts: readonly string[]): Target {
+  const extended = texts.map((text) => `body:"${text}"`).join(' AND ');
+  const query = new URLSearchParams({ extended, state: '1,2,3', limit: String(MOST_FOUND) });
+  return { path: `${EXPERIMENTS.path}?${query}`, on: 'experiments' };
+}
+
 export const comments = (entity: Entity): Target => entry(`${addressOf(entity)}/comments`);
 
 export const comment = (entity: Entity, id: number): Target =>

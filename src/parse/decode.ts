@@ -8,7 +8,7 @@ const LOOK_BYTES = 64 * 1024;
 
 /** The text of a file, piece by piece: a long file is never one string. */
 export async function* decode(
-  pieces: AsyncIterable<Uint8Array>,
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   encoding: string,
   refuse: Refuse,
 ): AsyncGenerator<string> {
@@ -48,7 +48,9 @@ const joined = (pieces: Uint8Array[]): Uint8Array =>
   pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
 
 /** The byte order mark; else UTF-8, if it is that throughout; else windows-1252. */
-export async function findEncoding(pieces: AsyncIterable<Uint8Array>): Promise<string> {
+export async function findEncoding(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): Promise<string> {
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   let isFirst = true;
   let isPlain = true;

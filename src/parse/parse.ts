@@ -1,12 +1,15 @@
-import { type ParseOptions, withDefaults } from '../config/vocabulary.js';
+import { type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
-import { firstLines, type OpenFile, openText, readDelimited } from './formats/delimited.js';
-import { type Measured, measure, withMapping } from './measure/measure.js';
+import { FORMATS, type FormatReader } from './formats/formats.js';
+import type { OpenFile } from './formats/open-file.js';
+import { HEAD_BYTES, recognise } from './formats/recognise.js';
+import { withMapping } from './measure/measure.js';
+import type { Measured } from './measure/measured.js';
 import { createPace } from './pace.js';
 import { AbsentError, createRefuse, type Refuse } from './refuse.js';
 import { requireWhen } from './require-when.js';
-import type { Source } from './source.js';
+import { headOf, type Source } from './source.js';
 
 /**
  * Reads a file as its mapping says; without a mapping, as measuring it suggests.
@@ -18,13 +21,20 @@ export async function parse(
   signal?: AbortSignal,
 ): Promise<FileRecord> {
   signal?.throwIfAborted();
+  const open = (options: ParseOptions) => openFile(source, options, signal);
+  if (!alternatives) return readMeasured(open(withDefaults({})));
+  return readFirstFitting(open, alternatives, createRefuse(source.path));
+}
+
+/** Looks at a sample file and says how it is to be read, and what it leaves open. */
+export async function learn(source: Source, signal?: AbortSignal): Promise<Measured> {
+  signal?.throwIfAborted();
+  return measureFile(openFile(source, withDefaults({}), signal));
+}
+
+function openFile(source: Source, { limits }: ParseOptions, signal: AbortSignal | undefined): OpenFile {
   const refuse = createRefuse(source.path);
-  const open = ({ limits: { maxMs } }: ParseOptions): OpenFile => ({
-    source,
-    refuse,
-    pace: createPace({ maxMs, signal, refuse }),
-  });
-  return alternatives ? readFirstFitting(open, alternatives, refuse) : readMeasured(open(withDefaults({})));
+  return { source, refuse, pace: createPace({ maxMs: limits.maxMs, signal, refuse }), signal };
 }
 
 /** The first of several mappings whose patterns are all found in the file. */
@@ -38,8 +48,7 @@ async function readFirstFitting(
     const file = { ...open(options), isAlternative: n + 1 < alternatives.length };
     try {
       await requireWhen(file, options);
-      const record = await readAs(file, options);
-      return alternatives.length === 1 ? record : { ...record, alternative: n };
+      return await readAs(file, options);
     } catch (error) {
       if (alternatives.length === 1 || !(error instanceof AbsentError)) throw error;
       refusals.push(error);
@@ -49,7 +58,23 @@ async function readFirstFitting(
   throw refuse(`none of the ${refusals.length} alternatives of the mapping fits: ${reasons}`);
 }
 
-const readAs = (file: OpenFile, options: ParseOptions): Promise<FileRecord> => readDelimited(file, options);
+async function readAs(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
+  const record = await (await formatOf(file, options)).read(file, options);
+  return { ...record, dates: options.dates };
+}
+
+async function formatOf(
+  { source, refuse }: OpenFile,
+  { format, limits }: ParseOptions,
+): Promise<FormatReader> {
+  if (format !== 'auto') return FORMATS[format];
+  const most = limits.maxBytes ?? Number.POSITIVE_INFINITY;
+  const recognised = recognise(await headOf(source, HEAD_BYTES, most, refuse), source.name);
+  if ('format' in recognised) return FORMATS[recognised.format];
+  throw refuse(`the file is not text: it is ${recognised.unreadable}`, {
+    hint: 'to file it without reading it: `parse: { format: none }`',
+  });
+}
 
 async function readMeasured(file: OpenFile): Promise<FileRecord> {
   const { mapping, refusal } = await measureFile(file);
@@ -61,22 +86,8 @@ async function readMeasured(file: OpenFile): Promise<FileRecord> {
   }
 }
 
-/** More lines tell nothing new about how a file is written. */
-const MEASURED_LINES = 20_000;
-
-export async function measureFile(file: OpenFile): Promise<Measured> {
-  const texts = await firstLines(await openText(file, withDefaults({})), MEASURED_LINES);
-  if (texts.every((text) => text.trim() === ''))
-    throw file.refuse('the file is empty: it has only blank lines');
-  const { refuse, pace, source } = file;
-  // Of a file that is not in memory, the first lines are tried, and not the whole of it again and again.
-  const sample = source.content instanceof Uint8Array ? source.content : Buffer.from(texts.join('\n'));
-  const head: OpenFile = { ...file, source: { ...source, content: sample } };
-  return measure({
-    name: source.name,
-    texts,
-    refuse,
-    pace,
-    read: (mapping) => readAs(head, withDefaults(mapping)),
-  });
+async function measureFile(file: OpenFile): Promise<Measured> {
+  const options = withDefaults({});
+  const format = await formatOf(file, options);
+  return format.measure(file, options, (mapping: ParseMapping) => readAs(file, withDefaults(mapping)));
 }

@@ -5,6 +5,8 @@ export interface Refusal {
   /** The line that is meant, and which of its cells (from 0). */
   readonly line?: Line | undefined;
   readonly cell?: number | undefined;
+  /** The place itself, from 1, where the file is not made of cells; 0 where it is in no line. */
+  readonly at?: { readonly line: number; readonly column?: number } | undefined;
   /** What settles it: the ready line for the mapping, wherever there is one. */
   readonly hint?: string;
   /** A pattern of the mapping is not found: another alternative may fit the file. */
@@ -19,12 +21,13 @@ export type Refuse = (message: string, refusal?: Refusal) => FileError;
 
 export const createRefuse =
   (file: string): Refuse =>
-  (message, { line, cell, hint, isAbsent } = {}) =>
+  (message, { line, cell, at, hint, isAbsent } = {}) =>
     new (isAbsent ? AbsentError : FileError)(message, {
       where: {
         file,
         ...(line && { line: line.number }),
         ...(line && cell !== undefined && { column: columnOf(line, cell) }),
+        ...(at?.line ? at : undefined),
       },
       ...(hint !== undefined && { hint }),
     });

@@ -1,5 +1,6 @@
 import type { ParseOptions } from '../config/vocabulary.js';
-import { type OpenFile, openLines } from './formats/delimited.js';
+import { openLines } from './formats/delimited.js';
+import type { OpenFile } from './formats/open-file.js';
 import { compileLine } from './grammar/line.js';
 import type { Line } from './lines.js';
 import { FIRST_LINES, lineNotFound } from './read/not-found.js';

@@ -45,16 +45,21 @@ export async function load(source: Source, maxBytes: number, refuse: Refuse): Pr
 }
 
 /** The first bytes of a file, to see what it is. */
-export async function headOf(source: Source, bytes: number): Promise<Uint8Array> {
-  if (source.content instanceof Uint8Array) return source.content.subarray(0, bytes);
+export async function headOf(
+  source: Source,
+  bytes: number,
+  maxBytes: number,
+  refuse: Refuse,
+): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
-  for await (const piece of source.content()) {
+  for await (const piece of piecesOf(source, maxBytes, refuse)) {
     pieces.push(piece);
     length += piece.byteLength;
     if (length >= bytes) break;
   }
-  return Buffer.concat(pieces).subarray(0, bytes);
+  const head = pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
+  return head.subarray(0, bytes);
 }
 
 const megabytes = (bytes: number): string =>

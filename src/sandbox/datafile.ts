@@ -2,8 +2,15 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { LabfeedError, systemCode } from '../errors.js';
+import { lockDatafile } from './datafile-lock.js';
 
 export type Database = InstanceType<typeof DatabaseSync>;
+
+/** The notebook's file, open for this process alone. */
+export interface Datafile {
+  readonly db: Database;
+  close(): void;
+}
 
 /** Stands in the file's header, so that no other program's SQLite file is taken for ours: "LfNb". */
 const APPLICATION_ID = 0x4c_66_4e_62;
@@ -69,15 +76,18 @@ const MIGRATIONS = [
 ];
 
 /** Opens the notebook's file, or makes it. What is not ours is refused before SQLite could touch it. */
-export function openDatafile(file: string): Database {
-  if (file === ':memory:') return prepareDatabase(new DatabaseSync(file), file);
+export function openDatafile(file: string): Datafile {
+  if (file === ':memory:') {
+    const db = prepareDatabase(new DatabaseSync(file), file);
+    return { db, close: () => db.close() };
+  }
   // An absolute path, since SQLite would read one that begins with "file:" as an address.
   const path = resolve(file);
   try {
     refuseForeign(path);
     // It holds a key in clear text. SQLite gives its side files the same mode.
     closeSync(openSync(path, 'a', 0o600));
-    return prepareDatabase(new DatabaseSync(path, { timeout: 5_000 }), path);
+    return openLocked(path);
   } catch (error) {
     if (error instanceof LabfeedError) throw error;
     throw new LabfeedError(`the sandbox cannot open its data file (${reasonFor(error)})`, {
@@ -85,6 +95,24 @@ export function openDatafile(file: string): Database {
       hint: 'choose another file with --data',
       cause: error,
     });
+  }
+}
+
+function openLocked(path: string): Datafile {
+  const unlock = lockDatafile(path);
+  try {
+    const db = prepareDatabase(new DatabaseSync(path, { timeout: 5_000 }), path);
+    return {
+      db,
+      close() {
+        leaveOneFile(db);
+        db.close();
+        unlock();
+      },
+    };
+  } catch (error) {
+    unlock();
+    throw error;
   }
 }
 
@@ -160,12 +188,11 @@ function migrate(db: Database, file: string): void {
   }
 }
 
-/** Leaves one file behind: the driver's own close keeps the side files as long as a used statement is in memory. */
-export function closeDatafile(db: Database): void {
+/** The driver's own close keeps the side files as long as a used statement is in memory. */
+function leaveOneFile(db: Database): void {
   try {
     db.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE');
   } catch {
     // Somebody else has the file open. Then the side files are theirs too.
   }
-  db.close();
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import { closeDatafile, type Database, openDatafile } from './datafile.js';
+import { type Database, openDatafile } from './datafile.js';
 import { storeTeamTags, type TeamTags } from './elabftw/team-tags.js';
 import { storeUploads, type Uploads } from './elabftw/upload-store.js';
 import { type Entries, STATE, storeEntries } from './entries.js';
@@ -52,7 +52,7 @@ export interface Store {
 
 /** Everything the notebook holds, in one SQLite file. Each operation is one statement, so none is half done. */
 export function openStore(file: string, clock: Clock): Store {
-  const db = openDatafile(file);
+  const { db, close } = openDatafile(file);
   return {
     experiments: storeExperiments(db, clock),
     comments: storeComments(db, clock),
@@ -60,7 +60,7 @@ export function openStore(file: string, clock: Clock): Store {
     entries: storeEntries(db, clock),
     tags: storeTeamTags(db),
     uploads: storeUploads(db, clock),
-    close: () => closeDatafile(db),
+    close,
   };
 }
 

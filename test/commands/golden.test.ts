@@ -104,7 +104,9 @@ test('an expectation that cannot be one is a mistake of the configuration, at it
   ]) {
     const { status, stderr } = await labfeed(args, folder);
     expect(status).toBe(78);
-    expect(stderr).toContain('nanodrop.yaml:8:49: titel: nothing of a run is called so; did you mean title?');
+    expect(stderr).toContain(
+      'nanodrop.yaml:8:49: tests[0].expect.titel: nothing of a run is called so; did you mean title?',
+    );
     expect(stderr).not.toContain('notebook');
   }
 }, 60_000);

@@ -80,17 +80,51 @@ lgo: debug
 `);
   expect(told(config)).toEqual([
     'labfeed.yaml:15:1: unknown key "lgo"\n  → did you mean log?',
-    'labfeed.yaml:2:8: url: expected an address such as https://eln.example.org',
-    'labfeed.yaml:4:12: timeout: expected a duration such as 500ms, 5s, 2m or 24h',
+    'labfeed.yaml:2:8: notebook.url: expected an address such as https://eln.example.org',
+    'labfeed.yaml:4:12: notebook.timeout: expected a duration such as 500ms, 5s, 2m or 24h',
     'labfeed.yaml:5:3: unknown key "concurency"\n  → did you mean concurrency?',
     'labfeed.yaml:8:5: watch is missing: expected the folder that the instrument writes to',
     'labfeed.yaml:9:14: unknown key "quite"\n  → did you mean quiet?',
     'labfeed.yaml:10:14: changed: anything but "new" and "ignore" is not available in this version',
-    'labfeed.yaml:11:30: maxComments: expected a number, found a text',
+    'labfeed.yaml:11:30: comments.maxComments: expected a number, found a text',
     'labfeed.yaml:8:5: unknown key "wach"\n  → did you mean watch?',
     'labfeed.yaml:13:12: watch: expected the folder that the instrument writes to',
     'labfeed.yaml:14:17: experiment: expected a map, found a text',
   ]);
+});
+
+test('a mistake within a list or a map is told by its whole path', () => {
+  const config = load(`${NOTEBOOK}instruments:
+  a: { watch: ., experiment: { tags: [x, 7] } }
+  b: { watch: ., tests: [{ file: x.csv }] }
+  c: 3
+`);
+  expect(told(config).map((problem) => problem.replace(/^\S+ /, ''))).toEqual([
+    'experiment.tags[1]: expected a template',
+    'tests[0].expect is missing: expected a map, found nothing',
+    'c: expected a map, found a number',
+  ]);
+});
+
+test('instruments with mistakes are listed, and only what may hide some is told as hiding', () => {
+  const config = load(
+    `${NOTEBOOK}log: loud\nlgo: debug\ninstruments: { a: { wach: x, duplicates: ingest, comments: { readings: none } }, b: 3 }\n`,
+  );
+  expect(config.listed).toMatchObject([
+    { name: 'a', duplicates: 'ingest', comments: { readings: 'none' } },
+    { name: 'b', duplicates: 'skip', comments: { readings: 'table' } },
+  ]);
+  expect(config.problems.length).toBeGreaterThan(3);
+  expect(config.hiding).toEqual([]);
+  expect([...config.wrong]).toEqual(['log']);
+  for (const hiding of [
+    'instrumnets: { a: { watch: x } }',
+    'includ: more.yaml',
+    'include: gone.yaml',
+    'instruments: []',
+  ])
+    expect(load(`${NOTEBOOK}${hiding}\n`).hiding).toHaveLength(1);
+  expect([...load('notebook: [').wrong]).toContain('journal');
 });
 
 test('a syntax error is told at its line and column', () => {

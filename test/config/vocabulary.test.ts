@@ -103,6 +103,22 @@ test('a list of no alternatives reads nothing, and is refused', () => {
   expect(parseSchema.parse([{ when: 'v1' }, {}])).toHaveLength(2);
 });
 
+describe('regular expressions', () => {
+  test.each(['(?=x)(a+)+$', '^(?!b)(a|aa)+$', '(?<x>(a)\\2*)+'])(
+    '%s could take for ever, and is refused',
+    (source) => {
+      expect(problems({ table: { skip: `/${source}/` } })[0]).toContain('would take for ever');
+    },
+  );
+
+  test.each(['(a+)+$', '(?<!\\d)20\\d{6}(?!\\d)', '(?<day>\\S+) (?<time>\\S+)', '(a+)b\\1', '(?=x)[(a+)]+'])(
+    '%s is taken: it cannot, or is kept from it',
+    (source) => {
+      expect(problems({ table: { skip: `/${source}/` } })).toEqual([]);
+    },
+  );
+});
+
 describe('for editors', () => {
   const schema = z.toJSONSchema(readingSchema, { io: 'input', unrepresentable: 'any' });
 

@@ -225,6 +225,8 @@ test('a journal of a newer version, or one that another daemon holds, is refused
   const second = startDaemon(site.config);
   expect(await second.ended).toBe(1);
   expect(second.output()).toMatch(/in use by another daemon[\s\S]*→ stop that one first/);
+  // What never ran does not stop.
+  expect(second.lines).toEqual([]);
   await first.stop();
   const database = new DatabaseSync(site.journal);
   database.exec('PRAGMA user_version = 99');

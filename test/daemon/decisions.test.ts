@@ -2,6 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { openJournal } from '../../src/journal/journal.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
@@ -170,3 +172,19 @@ test('a command without a journal says so and makes none', async () => {
   }
   expect(existsSync(journal)).toBe(false);
 });
+
+test('what a daemon does not answer in time is in the journal all the same, and that is said', async () => {
+  const { site, daemon } = await withHeldRun();
+  await daemon.stop();
+  // Whoever holds the journal now is busy with something else.
+  const busy = await openJournal(site.journal, systemClock);
+  const { status, stdout } = await labfeed(['refile', '2', '--config', site.config]);
+  await busy.close();
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout: 'run 2: recorded in the journal; the daemon applies it when its present step is finished\n',
+  });
+  const again = startDaemon(site.config);
+  await filedAs(again, 3);
+  await again.stop();
+}, 60_000);

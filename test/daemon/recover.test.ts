@@ -1,4 +1,4 @@
-import { copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
@@ -140,7 +140,7 @@ test('a run that was broken off between creation and PATCH finds its experiment 
   expectEachOnce(scene, [0, 1]);
 }, 60_000);
 
-test('what was found is told in words, and a mistake in any instrument keeps recover from passing its runs over', async () => {
+test('what was found is told in words; mistakes are told, and only such as hide instruments keep recover from reading', async () => {
   const scene = await setUp();
   const { site, sandbox, proxy } = scene;
   const daemon = await fileAll(scene, [0]);
@@ -149,10 +149,23 @@ test('what was found is told in words, and a mistake in any instrument keeps rec
   const words = await labfeed(['recover', '--ids', '1-3', '--config', site.config]);
   expect(words).toMatchObject({ status: 0, stderr: '' });
   expect(words.stdout).toMatch(/^read experiments 1 to 1: 1 runs recovered, 0 completed, 0 known already\n$/);
-  const wrong = '  balance: { watch: data/balance }\n  other: { watch: data/other, pars: {} }';
+  loseJournal(scene);
+  const wrong = '  balance: { watch: data/balance, pars: {} }\nlog: loud';
   makeSite(site.folder, { url: proxy.url, key: sandbox.key, instruments: wrong });
-  expect(await recover(scene)).toMatchObject({
-    status: 78,
-    stderr: expect.stringContaining('unknown key "pars"'),
+  const told = await recover(scene);
+  expect(told).toMatchObject({
+    status: 0,
+    stderr: expect.stringMatching(/: log: expected[\s\S]*: unknown key "pars"/),
   });
+  expect(JSON.parse(told.stdout)).toMatchObject({ recovered: 1, unknownInstruments: [] });
+  loseJournal(scene);
+  for (const hiding of [
+    '  - balance',
+    'instrumnets: { balance: { watch: data/balance } }',
+    'include: gone.yaml',
+  ]) {
+    makeSite(site.folder, { url: proxy.url, key: sandbox.key, instruments: hiding });
+    expect(await recover(scene)).toMatchObject({ status: 78 });
+  }
+  expect(existsSync(site.journal)).toBe(false);
 }, 60_000);

@@ -41,7 +41,7 @@ const depsOf = (
   clock,
   creations: createCreations(),
   memory: memoryOf(SERVER, journal),
-  losses: createLosses(clock),
+  losses: createLosses(clock, 3_600_000),
   record: journal.runs.record,
   goOn: () => undefined,
 });
@@ -302,6 +302,58 @@ test('the very first creation on a notebook, once lost, is found below the next 
     expectExactly(notebook, ['A', 'B']);
     expect(notebook.experiments.size).toBe(2);
   }
+});
+
+/**
+ * A notebook that drops titles, which nobody knows yet: A has an id that was not read back, and B's creation was
+ * carried out and lost.
+ */
+async function lostBeforeTitlesWereKnown() {
+  const scene = await setUp({ keepsTitle: false });
+  const { journal, notebook, deps, clock } = scene;
+  const unreadable: Notebook = {
+    ...notebook,
+    readExperiment: () => Promise.reject(new NotebookError('server', 'away', { lost: false })),
+  };
+  const a = await add(journal, 'A');
+  await expect(deliver(await journal.runs.open(a), { ...deps, notebook: unreadable })).rejects.toThrow(
+    'away',
+  );
+  const b = await add(journal, 'B');
+  await expect(deliver(await journal.runs.open(b), { ...deps, notebook: losing(notebook) })).rejects.toThrow(
+    'reset',
+  );
+  clock.advance(GRACE_MS);
+  return { ...scene, b };
+}
+
+const losing = (notebook: Notebook): Notebook => ({
+  ...notebook,
+  async createExperiment(fields) {
+    await notebook.createExperiment(fields);
+    throw new NotebookError('server', 'reset', { lost: true });
+  },
+});
+
+test('what a look could not recognise is used, although another run makes known meanwhile what ours look like', async () => {
+  const { journal, notebook, deps, clock, b } = await lostBeforeTitlesWereKnown();
+  const c = await add(journal, 'C');
+  const [openB, openC] = [await journal.runs.open(b), await journal.runs.open(c)];
+  await Promise.all([deliver(openB, deps), deliver(openC, deps)]);
+  await add(journal, 'D');
+  await deliverAll(journal, deps, clock);
+  expectExactly(notebook, ['A', 'B', 'C', 'D']);
+});
+
+test('two creations of a run that were both lost before titles were known are both used', async () => {
+  const { journal, notebook, deps, clock, b } = await lostBeforeTitlesWereKnown();
+  await expect(deliver(await journal.runs.open(b), { ...deps, notebook: losing(notebook) })).rejects.toThrow(
+    'reset',
+  );
+  expect(notebook.experiments.size).toBe(3);
+  await add(journal, 'C');
+  await deliverAll(journal, deps, clock);
+  expectExactly(notebook, ['A', 'B', 'C']);
 });
 
 test("a person's own blank experiment is not taken for a lost creation, nor are more blanks than losses", async () => {

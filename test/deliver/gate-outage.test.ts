@@ -104,6 +104,60 @@ test('Retry-After of an outage is waited for, and what is still under way cannot
   expect(sentAt.at(-1)).toBeGreaterThanOrEqual(60_000);
 });
 
+/** Whenever requests come, and however long they take: taken, refused with or without a wish, or without an answer. */
+const requests = fc.array(
+  fc.record({
+    afterMs: fc.oneof(fc.constant(0), fc.nat(5000)),
+    latencyMs: fc.nat(3000),
+    failure: fc.option(
+      fc.record({
+        failure: fc.constantFrom<FailureClass>('rate', 'server'),
+        retryAfterMs: fc.option(fc.nat(120_000), { nil: undefined }),
+      }),
+      { nil: undefined },
+    ),
+  }),
+  { minLength: 1, maxLength: 60 },
+);
+
+test('nobody leaves before the time that any answer asked for, and everybody leaves in the end', async () => {
+  await fc.assert(
+    fc.asyncProperty(requests, fc.integer(), async (all, seed) => {
+      const clock = simulatedClock();
+      const gate = createGate({ perSecond: 20, clock, log: silentLog(), random: randomFrom(seed) });
+      let heldUntil = 0;
+      let left = 0;
+      const request = async ({ latencyMs, failure }: (typeof all)[number]): Promise<void> => {
+        expect(clock.monotonic()).toBeGreaterThanOrEqual(heldUntil);
+        left += 1;
+        await clock.sleep(latencyMs);
+        if (!failure) return;
+        const { retryAfterMs } = failure;
+        heldUntil = Math.max(heldUntil, clock.monotonic() + (retryAfterMs ?? 0));
+        const wish = retryAfterMs === undefined ? {} : { retryAfterMs };
+        throw new NotebookError(failure.failure, 'not now', { lost: false, ...wish });
+      };
+      const comeAndGo = async (): Promise<void> => {
+        const sent: Promise<unknown>[] = [];
+        for (const one of all) {
+          await clock.sleep(one.afterMs);
+          sent.push(
+            gate
+              .admit(() => request(one))
+              .catch((error: unknown) => {
+                if (!(error instanceof NotebookError)) throw error;
+              }),
+          );
+        }
+        await Promise.all(sent);
+      };
+      await clock.run(comeAndGo());
+      expect(left).toBe(all.length);
+    }),
+    { numRuns: 100 },
+  );
+});
+
 test.each([
   new NotebookError('request', 'bad date', { status: 422, lost: false }),
   new NotebookError('conflict', 'locked', { status: 403, lost: false }),

@@ -199,3 +199,19 @@ test('it can say why requests wait', async () => {
   await clock.run(send());
   expect(gate.state().kind).toBe('slowed');
 });
+
+test('a request that is given up while it waits does not leave, and is not the probe', async () => {
+  const { clock, gate, sentAt, fail } = setUp(100);
+  await clock.run(fail(away));
+  const stale = new AbortController();
+  const given = gate.admit(async () => sentAt.push(-1), stale.signal);
+  const next = gate.admit(async () => sentAt.push(clock.monotonic()));
+  stale.abort(new Error('waited too long'));
+  await expect(given).rejects.toThrow('waited too long');
+  await clock.run(next);
+  // The one behind it went at the time of the first probe, and the door is open again.
+  expect(sentAt).toEqual([0, 1000]);
+  expect(gate.state().kind).not.toBe('down');
+  await expect(gate.admit(async () => sentAt.push(-1), stale.signal)).rejects.toThrow('waited too long');
+  expect(sentAt).toHaveLength(2);
+});

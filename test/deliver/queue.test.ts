@@ -13,13 +13,13 @@ function openRun(id: number): OpenRun {
     step: 'pending',
     server: undefined,
     floor: undefined,
-    intentAt: undefined,
     unseen: 0,
     experiment: undefined,
     adopted: false,
     attempts: 0,
     draft: { title: 't', date: '2026-01-01', body: '', tags: [] },
     comments: [],
+    earlier: [],
   };
 }
 

@@ -73,7 +73,7 @@ test('nothing is sent whose intent could not be recorded', async () => {
     clock,
     creations: createCreations(),
     memory: memoryOf(SERVER, journal),
-    losses: createLosses(clock),
+    losses: createLosses(clock, 3_600_000),
     record: (): Promise<void> => Promise.reject(new Error('disk full')),
     goOn: () => undefined,
   };

@@ -71,9 +71,9 @@ describe('the text of a file', () => {
     expect((await refusal(bytes, TABLE)).message).toBe('the file is not text');
   });
 
-  test('a workbook named .csv is told to be one', async () => {
+  test('an archive named .csv is told to be one', async () => {
     const bytes = Buffer.from('PK\u0003\u0004rest of an archive');
-    expect((await refusal(bytes, TABLE)).message).toContain('.xlsx');
+    expect((await refusal(bytes, TABLE)).message).toContain('a zip archive');
   });
 
   test('UTF-16 without a mark is not guessed, and the hint is the line that reads it', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, readingSchema } from '../../src/config/vocabulary.js';
-import { learn } from '../../src/parse/learn.js';
+import { learn } from '../../src/parse/parse.js';
 import { columns, meta, read, refusal, rows } from './reading.js';
 
 const learnt = (text: string) => learn({ path: 'x', name: 'x', content: Buffer.from(text) });

@@ -1,4 +1,6 @@
-import { copyFile, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFile, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
@@ -6,6 +8,7 @@ import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
 import { explain, LabfeedError } from '../../src/errors.ts';
 import { createSandbox } from '../../src/sandbox/server.ts';
+import { CLI } from '../support/daemon-process.ts';
 import { caller, newExperiment, playground, temporaryFolder } from './playground.ts';
 
 async function refusalOf(file: string, port = 0): Promise<string> {
@@ -71,6 +74,33 @@ test('a deleted experiment gets 404 with its comments, and its id is not given a
   expect(await call(path, { method: 'PATCH', body: { title: 'x' } })).toMatchObject({ status: 404 });
   expect(await call('/view/1')).toMatchObject({ status: 404 });
   expect(await newExperiment(call)).toBe('/api/v2/experiments/2');
+});
+
+test('a data file that another sandbox has is refused, by whatever name, until that one ends', async () => {
+  const folder = await temporaryFolder();
+  const file = join(folder, 'notebook.db');
+  const first = createSandbox({ file, port: 0 });
+  await first.start();
+  await symlink(file, join(folder, 'link.db'));
+  expect(await refusalOf(file)).toMatch(/notebook\.db: another sandbox has this data file[\s\S]*--data/);
+  expect(await refusalOf(join(folder, 'link.db'))).toMatch(/another sandbox/);
+  await first.stop();
+  const second = createSandbox({ file, port: 0 });
+  await second.start();
+  await second.stop();
+  expect((await readdir(folder)).sort()).toEqual(['link.db', 'notebook.db']);
+});
+
+test('a data file whose sandbox was killed is free again', async () => {
+  const file = join(await temporaryFolder(), 'notebook.db');
+  const child = spawn(process.execPath, [CLI, 'sandbox', '--port', '0', '--data', file, '--json']);
+  await once(child.stdout, 'data');
+  expect(await refusalOf(file)).toMatch(/another sandbox/);
+  child.kill('SIGKILL');
+  await once(child, 'close');
+  const sandbox = createSandbox({ file, port: 0 });
+  await expect(sandbox.start()).resolves.toBeDefined();
+  await sandbox.stop();
 });
 
 test('a port in use is named, with what to do', async () => {
@@ -145,12 +175,14 @@ test('a notebook of the first version is brought up to date with all that it hol
     PRAGMA application_id = ${0x4c_66_4e_62}; PRAGMA user_version = 1`);
   db.close();
   for (const dialect of ['v2', 'elabftw'] as const) {
-    const { call, control } = await playground({ file, dialect });
+    const sandbox = createSandbox({ file, port: 0, dialect });
+    const { url, key } = await sandbox.start();
     const record = { title: 'old', date: '2026-01-02', body: '<p>x</p>' };
-    expect((await call('/api/v2/experiments/1')).json).toMatchObject(record);
-    expect(control.experiments()).toMatchObject([
+    expect((await caller(url, key)('/api/v2/experiments/1')).json).toMatchObject(record);
+    expect(sandbox.control.experiments()).toMatchObject([
       { ...record, tags: ['a', 'b'], comments: [{ comment: 'c' }] },
     ]);
+    await sandbox.stop();
   }
 });
 

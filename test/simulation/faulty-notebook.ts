@@ -1,8 +1,7 @@
 import type { Notebook } from '../../src/deliver/deps.js';
 import { NotebookError } from '../../src/errors.js';
-import type { SimulatedNotebook } from '../support/simulated-notebook.js';
-import type { Random } from './random.js';
-import type { Life, Timeline } from './timeline.js';
+import type { Life } from './timeline.js';
+import type { World } from './world.js';
 
 export const TIMEOUT_MS = 1000;
 
@@ -15,50 +14,60 @@ type Fault =
   | 'lostBefore'
   | 'lostAfter'
   | 'lostLate'
+  | 'slow'
   | 'busy'
   | 'unauthorised'
   | 'outage'
   | 'brokenAfter';
 
+/** What comes late is what hurts most after a crash. */
 const FAULTS: readonly Fault[] = [
   'refused',
   'lostBefore',
   'lostAfter',
   'lostLate',
+  'lostLate',
+  'slow',
+  'slow',
+  'slow',
+  'slow',
   'busy',
   'unauthorised',
   'outage',
   'brokenAfter',
 ];
 
-export interface Faults {
-  /** Share of the requests that meet one. */
-  rate: number;
-}
-
-const error = (failure: 'rate' | 'auth' | 'server', lost: boolean, status?: number): NotebookError =>
+const error = (failure: 'auth' | 'server', lost: boolean, status?: number): NotebookError =>
   new NotebookError(failure, `simulated ${failure}`, { lost, ...(status === undefined ? {} : { status }) });
 
 /** The notebook as one process reaches it: over a wire that delays, loses and refuses as the seed says. */
 export function faultyNotebook(
-  notebook: SimulatedNotebook,
+  { notebook, timeline, random, faults, wire, trace }: World,
   admit: <T>(send: () => Promise<T>) => Promise<T>,
-  timeline: Timeline,
   life: Life,
-  random: Random,
-  faults: Faults,
 ): Notebook & { close(): Promise<void> } {
-  const isRead = (name: string): boolean => /^(read|list)/.test(name);
+  const busy = (): NotebookError =>
+    new NotebookError('rate', 'simulated rate', {
+      lost: false,
+      status: 429,
+      ...(random.chance(0.5) ? { retryAfterMs: random.below(5000) } : {}),
+    });
+  wire.writing = 0;
 
-  function send<T>(name: string, act: () => Promise<T>): Promise<T> {
-    const fault: Fault = random.chance(faults.rate)
+  function send<T>(writes: boolean, told: string, act: () => Promise<T>): Promise<T> {
+    const fault: Fault = random.chance(faults.ofRequests)
       ? (FAULTS[random.below(FAULTS.length)] ?? 'none')
       : 'none';
-    if (process.env['LABFEED_TRACE']) console.log(Math.round(timeline.now()), name, fault);
-    const lost = !isRead(name);
+    trace?.(`${told}: ${fault}`);
+    const lost = writes;
     const wayMs = 1 + random.below(40);
+    if (writes) wire.writing += 1;
     return new Promise<T>((resolve, reject) => {
-      const answer = (delayMs: number, deliver: () => void) => life.at(delayMs, deliver);
+      const answer = (delayMs: number, deliver: () => void) =>
+        life.at(delayMs, () => {
+          if (writes) wire.writing -= 1;
+          deliver();
+        });
       // The server goes on with what reached it although the process that asked is dead.
       const carryOut = (delayMs: number, then: (result: Promise<T>) => void) =>
         timeline.at(delayMs, () => {
@@ -72,7 +81,7 @@ export function faultyNotebook(
         case 'refused':
           return answer(wayMs, () => reject(error('server', false)));
         case 'busy':
-          return answer(wayMs, () => reject(error('rate', false, 429)));
+          return answer(wayMs, () => reject(busy()));
         case 'unauthorised':
           return answer(wayMs, () => reject(error('auth', false, 401)));
         case 'outage':
@@ -86,6 +95,11 @@ export function faultyNotebook(
         case 'lostLate':
           carryOut(random.below(LATEST_MS), () => undefined);
           return answer(random.below(30), () => reject(error('server', lost)));
+        case 'slow': {
+          const slowMs = random.below(LATEST_MS);
+          carryOut(slowMs, (result) => slowMs < TIMEOUT_MS && answer(0, () => resolve(result)));
+          return slowMs < TIMEOUT_MS ? undefined : answer(TIMEOUT_MS, () => reject(error('server', lost)));
+        }
       }
     });
   }
@@ -101,7 +115,10 @@ export function faultyNotebook(
             signal?.throwIfAborted();
             // The dead send nothing more.
             if (!life.alive()) return new Promise<never>(() => undefined);
-            return send(name, () => (act as (...args: unknown[]) => Promise<unknown>)(...args));
+            const told = trace ? [name, ...args.map((arg) => JSON.stringify(arg))].join(' ') : '';
+            return send(!/^(read|list)/.test(name), told, () =>
+              (act as (...args: unknown[]) => Promise<unknown>)(...args),
+            );
           });
         },
       ]),

@@ -6,14 +6,17 @@ import type { Random } from './random.js';
  * moment comes first is left to the seed.
  */
 export interface Timeline {
-  readonly clock: Clock;
   /** Returns how to call it off. */
   at(delayMs: number, act: () => void): () => void;
   /** Lives until it is killed: after that, nothing that it waits for happens any more. */
   process(): Life;
   /** Runs the next event; false when there is none. */
   step(): Promise<boolean>;
-  now(): number;
+  /** Runs events until the work is done. */
+  until<T>(work: Promise<T>): Promise<T>;
+  elapsedMs(): number;
+  /** Somebody sets the clock by so much; waits are not touched by it. */
+  setClock(byMs: number): void;
 }
 
 export interface Life {
@@ -33,6 +36,7 @@ const START = Date.UTC(2026, 0, 1);
 
 export function createTimeline(random: Random): Timeline {
   let elapsed = 0;
+  let wrongBy = 0;
   let events: Event[] = [];
   const at = (delayMs: number, act: () => void): (() => void) => {
     const event = { at: elapsed + Math.max(0, delayMs), order: random.next(), act };
@@ -42,64 +46,76 @@ export function createTimeline(random: Random): Timeline {
     };
   };
 
-  function clockOf(schedule: typeof at): Clock {
-    return {
-      now: () => START + elapsed,
-      monotonic: () => elapsed,
-      sleep: (ms, signal) =>
-        new Promise((resolve, reject) => {
-          if (signal?.aborted) return reject(signal.reason);
-          const abort = (): void => {
-            cancel();
-            reject(signal?.reason);
-          };
-          const cancel = schedule(ms, () => {
-            signal?.removeEventListener('abort', abort);
-            resolve();
-          });
-          signal?.addEventListener('abort', abort, { once: true });
-        }),
-    };
+  async function step(): Promise<boolean> {
+    // Everything that the last event set going in promises happens before the next one: Node runs a tick that was
+    // asked for in a promise's reaction when no reaction is left.
+    await new Promise<void>(process.nextTick);
+    const [first, ...others] = events;
+    if (!first) return false;
+    const next = others.reduce((soonest, event) => (isBefore(event, soonest) ? event : soonest), first);
+    events = events.filter((event) => event !== next);
+    elapsed = next.at;
+    next.act();
+    return true;
   }
 
   return {
-    clock: clockOf(at),
     at,
-    now: () => elapsed,
-    process() {
-      let alive = true;
-      const mine = new Set<() => void>();
-      const schedule: typeof at = (delayMs, act) => {
-        if (!alive) return () => undefined;
-        const cancel = at(delayMs, () => {
-          mine.delete(cancel);
-          act();
-        });
-        mine.add(cancel);
-        return cancel;
+    step,
+    async until(work) {
+      let ended = false;
+      const end = (): void => {
+        ended = true;
       };
-      return {
-        clock: clockOf(schedule),
-        alive: () => alive,
-        at: schedule,
-        kill() {
-          alive = false;
-          for (const cancel of mine) cancel();
-        },
-      };
+      work.then(end, end);
+      while (!ended && (await step()));
+      return work;
     },
-    async step() {
-      // Everything that the last event set going in promises happens before the next one.
-      await new Promise(setImmediate);
-      let next: Event | undefined;
-      for (const event of events) {
-        if (!next || event.at < next.at || (event.at === next.at && event.order < next.order)) next = event;
-      }
-      if (!next) return false;
-      events = events.filter((event) => event !== next);
-      elapsed = next.at;
-      next.act();
-      return true;
+    elapsedMs: () => elapsed,
+    setClock(byMs) {
+      wrongBy += byMs;
+    },
+    process: () => createLife(at, { now: () => START + elapsed + wrongBy, monotonic: () => elapsed }),
+  };
+}
+
+const isBefore = (one: Event, other: Event): boolean =>
+  one.at < other.at || (one.at === other.at && one.order < other.order);
+
+function createLife(at: Timeline['at'], time: Pick<Clock, 'now' | 'monotonic'>): Life {
+  let alive = true;
+  const mine = new Set<() => void>();
+  const schedule: typeof at = (delayMs, act) => {
+    if (!alive) return () => undefined;
+    const cancel = at(delayMs, () => {
+      mine.delete(cancel);
+      act();
+    });
+    mine.add(cancel);
+    return cancel;
+  };
+  return {
+    clock: { ...time, sleep: (ms, signal) => sleep(schedule, ms, signal) },
+    alive: () => alive,
+    at: schedule,
+    kill() {
+      alive = false;
+      for (const cancel of mine) cancel();
     },
   };
+}
+
+function sleep(schedule: Timeline['at'], ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
+    const abort = (): void => {
+      cancel();
+      reject(signal?.reason);
+    };
+    const cancel = schedule(ms, () => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    });
+    signal?.addEventListener('abort', abort, { once: true });
+  });
 }

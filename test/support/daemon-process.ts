@@ -4,8 +4,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import type { RunChange } from '../../src/model.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
+
+const CRASHING = fileURLToPath(new URL('./crashing-daemon.mjs', import.meta.url));
 
 export interface LogLine extends Record<string, unknown> {
   readonly msg: string;
@@ -26,12 +29,27 @@ export interface DaemonProcess {
   readonly ended: Promise<number | null>;
 }
 
-export function startDaemon(config: string, env: NodeJS.ProcessEnv = {}, uid?: number): DaemonProcess {
-  const child = spawn(process.execPath, [CLI, 'run', '--config', config], {
+export const startDaemon = (config: string, env: NodeJS.ProcessEnv = {}, uid?: number): DaemonProcess =>
+  follow([CLI, 'run', '--config', config], {
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
     ...(uid === undefined ? {} : { uid }),
   });
+
+/** A record in the journal, and whether the process dies before it is written or once it is on disk. */
+export interface CrashPoint {
+  readonly when: 'before' | 'after';
+  readonly kind: RunChange['kind'];
+}
+
+/** The same daemon, which kills itself at this point of one run's way. */
+export const startCrashing = (config: string, run: number, { when, kind }: CrashPoint): DaemonProcess =>
+  follow([CRASHING, config, String(run), when, kind]);
+
+function follow(
+  args: readonly string[],
+  options: { env?: NodeJS.ProcessEnv; uid?: number } = {},
+): DaemonProcess {
+  const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   const lines: LogLine[] = [];
   let output = '';
   let unfinished = '';

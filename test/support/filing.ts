@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
+import type { ListedInstrument } from '../../src/config/listed.js';
 import { createCreations } from '../../src/deliver/creations.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import type { DeliverDeps } from '../../src/deliver/deps.js';
@@ -9,7 +10,7 @@ import { memoryOf } from '../../src/delivery.js';
 import type { NewRun } from '../../src/journal/insert.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
-import { type RecoverableInstrument, type RecoverDeps, type Recovered, recover } from '../../src/recover.js';
+import { type RecoverDeps, type Recovered, recover } from '../../src/recover.js';
 import { manualClock } from './manual-clock.js';
 import { newRun, someDraft } from './runs.js';
 import type { SimulatedNotebook } from './simulated-notebook.js';
@@ -36,7 +37,7 @@ export const depsOf = (journal: Journal, notebook: SimulatedNotebook, clock: Man
   clock,
   creations: createCreations(),
   memory: memoryOf(SERVER, journal),
-  losses: createLosses(clock),
+  losses: createLosses(clock, 3_600_000),
   record: journal.runs.record,
   goOn: () => undefined,
 });
@@ -86,7 +87,7 @@ export async function file(
   return journal;
 }
 
-export const instrument = (name: string, duplicates: 'skip' | 'ingest' = 'skip'): RecoverableInstrument => ({
+export const instrument = (name: string, duplicates: 'skip' | 'ingest' = 'skip'): ListedInstrument => ({
   name,
   duplicates,
   comments: { readings: 'table' },

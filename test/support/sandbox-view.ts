@@ -19,8 +19,12 @@ export interface RunningSandbox {
 }
 
 /** The built-in notebook on a free port, with a view of what it holds. */
-export async function runSandbox(file: string, port = 0): Promise<RunningSandbox> {
-  const sandbox = createSandbox({ file, port });
+export async function runSandbox(
+  file: string,
+  port = 0,
+  dialect: 'v2' | 'elabftw' = 'v2',
+): Promise<RunningSandbox> {
+  const sandbox = createSandbox({ file, port, dialect });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
   return {

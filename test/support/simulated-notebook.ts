@@ -14,8 +14,12 @@ export interface SimulatedNotebook extends Notebook {
   readonly experiments: Map<number, SimulatedExperiment>;
   /** Method names of the requests that write, in order. */
   readonly writes: string[];
+  /** Entries that our account may not read. */
+  readonly hidden: Set<number>;
   /** Creates an entry as another user would, or by hand. */
   someoneCreates(title: string, userid?: number): number;
+  /** Keeps a copy of everything; what it returns sets the notebook back to it, ids included. */
+  save(): () => void;
 }
 
 export interface SimulationOptions {
@@ -33,6 +37,7 @@ export function simulatedNotebook({
 }: SimulationOptions = {}): SimulatedNotebook {
   const experiments = new Map<number, SimulatedExperiment>();
   const writes: string[] = [];
+  const hidden = new Set<number>();
   let lastId = 100;
   let lastComment = 1000;
   const get = (id: number): SimulatedExperiment => {
@@ -49,12 +54,22 @@ export function simulatedNotebook({
   return {
     experiments,
     writes,
+    hidden,
     someoneCreates: (title, userid = 2) => create(title, userid),
+    save() {
+      const saved = { entries: structuredClone(experiments), lastId, lastComment };
+      return () => {
+        experiments.clear();
+        for (const [id, entry] of structuredClone(saved.entries)) experiments.set(id, entry);
+        ({ lastId, lastComment } = saved);
+      };
+    },
     async createExperiment({ title }) {
       writes.push('createExperiment');
       return create(keepsTitle ? title : 'Untitled', 1);
     },
     async readExperiment(id): Promise<ExperimentRecord> {
+      if (hidden.has(id)) throw new NotebookError('conflict', 'forbidden', { status: 403, lost: false });
       const { comments: _, ...shown } = get(id);
       return { id, ...shown, created_at: `at ${id}` };
     },
@@ -74,6 +89,12 @@ export function simulatedNotebook({
     listKeys: async () => [
       dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' },
     ],
+    async searchBodies(texts) {
+      if (dialect === 'v2') throw missing();
+      return [...experiments]
+        .filter(([, { body }]) => texts.every((text) => body.includes(text)))
+        .map(([id, { comments: _, ...shown }]) => ({ id, ...shown }));
+    },
     listComments: async (id) => [...get(id).comments].map(([comment, text]) => record(comment, text)),
     async readComment(id, comment) {
       const text = get(id).comments.get(comment);

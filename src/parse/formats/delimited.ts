@@ -5,21 +5,11 @@ import { decode, findEncoding } from '../decode.js';
 import { depthOf } from '../grammar/line.js';
 import { compileSplit, NO_SPLIT } from '../grammar/split.js';
 import { type Line, toLines, withEnds } from '../lines.js';
-import type { Pace } from '../pace.js';
 import { readRecord } from '../read/record.js';
-import type { Refuse } from '../refuse.js';
 import { piecesOf, type Source } from '../source.js';
 import { type Cut, cutLines } from './cut.js';
 import { findDelimiter, LOOK_LINES } from './find-delimiter.js';
-
-/** A file whose format is known, and what reading it needs. */
-export interface OpenFile {
-  readonly source: Source;
-  /** Whether there are further mappings to try where this one is not for the file. */
-  readonly isAlternative?: boolean;
-  readonly refuse: Refuse;
-  readonly pace: Pace;
-}
+import type { OpenFile } from './open-file.js';
 
 const MOST_BYTES = 2 ** 30;
 

@@ -92,7 +92,11 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
 }
 
 /** A line that is only drawn. */
-export const isRule = ({ text }: Line): boolean => /^[\s\-=_+|*]*[-=_*]{3}[\s\-=_+|*]*$/.test(text);
+export const isRule = ({ text }: Line): boolean =>
+  text.length < LONGEST_RULE && /^[\s\-=_+|*]+$/.test(text) && /[-=_*]{3}/.test(text);
+
+/** What is longer is not drawn for people to look at. */
+const LONGEST_RULE = 1000;
 
 function isNames(line: Line, width: number, enough: number): boolean {
   const filled = line.cells.filter((cell) => cell !== '');

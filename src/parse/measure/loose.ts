@@ -22,8 +22,8 @@ export function findLoose(
 
 /** Not a rule, not the name of a section, not a page of prose. */
 const isTelling = ({ text }: Line): boolean =>
-  /[\p{L}\p{N}]{2}/u.test(text) &&
   text.length <= 300 &&
+  /[\p{L}\p{N}]{2}/u.test(text) &&
   !/^\W*\[[^\]]*\]\W*$/.test(text) &&
   !/^[~>]/.test(text.trim());
 

@@ -4,7 +4,6 @@ import { FileError } from '../../errors.js';
 import type { FileRecord } from '../../model.js';
 import { cutAll, cutAt, delimiterOf } from '../formats/delimited.js';
 import { isBlank, type Line } from '../lines.js';
-import type { Pace } from '../pace.js';
 import type { Refuse } from '../refuse.js';
 import { doubtfulNumber } from '../values/typed.js';
 import { findCommentMark } from './comment-mark.js';
@@ -16,29 +15,14 @@ import { isNoValue } from './kinds.js';
 import { type Found, findLayout } from './layout.js';
 import { findLoose } from './loose.js';
 import { findMarks, type MarksMapping } from './marks.js';
+import type { Measured, Measuring } from './measured.js';
 import { findPairs } from './pairs.js';
 import { refuseTwoColumns } from './two-columns.js';
 import { describeDates, findDates } from './when.js';
 
 /** The first lines of a file, and what measuring them needs. */
-export interface TextFile {
-  readonly name: string;
+export interface TextFile extends Measuring {
   readonly texts: readonly string[];
-  readonly refuse: Refuse;
-  readonly pace: Pace;
-  /** Reads the file as a mapping says: what is measured is tried before it is believed. */
-  read(mapping: ParseMapping): Promise<FileRecord>;
-}
-
-/** How a file is to be read, in the words of a mapping, as far as the file itself tells. */
-export interface Measured {
-  readonly mapping: ParseMapping;
-  /** The same with the likelier answer to each question that the file leaves open. */
-  readonly likely: ParseMapping;
-  /** Those questions, in words. */
-  readonly doubts: readonly string[];
-  /** Why the file cannot be read without a person's word. */
-  readonly refusal: FileError | undefined;
 }
 
 /** Lines that were cut into cells, from whatever they came. */
@@ -49,8 +33,10 @@ export interface Measurable extends Described {
 }
 
 /** Looks at a text and says, in the words of a mapping, how it is to be read. */
-export async function measure(file: TextFile): Promise<Measured> {
+export async function measureText(file: TextFile): Promise<Measured> {
   const { texts } = file;
+  if (texts.every((text) => text.trim() === ''))
+    throw file.refuse('the file is empty: it has only blank lines');
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
   const { delimiter: word, from } = delimiterOf(bare, {});
@@ -67,7 +53,7 @@ export async function measure(file: TextFile): Promise<Measured> {
   );
 }
 
-export async function measureLines(sheet: Measurable, file: Omit<TextFile, 'texts'>): Promise<Measured> {
+export async function measureLines(sheet: Measurable, file: Measuring): Promise<Measured> {
   const { lines } = sheet;
   const { tables: found, nameless } = await findLayout(lines, file.pace);
   const bodies = found.flatMap((table) => (table.kind === 'rows' ? [table.body] : []));
@@ -111,7 +97,7 @@ async function firstReadable(
   found: readonly Found[],
   sheet: Measurable,
   marks: MarksMapping,
-  { read, refuse }: Omit<TextFile, 'texts'>,
+  { read, refuse }: Measuring,
 ): Promise<{ mapping: ParseMapping; isList: boolean; record: FileRecord }> {
   let left = [...found];
   let refusal: FileError | undefined;

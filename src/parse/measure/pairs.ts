@@ -134,7 +134,7 @@ const isPair = ([name, value]: readonly [string, string]): boolean =>
   isName(name) && !(/\d$/.test(name) && /^\d\d/.test(value));
 
 const isName = (name: string): boolean =>
-  /\p{L}/u.test(name) && name.length <= 60 && !/[:=]\s*[^\s:=]/.test(name) && !/^[\d.,;-]+\s/.test(name);
+  name.length <= 60 && /\p{L}/u.test(name) && !/[:=]\s*[^\s:=]/.test(name) && !/^[\d.,;-]+\s/.test(name);
 
 const AS_PATTERN: Readonly<Record<string, string>> = { tab: '\\t', spaces: ' {2,}(?![ :=])', '|': '\\|' };
 

@@ -114,7 +114,13 @@ export function describeDates(
   const timed = Object.fromEntries(
     Object.entries(tables).map(([name, table]) => {
       const pair = columns.get(name);
-      return [name, pair ? { ...table, columns: { ...table.columns, [pair.join(' ')]: [...pair] } } : table];
+      // Rows of a tree have the columns that are listed, and no others.
+      return [
+        name,
+        pair && table.rows === undefined
+          ? { ...table, columns: { ...table.columns, [pair.join(' ')]: [...pair] } }
+          : table,
+      ];
     }),
   );
   const isNamed = format === undefined && fact?.length === 1 && /^date$/i.test(fact[0] ?? '');

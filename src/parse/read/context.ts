@@ -14,6 +14,8 @@ export interface Context {
   readonly sheets: readonly string[];
   /** How many cells of a table are kept: a cell takes about 100 bytes. */
   readonly maxKeptCells: number;
+  /** Whether a file that says nothing is fine, since only its name is asked for. */
+  readonly isNameEnough?: boolean;
   /** Whether there are further mappings to try where this one is not for the file. */
   readonly isAlternative?: boolean | undefined;
   readonly refuse: Refuse;

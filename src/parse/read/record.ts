@@ -75,7 +75,7 @@ async function readOnce(
     }
     if (pace.due()) await pace.rest();
   }
-  if (isVoid) throw refuse('the file is empty: it has only blank lines');
+  if (isVoid && !context.isNameEnough) throw refuse('the file is empty: it has only blank lines');
 
   for (const { finder } of tables) finder.finish();
   const late = new Set(tables.flatMap(({ finder }) => finder.late.map(placeOf)));
@@ -163,8 +163,8 @@ function createRowLimit({ limits: { maxRows } }: ParseOptions, { refuse }: Conte
   };
 }
 
-function requireSomething(record: FileRecord, { refuse }: Context): FileRecord {
-  if (record.meta.size > 0 || record.tables.some(({ count }) => count > 0)) return record;
+function requireSomething(record: FileRecord, { refuse, isNameEnough }: Context): FileRecord {
+  if (isNameEnough || record.meta.size > 0 || record.tables.some(({ count }) => count > 0)) return record;
   throw refuse('the mapping finds no fact and no row', {
     hint: 'if the file is one plain table: `table: {}`',
     isAbsent: true,

@@ -24,6 +24,7 @@ const LONG_MONTHS =
 export function dateForms(written: string): DateForm[] {
   const whole = written.trim().replace(/\s+/g, ' ');
   if (whole.length < 6 || whole.length > 50) return [];
+  if (COMPACT.test(whole)) return compactForms(whole);
   const [weekday, text] = takeWeekday(whole);
   if (!/^\p{L}*\d|^\p{L}+ \d/u.test(text)) return [];
   const [day, joint, clock] = takeApart(text);
@@ -35,6 +36,16 @@ export function dateForms(written: string): DateForm[] {
     return [{ format: parts.join(joint.text), iso: form.iso + time.iso }];
   });
   return weekday === '' ? forms : forms.map(({ format, iso }) => ({ format: weekday + format, iso }));
+}
+
+const COMPACT = /^(?:19|20)\d{6}([ _-])\d{6}$/;
+
+/** `20231120 163016`: digits alone, but in two groups. */
+function compactForms(text: string): DateForm[] {
+  const [, year = '', month = '', day = '', gap = '', h = '', m = '', s = ''] =
+    /^(\d{4})(\d\d)(\d\d)(.)(\d\d)(\d\d)(\d\d)$/.exec(text) ?? [];
+  if (!isDay(Number(year), Number(month), Number(day)) || h > '23' || m > '59' || s > '59') return [];
+  return [{ format: `yyyyMMdd${gap}HHmmss`, iso: `${year}-${month}-${day}T${h}:${m}:${s}` }];
 }
 
 /** `Friday, `, `Mon `: the format of a weekday that stands first, and the rest. */

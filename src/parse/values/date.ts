@@ -1,5 +1,5 @@
 import { DateTime } from 'luxon';
-import type { Dates } from '../../config/vocabulary.js';
+import type { DateHabits } from '../../model.js';
 import { dateForms, isDay } from './date-forms.js';
 import { compileDigitPattern } from './digit-pattern.js';
 import { isClearZone, withOffset } from './zones.js';
@@ -24,7 +24,7 @@ export interface DateOptions {
 }
 
 /** Where the zone stands in the file, only a name of it can be used before the file was read. */
-export const withKnownZone = ({ format, zone, locale }: Dates): DateOptions => ({
+export const withKnownZone = ({ format, zone, locale }: DateHabits): DateOptions => ({
   format,
   zone: typeof zone === 'string' ? zone : undefined,
   locale,

@@ -1,4 +1,4 @@
-import type { Dates } from '../../config/vocabulary.js';
+import type { DateHabits } from '../../model.js';
 import { createDateReader, readIso, withKnownZone } from './date.js';
 import { type DateForm, dateForms } from './date-forms.js';
 
@@ -8,7 +8,7 @@ export type DateReading = { readonly iso: string } | { readonly ambiguous: reado
  * Reads one text that is used as a date. Undefined where it is none;
  * `ambiguous` where no format is given and the text can mean several days: nobody may choose then.
  */
-export function readDate(text: string, dates: Dates): DateReading | undefined {
+export function readDate(text: string, dates: DateHabits): DateReading | undefined {
   const trimmed = text.trim();
   const known = withKnownZone(dates);
   const iso = createDateReader(known).readAsDate(trimmed) ?? readIso(trimmed, known.zone);

@@ -1,0 +1,85 @@
+import { expect, test } from 'vitest';
+import {
+  type CrashPoint,
+  type DaemonProcess,
+  startCrashing,
+  startDaemon,
+  weighing,
+} from '../support/daemon-process.js';
+import type { Fate, Recorded } from '../support/recording-proxy.js';
+import { allFiled, expectEachOnce, type Scene, setUp, withOneFiled } from './scene.js';
+
+interface Step extends CrashPoint {
+  readonly name: string;
+  /** The request that leads there. */
+  readonly request: (sent: Recorded) => boolean;
+}
+
+const creation = ({ method, path }: Recorded): boolean => method === 'POST' && path.endsWith('/experiments');
+const patch = ({ method }: Recorded): boolean => method === 'PATCH';
+const comment = ({ method, path }: Recorded): boolean => method === 'POST' && path.endsWith('/comments');
+
+/** The way of one run. What was answered is not recorded yet: hence before the record that follows. */
+const STEPS: readonly Step[] = [
+  { name: 'intent recorded', when: 'after', kind: 'intended', request: creation },
+  { name: 'POST answered', when: 'before', kind: 'created', request: creation },
+  { name: 'created recorded', when: 'after', kind: 'created', request: creation },
+  { name: 'PATCH answered', when: 'before', kind: 'described', request: patch },
+  { name: 'described recorded', when: 'after', kind: 'described', request: patch },
+  { name: 'comment intended', when: 'after', kind: 'commentIntended', request: comment },
+  { name: 'comment answered', when: 'before', kind: 'commented', request: comment },
+  { name: 'commented recorded', when: 'after', kind: 'commented', request: comment },
+  { name: 'finished', when: 'after', kind: 'finished', request: comment },
+];
+
+test('killed at every step of a run, the daemon goes on from there after a restart', async () => {
+  await crashAtEach(await setUp(), 0, () => () => 'pass');
+}, 120_000);
+
+test('killed at every step of a run whose answer to the request before it was lost, the daemon goes on from there', async () => {
+  const scene = await setUp();
+  await (await withOneFiled(scene)).stop();
+  await crashAtEach(scene, 1, losingOnce);
+}, 120_000);
+
+type Decide = (sent: Recorded) => Fate;
+
+/** The first such request is carried out, and its answer reaches nobody. */
+function losingOnce({ request }: Step): Decide {
+  let isLost = false;
+  return (sent) => {
+    if (isLost || !request(sent)) return 'pass';
+    isLost = true;
+    return 'cutAfter';
+  };
+}
+
+/**
+ * One run a step: the daemon dies there, and the next one has to end what was begun before it gets a run of its own
+ * to die at. The last one is as it is built.
+ */
+async function crashAtEach(scene: Scene, filed: number, decide: (step: Step) => Decide): Promise<void> {
+  const { site, proxy } = scene;
+  const start = (index: number): DaemonProcess => {
+    const step = STEPS[index];
+    return step ? startCrashing(site.config, filed + index + 1, step) : startDaemon(site.config);
+  };
+  let daemon = start(0);
+  for (const [index, step] of STEPS.entries()) {
+    const n = filed + index;
+    proxy.decide = decide(step);
+    site.drop(`w${n}.csv`, weighing(n));
+    await daemon.ended;
+    if (daemon.child.signalCode !== 'SIGKILL') fail(step, `it did not get there:\n${daemon.output()}`);
+    daemon = start(index + 1);
+    // After the last step, nothing is left to be done.
+    if (step.kind === 'finished') await daemon.logged('ready');
+    else await allFiled(daemon, 1).catch((error: Error) => fail(step, error.message));
+    expectEachOnce(scene, n + 1);
+  }
+  expect(await daemon.stop()).toBe(0);
+}
+
+function fail({ name }: Step, what: string): never {
+  throw new Error(`after a crash at "${name}": ${what}`);
+}

@@ -1,0 +1,73 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type DaemonProcess, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { allFiled } from './scene.js';
+
+async function setUp(dialect: 'v2' | 'elabftw') {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, dialect);
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
+  const loseJournal = (): void => {
+    for (const end of ['', '-wal', '-shm', '.lock']) rmSync(`${site.journal}${end}`, { force: true });
+  };
+  return { sandbox, site, loseJournal };
+}
+
+const warned = ({ lines }: DaemonProcess) =>
+  lines.filter(({ msg }) => msg.startsWith('the journal was made'));
+
+test('a new journal beside empty folders, or one that was there before, is no reason to warn', async () => {
+  const { site } = await setUp('v2');
+  const empty = startDaemon(site.config);
+  await empty.logged('ready');
+  site.drop('w0.csv', weighing(0));
+  await allFiled(empty, 1);
+  expect(await empty.stop()).toBe(0);
+  expect(warned(empty)).toEqual([]);
+
+  const known = startDaemon(site.config);
+  await known.logged('ready');
+  expect(await known.stop()).toBe(0);
+  expect(warned(known)).toEqual([]);
+}, 60_000);
+
+test('a journal that was made just now, beside files that are there already, is told of once with what to do', async () => {
+  const { site, loseJournal } = await setUp('v2');
+  for (const n of [0, 1]) site.drop(`w${n}.csv`, weighing(n));
+  loseJournal();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('reloaded');
+  await allFiled(daemon, 2);
+  expect(await daemon.stop()).toBe(0);
+  expect(warned(daemon)).toMatchObject([
+    { level: 40, journal: site.journal, msg: expect.stringMatching(/stop labfeed at once.*labfeed recover/) },
+  ]);
+}, 60_000);
+
+test('on eLabFTW a lost journal is noticed before anything is sent, and recover brings it back', async () => {
+  const { site, sandbox, loseJournal } = await setUp('elabftw');
+  for (const n of [0, 1]) site.drop(`w${n}.csv`, weighing(n));
+  const first = startDaemon(site.config);
+  await allFiled(first, 2);
+  expect(await first.stop()).toBe(0);
+  loseJournal();
+  const halted = startDaemon(site.config);
+  const { reason } = await halted.logged('nothing is sent to the notebook until a person has looked at it');
+  expect(reason).toMatch(/was filed by labfeed, but the journal does not know it[\s\S]*labfeed recover/);
+  expect(await halted.stop()).toBe(0);
+  expect(sandbox.experiments()).toHaveLength(2);
+  expect(await labfeed(['recover', '--config', site.config])).toMatchObject({ status: 0, stderr: '' });
+  const again = startDaemon(site.config);
+  await again.logged('ready');
+  site.drop('w2.csv', weighing(2));
+  await allFiled(again, 1);
+  expect(await again.stop()).toBe(0);
+  const titles = sandbox.experiments().map(({ title }) => title);
+  expect(titles.sort()).toEqual([0, 1, 2].map((n) => `w${n} (balance)`));
+}, 60_000);

@@ -1,0 +1,78 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type DaemonProcess, makeSite, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { type Scene, setUp, withOneFiled } from './scene.js';
+
+/** The notebook refuses to have the second run's experiment filled in: it stays as it was created. */
+async function withRefusedRun(): Promise<{ scene: Scene; daemon: DaemonProcess }> {
+  const scene = await setUp();
+  const daemon = await withOneFiled(scene);
+  scene.proxy.decide = ({ method }) => (method === 'PATCH' ? { answer: 422 } : 'pass');
+  scene.site.drop('w1.csv', weighing(1));
+  expect(await daemon.logged('run set aside')).toMatchObject({ as: 'quarantined', run: 2 });
+  scene.proxy.decide = () => 'pass';
+  return { scene, daemon };
+}
+
+const filed = (daemon: DaemonProcess, run: number) =>
+  daemon.logged(({ msg, ...line }) => msg === 'run filed' && line['run'] === run);
+
+const experiments = ({ sandbox }: Scene) =>
+  sandbox.experiments().map(({ id, title, comments }) => ({ id, title, comments: comments.length }));
+
+function remap({ site, sandbox, proxy }: Scene, title: string): void {
+  const instruments = `  balance: { watch: data/balance, ready: { quiet: 150ms }, experiment: { title: "${title}" } }`;
+  makeSite(site.folder, { url: proxy.url, key: sandbox.key, instruments });
+}
+
+test('a reload that changed the mapping has a refused run read anew by itself, into the experiment that it has', async () => {
+  const { scene, daemon } = await withRefusedRun();
+  remap(scene, '{{ file.stem }} weighed');
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('the mapping has changed: quarantined files are read anew');
+  expect(await filed(daemon, 2)).toMatchObject({ experiment: 2 });
+  expect(await daemon.stop()).toBe(0);
+  expect(experiments(scene)).toEqual([
+    { id: 1, title: 'w0 (balance)', comments: 1 },
+    { id: 2, title: 'w1 weighed', comments: 1 },
+  ]);
+}, 60_000);
+
+test('a reload that changed something else leaves a refused run alone; retry then reads it anew', async () => {
+  const { scene, daemon } = await withRefusedRun();
+  const { site, sandbox, proxy } = scene;
+  makeSite(site.folder, { url: proxy.url, key: sandbox.key, timeout: '2s' });
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('reloaded');
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  expect(daemon.lines.filter(({ msg }) => msg === 'run filed')).toHaveLength(1);
+  const { status, stdout } = await labfeed(['retry', '--quarantined', '--config', site.config]);
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout: expect.stringMatching(/^run 2 \(w1\.csv\) is read anew .*; it keeps experiment 2\n$/),
+  });
+  await filed(daemon, 2);
+  expect(await daemon.stop()).toBe(0);
+  expect(experiments(scene)).toMatchObject([
+    { title: 'w0 (balance)' },
+    { title: 'w1 (balance)', comments: 1 },
+  ]);
+}, 60_000);
+
+test('a refused run whose file is gone is retried as it was read before, under whatever mapping', async () => {
+  const { scene, daemon } = await withRefusedRun();
+  rmSync(join(scene.site.folder, 'data/balance/w1.csv'));
+  remap(scene, '{{ file.stem }} weighed');
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('reloaded');
+  const { status, stdout } = await labfeed(['retry', '2', '--config', scene.site.config]);
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout: expect.stringMatching(/its file is no longer at .*w1\.csv.* as it was read before/),
+  });
+  await filed(daemon, 2);
+  expect(await daemon.stop()).toBe(0);
+  expect(experiments(scene)[1]).toEqual({ id: 2, title: 'w1 (balance)', comments: 1 });
+}, 60_000);

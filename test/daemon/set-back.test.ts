@@ -1,0 +1,134 @@
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { allFiled } from './scene.js';
+
+interface Scene {
+  readonly site: Site;
+  readonly proxy: RecordingProxy;
+  readonly sandbox: RunningSandbox;
+  drop(...numbers: number[]): void;
+  /** Keeps a copy of the notebook's data. */
+  save(): Promise<void>;
+  /** Puts the copy in the place of the data, as whoever runs the notebook would. */
+  setBack(): Promise<void>;
+}
+
+const HALTED = 'nothing is sent to the notebook until a person has looked at it';
+
+async function setUp(): Promise<Scene> {
+  const folder = tempFolder();
+  const data = join(folder, 'notebook.db');
+  let sandbox = await runSandbox(data);
+  const port = Number(new URL(sandbox.url).port);
+  const proxy = await recordingProxy(sandbox.url);
+  const site = makeSite(folder, { url: proxy.url, key: sandbox.key });
+  async function whileDown(act: () => void): Promise<void> {
+    await sandbox.stop();
+    act();
+    sandbox = await runSandbox(data, port);
+  }
+  return {
+    site,
+    proxy,
+    sandbox: { ...sandbox, experiments: () => sandbox.experiments() },
+    drop: (...numbers) => {
+      for (const n of numbers) site.drop(`w${n}.csv`, weighing(n));
+    },
+    save: () => whileDown(() => copyFileSync(data, join(folder, 'saved.db'))),
+    setBack: () => whileDown(() => copyFileSync(join(folder, 'saved.db'), data)),
+  };
+}
+
+const numbers = (from: number, to: number): number[] =>
+  Array.from({ length: to - from + 1 }, (_, n) => from + n);
+
+function expectEachOnce({ sandbox }: Scene, filed: readonly number[]): void {
+  const experiments = sandbox.experiments();
+  expect(experiments.map(({ title }) => title).sort()).toEqual(filed.map((n) => `w${n} (balance)`).sort());
+  for (const { comments } of experiments) expect(comments).toHaveLength(1);
+}
+
+async function fileAndStop(scene: Scene, ...files: number[]): Promise<void> {
+  scene.drop(...files);
+  const daemon = startDaemon(scene.site.config);
+  await allFiled(daemon, files.length);
+  expect(await daemon.stop()).toBe(0);
+}
+
+/** Lets the daemon look at everything there is. */
+async function start({ site }: Scene): Promise<DaemonProcess> {
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  return daemon;
+}
+
+const recover = ({ site }: Scene, ...args: string[]) =>
+  labfeed(['recover', ...args, '--config', site.config]);
+
+test('a notebook that was set back under the running daemon gets one creation and no more; after recover all goes on, and refile brings back what is gone', async () => {
+  const scene = await setUp();
+  await fileAndStop(scene, 0, 1);
+  await scene.save();
+  scene.drop(2, 3);
+  const daemon = await start(scene);
+  await allFiled(daemon, 2);
+  await scene.setBack();
+  const writes = scene.proxy.writes().length;
+  scene.drop(4);
+  const { reason } = await daemon.logged(HALTED);
+  expect(reason).toMatch(/set back to an older state.*the id 3, which was given out before.*labfeed recover/);
+  scene.drop(5);
+  await new Promise((resolve) => setTimeout(resolve, 1000));
+  expect(await daemon.stop()).toBe(0);
+  const sent = scene.proxy.writes().slice(writes);
+  expect(sent.map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /api/v2/experiments']);
+
+  const words = await recover(scene);
+  expect(words).toMatchObject({ status: 0, stderr: '' });
+  expect(words.stdout).toMatch(/^2 runs are held, since their experiments are gone; .*refile.*: 3, 4$/m);
+  const again = await start(scene);
+  scene.drop(6);
+  await allFiled(again, 3);
+  expectEachOnce(scene, [0, 1, 4, 5, 6]);
+  expect(again.lines.filter(({ msg }) => msg === HALTED)).toEqual([]);
+
+  expect(await labfeed(['refile', '3', '4', '--config', scene.site.config])).toMatchObject({ status: 0 });
+  await allFiled(again, 5);
+  expect(await again.stop()).toBe(0);
+  expectEachOnce(scene, numbers(0, 6));
+}, 90_000);
+
+test('a notebook that was set back far is sent nothing at all, and recover lets the daemon go on', async () => {
+  const scene = await setUp();
+  await fileAndStop(scene, 0, 1);
+  await scene.save();
+  await fileAndStop(scene, ...numbers(2, 10));
+  await scene.setBack();
+  const writes = scene.proxy.writes().length;
+  scene.drop(11);
+  for (const attempt of [1, 2]) {
+    const halted = await start(scene);
+    expect((await halted.logged(HALTED))['reason'], `start ${attempt}`).toMatch(
+      /4 to 11, are gone.*labfeed recover/,
+    );
+    expect(await halted.stop()).toBe(0);
+  }
+  expect(scene.proxy.writes()).toHaveLength(writes);
+  expectEachOnce(scene, [0, 1]);
+
+  const { status, stdout } = await recover(scene, '--json');
+  expect(status).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ gone: numbers(3, 11), reopened: [] });
+  expect(scene.proxy.writes()).toHaveLength(writes);
+  const again = await start(scene);
+  await allFiled(again, 1);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  expect(await again.stop()).toBe(0);
+  expectEachOnce(scene, [0, 1, 11]);
+}, 90_000);

@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { markComment, referenceOf } from '../../src/reference.js';
+import { ReusableDatabase } from '../support/reusable-database.js';
+import { newRun, someDraft } from '../support/runs.js';
+import type { SimulationOptions } from '../support/simulated-notebook.js';
+import { createLives, type Life, type Lives } from './lives.js';
+
+const KINDS: readonly SimulationOptions[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
+
+function openDatabase(): ReusableDatabase {
+  const database = new ReusableDatabase();
+  onTestFinished(() => database.close());
+  return database;
+}
+
+/** What the notebook holds for these runs, whatever happened on the way. */
+const wanted = (runs: readonly { title: string; comments: number }[]) =>
+  runs.map(({ title, comments }) => {
+    const { instrument, file, copy } = newRun(title);
+    const reference = referenceOf({ instrument, sha256: file.sha256, copy, refiling: 0 });
+    const texts = Array.from({ length: comments }, (_, index) =>
+      markComment(`comment ${index + 1}`, reference, index + 1),
+    );
+    return { ...someDraft(title, texts) };
+  });
+
+/** Lives a last life in which nothing fails, uses up what is left over, and compares. */
+async function expectTheEnd(
+  lives: Lives,
+  runs: readonly { title: string; comments: number }[],
+): Promise<void> {
+  const all = [...runs];
+  await lives.live({ outcomes: [] });
+  while (lives.isLeftOver()) {
+    all.push({ title: `later ${all.length}`, comments: 1 });
+    await lives.add(`later ${all.length - 1}`, 1);
+    await lives.live({ outcomes: [] });
+  }
+  const entries = [...lives.notebook.experiments.values()].map((entry) => ({
+    ...entry,
+    comments: [...entry.comments.values()],
+  }));
+  const found = entries
+    .filter(({ userid }) => userid === 1)
+    .map(({ title, date, body, tags, comments }) => ({ title, date, body, tags, comments }));
+  const byTitle = (a: { title: string }, b: { title: string }): number => (a.title < b.title ? -1 : 1);
+  expect(found.sort(byTitle)).toEqual(wanted(all).sort(byTitle));
+  for (const theirs of entries.filter(({ userid }) => userid !== 1))
+    expect(theirs).toMatchObject({ title: 'Untitled', body: '', tags: [], comments: [] });
+}
+
+test.each(KINDS.flatMap((kind) => [true, false].map((first) => ({ kind, first }))))(
+  'from every state, after a crash with whatever outcome, the end is the same ($kind, first run: $first)',
+  async ({ kind, first }) => {
+    const database = openDatabase();
+    const states = new Set<string>();
+    for (const atDeath of ['lost', 'never', 'late'] as const) {
+      for (const lateness of atDeath === 'late' ? [0, 3, 9, 99] : [0]) {
+        for (let records = 0, state = ''; state !== 'done'; records++) {
+          const lives = createLives(database, kind);
+          const runs = [{ title: 'run', comments: 2 }];
+          if (!first) {
+            await lives.add('known', 1);
+            await lives.live({ outcomes: [] });
+            runs.unshift({ title: 'known', comments: 1 });
+          }
+          await lives.add('run', 2);
+          state = (await lives.live({ outcomes: [], records, atDeath, lateness })).at(-1) ?? '';
+          states.add(state);
+          await expectTheEnd(lives, runs);
+        }
+      }
+    }
+    expect([...states].sort()).toEqual([
+      'comment 1 intended',
+      'comment 1 posted',
+      'comment 2 intended',
+      'comment 2 posted',
+      'created',
+      'creating',
+      'described',
+      'done',
+      'pending',
+    ]);
+  },
+);
+
+const outcome = fc.oneof(
+  { weight: 3, arbitrary: fc.constant('answered' as const) },
+  { weight: 2, arbitrary: fc.constantFrom('refused' as const, 'lost', 'never', 'late') },
+);
+
+const life: fc.Arbitrary<Life> = fc.record({
+  outcomes: fc.array(outcome, { maxLength: 12 }),
+  records: fc.nat(14),
+  atDeath: fc.constantFrom('lost', 'never', 'late'),
+  lateness: fc.nat(20),
+});
+
+test('whatever lives a few processes have led, and whatever became of their requests, the end is the same', async () => {
+  const database = openDatabase();
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...KINDS),
+      fc.array(fc.nat(3), { minLength: 1, maxLength: 4 }),
+      fc.array(life, { maxLength: 5 }),
+      async (kind, comments, pasts) => {
+        const lives = createLives(database, kind);
+        const runs = comments.map((count, index) => ({ title: `run ${index}`, comments: count }));
+        for (const { title, comments: count } of runs) await lives.add(title, count);
+        for (const past of pasts) {
+          await lives.live(past);
+          lives.notebook.someoneCreates('Untitled');
+        }
+        await expectTheEnd(lives, runs);
+      },
+    ),
+    { numRuns: 300 },
+  );
+});

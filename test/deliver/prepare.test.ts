@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { HaltedError } from '../../src/deliver/interruptions.js';
+import { prepare } from '../../src/deliver/prepare.js';
+import { NotebookError } from '../../src/errors.js';
+import { provisionalTitle } from '../../src/reference.js';
+import { deliverAll, depsOf, emptyJournal, expectExactly, file, SERVER, see } from '../support/filing.js';
+import { manualClock } from '../support/manual-clock.js';
+import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';
+
+const asElabftw = { dialect: 'elabftw', isUnknownRun: async () => true } as const;
+
+test('on eLabFTW, a journal that knows nothing does not send where labfeed has filed before', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook({ dialect: 'elabftw' });
+  const first = await emptyJournal(clock);
+  await first.servers.learn(SERVER, { dialect: 'elabftw' });
+  await see(first, 'a');
+  await deliverAll(first, depsOf(first, notebook, clock), clock);
+  const journal = await emptyJournal(clock);
+  const deps = depsOf(journal, notebook, clock);
+  await expect(prepare(asElabftw, deps)).rejects.toBeInstanceOf(HaltedError);
+  await expect(prepare(asElabftw, deps)).rejects.toMatchObject({
+    message: expect.stringContaining('experiment 101 was filed by labfeed'),
+    hint: expect.stringContaining('labfeed recover'),
+  });
+  // Of another labfeed's instruments, nothing has to be known here.
+  await prepare({ ...asElabftw, isUnknownRun: async () => false }, deps);
+});
+
+test('a person who only writes about labfeed does not stop it, nor does a version that cannot search', async () => {
+  const notebook = simulatedNotebook({ dialect: 'elabftw' });
+  const theirs = notebook.someoneCreates('about labfeed');
+  Object.assign(notebook.experiments.get(theirs) ?? {}, { body: 'labfeed ends with the sha256: of a file' });
+  const journal = await emptyJournal(manualClock());
+  await prepare(asElabftw, depsOf(journal, notebook, manualClock()));
+  const older: SimulatedNotebook = {
+    ...notebook,
+    searchBodies: () => Promise.reject(new NotebookError('request', 'no', { status: 400, lost: false })),
+  };
+  await prepare(asElabftw, depsOf(journal, older, manualClock()));
+  const away: SimulatedNotebook = {
+    ...notebook,
+    searchBodies: () => Promise.reject(new NotebookError('server', 'away', { lost: false })),
+  };
+  await expect(prepare(asElabftw, depsOf(journal, away, manualClock()))).rejects.toThrow('away');
+});
+
+test('a creation that an older journal does not know of is taken by its run, although the file is seen only later', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  const journal = await file(notebook, clock, 'a');
+  const newer = await emptyJournal(clock);
+  for (const content of ['b', 'c']) {
+    await see(newer, content);
+  }
+  const references = await Promise.all([1, 2].map(async (id) => (await newer.runs.open(id)).reference));
+  for (const reference of references) await notebook.createExperiment({ title: provisionalTitle(reference) });
+  // One of them the journal knows as not begun, the other not at all.
+  await see(journal, 'b');
+  const deps = depsOf(journal, notebook, clock);
+  const start = () => prepare({ dialect: 'v2', isUnknownRun: async () => false }, deps);
+  await start();
+  await start();
+  await see(journal, 'c');
+  const creations = notebook.writes.filter((write) => write === 'createExperiment').length;
+  await deliverAll(journal, deps, clock);
+  expect(notebook.writes.filter((write) => write === 'createExperiment')).toHaveLength(creations);
+  expectExactly(notebook, ['a', 'b', 'c']);
+});

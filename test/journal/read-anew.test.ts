@@ -1,0 +1,134 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { FileError } from '../../src/errors.js';
+import { openClient } from '../../src/journal/client.js';
+import type { NewRun } from '../../src/journal/insert.js';
+import type { Journal } from '../../src/journal/journal.js';
+import type { RunChange } from '../../src/model.js';
+import { emptyJournal, SERVER } from '../support/filing.js';
+import { manualClock } from '../support/manual-clock.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
+const CREATED: RunChange = { kind: 'created', experiment: 12, found: false };
+const DESCRIBED: RunChange = { kind: 'described' };
+const REFUSED: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
+const posted = (n: number): RunChange => ({ kind: 'commented', n, comment: 40 + n, found: false });
+
+interface Scene {
+  readonly journal: Journal;
+  readonly run: NewRun;
+  retry(): Promise<{ done: boolean; text: string; rescan?: string | undefined } | undefined>;
+}
+
+/** A run of a file that is there, which has come so far. */
+async function setUp(name: string | Buffer, ...changes: RunChange[]): Promise<Scene> {
+  const folder = tempFolder();
+  const journal = await emptyJournal(manualClock(), join(folder, 'journal.db'));
+  const location = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from(name)]);
+  writeFileSync(location, 'a');
+  const path = join(folder, typeof name === 'string' ? name : 'caf\\xE9.csv');
+  const run = newRun('a', { path });
+  await journal.runs.add(run, someDraft('as read before', ['one', 'two', 'three']));
+  await journal.runs.record(1, ...changes);
+  return {
+    journal,
+    run,
+    async retry() {
+      const client = openClient(join(folder, 'journal.db'));
+      client.ask([{ kind: 'retry', run: 1 }], 1);
+      client.close();
+      return (await journal.inbox.apply())[0];
+    },
+  };
+}
+
+const due = (journal: Journal) => journal.queue.due(0, 10, new Set());
+
+test('a quarantined run is read anew on request, and keeps its experiment and what was posted of it', async () => {
+  const { journal, run, retry } = await setUp('a.csv', INTENDED, CREATED, DESCRIBED, posted(1), REFUSED);
+  const intent: RunChange = { kind: 'commentIntended', n: 2, at: 5 };
+  await journal.runs.record(1, intent);
+  expect(await journal.runs.knows(run)).toBe(true);
+  expect(await retry()).toMatchObject({
+    done: true,
+    rescan: 'balance',
+    text: expect.stringMatching(/^run 1 \(a\.csv\) is read anew .*keeps experiment 12$/),
+  });
+  expect(await due(journal)).toEqual([]);
+  expect(await journal.files.unknown('balance', [run.file])).toHaveLength(1);
+  expect(await journal.runs.knows(run)).toBe(false);
+  await journal.runs.add(run, someDraft('as read now', ['uno', 'due']));
+  expect(await due(journal)).toEqual([1]);
+  expect(await journal.runs.open(1)).toMatchObject({
+    step: 'created',
+    experiment: 12,
+    draft: { title: 'as read now' },
+    earlier: [{ title: 'as read before' }],
+    comments: [
+      { n: 1, text: 'one', comment: 41 },
+      { n: 2, text: 'due', comment: undefined, intentAt: 5 },
+    ],
+  });
+  await journal.runs.record(1, { kind: 'finished' });
+  expect((await journal.runs.open(1)).earlier).toEqual([]);
+});
+
+test('a run whose file does not read under the mapping of today keeps what was read before, and says why it waits', async () => {
+  const { journal, run, retry } = await setUp('a.csv', REFUSED);
+  await retry();
+  await journal.runs.refuse(run, new FileError('no table any more'));
+  expect(await journal.runs.count()).toEqual({ quarantined: 1 });
+  expect((await journal.runs.open(1)).draft.title).toBe('as read before');
+  expect((await journal.runs.open(1)).earlier).toEqual([]);
+});
+
+for (const [what, change] of [
+  ['is gone', (path: string) => rmSync(path)],
+  ['has other bytes by now', (path: string) => writeFileSync(path, 'quite another one')],
+  [
+    'has become a folder',
+    (path: string) => {
+      rmSync(path);
+      mkdirSync(path);
+    },
+  ],
+] as const) {
+  test(`where its file ${what}, a quarantined run goes on as it was read before, and that is said`, async () => {
+    const { journal, run, retry } = await setUp('a.csv', INTENDED, CREATED, REFUSED);
+    change(run.file.path);
+    expect(await retry()).toMatchObject({
+      done: true,
+      text: expect.stringMatching(
+        /keeps experiment 12; its file is no longer at .*a\.csv.* as it was read before/,
+      ),
+    });
+    expect(await due(journal)).toEqual([1]);
+    expect(await journal.runs.open(1)).toMatchObject({ step: 'created', draft: { title: 'as read before' } });
+  });
+}
+
+test('a file whose name is not UTF-8 is found where it is', async () => {
+  const { retry } = await setUp(Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x2e, 0x63, 0x73, 0x76]), REFUSED);
+  expect((await retry())?.text).toContain('is read anew');
+});
+
+test('a held run is not read anew: it goes on where it stood', async () => {
+  const held: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
+  const { journal, run, retry } = await setUp('a.csv', INTENDED, CREATED, held);
+  expect((await retry())?.text).toContain('goes on where it stood');
+  expect(await journal.runs.knows(run)).toBe(true);
+});
+
+test('another mapping has every quarantined run read anew by itself, and no other', async () => {
+  const { journal, run } = await setUp('a.csv', INTENDED, CREATED, REFUSED);
+  await journal.runs.add(newRun('b'), someDraft('b'));
+  expect(await journal.files.reconsider('balance', run.mapping)).toBe(0);
+  expect(await journal.files.reconsider('balance', 'm2')).toBe(1);
+  expect(await journal.runs.knows({ ...run, mapping: 'm2' })).toBe(false);
+  expect(await journal.runs.knows(newRun('b', { mapping: 'm2' }))).toBe(true);
+  await journal.runs.add({ ...run, mapping: 'm2' }, someDraft('as read now'));
+  expect(await journal.runs.knows({ ...run, mapping: 'm2' })).toBe(true);
+});

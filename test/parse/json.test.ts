@@ -1,0 +1,188 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { withDefaults } from '../../src/config/vocabulary.js';
+import { readJson } from '../../src/parse/formats/json.js';
+import { mutations } from './mutations.js';
+import { meta, rows } from './reading.js';
+import { readAs, readOrRefuse, refusalAs, wholeFile } from './tree-reading.js';
+
+describe('JSON', () => {
+  test('numbers are kept as they are written', async () => {
+    const record = await readAs('json', '{"a":2.100,"b":1.50E7,"c":12345678901234567890,"d":1e999}', {
+      facts: { a: '/a', b: '/b', c: '/c', d: '/d' },
+    });
+    expect([...record.meta.values()]).toEqual([
+      { value: 2.1, text: '2.100' },
+      { value: 1.5e7, text: '1.50E7' },
+      { value: '12345678901234567890', text: '12345678901234567890' },
+      { value: '1e999', text: '1e999' },
+    ]);
+  });
+
+  test('its numbers have a point, also where the texts of the file have a decimal comma', async () => {
+    const record = await readAs('json', '{"a":1.5,"b":"2,5"}', { decimal: ',', facts: { a: '/a', b: '/b' } });
+    expect(meta(record)).toEqual({ a: 1.5, b: 2.5 });
+  });
+
+  test('null is no value, true and false are read where they are asked for', async () => {
+    const record = await readAs('json', '{"a":null,"b":true}', {
+      facts: { a: '/a', b: { from: '/b', type: 'boolean' } },
+    });
+    expect(meta(record)).toEqual({ a: null, b: true });
+  });
+
+  test('texts are decoded', async () => {
+    const record = await readAs('json', '{"a":"\\u00b5m \\"x\\" \\\\","µ":"ok"}', {
+      facts: { a: '/a', b: '/µ' },
+    });
+    expect(meta(record)).toEqual({ a: 'µm "x" \\', b: 'ok' });
+  });
+
+  test('lines of JSON are a list', async () => {
+    const record = await readAs('json', '{"v":1}\n{"v":2}\n\n', { table: { rows: '/' } });
+    expect(rows(record)).toEqual([{ v: 1 }, { v: 2 }]);
+  });
+
+  test('a name that comes again is found at its first place, and is a column of its own', async () => {
+    const text = '[{"a":1,"a":2}]';
+    expect(meta(await readAs('json', text, { facts: { a: '/0/a' } }))).toEqual({ a: 1 });
+    expect(rows(await readAs('json', text, { table: { rows: '/' } }))).toEqual([{ a: 1, 'a (2)': 2 }]);
+  });
+
+  test('names that JavaScript has a meaning for are only names', async () => {
+    const text = '[{"__proto__":{"value":1,"unit":"s"},"constructor":2,"toString":3}]';
+    const record = await readAs('json', text, {
+      facts: { __proto__x: '/0/__proto__' },
+      table: { rows: '/' },
+    });
+    expect(record.tables[0]?.columns.map(({ name }) => name)).toEqual([
+      '__proto__',
+      'constructor',
+      'toString',
+    ]);
+    expect(record.meta.get('__proto__x')?.value).toBe(1);
+    expect(({} as Record<string, unknown>)['unit']).toBeUndefined();
+  });
+
+  test('a byte order mark and UTF-16 do no harm', async () => {
+    const text = '\ufeff{"a":"µ"}';
+    for (const bytes of [Buffer.from(text), Buffer.from(text, 'utf16le')]) {
+      expect(meta(await readAs('json', bytes, { facts: { a: '/a' } }))).toEqual({ a: 'µ' });
+    }
+  });
+});
+
+describe('what is not JSON is refused at its place', () => {
+  test.each([
+    ['{"a":1,\n "b" 2}', '2:6', 'expected a colon, and found "2}"'],
+    ['{"a":1,\n}', '2:1', 'expected a name in quotes'],
+    ['[1,2\n', '2:1', 'the end of the file'],
+    ['[1 2]', '1:4', 'expected a comma or ]'],
+    ['[01]', '1:3', 'expected a comma or ]'],
+    ['{"a":\n  tru}', '2:3', 'expected a value'],
+    ['{"a":"x', '1:6', 'a quote at its end'],
+    ['{"a":"\\q"}', '1:6', 'known escapes'],
+    ['{"a":1} {"a":2}', '1:9', 'another line'],
+    ['  ', '1:3', 'expected a value'],
+  ])('%j at %s', async (text, place, message) => {
+    const error = await refusalAs('json', text, { facts: { a: '/a' } });
+    expect(`${error.where?.line}:${error.where?.column}`).toBe(place);
+    expect(error.message).toContain(message);
+    expect(error.hint).toContain('cut short');
+  });
+
+  test('nesting without end is refused before it does harm', async () => {
+    const error = await refusalAs('json', `${'['.repeat(5_000_000)}`, { facts: { a: '/a' } });
+    expect(error.message).toBe('the file is nested more than 100 deep');
+    expect(error.hint).toContain('limits: { nesting: 1000 }');
+  });
+
+  test('too large a file is refused with the limit that would do', async () => {
+    const error = await refusalAs('json', '[1,2,3]', { limits: { bytes: 3 }, facts: { a: '/0' } });
+    expect(error.hint).toContain('limits: { bytes: 1MB }');
+  });
+});
+
+describe('JSON, whatever it is', () => {
+  const options = withDefaults({});
+  const accepts = async (text: string) =>
+    readJson(wholeFile(text), options).then(
+      () => true,
+      () => false,
+    );
+
+  test('what JSON.parse takes is taken, with the same values', async () => {
+    const scalar = fc.oneof(fc.string(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean());
+    const name = fc.string({ minLength: 1 }).filter((text) => !text.startsWith('@'));
+    await fc.assert(
+      fc.asyncProperty(fc.dictionary(name, scalar, { minKeys: 1 }), async (item) => {
+        const written = JSON.stringify([{ nested: [[{ item }]] }], null, 1);
+        const tree = await readJson(wholeFile(written), options);
+        const [row] = tree.rows('//item') ?? [];
+        const read = [...tree.values(row ?? expect.fail('no row'))].map(([key, { text }]) => [key, text]);
+        const expected = Object.entries(item).map(([key, value]) => [
+          key,
+          typeof value === 'string' ? value : JSON.stringify(value),
+        ]);
+        expect(read).toEqual(expected);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('what JSON.parse refuses is refused, but for lines of JSON and numbers that are none', async () => {
+    const sign = fc.constantFrom(
+      '{',
+      '}',
+      '[',
+      ']',
+      ',',
+      ':',
+      '"',
+      '"a"',
+      '1',
+      '-',
+      '0.5',
+      'e3',
+      'true',
+      'null',
+      ' ',
+      '\\',
+      '\t',
+      'x',
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(sign, { maxLength: 12 }), async (signs) => {
+        const text = signs.join('');
+        const isJson = parses(text);
+        expect(await accepts(text)).toBe(isJson);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test('mutated files are read or refused', async () => {
+    const base = Buffer.from(
+      '{"run":{"id":"R1","data":[{"t":1.5,"v":{"value":2,"unit":"mg"}},{"t":2.5}]},"n":2}',
+    );
+    const mapping = {
+      facts: { id: '//id' },
+      tables: { a: { rows: '//data' }, b: { columns: { t: '//data/t' } } },
+    };
+    await fc.assert(
+      fc.asyncProperty(mutations(base), async (bytes) => {
+        await readOrRefuse(readAs('json', bytes, mapping));
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
+
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,359 @@
+import { describe, expect, test } from 'vitest';
+import { parsePath } from '../../src/parse/trees/path.js';
+import { columns, meta, rows } from './reading.js';
+import { readAs, refusalAs } from './tree-reading.js';
+
+describe('a path', () => {
+  const names = (written: string) =>
+    parsePath(written).steps.map(({ name, isDeep }) => (isDeep ? `/${name}` : name));
+
+  test.each([
+    ['/a/b', ['a', 'b']],
+    ['//peak list/peak', ['/peak list', 'peak']],
+    ['a//b/*/@id', ['a', '/b', '*', '@id']],
+    ['3/5', ['3', '5']],
+    ['.', []],
+    ['/', []],
+    ['//Flow [mL/min]/value', ['/Flow [mL/min]', 'value']],
+    ['//"1/temperature_1/K"', ['/1/temperature_1/K']],
+  ])('%s is cut at its slashes, but not within brackets or quotes', (written, expected) => {
+    expect(names(written)).toEqual(expected);
+  });
+
+  test('conditions stand in brackets, and may hold slashes, blanks and quotes', () => {
+    const [step] = parsePath('//Series[@name=OD / 600][kind="x"]/F').steps;
+    expect(step?.name).toBe('Series');
+    expect(step?.conditions.map(({ key, value }) => [key[0]?.name, value])).toEqual([
+      ['@name', 'OD / 600'],
+      ['kind', 'x'],
+    ]);
+  });
+
+  test('only what begins with a slash begins at the top', () => {
+    expect([parsePath('/a').isAbsolute, parsePath('//a').isAbsolute, parsePath('a').isAbsolute]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+});
+
+const NESTED = `<Experiment>
+  <Instrument><Serial>S-77</Serial></Instrument>
+  <Plate id="P1"><Operator>Ada</Operator>
+    <Well pos="A1"><OD>0.11</OD></Well>
+    <Well pos="A2"><OD>0.12</OD></Well>
+  </Plate>
+  <Plate id="P2"><Operator>Bob</Operator>
+    <Well pos="A1"><OD>0.21</OD><Note>bubble</Note></Well>
+  </Plate>
+</Experiment>`;
+
+describe('rows', () => {
+  test('each hit of a path is a row, and columns are found from it', async () => {
+    const record = await readAs('xml', NESTED, {
+      table: { rows: '//Well', columns: { well: '@pos', od: 'OD' } },
+    });
+    expect(rows(record)).toEqual([
+      { well: 'A1', od: 0.11 },
+      { well: 'A2', od: 0.12 },
+      { well: 'A1', od: 0.21 },
+    ]);
+  });
+
+  test('a path from the top finds what belongs to the row, not the first of the file', async () => {
+    const record = await readAs('xml', NESTED, {
+      table: {
+        rows: '//Well',
+        columns: { plate: '//Plate/@id', operator: '//Operator', serial: '//Serial', od: '//OD' },
+      },
+    });
+    expect(rows(record)).toEqual([
+      { plate: 'P1', operator: 'Ada', serial: 'S-77', od: 0.11 },
+      { plate: 'P1', operator: 'Ada', serial: 'S-77', od: 0.12 },
+      { plate: 'P2', operator: 'Bob', serial: 'S-77', od: 0.21 },
+    ]);
+  });
+
+  test('without columns, the values that stand right in the rows are the columns', async () => {
+    const record = await readAs('xml', NESTED, { table: { rows: '//Well' } });
+    expect(rows(record)).toEqual([
+      { pos: 'A1', OD: 0.11, Note: null },
+      { pos: 'A2', OD: 0.12, Note: null },
+      { pos: 'A1', OD: 0.21, Note: 'bubble' },
+    ]);
+  });
+
+  test('a list of columns picks exactly these, in this order', async () => {
+    const record = await readAs('xml', NESTED, { table: { rows: '//Well', columns: ['OD', '_', '@pos'] } });
+    expect(columns(record)).toEqual(['OD', '@pos']);
+  });
+
+  test('where also asks for what is no column, and count is before it', async () => {
+    const table = {
+      rows: '//Well',
+      columns: { od: 'OD' },
+      where: { '//Plate/@id': 'P1', od: '/2$/' },
+      count: 3,
+    };
+    expect(rows(await readAs('xml', NESTED, { table }))).toEqual([{ od: 0.12 }]);
+  });
+
+  test('fill takes the value above', async () => {
+    const text = '[{"run":"R1","v":1},{"v":2},{"run":"R2","v":3},{"v":4}]';
+    const record = await readAs('json', text, { table: { rows: '/', fill: 'run' } });
+    expect(rows(record).map(({ run }) => run)).toEqual(['R1', 'R1', 'R2', 'R2']);
+  });
+
+  test('a date and a time in places of their own are joined', async () => {
+    const text = '<l><r><d>2026/03/04</d><t>10:20:30</t></r></l>';
+    const mapping = {
+      dates: { format: 'yyyy/MM/dd HH:mm:ss' },
+      table: { rows: '//r', columns: { at: ['d', 't'] } },
+    };
+    expect(rows(await readAs('xml', text, mapping))).toEqual([{ at: '2026-03-04T10:20:30' }]);
+  });
+
+  test('types, missing and censored values are as for lines', async () => {
+    const text = '[{"id":"007","v":"< 5"},{"id":"008","v":"OVER"},{"id":"009","v":"7.50"}]';
+    const record = await readAs('json', text, {
+      missing: 'OVER',
+      table: { rows: '/', columns: { id: 'id', v: 'v' } },
+    });
+    expect(rows(record)).toEqual([
+      { id: '007', v: null, 'v text': '< 5' },
+      { id: '008', v: null, 'v text': 'OVER' },
+      { id: '009', v: 7.5, 'v text': null },
+    ]);
+    expect(record.tables[0]?.rows[2]?.[1]?.text).toBe('7.50');
+  });
+
+  test('a cell that is not of the type that the mapping says is refused with its line', async () => {
+    const table = { rows: '//Well', columns: { od: { from: '@pos', type: 'number' as const } } };
+    const error = await refusalAs('xml', NESTED, { table });
+    expect(error.message).toContain('"A1" is not a number');
+    expect(error.where?.line).toBe(4);
+  });
+
+  test('rows that are nowhere are refused, naming the nearest', async () => {
+    const error = await refusalAs('xml', NESTED, { table: { rows: '//Wel' } });
+    expect(error.message).toContain('`rows: //Wel`');
+    expect(error.hint).toBe('did you mean "Well"?');
+  });
+
+  test('a column that is in no row is refused, naming the nearest', async () => {
+    const error = await refusalAs('xml', NESTED, { table: { rows: '//Well', columns: { od: 'Od' } } });
+    expect(error.message).toBe('there is no `Od` in any row');
+    expect(error.hint).toBe('did you mean "OD"?');
+  });
+
+  test('an empty list is a table without rows', async () => {
+    const record = await readAs('json', '{"n":0,"data":[]}', {
+      facts: { n: '/n' },
+      table: { rows: '/data' },
+    });
+    expect(record.tables[0]?.count).toBe(0);
+  });
+
+  test('too few rows are refused, by a number or by what the file says', async () => {
+    const text = '{"n":3,"data":[{"v":1},{"v":2}]}';
+    for (const count of [3, '/n']) {
+      const error = await refusalAs('json', text, { table: { rows: '/data', count } });
+      expect(error.message).toBe('table readings has 2 rows, and there must be 3');
+    }
+  });
+});
+
+describe('units', () => {
+  const one = (unit: string) =>
+    `{"data":[{"m":{"value":1.5,"unit":"mg"}},{"m":{"value":2.5,"unit":"${unit}"}}]}`;
+
+  test('a value with its unit is one value, and the unit is the column’s', async () => {
+    const record = await readAs('json', one('mg'), { table: { rows: '/data' } });
+    expect(columns(record)).toEqual(['m [mg]']);
+    expect(rows(record)).toEqual([{ m: 1.5 }, { m: 2.5 }]);
+  });
+
+  test('units that differ stand in a column beside the values', async () => {
+    const record = await readAs('json', one('g'), { table: { rows: '/data' } });
+    expect(columns(record)).toEqual(['m', 'm unit']);
+    expect(rows(record)).toEqual([
+      { m: 1.5, 'm unit': 'mg' },
+      { m: 2.5, 'm unit': 'g' },
+    ]);
+  });
+
+  test('a unit can stand elsewhere in the file, or in each row', async () => {
+    const text = '{"head":{"u":"nm"},"data":[{"v":1,"w":2,"x":"s"},{"v":3,"w":4,"x":"s"}]}';
+    const record = await readAs('json', text, {
+      table: {
+        rows: '/data',
+        columns: { v: { from: 'v', unit: { from: '/head/u' } }, w: { from: 'w', unit: { from: 'x' } } },
+      },
+    });
+    expect(columns(record)).toEqual(['v [nm]', 'w [s]']);
+  });
+
+  test.each([
+    ['an attribute', 'xml', '<r><T unit="K">300.0</T></r>'],
+    ['attributes only', 'xml', '<r><T value="300.0" units="K"/></r>'],
+    ['elements', 'xml', '<r><T><Value>300.0</Value><Unit>K</Unit></T></r>'],
+    ['an object', 'json', '{"T":{"Value":300.0,"Unit":{"Name":"K"}}}'],
+  ] as const)('of a fact: %s', async (_, format, text) => {
+    const record = await readAs(format, text, { facts: { temperature: '//T' } });
+    expect(record.meta.get('temperature')).toEqual({ value: 300, text: '300.0', unit: 'K' });
+  });
+});
+
+describe('facts', () => {
+  const text =
+    '{"run":{"id":"R-1","date":"04.03.2026","steps":[{"name":"heat","T":60},{"name":"cool","T":4}]}}';
+
+  test('are found by paths, the first hit of each', async () => {
+    const record = await readAs('json', text, {
+      facts: { id: '/run/id', first: '//name', second: '//steps/1/name', cold: '//steps[name=cool]/T' },
+    });
+    expect(meta(record)).toEqual({ id: 'R-1', first: 'heat', second: 'cool', cold: 4 });
+  });
+
+  test('have types and formats', async () => {
+    const mapping = {
+      facts: { date: { from: '//date', format: 'dd.MM.yyyy' }, id: { from: '//id', type: 'text' as const } },
+    };
+    expect(meta(await readAs('json', text, mapping))).toEqual({ date: '2026-03-04', id: 'R-1' });
+  });
+
+  test('that finders found stand beside them, and can be named', async () => {
+    const record = await readAs('json', text, { facts: { plate: 'Plate', both: ['Plate', '/run/id'] } }, [
+      { name: 'Plate', text: '7' },
+    ]);
+    expect(meta(record)).toEqual({ Plate: 7, plate: 7, both: '7 R-1' });
+  });
+
+  test('that are nowhere are refused: how far the path leads, and what is there', async () => {
+    const error = await refusalAs('json', text, { facts: { x: '/run/steps/0/temperature' } });
+    expect(error.message).toBe('there is no `/run/steps/0/temperature`');
+    expect(error.hint).toBe('there is: name, T');
+  });
+
+  test('that are more than a value are refused', async () => {
+    const error = await refusalAs('json', text, { facts: { x: '/run' } });
+    expect(error.message).toBe('`/run` is no single value');
+    expect(error.hint).toBe('it holds: id, date, steps');
+  });
+
+  test('say the time zone of all dates', async () => {
+    const zoned = '{"zone":"Europe/Zurich","at":"2026-07-01 12:00:00"}';
+    const record = await readAs('json', zoned, { dates: { zone: { from: '/zone' } }, facts: { at: '/at' } });
+    expect(meta(record)).toEqual({ at: '2026-07-01T12:00:00+02:00' });
+    const error = await refusalAs('json', zoned, { dates: { zone: { from: '/at' } }, facts: { at: '/at' } });
+    expect(error.message).toContain('no time zone');
+  });
+
+  test('a fact that stands in no line is refused without one', async () => {
+    const mapping = { facts: { plate: { from: 'Plate', type: 'number' as const } } };
+    const outcome = readAs('json', text, mapping, [{ name: 'Plate', text: 'x7' }]);
+    await expect(outcome).rejects.toMatchObject({ where: { file: 'runs/plate 7.txt' } });
+    await expect(outcome).rejects.not.toMatchObject({ where: { line: 0 } });
+  });
+
+  test('neither fact nor row is refused', async () => {
+    expect((await refusalAs('json', text, {})).message).toBe('the mapping finds no fact and no row');
+  });
+});
+
+describe('lists beside each other', () => {
+  const text = '{"x":{"values":[1,2,3],"unit":"s"},"y":[0.10,0.20,0.30],"z":[1,2]}';
+
+  test('are the columns of a table, item by item', async () => {
+    const record = await readAs('json', text, {
+      table: { columns: { time: { from: '/x/values', unit: { from: '/x/unit' } }, signal: '/y' } },
+    });
+    expect(columns(record)).toEqual(['time [s]', 'signal']);
+    expect(rows(record)).toEqual([
+      { time: 1, signal: 0.1 },
+      { time: 2, signal: 0.2 },
+      { time: 3, signal: 0.3 },
+    ]);
+  });
+
+  test('of unequal length are refused', async () => {
+    const error = await refusalAs('json', text, { table: { columns: { y: '/y', z: '/z' } } });
+    expect(error.message).toBe('the lists of table readings differ: y has 3, z has 2');
+  });
+
+  test('several of one name are refused, rather than run together', async () => {
+    const error = await refusalAs('json', '[{"v":[1,2]},{"v":[3]}]', { table: { columns: { v: '//v' } } });
+    expect(error.message).toBe('several lists of values fit `//v`');
+    const record = await readAs('json', '[{"v":[1,2]},{"v":[3]}]', { table: { columns: { v: '/1/v' } } });
+    expect(rows(record)).toEqual([{ v: 3 }]);
+  });
+
+  test.each([
+    ['elements that come again', '<s><F>0.1</F><F>0.2</F></s>', '//F'],
+    ['one element in each of several', '<s><p><F>0.1</F></p><p><F>0.2</F></p></s>', '//F'],
+    ['numbers in one element', '<s><F>0.1 0.2</F></s>', '//F'],
+    ['numbers with commas between them', '<s><F>0.1,0.2</F></s>', '//F'],
+  ])('in XML: %s', async (_, xml, path) => {
+    expect(rows(await readAs('xml', xml, { table: { columns: { f: path } } }))).toEqual([
+      { f: 0.1 },
+      { f: 0.2 },
+    ]);
+  });
+
+  test('a decimal comma is not taken for two numbers', async () => {
+    const mapping = { decimal: ',' as const, table: { columns: { f: '//F' } } };
+    expect(rows(await readAs('xml', '<F>1,5 2,5</F>', mapping))).toEqual([{ f: 1.5 }, { f: 2.5 }]);
+  });
+
+  test('without a word on rows or columns, a table is refused', async () => {
+    expect((await refusalAs('json', text, { table: {} })).hint).toContain('rows: //Reading');
+  });
+});
+
+describe('lists of lists and of values', () => {
+  test('items of a row are counted from 0', async () => {
+    const record = await readAs('json', '{"d":[[1,"a"],[2,"b"]]}', {
+      table: { rows: '/d', columns: { n: 0, s: 1 } },
+    });
+    expect(rows(record)).toEqual([
+      { n: 1, s: 'a' },
+      { n: 2, s: 'b' },
+    ]);
+  });
+
+  test('without columns they are counted as columns are', async () => {
+    const record = await readAs('json', '{"d":[[1,"a"],[2,"b"]]}', { table: { rows: '/d' } });
+    expect(columns(record)).toEqual(['column 1', 'column 2']);
+  });
+
+  test('values can be rows themselves', async () => {
+    const record = await readAs('json', '{"d":[1,2]}', { table: { rows: '/d', columns: { v: '.' } } });
+    expect(rows(record)).toEqual([{ v: 1 }, { v: 2 }]);
+    expect(rows(await readAs('json', '{"d":[1,2]}', { table: { rows: '/d' } }))).toEqual([
+      { value: 1 },
+      { value: 2 },
+    ]);
+  });
+});
+
+describe('limits', () => {
+  test('too many rows', async () => {
+    const error = await refusalAs('json', '[{"v":1},{"v":2}]', { limits: { rows: 1 }, table: { rows: '/' } });
+    expect(error.hint).toContain('`limits: { rows: 2 }`');
+  });
+
+  test('too many columns', async () => {
+    const error = await refusalAs('json', '[{"a":1,"b":2}]', {
+      limits: { columns: 1 },
+      table: { rows: '/' },
+    });
+    expect(error.message).toContain('2 columns');
+  });
+
+  test('rows that have no name in common do not make a table of any size', async () => {
+    const text = JSON.stringify(Array.from({ length: 20_000 }, (_, n) => ({ [`k${n % 9000}`]: n })));
+    const error = await refusalAs('json', text, { table: { rows: '/' } });
+    expect(error.message).toContain('more than are read');
+  });
+});

@@ -1,0 +1,263 @@
+import { deflateRawSync } from 'node:zlib';
+import { type CellObject, utils, type WorkBook, write } from '@e965/xlsx';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
+import { FileError } from '../../src/errors.js';
+import { readSheets } from '../../src/parse/formats/xlsx.js';
+import { createRefuse } from '../../src/parse/refuse.js';
+import { mutations } from './mutations.js';
+import { readOrRefuse } from './tree-reading.js';
+
+const refuse = createRefuse('runs/plate.xlsx');
+const sheets = (bytes: Uint8Array, mapping: ParseMapping = {}) =>
+  readSheets(bytes, withDefaults(mapping), refuse);
+
+async function refusal(bytes: Uint8Array, mapping?: ParseMapping): Promise<FileError> {
+  const outcome = await sheets(bytes, mapping).catch((error: unknown) => error);
+  if (outcome instanceof FileError) return outcome;
+  throw new Error('expected a refusal', { cause: outcome });
+}
+
+type Cell = string | number | boolean | null | CellObject;
+const bookOf = (content: Record<string, Cell[][]>): WorkBook => {
+  const book = utils.book_new();
+  for (const [name, rows] of Object.entries(content)) {
+    utils.book_append_sheet(book, utils.aoa_to_sheet(rows), name);
+  }
+  return book;
+};
+const bytesOf = (book: WorkBook, bookType: 'xlsx' | 'xls' = 'xlsx'): Uint8Array =>
+  write(book, { type: 'buffer', bookType, compression: true });
+
+const shown = (v: number, z: string): CellObject => ({ t: 'n', v, z });
+
+describe.each(['xlsx', 'xls'] as const)('a workbook as .%s', (type) => {
+  test('cells are the text of what is stored, not of what is shown', async () => {
+    const book = bookOf({
+      'Plate 1': [
+        ['Well', 'OD', 'ok'],
+        [' A1 ', shown(0.1462, '0.00'), true],
+        ['B1', shown(0.5, '0%'), false],
+        ['C1', 12901000069, { t: 'e', v: 7 }],
+        ['D1', 1.5e-7, { t: 'n', v: 3, f: '1+2' }],
+      ],
+    });
+    expect(await sheets(bytesOf(book, type))).toEqual([
+      {
+        name: 'Plate 1',
+        lines: [
+          ['Well', 'OD', 'ok'],
+          ['A1', '0.1462', 'true'],
+          ['B1', '0.5', 'false'],
+          ['C1', '12901000069', '#DIV/0!'],
+          ['D1', '1.5e-7', '3'],
+        ],
+      },
+    ]);
+  });
+
+  test('dates are ISO text, times and durations are clocks', async () => {
+    const cells = [
+      shown(46085, 'dd.mm.yyyy'),
+      shown(46085.5, 'dd.mm.yyyy'),
+      shown(46085.430902777778, 'm/d/yy h:mm'),
+      shown(46085.25, 'h:mm'),
+      shown(0.430902777778, 'h:mm:ss'),
+      shown(1.2961, '[h]:mm:ss'),
+      shown(59, 'yyyy-mm-dd'),
+      shown(46085, '0.00'),
+    ];
+    const [sheet] = await sheets(bytesOf(bookOf({ S: [cells] }), type));
+    expect(sheet?.lines[0]).toEqual([
+      '2026-03-04',
+      '2026-03-04T12:00:00',
+      '2026-03-04T10:20:30',
+      '2026-03-04T06:00:00',
+      '10:20:30',
+      '31:06:23.040',
+      '1900-02-28',
+      '46085',
+    ]);
+  });
+
+  test('lines and cells stand where the spreadsheet has them', async () => {
+    const book = bookOf({
+      S: [[null, 'B1'], [], [null, null, 'C3'], [], ['', null]],
+      Empty: [[]],
+      Last: [['x']],
+    });
+    expect(await sheets(bytesOf(book, type))).toEqual([
+      { name: 'S', lines: [['', 'B1'], [], ['', '', 'C3']] },
+      { name: 'Empty', lines: [] },
+      { name: 'Last', lines: [['x']] },
+    ]);
+  });
+
+  test('numbers get the decimal mark of the mapping', async () => {
+    const bytes = bytesOf(bookOf({ S: [[1.5, '2.5']] }), type);
+    expect((await sheets(bytes, { decimal: ',' }))[0]?.lines).toEqual([['1,5', '2.5']]);
+  });
+
+  test('of merged cells the first has the value', async () => {
+    const book = bookOf({ S: [['a', null, 'c']] });
+    const sheet = book.Sheets['S'];
+    if (sheet) sheet['!merges'] = [{ s: { r: 0, c: 0 }, e: { r: 1, c: 1 } }];
+    expect((await sheets(bytesOf(book, type)))[0]?.lines).toEqual([['a', '', 'c']]);
+  });
+
+  test('a workbook that counts days from 1904 has the same days', async () => {
+    const book = bookOf({ S: [[shown(44623, 'yyyy-mm-dd')]] });
+    book.Workbook = { WBProps: { date1904: true } };
+    expect((await sheets(bytesOf(book, type)))[0]?.lines).toEqual([['2026-03-04']]);
+  });
+});
+
+/** An archive with what is said of its parts, true or not. */
+function zipOf(
+  parts: Record<string, string | Buffer>,
+  declare: (size: number) => number = (size) => size,
+): Buffer {
+  const locals: Buffer[] = [];
+  const entries: Buffer[] = [];
+  let at = 0;
+  for (const [name, content] of Object.entries(parts)) {
+    const packed = deflateRawSync(content);
+    const numbers = [0, packed.length, declare(Buffer.byteLength(content))];
+    const local = Buffer.alloc(30);
+    local.writeUInt32LE(0x04034b50, 0);
+    local.writeUInt16LE(8, 8);
+    for (const [n, number] of numbers.entries()) local.writeUInt32LE(number, 14 + 4 * n);
+    local.writeUInt16LE(name.length, 26);
+    const entry = Buffer.alloc(46);
+    entry.writeUInt32LE(0x02014b50, 0);
+    entry.writeUInt16LE(8, 10);
+    for (const [n, number] of numbers.entries()) entry.writeUInt32LE(number, 16 + 4 * n);
+    entry.writeUInt16LE(name.length, 28);
+    entry.writeUInt32LE(at, 42);
+    locals.push(local, Buffer.from(name), packed);
+    entries.push(entry, Buffer.from(name));
+    at += 30 + name.length + packed.length;
+  }
+  const directory = Buffer.concat(entries);
+  const end = Buffer.alloc(22);
+  end.writeUInt32LE(0x06054b50, 0);
+  end.writeUInt16LE(Object.keys(parts).length, 8);
+  end.writeUInt16LE(Object.keys(parts).length, 10);
+  end.writeUInt32LE(directory.length, 12);
+  end.writeUInt32LE(at, 16);
+  return Buffer.concat([...locals, directory, end]);
+}
+
+const relationships = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships';
+const main = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
+
+/** A workbook with one sheet, given as its XML. */
+const handMade = (sheet: string | Buffer, declare?: (size: number) => number) =>
+  zipOf(
+    {
+      '[Content_Types].xml':
+        '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="xml" ContentType="application/xml"/><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/><Override PartName="/xl/worksheets/sheet1.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/></Types>',
+      '_rels/.rels': `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="${relationships}/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
+      'xl/workbook.xml': `<workbook xmlns="${main}" xmlns:r="${relationships}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>`,
+      'xl/_rels/workbook.xml.rels': `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="${relationships}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>`,
+      'xl/worksheets/sheet1.xml': sheet,
+    },
+    declare,
+  );
+
+const sheetXml = (rows: string, ref = 'A1') =>
+  `<worksheet xmlns="${main}"><dimension ref="${ref}"/><sheetData>${rows}</sheetData></worksheet>`;
+
+describe('a workbook that means harm, or is none', () => {
+  test('a sheet that claims to be of any size takes no room', async () => {
+    const bytes = handMade(sheetXml('<row r="2"><c r="B2"><v>1</v></c></row>', 'A1:XFD1048576'));
+    expect(await sheets(bytes)).toEqual([{ name: 'S', lines: [[], ['', '1']] }]);
+  });
+
+  test('lone cells far to the right are refused where they are many', async () => {
+    const rows = Array.from(
+      { length: 1000 },
+      (_, n) => `<row r="${n + 1}"><c r="XFD${n + 1}"><v>1</v></c></row>`,
+    );
+    expect((await refusal(handMade(sheetXml(rows.join(''))))).message).toContain(
+      'span more than 10000000 cells',
+    );
+  });
+
+  test('a formula that was never computed is not taken for an empty cell', async () => {
+    const bytes = handMade(sheetXml('<row r="1"><c r="A1"><f>B1*2</f></c></row>'));
+    expect((await sheets(bytes))[0]?.lines).toEqual([['=B1*2']]);
+  });
+
+  const bomb = Buffer.alloc(40 * 2 ** 20, ' ');
+
+  test('an archive that says how large it becomes is not unpacked', async () => {
+    const error = await refusal(handMade(bomb));
+    expect(error.message).toContain('unpacked it has more than 16 MB');
+  });
+
+  test('one that lies about it is not unpacked beyond the limit', async () => {
+    const error = await refusal(handMade(bomb, () => 10));
+    expect(error.message).toContain('unpacked it has more than 16 MB');
+  });
+
+  test('an archive without a workbook, and what is no archive', async () => {
+    expect((await refusal(zipOf({ 'a.csv': 'a,b' }))).message).toContain('no .xlsx workbook');
+    expect((await refusal(Buffer.from('a\tb\n'))).hint).toContain('format: delimited');
+    const compound = Buffer.alloc(2048);
+    compound.write('d0cf11e0a1b11ae1', 'hex');
+    expect((await refusal(compound)).message).toContain('the workbook cannot be read');
+    expect((await refusal(bytesOf(bookOf({ S: [[1]] })).slice(0, 500))).message).toContain(
+      'damaged or cut short',
+    );
+  });
+
+  test('reading that takes too long is ended', async () => {
+    const error = await refusal(bytesOf(bookOf({ S: [[1]] })), { limits: { seconds: '1ms' } });
+    expect(error.message).toContain('longer than 0.001 s');
+    expect(error.hint).toContain('limits: { seconds: 300 }');
+  });
+
+  test('a signal ends it', async () => {
+    const reading = readSheets(
+      bytesOf(bookOf({ S: [[1]] })),
+      withDefaults({}),
+      refuse,
+      AbortSignal.timeout(5),
+    );
+    await expect(reading).rejects.toThrow(/abort|timeout/i);
+  });
+});
+
+const TABLE = Array.from({ length: 10 }, (_, n) => [
+  `A${n}`,
+  n * 1.5,
+  shown(46085 + n, 'yyyy-mm-dd'),
+  n % 2 === 0,
+]);
+
+test('one wrong byte that keeps the library busy without end stops nobody else', async () => {
+  const bytes = Buffer.from(bytesOf(bookOf({ S: TABLE, T: [['x']] }), 'xls'));
+  for (const [at, byte] of [
+    [3265, 33],
+    [2288, 33],
+    [2324, 6],
+  ] as const) {
+    const damaged = Buffer.from(bytes);
+    damaged[at] = byte;
+    const started = performance.now();
+    await readOrRefuse(sheets(damaged, { limits: { seconds: 1 } }));
+    expect(performance.now() - started).toBeLessThan(5000);
+  }
+});
+
+test.each(['xlsx', 'xls'] as const)('mutated .%s is read or refused, and never without end', async (type) => {
+  const base = bytesOf(bookOf({ S: TABLE, T: [['x']] }), type);
+  await fc.assert(
+    fc.asyncProperty(mutations(base), async (bytes) => {
+      await readOrRefuse(sheets(bytes, { limits: { seconds: 2 } }));
+    }),
+    { numRuns: 15 },
+  );
+});

@@ -1,0 +1,37 @@
+import { systemClock } from '../../dist/clock.js';
+import { holdKey, readKey } from '../../dist/config/key.js';
+import { loadConfig } from '../../dist/config/load.js';
+import { journalOf } from '../../dist/config/locations.js';
+import { openJournal } from '../../dist/journal/journal.js';
+import { createLog } from '../../dist/log.js';
+import { nobody } from '../../dist/observer.js';
+import { createWorks } from '../../dist/works.js';
+
+/*
+ * The daemon as it is built, but for its journal: at the named record of one run it kills its own process, as a power
+ * cut would, before the record is written or once it is on disk.
+ *
+ *   node crashing-daemon.mjs CONFIG RUN before|after KIND
+ */
+const [file, run, when, kind] = process.argv.slice(2);
+const config = loadConfig(file);
+const journal = await openJournal(journalOf(config), systemClock);
+
+async function record(id, ...changes) {
+  const isIt = id === Number(run) && changes.some((change) => change.kind === kind);
+  if (isIt && when === 'before') process.kill(process.pid, 'SIGKILL');
+  await journal.runs.record(id, ...changes);
+  if (isIt) process.kill(process.pid, 'SIGKILL');
+}
+
+const { log, conceal } = createLog({ level: 'info', pretty: false });
+const works = createWorks({
+  config,
+  journal: { ...journal, runs: { ...journal.runs, record } },
+  clock: systemClock,
+  log,
+  observer: nobody,
+  key: holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal),
+  isFirst: true,
+});
+await works.start();

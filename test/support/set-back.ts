@@ -1,0 +1,60 @@
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { deliver } from '../../src/deliver/deliver.js';
+import { HaltedError } from '../../src/deliver/interruptions.js';
+import { openClient } from '../../src/journal/client.js';
+import type { Journal } from '../../src/journal/journal.js';
+import type { Request } from '../../src/journal/requests.js';
+import { deliverAll, depsOf, emptyJournal, type ManualClock, recoverInto, SERVER, see } from './filing.js';
+import { manualClock } from './manual-clock.js';
+import { type SimulatedNotebook, type SimulationOptions, simulatedNotebook } from './simulated-notebook.js';
+import { tempFolder } from './temp-folder.js';
+
+export interface Scene {
+  readonly clock: ManualClock;
+  readonly notebook: SimulatedNotebook;
+  readonly journal: Journal;
+  readonly path: string;
+  file(...contents: string[]): Promise<void>;
+  /** Tries to deliver what is due, and expects that nothing is sent any more. */
+  halts(): Promise<void>;
+  states(): Promise<Record<string, number>>;
+}
+
+export async function setUp(kind: SimulationOptions = {}): Promise<Scene> {
+  const clock = manualClock();
+  const notebook = simulatedNotebook(kind);
+  const path = join(tempFolder(), 'journal.db');
+  const journal = await emptyJournal(clock, path);
+  if (kind.dialect) await journal.servers.learn(SERVER, { dialect: kind.dialect });
+  return {
+    clock,
+    notebook,
+    journal,
+    path,
+    async file(...contents) {
+      for (const content of contents) await see(journal, content);
+      await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+    },
+    async halts() {
+      const [id = 0] = await journal.queue.due(Number.MAX_SAFE_INTEGER, 1, new Set());
+      const run = await journal.runs.open(id);
+      await expect(deliver(run, depsOf(journal, notebook, clock))).rejects.toBeInstanceOf(HaltedError);
+    },
+    states: () => journal.runs.count(),
+  };
+}
+
+export const recovered = ({ journal, notebook }: Scene) =>
+  recoverInto(journal, notebook, { range: undefined });
+
+/** Asks as a command does, and applies it. */
+export async function ask({ journal, path }: Scene, request: Request) {
+  const client = openClient(path);
+  try {
+    client.ask([request], 1);
+    return (await journal.inbox.apply())[0];
+  } finally {
+    client.close();
+  }
+}
