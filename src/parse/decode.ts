@@ -14,7 +14,7 @@ export async function* decode(
 ): AsyncGenerator<string> {
   const decoder = iconv.getDecoder(encoding, { stripBOM: true });
   let isFirst = true;
-  for await (const piece of pieces) {
+  for await (const piece of withHead(pieces)) {
     const whole = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
     for (let at = 0; at < whole.length; at += PIECE_BYTES) {
       const text = decoder.write(whole.subarray(at, at + PIECE_BYTES));
@@ -25,8 +25,27 @@ export async function* decode(
   }
   if (isFirst) throw refuse('the file is empty');
   // An odd byte at the end of UTF-16 is half a character: nothing.
-  if (!isWide(encoding)) yield clean(decoder.end() ?? '');
+  const rest = decoder.end() ?? '';
+  yield clean(isWide(encoding) ? rest.replace(/\ufffd$/, '') : rest);
 }
+
+/** The same bytes, of which the first piece is long enough to tell what they are, however they come. */
+async function* withHead(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let head: Uint8Array[] | undefined = [];
+  let length = 0;
+  for await (const piece of pieces) {
+    length += piece.byteLength;
+    if (!head) yield piece;
+    else if (head.push(piece) && length >= LOOK_BYTES) {
+      yield joined(head);
+      head = undefined;
+    }
+  }
+  if (head && length > 0) yield joined(head);
+}
+
+const joined = (pieces: Uint8Array[]): Uint8Array =>
+  pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
 
 /** The byte order mark; else UTF-8, if it is that throughout; else windows-1252. */
 export async function findEncoding(
@@ -35,7 +54,7 @@ export async function findEncoding(
   const utf8 = new TextDecoder('utf-8', { fatal: true });
   let isFirst = true;
   let isPlain = true;
-  for await (const piece of pieces) {
+  for await (const piece of withHead(pieces)) {
     const [first, second] = piece;
     if (isFirst && first === 0xff && second === 0xfe) return 'utf-16le';
     if (isFirst && first === 0xfe && second === 0xff) return 'utf-16be';

@@ -57,6 +57,15 @@ describe('blocks of one table', () => {
     ]);
   });
 
+  test('a cell beyond the header of any of them is a column of its own', async () => {
+    const text = 'Step 1\nx,y\n1,2\nStep 2\ny,z\n3,4,5\nStep 3\nx,y\n6,7,8\n';
+    expect(rows(await table(text, { every: 'Step' }))).toEqual([
+      { x: 1, y: 2, z: null, 'column 3': null },
+      { x: null, y: 3, z: 4, 'column 3': 5 },
+      { x: 6, y: 7, z: null, 'column 3': 8 },
+    ]);
+  });
+
   test('each may have its names in two lines and its units in a third', async () => {
     const text = 'Step 1\nT,Weight\n,net\ns,mg\n1,5\nStep 2\nT,Weight\n,net\ns,mg\n2,6\n';
     const record = await table(text, { every: 'Step', headerRows: 2, units: 'nextRow' });

@@ -133,6 +133,12 @@ describe('what was measured in a well', () => {
     await expect(plate(blocks, { every: 'Plate' })).rejects.toThrow('well A1 has more than one value');
   });
 
+  test('is not something else in each line: that is no plate', async () => {
+    const lines = Array.from({ length: 1100 }, (_, n) => `${n},label ${n}\n`);
+    const error = await refusal(`1\n${lines.join('')}`, mapping());
+    expect(error.message).toContain('more wells than plates have');
+  });
+
   test('may be called well, or like a column to its left', async () => {
     const record = await plate('T,1,2\n30,1,2,well\n');
     expect(columns(record)).toEqual(['T', 'well', 'well (2)']);

@@ -20,6 +20,31 @@ const MAPPINGS: (ParseMapping | undefined)[] = [
   { encoding: 'utf-16le', decimal: ',', thousands: '.', table: { columns: { x: 1, y: [1, 2] } } },
 ];
 
+const WORDS: ParseMapping[] = [
+  { delimiter: ',', table: { grid: ['Ch1', 'Ch2'], until: 'eof' } },
+  { delimiter: ',', table: { every: '/^Step (?<step>\\d)/', header: '/^[a-z]/', until: 'eof' } },
+  {
+    delimiter: ',',
+    table: { every: '/^[a-z]/', unpivot: '/^(?<letter>[A-Za-z])(?<value>.*)$/', until: 'eof' },
+  },
+  {
+    delimiter: { at: [3, 9] },
+    table: { header: 'none', fill: 'column 1', until: -2, where: { 'column 2': 'any' } },
+  },
+  {
+    delimiter: 'spaces',
+    meta: { separator: 'spaces', value: 2, unit: 3 },
+    table: { after: 'blank', units: { column: 'b' } },
+  },
+  {
+    delimiter: ',',
+    dates: { format: ['dd/MM/yyyy HH:mm', 'HH:mm:ss on d MMMM yyyy z'], zone: { from: 'A' } },
+    meta: { separator: ',' },
+    facts: { when: ['A', 'A (2)'] },
+    table: { area: 'B2:F', columns: { t: { start: 0, step: 'A' } }, count: 'A' },
+  },
+];
+
 /** Reads whatever it is; anything but a record or a refusal is a failure. */
 async function outcome(content: string | Uint8Array, mapping: ParseMapping | undefined): Promise<void> {
   const record = await read(content, mapping).catch((error: unknown) => {
@@ -32,7 +57,7 @@ async function outcome(content: string | Uint8Array, mapping: ParseMapping | und
   }
 }
 
-const mapping = fc.constantFrom(...MAPPINGS);
+const mapping = fc.constantFrom(...MAPPINGS, ...WORDS);
 
 describe('whatever a file holds, it is read or refused', () => {
   test('any bytes', async () => {
@@ -76,6 +101,45 @@ describe('whatever a file holds, it is read or refused', () => {
     await fc.assert(fc.asyncProperty(text, mapping, outcome), { numRuns: 1500 });
   });
 
+  test('50 KB of anything, in less than a second of work', async () => {
+    const piece = fc.oneof(
+      ...[
+        fc.constantFrom(
+          ',',
+          '"',
+          '\n',
+          ' ',
+          ': ',
+          '1',
+          '1,',
+          'x',
+          '\r',
+          '(mg)',
+          '-',
+          'A,1,2\n',
+          'Step 1\n',
+          '1\t2\n',
+        ),
+      ],
+      fc.string({ unit: fc.constantFrom(...'abcA12.,;:="\n\t #/-()e'), minLength: 1, maxLength: 40 }),
+      fc.uint8Array({ minLength: 1, maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('latin1')),
+    );
+    const long = fc.array(piece, { minLength: 1, maxLength: 6 }).map((pieces) => {
+      const all = pieces.join('');
+      return all.repeat(Math.ceil(50_000 / all.length)).slice(0, 50_000);
+    });
+    await fc.assert(
+      fc.asyncProperty(long, fc.constantFrom(...MAPPINGS.slice(1), ...WORDS), async (text, one) => {
+        const before = process.cpuUsage();
+        await outcome(text, one);
+        // Of the processor, not of the clock: others may use the machine as well.
+        const { user, system } = process.cpuUsage(before);
+        expect((user + system) / 1e6).toBeLessThan(1);
+      }),
+      { numRuns: 60, interruptAfterTimeLimit: 4000 },
+    );
+  });
+
   test('names that JavaScript has a meaning for are only names', async () => {
     const record = await read('constructor: 1\n__proto__: 2\ntoString: 3\n\n__proto__,constructor\n5,6\n', {
       delimiter: ',',
@@ -93,6 +157,7 @@ describe('whatever a file holds, it is read or refused', () => {
     ['carriage returns only', '\r'.repeat(500_000)],
     ['digits without end', `a,b\n${'1'.repeat(500_000)},2\n`],
     ['quotes only', '"'.repeat(20_001)],
+    ['a quoted cell of blanks after a digit', `a,b\n"1${' '.repeat(300_000)}\nx\ny",2\n`],
     ['a quote opened in every line', '"a,b\n'.repeat(3000)],
   ])('%s takes no longer than its length', async (_, text) => {
     const started = performance.now();

@@ -40,6 +40,12 @@ describe('where a table is', () => {
       table: { header: 'Date/Time' },
     });
     expect(rows(record)).toEqual([{ 'Date/Time': 'noon', n: 1 }]);
+    const other = await read("x,y\n'a, b',n\n'c, d',1\n", {
+      delimiter: ',',
+      quote: "'",
+      table: { header: 'a, b' },
+    });
+    expect(rows(other)).toEqual([{ 'a, b': 'c, d', n: 1 }]);
   });
 
   test('every such line begins a block; its groups are columns, and a header once seen stays', async () => {

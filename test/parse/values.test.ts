@@ -96,11 +96,12 @@ describe('a number with a unit', () => {
     ['1500 mAh', 1500, 'mAh'],
     ['12.4mg', 12.4, 'mg'],
     ['7.886 g/cc', 7.886, 'g/cc'],
+    ['6.58e-05 1/Torr', 6.58e-5, '1/Torr'],
   ])('%s', (text, number, unit) => {
     expect(value(text)).toEqual({ value: number, text, unit });
   });
 
-  test.each(['1A', '3C', '5 apples', '12.4 mg extra', '8 Default', 'mg', '1 of 3', '2nd'])(
+  test.each(['1A', '3C', '5 apples', '12.4 mg extra', '8 Default', 'mg', '1 of 3', '2nd', '5 1/2', '1/s'])(
     '%s is text',
     (text) => {
       expect(value(text)).toEqual({ value: text, text });

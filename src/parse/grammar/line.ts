@@ -29,7 +29,7 @@ const begins = ({ text, cells }: Line, start: string): boolean =>
   text.startsWith(start) || text.trimStart().startsWith(start) || isQuotedStart(text, cells[0], start);
 
 const isQuotedStart = (text: string, cell: string | undefined, start: string): boolean =>
-  text.startsWith('"') && (cell?.startsWith(start) ?? false);
+  /^["']/.test(text) && (cell?.startsWith(start) ?? false);
 
 /** What the named groups of a `/regex/` caught in the line; nothing for the other forms. */
 export function compileCaptures(written: readonly (string | number)[]): (line: Line) => Map<string, string> {

@@ -35,7 +35,7 @@ interface Well {
 
 /** What no plates come to: the wells are in memory until the last line was seen. */
 const MOST_WELLS = 500_000;
-const MOST_CELLS = 5_000_000;
+const MOST_CELLS = 1_000_000;
 
 /** A plate, printed as it lies on the bench: one row a well, one column for each label. */
 export function createGridSink({ options, captureNames, builder, numbers, refuse }: SinkDeps): GridSink {

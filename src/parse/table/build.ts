@@ -52,9 +52,11 @@ export function createTableBuilder(deps: BuilderDeps): TableBuilder {
   const { options, name, refuse } = deps;
   const captured: string[] = [];
   const columns: FileColumn[] = deps.captureNames.map(capturedColumn);
+  /** Where the columns that a header named stand. */
+  const places = new Map<string, number>();
   const widths = new Set<number>();
   let plan: RowPlan | undefined;
-  let order: readonly number[] | undefined;
+  let order: number[] | undefined;
   let count = 0;
   let last: Line | undefined;
 
@@ -81,8 +83,10 @@ export function createTableBuilder(deps: BuilderDeps): TableBuilder {
     while (width > widthOf() && cells[width - 1] === '') width--;
     refuseTooMany(width, line);
     while (widthOf() < width) {
-      const column = columns[columns.push(unnamed(widthOf())) - 1];
-      if (column) rows.addColumn(column);
+      const column = unnamed(widthOf());
+      columns.push(column);
+      places.set(column.name, column.cell);
+      rows.addColumn(column);
     }
   }
 
@@ -91,19 +95,18 @@ export function createTableBuilder(deps: BuilderDeps): TableBuilder {
       captured.splice(0, captured.length, ...values);
       refuseTooMany(own.length, header);
       if (!plan) {
-        columns.push(...own);
+        for (const column of own) columns.push(column);
+        for (const { name: known, cell } of own) places.set(known, cell);
         plan = createRowPlan({ ...deps, columns, captured, header });
         return;
       }
-      const places = own.map(
-        (column) =>
-          columns.find((known) => known.cell >= 0 && known.name === column.name)?.cell ?? addLater(column),
-      );
-      order = places.every((place, n) => place === n) ? undefined : places;
+      const found = own.map((column) => places.get(column.name) ?? addLater(column));
+      const isSame = found.length === widthOf() && found.every((place, n) => place === n);
+      order = isSame ? undefined : found;
     },
     row(cells, line) {
       if (!plan) return;
-      const own = order ? reorder(cells, order) : cells;
+      const own = order ? reorder(cells, order, placeBeyond) : cells;
       if (own.length > widthOf()) widen(own, plan, line);
       if (widths.size < 1000) widths.add(cells.length);
       count++;
@@ -126,15 +129,28 @@ export function createTableBuilder(deps: BuilderDeps): TableBuilder {
 
   function addLater(column: FileColumn): number {
     const cell = addColumn(column);
+    places.set(column.name, cell);
     const added = columns.at(-1);
     if (added) plan?.addColumn(added);
     return cell;
   }
+
+  /** Where a cell goes that the header of a later block has no name for. */
+  function placeBeyond(n: number): number {
+    const column = unnamed(n);
+    return places.get(column.name) ?? addLater(column);
+  }
 }
 
-function reorder(cells: Cells, order: readonly number[]): string[] {
-  const ordered: string[] = new Array(Math.max(...order) + 1).fill('');
-  for (const [n, place] of order.entries()) ordered[place] = cells[n] ?? '';
+/** The cells of a block with a header of its own, in the order of the table's columns. */
+function reorder(cells: Cells, order: number[], placeBeyond: (n: number) => number): string[] {
+  const ordered: string[] = [];
+  for (let n = 0; n < cells.length; n++) {
+    const text = cells[n] ?? '';
+    if (text === '') continue;
+    order[n] ??= placeBeyond(n);
+    ordered[order[n] ?? n] = text;
+  }
   return ordered;
 }
 

@@ -12,7 +12,8 @@ export interface ColumnCollector {
   readonly plan: PlannedColumn;
   /** `unit`: what the row itself says of it. Cells of rows that are not kept only go into the summary. */
   add(row: number, text: string, line: Line | undefined, isKept: boolean, unit?: string): void;
-  finish(): CollectedColumn;
+  /** `isCut`: not all rows of the table are kept, so what there is has to be summed up. */
+  finish(isCut: boolean): CollectedColumn;
 }
 
 export interface CollectedColumn {
@@ -76,9 +77,10 @@ export function createCollector(plan: PlannedColumn, deps: CollectDeps): ColumnC
       summary ??= createSummary(values, deps.sampleSize);
       summary.add(value);
     },
-    finish() {
+    finish(isCut) {
       const isNumeric = numbers + others === 0 ? undefined : numbers >= others;
       if (isNumeric && suspect) throw refuseSuspect(plan, suspect, deps.refuse);
+      if (isCut) summary ??= createSummary(values, deps.sampleSize);
       return {
         ...{ plan, values, isEmpty, isNumeric, hasTexts },
         commonUnit: unit,

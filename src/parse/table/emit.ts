@@ -29,13 +29,15 @@ export interface EmitDeps extends PlanDeps, Omit<CollectDeps, 'sampleSize'> {
 const SAMPLED_NUMBERS = 300_000;
 
 export function createEmitter(planned: readonly PlannedColumn[], deps: EmitDeps): Emitter {
-  const sampleSize = Math.max(1000, Math.min(100_000, Math.floor(SAMPLED_NUMBERS / (planned.length + 1))));
-  const collect = (plan: PlannedColumn) => createCollector(plan, { ...deps, sampleSize });
+  const own: ColumnCollector[] = [];
+  const collect = (plan: PlannedColumn) => {
+    const share = Math.floor(SAMPLED_NUMBERS / (Math.max(planned.length, own.length) + 1));
+    return createCollector(plan, { ...deps, sampleSize: Math.max(1000, Math.min(100_000, share)) });
+  };
   const unpivot =
     deps.options.unpivot === undefined
       ? undefined
       : createUnpivot(deps.options.unpivot, deps.options.units, collect);
-  const own: ColumnCollector[] = [];
   const unitFor = createUnitColumn(deps.options, deps);
   const hasAxis = planned.some(({ spec }) => spec.start !== undefined);
   const origins: number[] = [];
@@ -47,16 +49,22 @@ export function createEmitter(planned: readonly PlannedColumn[], deps: EmitDeps)
     if (!unpivot?.claims(plan)) own.push(collect(plan));
   }
 
+  const width = () => own.length + (unpivot?.width() ?? 0);
+
+  /** Columns that came late may be more than there is room for in the rows that were kept before. */
+  const keptInTheEnd = () => Math.min(kept, Math.floor(deps.maxKeptCells / Math.max(1, width())));
+
   /** One row of the record. */
   function put(cells: Cells, line: Line | undefined, origin: number): number {
     const row = count++;
-    const width = own.length + (unpivot?.width() ?? 0);
-    if (kept === row && (row + 1) * width <= deps.maxKeptCells) kept++;
+    if (kept === row && (row + 1) * width() <= deps.maxKeptCells) kept++;
     const isKept = row < kept;
     lastOrigin = origin;
     if (hasAxis && isKept) origins.push(origin);
     for (const column of own) {
-      column.add(row, column.plan.text(cells), line, isKept, unitFor?.(column.plan, cells));
+      // Where each block has columns of its own, most cells of a row are not there.
+      const text = column.plan.text(cells);
+      if (text !== '') column.add(row, text, line, isKept, unitFor?.(column.plan, cells));
     }
     return row;
   }
@@ -67,7 +75,7 @@ export function createEmitter(planned: readonly PlannedColumn[], deps: EmitDeps)
       return count;
     },
     get kept() {
-      return kept;
+      return keptInTheEnd();
     },
     addColumn,
     originOf: (row) => origins[row] ?? row,
@@ -78,7 +86,10 @@ export function createEmitter(planned: readonly PlannedColumn[], deps: EmitDeps)
       if (!unpivot) put(cells, line, origin);
       else for (const add of unpivot.rowsOf(cells, line)) add(put(cells, line, origin), count <= kept);
     },
-    collected: () => [...own, ...(unpivot?.columns() ?? [])].map((column) => column.finish()),
+    collected() {
+      const isCut = keptInTheEnd() < count;
+      return [...own, ...(unpivot?.columns() ?? [])].map((column) => column.finish(isCut));
+    },
   };
 }
 

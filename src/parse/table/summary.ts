@@ -12,7 +12,8 @@ export interface Summary {
  * `sampleSize`; which ones are in it depends on nothing but their count, so one file always gives one summary.
  */
 export function createSummary(earlier: readonly Value[], sampleSize: number): Summary {
-  const sample = new Float64Array(sampleSize);
+  // It grows with the numbers: of ten thousand columns, most may have a few only.
+  let sample = new Float64Array(Math.min(16, sampleSize));
   const random = createRandom();
   let n = 0;
   let min: Value | undefined;
@@ -24,6 +25,7 @@ export function createSummary(earlier: readonly Value[], sampleSize: number): Su
     if (min === undefined || number < Number(min.value)) min = value;
     if (max === undefined || number > Number(max.value)) max = value;
     const place = n < sampleSize ? n : Math.floor(random() * (n + 1));
+    if (place >= sample.length && place < sampleSize) sample = grown(sample, sampleSize);
     if (place < sampleSize) sample[place] = number;
     n++;
   }
@@ -37,6 +39,12 @@ export function createSummary(earlier: readonly Value[], sampleSize: number): Su
       return { n, min, median, isMedianExact: n <= sampleSize, max };
     },
   };
+}
+
+function grown(numbers: Float64Array, most: number): Float64Array<ArrayBuffer> {
+  const more = new Float64Array(Math.min(2 * numbers.length, most));
+  more.set(numbers);
+  return more;
 }
 
 function medianOf(sorted: Float64Array): number {
