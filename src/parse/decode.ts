@@ -30,7 +30,9 @@ export async function* decode(
 }
 
 /** The same bytes, of which the first piece is long enough to tell what they are, however they come. */
-async function* withHead(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* withHead(
+  pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
   let head: Uint8Array[] | undefined = [];
   let length = 0;
   for await (const piece of pieces) {
