@@ -47,7 +47,6 @@ async function readFirstFitting(
   for (const [n, options] of alternatives.entries()) {
     const file = { ...open(options), isAlternative: n + 1 < alternatives.length };
     try {
-      await requireWhen(file, options);
       return await readAs(file, options);
     } catch (error) {
       if (alternatives.length === 1 || !(error instanceof AbsentError)) throw error;
@@ -59,7 +58,9 @@ async function readFirstFitting(
 }
 
 async function readAs(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const record = await (await formatOf(file, options)).read(file, options);
+  const format = await formatOf(file, options);
+  await requireWhen(file, options, format);
+  const record = await format.read(file, options);
   return { ...record, dates: options.dates };
 }
 
@@ -73,6 +74,7 @@ async function formatOf(
   if ('format' in recognised) return FORMATS[recognised.format];
   throw refuse(`the file is not text: it is ${recognised.unreadable}`, {
     hint: 'to file it without reading it: `parse: { format: none }`',
+    isAbsent: true,
   });
 }
 

@@ -1,3 +1,4 @@
+import { utils, write } from '@e965/xlsx';
 import { describe, expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { meta, read, refusal, rows } from './reading.js';
@@ -54,6 +55,21 @@ describe('of several mappings', () => {
     expect(rows(await read(text, [typed, { delimiter: ',', table: {} }]))).toEqual([{ t: 1, U: 'high' }]);
   });
 
+  test.each(['xlsx', 'jcamp'] as const)(
+    'one that is for %s is passed over by what is none',
+    async (format) => {
+      expect(rows(await read('[Data]\na,b\n1,2\n', [{ format }, NEW]))).toEqual([{ a: 1, b: 2 }]);
+    },
+  );
+
+  test('one for files that are not read takes what is no text', async () => {
+    const record = await read(Buffer.from('%PDF-1.7 and more'), [
+      NEW,
+      { format: 'none', meta: { in: 'name', match: '/^(?<plate>plate \\d)/' } },
+    ]);
+    expect(meta(record)).toEqual({ plate: 'plate 7' });
+  });
+
   test('where none fits, it is told of each what it lacks', async () => {
     const error = await refusal('x,y\n1,2\n', [OLD, NEW]);
     expect(error.message).toContain('none of the 2 alternatives');
@@ -101,6 +117,16 @@ describe('when', () => {
     const error = await refusal(text, mapping('Device v3', 'x'));
     expect(error.message).toBe('no line fits `when: Device v3`');
     expect(error.hint).toBe('did you mean `when: "Device v2"`?');
+  });
+
+  test('of a workbook, a line of a sheet is meant', async () => {
+    const book = utils.book_new();
+    utils.book_append_sheet(book, utils.aoa_to_sheet([['Notes']]), 'First');
+    utils.book_append_sheet(book, utils.aoa_to_sheet([['Device v2'], ['x', 'y'], [1, 2]]), 'Second');
+    const bytes: Uint8Array = write(book, { type: 'buffer', bookType: 'xlsx' });
+    const sheet = (when: string): ParseMapping => ({ when, table: { sheet: 2, header: 'x' } });
+    expect(rows(await read(bytes, [NEW, sheet('Device v1'), sheet('Device v2')]))).toEqual([{ x: 1, y: 2 }]);
+    expect((await refusal(bytes, sheet('Device v3'))).hint).toContain('"Device v2"');
   });
 
   test('of a file that is no text, no line is meant', async () => {

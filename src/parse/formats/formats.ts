@@ -1,5 +1,6 @@
 import type { Format, ParseOptions } from '../../config/vocabulary.js';
 import type { FileRecord } from '../../model.js';
+import type { Line } from '../lines.js';
 import { measureText } from '../measure/measure.js';
 import type { Measured } from '../measure/measured.js';
 import { measureRecords } from '../measure/records.js';
@@ -14,7 +15,7 @@ import { loadWhole, namedIn } from './load-whole.js';
 import { readNone } from './none.js';
 import type { OpenFile } from './open-file.js';
 import { readRecords } from './records.js';
-import { openSheets, readWorkbook } from './workbook.js';
+import { openSheets, readWorkbook, sheetLines } from './workbook.js';
 import { readXml } from './xml.js';
 
 /** What labfeed does with one kind of file. A new kind is one more of these. */
@@ -26,6 +27,8 @@ export interface FormatReader {
    * `read` tries a mapping on the file.
    */
   measure(file: OpenFile, options: ParseOptions, read: TryMapping): Promise<Measured>;
+  /** The lines among which `when` looks, where they are not those of its text. */
+  lines?(file: OpenFile, options: ParseOptions): Promise<() => AsyncIterable<readonly Line[]>>;
 }
 
 export type TryMapping = Parameters<typeof measureText>[0]['read'];
@@ -86,6 +89,10 @@ const xlsx: FormatReader = {
   read: readWorkbook,
   async measure(file, options, read) {
     return measureSheets(await openSheets(file, options), { ...file, name: file.source.name, read });
+  },
+  async lines(file, options) {
+    const sheets = await openSheets(file, options);
+    return () => sheetLines(sheets, options);
   },
 };
 

@@ -16,6 +16,7 @@ export async function readJcamp(file: WholeFile, options: ParseOptions): Promise
   if (records.length === 0) {
     throw file.refuse('this is not JCAMP-DX: no line begins with ##', {
       hint: 'say what it is: `format: delimited`',
+      isAbsent: true,
     });
   }
   const labels: NamedFact[] = [];

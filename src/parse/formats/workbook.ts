@@ -21,17 +21,21 @@ export const linesOf = ({ lines }: Sheet, sheet: number): Line[] =>
 
 /** Reads a workbook as the options say. */
 export async function readWorkbook(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const { source, refuse, pace } = file;
+  const { source, isAlternative, refuse, pace } = file;
   const sheets = await openSheets(file, options);
   return readRecord({
-    lines: () => withEnds(replay(sheets), depthOf(options)),
+    lines: () => sheetLines(sheets, options),
     context: {
-      ...{ refuse, pace, maxKeptCells: MOST_CELLS, sheets: sheets.map(({ name }) => name) },
+      ...{ refuse, pace, isAlternative, maxKeptCells: MOST_CELLS, sheets: sheets.map(({ name }) => name) },
       ...{ path: source.path, name: source.name, cut: cutAt('tab', 'none') },
       options: withDateCells(options),
     },
   });
 }
+
+/** The lines of all sheets, one sheet after the other. */
+export const sheetLines = (sheets: readonly Sheet[], options: ParseOptions): AsyncIterable<readonly Line[]> =>
+  withEnds(replay(sheets), depthOf(options));
 
 const MOST_CELLS = 2_000_000;
 

@@ -44,6 +44,7 @@ async function partsOf(bytes: Uint8Array, refuse: Refuse): Promise<ZipPart[]> {
   if (!begins(bytes, ZIP)) {
     throw refuse('the file is no workbook, neither .xlsx nor .xls', {
       hint: 'if it is text whatever its name says: `format: delimited`',
+      isAbsent: true,
     });
   }
   const room = Math.min(MOST_ROOM, Math.max(LEAST_ROOM, 100 * bytes.byteLength));
