@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { measureDelivery } from './delivery.mjs';
+import { measureLongFile } from './long-file.mjs';
 import { killAll } from './processes.mjs';
 import { table } from './ratios.mjs';
 import { measureStages } from './stages.mjs';
@@ -24,7 +25,8 @@ try {
   const delivery = await measureDelivery(join(folder, 'delivery'), tell);
   const startUp = await measureStartUp(join(folder, 'start-up'), tell);
   const stages = await measureStages(join(folder, 'stages'), tell);
-  const results = [...delivery, ...startUp, ...stages];
+  const longFile = await measureLongFile(join(folder, 'long-file'), tell);
+  const results = [...delivery, ...startUp, ...stages, ...longFile];
   tell('');
   console.log(table(results));
   if (process.argv.includes('--raw')) {

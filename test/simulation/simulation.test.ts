@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createSimulation } from './simulate.js';
 
 /** LABFEED_SEED=n replays one history; LABFEED_SEEDS=a-b runs many; LABFEED_TRACE=1 tells what happens in them. */
-const ordinary = process.env['LABFEED_SLOW'] ? '1-10000' : '1-300';
+const ordinary = process.env['LABFEED_SLOW'] ? '1-10000' : '1-150';
 const [from, to] = seeds(process.env['LABFEED_SEED'] ?? process.env['LABFEED_SEEDS'] ?? ordinary);
 const trace = process.env['LABFEED_TRACE'] ? (line: string) => console.log(line) : undefined;
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { allFiled, expectEachOnce, type Scene, setUp, withOneFiled } from '../daemon/scene.js';
 import {
   type CrashPoint,
   type DaemonProcess,
@@ -7,7 +8,6 @@ import {
   weighing,
 } from '../support/daemon-process.js';
 import type { Fate, Recorded } from '../support/recording-proxy.js';
-import { allFiled, expectEachOnce, type Scene, setUp, withOneFiled } from './scene.js';
 
 interface Step extends CrashPoint {
   readonly name: string;
