@@ -27,9 +27,11 @@ export const trialAsJson = (trial: Trial) => ({
   draft: { ...trial.draft, comments: markedComments(trial) },
 });
 
-const tableAsJson = ({ name, columns, rows }: Table) => ({
+/** Of very many rows the first are shown, and how many there are. */
+const tableAsJson = ({ name, columns, rows, count }: Table) => ({
   name,
   columns,
+  ...(count > rows.length && { count }),
   rows: rows.map((row) =>
     Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null])),
   ),

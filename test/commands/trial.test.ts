@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { trialAsJson } from '../../src/commands/trial.js';
+
+type Trial = Parameters<typeof trialAsJson>[0];
+
+/** A file of which not all rows are kept. */
+const trial = (count: number): Trial =>
+  ({
+    instrument: { name: 'logger', duplicates: 'skip' },
+    file: { path: 'a.csv', sha256: '00' },
+    record: {
+      meta: new Map(),
+      tables: [{ name: 'readings', columns: [{ name: 'x' }], rows: [[{ value: 1, text: '1' }]], count }],
+    },
+    draft: { title: 't', date: '2026-01-02', body: '', tags: [], comments: [] },
+    dateFrom: 'modified',
+  }) as unknown as Trial;
+
+test('try --json says how many rows there are where it does not show them all', () => {
+  expect(trialAsJson(trial(5_000_000)).record.tables[0]).toMatchObject({
+    rows: [{ x: 1 }],
+    count: 5_000_000,
+  });
+  expect(trialAsJson(trial(1)).record.tables[0]).not.toHaveProperty('count');
+});
