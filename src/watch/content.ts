@@ -10,7 +10,7 @@ export const contentOf = (file: IdentifiedFile): Uint8Array | (() => AsyncIterab
 
 async function* readAgain(file: IdentifiedFile): AsyncGenerator<Uint8Array> {
   try {
-    for await (const piece of createReadStream(file.location, { highWaterMark: 1024 * 1024 })) yield piece;
+    for await (const piece of createReadStream(file.location, { highWaterMark: 256 * 1024 })) yield piece;
   } catch (error) {
     throw explained(file, error);
   }

@@ -67,7 +67,7 @@ function run(side, path) {
 }
 
 async function readOurs(path) {
-  const content = () => createReadStream(path, { highWaterMark: 1 << 20 });
+  const content = () => createReadStream(path, { highWaterMark: 1 << 18 });
   const options = withDefaults({ delimiter: ',', table: {}, limits: { seconds: 600 } });
   const { tables } = await parse({ path, name: 'long.csv', content }, [options]);
   return tables[0].count;
@@ -75,7 +75,7 @@ async function readOurs(path) {
 
 async function readTheirs(path) {
   let rows = -1;
-  for await (const _ of createReadStream(path, { highWaterMark: 1 << 20 }).pipe(csvParse({ delimiter: ',' })))
+  for await (const _ of createReadStream(path, { highWaterMark: 1 << 18 }).pipe(csvParse({ delimiter: ',' })))
     rows++;
   return rows;
 }

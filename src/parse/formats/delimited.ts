@@ -43,7 +43,7 @@ export async function openLines(
 }
 
 /** Small files are kept as they are; what is so large that it is read in a stream must not fill the memory. */
-const keptCellsOf = ({ content }: Source): number => (content instanceof Uint8Array ? 2_000_000 : 100_000);
+const keptCellsOf = ({ content }: Source): number => (content instanceof Uint8Array ? 2_000_000 : 40_000);
 
 /** The lines of a text file, from the first each time: a long file is never in memory as a whole. */
 export async function openText(
