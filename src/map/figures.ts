@@ -1,3 +1,4 @@
+import { medianOf } from '../median.js';
 import type { Column, Table, Value } from '../model.js';
 import { isCut } from './rows.js';
 import { countOf } from './wording.js';
@@ -61,13 +62,6 @@ function countFigures(rows: TableRows['rows'], at: number): Figures {
 }
 
 const counted = (n: number): Value => ({ value: n, text: countOf(n) });
-
-function medianOf(sorted: Float64Array): number {
-  const upper = sorted[sorted.length >> 1] ?? 0;
-  const lower = sorted[(sorted.length - 1) >> 1] ?? 0;
-  // Halved before they are added: the sum of two great numbers is infinite.
-  return upper === lower ? upper : lower / 2 + upper / 2;
-}
 
 /** A number that stands nowhere in the file, with the decimal mark of those that do. */
 function writeLike(neighbours: readonly Value[], number: number, digits: number): Value {

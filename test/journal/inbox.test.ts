@@ -1,74 +1,35 @@
-import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { openClient } from '../../src/journal/client.js';
 import { isFree } from '../../src/journal/database.js';
-import { type Journal, openJournal } from '../../src/journal/journal.js';
-import type { Request } from '../../src/journal/requests.js';
+import type { Journal } from '../../src/journal/journal.js';
 import type { RunChange } from '../../src/model.js';
-import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
-import { tempFolder } from '../support/temp-folder.js';
+import { type AskedJournal, openAsked } from './asked-journal.js';
 
 const SERVER = 'https://eln.example.org';
 const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
 const HELD: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
 
-interface Scene {
-  readonly path: string;
-  readonly journal: Journal;
-  /** Asks as a command does, lets the journal apply it, and returns the answer. */
-  ask(request: Request): Promise<{ done: boolean; text: string; rescan?: string | undefined }>;
-  rows(sql: string): unknown[];
-}
-
-async function setUp(): Promise<Scene> {
-  const path = join(tempFolder(), 'journal.db');
-  const journal = await openJournal(path, manualClock());
-  onTestFinished(() => journal.close().catch(() => undefined));
-  return {
-    path,
-    journal,
-    async ask(request) {
-      const client = openClient(path);
-      const [asked = 0] = client.ask([request], 1);
-      expect(client.answerTo(asked)).toBeUndefined();
-      await journal.inbox.apply();
-      const answer = client.answerTo(asked);
-      client.close();
-      if (!answer) throw new Error('no answer');
-      return answer;
-    },
-    rows(sql) {
-      const database = new DatabaseSync(path, { readOnly: true });
-      try {
-        return database.prepare(sql).all();
-      } finally {
-        database.close();
-      }
-    },
-  };
-}
-
 const due = (journal: Journal): Promise<number[]> =>
   journal.queue.due(Number.MAX_SAFE_INTEGER, 100, new Set());
 
 /** A run of this content that has come so far. */
-async function run({ journal }: Scene, content: string, ...changes: RunChange[]): Promise<number> {
+async function run({ journal }: AskedJournal, content: string, ...changes: RunChange[]): Promise<number> {
   await journal.runs.add(newRun(content), someDraft(content, ['one', 'two']));
   const id = (await due(journal)).at(-1) ?? 0;
   if (changes.length > 0) await journal.runs.record(id, ...changes);
   return id;
 }
 
-const events = ({ rows }: Scene, id: number): unknown[] =>
+const events = ({ rows }: AskedJournal, id: number): unknown[] =>
   rows(`SELECT event FROM history WHERE run = ${id} ORDER BY id`).flatMap((row) =>
     Object.values(row as object),
   );
 
 test('a command leaves its request beside a journal that a daemon holds, and does not take its lock', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const id = await run(scene, 'a', INTENDED, HELD);
   expect(isFree(scene.path)).toBe(false);
   const client = openClient(scene.path);
@@ -85,7 +46,7 @@ test('a command leaves its request beside a journal that a daemon holds, and doe
 });
 
 test('retry lets a held run go on where it stood, with the experiment that it has', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const postponed: RunChange = { kind: 'postponed', dueAt: 10 ** 14, failure: 'server', reason: 'away' };
   const created: RunChange = { kind: 'created', experiment: 12, found: false };
   const id = await run(scene, 'a', INTENDED, created, postponed, HELD);
@@ -99,7 +60,7 @@ test('retry lets a held run go on where it stood, with the experiment that it ha
 });
 
 test('retry has a file that could not be read looked at again, under the same mapping too', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const file = newRun('a');
   await scene.journal.runs.refuse(file, new FileError('no table'));
   expect(await scene.journal.runs.knows(file)).toBe(true);
@@ -112,7 +73,7 @@ test('retry has a file that could not be read looked at again, under the same ma
 });
 
 test('what makes no sense any more is refused with the reason, and changes nothing', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const onItsWay = await run(scene, 'a');
   const done = await run(
     scene,
@@ -138,7 +99,7 @@ test('what makes no sense any more is refused with the reason, and changes nothi
 });
 
 test('a request that this version cannot read is answered and does not stop the next', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const id = await run(scene, 'a', HELD);
   const database = new DatabaseSync(scene.path);
   database.exec(`INSERT INTO inbox (at, request) VALUES (1, '{"kind":"dance"}'), (1, 'rubbish')`);
@@ -148,7 +109,7 @@ test('a request that this version cannot read is answered and does not stop the 
 });
 
 test('adopt gives a held run the experiment that a person names, and looks for its comments before posting', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const id = await run(scene, 'a', INTENDED, HELD);
   await scene.journal.servers.addSpare(SERVER, 11);
   expect(await scene.ask({ kind: 'adopt', run: id, server: SERVER, experiment: 11 })).toMatchObject({
@@ -169,7 +130,7 @@ test('adopt gives a held run the experiment that a person names, and looks for i
 });
 
 test('an experiment that another run has is not given away', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const owner = await run(scene, 'a', INTENDED, { kind: 'created', experiment: 12, found: false });
   const id = await run(scene, 'b', INTENDED, HELD);
   expect(await scene.ask({ kind: 'adopt', run: id, server: SERVER, experiment: 12 })).toMatchObject({
@@ -180,7 +141,7 @@ test('an experiment that another run has is not given away', async () => {
 });
 
 test('refile makes a run of its own with the same draft, another reference and no ids', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const id = await run(
     scene,
     'a',
@@ -209,7 +170,7 @@ test('refile makes a run of its own with the same draft, another reference and n
 });
 
 test('a held run that was filed anew never wakes again', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const id = await run(scene, 'a', INTENDED, HELD);
   await scene.ask({ kind: 'refile', run: id });
   expect(await due(scene.journal)).toEqual([2]);
@@ -223,7 +184,7 @@ test('a held run that was filed anew never wakes again', async () => {
 });
 
 test('a run without a draft is filed anew once its file is read again', async () => {
-  const scene = await setUp();
+  const scene = await openAsked();
   const file = newRun('a');
   await scene.journal.recovery.begin(SERVER);
   const filed = { server: SERVER, experiment: 12, file: 'a.csv', copies: false, comments: [] };

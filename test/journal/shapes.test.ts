@@ -1,16 +1,11 @@
-import { join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { openClient } from '../../src/journal/client.js';
 import type { Added } from '../../src/journal/insert.js';
-import { type Journal, openJournal } from '../../src/journal/journal.js';
-import type { Request } from '../../src/journal/requests.js';
+import type { Journal } from '../../src/journal/journal.js';
 import type { Shaped } from '../../src/journal/shapes.js';
 import type { Shape } from '../../src/shape.js';
-import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
-import { tempFolder } from '../support/temp-folder.js';
+import { type AskedJournal, openAsked } from './asked-journal.js';
 
 const OLD = ['Well', 'A260'];
 const NEW = ['Well', 'A280'];
@@ -19,47 +14,25 @@ const shape = (columns: readonly string[]): Shape => ({
   tables: [{ name: 'readings', columns: columns.map((name) => ({ name })) }],
 });
 
-interface Scene {
-  readonly journal: Journal;
+interface Scene extends AskedJournal {
   /** Files a run of this content with these columns. */
   add(
     content: string,
     columns: readonly string[],
     more?: Partial<Omit<Shaped, 'shape'>> & { mapping?: string },
   ): Promise<Added | undefined>;
-  ask(request: Request): Promise<{ done: boolean; text: string }>;
-  rows(sql: string): unknown[];
 }
 
 async function setUp(): Promise<Scene> {
-  const path = join(tempFolder(), 'journal.db');
-  const journal = await openJournal(path, manualClock());
-  onTestFinished(() => journal.close().catch(() => undefined));
+  const asked = await openAsked();
   return {
-    journal,
+    ...asked,
     add: (content, columns, { mapping = 'm1', drift = 'hold', kinds = 1 } = {}) =>
-      journal.runs.add(newRun(content, { mapping }), someDraft(content), {
+      asked.journal.runs.add(newRun(content, { mapping }), someDraft(content), {
         shape: shape(columns),
         drift,
         kinds,
       }),
-    async ask(request) {
-      const client = openClient(path);
-      const [asked = 0] = client.ask([request], 1);
-      await journal.inbox.apply();
-      const answer = client.answerTo(asked);
-      client.close();
-      if (!answer) throw new Error('no answer');
-      return answer;
-    },
-    rows(sql) {
-      const database = new DatabaseSync(path, { readOnly: true });
-      try {
-        return database.prepare(sql).all();
-      } finally {
-        database.close();
-      }
-    },
   };
 }
 

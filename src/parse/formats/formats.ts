@@ -44,27 +44,17 @@ const delimited: FormatReader = {
   },
 };
 
-const json: FormatReader = {
+/** Places within places: facts and tables are paths into a tree. */
+const nested = (format: 'json' | 'xml', readNested: typeof readJson): FormatReader => ({
   async read(file, options) {
-    const tree = await readJson(await loadWhole(file, options), options);
+    const tree = await readNested(await loadWhole(file, options), options);
     return readTree(tree, await namedIn(file, options), options);
   },
   async measure(file, options, read) {
-    const tree = await readJson(await loadWhole(file, options), options);
-    return measureTree('json', tree, { ...file, name: file.source.name, read });
+    const tree = await readNested(await loadWhole(file, options), options);
+    return measureTree(format, tree, { ...file, name: file.source.name, read });
   },
-};
-
-const xml: FormatReader = {
-  async read(file, options) {
-    const tree = await readXml(await loadWhole(file, options), options);
-    return readTree(tree, await namedIn(file, options), options);
-  },
-  async measure(file, options, read) {
-    const tree = await readXml(await loadWhole(file, options), options);
-    return measureTree('xml', tree, { ...file, name: file.source.name, read });
-  },
-};
+});
 
 const records: FormatReader = {
   async read(file, options) {
@@ -82,7 +72,7 @@ const jcamp: FormatReader = {
     const labelled = await readJcamp(await loadWhole(file, options), options);
     return readLabelled(labelled, await namedIn(file, options), options);
   },
-  measure: async () => ({ ...PLAIN, mapping: { format: 'jcamp' }, likely: { format: 'jcamp' } }),
+  measure: async () => selfEvident('jcamp'),
 };
 
 const xlsx: FormatReader = {
@@ -98,12 +88,17 @@ const xlsx: FormatReader = {
 
 const none: FormatReader = {
   read: readNone,
-  measure: async () => ({ ...PLAIN, mapping: { format: 'none' }, likely: { format: 'none' } }),
+  measure: async () => selfEvident('none'),
 };
 
-const PLAIN: Pick<Measured, 'doubts' | 'refusal'> = { doubts: [], refusal: undefined };
+/** Such files need no more of a mapping than the name of their format. */
+const selfEvident = (format: 'jcamp' | 'none'): Measured => ({
+  ...{ mapping: { format }, likely: { format }, doubts: [], refusal: undefined },
+});
 
 /** One for each word that `format` knows. Plain text is delimited text that is cut only where the mapping says. */
 export const FORMATS: Readonly<Record<Format, FormatReader>> = {
-  ...{ delimited, text: delimited, json, xml, records, jcamp, xlsx, none },
+  ...{ delimited, text: delimited, records, jcamp, xlsx, none },
+  json: nested('json', readJson),
+  xml: nested('xml', readXml),
 };

@@ -6,7 +6,7 @@ import { isRule } from './heading.js';
 import { kindsOf, merge } from './kinds.js';
 import type { FoundRows } from './layout.js';
 import type { FoundPlate } from './plates.js';
-import { titlePattern } from './title-pattern.js';
+import { escaped, titlePattern } from './title-pattern.js';
 
 export type TableMapping = NonNullable<ParseMapping['table']>;
 
@@ -154,7 +154,10 @@ export function describePlates(
       : {};
   const names = titles.map((title) => (title ? raw(title) : ''));
   const header = lines[first.from];
-  const isFurther = parts.some(({ from }, n) => lines.indexOf(titles[n] ?? ({} as Line)) < from - 2);
+  const isFurther = parts.some(({ from }, n) => {
+    const title = titles[n];
+    return !title || lines.indexOf(title) < from - 2;
+  });
   const grid = labelsOf(header);
   const start = isFurther && header ? { header: `/^${startOf(raw(header))}/` } : {};
   if (parts.length === 1) {
@@ -174,10 +177,7 @@ function labelsOf(header: Line | undefined): true | string[] {
 }
 
 /** The line with the numbers begins with what stands before them, then 1. */
-const startOf = (text: string): string =>
-  (/^\D*1\D/.exec(text)?.[0] ?? text.slice(0, 10))
-    .replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
-    .replace(/\t/g, '\\t');
+const startOf = (text: string): string => escaped(/^\D*1\D/.exec(text)?.[0] ?? text.slice(0, 10));
 
 /** Within a plate, the line that ends it is told by all of its beginning: rows begin with letters, too. */
 function exactly(next: Line, lines: readonly Line[], from: number, to: number): string | number {

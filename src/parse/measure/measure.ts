@@ -7,18 +7,17 @@ import { isBlank, type Line } from '../lines.js';
 import type { Refuse } from '../refuse.js';
 import { doubtfulNumber } from '../values/typed.js';
 import { findCommentMark } from './comment-mark.js';
-import { findDateFormats } from './dates.js';
 import { type Described, describePlates, describeRows, type TableMapping } from './describe.js';
-import { findNameDate } from './file-name.js';
 import { type Group, groupTables, isPlates, isRows } from './groups.js';
 import { isNoValue } from './kinds.js';
 import { type Found, findLayout } from './layout.js';
 import { findLoose } from './loose.js';
-import { findMarks, type MarksMapping } from './marks.js';
+import { type Doubt, findMarks, type MarksMapping } from './marks.js';
 import type { Measured, Measuring } from './measured.js';
 import { findPairs } from './pairs.js';
+import { settleDates } from './settle-dates.js';
 import { refuseTwoColumns } from './two-columns.js';
-import { describeDates, findDates } from './when.js';
+import { findDates } from './when.js';
 
 /** The first lines of a file, and what measuring them needs. */
 export interface TextFile extends Measuring {
@@ -63,25 +62,13 @@ export async function measureLines(sheet: Measurable, file: Measuring): Promise<
   const likely: MarksMapping = isOpen ? (marks.settledBy[0] ?? {}) : marks;
   const { mapping, isList, record } = await firstReadable(found, sheet, likely, file);
   const words = wordsForNothing(lines, found);
-  const bare: ParseMapping = { ...mapping, ...(words.length > 0 && { missing: words }) };
+  const plain: ParseMapping = { ...mapping, ...(words.length > 0 && { missing: words }) };
 
-  const dates = findDates(record);
-  const { sure, open } = findDateFormats(dates.pools);
-  const inName = dates.fact === undefined ? findNameDate(file.name) : undefined;
-  const named = inName?.formats ?? [];
-  const plain: ParseMapping = inName ? { ...bare, meta: [...[bare.meta ?? []].flat(), inName.finder] } : bare;
-  const guessed = [...new Set([...sure, ...open.map(({ formats }) => formats[0] ?? '')])];
+  const dates = settleDates(findDates(record), file.name);
   return {
-    mapping: describeDates(dates, [...sure, ...named], { ...plain, ...settled }),
-    likely: describeDates(dates, [...guessed, ...named], { ...plain, ...likely }),
-    doubts: [
-      ...open.map(({ text, formats }) => `${text} can be ${formats.join(' or ')}; the first is assumed`),
-      ...(isOpen && marks.settledBy.length > 1
-        ? [
-            `${marks.line?.cells[marks.cell]} reads as more than one number: ${marks.settledBy.map(inOneLine).join(' or ')}`,
-          ]
-        : []),
-    ],
+    mapping: dates.sure({ ...plain, ...settled }),
+    likely: dates.likely({ ...plain, ...likely }),
+    doubts: [...dates.doubts, ...(isOpen ? doubtsAbout(marks) : [])],
     refusal:
       refuseNameless(nameless, file.refuse) ??
       (isOpen
@@ -90,6 +77,11 @@ export async function measureLines(sheet: Measurable, file: Measuring): Promise<
           ? refuseTwoColumns(outsideOf(found, lines), file.refuse)
           : undefined),
   };
+}
+
+function doubtsAbout({ line, cell, settledBy }: Doubt): string[] {
+  if (settledBy.length < 2) return [];
+  return [`${line?.cells[cell]} reads as more than one number: ${settledBy.map(inOneLine).join(' or ')}`];
 }
 
 /** The largest description of the file that can be read; a table that cannot is left out. */
@@ -228,11 +220,7 @@ function wordsForNothing(lines: readonly Line[], found: readonly Found[]): strin
   return [...new Set(words)];
 }
 
-function refuseMarks(
-  { line, cell, settledBy }: Exclude<ReturnType<typeof findMarks>, MarksMapping>,
-  mapping: ParseMapping,
-  refuse: Refuse,
-): FileError {
+function refuseMarks({ line, cell, settledBy }: Doubt, mapping: ParseMapping, refuse: Refuse): FileError {
   const choices = settledBy.map((choice) => `\`${asLine({ ...mapping, ...choice })}\``);
   const { problem, hint } = doubtfulNumber(line?.cells[cell] ?? '');
   return refuse(problem, {

@@ -27,4 +27,6 @@ function commonStart(texts: readonly string[]): string {
   return first.slice(0, length).replace(/[\p{L}\p{N}]+$/u, '');
 }
 
-const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&').replace(/\t/g, '\\t');
+/** A text as a pattern that fits nothing else. */
+export const escaped = (text: string): string =>
+  text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&').replace(/\t/g, '\\t');

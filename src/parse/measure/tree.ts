@@ -1,11 +1,10 @@
 import type { ParseMapping } from '../../config/vocabulary.js';
 import { type Node, writtenAt } from '../trees/node.js';
 import type { Tree } from '../trees/tree.js';
-import { findDateFormats } from './dates.js';
 import type { TableMapping } from './describe.js';
-import { findNameDate } from './file-name.js';
 import type { Measured, Measuring } from './measured.js';
-import { describeDates, findDates } from './when.js';
+import { settleDates } from './settle-dates.js';
+import { findDates } from './when.js';
 
 const MOST_FACTS = 120;
 const MOST_TABLES = 20;
@@ -28,18 +27,9 @@ export async function withDates(mapping: ParseMapping, file: Measuring): Promise
   // Facts of a tree are known by their paths.
   const paths = new Map(Object.entries(mapping.facts ?? {}));
   const fact = paths.has('date') ? undefined : found.fact?.map((name) => String(paths.get(name) ?? name));
-  const dates = { ...found, fact };
-  const { sure, open } = findDateFormats(dates.pools);
-  const inName = dates.fact === undefined && !paths.has('date') ? findNameDate(file.name) : undefined;
-  const named = inName?.formats ?? [];
-  const plain: ParseMapping = inName ? { ...mapping, meta: inName.finder } : mapping;
-  const guessed = [...new Set([...sure, ...open.map(({ formats }) => formats[0] ?? '')])];
-  return {
-    mapping: describeDates(dates, [...sure, ...named], plain),
-    likely: describeDates(dates, [...guessed, ...named], plain),
-    doubts: open.map(({ text, formats }) => `${text} can be ${formats.join(' or ')}; the first is assumed`),
-    refusal: undefined,
-  };
+  const dates = settleDates({ ...found, fact }, file.name, paths.has('date'));
+  const { doubts } = dates;
+  return { mapping: dates.sure(mapping), likely: dates.likely(mapping), doubts, refusal: undefined };
 }
 
 function visit(node: Node, path: string, outline: Outline): void {

@@ -1,3 +1,4 @@
+import { medianOf } from '../../median.js';
 import type { ColumnSummary, Value } from '../../model.js';
 
 /** Counts the numbers of a column of which not all are kept. */
@@ -45,13 +46,6 @@ function grown(numbers: Float64Array, most: number): Float64Array<ArrayBuffer> {
   const more = new Float64Array(Math.min(2 * numbers.length, most));
   more.set(numbers);
   return more;
-}
-
-function medianOf(sorted: Float64Array): number {
-  const upper = sorted[sorted.length >> 1] ?? Number.NaN;
-  const lower = sorted[(sorted.length - 1) >> 1] ?? Number.NaN;
-  // Halved before they are added: the sum of two great numbers is infinite.
-  return upper === lower ? upper : lower / 2 + upper / 2;
 }
 
 /** Even enough for a sample, and the same every time (a linear congruential generator, Numerical Recipes). */

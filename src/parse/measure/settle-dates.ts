@@ -1,0 +1,30 @@
+import type { ParseMapping } from '../../config/vocabulary.js';
+import { findDateFormats } from './dates.js';
+import { findNameDate } from './file-name.js';
+import { describeDates, type FoundDates } from './when.js';
+
+/** What is known of a file's dates, to be put into a mapping. */
+export interface SettledDates {
+  /** With what the file itself proves. */
+  sure(mapping: ParseMapping): ParseMapping;
+  /** With the likelier order of days and months too, where the file leaves it open. */
+  likely(mapping: ParseMapping): ParseMapping;
+  /** What it leaves open, in words. */
+  readonly doubts: readonly string[];
+}
+
+/** `isDated`: the mapping says already which date is that of the run. */
+export function settleDates(found: FoundDates, fileName: string, isDated = false): SettledDates {
+  const { sure, open } = findDateFormats(found.pools);
+  const likely = [...new Set([...sure, ...open.map(({ formats }) => formats[0] ?? '')])];
+  const inName = found.fact === undefined && !isDated ? findNameDate(fileName) : undefined;
+  const settle = (formats: readonly string[]) => (mapping: ParseMapping) => {
+    const named = inName ? { ...mapping, meta: [...[mapping.meta ?? []].flat(), inName.finder] } : mapping;
+    return describeDates(found, [...formats, ...(inName?.formats ?? [])], named);
+  };
+  return {
+    sure: settle(sure),
+    likely: settle(likely),
+    doubts: open.map(({ text, formats }) => `${text} can be ${formats.join(' or ')}; the first is assumed`),
+  };
+}

@@ -1,0 +1,45 @@
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, onTestFinished } from 'vitest';
+import { openClient } from '../../src/journal/client.js';
+import { type Journal, openJournal } from '../../src/journal/journal.js';
+import type { Request } from '../../src/journal/requests.js';
+import { manualClock } from '../support/manual-clock.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+/** A journal on disk, and those who ask it for something. */
+export interface AskedJournal {
+  readonly path: string;
+  readonly journal: Journal;
+  /** Asks as a command does, lets the journal apply it, and returns the answer. */
+  ask(request: Request): Promise<{ done: boolean; text: string; rescan?: string | undefined }>;
+  rows(sql: string): unknown[];
+}
+
+export async function openAsked(): Promise<AskedJournal> {
+  const path = join(tempFolder(), 'journal.db');
+  const journal = await openJournal(path, manualClock());
+  onTestFinished(() => journal.close().catch(() => undefined));
+  return {
+    path,
+    journal,
+    async ask(request) {
+      const client = openClient(path);
+      const [asked = 0] = client.ask([request], 1);
+      expect(client.answerTo(asked)).toBeUndefined();
+      await journal.inbox.apply();
+      const answer = client.answerTo(asked);
+      client.close();
+      if (!answer) throw new Error('no answer');
+      return answer;
+    },
+    rows(sql) {
+      const database = new DatabaseSync(path, { readOnly: true });
+      try {
+        return database.prepare(sql).all();
+      } finally {
+        database.close();
+      }
+    },
+  };
+}
