@@ -96,6 +96,14 @@ export interface Draft {
  */
 export type RunStep = 'pending' | 'creating' | 'created' | 'described' | 'done';
 
+/**
+ * Where a run is, in the words that people see in commands, page and metrics. `waiting`: its file is not yet still, so
+ * that the journal does not know it. `sending`: its delivery has begun. `held`: it needs a decision.
+ */
+export const RUN_STATES = ['waiting', 'queued', 'sending', 'done', 'quarantined', 'held', 'ignored'] as const;
+
+export type RunState = (typeof RUN_STATES)[number];
+
 export interface PlannedComment {
   readonly n: number;
   readonly text: string;

@@ -1,3 +1,5 @@
+import { stateOf } from './state.js';
+
 /**
  * The journal's tables, as numbered steps: step n brings a journal of version n-1 to version n.
  * A step that was released is never edited; the next one is added below it.
@@ -137,5 +139,40 @@ export const MIGRATIONS: readonly string[] = [
     body  TEXT NOT NULL
   ) STRICT;
   CREATE INDEX earlier_drafts_run ON earlier_drafts (run);
+  `,
+  // How many runs are in which state, and how many came in which hour: counted as they change, since a look at the
+  // page must not read every run there ever was.
+  `
+  CREATE TABLE tallies (
+    instrument TEXT NOT NULL,
+    state      TEXT NOT NULL,
+    runs       INTEGER NOT NULL,
+    PRIMARY KEY (instrument, state)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE hours (
+    instrument TEXT NOT NULL,
+    hour       INTEGER NOT NULL,    -- since 1970
+    runs       INTEGER NOT NULL,
+    PRIMARY KEY (instrument, hour)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO tallies SELECT instrument, ${stateOf('runs')}, count(*) FROM runs GROUP BY 1, 2;
+  INSERT INTO hours SELECT instrument, added_at / 3600000, count(*) FROM runs GROUP BY 1, 2;
+  CREATE TRIGGER runs_counted AFTER INSERT ON runs BEGIN
+    INSERT INTO tallies VALUES (new.instrument, ${stateOf('new')}, 1)
+      ON CONFLICT DO UPDATE SET runs = runs + 1;
+    INSERT INTO hours VALUES (new.instrument, new.added_at / 3600000, 1)
+      ON CONFLICT DO UPDATE SET runs = runs + 1;
+  END;
+  CREATE TRIGGER runs_recounted AFTER UPDATE OF step, resting ON runs
+    WHEN ${stateOf('old')} <> ${stateOf('new')} BEGIN
+    UPDATE tallies SET runs = runs - 1 WHERE instrument = old.instrument AND state = ${stateOf('old')};
+    INSERT INTO tallies VALUES (new.instrument, ${stateOf('new')}, 1)
+      ON CONFLICT DO UPDATE SET runs = runs + 1;
+  END;
+  CREATE TRIGGER runs_uncounted AFTER DELETE ON runs BEGIN
+    UPDATE tallies SET runs = runs - 1 WHERE instrument = old.instrument AND state = ${stateOf('old')};
+  END;
+  CREATE INDEX runs_instrument ON runs (instrument);
+  CREATE INDEX runs_resting ON runs (resting) WHERE resting IS NOT NULL;
   `,
 ];
