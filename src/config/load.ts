@@ -104,7 +104,7 @@ function readSettings(
   const journal = setting('journal');
   const alarms = setting('alarms');
   return {
-    status: setting('status') ?? false,
+    status: resolveToken(setting('status') ?? false, folder),
     log: setting('log') ?? 'info',
     keep: setting('keep') ?? 0,
     ...(journal === undefined ? {} : { journal: resolve(folder, journal) }),
@@ -115,6 +115,11 @@ function readSettings(
 function resolveKey(notebook: Config['notebook'], folder: string): Config['notebook'] {
   const { file } = notebook.key;
   return file === undefined ? notebook : { ...notebook, key: { file: resolve(folder, file) } };
+}
+
+function resolveToken(status: Config['status'], folder: string): Config['status'] {
+  if (status === false || status.token?.file === undefined) return status;
+  return { ...status, token: { file: resolve(folder, status.token.file) } };
 }
 
 function asMap(yaml: YamlFile, problems: Problem[]): Record<string, unknown> {
