@@ -21,6 +21,8 @@ export interface Instrument extends InstrumentConfig {
   readonly name: string;
   /** Changes whenever the way in which files are read and mapped does. */
   readonly mapping: string;
+  /** As it stands in the YAML. */
+  readonly written: object;
   /** Where a part of this instrument's mapping stands, for errors that show only later. */
   placeOf(path: ConfigPath): Place;
 }
@@ -238,6 +240,7 @@ function toInstrument(
     ...config,
     name,
     mapping: fingerprint(written),
+    written,
     watch: resolve(folder, config.watch),
     tests: config.tests.map((test) => ({ ...test, file: resolve(folder, test.file) })),
     placeOf: (path) => yaml.placeOf(['instruments', name, ...path]),
