@@ -68,7 +68,7 @@ const readySchema = z
   })
   .describe('When a file is complete: quiet for a while, or a done-file beside it, or both.');
 
-const existingSchema = z.union(
+export const existingSchema = z.union(
   [
     z.enum(['ingest', 'skip']),
     z.strictObject({ since: z.iso.date({ error: 'expected a date such as 2026-01-01' }) }),
