@@ -5,6 +5,7 @@ import { limitBacktracking } from './backtracking.js';
 import { addAdopt } from './commands/adopt.js';
 import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
+import { addComments } from './commands/comments.js';
 import { addDemo } from './commands/demo.js';
 import { addLearn } from './commands/learn.js';
 import { addRecover } from './commands/recover.js';
@@ -28,6 +29,7 @@ const COMMANDS = [
   addAdopt,
   addBackup,
   addRecover,
+  addComments,
   addSandbox,
   addSchema,
 ];
