@@ -3,6 +3,7 @@ import { createAdopt } from './adopt.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 import { createRefile } from './refile.js';
+import { createRepair } from './repair.js';
 import { type Answer, type Request, requestSchema } from './requests.js';
 import { createReadAnew, createRetry } from './retry.js';
 import { createShapes } from './shapes.js';
@@ -95,6 +96,7 @@ function createDecide(database: Database) {
   const retry = createRetry(database, readAnew);
   const adopt = createAdopt(database);
   const refile = createRefile(database, readAnew);
+  const repair = createRepair(database);
   const shapes = createShapes(database);
 
   function decide(run: Standing, request: Request, hasSource: boolean, at: number): Answer {
@@ -105,6 +107,8 @@ function createDecide(database: Database) {
         return adopt(run, request, at);
       case 'refile':
         return refile(run, at);
+      case 'repair':
+        return repair(run, request, at);
     }
   }
 
