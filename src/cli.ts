@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { limitBacktracking } from './backtracking.js';
 import { addAdopt } from './commands/adopt.js';
+import { addAudit } from './commands/audit.js';
 import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
 import { addComments } from './commands/comments.js';
@@ -27,6 +28,7 @@ const COMMANDS = [
   addRetry,
   addRefile,
   addAdopt,
+  addAudit,
   addBackup,
   addRecover,
   addComments,

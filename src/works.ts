@@ -132,7 +132,10 @@ const fields = (problem: Problem) => ({
 });
 
 /** What the instruments before this one claim; also those with a mistake, whose files wait until it is mended. */
-export const claimsBefore = ({ name }: Instrument, { claims }: LoadedConfig): readonly Claim[] =>
+export const claimsBefore = (
+  { name }: Pick<Instrument, 'name'>,
+  { claims }: LoadedConfig,
+): readonly Claim[] =>
   claims.slice(
     0,
     claims.findIndex((claim) => claim.name === name),
