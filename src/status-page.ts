@@ -10,10 +10,9 @@ import { type JournalReader, openReader } from './journal/reader.js';
 import { requestSchema } from './journal/requests.js';
 import type { Live } from './live.js';
 import type { Log } from './log.js';
-import { previewSample } from './preview.js';
 import type { DecisionAnswer, DecisionRequest } from './status/api.js';
 import type { Place } from './status/deps.js';
-import { createStatus, type StatusTrouble } from './status/status.js';
+import type { Status, StatusTrouble } from './status/status.js';
 import type { UsableConfig } from './works.js';
 
 export interface StatusPageDeps {
@@ -42,33 +41,41 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
     reader ??= openReader(path);
     return reader;
   };
-  const status = createStatus({
-    version,
-    clock,
-    log,
-    live,
-    overview: () => reading().overview(),
-    jobs: (query) => reading().jobs(query),
-    job: (id) => reading().job(id),
-    journalBytes: () => bytesOf(path),
-    journalTrouble: () => troubleOf(path),
-    async decide(request) {
-      client ??= openClient(path);
-      return config ? ask(request, config.notebook.url, client, clock) : NOT_YET;
-    },
-    async preview(sample, signal) {
-      if (!config) return { ok: false, reason: NOT_YET.text };
-      return previewSample(sample, { config, nowMs: clock.now(), signal });
-    },
-  });
+  let status: Status | undefined;
+  /** Loaded when it is wanted: web server and metrics are a third of what the daemon loads. */
+  async function makeStatus(): Promise<Status> {
+    const { createStatus } = await import('./status/status.js');
+    return createStatus({
+      version,
+      clock,
+      log,
+      live,
+      overview: () => reading().overview(),
+      jobs: (query) => reading().jobs(query),
+      job: (id) => reading().job(id),
+      journalBytes: () => bytesOf(path),
+      journalTrouble: () => troubleOf(path),
+      async decide(request) {
+        client ??= openClient(path);
+        return config ? ask(request, config.notebook.url, client, clock) : NOT_YET;
+      },
+      async preview(sample, signal) {
+        const { previewSample } = await import('./preview.js');
+        if (!config) return { ok: false, reason: NOT_YET.text };
+        return previewSample(sample, { config, nowMs: clock.now(), signal });
+      },
+    });
+  }
+
   return {
     async show(next, place) {
       config = next;
-      await status.moveTo(place);
+      if (place) status ??= await makeStatus();
+      await status?.moveTo(place);
     },
-    trouble: status.trouble,
+    trouble: () => status?.trouble(),
     async stop() {
-      await status.stop();
+      await status?.stop();
       reader?.close();
       client?.close();
     },
