@@ -5,9 +5,13 @@ import { journalOf } from './config/locations.js';
 import { ConfigError, explain, LabfeedError, type Problem } from './errors.js';
 import { runGoldenTests } from './golden-tests.js';
 import { type Journal, openJournal } from './journal/journal.js';
+import type { Live } from './live.js';
 import type { Log } from './log.js';
 import { checkMapping } from './mapping.js';
 import { nobody, type Observer } from './observer.js';
+import type { Place } from './status/deps.js';
+import { createStatusPage, placeOf } from './status-page.js';
+import { version } from './version.js';
 import { createWorks, type UsableConfig, type Works } from './works.js';
 
 export interface DaemonOptions {
@@ -28,6 +32,8 @@ export interface Daemon {
   stop(): Promise<void>;
   /** How many runs are in each step or resting place. */
   count(): Promise<Record<string, number>>;
+  /** How it is at this moment, beyond what the journal knows. */
+  live(): Live;
 }
 
 /** The journal, which outlives every configuration, and the works that the present one sets going. */
@@ -41,6 +47,8 @@ export function createDaemon({
   const journalPath = journalOf(first);
   let journal: Journal | undefined;
   let works: Works | undefined;
+  const startedAt = clock.now();
+  const page = createStatusPage({ journal: journalPath, version: version(), clock, log, live });
   const stopping = new AbortController();
   /** Opening, reloads and the stop come one after the other, however fast they are asked for. */
   let turn: Promise<void> = Promise.resolve();
@@ -67,19 +75,46 @@ export function createDaemon({
     return stopping.signal.aborted ? undefined : results.flatMap(({ problems }) => problems);
   }
 
+  function live(): Live {
+    const trouble = page.trouble();
+    return {
+      at: clock.now(),
+      pid: process.pid,
+      version: version(),
+      startedAt,
+      config: first.file,
+      problems: [],
+      refused: undefined,
+      notebook: {
+        url: first.notebook.url,
+        gate: { kind: 'open', perSecond: first.notebook.rate },
+        requests: [],
+      },
+      instruments: [],
+      alarms: trouble ? [{ kind: 'configuration', instrument: undefined, ...trouble }] : [],
+    };
+  }
+
   async function open(): Promise<void> {
+    const place = placeOf(first, conceal);
     const opened = await openJournal(journalPath, clock);
     journal = opened;
+    // Before tests and scans, which can take their time: that is when people look.
+    await page.show(first, place);
     const failedTests = await testMappings(first);
     if (failedTests) works = makeWorks(first, opened, failedTests, true);
   }
 
   async function reload(load: () => LoadedConfig): Promise<void> {
     if (!journal) return;
+    let config: UsableConfig;
     let next: Works;
+    let place: Place | undefined;
     try {
-      const config = load();
-      refuseMistakes(config, journalPath);
+      const loaded: LoadedConfig = load();
+      refuseMistakes(loaded, journalPath);
+      config = loaded;
+      place = placeOf(config, conceal);
       const failedTests = await testMappings(config);
       if (!failedTests) return;
       if (failedTests.length > 0) throw new ConfigError(failedTests);
@@ -91,6 +126,7 @@ export function createDaemon({
     }
     await works?.stop();
     works = next;
+    await page.show(config, place);
     log.info('reloaded');
     // Not waited for: a stop must not have to wait until the first scan of a large folder has ended.
     next
@@ -111,10 +147,12 @@ export function createDaemon({
         // What could not be started has told why, and does not stop.
         if (works) log.info('stopping');
         await works?.stop();
+        await page.stop();
         await journal?.close();
         if (works) log.info('stopped');
       });
     },
+    live,
     count: async () => (await journal?.runs.count()) ?? {},
   };
 }
