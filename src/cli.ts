@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { limitBacktracking } from './backtracking.js';
 import { addAdopt } from './commands/adopt.js';
@@ -15,6 +14,7 @@ import { addSandbox } from './commands/sandbox.js';
 import { addSchema } from './commands/schema.js';
 import { addTry } from './commands/try.js';
 import { EXIT, explain, LabfeedError } from './errors.js';
+import { version } from './version.js';
 
 /** In the order in which the help names them. */
 const COMMANDS = [
@@ -62,11 +62,6 @@ function report(error: unknown, debug: boolean): number {
   else if (!(error instanceof LabfeedError))
     process.stderr.write('  → this is a fault in labfeed; --debug shows where\n');
   return error instanceof LabfeedError ? error.exitStatus : EXIT.failed;
-}
-
-function version(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-  return (manifest as { version: string }).version;
 }
 
 // A reader that stops listening (`labfeed schema | head`) ends the command; it is not a failure.

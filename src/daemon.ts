@@ -5,9 +5,14 @@ import { journalOf } from './config/locations.js';
 import { ConfigError, explain, LabfeedError, type Problem } from './errors.js';
 import { runGoldenTests } from './golden-tests.js';
 import { type Journal, openJournal } from './journal/journal.js';
+import type { Live } from './live.js';
+import { shownRefusal } from './live-problems.js';
 import type { Log } from './log.js';
 import { checkMapping } from './mapping.js';
 import { nobody, type Observer } from './observer.js';
+import { createReporting, type Reporting } from './reporting.js';
+import { createRequestCounter } from './request-count.js';
+import { version } from './version.js';
 import { createWorks, type UsableConfig, type Works } from './works.js';
 
 export interface DaemonOptions {
@@ -28,6 +33,8 @@ export interface Daemon {
   stop(): Promise<void>;
   /** How many runs are in each step or resting place. */
   count(): Promise<Record<string, number>>;
+  /** How it is at this moment, beyond what the journal knows. */
+  live(): Live;
 }
 
 /** The journal, which outlives every configuration, and the works that the present one sets going. */
@@ -41,6 +48,10 @@ export function createDaemon({
   const journalPath = journalOf(first);
   let journal: Journal | undefined;
   let works: Works | undefined;
+  let reporting: Reporting | undefined;
+  let refused: Live['refused'];
+  const requests = createRequestCounter();
+  const started = { pid: process.pid, version: version(), startedAt: clock.now() };
   const stopping = new AbortController();
   /** Opening, reloads and the stop come one after the other, however fast they are asked for. */
   let turn: Promise<void> = Promise.resolve();
@@ -57,8 +68,24 @@ export function createDaemon({
     isFirst: boolean,
   ): Works {
     const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
-    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests, isFirst });
+    const heard = requests.count;
+    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests, isFirst, heard });
   }
+
+  const liveWith = (alarms: Live['alarms']): Live => ({
+    at: clock.now(),
+    ...started,
+    config: first.file,
+    problems: works?.problems ?? [],
+    refused,
+    notebook: {
+      url: (works?.config ?? first).notebook.url,
+      gate: works?.gate() ?? { kind: 'open', perSecond: first.notebook.rate },
+      requests: requests.list(),
+    },
+    instruments: works?.instruments.map(({ state }) => state.live()) ?? [],
+    alarms,
+  });
 
   /** What the mappings' own tests find wrong; undefined when a stop was asked for meanwhile. */
   async function testMappings({ instruments }: LoadedConfig): Promise<Problem[] | undefined> {
@@ -72,6 +99,16 @@ export function createDaemon({
     journal = opened;
     const failedTests = await testMappings(first);
     if (failedTests) works = makeWorks(first, opened, failedTests, true);
+    reporting = createReporting({
+      journal: opened,
+      journalPath,
+      works: () => works,
+      live: liveWith,
+      clock,
+      log,
+      conceal,
+    });
+    await reporting.start();
   }
 
   async function reload(load: () => LoadedConfig): Promise<void> {
@@ -87,10 +124,12 @@ export function createDaemon({
       log.level = config.settings.log;
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
+      refused = { at: clock.now(), problems: shownRefusal(error, first.file) };
       return log.error({ problems: explain(error) }, 'the new configuration is refused; the old one goes on');
     }
     await works?.stop();
     works = next;
+    refused = undefined;
     log.info('reloaded');
     // Not waited for: a stop must not have to wait until the first scan of a large folder has ended.
     next
@@ -111,10 +150,12 @@ export function createDaemon({
         // What could not be started has told why, and does not stop.
         if (works) log.info('stopping');
         await works?.stop();
+        await reporting?.stop();
         await journal?.close();
         if (works) log.info('stopped');
       });
     },
+    live: () => liveWith(reporting?.alarms() ?? []),
     count: async () => (await journal?.runs.count()) ?? {},
   };
 }

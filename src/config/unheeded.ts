@@ -3,13 +3,11 @@ import type { ConfigPath, YamlFile } from './yaml.js';
 
 /** Keys that are understood and checked but not acted on yet, with what does not happen. */
 const SETTINGS: Readonly<Record<string, string>> = {
-  alarms: 'nobody is called; troubles are in the log',
   keep: 'the history of finished runs is kept for good',
   status: 'there is no status page yet',
 };
 const INSTRUMENT: Readonly<Record<string, string>> = {
   attach: 'the raw file is not attached',
-  silence: 'nothing is told when no file comes',
 };
 
 /** Warns of every key that somebody wrote and that has no effect, rather than let them trust in it. */
