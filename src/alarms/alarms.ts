@@ -32,17 +32,22 @@ export interface Alarms {
 /** Reasons may quote a file; a message is not the place for all of it. */
 const LONGEST_TEXT = 1500;
 
+/** Words that only changed need not be on disk at once. */
+const REWRITE_MS = 60_000;
+
 export function createAlarms({ facts, load, save, channels, clock, log }: AlarmsDeps): Alarms {
   const raised = new Map<string, LiveAlarm>();
   /** Since when a trouble lasts that is not worth an alarm yet, by the clock that only grows. */
   const pending = new Map<string, number>();
   const telling = createTelling({ channels, clock, log, changed: keep });
   let unsaved = false;
+  let savedAtMs = clock.monotonic();
   let isBlind = false;
 
   async function keep(): Promise<void> {
     try {
       unsaved = false;
+      savedAtMs = clock.monotonic();
       await save({ raised: [...raised.values()], untold: telling.untold() });
     } catch {
       // Whoever looks after the journal tells of it; here it is only tried again.
@@ -69,6 +74,7 @@ export function createAlarms({ facts, load, save, channels, clock, log }: Alarms
     if (known) {
       // The words may change while it lasts, as more of the same happens; nobody is called for that.
       raised.set(key, { ...known, text });
+      unsaved ||= text !== known.text && clock.monotonic() - savedAtMs > REWRITE_MS;
     } else if (waitedMs < graceMs) {
       pending.set(key, since);
     } else {

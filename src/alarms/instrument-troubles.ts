@@ -97,4 +97,4 @@ function held({ live: { name }, held, asked }: InstrumentFacts): Finding[] {
 }
 
 const newest = ({ path, reason }: Resting): string =>
-  `the newest is ${basename(path)}: ${reason ?? 'no reason is known'}`;
+  `the newest is ${basename(path) || 'erased'}: ${reason ?? 'no reason is known'}`;

@@ -195,5 +195,6 @@ export const MIGRATIONS: readonly string[] = [
     attempts   INTEGER NOT NULL,
     due_at     INTEGER NOT NULL
   ) STRICT;
+  CREATE INDEX runs_resting_of ON runs (instrument, resting) WHERE resting IS NOT NULL;
   `,
 ];

@@ -14,7 +14,7 @@ export interface Unsettled {
   readonly asked: number;
 }
 
-/** What waits for a person. Asked for every second: it reads counts, and a run only where a count has changed. */
+/** What waits for a person. Asked for every second: nothing here reads all runs. */
 export interface RestingJournal {
   unsettled(): Promise<ReadonlyMap<string, Unsettled>>;
   /** When the instrument's last run was added. */
@@ -36,7 +36,7 @@ export function createRestingJournal(database: Database): RestingJournal {
     "SELECT instrument, state, runs FROM tallies WHERE state IN ('quarantined', 'held') AND runs > 0",
   );
   const newest = database.prepare(
-    'SELECT path, reason FROM runs WHERE resting = ? AND instrument = ? ORDER BY id DESC LIMIT 1',
+    'SELECT path, reason FROM runs WHERE instrument = ? AND resting = ? AND resting IS NOT NULL ORDER BY id DESC LIMIT 1',
   );
   const asked = database.prepare('SELECT name, asked FROM instruments WHERE asked > 0');
   const added = database.prepare(
@@ -44,30 +44,25 @@ export function createRestingJournal(database: Database): RestingJournal {
   );
   const scanned = database.prepare('SELECT first_scan_at AS at FROM instruments WHERE name = ?');
   const halted = database.prepare('SELECT halted FROM servers WHERE url = ?');
-  /** What was found for a count, while it stays as it is. */
-  let known = new Map<string, Resting>();
 
-  function restingOf({ instrument, state, runs }: Count): Resting {
-    const found = newest.get(state, instrument) as { path: string; reason: string | null } | undefined;
-    return { runs, path: found?.path ?? '', reason: found?.reason ?? undefined };
+  function restingOf(instrument: string, state: Count['state'], rows: readonly Count[]): Resting | undefined {
+    const row = rows.find((one) => one.instrument === instrument && one.state === state);
+    if (row === undefined) return undefined;
+    const found = newest.get(instrument, state) as { path: string; reason: string | null } | undefined;
+    return { runs: row.runs, path: found?.path ?? '', reason: found?.reason ?? undefined };
   }
 
   return {
     async unsettled() {
       const rows = counts.all() as unknown as Count[];
-      known = new Map(rows.map((row) => [keyOf(row), known.get(keyOf(row)) ?? restingOf(row)]));
       const questions = asked.all() as { name: string; asked: number }[];
       const names = new Set([
         ...rows.map(({ instrument }) => instrument),
         ...questions.map(({ name }) => name),
       ]);
-      const of = (name: string, state: Count['state']): Resting | undefined => {
-        const row = rows.find((one) => one.instrument === name && one.state === state);
-        return row && known.get(keyOf(row));
-      };
       const unsettledOf = (name: string): Unsettled => ({
-        quarantined: of(name, 'quarantined'),
-        held: of(name, 'held'),
+        quarantined: restingOf(name, 'quarantined', rows),
+        held: restingOf(name, 'held', rows),
         asked: questions.find((question) => question.name === name)?.asked ?? 0,
       });
       return new Map([...names].map((name) => [name, unsettledOf(name)]));
@@ -83,5 +78,3 @@ export function createRestingJournal(database: Database): RestingJournal {
     },
   };
 }
-
-const keyOf = ({ state, runs, instrument }: Count): string => `${state} ${runs} ${instrument}`;
