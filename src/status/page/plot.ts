@@ -1,30 +1,12 @@
 import type uPlot from 'uplot';
 import { h, setText } from './dom.js';
+import { DAYS, type Hours, runsByDay } from './runs-by-day.js';
 import { count, day, plural } from './words.js';
 
-const DAYS = 30;
 const HEIGHT = 56;
 
 /** Not a plain import: TypeScript is not to look for it in a folder, and the page need not wait for it. */
 const LIBRARY = '/page/uplot/uPlot.esm.js';
-
-type Hours = readonly { readonly hour: number; readonly runs: number }[];
-
-/** Runs a day, the last being today. */
-export function runsByDay(hours: Hours, now: number): { readonly day: string; readonly runs: number }[] {
-  const sums = new Map<string, number>();
-  for (const { hour, runs } of hours) {
-    const key = day(hour * 3_600_000);
-    sums.set(key, (sums.get(key) ?? 0) + runs);
-  }
-  const today = new Date(now);
-  return Array.from({ length: DAYS }, (_, index) => {
-    // At noon: a day on which the clocks change has another length.
-    const noon = new Date(today.getFullYear(), today.getMonth(), today.getDate() - (DAYS - 1 - index), 12);
-    const key = day(noon.getTime());
-    return { day: key, runs: sums.get(key) ?? 0 };
-  });
-}
 
 export interface Plot {
   readonly element: HTMLElement;

@@ -22,7 +22,6 @@ export function previewOf({ instrument, draft, mapping, doubts, tables, meta }: 
       ),
       bodyFrame('Body of the experiment', draft.body, { srcdoc: paper(draft.body) }),
     ),
-    ...doubtsOf(doubts),
     ...draft.comments.map((text, index) =>
       h(
         'figure',
@@ -31,12 +30,11 @@ export function previewOf({ instrument, draft, mapping, doubts, tables, meta }: 
         h('pre', { tabIndex: 0 }, text),
       ),
     ),
-    h('h2', {}, 'What was read'),
-    ...(meta.length === 0
-      ? []
-      : [factsOf(meta.map(({ name, text, unit }) => [name, unit ? `${text} ${unit}` : text]))]),
-    ...tables.map(tableOf),
+    ...doubtsOf(doubts),
     ...mappingOf(mapping),
+    h('h2', {}, 'What was read'),
+    ...(meta.length === 0 ? [] : [factsOf(meta.map(({ name, text, unit }) => [name, withUnit(text, unit)]))]),
+    ...tables.map(tableOf),
   ];
 }
 
@@ -46,6 +44,10 @@ export const refusalOf = ({ reason, mapping, doubts = [] }: Refused, name: strin
   ...doubtsOf(doubts),
   ...(mapping === undefined ? [] : mappingOf(mapping)),
 ];
+
+/** A value is shown as it is written, which may be with its unit. */
+const withUnit = (text: string, unit: string | undefined): string =>
+  unit === undefined || text.endsWith(unit) ? text : `${text} ${unit}`;
 
 /** The frame has the page's own policy: no script, no style but this one, nothing from elsewhere. */
 const paper = (body: string): string =>

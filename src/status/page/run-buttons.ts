@@ -5,7 +5,10 @@ import { h } from './dom.js';
 
 /** What a person can decide about a run, with a word on when which is right. Nothing where there is nothing to decide. */
 export function runButtons(job: Job, decide: Decide): HTMLElement | undefined {
-  const buttons = choicesFor(job).map((choice, index) => button(job, choice, index === 0, decide));
+  const needsSomebody = job.state === 'quarantined' || job.state === 'held';
+  const buttons = choicesFor(job).map((choice, index) =>
+    button(job, choice, index === 0 && needsSomebody, decide),
+  );
   if (buttons.length === 0) return undefined;
   return h(
     'div',

@@ -83,7 +83,6 @@ function headOf(
     ),
     job.reason !== undefined &&
       h('div', { className: 'panel item' }, reasonOf(job.reason, job.path), runButtons(job, decide)),
-    job.reason === undefined && runButtons(job, decide),
     factsOf([
       ['Experiment', experimentOf(job, servers)],
       ['File', job.paths.length > 0 ? linesOf(job.paths) : job.path || 'erased'],
@@ -94,6 +93,7 @@ function headOf(
       ['Next attempt', isOpen && job.dueAt > now ? clockTime(job.dueAt, now) : undefined],
       ['Differs from the runs before', job.drift.length > 0 ? linesOf(job.drift) : undefined],
     ]),
+    job.reason === undefined && runButtons(job, decide),
   ];
 }
 
