@@ -16,7 +16,7 @@ export function addTry(program: Command): void {
     .command('try')
     .description("show exactly what would be sent for a file, or run a mapping's own tests; sends nothing")
     .argument('[instrument]', 'the instrument whose mapping is used')
-    .argument('[file...]', 'the files to try')
+    .argument('[file...]', 'the files to try; of runs of several files, their folder or one of them')
     .addOption(configOption())
     .option('--test', "run the instrument's golden tests instead; without an instrument, those of all")
     .option('--json', 'print the record and the draft, or what came of the tests, as JSON')
@@ -97,13 +97,13 @@ async function usableInstrument(name: string, config: LoadedConfig): Promise<Ins
 }
 
 async function tryFile(instrument: Instrument, path: string): Promise<Trial> {
-  const [{ createMapping }, { openSample }, { systemClock }] = await Promise.all([
+  const [{ createMapping }, { openRun }, { systemClock }] = await Promise.all([
     import('../mapping.js'),
     import('../sample.js'),
     import('../clock.js'),
   ]);
   const mapping = createMapping(instrument);
-  const file = await openSample(resolve(path));
+  const file = await openRun(resolve(path), instrument);
   const record = await mapping.parse(file);
   return { instrument, file, record, ...mapping.map(record, file, systemClock.now()) };
 }

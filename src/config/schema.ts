@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { expectSchema } from './expectations.js';
+import { runSchema } from './run.js';
 import { duration, rate, size } from './units.js';
 import { parseSchema } from './vocabulary.js';
 
@@ -144,10 +145,11 @@ export const instrumentSchema = z
       .describe(
         'Files that are there at the first scan. Not written, and more than 50 are found: they are held as one question.',
       ),
-    run: z
-      .literal('file', { error: notYet('anything but "run: file"') })
-      .default('file')
-      .describe('What one run is.'),
+    run: runSchema
+      .prefault('file')
+      .describe(
+        'What one run is: a file; a folder right under the watched one, with all that lies in it; folders by a glob; or files of one stem.',
+      ),
     changed: z
       .enum(['new', 'ignore'], { error: notYet('anything but "new" and "ignore"') })
       .default('new')
@@ -188,6 +190,10 @@ export const instrumentSchema = z
       )
       .default([])
       .describe('Golden tests of this mapping: run by check, by try --test, and at each start.'),
+  })
+  .refine(({ run, parse }) => run !== 'file' || !parse?.some(({ main, also }) => main ?? also), {
+    error: 'main and also are for runs of several files: say `run: folder` or `run: { join: […] }`',
+    path: ['parse'],
   })
   .describe('One instrument. Only watch is required.');
 

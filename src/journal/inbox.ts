@@ -52,7 +52,7 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   async function prepare({ id, request: json }: Row): Promise<Prepared> {
     const request = requestSchema.safeParse(parseJson(json)).data;
     const run = request?.kind === 'retry' ? standing(request.run) : undefined;
-    return { id, request, hasSource: run !== undefined && (await isStillThere(run)) };
+    return { id, request, hasSource: run !== undefined && (await isStillThere(run.source)) };
   }
 
   function settle({ id, request }: Prepared, act: () => Answer): Decision {
