@@ -7,6 +7,7 @@ import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
 import { addComments } from './commands/comments.js';
 import { addDemo } from './commands/demo.js';
+import { addKeys } from './commands/keys.js';
 import { addLearn } from './commands/learn.js';
 import { addRecover } from './commands/recover.js';
 import { addRefile } from './commands/refile.js';
@@ -30,6 +31,7 @@ const COMMANDS = [
   addBackup,
   addRecover,
   addComments,
+  addKeys,
   addSandbox,
   addSchema,
 ];
