@@ -5,7 +5,6 @@ import type { ConfigPath, YamlFile } from './yaml.js';
 const SETTINGS: Readonly<Record<string, string>> = {
   alarms: 'nobody is called; troubles are in the log',
   keep: 'the history of finished runs is kept for good',
-  status: 'there is no status page yet',
 };
 const INSTRUMENT: Readonly<Record<string, string>> = {
   attach: 'the raw file is not attached',
