@@ -16,6 +16,7 @@ import { addRun } from './commands/run.js';
 import { addSandbox } from './commands/sandbox.js';
 import { addSchema } from './commands/schema.js';
 import { addTry } from './commands/try.js';
+import { addWhy } from './commands/why.js';
 import { EXIT, explain, LabfeedError } from './errors.js';
 
 /** In the order in which the help names them. */
@@ -25,6 +26,7 @@ const COMMANDS = [
   addCheck,
   addTry,
   addLearn,
+  addWhy,
   addRetry,
   addRefile,
   addAdopt,

@@ -1,40 +1,52 @@
 import { systemClock } from '../clock.js';
 import { readKey } from '../config/key.js';
 import { type KeyFile, openKeyFile, targetOf } from '../config/key-file.js';
-import type { KeySource } from '../config/schema.js';
+import type { SecretSource } from '../config/secret.js';
 import { LabfeedError, NotebookError, UsageError } from '../errors.js';
 import { NOTHING, peekMemory } from '../keys/memory.js';
 import { canWrite, type KeyRecord, recordOf } from '../keys/record.js';
 import type { Rotated } from '../keys/rotate.js';
 import { type KeyRings, keyName, openRings, rotateKey as rotateConfigured } from '../rotation.js';
 import type { UsableConfig } from '../works.js';
-import { columns } from './columns.js';
 import { type ConfigOption, loadNamed, requireVital } from './config-option.js';
 import type { CreateOptions, DeleteKeysOptions, KeysOptions } from './keys.js';
 import { confirm, readSecret } from './prompt.js';
+import { asTable, type Column, outputWidth } from './table.js';
+
+/** A key as people see it. What the notebook does not tell is undefined. */
+interface ShownKey {
+  readonly id: number | undefined;
+  readonly name: string | undefined;
+  readonly canWrite: boolean | undefined;
+  readonly created: string | undefined;
+  readonly lastUsed: string | undefined;
+  readonly inUse: boolean | undefined;
+}
+
+const COLUMNS: readonly Column<ShownKey>[] = [
+  { title: 'key', text: ({ id }) => String(id ?? '?'), align: 'right' },
+  { title: 'name', text: ({ name }) => name ?? '', flexible: true },
+  { title: 'may', text: ({ canWrite }) => (canWrite === undefined ? '' : canWrite ? 'read, write' : 'read') },
+  { title: 'made', text: ({ created }) => created ?? '' },
+  { title: 'last used', text: ({ lastUsed }) => lastUsed ?? '' },
+  { title: '', text: ({ inUse }) => (inUse ? 'labfeed uses it' : '') },
+];
 
 export async function listKeys({ json, ...options }: KeysOptions): Promise<void> {
   const config = load(options);
   const { records, own } = await withRings(config, ({ as }) => look(config, as));
-  const shown = records.map((record) => ({
-    id: record.id,
-    name: record.name,
-    canWrite: canWrite(record),
-    created: told(record, 'created_at'),
-    lastUsed: told(record, 'last_used_at'),
-    /** Left out where it cannot be told. */
-    ...(own && { inUse: record === own }),
-  }));
+  const shown = records.map(
+    (record): ShownKey => ({
+      id: record.id,
+      name: record.name,
+      canWrite: canWrite(record),
+      created: told(record, 'created_at'),
+      lastUsed: told(record, 'last_used_at'),
+      inUse: own && record === own,
+    }),
+  );
   if (json) return console.log(JSON.stringify(shown, null, 2));
-  const rows = shown.map(({ id, name, canWrite, created, lastUsed, inUse }) => [
-    String(id ?? '?'),
-    name ?? '',
-    canWrite === undefined ? '' : canWrite ? 'read, write' : 'read',
-    created ?? '',
-    lastUsed ?? '',
-    inUse ? 'labfeed uses it' : '',
-  ]);
-  console.log(columns(['key', 'name', 'may', 'made', 'last used', ''], rows));
+  console.log(asTable(COLUMNS, shown, outputWidth()));
   if (!own) console.log('which of them labfeed uses, the notebook does not tell');
 }
 
@@ -171,7 +183,7 @@ function writableFile({ notebook }: UsableConfig, what: 'set' | 'rotate'): KeyFi
 }
 
 /** What only the service's surroundings can change is left to who can change them. */
-function instead({ env, credential }: KeySource, what: 'set' | 'rotate'): LabfeedError {
+function instead({ env, credential }: SecretSource, what: 'set' | 'rotate'): LabfeedError {
   const place =
     env === undefined ? `the systemd credential ${credential}` : `the environment variable ${env}`;
   const where =
