@@ -7,6 +7,7 @@ import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
 import { addComments } from './commands/comments.js';
 import { addDemo } from './commands/demo.js';
+import { addKeys } from './commands/keys.js';
 import { addLearn } from './commands/learn.js';
 import { addRecover } from './commands/recover.js';
 import { addRefile } from './commands/refile.js';
@@ -15,6 +16,7 @@ import { addRun } from './commands/run.js';
 import { addSandbox } from './commands/sandbox.js';
 import { addSchema } from './commands/schema.js';
 import { addTry } from './commands/try.js';
+import { addWhy } from './commands/why.js';
 import { EXIT, explain, LabfeedError } from './errors.js';
 import { version } from './version.js';
 
@@ -25,6 +27,7 @@ const COMMANDS = [
   addCheck,
   addTry,
   addLearn,
+  addWhy,
   addRetry,
   addRefile,
   addAdopt,
@@ -32,6 +35,7 @@ const COMMANDS = [
   addBackup,
   addRecover,
   addComments,
+  addKeys,
   addSandbox,
   addSchema,
 ];

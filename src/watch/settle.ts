@@ -6,7 +6,7 @@ import { doneFileOf } from './done-file.js';
 import { isAbsent, sameStamp, stampOf, statAll } from './stamp.js';
 
 /** What holds where the configuration asks for nothing: nothing half-written is ever taken. */
-const DEFAULT_QUIET_MS = 5000;
+export const DEFAULT_QUIET_MS = 5000;
 
 /** A done-file is looked for often at first, and less often the longer it keeps one waiting. */
 const DONE_FIRST_MS = 1000;
