@@ -3,9 +3,14 @@ import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { limitBacktracking } from './backtracking.js';
 import { addAdopt } from './commands/adopt.js';
+import { addBackfill } from './commands/backfill.js';
 import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
+import { addCompletion } from './commands/completion.js';
 import { addDemo } from './commands/demo.js';
+import { addErase } from './commands/erase.js';
+import { addIgnore } from './commands/ignore.js';
+import { addJobs } from './commands/jobs.js';
 import { addLearn } from './commands/learn.js';
 import { addRecover } from './commands/recover.js';
 import { addRefile } from './commands/refile.js';
@@ -13,6 +18,8 @@ import { addRetry } from './commands/retry.js';
 import { addRun } from './commands/run.js';
 import { addSandbox } from './commands/sandbox.js';
 import { addSchema } from './commands/schema.js';
+import { addShow } from './commands/show.js';
+import { addStatus } from './commands/status.js';
 import { addTry } from './commands/try.js';
 import { EXIT, explain, LabfeedError } from './errors.js';
 
@@ -23,13 +30,20 @@ const COMMANDS = [
   addCheck,
   addTry,
   addLearn,
+  addStatus,
+  addJobs,
+  addShow,
   addRetry,
   addRefile,
   addAdopt,
+  addIgnore,
+  addErase,
+  addBackfill,
   addBackup,
   addRecover,
   addSandbox,
   addSchema,
+  addCompletion,
 ];
 
 /** The command line: what was asked for, and how it ended. */
