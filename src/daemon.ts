@@ -12,6 +12,8 @@ import { checkMapping } from './mapping.js';
 import { nobody, type Observer } from './observer.js';
 import { createReporting, type Reporting } from './reporting.js';
 import { createRequestCounter } from './request-count.js';
+import type { Place } from './status/deps.js';
+import { createStatusPage, placeOf } from './status-page.js';
 import { version } from './version.js';
 import { createWorks, type UsableConfig, type Works } from './works.js';
 
@@ -52,6 +54,8 @@ export function createDaemon({
   let refused: Live['refused'];
   const requests = createRequestCounter();
   const started = { pid: process.pid, version: version(), startedAt: clock.now() };
+  const live = (): Live => liveWith(reporting?.alarms() ?? []);
+  const page = createStatusPage({ journal: journalPath, version: started.version, clock, log, live });
   const stopping = new AbortController();
   /** Opening, reloads and the stop come one after the other, however fast they are asked for. */
   let turn: Promise<void> = Promise.resolve();
@@ -95,8 +99,11 @@ export function createDaemon({
   }
 
   async function open(): Promise<void> {
+    const place = placeOf(first, conceal);
     const opened = await openJournal(journalPath, clock);
     journal = opened;
+    // Before tests and scans, which can take their time: that is when people look.
+    await page.show(first, place);
     const failedTests = await testMappings(first);
     if (failedTests) works = makeWorks(first, opened, failedTests, true);
     reporting = createReporting({
@@ -104,6 +111,7 @@ export function createDaemon({
       journalPath,
       works: () => works,
       live: liveWith,
+      page: () => page.trouble()?.text,
       clock,
       log,
       conceal,
@@ -113,10 +121,14 @@ export function createDaemon({
 
   async function reload(load: () => LoadedConfig): Promise<void> {
     if (!journal) return;
+    let config: UsableConfig;
     let next: Works;
+    let place: Place | undefined;
     try {
-      const config = load();
-      refuseMistakes(config, journalPath);
+      const loaded: LoadedConfig = load();
+      refuseMistakes(loaded, journalPath);
+      config = loaded;
+      place = placeOf(config, conceal);
       const failedTests = await testMappings(config);
       if (!failedTests) return;
       if (failedTests.length > 0) throw new ConfigError(failedTests);
@@ -129,6 +141,7 @@ export function createDaemon({
     }
     await works?.stop();
     works = next;
+    await page.show(config, place);
     refused = undefined;
     log.info('reloaded');
     // Not waited for: a stop must not have to wait until the first scan of a large folder has ended.
@@ -150,12 +163,13 @@ export function createDaemon({
         // What could not be started has told why, and does not stop.
         if (works) log.info('stopping');
         await works?.stop();
+        await page.stop();
         await reporting?.stop();
         await journal?.close();
         if (works) log.info('stopped');
       });
     },
-    live: () => liveWith(reporting?.alarms() ?? []),
+    live,
     count: async () => (await journal?.runs.count()) ?? {},
   };
 }

@@ -18,6 +18,8 @@ export interface ReportingDeps {
   works(): Works | undefined;
   /** How things are, with these alarms. */
   live(alarms: Live['alarms']): Live;
+  /** Why the page is not there, though it should be. */
+  page(): string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   conceal(secret: string): void;
@@ -37,11 +39,11 @@ const LOOK_MS = 1000;
 const FRESH_MS = 10_000;
 
 export function createReporting(deps: ReportingDeps): Reporting {
-  const { journal, journalPath, works, live, clock, log } = deps;
+  const { journal, journalPath, works, live, page, clock, log } = deps;
   const stopping = new AbortController();
   const channels = createChannels(deps);
   const alarms = createAlarms({
-    facts: () => factsOf(journal, live([]), works(), clock.now()),
+    facts: async () => ({ ...(await factsOf(journal, live([]), works(), clock.now())), page: page() }),
     ...journal.alarms,
     channels,
     clock,
@@ -117,7 +119,12 @@ function withoutKey({ notebook }: UsableConfig): NodeJS.ProcessEnv {
 }
 
 /** What of the journal and of the works alarms are judged by. */
-async function factsOf(journal: Journal, live: Live, works: Works | undefined, now: number): Promise<Facts> {
+async function factsOf(
+  journal: Journal,
+  live: Live,
+  works: Works | undefined,
+  now: number,
+): Promise<Omit<Facts, 'page'>> {
   const unsettled = await journal.resting.unsettled();
   const instruments = works?.instruments ?? [];
   return {

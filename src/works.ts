@@ -8,6 +8,7 @@ import { createDecisions } from './decisions.js';
 import type { Gate } from './deliver/gate.js';
 import { createDelivery } from './delivery.js';
 import { explainProblem, type Problem } from './errors.js';
+import { createHousekeeping } from './housekeeping.js';
 import { createInstrumentLine } from './instrument-line.js';
 import type { Journal } from './journal/journal.js';
 import type { ConfigProblem } from './live.js';
@@ -100,8 +101,9 @@ export function createWorks(deps: WorksDeps): Works {
     clock,
     log,
     ring: delivery.ring,
-    rescan: (name) => lines.find(({ instrument }) => instrument === name)?.rescan(),
+    rescan: (name, isForOld) => lines.find(({ instrument }) => instrument === name)?.rescan(isForOld),
   });
+  const housekeeping = createHousekeeping({ journal: journal.pruning, keepMs: keepOf(config), clock, log });
   /** A restart must not make an instrument look as if it had never sent anything. */
   async function recall({ name, state }: WatchedInstrument): Promise<void> {
     const lastFileAt = await journal.resting.lastFileAt(name);
@@ -117,18 +119,20 @@ export function createWorks(deps: WorksDeps): Works {
     async start() {
       decisions.start();
       delivery.start();
+      housekeeping.start();
       await Promise.all([...instruments.map(recall), ...lines.map((line) => line.start())]);
       log.info({ instruments: lines.length, runs: await journal.runs.count() }, 'ready');
     },
     async stop() {
-      await Promise.all([
-        decisions.stop(),
-        ...lines.map((line) => line.stop()),
-        delivery.stop(FINISH_WITHIN_MS),
-      ]);
+      const parts = [decisions, housekeeping, ...lines].map((part) => part.stop());
+      await Promise.all([...parts, delivery.stop(FINISH_WITHIN_MS)]);
     },
   };
 }
+
+/** A mistake in `keep` must not cost anybody their history. */
+const keepOf = ({ wrong, settings }: LoadedConfig): number | undefined =>
+  wrong.has('keep') ? undefined : settings.keep;
 
 function once(act: () => void): () => void {
   let isDone = false;
@@ -176,7 +180,10 @@ const fields = (problem: Problem) => ({
 });
 
 /** What the instruments before this one claim; also those with a mistake, whose files wait until it is mended. */
-export const claimsBefore = ({ name }: Instrument, { claims }: LoadedConfig): readonly Claim[] =>
+export const claimsBefore = (
+  { name }: Pick<Instrument, 'name'>,
+  { claims }: LoadedConfig,
+): readonly Claim[] =>
   claims.slice(
     0,
     claims.findIndex((claim) => claim.name === name),

@@ -40,11 +40,12 @@ function notebookTroubles({ url, gate, answered, halted }: Facts['notebook']): F
 }
 
 /** What is wrong with the configuration beyond single instruments. */
-function configuration({ refused, problems }: Facts): Finding[] {
+function configuration({ refused, problems, page }: Facts): Finding[] {
   const general = problems.filter(({ instrument }) => instrument === undefined);
   const parts = [
     ...(refused ? [`the new configuration is refused, the old one goes on: ${first(refused.problems)}`] : []),
     ...(general.length > 0 ? [`the configuration has a mistake: ${first(general)}`] : []),
+    ...(page === undefined ? [] : [page]),
   ];
   return parts.length === 0 ? [] : [trouble('configuration', undefined, parts.join('. '))];
 }

@@ -15,6 +15,8 @@ export interface Facts {
   readonly instruments: readonly InstrumentFacts[];
   readonly problems: Live['problems'];
   readonly refused: Live['refused'];
+  /** Why the status page is not there, though it should be. */
+  readonly page: string | undefined;
   /** Why the journal cannot be written. */
   readonly journal: string | undefined;
 }

@@ -6,6 +6,7 @@ import { createErase, createForgetAnswers } from './erase.js';
 import { createIgnore } from './ignore.js';
 import { createBackfill } from './question.js';
 import { createRefile } from './refile.js';
+import { createRepair } from './repair.js';
 import { type Answer, type Request, requestSchema } from './requests.js';
 import { createReadAnew, createRetry } from './retry.js';
 import { createShapes } from './shapes.js';
@@ -105,6 +106,7 @@ function createDecide(database: Database) {
   const ignore = createIgnore(database);
   const erase = createErase(database);
   const backfill = createBackfill(database);
+  const repair = createRepair(database);
   const shapes = createShapes(database);
 
   function decide(run: Standing, request: RunRequest, hasSource: boolean, at: number): Answer {
@@ -119,6 +121,8 @@ function createDecide(database: Database) {
         return ignore(run, at);
       case 'erase':
         return erase(run, hasSource, at);
+      case 'repair':
+        return repair(run, request, at);
     }
   }
 

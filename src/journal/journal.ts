@@ -6,6 +6,7 @@ import { type Database, openDatabase } from './database.js';
 import { createDueJournal, type DueJournal } from './due.js';
 import { createFileJournal, type FileJournal } from './files.js';
 import { createInbox, type Inbox } from './inbox.js';
+import { createPruning, type Pruning } from './prune.js';
 import { createRecoveryJournal, type RecoveryJournal } from './recovery.js';
 import { createRestingJournal, type RestingJournal } from './resting.js';
 import { createRunJournal, type RunJournal } from './runs.js';
@@ -23,6 +24,7 @@ export interface Journal {
   readonly inbox: Inbox;
   readonly recovery: RecoveryJournal;
   readonly setBack: SetBackJournal;
+  readonly pruning: Pruning;
   readonly resting: RestingJournal;
   readonly alarms: AlarmJournal;
   /** Why the last change could not be written; undefined once one could again. */
@@ -59,6 +61,7 @@ export function createJournal({ database, isNew = false, clock, release, schedul
     inbox: createInbox(database, commit, clock.now),
     recovery: createRecoveryJournal(database, commit, clock.now),
     setBack: createSetBackJournal(database, commit, clock.now),
+    pruning: createPruning(database, commit),
     resting: createRestingJournal(database),
     alarms: createAlarmJournal(database, commit),
     trouble,

@@ -175,6 +175,8 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX runs_instrument ON runs (instrument);
   CREATE INDEX runs_resting ON runs (resting) WHERE resting IS NOT NULL;
   `,
+  // The id that a comment had when it was found to be gone from the notebook: it is looked for, and posted again.
+  'ALTER TABLE comments ADD COLUMN gone INTEGER;',
   // The alarms that are on, and who is still to be told of one: a restart neither repeats nor forgets.
   `
   CREATE TABLE alarms (

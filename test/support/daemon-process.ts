@@ -107,6 +107,8 @@ export interface SiteOptions {
   readonly timeout?: string;
   /** Under `instruments:`; by default one instrument with nothing but a folder and a short quiet. */
   readonly instruments?: string;
+  /** Where the page is to be; nowhere, unless the test is about it. */
+  readonly status?: string;
 }
 
 const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms } }';
@@ -114,7 +116,7 @@ const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms } }';
 /** A configuration, a key and folders for one daemon. */
 export function makeSite(
   folder: string,
-  { url, key, timeout = '1s', instruments = BALANCE }: SiteOptions,
+  { url, key, timeout = '1s', instruments = BALANCE, status = 'false' }: SiteOptions,
 ): Site {
   const config = join(folder, 'labfeed.yaml');
   const journal = join(folder, 'journal.db');
@@ -123,7 +125,7 @@ export function makeSite(
   const settings = `url: "${url}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: ${timeout}`;
   writeFileSync(
     config,
-    `notebook:\n  ${settings}\njournal: journal.db\nstatus: false\ninstruments:\n${instruments}\n`,
+    `notebook:\n  ${settings}\njournal: journal.db\nstatus: ${status}\ninstruments:\n${instruments}\n`,
   );
   return {
     folder,
