@@ -2,8 +2,10 @@
 import { Command, CommanderError } from 'commander';
 import { limitBacktracking } from './backtracking.js';
 import { addAdopt } from './commands/adopt.js';
+import { addAudit } from './commands/audit.js';
 import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
+import { addComments } from './commands/comments.js';
 import { addDemo } from './commands/demo.js';
 import { addLearn } from './commands/learn.js';
 import { addRecover } from './commands/recover.js';
@@ -26,8 +28,10 @@ const COMMANDS = [
   addRetry,
   addRefile,
   addAdopt,
+  addAudit,
   addBackup,
   addRecover,
+  addComments,
   addSandbox,
   addSchema,
 ];

@@ -6,9 +6,12 @@ import { ConfigError, explain, LabfeedError, type Problem } from './errors.js';
 import { runGoldenTests } from './golden-tests.js';
 import { type Journal, openJournal } from './journal/journal.js';
 import type { Live } from './live.js';
+import { shownRefusal } from './live-problems.js';
 import type { Log } from './log.js';
 import { checkMapping } from './mapping.js';
 import { nobody, type Observer } from './observer.js';
+import { createReporting, type Reporting } from './reporting.js';
+import { createRequestCounter } from './request-count.js';
 import type { Place } from './status/deps.js';
 import { createStatusPage, placeOf } from './status-page.js';
 import { version } from './version.js';
@@ -47,8 +50,12 @@ export function createDaemon({
   const journalPath = journalOf(first);
   let journal: Journal | undefined;
   let works: Works | undefined;
-  const startedAt = clock.now();
-  const page = createStatusPage({ journal: journalPath, version: version(), clock, log, live });
+  let reporting: Reporting | undefined;
+  let refused: Live['refused'];
+  const requests = createRequestCounter();
+  const started = { pid: process.pid, version: version(), startedAt: clock.now() };
+  const live = (): Live => liveWith(reporting?.alarms() ?? []);
+  const page = createStatusPage({ journal: journalPath, version: started.version, clock, log, live });
   const stopping = new AbortController();
   /** Opening, reloads and the stop come one after the other, however fast they are asked for. */
   let turn: Promise<void> = Promise.resolve();
@@ -65,34 +72,30 @@ export function createDaemon({
     isFirst: boolean,
   ): Works {
     const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
-    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests, isFirst });
+    const heard = requests.count;
+    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests, isFirst, heard });
   }
+
+  const liveWith = (alarms: Live['alarms']): Live => ({
+    at: clock.now(),
+    ...started,
+    config: first.file,
+    problems: works?.problems ?? [],
+    refused,
+    notebook: {
+      url: (works?.config ?? first).notebook.url,
+      gate: works?.gate() ?? { kind: 'open', perSecond: first.notebook.rate },
+      requests: requests.list(),
+    },
+    instruments: works?.instruments.map(({ state }) => state.live()) ?? [],
+    alarms,
+  });
 
   /** What the mappings' own tests find wrong; undefined when a stop was asked for meanwhile. */
   async function testMappings({ instruments }: LoadedConfig): Promise<Problem[] | undefined> {
     const usable = instruments.filter((instrument) => checkMapping(instrument).length === 0);
     const results = await runGoldenTests(usable, { clock, signal: stopping.signal });
     return stopping.signal.aborted ? undefined : results.flatMap(({ problems }) => problems);
-  }
-
-  function live(): Live {
-    const trouble = page.trouble();
-    return {
-      at: clock.now(),
-      pid: process.pid,
-      version: version(),
-      startedAt,
-      config: first.file,
-      problems: [],
-      refused: undefined,
-      notebook: {
-        url: first.notebook.url,
-        gate: { kind: 'open', perSecond: first.notebook.rate },
-        requests: [],
-      },
-      instruments: [],
-      alarms: trouble ? [{ kind: 'configuration', instrument: undefined, ...trouble }] : [],
-    };
   }
 
   async function open(): Promise<void> {
@@ -103,6 +106,17 @@ export function createDaemon({
     await page.show(first, place);
     const failedTests = await testMappings(first);
     if (failedTests) works = makeWorks(first, opened, failedTests, true);
+    reporting = createReporting({
+      journal: opened,
+      journalPath,
+      works: () => works,
+      live: liveWith,
+      page: () => page.trouble()?.text,
+      clock,
+      log,
+      conceal,
+    });
+    await reporting.start();
   }
 
   async function reload(load: () => LoadedConfig): Promise<void> {
@@ -122,11 +136,13 @@ export function createDaemon({
       log.level = config.settings.log;
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
+      refused = { at: clock.now(), problems: shownRefusal(error, first.file) };
       return log.error({ problems: explain(error) }, 'the new configuration is refused; the old one goes on');
     }
     await works?.stop();
     works = next;
     await page.show(config, place);
+    refused = undefined;
     log.info('reloaded');
     // Not waited for: a stop must not have to wait until the first scan of a large folder has ended.
     next
@@ -148,6 +164,7 @@ export function createDaemon({
         if (works) log.info('stopping');
         await works?.stop();
         await page.stop();
+        await reporting?.stop();
         await journal?.close();
         if (works) log.info('stopped');
       });

@@ -111,6 +111,8 @@ export interface PlannedComment {
   readonly intentAt: number | undefined;
   /** Its id, once the notebook has it. */
   readonly comment: number | undefined;
+  /** The id that it had, where the notebook had it once and has it no more. */
+  readonly gone?: number | undefined;
 }
 
 /** A run with all that its delivery needs. */

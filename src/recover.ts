@@ -1,9 +1,9 @@
 import type { Clock } from './clock.js';
 import type { ListedInstrument } from './config/listed.js';
-import { backoffMs } from './deliver/backoff.js';
 import { END_OF_IDS, isSetBack, lookAt } from './deliver/window.js';
-import { LabfeedError, NotebookError } from './errors.js';
+import { LabfeedError } from './errors.js';
 import type { Journal } from './journal/journal.js';
+import { createPatience } from './patience.js';
 import { type Ask, marksOf, type ReadableExperiment, type ReadableNotebook } from './readable-notebook.js';
 import { type Reconciled, reconcile } from './reconcile.js';
 import { originIn, provisionalReference, readLabel } from './reference.js';
@@ -51,7 +51,7 @@ export interface Recovered extends Omit<Reconciled, 'first'> {
 /** Refills the journal from the notebook. Whatever was taken in stays, should it be broken off. */
 export async function recover(deps: RecoverDeps): Promise<Recovered> {
   const { server, journal, notebook, range } = deps;
-  const ask = createPatience(deps);
+  const ask = createPatience({ ...deps, brokenOff });
   const { halted, setBack: noticed } = await journal.recovery.begin(server);
   // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
   await ask(() => notebook.listKeys());
@@ -166,25 +166,6 @@ async function takeIn(
   const { readings, text } = instrument.comments;
   const isBare = comments.length === 0 && (readings !== 'none' || text !== undefined);
   return became === 'recovered' && isBare ? 'bare' : became;
-}
-
-/** So often in a row a request is tried that could succeed: with the waits between, some minutes. */
-const MOST_ATTEMPTS = 8;
-
-function createPatience({ clock, signal, trouble }: RecoverDeps): Ask {
-  return async (request) => {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await request();
-      } catch (error) {
-        if (!(error instanceof NotebookError) || !error.retryable || error.failure === 'auth') throw error;
-        if (attempt === MOST_ATTEMPTS) throw brokenOff(error);
-        trouble(error.message);
-        // Where everybody waits, the gate sees to it.
-        if (error.scope === 'run') await clock.sleep(backoffMs(attempt), signal);
-      }
-    }
-  };
 }
 
 export const brokenOff = (cause: unknown): LabfeedError =>

@@ -1,14 +1,11 @@
 import type { Clock } from './clock.js';
-import { holdKey, readKey } from './config/key.js';
-import type { LoadedConfig } from './config/load.js';
-import { connect } from './connection.js';
-import { createGate } from './deliver/gate.js';
+import { openNotebook } from './gated-notebook.js';
 import { openJournal } from './journal/journal.js';
-import { createLog } from './log.js';
 import { brokenOff, type IdRange, type Recovered, recover } from './recover.js';
+import type { UsableConfig } from './works.js';
 
 export interface RecoveryOptions {
-  readonly config: LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>>;
+  readonly config: UsableConfig;
   /** Where the journal is. */
   readonly path: string;
   readonly clock: Clock;
@@ -21,20 +18,13 @@ export interface RecoveryOptions {
 /** From the notebook to the journal: the client, the gate and the journal that no daemon holds, put together. */
 export async function recoverJournal(options: RecoveryOptions): Promise<Recovered> {
   const { config, path, clock, signal } = options;
-  const { notebook: settings } = config;
-  const key = holdKey(
-    () => readKey(settings.key, config.placeOf(['notebook', 'key'])),
-    () => undefined,
-  );
-  const { log } = createLog({ level: 'silent', pretty: false });
-  const gate = createGate({ perSecond: settings.rate, clock, log });
-  signal.addEventListener('abort', () => gate.stop(), { once: true });
+  // The key is read first: where there is none, no journal is made.
+  const notebook = openNotebook(config, { clock, signal });
   const journal = await openJournal(path, clock);
-  const notebook = connect(settings, key, gate.admit);
   try {
     return await recover({
       ...options,
-      server: settings.url,
+      server: config.notebook.url,
       instruments: config.listed,
       journal,
       notebook,

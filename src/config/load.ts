@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { z } from 'zod';
 import type { Place, Problem } from '../errors.js';
+import { resolveCommand } from './alarms.js';
 import { expandInclude } from './include.js';
 import { type ListedInstrument, listInstruments, mayHideInstruments } from './listed.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
@@ -113,7 +114,7 @@ function readSettings(
     log: setting('log') ?? 'info',
     keep: setting('keep') ?? 0,
     ...(journal === undefined ? {} : { journal: resolve(folder, journal) }),
-    ...(alarms === undefined ? {} : { alarms }),
+    ...(alarms === undefined ? {} : { alarms: resolveCommand(alarms, folder) }),
   };
 }
 

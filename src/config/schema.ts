@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import { alarmsSchema } from './alarms.js';
 import { expectSchema } from './expectations.js';
 import { secret } from './secret.js';
+import { silenceSchema } from './silence.js';
 import { statusSchema } from './status.js';
 import { text } from './text.js';
 import { duration, rate, size } from './units.js';
@@ -68,7 +70,7 @@ const readySchema = z
   })
   .describe('When a file is complete: quiet for a while, or a done-file beside it, or both.');
 
-const existingSchema = z.union(
+export const existingSchema = z.union(
   [
     z.enum(['ingest', 'skip']),
     z.strictObject({ since: z.iso.date({ error: 'expected a date such as 2026-01-01' }) }),
@@ -152,13 +154,7 @@ export const instrumentSchema = z
       .literal('keep', { error: notYet('anything but "source: keep"') })
       .default('keep')
       .describe('What happens to the file when all is confirmed.'),
-    silence: z
-      .union([
-        duration(),
-        z.strictObject({ after: duration(), days: text('days such as mon-fri').optional() }),
-      ])
-      .optional()
-      .describe('Tell me when nothing has come for this long.'),
+    silence: silenceSchema.optional(),
     drift: z
       .enum(['warn', 'hold', 'off'])
       .default('warn')
@@ -196,10 +192,7 @@ export const configSchema = z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
       .default('info')
       .describe('How much is logged.'),
-    alarms: z
-      .strictObject({ webhook: z.url().optional(), command: text('a command').optional() })
-      .optional()
-      .describe('Where alarms go, beside log, page and metrics.'),
+    alarms: alarmsSchema.optional(),
     keep: duration().prefault('1y').describe('How long the history of finished runs is kept.'),
     instruments: z.record(z.string(), instrumentSchema).prefault({}).describe('The instruments, by name.'),
   })

@@ -17,6 +17,8 @@ export type Verdict =
 export interface Matcher {
   /** Whether a file in a folder that was not pruned is a run. */
   takes(path: string): boolean;
+  /** Whether a file in a folder that was not pruned is no run only because no glob fits it. */
+  misses(path: string): boolean;
   /** Whether nothing below this folder can be a run: it is neither listed nor watched. */
   prunes(folder: string): boolean;
   verdict(path: string): Verdict;
@@ -48,6 +50,7 @@ export function createMatcher({ files, ignore, doneFile }: MatchOptions): Matche
 
   return {
     takes: (path) => wantedRegex.test(path) && !ignoredRegex.test(path) && doneFiles?.test(path) !== true,
+    misses: (path) => !wantedRegex.test(path) && !ignoredRegex.test(path) && doneFiles?.test(path) !== true,
     prunes: (folder) => folder.split('/').length > deepest || prunedRegex.test(folder),
     verdict(path) {
       const folder = foldersAbove(path).find((above) => prunedRegex.test(above));

@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import type { Clock } from '../clock.js';
 import type { Ready } from '../config/schema.js';
 import type { FoundFile } from '../model.js';
@@ -20,6 +21,17 @@ export interface SettleOptions {
   readonly signal: AbortSignal;
   /** Goes through this one at a time or a few: a share that hangs must not take every thread for file access. */
   readonly lane?: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Told at first, and after each look. */
+  readonly progress?: (progress: Progress) => void;
+}
+
+/** How far a file is from being complete. */
+export interface Progress {
+  /** Of the clock that only grows. */
+  readonly stillSinceMs: number;
+  readonly quietMs: number;
+  /** The name of the done-file that is not there. */
+  readonly missing: string | undefined;
 }
 
 type Glance = FoundFile | 'absent' | 'no answer';
@@ -32,7 +44,7 @@ type Glance = FoundFile | 'absent' | 'no answer';
 export async function settle(
   file: FoundFile,
   ready: Ready,
-  { clock, signal, lane = (work) => work() }: SettleOptions,
+  { clock, signal, lane = (work) => work(), progress }: SettleOptions,
 ): Promise<FoundFile | undefined> {
   const quietMs = ready.quiet ?? (ready.doneFile === undefined ? DEFAULT_QUIET_MS : 0);
   const doneFile = ready.doneFile === undefined ? undefined : doneFileOf(file.location, ready.doneFile);
@@ -40,6 +52,8 @@ export async function settle(
   let seen = file;
   let stillSinceMs = startedMs;
   let waitMs = quietMs;
+  const missing = doneFile === undefined ? undefined : posix.basename(String(doneFile));
+  progress?.({ stillSinceMs, quietMs, missing });
 
   for (;;) {
     if (waitMs > 0) await clock.sleep(waitMs, signal);
@@ -50,6 +64,7 @@ export async function settle(
     if (now === 'absent') return undefined;
     const nowMs = clock.monotonic();
     if (now === 'no answer' || !sameStamp(now, seen)) stillSinceMs = nowMs;
+    progress?.({ stillSinceMs, quietMs, missing: isDone ? undefined : missing });
     if (now === 'no answer') {
       waitMs = NO_ANSWER_MS;
       continue;

@@ -198,11 +198,11 @@ test('what would file differently and is not available is refused; what has no e
   const config = load(`${NOTEBOOK}instruments:
   a: { watch: ., source: delete }
   b: { watch: ., run: folder }
-  c: { watch: ., silence: 24h, drift: off }
+  c: { watch: ., attach: auto, drift: off }
 `);
   expect(config.problems.map(({ stops }) => stops)).toEqual([{ instrument: 'a' }, { instrument: 'b' }]);
   expect(config.warnings.map(({ message }) => message)).toEqual([
-    'silence has no effect in this version: nothing is told when no file comes',
+    'attach has no effect in this version: the raw file is not attached',
   ]);
 });
 
