@@ -6,6 +6,7 @@ import { addAdopt } from './commands/adopt.js';
 import { addAudit } from './commands/audit.js';
 import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
+import { addComments } from './commands/comments.js';
 import { addDemo } from './commands/demo.js';
 import { addLearn } from './commands/learn.js';
 import { addRecover } from './commands/recover.js';
@@ -30,6 +31,7 @@ const COMMANDS = [
   addAudit,
   addBackup,
   addRecover,
+  addComments,
   addSandbox,
   addSchema,
 ];

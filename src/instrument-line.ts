@@ -30,8 +30,8 @@ export interface InstrumentLine {
   readonly instrument: string;
   /** Resolves when the folder was scanned once, or at least looked for, and is being watched. */
   start(): Promise<void>;
-  /** Looks through the folder soon, although nothing has changed in it. */
-  rescan(): void;
+  /** Looks through the folder soon, although nothing has changed in it; for old files, or for what came anew. */
+  rescan(isForOld: boolean): void;
   stop(): Promise<void>;
 }
 
@@ -100,7 +100,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
 
   return {
     instrument: name,
-    rescan: () => void watcher.rescan(),
+    rescan: (isForOld) => void (isForOld ? intake.asBacklog(watcher.rescan) : watcher.rescan()),
     async start() {
       await prepare(instrument, journal, log);
       await watcher.start();
@@ -116,7 +116,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
 }
 
 const QUESTION =
-  'many old files at the first scan: they are held until the configuration says existing: ingest, skip or { since: DATE }';
+  'many old files at the first scan: they are held until `labfeed backfill`, or existing: ingest, skip or { since: DATE } in the configuration, says what is to become of them';
 
 const DRIFTED = 'columns or units have changed since the last run';
 const HELD = 'run held: columns or units have changed since the last run; `labfeed retry` takes it as it is';

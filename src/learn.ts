@@ -23,13 +23,17 @@ export interface Learnt {
 }
 
 /** Looks at sample files and says how an instrument that writes such files would be configured. */
-export async function learn(files: readonly IdentifiedFile[], nowMs: number): Promise<Learnt> {
+export async function learn(
+  files: readonly IdentifiedFile[],
+  nowMs: number,
+  signal?: AbortSignal,
+): Promise<Learnt> {
   const paths = files.map(({ path }) => path);
   const watch = commonFolder(paths);
   const name = suggestName(watch, paths);
   const choice = await choose(files, {
-    measure: measureSample,
-    read: (file, parse) => createMapping(toInstrument(name, { watch, parse })).parse(file),
+    measure: (file) => measureSample(file, signal),
+    read: (file, parse) => createMapping(asInstrument(name, { watch, parse })).parse(file, signal),
   });
   const instrument = {
     watch,
@@ -40,16 +44,17 @@ export async function learn(files: readonly IdentifiedFile[], nowMs: number): Pr
   const doubts = [
     ...choice.doubts,
     ...choice.unread.map(({ file, reason }) => `${file.path} is not read by it: ${reason}`),
-    ...refusedDrafts(toInstrument(name, instrument), choice, nowMs),
-    ...ignored(toInstrument(name, instrument), paths),
+    ...refusedDrafts(asInstrument(name, instrument), choice, nowMs),
+    ...ignored(asInstrument(name, instrument), paths),
     ...(files.length === 1 ? ['it was learnt from one file; a few more make it surer'] : []),
   ];
   return { name, instrument, doubts };
 }
 
-function toInstrument(name: string, written: unknown): Instrument {
+/** The instrument as the daemon would use it. */
+export function asInstrument(name: string, written: object): Instrument {
   const placeOf = () => ({ file: name });
-  return { ...instrumentSchema.parse(written), name, mapping: '', placeOf };
+  return { ...instrumentSchema.parse(written), name, mapping: '', written, placeOf };
 }
 
 /** Files that read well can still be quarantined: for a date that can be read two ways, for example. */

@@ -14,10 +14,10 @@ export interface Measured {
 }
 
 /** The one place that knows how a file is measured. What cannot be measured is a FileError. */
-export async function measureSample(file: IdentifiedFile): Promise<Measured> {
+export async function measureSample(file: IdentifiedFile, signal?: AbortSignal): Promise<Measured> {
   const { path, size } = file;
   const source = { path, name: basename(path), size, content: contentOf(file) };
-  const { likely, doubts, refusal } = await learn(source);
+  const { likely, doubts, refusal } = await learn(source, signal);
   const questions =
     doubts.length > 0 || !refusal ? doubts : [`by itself it would be refused: ${said(refusal)}`];
   return { mapping: likely, doubts: questions };

@@ -7,6 +7,7 @@ import { connect } from './connection.js';
 import { createDecisions } from './decisions.js';
 import { createDelivery } from './delivery.js';
 import { explainProblem, type Problem } from './errors.js';
+import { createHousekeeping } from './housekeeping.js';
 import { createInstrumentLine } from './instrument-line.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
@@ -74,24 +75,27 @@ export function createWorks(deps: WorksDeps): Works {
     clock,
     log,
     ring: delivery.ring,
-    rescan: (name) => lines.find(({ instrument }) => instrument === name)?.rescan(),
+    rescan: (name, isForOld) => lines.find(({ instrument }) => instrument === name)?.rescan(isForOld),
   });
+  const housekeeping = createHousekeeping({ journal: journal.pruning, keepMs: keepOf(config), clock, log });
   return {
     async start() {
       decisions.start();
       delivery.start();
+      housekeeping.start();
       await Promise.all(lines.map((line) => line.start()));
       log.info({ instruments: lines.length, runs: await journal.runs.count() }, 'ready');
     },
     async stop() {
-      await Promise.all([
-        decisions.stop(),
-        ...lines.map((line) => line.stop()),
-        delivery.stop(FINISH_WITHIN_MS),
-      ]);
+      const parts = [decisions, housekeeping, ...lines].map((part) => part.stop());
+      await Promise.all([...parts, delivery.stop(FINISH_WITHIN_MS)]);
     },
   };
 }
+
+/** A mistake in `keep` must not cost anybody their history. */
+const keepOf = ({ wrong, settings }: LoadedConfig): number | undefined =>
+  wrong.has('keep') ? undefined : settings.keep;
 
 function once(act: () => void): () => void {
   let isDone = false;

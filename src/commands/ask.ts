@@ -3,11 +3,13 @@ import { EXIT } from '../errors.js';
 import { type JournalClient, openClient } from '../journal/client.js';
 import { isFree, JournalInUseError } from '../journal/database.js';
 import { openJournal } from '../journal/journal.js';
-import type { Request } from '../journal/requests.js';
+import { type Request, subjectOf } from '../journal/requests.js';
 
 /** What became of one request. `waiting`: it is in the journal, durably, for a daemon that has not answered yet. */
 export interface Outcome {
-  readonly run: number;
+  readonly run?: number;
+  /** Of a request that is about no run. */
+  readonly instrument?: string;
   readonly outcome: 'done' | 'refused' | 'waiting';
   readonly text: string;
 }
@@ -25,16 +27,28 @@ export async function ask(
   try {
     const requests = choose(client);
     const asked = client.ask(requests, systemClock.now());
-    const until = systemClock.monotonic() + WAIT_MS;
-    do {
-      await applyIfFree(path);
-      if (asked.every((id) => client.answerTo(id) !== undefined)) break;
-      await systemClock.sleep(LOOK_MS);
-    } while (systemClock.monotonic() < until);
-    return requests.map(({ run }, index) => outcomeOf(run, asked[index] ?? 0, client));
+    await answered(asked, path, client);
+    return requests.map((request, index) => ({
+      ...('run' in request ? { run: request.run } : { instrument: request.instrument }),
+      ...outcomeOf(request, asked[index] ?? 0, client),
+    }));
   } finally {
     client.close();
   }
+}
+
+/** Waits for the answers, for as long as there are more of them from time to time. */
+async function answered(asked: readonly number[], path: string, client: JournalClient): Promise<void> {
+  let open = asked;
+  let until = systemClock.monotonic() + WAIT_MS;
+  do {
+    await applyIfFree(path);
+    const left = open.filter((id) => client.answerTo(id) === undefined);
+    if (left.length === 0) return;
+    if (left.length < open.length) until = systemClock.monotonic() + WAIT_MS;
+    open = left;
+    await systemClock.sleep(LOOK_MS);
+  } while (systemClock.monotonic() < until);
 }
 
 /** Where no daemon runs, the command is one for a moment. */
@@ -53,26 +67,27 @@ async function applyIfFree(path: string): Promise<void> {
   }
 }
 
-function outcomeOf(run: number, asked: number, client: JournalClient): Outcome {
+function outcomeOf(request: Request, asked: number, client: JournalClient): Omit<Outcome, 'run'> {
   // Looked at before the answer, which may come in between.
   const isWaiting = client.isWaiting(asked);
   const answer = client.answerTo(asked);
-  if (answer) return { run, outcome: answer.done ? 'done' : 'refused', text: answer.text };
+  if (answer) return { outcome: answer.done ? 'done' : 'refused', text: answer.text };
   if (isWaiting) {
-    const text = `run ${run}: recorded in the journal; the daemon applies it when its present step is finished`;
-    return { run, outcome: 'waiting', text };
+    const text = `${subjectOf(request)}: not answered yet; it is recorded in the journal, and the daemon carries it out as soon as it can`;
+    return { outcome: 'waiting', text };
   }
-  const text = `run ${run}: what was asked is no longer in the journal, and what became of it is not known; ask again`;
-  return { run, outcome: 'refused', text };
+  const text = `${subjectOf(request)}: what was asked is no longer in the journal, and what became of it is not known; ask again`;
+  return { outcome: 'refused', text };
 }
 
 export function tellOutcomes(outcomes: readonly Outcome[], json: boolean | undefined): void {
   if (json) console.log(JSON.stringify(outcomes, null, 2));
   else {
     for (const { outcome, text } of outcomes) {
-      if (outcome === 'refused') process.stderr.write(`${text}\n`);
-      else console.log(text);
+      if (outcome === 'done') console.log(text);
+      else process.stderr.write(`${text}\n`);
     }
   }
-  if (outcomes.some(({ outcome }) => outcome === 'refused')) process.exitCode = EXIT.failed;
+  // What waits is not done: a script that goes on as if it were would be wrong.
+  if (outcomes.some(({ outcome }) => outcome !== 'done')) process.exitCode = EXIT.failed;
 }

@@ -1,21 +1,5 @@
-import type { Instrument } from '../config/load.js';
-import type { Mapped } from '../map/draft.js';
-import type { FileRecord, IdentifiedFile, Table } from '../model.js';
-import { markComment, referenceOf } from '../reference.js';
-
-/** What came of trying a file. */
-export interface Trial extends Mapped {
-  readonly instrument: Instrument;
-  readonly file: IdentifiedFile;
-  readonly record: FileRecord;
-}
-
-/** The comments with their marks: exactly what would be sent. */
-function markedComments({ instrument, file, draft }: Trial): string[] {
-  const copy = instrument.duplicates === 'ingest' ? file.path : '';
-  const reference = referenceOf({ instrument: instrument.name, sha256: file.sha256, copy, refiling: 0 });
-  return draft.comments.map((text, index) => markComment(text, reference, index + 1));
-}
+import type { Table } from '../model.js';
+import { DATE_FROM, markedComments, type Trial } from '../trial.js';
 
 export const trialAsJson = (trial: Trial) => ({
   file: trial.file.path,
@@ -36,12 +20,6 @@ const tableAsJson = ({ name, columns, rows, count }: Table) => ({
     Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null])),
   ),
 });
-
-const DATE_FROM = {
-  template: 'from the template',
-  fact: 'from the fact "date"',
-  modified: 'the day the file was modified',
-} as const;
 
 export function trialAsText(trial: Trial): string {
   const { draft, dateFrom, instrument, file } = trial;

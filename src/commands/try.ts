@@ -3,8 +3,9 @@ import type { Command } from 'commander';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { ConfigError, EXIT, explain, FileError, LabfeedError, UsageError } from '../errors.js';
 import { nearest } from '../nearest.js';
+import type { Trial } from '../trial.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
-import { type Trial, trialAsJson, trialAsText } from './trial.js';
+import { trialAsJson, trialAsText } from './trial.js';
 
 interface TryOptions extends ConfigOption {
   readonly json?: boolean;
@@ -62,7 +63,7 @@ async function tryFiles(name: string, files: string[], options: TryOptions): Pro
   const trials: Trial[] = [];
   for (const file of files) {
     try {
-      trials.push(await tryFile(instrument, file));
+      trials.push(await tryNamed(instrument, file));
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
       process.stderr.write(
@@ -96,14 +97,11 @@ async function usableInstrument(name: string, config: LoadedConfig): Promise<Ins
   });
 }
 
-async function tryFile(instrument: Instrument, path: string): Promise<Trial> {
-  const [{ createMapping }, { openSample }, { systemClock }] = await Promise.all([
-    import('../mapping.js'),
+async function tryNamed(instrument: Instrument, path: string): Promise<Trial> {
+  const [{ tryFile }, { openSample }, { systemClock }] = await Promise.all([
+    import('../trial.js'),
     import('../sample.js'),
     import('../clock.js'),
   ]);
-  const mapping = createMapping(instrument);
-  const file = await openSample(resolve(path));
-  const record = await mapping.parse(file);
-  return { instrument, file, record, ...mapping.map(record, file, systemClock.now()) };
+  return tryFile(instrument, await openSample(resolve(path)), systemClock.now());
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ConfigError, type Place, type Problem, systemCode } from '../errors.js';
-import type { KeySource } from './schema.js';
+import type { SecretSource } from './secret.js';
 
 /** The key as it is now. */
 export interface Key {
@@ -28,35 +28,49 @@ export function holdKey(read: () => string, conceal: (key: string) => void): Key
 }
 
 /** Reads the API key from where the configuration says it is. The key itself is in no message. */
-export function readKey(source: KeySource, where: Place, env: NodeJS.ProcessEnv = process.env): string {
+export const readKey = (source: SecretSource, where: Place, env: NodeJS.ProcessEnv = process.env): string =>
+  readSecret('API key', source, where, env);
+
+/** With fewer, somebody who tries one after the other might get in some day. */
+const SHORTEST_TOKEN = 16;
+
+/** Reads the token that the page asks for. */
+export function readToken(source: SecretSource, where: Place, env: NodeJS.ProcessEnv = process.env): string {
+  const token = readSecret('token', source, where, env);
+  if (token.length >= SHORTEST_TOKEN) return token;
+  const message = `the token for the page is shorter than ${SHORTEST_TOKEN} characters`;
+  throw new ConfigError([{ where, message, hint: 'make one with: openssl rand -hex 32', stops: 'daemon' }]);
+}
+
+function readSecret(what: string, source: SecretSource, where: Place, env: NodeJS.ProcessEnv): string {
   const refuse = (message: string, hint: string): never => {
     throw new ConfigError([{ where, message, hint, stops: 'daemon' } satisfies Problem]);
   };
   if (source.env !== undefined) {
-    const key = env[source.env]?.trim();
-    return key || refuse(`the environment variable ${source.env} is not set`, 'set it to the API key');
+    const value = env[source.env]?.trim();
+    return value || refuse(`the environment variable ${source.env} is not set`, `set it to the ${what}`);
   }
   const path =
     source.file ??
     credentialPath(source.credential ?? '', env) ??
     refuse(
       `there is no systemd credential ${source.credential}`,
-      `add LoadCredential=${source.credential}:/path/of/the/key to the service`,
+      `add LoadCredential=${source.credential}:/path/of/the/file to the service`,
     );
   let text = '';
   try {
     text = readFileSync(path, 'utf8').trim();
   } catch (error) {
     refuse(
-      `the key cannot be read from ${path} (${systemCode(error) ?? error})`,
-      'write the API key into that file, readable by this user only (mode 0600)',
+      `the ${what} cannot be read from ${path} (${systemCode(error) ?? error})`,
+      `write the ${what} into that file, readable by this user only (mode 0600)`,
     );
   }
-  if (text === '') refuse(`the key file ${path} is empty`, 'write the API key into it');
+  if (text === '') refuse(`the file ${path} is empty`, `write the ${what} into it`);
   if (!/^[\x21-\x7e]+$/.test(text))
     refuse(
-      `the key file ${path} holds more than a key`,
-      'it must hold the API key on one line, and nothing else',
+      `the file ${path} holds more than the ${what}`,
+      `it must hold the ${what} on one line, and nothing else`,
     );
   return text;
 }

@@ -21,6 +21,8 @@ export interface Instrument extends InstrumentConfig {
   readonly name: string;
   /** Changes whenever the way in which files are read and mapped does. */
   readonly mapping: string;
+  /** As it stands in the YAML. */
+  readonly written: object;
   /** Where a part of this instrument's mapping stands, for errors that show only later. */
   placeOf(path: ConfigPath): Place;
 }
@@ -104,7 +106,7 @@ function readSettings(
   const journal = setting('journal');
   const alarms = setting('alarms');
   return {
-    status: setting('status') ?? false,
+    status: resolveToken(setting('status') ?? false, folder),
     log: setting('log') ?? 'info',
     keep: setting('keep') ?? 0,
     ...(journal === undefined ? {} : { journal: resolve(folder, journal) }),
@@ -115,6 +117,11 @@ function readSettings(
 function resolveKey(notebook: Config['notebook'], folder: string): Config['notebook'] {
   const { file } = notebook.key;
   return file === undefined ? notebook : { ...notebook, key: { file: resolve(folder, file) } };
+}
+
+function resolveToken(status: Config['status'], folder: string): Config['status'] {
+  if (status === false || status.token?.file === undefined) return status;
+  return { ...status, token: { file: resolve(folder, status.token.file) } };
 }
 
 function asMap(yaml: YamlFile, problems: Problem[]): Record<string, unknown> {
@@ -233,6 +240,7 @@ function toInstrument(
     ...config,
     name,
     mapping: fingerprint(written),
+    written,
     watch: resolve(folder, config.watch),
     tests: config.tests.map((test) => ({ ...test, file: resolve(folder, test.file) })),
     placeOf: (path) => yaml.placeOf(['instruments', name, ...path]),

@@ -69,7 +69,7 @@ function toProblems(issue: Issue, context: CheckContext): Problem[] {
   const hint =
     issue.code === 'invalid_value'
       ? didYouMean(valueAt(yaml.value, path), issue.values.map(String))
-      : undefined;
+      : ownHint(issue);
   return [{ where: yaml.placeOf(path), message: `${labelOf(path)}: ${issue.message}`, stops, ...hint }];
 }
 
@@ -99,12 +99,21 @@ function didYouMean(found: unknown, known: readonly string[]): { hint: string } 
   return guess === undefined ? undefined : { hint: `did you mean ${guess}?` };
 }
 
+/** What a rule of the schema knows to say beside its message. */
+function ownHint(issue: Issue): { hint: string } | undefined {
+  const hint: unknown = issue.code === 'custom' ? issue.params?.['hint'] : undefined;
+  return typeof hint === 'string' ? { hint } : undefined;
+}
+
 /** Of the forms that a value may take, the one that was evidently meant: of the right kind, wrong within. */
 function likelyBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
   const right = branches.filter((issues) =>
     issues.every(
       (issue) =>
-        issue.path.length > 0 || issue.code === 'unrecognized_keys' || issue.code === 'invalid_union',
+        issue.path.length > 0 ||
+        issue.code === 'unrecognized_keys' ||
+        issue.code === 'invalid_union' ||
+        ownHint(issue) !== undefined,
     ),
   );
   return right.length === 1 ? right[0] : undefined;

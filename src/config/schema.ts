@@ -1,5 +1,8 @@
 import { z } from 'zod';
 import { expectSchema } from './expectations.js';
+import { secret } from './secret.js';
+import { statusSchema } from './status.js';
+import { text } from './text.js';
 import { duration, rate, size } from './units.js';
 import { parseSchema } from './vocabulary.js';
 
@@ -8,7 +11,6 @@ import { parseSchema } from './vocabulary.js';
  * Descriptions end up in editors, so they speak to the person who writes the YAML.
  */
 
-const text = (what: string) => z.string({ error: `expected ${what}` }).min(1, `expected ${what}`);
 const oneOrMore = (what: string) =>
   z.union([text(what).transform((one) => [one]), z.array(text(what)).min(1)], {
     error: `expected ${what}, or a list of them`,
@@ -17,24 +19,10 @@ const oneOrMore = (what: string) =>
 /** A value that the contract knows and this version does not carry out: refused, rather than half obeyed. */
 const notYet = (value: string) => `${value} is not available in this version`;
 
-const KEY_IN_YAML =
-  'expected where the key is, not the key itself: { file: PATH }, { env: NAME } or { credential: NAME }';
-
-const key = z
-  .strictObject(
-    {
-      file: text('the path of a file that holds the key').optional(),
-      env: text('the name of an environment variable').optional(),
-      credential: text('the name of a systemd credential').optional(),
-    },
-    { error: (issue) => (issue.code === 'invalid_type' ? KEY_IN_YAML : undefined) },
-  )
-  .refine((from) => Object.values(from).filter((part) => part !== undefined).length === 1, {
-    error: 'expected exactly one of file, env and credential',
-  })
-  .describe(
-    'Where the API key is: in a file, an environment variable or a systemd credential. Never the key itself.',
-  );
+const key = secret(
+  'key',
+  'Where the API key is: in a file, an environment variable or a systemd credential. Never the key itself.',
+);
 
 export const notebookSchema = z
   .strictObject({
@@ -80,7 +68,7 @@ const readySchema = z
   })
   .describe('When a file is complete: quiet for a while, or a done-file beside it, or both.');
 
-const existingSchema = z.union(
+export const existingSchema = z.union(
   [
     z.enum(['ingest', 'skip']),
     z.strictObject({ since: z.iso.date({ error: 'expected a date such as 2026-01-01' }) }),
@@ -203,12 +191,7 @@ export const configSchema = z
     journal: text('the path of the journal')
       .optional()
       .describe('Default: the state folder of the service, else of the user.'),
-    status: z
-      .union([z.literal(false), text('an address such as 127.0.0.1:7780')], {
-        error: 'expected an address such as 127.0.0.1:7780, or false',
-      })
-      .default('127.0.0.1:7780')
-      .describe('Where the status page listens.'),
+    status: statusSchema,
     log: z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
       .default('info')
@@ -223,7 +206,6 @@ export const configSchema = z
   .describe('The configuration of labfeed.');
 
 export type NotebookConfig = z.output<typeof notebookSchema>;
-export type KeySource = z.output<typeof key>;
 export type Ready = z.output<typeof readySchema>;
 export type Existing = z.output<typeof existingSchema>;
 export type ExperimentTemplates = z.output<typeof experimentSchema>;

@@ -4,6 +4,7 @@ import type { IdentifiedFile } from '../model.js';
 import { referenceOf, refilingsOf } from '../reference.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
+import { hiddenCopy } from './hidden.js';
 
 interface Copy {
   readonly instrument: string;
@@ -28,7 +29,9 @@ export function createClaim(database: Database, commit: Commit): (copy: Copy) =>
   function find({ instrument, file: { sha256, path }, copy }: Copy): { id: number; refiling: number }[] {
     const rows = unclaimed.all(instrument, sha256).map((row) => rowSchema.parse(row));
     if (rows.length === 0) return [];
-    const own = refilingsOf({ instrument, sha256, copy });
+    // One that was filed anew after it was erased bears a reference of the hidden path.
+    const hidden = refilingsOf({ instrument, sha256, copy: hiddenCopy({ instrument, sha256, copy }) });
+    const own = new Map([...hidden, ...refilingsOf({ instrument, sha256, copy })]);
     const certain = rows.flatMap(({ id, reference }) => {
       const refiling = own.get(reference);
       return refiling === undefined ? [] : [{ id, refiling }];

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { LabfeedError } from '../errors.js';
-import { BUSY_MS, cannotOpen, type Database, readVersion } from './database.js';
+import { BUSY_MS, cannotOpen, type Database, isCurrent, migrateFree, readVersion } from './database.js';
 import { type Answer, answerSchema, type Request } from './requests.js';
 
 /** The journal as commands see it, beside the daemon that holds it: they read, and leave requests. */
@@ -13,8 +13,12 @@ export interface JournalClient {
   answerTo(asked: number): Answer | undefined;
   /** Whether a request is in the inbox, on disk, and not answered yet. */
   isWaiting(asked: number): boolean;
+  /** Takes what was erased out of the write-ahead file too. False while others still read from there. */
+  scrub(): boolean;
   close(): void;
 }
+
+const SCRUB_MS = 100;
 
 export function openClient(path: string): JournalClient {
   const database = openBeside(path);
@@ -41,6 +45,12 @@ export function openClient(path: string): JournalClient {
       return row?.answer ? answerSchema.parse(JSON.parse(row.answer)) : undefined;
     },
     isWaiting: (asked) => waiting.get(asked) !== undefined,
+    scrub() {
+      // Not for long: who waits here for a reader keeps the daemon from writing.
+      database.exec(`PRAGMA busy_timeout = ${SCRUB_MS}`);
+      const row: unknown = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
+      return (row as { busy: number }).busy === 0;
+    },
     close: () => database.close(),
   };
 }
@@ -58,6 +68,15 @@ export function openBeside(path: string): Database {
     database?.close();
     throw error instanceof LabfeedError ? error : cannotOpen(path, error);
   }
+}
+
+/** The same, of today's version: one that an older labfeed left is brought there first. */
+export function openCurrent(path: string): Database {
+  const database = openBeside(path);
+  if (isCurrent(database, path)) return database;
+  database.close();
+  migrateFree(path);
+  return openBeside(path);
 }
 
 const noJournal = (path: string): LabfeedError =>

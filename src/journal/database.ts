@@ -35,6 +35,8 @@ export async function openDatabase(path: string): Promise<OpenDatabase> {
       const isNew = readVersion(database, path) === 0;
       // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
       database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
+      // What is erased is overwritten on the disk, not only given free.
+      database.exec('PRAGMA secure_delete = ON');
       migrate(database, path);
       return { database, isNew, release: () => lock.close() };
     } catch (error) {
@@ -112,6 +114,39 @@ export function migrate(database: Database, path: string): void {
   for (let next = version; next < MIGRATIONS.length; next++) {
     // One transaction with its version number: killed half-way, it has not happened.
     database.exec(`BEGIN IMMEDIATE; ${MIGRATIONS[next]} PRAGMA user_version = ${next + 1}; COMMIT;`);
+  }
+}
+
+export const isCurrent = (database: Database, path: string): boolean =>
+  readVersion(database, path) === MIGRATIONS.length;
+
+/** Brings a journal that an older labfeed left to today's version, unless that one still runs. */
+export function migrateFree(path: string): void {
+  let lock: Database;
+  try {
+    lock = takeLock(path, LOCK_PATIENCE_MS);
+  } catch (error) {
+    if (!(error instanceof JournalInUseError)) throw error;
+    throw new LabfeedError(
+      `the journal ${path} is of an older version, and a labfeed of that version holds it`,
+      {
+        hint: 'restart the daemon with this version (systemctl restart labfeed), then ask again',
+        cause: error,
+      },
+    );
+  }
+  try {
+    const database = openOwned(path, BUSY_MS);
+    try {
+      database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
+      migrate(database, path);
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    throw error instanceof LabfeedError ? error : cannotOpen(path, error);
+  } finally {
+    lock.close();
   }
 }
 

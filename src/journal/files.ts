@@ -1,8 +1,9 @@
-import { skipBeforeNs } from '../config/existing.js';
 import type { Existing } from '../config/schema.js';
 import type { FileStamp, FoundFile } from '../model.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
+import { hiddenPath } from './hidden.js';
+import { createQuestion } from './question.js';
 
 /** Why a path is known although it may have no run: it was taken, passed over, or is part of a question. */
 export type Verdict = 'taken' | 'skipped' | 'asked';
@@ -48,23 +49,11 @@ export function createFileJournal(
     "SELECT 1 FROM files WHERE instrument = ? AND path = ? AND verdict = 'taken'",
   );
   const put = database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)');
-  const scanned = database.prepare('SELECT 1 FROM instruments WHERE name = ?');
-  const countAsked = database.prepare(
-    "SELECT count(*) AS asked FROM files WHERE instrument = ? AND verdict = 'asked'",
-  );
-  const mark = database.prepare(
-    'INSERT INTO instruments VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET asked = excluded.asked',
-  );
-  const skipAsked = database.prepare(
-    "UPDATE files SET verdict = 'skipped' WHERE instrument = ? AND verdict = 'asked' AND mtime_ns < ?",
-  );
-  const freeAsked = database.prepare("DELETE FROM files WHERE instrument = ? AND verdict = 'asked'");
+  const question = createQuestion(database);
   const freeFailed = database.prepare(
     `DELETE FROM files WHERE run IN (SELECT id FROM runs WHERE instrument = ? AND mapping <> ?
        AND (resting = 'quarantined' OR resting = 'held' AND failure = 'drift'))`,
   );
-  const askedOf = (instrument: string): number =>
-    Number((countAsked.get(instrument) as { asked: number }).asked);
   const rememberNow: RememberFile = (instrument, file, verdict, run) => {
     put.run(instrument, file.path, file.size, file.mtimeNs, signed(file.inode), verdict, run);
   };
@@ -78,30 +67,25 @@ export function createFileJournal(
       // Within one transaction the look-ups of a batch cost half: 50,000 take 0.2 s.
       begin.run();
       try {
-        return files.filter(
-          ({ path, size, mtimeNs, inode }) => !same.get(instrument, path, size, mtimeNs, signed(inode)),
-        );
+        return files.filter(({ path, size, mtimeNs, inode }) => {
+          const isAs = (name: string): boolean =>
+            same.get(instrument, name, size, mtimeNs, signed(inode)) !== undefined;
+          return !isAs(path) && !isAs(hiddenPath(instrument, path));
+        });
       } finally {
         end.run();
       }
     },
-    wasTaken: async (instrument, path) => taken.get(instrument, path) !== undefined,
+    wasTaken: async (instrument, path) =>
+      [path, hiddenPath(instrument, path)].some((name) => taken.get(instrument, name) !== undefined),
     skip: (instrument, files) => commit(() => rememberAll(instrument, files, 'skipped')),
-    hadFirstScan: async (instrument) => scanned.get(instrument) !== undefined,
+    hadFirstScan: async (instrument) => question.hadFirstScan(instrument),
     endFirstScan: (instrument) =>
       commit(() => {
-        mark.run(instrument, now(), askedOf(instrument));
+        question.raise(instrument, now());
       }),
     ask: (instrument, files) => commit(() => rememberAll(instrument, files, 'asked')),
-    answer: (instrument, existing) =>
-      commit(() => {
-        const waiting = askedOf(instrument);
-        if (waiting === 0) return 0;
-        skipAsked.run(instrument, skipBeforeNs(existing));
-        freeAsked.run(instrument);
-        mark.run(instrument, now(), 0);
-        return waiting;
-      }),
+    answer: (instrument, existing) => commit(() => question.settle(instrument, existing, now()).asked),
     reconsider: (instrument, mapping) => commit(() => freeFailed.run(instrument, mapping).changes),
   };
 }

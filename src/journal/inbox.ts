@@ -2,6 +2,9 @@ import { LabfeedError } from '../errors.js';
 import { createAdopt } from './adopt.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
+import { createErase, createForgetAnswers } from './erase.js';
+import { createIgnore } from './ignore.js';
+import { createBackfill } from './question.js';
 import { createRefile } from './refile.js';
 import { createRepair } from './repair.js';
 import { type Answer, type Request, requestSchema } from './requests.js';
@@ -30,7 +33,7 @@ interface Prepared {
   readonly id: number;
   /** Undefined where it could not be read. */
   readonly request: Request | undefined;
-  /** Whether the file of a run to be retried is still where it was. */
+  /** Whether the file of a run to be retried, or erased, is still where it was. */
   readonly hasSource: boolean;
 }
 
@@ -48,29 +51,31 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   const clear = database.prepare('DELETE FROM inbox WHERE answer IS NOT NULL AND at < ?');
   const standing = createStanding(database);
   const decide = createDecide(database);
+  const forgetAnswers = createForgetAnswers(database);
 
   /** Read before the commit: nothing in there waits for a disk that may be far away. */
   async function prepare({ id, request: json }: Row): Promise<Prepared> {
     const request = requestSchema.safeParse(parseJson(json)).data;
-    const run = request?.kind === 'retry' ? standing(request.run) : undefined;
+    const run = request?.kind === 'retry' || request?.kind === 'erase' ? standing(request.run) : undefined;
     return { id, request, hasSource: run !== undefined && (await isStillThere(run)) };
   }
 
-  function settle({ id, request }: Prepared, act: () => Answer): Decision {
+  function settle({ id, request }: Prepared, erased: number[], act: () => Answer): Decision {
     const result = act();
     answer.run(JSON.stringify(result), id);
+    if (request?.kind === 'erase' && result.done) erased.push(request.run);
     return { ...result, request };
   }
 
-  async function carryOut(asked: Prepared): Promise<Decision> {
+  async function carryOut(asked: Prepared, erased: number[]): Promise<Decision> {
     const { request, hasSource } = asked;
     const act = (): Answer => (request ? decide(request, hasSource, now()) : UNREADABLE);
     try {
-      return await commit(() => settle(asked, act));
+      return await commit(() => settle(asked, erased, act));
     } catch (error) {
       // The journal itself is in trouble: the request stays for later. Anything else would fail again and again.
       if (error instanceof LabfeedError) throw error;
-      return commit(() => settle(asked, () => impossible(error)));
+      return commit(() => settle(asked, erased, () => impossible(error)));
     }
   }
 
@@ -80,10 +85,12 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
       if (rows.length === 0) return [];
       const asked = await Promise.all(rows.map(prepare));
       // First, so that what is answered now can still be heard.
-      const [, ...decisions] = await Promise.all([
-        commit(() => void clear.run(now() - KEPT_MS)),
-        ...asked.map(carryOut),
-      ]);
+      const cleared = commit(() => void clear.run(now() - KEPT_MS));
+      const erased: number[] = [];
+      const carried = asked.map((one) => carryOut(one, erased));
+      // In the same breath as the erasing itself.
+      const forgotten = commit(() => forgetAnswers(erased));
+      const [decisions] = await Promise.all([Promise.all(carried), cleared, forgotten]);
       return decisions;
     },
   };
@@ -97,9 +104,12 @@ function createDecide(database: Database) {
   const adopt = createAdopt(database);
   const refile = createRefile(database, readAnew);
   const repair = createRepair(database);
+  const ignore = createIgnore(database);
+  const erase = createErase(database);
+  const backfill = createBackfill(database);
   const shapes = createShapes(database);
 
-  function decide(run: Standing, request: Request, hasSource: boolean, at: number): Answer {
+  function decide(run: Standing, request: RunRequest, hasSource: boolean, at: number): Answer {
     switch (request.kind) {
       case 'retry':
         return retry(run, hasSource, at);
@@ -109,20 +119,31 @@ function createDecide(database: Database) {
         return refile(run, at);
       case 'repair':
         return repair(run, request, at);
+      case 'ignore':
+        return ignore(run, at);
+      case 'erase':
+        return erase(run, hasSource, at);
     }
   }
 
   return (request: Request, hasSource: boolean, at: number): Answer => {
+    if (request.kind === 'backfill') return backfill(request.instrument, request.existing, at);
     const run = standing(request.run);
     if (run === undefined) return { done: false, text: `there is no run ${request.run}` };
     const answer = decide(run, request, hasSource, at);
-    if (!answer.done || run.resting !== 'held' || run.failure !== 'drift') return answer;
+    const isAccepted = answer.done && run.resting !== null && run.failure === 'drift';
+    if (!isAccepted || !ACCEPTING.has(request.kind)) return answer;
     const others = shapes.accept(run.id, at);
     if (others === 0) return answer;
     const more = others === 1 ? 'another run' : `${others} more runs`;
     return { ...answer, text: `${answer.text}; ${more} that waited for the same answer go on too` };
   };
 }
+
+type RunRequest = Extract<Request, { readonly run: number }>;
+
+/** Who decides so takes a run as it is, with whatever columns and units it has. */
+const ACCEPTING: ReadonlySet<Request['kind']> = new Set(['retry', 'adopt', 'refile']);
 
 const UNREADABLE: Answer = { done: false, text: 'this version of labfeed does not know that request' };
 

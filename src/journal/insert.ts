@@ -3,6 +3,7 @@ import type { Draft, IdentifiedFile } from '../model.js';
 import { type RunIdentity, referenceOf } from '../reference.js';
 import type { Database } from './database.js';
 import type { RememberFile } from './files.js';
+import { createCopyOf } from './hidden.js';
 import { createShapes, type Drift, type Shaped } from './shapes.js';
 
 /** A run as it enters the journal. */
@@ -94,7 +95,7 @@ function createPut(database: Database) {
     const row: unknown = put.get(
       instrument,
       file.sha256,
-      copy,
+      identity.copy,
       identity.refiling,
       referenceOf(identity),
       file.path,
@@ -117,9 +118,11 @@ function createIdentify(database: Database): (content: Omit<RunIdentity, 'refili
   const last = database.prepare(
     'SELECT ifnull(max(refiling), 0) AS refiling FROM runs WHERE instrument = ? AND sha256 = ? AND copy = ?',
   );
-  return (content) => {
-    const row = last.get(content.instrument, content.sha256, content.copy) as { refiling: number };
-    return { ...content, refiling: row.refiling };
+  const copyOf = createCopyOf(database);
+  return ({ instrument, sha256, copy: path }) => {
+    const copy = copyOf({ instrument, sha256, copy: path });
+    const row = last.get(instrument, sha256, copy) as { refiling: number };
+    return { instrument, sha256, copy, refiling: row.refiling };
   };
 }
 

@@ -5,6 +5,7 @@ import { type Database, openDatabase } from './database.js';
 import { createDueJournal, type DueJournal } from './due.js';
 import { createFileJournal, type FileJournal } from './files.js';
 import { createInbox, type Inbox } from './inbox.js';
+import { createPruning, type Pruning } from './prune.js';
 import { createRecoveryJournal, type RecoveryJournal } from './recovery.js';
 import { createRunJournal, type RunJournal } from './runs.js';
 import { createServerJournal, type ServerJournal } from './servers.js';
@@ -21,6 +22,7 @@ export interface Journal {
   readonly inbox: Inbox;
   readonly recovery: RecoveryJournal;
   readonly setBack: SetBackJournal;
+  readonly pruning: Pruning;
   /** Writes what is still under way, then gives the journal free for others. */
   close(): Promise<void>;
 }
@@ -53,6 +55,7 @@ export function createJournal({ database, isNew = false, clock, release, schedul
     inbox: createInbox(database, commit, clock.now),
     recovery: createRecoveryJournal(database, commit, clock.now),
     setBack: createSetBackJournal(database, commit, clock.now),
+    pruning: createPruning(database, commit),
     async close() {
       try {
         flush();

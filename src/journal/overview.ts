@@ -1,6 +1,6 @@
 import { RUN_STATES, type RunState } from '../model.js';
 import type { Database } from './database.js';
-import type { Job, JobFilter } from './reader.js';
+import type { Job, JobFilter } from './job.js';
 
 export type Tally = Readonly<Record<RunState, number>>;
 
@@ -31,14 +31,19 @@ export interface Overview {
 }
 
 const DAYS = 30;
+const HOUR_MS = 3_600_000;
 
 /** Asked for every second while somebody looks at the page: nothing here reads all runs. */
-export function createOverview(database: Database, jobs: (filter: JobFilter) => Job[]): () => Overview {
+export function createOverview(
+  database: Database,
+  jobs: (filter: JobFilter) => Job[],
+  now: () => number,
+): () => Overview {
   const tallies = database.prepare('SELECT instrument, state, runs FROM tallies ORDER BY instrument');
   const asked = database.prepare('SELECT name, asked FROM instruments');
   // Old rows stay: a year of them is smaller than one run's draft.
   const hours = database.prepare(
-    `SELECT hour, runs FROM hours WHERE instrument = ? AND hour > (SELECT max(hour) FROM hours) - ${DAYS * 24} ORDER BY hour`,
+    'SELECT hour, runs FROM hours WHERE instrument = ? AND hour > ? ORDER BY hour',
   );
   const oldest = database.prepare(
     `SELECT added_at AS addedAt FROM runs WHERE step <> 'done' AND resting IS NULL AND instrument = ? AND backlog = ?
@@ -53,6 +58,7 @@ export function createOverview(database: Database, jobs: (filter: JobFilter) => 
   }
 
   return () => {
+    const since = Math.floor(now() / HOUR_MS) - DAYS * 24;
     const counted = tallies.all() as { instrument: string; state: RunState; runs: number }[];
     const questions = new Map(
       (asked.all() as { name: string; asked: number }[]).map(({ name, asked }) => [name, asked]),
@@ -64,7 +70,7 @@ export function createOverview(database: Database, jobs: (filter: JobFilter) => 
         runs: tallyOf(counted.filter(({ instrument }) => instrument === name)),
         last: jobs({ instrument: name, limit: 1 })[0],
         asked: questions.get(name) ?? 0,
-        hours: hours.all(name) as { hour: number; runs: number }[],
+        hours: hours.all(name, since) as { hour: number; runs: number }[],
         oldestAt: oldestOf(name),
       })),
       servers: (servers.all() as { url: string; dialect: string | null; halted: string | null }[]).map(

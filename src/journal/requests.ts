@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { existingSchema } from '../config/schema.js';
 
 const id = z.int().positive();
 
@@ -16,9 +17,19 @@ export const requestSchema = z.discriminatedUnion('kind', [
     run: id,
     comments: z.array(z.strictObject({ n: id, comment: id })).readonly(),
   }),
+  /** Sets it aside: it is not filed. */
+  z.strictObject({ kind: z.literal('ignore'), run: id }),
+  /** Removes all of it but what it is known by. */
+  z.strictObject({ kind: z.literal('erase'), run: id }),
+  /** What is to become of the old files that an instrument's first scan found. */
+  z.strictObject({ kind: z.literal('backfill'), instrument: z.string(), existing: existingSchema }),
 ]);
 
 export type Request = z.output<typeof requestSchema>;
+
+/** What a request is about, for people. */
+export const subjectOf = (request: Request): string =>
+  'run' in request ? `run ${request.run}` : request.instrument;
 
 export const answerSchema = z.strictObject({
   /** Whether it was carried out. What is refused has changed nothing. */

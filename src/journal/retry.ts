@@ -1,6 +1,6 @@
 import type { Database } from './database.js';
 import type { Answer } from './requests.js';
-import { isGone, nameOf, type Standing, stateOf } from './standing.js';
+import { isErased, isGone, nameOf, type Standing, stateOf } from './standing.js';
 
 type ReadAnew = (run: Standing, at: number) => Answer;
 
@@ -16,23 +16,30 @@ export function createRetry(
   const history = database.prepare("INSERT INTO history (run, at, event) VALUES (?, ?, 'retried')");
 
   return (run, hasSource, at) => {
-    if (run.refiledAs !== null || (run.resting !== 'quarantined' && run.resting !== 'held')) {
-      const hint =
-        run.step === 'done' && run.refiledAs === null ? `: to file it once more, refile ${run.id}` : '';
-      return { done: false, text: `${nameOf(run)} ${stateOf(run)}${hint}` };
-    }
-    if (isGone(run)) {
-      const text = `${nameOf(run)} is held, and its experiment is gone: to file it once more, refile ${run.id}`;
-      return { done: false, text };
-    }
-    const isToBeRead = run.resting === 'quarantined' && (hasSource || !run.drafted);
+    const refused = whyNot(run);
+    if (refused !== undefined) return { done: false, text: `${nameOf(run)} ${refused}` };
+    const isQuarantined = isAboutFile(run);
+    const isToBeRead = isQuarantined && (hasSource || !run.drafted);
     if (isToBeRead) return readAnew(run, at);
     wake.run(at, run.id);
     history.run(run.id, at);
     const text = `${nameOf(run)} ${goesOn(run)}`;
-    return { done: true, text: run.resting === 'quarantined' ? `${text}; ${asReadBefore(run)}` : text };
+    return { done: true, text: isQuarantined ? `${text}; ${asReadBefore(run)}` : text };
   };
 }
+
+/** Undefined where it can go on. */
+function whyNot(run: Standing): string | undefined {
+  if (run.refiledAs !== null) return stateOf(run);
+  const again = `: to file it once more, refile ${run.id}`;
+  if (isErased(run)) return `${stateOf(run)}${again}`;
+  if (run.resting === null) return `${stateOf(run)}${run.step === 'done' ? again : ''}`;
+  return isGone(run) ? `${stateOf(run)}, and its experiment is gone${again}` : undefined;
+}
+
+/** Whether it is quarantined, or was before a person set it aside. */
+const isAboutFile = ({ resting, failure }: Standing): boolean =>
+  resting === 'quarantined' || (resting === 'ignored' && failure !== 'conflict' && failure !== 'drift');
 
 function goesOn({ step, experiment }: Standing): string {
   if (experiment !== null) return `goes on where it stood; it keeps experiment ${experiment}`;
@@ -46,7 +53,10 @@ const asReadBefore = ({ path }: Standing): string =>
 
 /** Has the file read again, under whatever mapping: what comes of it replaces what was read, or the failure to. */
 export function createReadAnew(database: Database): ReadAnew {
-  const forgetMapping = database.prepare("UPDATE runs SET mapping = '', updated_at = ? WHERE id = ?");
+  // Until it is read it is quarantined, be it that a person had set it aside: nothing else is ever read anew.
+  const forgetMapping = database.prepare(
+    "UPDATE runs SET mapping = '', resting = 'quarantined', updated_at = ? WHERE id = ?",
+  );
   const forgetFiles = database.prepare('DELETE FROM files WHERE run = ?');
   const history = database.prepare("INSERT INTO history (run, at, event) VALUES (?, ?, 'retried')");
 
@@ -57,7 +67,7 @@ export function createReadAnew(database: Database): ReadAnew {
     const keeps = run.experiment === null ? '' : `; it keeps experiment ${run.experiment}`;
     return {
       done: true,
-      text: `${nameOf(run)} is read anew as soon as ${run.path} is seen${keeps}`,
+      text: `${nameOf(run)} is read anew as soon as ${run.path || 'its file'} is seen${keeps}`,
       rescan: run.instrument,
     };
   };

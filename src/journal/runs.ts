@@ -6,6 +6,7 @@ import { createClaim } from './claim.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 import type { RememberFile } from './files.js';
+import { createCopyOf, hiddenPath } from './hidden.js';
 import { type Added, createInsert, type NewRun } from './insert.js';
 import type { Shaped } from './shapes.js';
 
@@ -64,6 +65,7 @@ const commentRow = z.object({
 });
 const knownRow = z.object({
   id: z.number(),
+  path: z.string(),
   resting: z.string().nullable(),
   failure: z.string().nullable(),
   mapping: z.string(),
@@ -77,7 +79,7 @@ export function createRunJournal(
   now: () => number,
 ): RunJournal {
   const find = database.prepare(
-    `SELECT id, resting, failure, mapping FROM runs WHERE instrument = ? AND sha256 = ? AND copy = ?
+    `SELECT id, path, resting, failure, mapping FROM runs WHERE instrument = ? AND sha256 = ? AND copy = ?
        ORDER BY refiling DESC LIMIT 1`,
   );
   const open = database.prepare(
@@ -95,11 +97,13 @@ export function createRunJournal(
     'SELECT 1 FROM runs WHERE instrument = ? AND sha256 = ? AND experiment IS NOT NULL',
   );
   const claim = createClaim(database, commit);
+  const copyOf = createCopyOf(database);
   const insert = createInsert(database, rememberFile, now);
 
   return {
     async knows(run) {
-      const look = (): unknown => find.get(run.instrument, run.file.sha256, run.copy);
+      const { instrument, file, copy } = run;
+      const look = (): unknown => find.get(instrument, file.sha256, copyOf({ ...file, instrument, copy }));
       const row = look() ?? ((await claim(run)) ? look() : undefined);
       if (row === undefined) return false;
       const known = knownRow.parse(row);
@@ -107,7 +111,9 @@ export function createRunJournal(
         known.resting === 'quarantined' || (known.resting === 'held' && known.failure === 'drift');
       if (isAboutMapping && known.mapping !== run.mapping) return false;
       // The same bytes under another name, or touched: the quick look may spare the hashing from now on.
-      await commit(() => rememberFile(run.instrument, run.file, 'taken', known.id));
+      // Of a run that was erased, the name does not come back with its file.
+      const path = known.path === '' ? hiddenPath(instrument, file.path) : file.path;
+      await commit(() => rememberFile(instrument, { ...file, path }, 'taken', known.id));
       return true;
     },
     add: (run, draft, shaped) => commit(() => insert(run, { draft, shaped })),

@@ -39,13 +39,19 @@ export function createStanding(database: Database): (run: number) => Standing | 
 }
 
 /** Its experiment went when the notebook was set back: nothing of it is there to go on with. */
-export const isGone = ({ step, resting }: Standing): boolean => step === 'done' && resting === 'held';
+export const isGone = ({ step, resting }: Standing): boolean => step === 'done' && resting !== null;
 
-export const nameOf = ({ id, path }: Standing): string => `run ${id} (${basename(path)})`;
+/** Its name, draft and history were removed; only what it is known by is left. */
+export const isErased = ({ path }: Standing): boolean => path === '';
+
+export const nameOf = ({ id, path }: Standing): string =>
+  path === '' ? `run ${id}` : `run ${id} (${basename(path)})`;
 
 /** Its state in the words that people see. */
-export function stateOf({ step, resting, experiment, refiledAs }: Standing): string {
+export function stateOf(run: Standing): string {
+  const { step, resting, experiment, refiledAs } = run;
   if (refiledAs !== null) return `was filed anew, as run ${refiledAs}`;
+  if (isErased(run) && resting === 'ignored') return 'was erased';
   if (resting !== null) return `is ${resting}`;
   if (step === 'done') return experiment === null ? 'is done' : `is done, as experiment ${experiment}`;
   return 'is on its way';

@@ -37,6 +37,6 @@ test('a key that is not there is told with its place in the configuration and wh
   expect(refusal(() => readKey({ env: 'LAB_KEY' }, WHERE, {}))).toContain('LAB_KEY is not set');
   expect(refusal(() => readKey({ credential: 'key' }, WHERE, {}))).toContain('LoadCredential=key:');
   const told = refusal(() => readKey({ file: join(folder, 'two') }, WHERE));
-  expect(told).toContain('holds more than a key');
+  expect(told).toContain('holds more than the API key');
   expect(told).not.toContain('one-key');
 });

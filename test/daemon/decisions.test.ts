@@ -173,16 +173,17 @@ test('a command without a journal says so and makes none', async () => {
   expect(existsSync(journal)).toBe(false);
 });
 
-test('what a daemon does not answer in time is in the journal all the same, and that is said', async () => {
+test('what a daemon does not answer in time is in the journal all the same; that is said, and is not success', async () => {
   const { site, daemon } = await withHeldRun();
   await daemon.stop();
   // Whoever holds the journal now is busy with something else.
   const busy = await openJournal(site.journal, systemClock);
-  const { status, stdout } = await labfeed(['refile', '2', '--config', site.config]);
+  const { status, stdout, stderr } = await labfeed(['refile', '2', '--config', site.config]);
   await busy.close();
-  expect({ status, stdout }).toEqual({
-    status: 0,
-    stdout: 'run 2: recorded in the journal; the daemon applies it when its present step is finished\n',
+  expect({ status, stdout, stderr }).toEqual({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^run 2: not answered yet; it is recorded in the journal/),
   });
   const again = startDaemon(site.config);
   await filedAs(again, 3);

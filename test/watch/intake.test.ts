@@ -110,3 +110,14 @@ test('twenty thousand files go through although only ten thousand are under way 
   await intake.idle();
   expect({ done, most }).toEqual({ done: 20_000, most: 10_000 });
 });
+
+test('old files that a person has taken later go after what comes in live, which stays live meanwhile', async () => {
+  const { intake, seen } = setUp(undefined, true);
+  await intake.scanned({ complete: true });
+  await intake.asBacklog(async () => {
+    await intake.offer([file('old')], 'scan');
+    await intake.offer([file('new')], 'event');
+  });
+  await intake.offer([file('later')], 'scan');
+  expect(seen).toMatchObject({ taken: ['old', 'new', 'later'], backlog: [true, false, false] });
+});

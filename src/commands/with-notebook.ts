@@ -1,0 +1,23 @@
+import { systemClock } from '../clock.js';
+import type { Key } from '../config/key.js';
+import { openNotebook } from '../gated-notebook.js';
+import type { Notebook } from '../notebook/client.js';
+import type { UsableConfig } from '../works.js';
+
+/** Hands a command the notebook of the configuration, and closes it at the end. Ctrl-C ends it where it stands. */
+export async function withNotebook<T>(
+  config: UsableConfig,
+  act: (notebook: Notebook) => Promise<T>,
+  key?: Key,
+): Promise<T> {
+  const notebook = openNotebook(config, {
+    clock: systemClock,
+    signal: new AbortController().signal,
+    ...(key && { key }),
+  });
+  try {
+    return await act(notebook);
+  } finally {
+    await notebook.close();
+  }
+}

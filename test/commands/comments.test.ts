@@ -1,0 +1,127 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { DIALECTS, type Dialect } from '../../src/sandbox/dialect.js';
+import { createSandbox } from '../../src/sandbox/server.js';
+import { CLI, makeSite } from '../support/daemon-process.js';
+import { type Ended, labfeed } from '../support/labfeed.js';
+import { recordingProxy } from '../support/recording-proxy.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+/** Each command is a process of its own, and the machine may be busy. */
+vi.setConfig({ testTimeout: 60_000 });
+
+const MARK = 'labfeed 0123456789abcdef.1';
+
+/** A notebook with an experiment that labfeed has commented on, and a colleague after it. */
+async function setUp(dialect: Dialect) {
+  const folder = tempFolder();
+  const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
+  const { url, key } = await sandbox.start();
+  onTestFinished(() => sandbox.stop());
+  const { control } = sandbox;
+  const experiment = control.as('owner').create({ title: 'λ DNA' });
+  const ours = control.as('owner').comment(experiment, `Well,A260\nA1,2.1\n\n${MARK}`);
+  const colleagues = control.as('colleague').comment(experiment, 'looks \u001b[31modd');
+  const proxy = await recordingProxy(url);
+  const { config } = makeSite(folder, { url: proxy.url, key });
+  const comments = () => control.experiments()[0]?.comments.map(({ comment }) => comment);
+  const run = (...args: (string | number)[]): Promise<Ended> =>
+    labfeed(['comments', ...args.map(String), '--config', config]);
+  return { experiment, ours, colleagues, proxy, config, comments, run };
+}
+
+for (const dialect of DIALECTS) {
+  test(`${dialect}: comments are listed, edited and deleted, and an edited one keeps labfeed's mark`, async () => {
+    const { experiment, ours, colleagues, comments, run } = await setUp(dialect);
+    const listed = await run('list', experiment, '--json');
+    expect(JSON.parse(listed.stdout)).toMatchObject([
+      { id: ours, byLabfeed: true, text: `Well,A260\nA1,2.1\n\n${MARK}` },
+      { id: colleagues, byLabfeed: false, text: 'looks \u001b[31modd' },
+    ]);
+    const edited = await run('edit', experiment, ours, '--text', 'weighed again');
+    expect(edited).toMatchObject({ status: 0, stderr: '' });
+    expect(edited.stdout).toContain('by which labfeed knows it, was kept');
+    expect(comments()?.[0]).toBe(`weighed again\n\n${MARK}`);
+    expect(await run('delete', experiment, ours, '--yes')).toMatchObject({ status: 0, stderr: '' });
+    expect(comments()).toEqual(['looks \u001b[31modd']);
+  });
+}
+
+test('what others wrote moves no cursor', async () => {
+  const { experiment, ours, run } = await setUp('v2');
+  const listed = await run('list', experiment);
+  expect(listed.stdout).toMatch(/^comment +made +by +text\n/);
+  expect(listed.stdout).toContain(`Well,A260 A1,2.1 ${MARK}`);
+  expect(listed.stdout).not.toContain('\u001b');
+  expect((await run('show', experiment, ours)).stdout).toBe(`Well,A260\nA1,2.1\n\n${MARK}\n`);
+});
+
+test('the new text is taken from standard input where --text is not given', async () => {
+  const { experiment, ours, config, comments } = await setUp('v2');
+  const args = ['comments', 'edit', String(experiment), String(ours), '--json', '--config', config];
+  const child = spawn(process.execPath, [CLI, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk;
+  });
+  child.stdin.end('and\nagain\n');
+  expect(await once(child, 'close')).toEqual([0, null]);
+  expect(JSON.parse(output)).toMatchObject({ id: ours, text: `and\nagain\n\n${MARK}`, byLabfeed: true });
+  expect(comments()?.[0]).toBe(`and\nagain\n\n${MARK}`);
+});
+
+test('off a terminal a comment is deleted only with --yes, and wrong usage exits with 2', async () => {
+  const { experiment, ours, comments, run } = await setUp('v2');
+  const refused = await run('delete', experiment, ours);
+  expect(refused).toMatchObject({ status: 2, stderr: expect.stringContaining('--yes') });
+  expect(comments()).toHaveLength(2);
+  expect((await run('show', experiment)).status).toBe(2);
+});
+
+test('a comment that is not there is told with exit status 1', async () => {
+  const { experiment, run } = await setUp('v2');
+  const { status, stdout, stderr } = await run('edit', experiment, 99, '--text', 'x');
+  expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+  expect(stderr).toMatch(/404.*\n {2}→ it is not there/);
+});
+
+test('eLabFTW says yes and does nothing to the comment of another person: that is told, with exit status 1', async () => {
+  const { experiment, colleagues, comments, run } = await setUp('elabftw');
+  const edited = await run('edit', experiment, colleagues, '--text', 'mine now');
+  expect(edited).toMatchObject({ status: 1, stderr: expect.stringContaining('was not changed') });
+  const deleted = await run('delete', experiment, colleagues, '--yes');
+  expect(deleted).toMatchObject({ status: 1, stderr: expect.stringContaining('was not deleted') });
+  expect(comments()).toHaveLength(2);
+});
+
+test('the text goes under the configured name, as application/json', async () => {
+  const { experiment, ours, proxy, config, run } = await setUp('v2');
+  const text = readFileSync(config, 'utf8').replace('rate: 2000/s', 'rate: 2000/s\n  commentField: content');
+  writeFileSync(config, text);
+  proxy.decide = ({ method }) =>
+    method === 'PATCH'
+      ? {
+          answer: 200,
+          headers: { 'content-type': 'application/json' },
+          body: '{"content":"x\\n\\nlabfeed 0123456789abcdef.1"}',
+        }
+      : 'pass';
+  expect(await run('edit', experiment, ours, '--text', 'x')).toMatchObject({ status: 0 });
+  expect(proxy.writes().map(({ body }) => JSON.parse(body))).toEqual([{ content: `x\n\n${MARK}` }]);
+});
+
+test('requests leave no faster than the configured rate', async () => {
+  const { experiment, ours, proxy, config, run } = await setUp('v2');
+  writeFileSync(config, readFileSync(config, 'utf8').replace('rate: 2000/s', 'rate: 60/m'));
+  const times: number[] = [];
+  proxy.decide = () => {
+    times.push(Date.now());
+    return 'pass';
+  };
+  await run('edit', experiment, ours, '--text', 'x');
+  expect(times).toHaveLength(2);
+  expect((times[1] ?? 0) - (times[0] ?? 0)).toBeGreaterThan(700);
+});

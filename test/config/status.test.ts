@@ -1,0 +1,114 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { isLoopback, readAddress } from '../../src/config/address.js';
+import { readToken } from '../../src/config/key.js';
+import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
+import { explain, explainProblem } from '../../src/errors.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const NOTEBOOK = 'notebook: { url: "https://eln.example.org", key: { env: KEY } }\n';
+
+function load(status: string): LoadedConfig {
+  const file = join(tempFolder(), 'labfeed.yaml');
+  writeFileSync(file, `${NOTEBOOK}${status}\n`);
+  return loadConfig(file);
+}
+
+/** The mistakes, as people see them, and that each keeps the daemon from starting. */
+function told(status: string): string {
+  const { problems, file } = load(status);
+  expect(problems.every(({ stops }) => stops === 'daemon')).toBe(true);
+  return problems.map((problem) => explainProblem(problem).replaceAll(file, 'labfeed.yaml')).join('\n');
+}
+
+describe('the address of the page', () => {
+  test('is of this machine where nothing is written, and nowhere where it is false', () => {
+    expect(load('').settings.status).toMatchObject({ address: { host: '127.0.0.1', port: 7780 } });
+    expect(load('status: false').settings.status).toBe(false);
+  });
+
+  test.each([
+    ['127.0.0.1:0', { host: '127.0.0.1', port: 0 }],
+    ['[::1]:7780', { host: '::1', port: 7780 }],
+    ['localhost:80', { host: 'localhost', port: 80 }],
+    ['0.0.0.0:7780', { host: '0.0.0.0', port: 7780 }],
+    ['Lab-PC.example.org:7780', { host: 'lab-pc.example.org', port: 7780 }],
+  ])('%s is read', (text, address) => {
+    expect(readAddress(text)).toEqual(address);
+  });
+
+  test.each([
+    ['7780', /^labfeed\.yaml:2:9: status: expected an address such as 127\.0\.0\.1:7780, or false/],
+    ['":7780"', /expected an address.*\n {2}→ write the address before the port: 127\.0\.0\.1:7780/],
+    ['127.0.0.1', /expected an address.*\n {2}→ with the port behind it: 127\.0\.0\.1:7780/],
+    ['"::1:7780"', /→ an IPv6 address stands in brackets: \[::1\]:7780/],
+    ['"http://localhost:7780/"', /→ without http:\/\//],
+    ['127.0.0.1:77800', /expected an address/],
+    ['1.2.3.400:80', /expected an address/],
+    ['"*:7780"', /expected an address/],
+    ['true', /expected an address such as 127\.0\.0\.1:7780, or false/],
+    ['{ adress: "127.0.0.1:1" }', /^labfeed\.yaml:2:11: unknown key "adress"\n {2}→ did you mean address\?/],
+    ['{ address: 80 }', /status\.address: expected an address/],
+    ['{ names: ["a b"] }', /status\.names\[0\]: expected a name such as/],
+  ])('status: %s is refused with what was expected', (written, message) => {
+    expect(told(`status: ${written}`)).toMatch(message);
+  });
+});
+
+describe('an address that other machines can reach', () => {
+  test.each(['0.0.0.0:7780', '"[::]:7780"', '192.168.1.7:7780', 'lab-pc:7780', '"[fe80::1]:7780"'])(
+    '%s is refused without a token',
+    (address) => {
+      const message =
+        /labfeed\.yaml:2:\d+: status.*other machines can reach this address.*\n {2}→ .*token: \{ file/;
+      expect(told(`status: ${address}`)).toMatch(message);
+      expect(told(`status: { address: ${address} }`)).toMatch(message);
+    },
+  );
+
+  test('is taken with one, which is looked for beside the configuration', () => {
+    const config = load('status: { address: "0.0.0.0:7780", token: { file: page-token }, names: [lab-pc] }');
+    expect(config.problems).toEqual([]);
+    expect(config.settings.status).toEqual({
+      address: { host: '0.0.0.0', port: 7780 },
+      token: { file: join(config.file, '..', 'page-token') },
+      names: ['lab-pc'],
+    });
+  });
+
+  test('is no loopback address, however it is written', () => {
+    const loopback = (host: string) => isLoopback({ host });
+    expect(
+      ['127.0.0.1', '127.9.9.9', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', 'localhost'].map(loopback),
+    ).toEqual(Array(6).fill(true));
+    expect(
+      ['0.0.0.0', '::', '::1a', '::ffff:7f', '127.example.org', 'localhost.example.org', '10.0.0.1'].map(
+        loopback,
+      ),
+    ).toEqual(Array(7).fill(false));
+  });
+});
+
+describe('the token', () => {
+  const where = { file: 'labfeed.yaml', line: 2, column: 1 };
+  const refusal = (value: string): string => {
+    try {
+      return readToken({ env: 'PAGE' }, where, { PAGE: value });
+    } catch (error) {
+      return explain(error);
+    }
+  };
+
+  test('is never in the configuration itself', () => {
+    expect(told('status: { token: 0123456789abcdef }')).toMatch(
+      /status\.token: expected where the token is, not the token itself/,
+    );
+  });
+
+  test('has 16 characters or more, and is in no message', () => {
+    expect(refusal('0123456789abcdef')).toBe('0123456789abcdef');
+    expect(refusal('0123456789abcde')).toMatch(/^labfeed\.yaml:2:1: .*shorter than 16[\s\S]*openssl rand/);
+    expect(refusal('0123456789abcde')).not.toContain('0123456789');
+  });
+});

@@ -1,0 +1,199 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { FileError } from '../../src/errors.js';
+import { openClient } from '../../src/journal/client.js';
+import { openReader } from '../../src/journal/reader.js';
+import type { RunChange } from '../../src/model.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { type AskedJournal, openAsked } from './asked-journal.js';
+
+const SERVER = 'https://eln.example.org';
+const DONE: readonly RunChange[] = [
+  { kind: 'intended', server: SERVER, floor: 9, at: 1 },
+  { kind: 'created', experiment: 12, found: false },
+  { kind: 'described' },
+  { kind: 'commented', n: 1, comment: 7, found: false },
+  { kind: 'finished' },
+];
+const HELD: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed smith' };
+
+/** A run whose name stands in everything that the journal keeps of it. */
+async function fileSmith(
+  { journal }: AskedJournal,
+  content: string,
+  ...changes: RunChange[]
+): Promise<number> {
+  const run = newRun(content, { path: `/data/smith-${content}.csv` });
+  const added = await journal.runs.add(run, someDraft(`smith ${content}`, ['readings of smith']));
+  const id = added?.id ?? 0;
+  if (changes.length > 0) await journal.runs.record(id, ...changes);
+  return id;
+}
+
+/** Whether a text stands in any of the journal's files, byte by byte. */
+const stands = (path: string, text: string): boolean =>
+  ['', '-wal'].some((ending) => existsSync(path + ending) && readFileSync(path + ending).includes(text));
+
+/** What the command does once its request is answered. */
+function scrub(path: string): boolean {
+  const client = openClient(path);
+  try {
+    return client.scrub();
+  } finally {
+    client.close();
+  }
+}
+
+test('what is erased is nowhere in the files of the journal any more, and its bytes are not filed again', async () => {
+  const scene = await openAsked();
+  const { journal, path } = scene;
+  const id = await fileSmith(scene, 'a', ...DONE);
+  await journal.runs.refuse(newRun('b', { path: '/data/smith-b.csv' }), new FileError('smith has no table'));
+  await scene.ask({ kind: 'retry', run: id });
+  expect(stands(path, 'smith')).toBe(true);
+  expect(await scene.ask({ kind: 'erase', run: id })).toEqual({
+    done: true,
+    text: 'run 1 is erased; its experiment 12 stays in the notebook',
+  });
+  expect(await scene.ask({ kind: 'erase', run: 2 })).toEqual({ done: true, text: 'run 2 is erased' });
+  expect(scrub(path)).toBe(true);
+  expect(stands(path, 'smith')).toBe(false);
+  expect(await journal.runs.count()).toEqual({ done: 1, ignored: 1 });
+
+  // As the next scan sees them: neither hashed again, nor read under another mapping, nor remembered by name.
+  for (const content of ['a', 'b']) {
+    const run = newRun(content, { path: `/data/smith-${content}.csv`, mapping: 'm2' });
+    expect(await journal.files.unknown('balance', [run.file])).toEqual([]);
+    expect(await journal.files.unknown('balance', [{ ...run.file, mtimeNs: 5n }])).toHaveLength(1);
+    expect(await journal.runs.knows({ ...run, file: { ...run.file, mtimeNs: 5n } })).toBe(true);
+    expect(await journal.files.unknown('balance', [{ ...run.file, mtimeNs: 5n }])).toEqual([]);
+    expect(await journal.files.wasTaken('balance', run.file.path)).toBe(true);
+  }
+  expect(await journal.files.reconsider('balance', 'm2')).toBe(0);
+  scrub(path);
+  expect(stands(path, 'smith')).toBe(false);
+  const reader = openReader(path);
+  expect(reader.job(id)).toMatchObject({
+    state: 'done',
+    path: '',
+    title: undefined,
+    experiment: 12,
+    paths: [],
+    history: [{ event: 'erased' }],
+    comments: [{ n: 1, text: '', comment: 7 }],
+  });
+  expect(reader.files('erased', 10)).toEqual([]);
+  reader.close();
+});
+
+test('where equal files at other paths are runs of their own, an erased one is known at its path, and there alone', async () => {
+  const scene = await openAsked();
+  const { journal, path } = scene;
+  const copy = (name: string) => newRun('a', { path: name, copy: name });
+  for (const name of ['/data/smith.csv', '/data/jones.csv'])
+    await journal.runs.add(copy(name), someDraft(name));
+  await journal.runs.record(1, ...DONE);
+  expect(await scene.ask({ kind: 'erase', run: 1 })).toMatchObject({ done: true });
+  scrub(path);
+  expect(stands(path, 'smith')).toBe(false);
+  expect(await journal.runs.knows(copy('/data/smith.csv'))).toBe(true);
+  expect(await journal.runs.knows(copy('/data/jones.csv'))).toBe(true);
+  expect(await journal.runs.knows(copy('/data/brown.csv'))).toBe(false);
+
+  expect(await scene.ask({ kind: 'refile', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });
+  expect(await journal.runs.knows(copy('/data/smith.csv'))).toBe(false);
+  await journal.runs.add(copy('/data/smith.csv'), someDraft('anew'));
+  expect(await journal.queue.due(1, 9, new Set())).toEqual([2, 3]);
+  expect(scene.rows('SELECT count(DISTINCT reference) AS references_ FROM runs')).toEqual([
+    { references_: 3 },
+  ]);
+});
+
+test('a run on its way, or one that waits for a decision, is not erased', async () => {
+  const scene = await openAsked();
+  await fileSmith(scene, 'a');
+  await fileSmith(scene, 'b', HELD);
+  const before = scene.rows('SELECT * FROM runs');
+  expect(await scene.ask({ kind: 'erase', run: 1 })).toMatchObject({
+    done: false,
+    text: expect.stringMatching(/is on its way; only/),
+  });
+  expect(await scene.ask({ kind: 'erase', run: 2 })).toMatchObject({
+    done: false,
+    text: expect.stringMatching(/is held.*ignore 2 first/),
+  });
+  expect(scene.rows('SELECT * FROM runs')).toEqual(before);
+  await scene.ask({ kind: 'ignore', run: 2 });
+  expect(await scene.ask({ kind: 'erase', run: 2 })).toMatchObject({ done: true });
+  expect(await scene.ask({ kind: 'erase', run: 2 })).toEqual({ done: true, text: 'run 2 is erased already' });
+  expect(await scene.ask({ kind: 'retry', run: 2 })).toEqual({
+    done: false,
+    text: 'run 2 was erased: to file it once more, refile 2',
+  });
+});
+
+test('a file that still lies in the folder is told of, without its name', async () => {
+  const scene = await openAsked();
+  const path = join(tempFolder(), 'smith.csv');
+  writeFileSync(path, 'a');
+  await scene.journal.runs.add(newRun('a', { path }), someDraft('A'));
+  await scene.journal.runs.record(1, ...DONE);
+  const { text } = await scene.ask({ kind: 'erase', run: 1 });
+  expect(text).toContain('its file still lies in the folder of balance');
+  expect(text).not.toContain('smith');
+});
+
+test('an erased run that was quarantined is filed anew once somebody asks for it and its file is seen', async () => {
+  const scene = await openAsked();
+  const run = newRun('a');
+  await scene.journal.runs.refuse(run, new FileError('no table'));
+  await scene.ask({ kind: 'erase', run: 1 });
+  expect(await scene.ask({ kind: 'refile', run: 1 })).toMatchObject({
+    done: true,
+    text: 'run 1 is read anew as soon as its file is seen',
+  });
+  expect(await scene.journal.files.unknown('balance', [run.file])).toHaveLength(1);
+  expect(await scene.journal.runs.knows(run)).toBe(false);
+  await scene.journal.runs.add(run, someDraft('A'));
+  expect(await scene.journal.queue.due(1, 9, new Set())).toEqual([1]);
+});
+
+test('what a person ignores rests until they retry it: as it was read, or read anew', async () => {
+  const scene = await openAsked();
+  const unread = newRun('b');
+  await fileSmith(scene, 'a', HELD);
+  await scene.journal.runs.refuse(unread, new FileError('no table'));
+  for (const run of [1, 2]) expect(await scene.ask({ kind: 'ignore', run })).toMatchObject({ done: true });
+  expect(await scene.journal.runs.count()).toEqual({ ignored: 2 });
+  expect(await scene.journal.files.reconsider('balance', 'm2')).toBe(0);
+  expect(await scene.journal.runs.knows({ ...unread, mapping: 'm2' })).toBe(true);
+  expect(await scene.ask({ kind: 'ignore', run: 2 })).toMatchObject({ done: false });
+
+  expect(await scene.ask({ kind: 'retry', run: 1 })).toMatchObject({ done: true });
+  expect(await scene.journal.queue.due(1, 9, new Set())).toEqual([1]);
+  expect(await scene.ask({ kind: 'retry', run: 2 })).toMatchObject({ done: true, rescan: 'balance' });
+  expect(await scene.journal.runs.count()).toEqual({ pending: 1, quarantined: 1 });
+  expect(await scene.journal.runs.knows(unread)).toBe(false);
+});
+
+test('ignoring a run with changed columns does not make them the pattern; retrying it does', async () => {
+  const scene = await openAsked();
+  const shaped = (...names: string[]) =>
+    ({
+      shape: { tables: [{ name: 'readings', columns: names.map((name) => ({ name })) }] },
+      drift: 'hold',
+      kinds: 1,
+    }) as const;
+  await scene.journal.runs.add(newRun('a'), someDraft('A'), shaped('x', 'y'));
+  await scene.journal.runs.add(newRun('b'), someDraft('B'), shaped('x'));
+  await scene.journal.runs.add(newRun('c'), someDraft('C'), shaped('x'));
+  expect(await scene.ask({ kind: 'ignore', run: 2 })).toMatchObject({ done: true });
+  expect(await scene.journal.runs.count()).toEqual({ pending: 1, ignored: 1, held: 1 });
+  expect(await scene.ask({ kind: 'retry', run: 2 })).toMatchObject({
+    done: true,
+    text: expect.stringContaining('another run that waited for the same answer'),
+  });
+  expect(await scene.journal.runs.count()).toEqual({ pending: 3 });
+});
