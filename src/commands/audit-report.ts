@@ -59,7 +59,7 @@ function section(kind: FindingKind, findings: readonly Finding[], columns: numbe
   const more = findings.length - shown.length;
   return [
     '',
-    `${findings.length} ${what}`,
+    `${what} (${findings.length})`,
     ...(hint === undefined ? [] : [`  → ${hint}`]),
     ...shown.map((finding) => cut(rowOf(finding, width, columns), columns)),
     ...(more > 0 ? [`  and ${more} more: --json has all`] : []),
