@@ -9,8 +9,8 @@ export interface DecisionsDeps {
   readonly log: Log;
   /** There may be something to deliver. */
   ring(): void;
-  /** There is something to read anew in this instrument's folder. */
-  rescan(instrument: string): void;
+  /** There is something to read anew in this instrument's folder, or old files are to be taken from there. */
+  rescan(instrument: string, isForOld: boolean): void;
 }
 
 export interface Decisions {
@@ -33,8 +33,11 @@ export function createDecisions({ inbox, clock, log, ring, rescan }: DecisionsDe
       const decisions = await inbox.apply();
       for (const decision of decisions) tell(decision, log);
       if (decisions.some(({ done }) => done)) ring();
-      for (const instrument of new Set(decisions.map(({ rescan }) => rescan)))
-        if (instrument !== undefined) rescan(instrument);
+      for (const isForOld of [false, true]) {
+        const rescans = decisions.filter(({ request }) => (request?.kind === 'backfill') === isForOld);
+        for (const instrument of new Set(rescans.map(({ rescan }) => rescan)))
+          if (instrument !== undefined) rescan(instrument, isForOld);
+      }
       return decisions.length > 0 ? 0 : LOOK_MS;
     } catch (error) {
       log.error({ reason: explain(error) }, 'requests of people cannot be read, trying again');

@@ -137,8 +137,8 @@ export function insideOf(folder: string, path: string): string | undefined {
   return sep === '/' ? inside : inside.replaceAll(sep, '/');
 }
 
-function ruleFor({ files, ignore, ready }: Claim, inside: string): Rule {
-  const verdict = createMatcher({ files, ignore, doneFile: ready.doneFile }).verdict(inside);
+function ruleFor({ files, ignore, ready, run }: Claim, inside: string): Rule {
+  const verdict = createMatcher({ files, ignore, run, doneFile: ready.doneFile }).verdict(inside);
   if (verdict.taken) return { kind: 'taken', pattern: verdict.pattern };
   if (verdict.rule !== 'files') return { kind: verdict.rule, pattern: verdict.pattern };
   const otherCase = files.find((glob) => {

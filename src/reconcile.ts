@@ -85,7 +85,11 @@ async function examine(
   return 'gone';
 }
 
-function isFiled(body: unknown, { instrument, sha256 }: PlacedRun): boolean {
+/** Whether a body ends with the line that says that it came from this run. */
+export function isFiled(
+  body: unknown,
+  { instrument, sha256 }: Pick<PlacedRun, 'instrument' | 'sha256'>,
+): boolean {
   const origin = typeof body === 'string' ? originIn(body) : undefined;
   return origin?.sha256 === sha256 && readLabel(origin.label, [instrument]) !== undefined;
 }

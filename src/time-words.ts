@@ -10,7 +10,8 @@ export function atMinute(ms: number, now: number): string {
 }
 
 /** `5 minutes ago`, `in 12 seconds`. */
-export const fromNow = (ms: number, now: number): string => {
+export function fromNow(ms: number, now: number): string {
+  if (Math.abs(ms - now) < 1000) return 'just now';
   const base = DateTime.fromMillis(now);
   return DateTime.fromMillis(ms).toRelative({ base, locale: 'en' }) ?? atTime(ms);
-};
+}

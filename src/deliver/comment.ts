@@ -12,14 +12,9 @@ export async function postComment(
   experiment: number,
   deps: DeliverDeps,
 ): Promise<void> {
-  const { n, text, intentAt } = comment;
-  if (intentAt !== undefined) {
-    const found = await lookWithGrace(run, 'a comment whose answer was lost may still be posted', deps, () =>
-      findPosted(run, comment, experiment, deps),
-    );
-    if (found !== undefined)
-      return deps.record(run.id, { kind: 'commented', n, comment: found, found: true });
-  }
+  const { n, text } = comment;
+  const found = await findEarlier(run, comment, experiment, deps);
+  if (found !== undefined) return deps.record(run.id, { kind: 'commented', n, comment: found, found: true });
   await deps.record(run.id, { kind: 'commentIntended', n, at: deps.clock.now() });
   const posted = await deps.notebook
     .postComment(experiment, markComment(text, run.reference, n))
@@ -32,16 +27,34 @@ export async function postComment(
   await deps.record(run.id, { kind: 'commented', n, comment: posted, found: false });
 }
 
+/** The comment, where the notebook has it already. */
+async function findEarlier(
+  run: OpenRun,
+  { n, intentAt, gone }: PlannedComment,
+  experiment: number,
+  deps: DeliverDeps,
+): Promise<number | undefined> {
+  const mark = commentMark(run.reference, n);
+  if (intentAt !== undefined) {
+    return lookWithGrace(run, 'a comment whose answer was lost may still be posted', deps, () =>
+      findPosted(run, mark, experiment, deps),
+    );
+  }
+  if (gone === undefined) return undefined;
+  // It was missed a while ago, and somebody may have put it back; no POST of it is under way.
+  return bearerOf(mark, await deps.notebook.listComments(experiment));
+}
+
 /** The comment that an earlier POST may have made. A list proves absence only if it shows all that we know of. */
 async function findPosted(
   run: OpenRun,
-  { n }: PlannedComment,
+  mark: string,
   experiment: number,
   deps: DeliverDeps,
 ): Promise<number | undefined> {
   const listed = await deps.notebook.listComments(experiment);
-  const found = listed.find((record) => bears(record, commentMark(run.reference, n)));
-  if (found) return found.id;
+  const found = bearerOf(mark, listed);
+  if (found !== undefined) return found;
   const ids = new Set(listed.map(({ id }) => id));
   const vanished = run.comments.find(({ comment }) => comment !== undefined && !ids.has(comment));
   if (vanished) {
@@ -80,6 +93,9 @@ async function proveKept(
   }
   await deps.memory.learn({ keepsComments: true });
 }
+
+const bearerOf = (mark: string, listed: readonly CommentRecord[]): number | undefined =>
+  listed.find((record) => bears(record, mark))?.id;
 
 /** The mark as a whole line of any text in the record: the contract names no fields. */
 const bears = (record: CommentRecord, mark: string): boolean =>

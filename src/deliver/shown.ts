@@ -16,7 +16,8 @@ export function shows({ title, date, body }: ExperimentRecord, wanted: Descripti
 export const isSame = (a: Description, b: Description): boolean =>
   a.title === b.title && a.date === b.date && a.body === b.body;
 
-const textOf = (html: string): string =>
+/** The text of markup, without its blanks. */
+export const textOf = (html: string): string =>
   html
     .replace(/<[^>]*>/g, '')
     .replace(/&(?:#(\d+)|#x([0-9a-f]+)|([a-z]+));/gi, decoded)

@@ -6,6 +6,7 @@ import { createErase, createForgetAnswers } from './erase.js';
 import { createIgnore } from './ignore.js';
 import { createBackfill } from './question.js';
 import { createRefile } from './refile.js';
+import { createRepair } from './repair.js';
 import { type Answer, type Request, requestSchema } from './requests.js';
 import { createReadAnew, createRetry } from './retry.js';
 import { createShapes } from './shapes.js';
@@ -56,7 +57,7 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   async function prepare({ id, request: json }: Row): Promise<Prepared> {
     const request = requestSchema.safeParse(parseJson(json)).data;
     const run = request?.kind === 'retry' || request?.kind === 'erase' ? standing(request.run) : undefined;
-    return { id, request, hasSource: run !== undefined && (await isStillThere(run)) };
+    return { id, request, hasSource: run !== undefined && (await isStillThere(run.source)) };
   }
 
   function settle({ id, request }: Prepared, erased: number[], act: () => Answer): Decision {
@@ -105,6 +106,7 @@ function createDecide(database: Database) {
   const ignore = createIgnore(database);
   const erase = createErase(database);
   const backfill = createBackfill(database);
+  const repair = createRepair(database);
   const shapes = createShapes(database);
 
   function decide(run: Standing, request: RunRequest, hasSource: boolean, at: number): Answer {
@@ -119,6 +121,8 @@ function createDecide(database: Database) {
         return ignore(run, at);
       case 'erase':
         return erase(run, hasSource, at);
+      case 'repair':
+        return repair(run, request, at);
     }
   }
 

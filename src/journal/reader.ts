@@ -61,8 +61,10 @@ export function createReader(database: Database, now = systemClock.now): Journal
       ...(instrument === undefined ? [] : ['runs.instrument = :instrument']),
       ...(before === undefined ? [] : ['runs.id < :before']),
     ];
+    // Without the sign, SQLite would rather look through all runs in their order than sort the few that are open.
+    const order = state === 'queued' || state === 'sending' ? '+runs.id' : 'runs.id';
     const find = database.prepare(
-      `SELECT ${JOB} WHERE ${conditions.join(' AND ')} ORDER BY runs.id DESC LIMIT :limit`,
+      `SELECT ${JOB} WHERE ${conditions.join(' AND ')} ORDER BY ${order} DESC LIMIT :limit`,
     );
     const named = {
       limit,

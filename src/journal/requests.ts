@@ -17,6 +17,12 @@ export const requestSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('erase'), run: id }),
   /** What is to become of the old files that an instrument's first scan found. */
   z.strictObject({ kind: z.literal('backfill'), instrument: z.string(), existing: existingSchema }),
+  /** Posts again what is gone: each comment with the id under which it was missed. Without any: goes on at once. */
+  z.strictObject({
+    kind: z.literal('repair'),
+    run: id,
+    comments: z.array(z.strictObject({ n: id, comment: id })).readonly(),
+  }),
 ]);
 
 export type Request = z.output<typeof requestSchema>;

@@ -56,7 +56,13 @@ const runRow = z.object({
   tags,
 });
 const earlierRow = z.object({ title: z.string(), date: z.string(), body: z.string() });
-const commentRow = z.object({ n: z.number(), text: z.string(), intentAt: optional, comment: optional });
+const commentRow = z.object({
+  n: z.number(),
+  text: z.string(),
+  intentAt: optional,
+  comment: optional,
+  gone: optional,
+});
 const knownRow = z.object({
   id: z.number(),
   path: z.string(),
@@ -81,7 +87,7 @@ export function createRunJournal(
             title, date, body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ?`,
   );
   const comments = database.prepare(
-    'SELECT n, text, intent_at AS intentAt, comment FROM comments WHERE run = ? ORDER BY n',
+    'SELECT n, text, intent_at AS intentAt, comment, gone FROM comments WHERE run = ? ORDER BY n',
   );
   const earlier = database.prepare('SELECT title, date, body FROM earlier_drafts WHERE run = ?');
   const count = database.prepare(

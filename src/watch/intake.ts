@@ -1,6 +1,7 @@
 import { skipBeforeNs } from '../config/existing.js';
 import type { Existing } from '../config/schema.js';
-import type { FoundFile } from '../model.js';
+import { type FoundFile, filesOf } from '../model.js';
+import { merge } from './runs.js';
 
 /** More old files than this at an instrument's first scan are a question to a person, not a flood. */
 export const FLOOD = 50;
@@ -10,7 +11,7 @@ const MOST_UNDER_WAY = 10_000;
 
 export interface IntakeDeps {
   readonly existing: Existing | undefined;
-  /** The quick look: of these files, the ones that are new or not as they were. */
+  /** The quick look: the runs of those of these files that are new or not as they were. */
   unknown(files: readonly FoundFile[]): Promise<FoundFile[]>;
   hadFirstScan(): Promise<boolean>;
   endFirstScan(): Promise<void>;
@@ -27,6 +28,8 @@ export interface IntakeDeps {
 export interface Intake {
   offer(files: readonly FoundFile[], origin: 'scan' | 'event'): Promise<void>;
   scanned(result: { readonly complete: boolean }): Promise<void>;
+  /** What scans find until this one has ended was there all the time: it goes after what comes in live. */
+  asBacklog(scan: () => Promise<void>): Promise<void>;
   /** Resolves when no file is under way any more. */
   idle(): Promise<void>;
 }
@@ -41,18 +44,19 @@ export function createIntake(deps: IntakeDeps): Intake {
   let first: boolean | undefined;
   let startUp = true;
   let askedFor = 0;
+  let backlogScans = 0;
 
-  async function start(file: FoundFile): Promise<void> {
+  async function start(file: FoundFile, backlog: boolean): Promise<void> {
     while (underWay.size >= MOST_UNDER_WAY) await new Promise<void>((resolve) => waiting.push(resolve));
-    const work = deps.take(file, startUp).finally(() => {
+    const work = deps.take(file, backlog).finally(() => {
       underWay.delete(file.path);
       waiting.shift()?.();
     });
     underWay.set(file.path, work);
   }
 
-  async function startAll(files: Iterable<FoundFile>): Promise<void> {
-    for (const file of files) if (!underWay.has(file.path)) await start(file);
+  async function startAll(files: Iterable<FoundFile>, backlog = startUp): Promise<void> {
+    for (const file of files) if (!underWay.has(file.path)) await start(file, backlog);
   }
 
   /** What the configuration says about files that were there before labfeed was. */
@@ -65,11 +69,11 @@ export function createIntake(deps: IntakeDeps): Intake {
   }
 
   async function hold(files: readonly FoundFile[]): Promise<void> {
-    for (const file of files) undecided.set(file.path, file);
+    for (const file of files) undecided.set(file.path, merge(undecided.get(file.path), file));
     if (askedFor === 0 && undecided.size <= FLOOD) return;
     const batch = [...undecided.values()];
     await deps.ask(batch);
-    askedFor += batch.length;
+    askedFor += batch.flatMap(filesOf).length;
     undecided.clear();
   }
 
@@ -78,7 +82,8 @@ export function createIntake(deps: IntakeDeps): Intake {
       first ??= !(await deps.hadFirstScan());
       const fresh = (await deps.unknown(files)).filter(({ path }) => !underWay.has(path));
       // What comes while the first scan still goes on was not there before.
-      await (first && origin === 'scan' ? sortOld(fresh) : startAll(fresh));
+      if (first && origin === 'scan') return sortOld(fresh);
+      await startAll(fresh, startUp || (origin === 'scan' && backlogScans > 0));
     },
     async scanned({ complete }) {
       if (!complete) return;
@@ -91,6 +96,12 @@ export function createIntake(deps: IntakeDeps): Intake {
         if (askedFor > 0) deps.asked(askedFor);
       }
       startUp = false;
+    },
+    async asBacklog(scan) {
+      backlogScans += 1;
+      await scan().finally(() => {
+        backlogScans -= 1;
+      });
     },
     async idle() {
       await Promise.all(underWay.values());

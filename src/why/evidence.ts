@@ -64,7 +64,7 @@ export interface InstrumentEvidence {
 
 export type Rule =
   | { readonly kind: 'taken'; readonly pattern: string }
-  | { readonly kind: 'ignore' | 'doneFile'; readonly pattern: string }
+  | { readonly kind: 'ignore' | 'doneFile' | 'run'; readonly pattern: string }
   /** `otherCase`: one that would fit if capitals did not count. */
   | { readonly kind: 'files'; readonly otherCase: string | undefined }
   /** How many folders lie between it and the file. */

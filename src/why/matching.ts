@@ -49,6 +49,11 @@ function missed({ name, watch, files, rule }: InstrumentEvidence): Finding {
       };
     case 'doneFile':
       return { text: `${where} takes it for a done-file: its name fits "${rule.pattern}"` };
+    case 'run':
+      return {
+        text: `${where} does not take it: its runs are made of several files (${rule.pattern}), and it is part of none`,
+        hint: `if it belongs to a run, change \`run\` of ${name}`,
+      };
     default:
       return {
         text: `${where} does not take it: none of its globs fits: ${files.map((glob) => `"${glob}"`).join(', ')}`,

@@ -1,0 +1,147 @@
+import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../audit/findings.js';
+import type { Audited } from '../audit.js';
+import type { Outcome } from './ask.js';
+
+interface Repaired {
+  readonly outcomes: readonly Outcome[];
+  readonly hasDaemon: boolean;
+}
+
+/** So many of a kind are shown; all of them are in the JSON. */
+const MOST_SHOWN = 20;
+
+/** What was found, for people. `columns`: how wide the terminal is, where it is one. */
+export function report(
+  audited: Audited,
+  repaired: Repaired | undefined,
+  columns = Number.POSITIVE_INFINITY,
+): string {
+  const { findings } = audited;
+  return [
+    ...summary(audited),
+    ...FINDING_KINDS.flatMap((kind) => {
+      const some = findings.filter((finding) => finding.kind === kind);
+      return some.length === 0 ? [] : section(kind, some, columns);
+    }),
+    ...safeFiles(audited, columns),
+    ...(repaired ? ['', ...repairs(repaired)] : []),
+    '',
+    conclusion(audited),
+  ].join('\n');
+}
+
+function summary({ server, runs, folders }: Audited): string[] {
+  return [
+    `${count(runs.filed, 'run')} filed at ${server}: ${runs.proved} read back as they were filed`,
+    ...folders.map(
+      ({ name, watch, files, proved, unproved, onTheirWay, resting, notTaken }) =>
+        `${name}: ${count(files, 'file')} in ${watch}${listed({
+          'safe to delete': proved,
+          'filed, but not proved': unproved,
+          'on their way': onTheirWay,
+          resting,
+          'not taken': notTaken,
+        })}`,
+    ),
+  ];
+}
+
+function listed(counts: Readonly<Record<string, number>>): string {
+  const some = Object.entries(counts).filter(([, files]) => files > 0);
+  return some.length === 0 ? '' : `: ${some.map(([what, files]) => `${files} ${what}`).join(', ')}`;
+}
+
+function section(kind: FindingKind, findings: readonly Finding[], columns: number): string[] {
+  const [what, hint] = MEANING[kind];
+  const shown = findings.slice(0, MOST_SHOWN);
+  const width = Math.max(...shown.map((finding) => whoOf(finding).length));
+  const more = findings.length - shown.length;
+  return [
+    '',
+    `${findings.length} ${what}`,
+    ...(hint === undefined ? [] : [`  → ${hint}`]),
+    ...shown.map((finding) => cut(rowOf(finding, width, columns), columns)),
+    ...(more > 0 ? [`  and ${more} more: --json has all`] : []),
+  ];
+}
+
+function rowOf(finding: Finding, width: number, columns: number): string {
+  const who = width > 0 ? `${whoOf(finding).padEnd(width)}  ` : '';
+  const start = `  ${who}${printable(finding.text)}`;
+  return finding.path === undefined ? start : `${start}: ${endOf(finding.path, columns - start.length - 2)}`;
+}
+
+const whoOf = ({ run, experiment }: Finding): string =>
+  [run === undefined ? '' : `run ${run}`, experiment === undefined ? '' : `experiment ${experiment}`]
+    .filter(Boolean)
+    .join(', ');
+
+/** The end of a path is what people know a file by. */
+function endOf(path: string, room: number): string {
+  const text = printable(path);
+  return text.length <= room ? text : `…${text.slice(text.length - Math.max(1, room - 1))}`;
+}
+
+/** What the findings of a kind have in common, and what can be done about it. */
+const MEANING: Readonly<Record<FindingKind, readonly [what: string, hint?: string]>> = {
+  halted: ['notebook to which nothing is sent'],
+  vanished: ['filed, and gone from the notebook', '`labfeed refile RUN` files it once more'],
+  deleted: ['filed, and deleted by somebody', '`labfeed refile RUN` files it once more; or restore it there'],
+  forbidden: ['filed, and no longer to be read with this key', 'ask who owns it, or leave it'],
+  'not ours': [
+    'filed, and rewritten: nothing there says that it is ours',
+    '`labfeed refile RUN` files it once more, beside it',
+  ],
+  'comment missing': [
+    'comments that are gone',
+    '--repair posts them again; those too that somebody deleted on purpose, which nobody can tell',
+  ],
+  'comment twice': ['comments that are there twice', 'delete one of them in the notebook'],
+  edited: ['changed by somebody, and left to them'],
+  held: ['held', '`labfeed show RUN` says what can be decided'],
+  quarantined: ['quarantined', '`labfeed show RUN` says why; with that mended, `labfeed retry RUN`'],
+  interrupted: ['interrupted', 'the daemon tries them again by itself; with --repair at once'],
+  'on its way': ['on their way'],
+  folder: ['folders that cannot be looked into'],
+  unread: ['that could not be read'],
+  changed: ['changed since they were filed, and not taken again yet'],
+  'never taken': ['never taken', '`labfeed why PATH` says what they wait for'],
+  asked: ['old files that wait for an answer', 'set existing to ingest, skip or { since: DATE }'],
+  skipped: ['passed over, as somebody wanted'],
+  elsewhere: ['filed at another notebook, where nobody looked'],
+  spare: ['made by labfeed and not filled in yet'],
+};
+
+function safeFiles({ safe }: Audited, columns: number): string[] {
+  if (safe.length === 0) return [];
+  const more = safe.length - MOST_SHOWN;
+  return [
+    '',
+    `${count(safe.length, 'file')} proved to be in the notebook, and safe to delete:`,
+    ...safe.slice(0, MOST_SHOWN).map(({ path }) => `  ${endOf(path, columns - 2)}`),
+    ...(more > 0 ? [`  and ${more} more: --safe prints all`] : []),
+  ];
+}
+
+function repairs({ outcomes, hasDaemon }: Repaired): string[] {
+  if (outcomes.length === 0) return ['nothing that could be repaired'];
+  return [
+    'repair:',
+    ...outcomes.map(({ text }) => `  ${text}`),
+    ...(hasDaemon ? [] : ['  no daemon runs: the next `labfeed run` sends it']),
+  ];
+}
+
+function conclusion({ findings, brokenOff }: Audited): string {
+  const differences = findings.filter(differs).length;
+  if (differences > 0) return `${count(differences, 'difference')}`;
+  return brokenOff === undefined ? 'nothing differs' : 'nothing differs in what was looked at';
+}
+
+const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
+
+/** A name may hold anything; a terminal must not act on it. */
+const printable = (text: string): string => text.replace(/\p{Cc}/gu, '\ufffd');
+
+const cut = (line: string, columns: number): string =>
+  line.length <= columns ? line : `${line.slice(0, Math.max(0, columns - 1))}…`;

@@ -1,0 +1,319 @@
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import fc from 'fast-check';
+import { expect, onTestFinished, test } from 'vitest';
+import { FileError } from '../../src/errors.js';
+import { lockForLife } from '../../src/file-lock.js';
+import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
+import { MIGRATIONS } from '../../src/journal/migrations.js';
+import { createReader, type JournalReader, openReader } from '../../src/journal/reader.js';
+import type { Request } from '../../src/journal/requests.js';
+import { stateOf } from '../../src/journal/state.js';
+import { RUN_STATES, type RunChange } from '../../src/model.js';
+import { manualClock } from '../support/manual-clock.js';
+import { ReusableDatabase } from '../support/reusable-database.js';
+import { newRun, sha256, someDraft } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const SERVER = 'https://eln.example.org';
+const HOUR_MS = 3_600_000;
+const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
+const HELD: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
+
+interface Opened {
+  readonly journal: Journal;
+  readonly reader: JournalReader;
+  readonly clock: ReturnType<typeof manualClock>;
+}
+
+async function open(): Promise<Opened> {
+  const path = join(tempFolder(), 'journal.db');
+  const clock = manualClock();
+  const journal = await openJournal(path, clock);
+  const reader = openReader(path);
+  onTestFinished(async () => {
+    reader.close();
+    await journal.close();
+  });
+  return { journal, reader, clock };
+}
+
+async function add({ journal }: Opened, content: string, ...changes: RunChange[]): Promise<number> {
+  const added = await journal.runs.add(newRun(content), someDraft(content));
+  const id = added?.id ?? 0;
+  if (changes.length > 0) await journal.runs.record(id, ...changes);
+  return id;
+}
+
+test('jobs are found by state and instrument, newest first, and page by page', async () => {
+  const scene = await open();
+  const { journal, reader } = scene;
+  await add(scene, 'queued');
+  await add(scene, 'sending', INTENDED);
+  await add(scene, 'done', INTENDED, { kind: 'created', experiment: 12, found: false }, { kind: 'finished' });
+  await add(scene, 'held', HELD);
+  await journal.runs.refuse(newRun('refused', { instrument: 'other' }), new FileError('no table'));
+  const found = (filter: object): number[] => reader.jobs({ limit: 10, ...filter }).map(({ id }) => id);
+  expect(found({})).toEqual([5, 4, 3, 2, 1]);
+  expect(found({ limit: 2, before: 4 })).toEqual([3, 2]);
+  expect(found({ instrument: 'other' })).toEqual([5]);
+  expect(RUN_STATES.map((state) => found({ state }))).toEqual([[], [1], [2], [3], [5], [4], []]);
+  expect(found({ state: 'held', instrument: 'other' })).toEqual([]);
+  expect(reader.jobs({ state: 'done', limit: 1 })[0]).toMatchObject({
+    instrument: 'balance',
+    state: 'done',
+    title: 'done',
+    server: SERVER,
+    experiment: 12,
+    path: '/data/done.csv',
+  });
+});
+
+test('one run comes with its draft, its comments, its history, where it was seen and what drifted', async () => {
+  const scene = await open();
+  const shape = (...columns: string[]) => ({
+    shape: { tables: [{ name: 'readings', columns: columns.map((name) => ({ name })) }] },
+    drift: 'warn' as const,
+    kinds: 1,
+  });
+  await scene.journal.runs.add(newRun('a'), someDraft('A'), shape('x', 'y'));
+  await scene.journal.runs.add(newRun('b'), someDraft('B', ['one', 'two']), shape('x'));
+  await scene.journal.runs.knows(newRun('b', { path: '/data/copy of b.csv' }));
+  expect(scene.reader.job(2)).toMatchObject({
+    state: 'queued',
+    draft: { title: 'B', tags: ['balance'] },
+    comments: [
+      { n: 1, text: 'one', comment: undefined },
+      { n: 2, text: 'two' },
+    ],
+    history: [{ event: 'read', detail: { path: '/data/b.csv' } }, { event: 'drifted' }],
+    paths: ['/data/b.csv', '/data/copy of b.csv'],
+    drift: [expect.stringContaining('y')],
+  });
+  expect(scene.reader.job(3)).toBeUndefined();
+});
+
+test('files are found by a part of their path, whether or not they became runs', async () => {
+  const scene = await open();
+  await add(scene, 'plate 7');
+  const skipped = { path: '/data/plate 8.csv', location: '', size: 1, mtimeNs: 1n, inode: 1n };
+  await scene.journal.files.skip('balance', [skipped]);
+  expect(scene.reader.files('plate', 10)).toEqual([
+    { instrument: 'balance', path: '/data/plate 7.csv', verdict: 'taken', run: 1 },
+    { instrument: 'balance', path: '/data/plate 8.csv', verdict: 'skipped', run: undefined },
+  ]);
+  expect(scene.reader.files('plate 9', 10)).toEqual([]);
+});
+
+test('the overview counts runs by hour, knows the last and the oldest that waits, questions and servers', async () => {
+  const database = new ReusableDatabase();
+  const clock = manualClock();
+  const journal = createJournal({ database, clock, release: () => undefined });
+  const reader = createReader(database, clock.now);
+  const hour = clock.now() / HOUR_MS;
+  await journal.runs.add(newRun('long ago'), someDraft('long ago'));
+  clock.advance(40 * 24 * HOUR_MS);
+  await journal.runs.add(newRun('a'), someDraft('A'));
+  await journal.runs.add(newRun('b', { instrument: 'asked' }), someDraft('B'));
+  await journal.files.ask('asked', [{ path: '/1', location: '/1', size: 1, mtimeNs: 1n, inode: 1n }]);
+  await journal.files.endFirstScan('asked');
+  await journal.servers.learn(SERVER, { halted: 'recover first' });
+  expect(reader.overview()).toMatchObject({
+    instruments: [
+      { name: 'asked', asked: 1, runs: { queued: 1 }, last: { id: 3 } },
+      {
+        name: 'balance',
+        asked: 0,
+        runs: { queued: 2, done: 0 },
+        last: { id: 2 },
+        hours: [{ hour: hour + 40 * 24, runs: 1 }],
+        oldestAt: hour * HOUR_MS,
+      },
+    ],
+    servers: [{ url: SERVER, halted: 'recover first' }],
+  });
+  await journal.close();
+});
+
+const CHANGES: readonly RunChange[] = [
+  INTENDED,
+  { kind: 'notCreated' },
+  { kind: 'described' },
+  { kind: 'commented', n: 1, comment: 5, found: false },
+  { kind: 'finished' },
+  { kind: 'postponed', dueAt: 5, failure: 'server', reason: 'away' },
+  HELD,
+  { kind: 'rested', as: 'quarantined', failure: 'request', reason: 'too long' },
+];
+const KINDS = ['retry', 'refile', 'ignore', 'erase', 'adopt'] as const;
+
+const content = fc.integer({ min: 0, max: 6 }).map(String);
+const instrument = fc.constantFrom('balance', 'other');
+const run = fc.integer({ min: 1, max: 8 });
+const operation = fc.oneof(
+  fc.record({ op: fc.constant('add' as const), content, instrument, mapping: fc.constantFrom('m1', 'm2') }),
+  fc.record({ op: fc.constant('refuse' as const), content, instrument }),
+  fc.record({ op: fc.constant('record' as const), run, change: fc.constantFrom(...CHANGES) }),
+  fc.record({ op: fc.constant('create' as const), run }),
+  fc.record({ op: fc.constant('ask' as const), run, kind: fc.constantFrom(...KINDS) }),
+  fc.record({ op: fc.constant('recover' as const), content, instrument, experiment: run }),
+  fc.record({ op: fc.constant('release' as const), run }),
+  fc.record({ op: fc.constant('prune' as const) }),
+);
+type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
+
+async function perform(one: Operation, journal: Journal, database: ReusableDatabase): Promise<unknown> {
+  switch (one.op) {
+    case 'add':
+      return journal.runs.add(newRun(one.content, one), someDraft(one.content));
+    case 'refuse':
+      return journal.runs.refuse(newRun(one.content, one), new FileError('no table'));
+    case 'record':
+      return journal.runs.record(one.run, one.change);
+    case 'create':
+      return journal.runs.record(one.run, INTENDED, { kind: 'created', experiment: one.run, found: false });
+    case 'ask': {
+      const request: Request =
+        one.kind === 'adopt'
+          ? { kind: 'adopt', run: one.run, server: SERVER, experiment: 20 + one.run }
+          : { kind: one.kind, run: one.run };
+      database.prepare('INSERT INTO inbox (at, request) VALUES (1, ?)').run(JSON.stringify(request));
+      return journal.inbox.apply();
+    }
+    case 'recover': {
+      const filed = {
+        server: SERVER,
+        file: 'x.csv',
+        copies: false,
+        comments: [],
+        experiment: one.experiment,
+      };
+      return journal.recovery.take({ ...filed, instrument: one.instrument, sha256: sha256(one.content) });
+    }
+    case 'release': {
+      const placed = { id: one.run, reference: '', instrument: '', sha256: '', experiment: 1, addedAt: 1 };
+      return journal.setBack.release({ ...placed, drafted: true });
+    }
+    case 'prune':
+      return journal.pruning.prune(Number.MAX_SAFE_INTEGER, 0);
+  }
+}
+
+test('whatever happens to runs, the counts are those of a full count', async () => {
+  const database = new ReusableDatabase();
+  const counted = database.prepare(
+    `SELECT instrument, ${stateOf('runs')} AS state, count(*) AS runs FROM runs GROUP BY 1, 2 ORDER BY 1, 2`,
+  );
+  await fc.assert(
+    fc.asyncProperty(fc.array(operation, { minLength: 5, maxLength: 40 }), async (operations) => {
+      database.empty();
+      const clock = manualClock();
+      const journal = createJournal({ database, clock, release: () => undefined });
+      for (const one of operations) {
+        clock.advance(HOUR_MS / 3);
+        // What the tables refuse changes nothing, and is not counted either.
+        await perform(one, journal, database).catch(() => undefined);
+      }
+      const { instruments } = createReader(database, clock.now).overview();
+      const told = instruments.flatMap(({ name, runs }) =>
+        Object.entries(runs).map(([state, count]) => ({ instrument: name, state, runs: count })),
+      );
+      const sorted = told
+        .filter(({ runs }) => runs !== 0)
+        .sort((a, b) => a.instrument.localeCompare(b.instrument) || a.state.localeCompare(b.state));
+      expect(sorted).toEqual(counted.all());
+      const all = instruments.map(({ hours }) => hours.reduce((sum, { runs }) => sum + runs, 0));
+      const kept = instruments.map(({ runs }) => Object.values(runs).reduce((sum, count) => sum + count, 0));
+      expect(all).toEqual(kept);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+/** The statements that run while something is looked up. */
+function watched(): { reader: JournalReader; ran: string[]; plans(): string[] } {
+  const database = new ReusableDatabase();
+  const ran: string[] = [];
+  const spy = new Proxy(database, {
+    get(target, name) {
+      if (name !== 'prepare') return Reflect.get(target, name);
+      return (sql: string) => {
+        const statement = target.prepare(sql);
+        const noting =
+          (how: 'get' | 'all') =>
+          (...values: never[]) => {
+            ran.push(sql);
+            return statement[how](...values);
+          };
+        return { get: noting('get'), all: noting('all') };
+      };
+    },
+  });
+  const insert = createJournal({ database, clock: manualClock(), release: () => undefined });
+  onTestFinished(() => insert.close());
+  return {
+    reader: createReader(spy),
+    ran,
+    plans: () =>
+      ran.flatMap((sql) =>
+        (database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[]).map(
+          ({ detail }) => `${detail} in ${sql}`,
+        ),
+      ),
+  };
+}
+
+test('no look at the overview, or at what waits for somebody, reads all runs', async () => {
+  const { reader, ran, plans } = watched();
+  reader.overview();
+  for (const state of ['queued', 'sending', 'quarantined', 'held', 'ignored'] as const) {
+    reader.jobs({ state, limit: 10 });
+    reader.jobs({ state, instrument: 'balance', limit: 10, before: 7 });
+  }
+  reader.jobs({ instrument: 'balance', limit: 10 });
+  reader.job(1);
+  expect(ran.length).toBeGreaterThan(10);
+  // These have a row an instrument or a server, or hold only what is on its way.
+  const small = /^SCAN (tallies|instruments|servers|runs USING INDEX runs_(open|due)) /;
+  const scans = plans().filter((plan) => plan.startsWith('SCAN') && !small.test(plan));
+  expect(scans).toEqual([]);
+});
+
+/** A journal as an older labfeed left it. */
+function olderJournal(version: number): string {
+  const path = join(tempFolder(), 'journal.db');
+  const database = new DatabaseSync(path);
+  database.exec('PRAGMA journal_mode = WAL');
+  for (const step of MIGRATIONS.slice(0, version)) database.exec(step);
+  database.exec(
+    `INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping, step,
+                       added_at, updated_at) VALUES ('balance', 'x', '', 0, 'r', '/a', 1, 1, 0, 'm', 'pending', 1, 1);
+     PRAGMA user_version = ${version};`,
+  );
+  database.close();
+  return path;
+}
+
+test('a journal that an older version left is brought up to date when somebody looks', () => {
+  for (let version = 1; version < MIGRATIONS.length; version++) {
+    const reader = openReader(olderJournal(version));
+    expect(reader.overview().instruments).toMatchObject([{ name: 'balance', runs: { queued: 1 } }]);
+    reader.close();
+  }
+});
+
+test('a journal that a daemon of an older version holds is left to it, and what to do is said', () => {
+  const path = olderJournal(1);
+  const lock = new DatabaseSync(`${path}.lock`);
+  expect(lockForLife(lock)).toBe(true);
+  expect(() => openReader(path)).toThrow(
+    expect.objectContaining({
+      message: expect.stringContaining('older version'),
+      hint: expect.stringContaining('restart the daemon'),
+    }),
+  );
+  lock.close();
+  const database = new DatabaseSync(path, { readOnly: true });
+  expect(database.prepare('PRAGMA user_version').get()).toMatchObject({ user_version: 1 });
+  database.close();
+});

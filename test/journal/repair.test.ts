@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest';
+import type { RunChange } from '../../src/model.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { type AskedJournal, openAsked } from './asked-journal.js';
+
+const SERVER = 'https://eln.example.org';
+const FILED: readonly RunChange[] = [
+  { kind: 'intended', server: SERVER, floor: 9, at: 1 },
+  { kind: 'created', experiment: 12, found: false },
+  { kind: 'described' },
+  { kind: 'commentIntended', n: 1, at: 2 },
+  { kind: 'commented', n: 1, comment: 71, found: false },
+  { kind: 'commentIntended', n: 2, at: 3 },
+  { kind: 'commented', n: 2, comment: 72, found: false },
+  { kind: 'finished' },
+];
+
+const due = ({ journal }: AskedJournal): Promise<number[]> =>
+  journal.queue.due(Number.MAX_SAFE_INTEGER, 9, new Set());
+
+async function withRun(...changes: readonly RunChange[]): Promise<AskedJournal> {
+  const scene = await openAsked();
+  await scene.journal.runs.add(newRun('a'), someDraft('a', ['one', 'two']));
+  if (changes.length > 0) await scene.journal.runs.record(1, ...changes);
+  return scene;
+}
+
+const missing = (n: number, comment: number) =>
+  ({ kind: 'repair', run: 1, comments: [{ n, comment }] }) as const;
+
+test('repair opens a done run for the comment that is gone, and for no other', async () => {
+  const scene = await withRun(...FILED);
+  expect(await scene.ask(missing(2, 72))).toEqual({
+    done: true,
+    text: 'run 1 (a.csv): comment 2 of experiment 12 will be posted again',
+  });
+  expect(await due(scene)).toEqual([1]);
+  expect(await scene.journal.runs.open(1)).toMatchObject({
+    step: 'described',
+    experiment: 12,
+    comments: [
+      { n: 1, comment: 71 },
+      { n: 2, comment: undefined, intentAt: undefined, gone: 72 },
+    ],
+  });
+  expect(scene.rows('SELECT event, detail FROM history ORDER BY id DESC LIMIT 1')).toEqual([
+    { event: 'repaired', detail: '{"comments":[{"n":2,"comment":72}]}' },
+  ]);
+});
+
+test('asked twice, or when the comment is there again under another id, repair changes nothing more', async () => {
+  const scene = await withRun(...FILED);
+  await scene.ask(missing(2, 72));
+  expect(await scene.ask(missing(2, 72))).toEqual({
+    done: true,
+    text: 'run 1 (a.csv) is on its way already',
+  });
+  await scene.journal.runs.record(
+    1,
+    { kind: 'commented', n: 2, comment: 99, found: false },
+    { kind: 'finished' },
+  );
+  expect(await scene.ask(missing(2, 72))).toEqual({ done: true, text: 'run 1 (a.csv) was repaired already' });
+  expect(await due(scene)).toEqual([]);
+  expect((await scene.journal.runs.open(1)).comments).toMatchObject([{ comment: 71 }, { comment: 99 }]);
+});
+
+test('a run that waits for its next attempt goes on at once; how often it failed is not forgotten', async () => {
+  const postponed: RunChange = { kind: 'postponed', dueAt: 10 ** 14, failure: 'server', reason: 'away' };
+  const scene = await withRun(...FILED.slice(0, 2), postponed);
+  expect(await scene.journal.queue.due(10 ** 13, 9, new Set())).toEqual([]);
+  expect(await scene.ask({ kind: 'repair', run: 1, comments: [] })).toEqual({
+    done: true,
+    text: 'run 1 (a.csv) goes on now',
+  });
+  expect(await scene.journal.queue.due(10 ** 13, 9, new Set())).toEqual([1]);
+  expect(await scene.journal.runs.open(1)).toMatchObject({ step: 'created', attempts: 1 });
+});
+
+test('what a person has to decide is not repaired', async () => {
+  const scene = await withRun(...FILED.slice(0, 3), {
+    kind: 'rested',
+    as: 'held',
+    failure: 'conflict',
+    reason: 'somebody changed it',
+  });
+  expect(await scene.ask(missing(1, 71))).toMatchObject({
+    done: false,
+    text: expect.stringMatching(/is held/),
+  });
+  expect(await due(scene)).toEqual([]);
+});
+
+test('comments whose text the journal does not have are not repaired', async () => {
+  const scene = await openAsked();
+  await scene.journal.recovery.begin(SERVER);
+  const { sha256 } = newRun('a').file;
+  const comments = [{ id: 71, reference: '0123456789abcdef', n: 1 }];
+  const filed = { server: SERVER, experiment: 12, file: 'a.csv', copies: false, comments };
+  await scene.journal.recovery.take({ ...filed, instrument: 'balance', sha256 });
+  expect(await scene.ask(missing(1, 71))).toMatchObject({
+    done: false,
+    text: expect.stringMatching(/not in the journal.* refile 1$/),
+  });
+  expect(await due(scene)).toEqual([]);
+});
