@@ -18,6 +18,8 @@ export interface Sample {
   readonly modifiedMs: number;
   /** The instrument whose mapping is to read it; else the first whose globs fit its name. */
   readonly instrument?: string | undefined;
+  /** Whatever is configured: as it would be learnt. */
+  readonly learn?: boolean;
 }
 
 export interface PreviewDeps {
@@ -32,6 +34,7 @@ const ANY_FOLDER = '/data';
 /** What the experiment would be for this file, by a mapping of the configuration or by what can be learnt from it. */
 export async function previewSample(sample: Sample, deps: PreviewDeps): Promise<Preview> {
   const { config } = deps;
+  if (sample.learn) return byLearning(sample, deps);
   const instrument =
     sample.instrument === undefined
       ? config.instruments.find((candidate) => fits(candidate, sample.name))

@@ -1,6 +1,7 @@
 import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../audit/findings.js';
 import type { Audited } from '../audit.js';
 import type { Outcome } from './ask.js';
+import { printable as safely } from './columns.js';
 
 interface Repaired {
   readonly outcomes: readonly Outcome[];
@@ -58,7 +59,7 @@ function section(kind: FindingKind, findings: readonly Finding[], columns: numbe
   const more = findings.length - shown.length;
   return [
     '',
-    `${findings.length} ${what}`,
+    `${what} (${findings.length})`,
     ...(hint === undefined ? [] : [`  → ${hint}`]),
     ...shown.map((finding) => cut(rowOf(finding, width, columns), columns)),
     ...(more > 0 ? [`  and ${more} more: --json has all`] : []),
@@ -140,8 +141,7 @@ function conclusion({ findings, brokenOff }: Audited): string {
 
 const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
 
-/** A name may hold anything; a terminal must not act on it. */
-const printable = (text: string): string => text.replace(/\p{Cc}/gu, '\ufffd');
+const printable = (text: string): string => safely(text).replace(/\s/g, ' ');
 
 const cut = (line: string, columns: number): string =>
   line.length <= columns ? line : `${line.slice(0, Math.max(0, columns - 1))}…`;

@@ -38,8 +38,10 @@ export const facts = (overrides: Partial<Facts> = {}): Facts => ({
     halted: undefined,
   },
   instruments: [instrument()],
+  page: undefined,
   problems: [],
   refused: undefined,
   journal: undefined,
+  page: undefined,
   ...overrides,
 });
