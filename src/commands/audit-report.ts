@@ -1,7 +1,7 @@
 import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../audit/findings.js';
 import type { Audited } from '../audit.js';
 import type { Outcome } from './ask.js';
-import { printable as safely } from './columns.js';
+import { manyLines } from './printable.js';
 
 interface Repaired {
   readonly outcomes: readonly Outcome[];
@@ -141,7 +141,7 @@ function conclusion({ findings, brokenOff }: Audited): string {
 
 const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
 
-const printable = (text: string): string => safely(text).replace(/\s/g, ' ');
+const printable = (text: string): string => manyLines(text).replace(/\s/g, ' ');
 
 const cut = (line: string, columns: number): string =>
   line.length <= columns ? line : `${line.slice(0, Math.max(0, columns - 1))}…`;
