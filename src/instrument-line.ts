@@ -10,8 +10,9 @@ import { createMapping } from './mapping.js';
 import type { FoundFile } from './model.js';
 import type { Observer } from './observer.js';
 import { ingest, type Outcome, type Stages } from './pipeline.js';
-import { identify } from './watch/identify.js';
 import { createIntake } from './watch/intake.js';
+import { createMatcher } from './watch/match.js';
+import { createRuns, type Runs } from './watch/runs.js';
 import { settle } from './watch/settle.js';
 import { createWatcher } from './watch/watcher.js';
 
@@ -43,6 +44,9 @@ export interface InstrumentLine {
 /** How long stopping waits for files that are being read. */
 const STOP_MS = 2000;
 
+/** How long a run of several files may lack one before that is worth a word. */
+const LACK_TOLD_MS = 10 * 60_000;
+
 /** How long a file that cannot be read for now is left alone, at first and at most. */
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
@@ -55,7 +59,14 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
   const stopping = new AbortController();
   // Thousands of files may wait for the same end; that is no leak.
   setMaxListeners(0, stopping.signal);
-  const stages = createStages(instrument, { ...deps, log }, stopping.signal);
+  const runs = createRuns({
+    root: instrument.watch,
+    run: instrument.run,
+    matcher: createMatcher({ ...instrument, doneFile: instrument.ready.doneFile }),
+    signal: stopping.signal,
+    isClaimed: deps.isClaimed,
+  });
+  const stages = createStages(instrument, { ...deps, log }, runs, stopping.signal);
 
   async function take(found: FoundFile, backlog: boolean): Promise<void> {
     state.found();
@@ -88,10 +99,12 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
 
   const intake = createIntake({
     existing: instrument.existing,
-    unknown: (files) =>
-      journal.files.unknown(
-        name,
-        files.filter(({ path }) => !deps.isClaimed(path)),
+    unknown: async (files) =>
+      runs.gather(
+        await journal.files.unknown(
+          name,
+          files.filter(({ path }) => !deps.isClaimed(path)),
+        ),
       ),
     hadFirstScan: () => journal.files.hadFirstScan(name),
     endFirstScan: () => journal.files.endFirstScan(name),
@@ -162,6 +175,7 @@ async function prepare({ name, existing, mapping }: Instrument, journal: Journal
 function createStages(
   instrument: Instrument,
   { journal, clock, log, enqueue, refused, state: { waiting } }: LineDeps,
+  runs: Runs,
   signal: AbortSignal,
 ): Stages {
   const mapping = createMapping(instrument);
@@ -174,13 +188,15 @@ function createStages(
         clock,
         signal,
         lane: (look) => looks.add(look),
+        look: runs.look,
+        lacks: createLackTeller(found, log),
         progress: (progress) => waiting.note(found.path, { for: 'stillness', ...progress }),
       });
       waiting.note(found.path, { for: 'its turn' });
       return still;
     },
     inTurn: (work) => reads.add(work),
-    identify: (file) => identify(file, { signal }),
+    identify: runs.identify,
     parse: (file) => mapping.parse(file, signal),
     map: (record, file) => mapping.map(record, file, clock.now()).draft,
     journal: {
@@ -204,6 +220,16 @@ function createStages(
       skip: (name, file) => journal.files.skip(name, [file]),
     },
     enqueue,
+  };
+}
+
+/** Makes the function that says once, after a while, what a run still waits for. */
+function createLackTeller({ path }: FoundFile, log: Log): (part: string, waitedMs: number) => void {
+  let isTold = false;
+  return (part, waitedMs) => {
+    if (isTold || waitedMs < LACK_TOLD_MS) return;
+    isTold = true;
+    log.warn({ file: path, lacks: part, waitedMs }, 'the run waits for a file that has not come');
   };
 }
 

@@ -191,8 +191,8 @@ export const claimsBefore = (
 
 /** A file belongs to the first instrument that matches it. */
 export function claimedBy(instruments: readonly Claim[]): (path: string) => boolean {
-  const claims = instruments.map(({ watch, files, ignore, ready }) => {
-    const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
+  const claims = instruments.map(({ watch, files, ignore, ready, run }) => {
+    const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile, run });
     return (path: string): boolean => {
       const inside = relative(watch, path);
       return (

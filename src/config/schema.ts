@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { alarmsSchema } from './alarms.js';
 import { expectSchema } from './expectations.js';
+import { runSchema } from './run.js';
 import { secret } from './secret.js';
 import { silenceSchema } from './silence.js';
 import { statusSchema } from './status.js';
@@ -134,10 +135,11 @@ export const instrumentSchema = z
       .describe(
         'Files that are there at the first scan. Not written, and more than 50 are found: they are held as one question.',
       ),
-    run: z
-      .literal('file', { error: notYet('anything but "run: file"') })
-      .default('file')
-      .describe('What one run is.'),
+    run: runSchema
+      .prefault('file')
+      .describe(
+        'What one run is: a file; a folder right under the watched one, with all that lies in it; folders by a glob; or files of one stem.',
+      ),
     changed: z
       .enum(['new', 'ignore'], { error: notYet('anything but "new" and "ignore"') })
       .default('new')
@@ -172,6 +174,10 @@ export const instrumentSchema = z
       )
       .default([])
       .describe('Golden tests of this mapping: run by check, by try --test, and at each start.'),
+  })
+  .refine(({ run, parse }) => run !== 'file' || !parse?.some(({ main, also }) => main ?? also), {
+    error: 'main and also are for runs of several files: say `run: folder` or `run: { join: […] }`',
+    path: ['parse'],
   })
   .describe('One instrument. Only watch is required.');
 

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { RUN_STATES } from '../model.js';
 import { openBeside } from './client.js';
 import type { Database } from './database.js';
+import { createCopyOf } from './hidden.js';
 import { stateOf } from './state.js';
 
 /** A run that the journal has as done, with the experiment that should prove it. */
@@ -62,12 +63,14 @@ export interface ServerEvidence {
 }
 
 const nullable = <T>(schema: z.ZodType<T>) => schema.nullable().transform((value) => value ?? undefined);
+/** Empty in the journal where it was erased. */
+const name = z.string().transform((path) => path || undefined);
 const filedRow = z.object({
   id: z.number(),
   instrument: z.string(),
   sha256: z.string(),
   reference: z.string(),
-  path: z.string(),
+  path: name,
   server: nullable(z.string()),
   experiment: nullable(z.number()),
 });
@@ -76,7 +79,7 @@ const commentRow = z.object({ n: z.number(), text: z.string(), comment: nullable
 const unfiledRow = z.object({
   id: z.number(),
   instrument: z.string(),
-  path: z.string(),
+  path: name,
   state: z.enum(RUN_STATES),
   experiment: nullable(z.number()),
   reason: nullable(z.string()),
@@ -119,6 +122,7 @@ export function createEvidence(database: Database): Evidence {
   const byContent = database.prepare(
     `${known} WHERE instrument = ? AND sha256 = ? AND copy = ? ORDER BY refiling DESC LIMIT 1`,
   );
+  const copyOf = createCopyOf(database);
   const atPath = database.prepare('SELECT verdict, run FROM files WHERE instrument = ? AND path = ?');
   const server = database.prepare('SELECT dialect, halted FROM servers WHERE url = ?');
   const spares = database.prepare('SELECT experiment FROM spares WHERE server = ? ORDER BY experiment');
@@ -147,7 +151,7 @@ export function createEvidence(database: Database): Evidence {
       const { verdict, run } = pathRow.parse(row);
       return { verdict, run: run === undefined ? undefined : knownAs(byId.get(run)) };
     },
-    ofContent: ({ instrument, sha256, copy }) => knownAs(byContent.get(instrument, sha256, copy)),
+    ofContent: (content) => knownAs(byContent.get(content.instrument, content.sha256, copyOf(content))),
     server: (url) => ({
       ...serverRow.parse(server.get(url) ?? { dialect: null, halted: null }),
       spares: (spares.all(url) as { experiment: number }[]).map(({ experiment }) => experiment),

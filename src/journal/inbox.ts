@@ -57,7 +57,7 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   async function prepare({ id, request: json }: Row): Promise<Prepared> {
     const request = requestSchema.safeParse(parseJson(json)).data;
     const run = request?.kind === 'retry' || request?.kind === 'erase' ? standing(request.run) : undefined;
-    return { id, request, hasSource: run !== undefined && (await isStillThere(run)) };
+    return { id, request, hasSource: run !== undefined && (await isStillThere(run.source)) };
   }
 
   function settle({ id, request }: Prepared, erased: number[], act: () => Answer): Decision {

@@ -32,6 +32,8 @@ export interface ListOptions {
   readonly signal: AbortSignal;
   /** Begin at this folder, as seen from the watched one. */
   readonly under?: string;
+  /** Where that folder is, should its name not be text. */
+  readonly location?: string | Buffer;
   /** The most stats under way at once. */
   readonly parallel?: number;
   /** Called before a folder is read, so that a watch set there misses nothing. False: pass it over. */
@@ -47,7 +49,7 @@ export interface ListOptions {
 export async function* list(root: string, options: ListOptions): AsyncGenerator<FoundFile[], Listing> {
   const { matcher, signal, under = '', parallel = BATCH, enter, unmatched } = options;
   const path = under === '' ? root : `${root}/${under}`;
-  const waiting: Candidate[] = [{ path, location: path, relative: under }];
+  const waiting: Candidate[] = [{ path, location: options.location ?? path, relative: under }];
   const unread: Unread[] = [];
   const links: string[] = [];
   let batch: FoundFile[] = [];

@@ -42,7 +42,7 @@ export function createWaiting(clock: Clock): Waiting {
 function reasonOf(wait: Wait | undefined, nowMs: number): string {
   switch (wait?.for) {
     case 'stillness': {
-      if (wait.missing !== undefined) return `no done-file ${wait.missing}`;
+      if (wait.missing !== undefined) return `no ${wait.missing}`;
       // With the same unit on both sides, the words stay comparable: 0 s of 5 s, not 400 ms of 5 s.
       const stillMs = Math.max(0, Math.min(nowMs - wait.stillSinceMs, wait.quietMs));
       const still = wait.quietMs < 1000 ? `${Math.round(stillMs)} ms` : `${Math.floor(stillMs / 1000)} s`;

@@ -21,7 +21,8 @@ const GATHER_MS = 75;
 /** How long stopping waits for a share that may never answer. */
 const STOP_MS = 2000;
 
-export type WatchOptions = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'poll'>;
+export type WatchOptions = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'poll'> &
+  Partial<Pick<InstrumentConfig, 'run'>>;
 
 export interface WatcherDeps {
   /** Files that are there; the same one may be offered again and again. The scan waits until they are received. */

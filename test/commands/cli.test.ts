@@ -33,7 +33,7 @@ test('every command has help with an example', async () => {
       stdout: expect.stringContaining(`Example:\n  labfeed ${command}`),
     });
   }
-}, 60_000);
+}, 120_000);
 
 test('wrong usage is told on stderr and exits with 2', async () => {
   for (const args of [
@@ -45,6 +45,8 @@ test('wrong usage is told on stderr and exits with 2', async () => {
     ['retry', '1', '--quarantined'],
     ['refile', 'one'],
     ['adopt', '1'],
+    ['erase'],
+    ['backfill', 'balance', '--since', 'soon'],
     ['recover', '--ids', '9-3'],
     [],
   ]) {

@@ -106,7 +106,7 @@ for (const dialect of DIALECTS) {
     });
     expect(scene.control.requests().filter(({ method }) => method !== 'GET')).toHaveLength(before);
     await scene.daemon.stop();
-  }, 60_000);
+  }, 120_000);
 
   test(`${dialect}: repair posts exactly the comment that is gone, once, and nothing when asked again`, async () => {
     const scene = await withFiled(dialect, 2);
@@ -134,7 +134,7 @@ for (const dialect of DIALECTS) {
       safe: ['w1.csv', 'w2.csv'],
     });
     await scene.daemon.stop();
-  }, 60_000);
+  }, 120_000);
 
   test(`${dialect}: a daemon that dies in the middle of a repair has posted the comment once when it is back`, async () => {
     const scene = await withFiled(dialect, 1);
@@ -155,7 +155,7 @@ for (const dialect of DIALECTS) {
     expect(commentsOf(scene)).toEqual([text]);
     expect(await audit(scene)).toMatchObject({ status: 0, safe: ['w1.csv'] });
     await daemon.stop();
-  }, 60_000);
+  }, 120_000);
 }
 
 const commentsOf = (scene: Scene): string[] =>
@@ -191,7 +191,7 @@ test('files that were never taken, changed since, or could not be read are told 
     join(folder, 'w3.csv'),
   ]);
   expect(lines.stderr).toContain('use -0');
-}, 60_000);
+}, 120_000);
 
 test('what was found is told in words; a notebook that refuses the key or is away breaks off only what needs it', async () => {
   const scene = await withFiled('v2', 1);
@@ -212,7 +212,7 @@ test('what was found is told in words; a notebook that refuses the key or is awa
   const away = await audit(scene);
   expect(away).toMatchObject({ status: 1, kinds: { 'never taken': ['new.csv'] }, safe: [] });
   expect(away.stderr).toMatch(/^labfeed: the audit was broken off: GET \S+ was not sent, no connection/);
-}, 60_000);
+}, 120_000);
 
 test('an instrument that nobody knows, and options that do not go together, are wrong usage', async () => {
   const { config, journal } = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k' });
@@ -226,4 +226,4 @@ test('an instrument that nobody knows, and options that do not go together, are 
   expect(await run('--safe', '--json')).toMatchObject({ status: 2 });
   expect(await run('--safe', '--repair')).toMatchObject({ status: 2 });
   expect(await run('-0')).toMatchObject({ status: 2 });
-}, 60_000);
+}, 120_000);

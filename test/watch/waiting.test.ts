@@ -15,7 +15,12 @@ test('each file that waits says for what, in words that follow the clock', () =>
   expect(reason()).toBe('still for 2 s of 5 s');
   clock.advance(60_000);
   expect(reason()).toBe('still for 5 s of 5 s');
-  waiting.note('/data/a.csv', { for: 'stillness', stillSinceMs: 0, quietMs: 0, missing: 'a.csv.done' });
+  waiting.note('/data/a.csv', {
+    for: 'stillness',
+    stillSinceMs: 0,
+    quietMs: 0,
+    missing: 'done-file a.csv.done',
+  });
   expect(reason()).toBe('no done-file a.csv.done');
   waiting.note('/data/a.csv', { for: 'its turn' });
   expect(reason()).toBe('waits for its turn to be read');
