@@ -5,7 +5,9 @@ import type { Clock } from './clock.js';
 import { readToken } from './config/key.js';
 import type { LoadedConfig } from './config/load.js';
 import { systemCode } from './errors.js';
+import { happeningInWords } from './happenings.js';
 import { type JournalClient, openClient } from './journal/client.js';
+import type { JobDetail } from './journal/job.js';
 import { type JournalReader, openReader } from './journal/reader.js';
 import { requestSchema } from './journal/requests.js';
 import type { Live } from './live.js';
@@ -52,7 +54,7 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
       live,
       overview: () => reading().overview(),
       jobs: (query) => reading().jobs(query),
-      job: (id) => reading().job(id),
+      job: (id) => inWords(reading().job(id)),
       journalBytes: () => bytesOf(path),
       journalTrouble: () => troubleOf(path),
       async decide(request) {
@@ -81,6 +83,10 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
     },
   };
 }
+
+/** Commands and page tell what happened in the same words. */
+const inWords = (job: JobDetail | undefined) =>
+  job && { ...job, history: job.history.map((one) => ({ at: one.at, words: happeningInWords(one) })) };
 
 const NOT_YET: DecisionAnswer = { done: false, text: 'labfeed is still starting' };
 

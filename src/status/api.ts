@@ -77,7 +77,8 @@ export interface JobDetail extends Job {
     readonly text: string;
     readonly comment?: number | undefined;
   }[];
-  readonly history: readonly { readonly at: number; readonly event: string; readonly detail?: unknown }[];
+  /** What happened to it, in words, the oldest first. */
+  readonly history: readonly { readonly at: number; readonly words: string }[];
   readonly paths: readonly string[];
   readonly drift: readonly string[];
 }

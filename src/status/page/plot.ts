@@ -5,6 +5,9 @@ import { count, day, plural } from './words.js';
 
 const HEIGHT = 56;
 
+/** Drawn a little before they come into view. */
+const SOON = '300px';
+
 /** Not a plain import: TypeScript is not to look for it in a folder, and the page need not wait for it. */
 const LIBRARY = '/page/uplot/uPlot.esm.js';
 
@@ -23,10 +26,11 @@ type Bars = ReturnType<typeof runsByDay>;
 export function createPlots(): Plots {
   const library = once(async () => ((await import(LIBRARY)) as { default: typeof uPlot }).default);
   const drawings = new WeakMap<Element, Drawing>();
-  const seen = new IntersectionObserver((entries) => {
+  const draw: IntersectionObserverCallback = (entries) => {
     for (const { isIntersecting, target, boundingClientRect } of entries)
       if (isIntersecting) void drawings.get(target)?.draw(Math.floor(boundingClientRect.width));
-  });
+  };
+  const seen = new IntersectionObserver(draw, { rootMargin: SOON });
   const sizes = new ResizeObserver((entries) => {
     for (const { target, contentRect } of entries)
       drawings.get(target)?.resize(Math.floor(contentRect.width));

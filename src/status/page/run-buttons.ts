@@ -20,7 +20,7 @@ export function runButtons(job: Job, decide: Decide): HTMLElement | undefined {
 
 type Choice = 'retry' | 'adopt' | 'refile' | 'ignore';
 
-function choicesFor({ state, failure, experiment, step }: Job): Choice[] {
+function choicesFor({ state, failure, experiment, step, path }: Job): Choice[] {
   switch (state) {
     case 'quarantined':
       return experiment === undefined ? ['retry', 'ignore'] : ['retry', 'refile', 'ignore'];
@@ -28,8 +28,9 @@ function choicesFor({ state, failure, experiment, step }: Job): Choice[] {
       if (failure === 'drift') return ['retry', 'ignore'];
       return step === 'done' ? ['refile', 'adopt', 'ignore'] : ['retry', 'adopt', 'refile', 'ignore'];
     case 'done':
+      return path === '' ? [] : ['refile'];
     case 'ignored':
-      return ['refile'];
+      return path === '' ? ['refile'] : ['retry'];
     case 'waiting':
     case 'queued':
     case 'sending':

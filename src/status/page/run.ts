@@ -2,7 +2,6 @@ import type { JobDetail, PageState } from '../api.js';
 import type { Ask } from './ask.js';
 import type { Decide } from './decide.js';
 import { byId, type Child, createSlot, h } from './dom.js';
-import { inWords } from './history-words.js';
 import { bodyFrame, chip, factsOf, isWebAddress, nameOf, reasonOf, timeAgo } from './parts.js';
 import { runButtons } from './run-buttons.js';
 import { bytes, clockTime, fullTime } from './words.js';
@@ -159,7 +158,7 @@ const historyOf = ({ history }: JobDetail): Child[] => [
           { className: 'event-time', dateTime: new Date(happening.at).toISOString() },
           fullTime(happening.at),
         ),
-        h('span', {}, inWords(happening)),
+        h('span', {}, happening.words),
       ),
     ),
   ),

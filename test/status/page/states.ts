@@ -72,10 +72,7 @@ export function hostile(text: string): { live: Live; overview: Overview; jobs: J
       ...job,
       draft: { title: text, date: text, body: '<p>quiet</p>', tags: [text] },
       comments: [{ n: 1, text }],
-      history: [
-        { at: 1, event: 'read', detail: { path: text } },
-        { at: 1, event: text, detail: { [text]: text } },
-      ],
+      history: [{ at: 1, words: text }],
       paths: [text],
       drift: [text],
     },

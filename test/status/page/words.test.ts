@@ -3,7 +3,6 @@ import type { LiveGate } from '../../../src/live.js';
 import type { PageState } from '../../../src/status/api.js';
 import { gateInWords } from '../../../src/status/page/gate-words.js';
 import { healthOf } from '../../../src/status/page/health.js';
-import { inWords } from '../../../src/status/page/history-words.js';
 import { readRoute, runsHash } from '../../../src/status/page/route.js';
 import { runsByDay } from '../../../src/status/page/runs-by-day.js';
 import { ago, bytes, duration, listed, splitReason, withinFile } from '../../../src/status/page/words.js';
@@ -146,12 +145,4 @@ test('an address leads back to what was looked at, and a wrong one to the overvi
   expect(readRoute('#/runs/17')).toEqual({ view: 'run', id: 17 });
   expect(readRoute('#/runs?before=x')).toMatchObject({ view: 'runs', before: undefined });
   for (const other of ['', '#', '#/runs/x', '#main']) expect(readRoute(other)).toEqual({ view: 'overview' });
-});
-
-test('what happened to a run is told in words, also an event that this page does not know', () => {
-  expect(inWords({ at: 1, event: 'created', detail: { experiment: 7, found: true } })).toContain(
-    'found again as experiment 7',
-  );
-  expect(inWords({ at: 1, event: 'finished' })).toBe('filed');
-  expect(inWords({ at: 1, event: 'revised', detail: { from: 3 } })).toBe('revised: from 3');
 });
