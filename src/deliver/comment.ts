@@ -5,20 +5,19 @@ import type { CommentRecord, DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
 import { lookWithGrace } from './grace.js';
 
-/** Posts one comment, unless an earlier POST of it turns out to have arrived. */
+/** Posts one comment, unless an earlier POST of it turns out to have arrived. Resolves with its id. */
 export async function postComment(
   run: OpenRun,
-  comment: PlannedComment,
+  { n, text, intentAt }: PlannedComment,
   experiment: number,
   deps: DeliverDeps,
-): Promise<void> {
-  const { n, text, intentAt } = comment;
+): Promise<number> {
   if (intentAt !== undefined) {
-    const found = await lookWithGrace(run, 'a comment whose answer was lost may still be posted', deps, () =>
-      findPosted(run, comment, experiment, deps),
-    );
-    if (found !== undefined)
-      return deps.record(run.id, { kind: 'commented', n, comment: found, found: true });
+    const found = await findLostComment(run, n, experiment, deps);
+    if (found !== undefined) {
+      await deps.record(run.id, { kind: 'commented', n, comment: found, found: true });
+      return found;
+    }
   }
   await deps.record(run.id, { kind: 'commentIntended', n, at: deps.clock.now() });
   const posted = await deps.notebook
@@ -30,12 +29,24 @@ export async function postComment(
     });
   await proveKept(run, n, experiment, posted, deps);
   await deps.record(run.id, { kind: 'commented', n, comment: posted, found: false });
+  return posted;
 }
 
-/** The comment that an earlier POST may have made. A list proves absence only if it shows all that we know of. */
+/** The comment that an earlier POST may have made. */
+export const findLostComment = (
+  run: OpenRun,
+  n: number,
+  experiment: number,
+  deps: DeliverDeps,
+): Promise<number | undefined> =>
+  lookWithGrace(run, 'a comment whose answer was lost may still be posted', deps, () =>
+    findPosted(run, n, experiment, deps),
+  );
+
+/** A list proves absence only if it shows all that we know of. */
 async function findPosted(
   run: OpenRun,
-  { n }: PlannedComment,
+  n: number,
   experiment: number,
   deps: DeliverDeps,
 ): Promise<number | undefined> {

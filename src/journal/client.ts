@@ -8,6 +8,8 @@ import { type Answer, answerSchema, type Request } from './requests.js';
 export interface JournalClient {
   /** The runs that are quarantined. */
   quarantined(): number[];
+  /** The runs of an instrument that are done, and were not filed anew since. */
+  done(instrument: string): number[];
   /** Leaves the requests in the inbox, durably and together; returns their numbers there. */
   ask(requests: readonly Request[], at: number): number[];
   answerTo(asked: number): Answer | undefined;
@@ -19,12 +21,19 @@ export interface JournalClient {
 export function openClient(path: string): JournalClient {
   const database = openBeside(path);
   const quarantined = database.prepare("SELECT id FROM runs WHERE resting = 'quarantined' ORDER BY id");
+  const done = database.prepare(
+    `SELECT id FROM runs WHERE instrument = ? AND step = 'done' AND resting IS NULL AND NOT EXISTS (
+       SELECT 1 FROM runs AS later WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256
+         AND later.copy = runs.copy AND later.refiling > runs.refiling
+     ) ORDER BY id`,
+  );
   const put = database.prepare('INSERT INTO inbox (at, request) VALUES (?, ?) RETURNING id');
   const waiting = database.prepare('SELECT 1 FROM inbox WHERE id = ? AND answer IS NULL');
   const answer = database.prepare('SELECT answer FROM inbox WHERE id = ?');
 
   return {
     quarantined: () => (quarantined.all() as { id: number }[]).map(({ id }) => id),
+    done: (instrument) => (done.all(instrument) as { id: number }[]).map(({ id }) => id),
     ask(requests, at) {
       database.exec('BEGIN IMMEDIATE');
       try {

@@ -10,8 +10,8 @@ export type Verdict = 'taken' | 'skipped' | 'asked';
 export interface FileJournal {
   /** The quick look: of these files, the ones that are new or not as they were. */
   unknown(instrument: string, files: readonly FoundFile[]): Promise<FoundFile[]>;
-  /** Whether this path was taken as a run before, with whatever bytes. */
-  wasTaken(instrument: string, path: string): Promise<boolean>;
+  /** Whether this path was taken as a run before, with other bytes. */
+  wasTaken(instrument: string, file: { readonly path: string; readonly sha256: string }): Promise<boolean>;
   /** Remembers these files as passed over. */
   skip(instrument: string, files: readonly FoundFile[]): Promise<void>;
   /** Whether the instrument's folder was once listed from end to end. */
@@ -45,7 +45,8 @@ export function createFileJournal(
   const begin = database.prepare('BEGIN');
   const end = database.prepare('COMMIT');
   const taken = database.prepare(
-    "SELECT 1 FROM files WHERE instrument = ? AND path = ? AND verdict = 'taken'",
+    `SELECT 1 FROM files JOIN runs ON runs.id = files.run
+       WHERE files.instrument = ? AND files.path = ? AND verdict = 'taken' AND sha256 <> ?`,
   );
   const put = database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)');
   const scanned = database.prepare('SELECT 1 FROM instruments WHERE name = ?');
@@ -85,7 +86,7 @@ export function createFileJournal(
         end.run();
       }
     },
-    wasTaken: async (instrument, path) => taken.get(instrument, path) !== undefined,
+    wasTaken: async (instrument, { path, sha256 }) => taken.get(instrument, path, sha256) !== undefined,
     skip: (instrument, files) => commit(() => rememberAll(instrument, files, 'skipped')),
     hadFirstScan: async (instrument) => scanned.get(instrument) !== undefined,
     endFirstScan: (instrument) =>

@@ -3,10 +3,11 @@ import { createAdopt } from './adopt.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 import { createRefile } from './refile.js';
+import { createPlaces, createRemap } from './remap.js';
 import { type Answer, type Request, requestSchema } from './requests.js';
 import { createReadAnew, createRetry } from './retry.js';
 import { createShapes } from './shapes.js';
-import { isStillThere } from './source.js';
+import { findSource, isStillThere, type SourceState } from './source.js';
 import { createStanding, type Standing } from './standing.js';
 
 /** What was asked, and what became of it. */
@@ -29,8 +30,15 @@ interface Prepared {
   readonly id: number;
   /** Undefined where it could not be read. */
   readonly request: Request | undefined;
+  readonly source: Source;
+}
+
+/** What is where a run's file was, as far as the request makes a difference of it. */
+interface Source {
   /** Whether the file of a run to be retried is still where it was. */
-  readonly hasSource: boolean;
+  readonly isThere: boolean;
+  /** What is there in place of the file of a run to be redone. */
+  readonly state: SourceState;
 }
 
 /** So many at once: between them, deliveries get their turn. */
@@ -46,13 +54,17 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   const answer = database.prepare('UPDATE inbox SET answer = ? WHERE id = ?');
   const clear = database.prepare('DELETE FROM inbox WHERE answer IS NOT NULL AND at < ?');
   const standing = createStanding(database);
+  const places = createPlaces(database);
   const decide = createDecide(database);
 
   /** Read before the commit: nothing in there waits for a disk that may be far away. */
   async function prepare({ id, request: json }: Row): Promise<Prepared> {
     const request = requestSchema.safeParse(parseJson(json)).data;
-    const run = request?.kind === 'retry' ? standing(request.run) : undefined;
-    return { id, request, hasSource: run !== undefined && (await isStillThere(run)) };
+    const run = request === undefined ? undefined : standing(request.run);
+    const isThere = run !== undefined && request?.kind === 'retry' && (await isStillThere(run));
+    const state =
+      run !== undefined && request?.kind === 'remap' ? await findSource(run, places(run)) : UNSEEN;
+    return { id, request, source: { isThere, state } };
   }
 
   function settle({ id, request }: Prepared, act: () => Answer): Decision {
@@ -62,8 +74,8 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   }
 
   async function carryOut(asked: Prepared): Promise<Decision> {
-    const { request, hasSource } = asked;
-    const act = (): Answer => (request ? decide(request, hasSource, now()) : UNREADABLE);
+    const { request, source } = asked;
+    const act = (): Answer => (request ? decide(request, source, now()) : UNREADABLE);
     try {
       return await commit(() => settle(asked, act));
     } catch (error) {
@@ -95,23 +107,26 @@ function createDecide(database: Database) {
   const retry = createRetry(database, readAnew);
   const adopt = createAdopt(database);
   const refile = createRefile(database, readAnew);
+  const remap = createRemap(database);
   const shapes = createShapes(database);
 
-  function decide(run: Standing, request: Request, hasSource: boolean, at: number): Answer {
+  function decide(run: Standing, request: Request, source: Source, at: number): Answer {
     switch (request.kind) {
       case 'retry':
-        return retry(run, hasSource, at);
+        return retry(run, source.isThere, at);
       case 'adopt':
         return adopt(run, request, at);
       case 'refile':
         return refile(run, at);
+      case 'remap':
+        return remap(run, source.state, at);
     }
   }
 
-  return (request: Request, hasSource: boolean, at: number): Answer => {
+  return (request: Request, source: Source, at: number): Answer => {
     const run = standing(request.run);
     if (run === undefined) return { done: false, text: `there is no run ${request.run}` };
-    const answer = decide(run, request, hasSource, at);
+    const answer = decide(run, request, source, at);
     if (!answer.done || run.resting !== 'held' || run.failure !== 'drift') return answer;
     const others = shapes.accept(run.id, at);
     if (others === 0) return answer;
@@ -119,6 +134,8 @@ function createDecide(database: Database) {
     return { ...answer, text: `${answer.text}; ${more} that waited for the same answer go on too` };
   };
 }
+
+const UNSEEN: SourceState = { path: '', has: 'nothing' };
 
 const UNREADABLE: Answer = { done: false, text: 'this version of labfeed does not know that request' };
 

@@ -10,6 +10,8 @@ export const requestSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('adopt'), run: id, server: z.string(), experiment: id }),
   /** Files it once more, as a run of its own. */
   z.strictObject({ kind: z.literal('refile'), run: id }),
+  /** Reads the file of a done run anew, and has its experiment and comments revised. */
+  z.strictObject({ kind: z.literal('remap'), run: id }),
 ]);
 
 export type Request = z.output<typeof requestSchema>;

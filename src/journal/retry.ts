@@ -18,7 +18,9 @@ export function createRetry(
   return (run, hasSource, at) => {
     if (run.refiledAs !== null || (run.resting !== 'quarantined' && run.resting !== 'held')) {
       const hint =
-        run.step === 'done' && run.refiledAs === null ? `: to file it once more, refile ${run.id}` : '';
+        run.step === 'done' && run.refiledAs === null
+          ? `: to redo it with today's mapping, retry ${run.id} --remap; to file it once more, refile ${run.id}`
+          : '';
       return { done: false, text: `${nameOf(run)} ${stateOf(run)}${hint}` };
     }
     if (isGone(run)) {

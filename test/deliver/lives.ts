@@ -147,6 +147,7 @@ function mortal(life: Life, wire: { sent(late: Late): void; tick(): Promise<void
           addSpare: durable(memory.addSpare),
         },
         losses: createLosses(clock, 600_000),
+        edits: createLosses(clock, 600_000),
         record: durable(journal.runs.record),
         goOn: () => undefined,
       };
