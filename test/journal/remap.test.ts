@@ -229,3 +229,20 @@ test('only a done run is redone, and only one of which it is known what was writ
   expect((await scene.remap(1)).text).toBe('run 1 (a.csv) was filed anew, as run 4: remap that one');
   expect(await journal.runs.knows(run)).toBe(true);
 });
+
+test('a run that is being redone when the notebook is set back is described first, and what is gone of its comments posted', async () => {
+  const scene = await withDoneRun();
+  await scene.remap();
+  await scene.read(someDraft('after', ['uno', 'due']));
+  const [placed] = await scene.journal.setBack.placedFrom(SERVER, 12);
+  if (!placed) throw new Error('it has an experiment');
+  expect(await scene.journal.setBack.keepComments(placed, new Set([1]))).toBe(true);
+  expect(await scene.journal.runs.open(1)).toMatchObject({
+    step: 'created',
+    earlier: [{ title: 'before' }],
+    comments: [
+      { n: 1, comment: 41, earlier: ['one'] },
+      { n: 2, comment: undefined, intentAt: 0, earlier: ['two'] },
+    ],
+  });
+});
