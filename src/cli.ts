@@ -1,13 +1,18 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { limitBacktracking } from './backtracking.js';
 import { addAdopt } from './commands/adopt.js';
 import { addAudit } from './commands/audit.js';
+import { addBackfill } from './commands/backfill.js';
 import { addBackup } from './commands/backup.js';
 import { addCheck } from './commands/check.js';
 import { addComments } from './commands/comments.js';
+import { addCompletion } from './commands/completion.js';
 import { addDemo } from './commands/demo.js';
+import { addErase } from './commands/erase.js';
+import { addIgnore } from './commands/ignore.js';
+import { addJobs } from './commands/jobs.js';
+import { addKeys } from './commands/keys.js';
 import { addLearn } from './commands/learn.js';
 import { addRecover } from './commands/recover.js';
 import { addRefile } from './commands/refile.js';
@@ -15,8 +20,12 @@ import { addRetry } from './commands/retry.js';
 import { addRun } from './commands/run.js';
 import { addSandbox } from './commands/sandbox.js';
 import { addSchema } from './commands/schema.js';
+import { addShow } from './commands/show.js';
+import { addStatus } from './commands/status.js';
 import { addTry } from './commands/try.js';
+import { addWhy } from './commands/why.js';
 import { EXIT, explain, LabfeedError } from './errors.js';
+import { version } from './version.js';
 
 /** In the order in which the help names them. */
 const COMMANDS = [
@@ -25,15 +34,24 @@ const COMMANDS = [
   addCheck,
   addTry,
   addLearn,
+  addStatus,
+  addJobs,
+  addShow,
+  addWhy,
   addRetry,
   addRefile,
   addAdopt,
+  addIgnore,
+  addErase,
+  addBackfill,
   addAudit,
   addBackup,
   addRecover,
   addComments,
+  addKeys,
   addSandbox,
   addSchema,
+  addCompletion,
 ];
 
 /** The command line: what was asked for, and how it ended. */
@@ -66,11 +84,6 @@ function report(error: unknown, debug: boolean): number {
   else if (!(error instanceof LabfeedError))
     process.stderr.write('  → this is a fault in labfeed; --debug shows where\n');
   return error instanceof LabfeedError ? error.exitStatus : EXIT.failed;
-}
-
-function version(): string {
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-  return (manifest as { version: string }).version;
 }
 
 // A reader that stops listening (`labfeed schema | head`) ends the command; it is not a failure.

@@ -5,9 +5,16 @@ import { journalOf } from './config/locations.js';
 import { ConfigError, explain, LabfeedError, type Problem } from './errors.js';
 import { runGoldenTests } from './golden-tests.js';
 import { type Journal, openJournal } from './journal/journal.js';
+import type { Live } from './live.js';
+import { shownRefusal } from './live-problems.js';
 import type { Log } from './log.js';
 import { checkMapping } from './mapping.js';
 import { nobody, type Observer } from './observer.js';
+import { createReporting, type Reporting } from './reporting.js';
+import { createRequestCounter } from './request-count.js';
+import type { Place } from './status/deps.js';
+import { createStatusPage, placeOf } from './status-page.js';
+import { version } from './version.js';
 import { createWorks, type UsableConfig, type Works } from './works.js';
 
 export interface DaemonOptions {
@@ -28,6 +35,8 @@ export interface Daemon {
   stop(): Promise<void>;
   /** How many runs are in each step or resting place. */
   count(): Promise<Record<string, number>>;
+  /** How it is at this moment, beyond what the journal knows. */
+  live(): Live;
 }
 
 /** The journal, which outlives every configuration, and the works that the present one sets going. */
@@ -41,6 +50,12 @@ export function createDaemon({
   const journalPath = journalOf(first);
   let journal: Journal | undefined;
   let works: Works | undefined;
+  let reporting: Reporting | undefined;
+  let refused: Live['refused'];
+  const requests = createRequestCounter();
+  const started = { pid: process.pid, version: version(), startedAt: clock.now() };
+  const live = (): Live => liveWith(reporting?.alarms() ?? []);
+  const page = createStatusPage({ journal: journalPath, version: started.version, clock, log, live });
   const stopping = new AbortController();
   /** Opening, reloads and the stop come one after the other, however fast they are asked for. */
   let turn: Promise<void> = Promise.resolve();
@@ -57,8 +72,24 @@ export function createDaemon({
     isFirst: boolean,
   ): Works {
     const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
-    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests, isFirst });
+    const heard = requests.count;
+    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests, isFirst, heard });
   }
+
+  const liveWith = (alarms: Live['alarms']): Live => ({
+    at: clock.now(),
+    ...started,
+    config: first.file,
+    problems: works?.problems ?? [],
+    refused,
+    notebook: {
+      url: (works?.config ?? first).notebook.url,
+      gate: works?.gate() ?? { kind: 'open', perSecond: first.notebook.rate },
+      requests: requests.list(),
+    },
+    instruments: works?.instruments.map(({ state }) => state.live()) ?? [],
+    alarms,
+  });
 
   /** What the mappings' own tests find wrong; undefined when a stop was asked for meanwhile. */
   async function testMappings({ instruments }: LoadedConfig): Promise<Problem[] | undefined> {
@@ -68,18 +99,36 @@ export function createDaemon({
   }
 
   async function open(): Promise<void> {
+    const place = placeOf(first, conceal);
     const opened = await openJournal(journalPath, clock);
     journal = opened;
+    // Before tests and scans, which can take their time: that is when people look.
+    await page.show(first, place);
     const failedTests = await testMappings(first);
     if (failedTests) works = makeWorks(first, opened, failedTests, true);
+    reporting = createReporting({
+      journal: opened,
+      journalPath,
+      works: () => works,
+      live: liveWith,
+      page: () => page.trouble()?.text,
+      clock,
+      log,
+      conceal,
+    });
+    await reporting.start();
   }
 
   async function reload(load: () => LoadedConfig): Promise<void> {
     if (!journal) return;
+    let config: UsableConfig;
     let next: Works;
+    let place: Place | undefined;
     try {
-      const config = load();
-      refuseMistakes(config, journalPath);
+      const loaded: LoadedConfig = load();
+      refuseMistakes(loaded, journalPath);
+      config = loaded;
+      place = placeOf(config, conceal);
       const failedTests = await testMappings(config);
       if (!failedTests) return;
       if (failedTests.length > 0) throw new ConfigError(failedTests);
@@ -87,10 +136,13 @@ export function createDaemon({
       log.level = config.settings.log;
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
+      refused = { at: clock.now(), problems: shownRefusal(error, first.file) };
       return log.error({ problems: explain(error) }, 'the new configuration is refused; the old one goes on');
     }
     await works?.stop();
     works = next;
+    await page.show(config, place);
+    refused = undefined;
     log.info('reloaded');
     // Not waited for: a stop must not have to wait until the first scan of a large folder has ended.
     next
@@ -111,10 +163,13 @@ export function createDaemon({
         // What could not be started has told why, and does not stop.
         if (works) log.info('stopping');
         await works?.stop();
+        await page.stop();
+        await reporting?.stop();
         await journal?.close();
         if (works) log.info('stopped');
       });
     },
+    live,
     count: async () => (await journal?.runs.count()) ?? {},
   };
 }

@@ -4,7 +4,7 @@ import type { Admit } from './connection.js';
 import { createCreations } from './deliver/creations.js';
 import { deliver } from './deliver/deliver.js';
 import type { DeliverDeps, Notebook, ServerMemory } from './deliver/deps.js';
-import { createGate } from './deliver/gate.js';
+import { createGate, type Gate } from './deliver/gate.js';
 import { longestGraceMs } from './deliver/grace.js';
 import { StoppedError } from './deliver/interruptions.js';
 import { createLosses } from './deliver/losses.js';
@@ -36,6 +36,8 @@ export interface Delivery {
   start(): void;
   /** There may be something new to deliver. */
   ring(): void;
+  /** Why requests leave, or why they wait. */
+  gate: Gate['state'];
   /** Lets the steps under way end, for so long at most. */
   stop(withinMs: number): Promise<void>;
 }
@@ -92,6 +94,7 @@ export function createDelivery({
   return {
     start: queue.start,
     ring: queue.ring,
+    gate: gate.state,
     async stop(withinMs) {
       stopping = true;
       gate.stop();

@@ -7,7 +7,7 @@ import { hasText } from './golden/agree.js';
 import { compare } from './golden/compare.js';
 import { quote, showDifference } from './golden/differences.js';
 import { createMapping, type Mapping } from './mapping.js';
-import { openSample } from './sample.js';
+import { openRun } from './sample.js';
 
 type GoldenTest = Instrument['tests'][number];
 
@@ -41,7 +41,7 @@ export function runGoldenTests(instruments: readonly Instrument[], deps: TestDep
       if (instrument.tests.length === 0) return [];
       const mapping = createMapping(instrument);
       return instrument.tests.map((test, n) => async (): Promise<TestResult> => {
-        const failures = await runInTime(mapping, test, deps);
+        const failures = await runInTime(instrument, mapping, test, deps);
         const problems = failures.map((failure) => toProblem(instrument, n, test, failure));
         return { instrument: instrument.name, file: test.file, problems };
       });
@@ -50,6 +50,7 @@ export function runGoldenTests(instruments: readonly Instrument[], deps: TestDep
 }
 
 async function runInTime(
+  instrument: Instrument,
   mapping: Mapping,
   test: GoldenTest,
   { clock, signal }: TestDeps,
@@ -59,7 +60,7 @@ async function runInTime(
   const late: Failure = { message: `it could not be read within ${LONGEST_MS / 1000} s` };
   try {
     return await Promise.race([
-      run(mapping, test, clock.now(), either),
+      run(instrument, mapping, test, clock.now(), either),
       clock.sleep(LONGEST_MS, either).then(
         () => [late],
         () => [late],
@@ -71,13 +72,14 @@ async function runInTime(
 }
 
 async function run(
+  instrument: Instrument,
   mapping: Mapping,
   { file: path, expect }: GoldenTest,
   nowMs: number,
   signal: AbortSignal,
 ): Promise<Failure[]> {
   try {
-    const file = await openSample(path, signal);
+    const file = await openRun(path, instrument, signal);
     const record = await mapping.parse(file, signal);
     return compare(expect, { record, ...mapping.map(record, file, nowMs) });
   } catch (error) {

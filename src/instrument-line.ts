@@ -4,13 +4,15 @@ import type { Clock } from './clock.js';
 import type { Instrument } from './config/load.js';
 import { explain, FileChangedError } from './errors.js';
 import type { Journal } from './journal/journal.js';
+import type { LineState } from './line-state.js';
 import type { Log } from './log.js';
 import { createMapping } from './mapping.js';
 import type { FoundFile } from './model.js';
 import type { Observer } from './observer.js';
 import { ingest, type Outcome, type Stages } from './pipeline.js';
-import { identify } from './watch/identify.js';
 import { createIntake } from './watch/intake.js';
+import { createMatcher } from './watch/match.js';
+import { createRuns, type Runs } from './watch/runs.js';
 import { settle } from './watch/settle.js';
 import { createWatcher } from './watch/watcher.js';
 
@@ -20,6 +22,10 @@ export interface LineDeps {
   readonly log: Log;
   /** Whether the file belongs to an instrument that stands before this one in the configuration. */
   isClaimed(path: string): boolean;
+  /** Whether the file is another instrument's, or no instrument's at all. */
+  isOthers(path: string): boolean;
+  /** Told how the line is. */
+  readonly state: LineState;
   enqueue(): void;
   refused: Observer['refused'];
   /** Told when there are files before anybody has watched. */
@@ -38,6 +44,9 @@ export interface InstrumentLine {
 /** How long stopping waits for files that are being read. */
 const STOP_MS = 2000;
 
+/** How long a run of several files may lack one before that is worth a word. */
+const LACK_TOLD_MS = 10 * 60_000;
+
 /** How long a file that cannot be read for now is left alone, at first and at most. */
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 60_000;
@@ -45,24 +54,40 @@ const LONGEST_WAIT_MS = 60_000;
 /** One instrument's way from the folder into the journal: watcher, intake and pipeline, put together. */
 export function createInstrumentLine(instrument: Instrument, deps: LineDeps): InstrumentLine {
   const { name } = instrument;
-  const { journal, clock } = deps;
+  const { journal, clock, state } = deps;
   const log = deps.log.child({ instrument: name });
   const stopping = new AbortController();
   // Thousands of files may wait for the same end; that is no leak.
   setMaxListeners(0, stopping.signal);
-  const stages = createStages(instrument, { ...deps, log }, stopping.signal);
+  const runs = createRuns({
+    root: instrument.watch,
+    run: instrument.run,
+    matcher: createMatcher({ ...instrument, doneFile: instrument.ready.doneFile }),
+    signal: stopping.signal,
+    isClaimed: deps.isClaimed,
+  });
+  const stages = createStages(instrument, { ...deps, log }, runs, stopping.signal);
 
   async function take(found: FoundFile, backlog: boolean): Promise<void> {
+    state.found();
+    state.waiting.begin(found.path);
+    await takeInTime(found, backlog).finally(() => state.waiting.end(found.path));
+  }
+
+  async function takeInTime(found: FoundFile, backlog: boolean): Promise<void> {
     for (
       let waitMs = FIRST_WAIT_MS;
       !stopping.signal.aborted;
       waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)
     ) {
       try {
-        tell(log, found, await ingest(found, backlog, instrument, stages));
+        const outcome = await ingest(found, backlog, instrument, stages);
+        if (CAME[outcome]) state.came(clock.now());
+        tell(log, found, outcome);
         return;
       } catch (error) {
         if (stopping.signal.aborted) return;
+        state.waiting.note(found.path, { for: 'another attempt', reason: explain(error) });
         // Somebody writes to it again: that is no trouble, it only has to settle anew.
         if (!(error instanceof FileChangedError)) {
           log.warn({ file: found.path, waitMs, reason: explain(error) }, 'file cannot be taken yet, waiting');
@@ -74,10 +99,12 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
 
   const intake = createIntake({
     existing: instrument.existing,
-    unknown: (files) =>
-      journal.files.unknown(
-        name,
-        files.filter(({ path }) => !deps.isClaimed(path)),
+    unknown: async (files) =>
+      runs.gather(
+        await journal.files.unknown(
+          name,
+          files.filter(({ path }) => !deps.isClaimed(path)),
+        ),
       ),
     hadFirstScan: () => journal.files.hadFirstScan(name),
     endFirstScan: () => journal.files.endFirstScan(name),
@@ -92,8 +119,13 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
       if (isStarting && files.length > 0) deps.hasFiles();
       return intake.offer(files, origin);
     },
-    scanned: (result) => intake.scanned(result),
-    folder: () => undefined,
+    scanned(result) {
+      state.scanned(result);
+      return intake.scanned(result);
+    },
+    folder: state.folder,
+    unmatched: state.unmatched,
+    isOthers: deps.isOthers,
     clock,
     log,
   });
@@ -105,6 +137,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
       await prepare(instrument, journal, log);
       await watcher.start();
       isStarting = false;
+      state.is('watching');
     },
     async stop() {
       stopping.abort();
@@ -114,6 +147,16 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
     },
   };
 }
+
+/** Whether a file with this outcome is something new from the instrument, rather than one that is known already. */
+const CAME: Readonly<Record<Outcome, boolean>> = {
+  gone: false,
+  known: false,
+  skipped: true,
+  queued: true,
+  held: true,
+  refused: true,
+};
 
 const QUESTION =
   'many old files at the first scan: they are held until `labfeed backfill`, or existing: ingest, skip or { since: DATE } in the configuration, says what is to become of them';
@@ -131,7 +174,8 @@ async function prepare({ name, existing, mapping }: Instrument, journal: Journal
 
 function createStages(
   instrument: Instrument,
-  { journal, clock, log, enqueue, refused }: LineDeps,
+  { journal, clock, log, enqueue, refused, state: { waiting } }: LineDeps,
+  runs: Runs,
   signal: AbortSignal,
 ): Stages {
   const mapping = createMapping(instrument);
@@ -139,9 +183,20 @@ function createStages(
   const looks = new PQueue({ concurrency: 4 });
   const reads = new PQueue({ concurrency: 4 });
   return {
-    settle: (found) => settle(found, instrument.ready, { clock, signal, lane: (look) => looks.add(look) }),
+    async settle(found) {
+      const still = await settle(found, instrument.ready, {
+        clock,
+        signal,
+        lane: (look) => looks.add(look),
+        look: runs.look,
+        lacks: createLackTeller(found, log),
+        progress: (progress) => waiting.note(found.path, { for: 'stillness', ...progress }),
+      });
+      waiting.note(found.path, { for: 'its turn' });
+      return still;
+    },
     inTurn: (work) => reads.add(work),
-    identify: (file) => identify(file, { signal }),
+    identify: runs.identify,
     parse: (file) => mapping.parse(file, signal),
     map: (record, file) => mapping.map(record, file, clock.now()).draft,
     journal: {
@@ -165,6 +220,16 @@ function createStages(
       skip: (name, file) => journal.files.skip(name, [file]),
     },
     enqueue,
+  };
+}
+
+/** Makes the function that says once, after a while, what a run still waits for. */
+function createLackTeller({ path }: FoundFile, log: Log): (part: string, waitedMs: number) => void {
+  let isTold = false;
+  return (part, waitedMs) => {
+    if (isTold || waitedMs < LACK_TOLD_MS) return;
+    isTold = true;
+    log.warn({ file: path, lacks: part, waitedMs }, 'the run waits for a file that has not come');
   };
 }
 

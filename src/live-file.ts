@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { chmod, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 import type { Live } from './live.js';
 
@@ -89,4 +90,18 @@ export function readLive(journalPath: string): Live | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Whoever reads it finds the last one or this one, never half of it; and only who may read the journal can. */
+export async function writeLive(journalPath: string, live: Live): Promise<void> {
+  const path = liveFileOf(journalPath);
+  const { mode } = await stat(journalPath);
+  await writeFile(`${path}.new`, JSON.stringify(live), { mode: 0o600 });
+  await chmod(`${path}.new`, mode & 0o666);
+  await rename(`${path}.new`, path);
+}
+
+export async function removeLive(journalPath: string): Promise<void> {
+  const path = liveFileOf(journalPath);
+  await Promise.all([rm(path, { force: true }), rm(`${path}.new`, { force: true })]);
 }

@@ -3,7 +3,7 @@ import type { Instrument } from './config/load.js';
 import { FileError, LabfeedError, type Problem } from './errors.js';
 import type { ReadDate } from './map/date.js';
 import { checkTemplates, createMapper, type Mapped } from './map/draft.js';
-import type { DateHabits, FileRecord, IdentifiedFile } from './model.js';
+import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from './model.js';
 import { parse } from './parse/parse.js';
 import { type DateReading, readDate } from './parse/values/read-date.js';
 import { contentOf } from './watch/content.js';
@@ -38,7 +38,7 @@ export function createMapping(instrument: Instrument): Mapping {
   return {
     async parse(file, signal) {
       try {
-        return await parse({ ...describeFile(file), content: contentOf(file) }, instrument.parse, signal);
+        return await parse(sourceOf(file), instrument.parse, signal);
       } catch (error) {
         signal?.throwIfAborted();
         throw asFileError(error, file);
@@ -69,15 +69,29 @@ function asFileError(error: unknown, { path }: IdentifiedFile): Error {
   });
 }
 
+/** What is read of a file, or of those that make the run. */
+const sourceOf = ({ parts, ...file }: IdentifiedFile): Parameters<typeof parse>[0] => ({
+  ...pick(file),
+  content: parts ? new Uint8Array() : contentOf(file),
+  parts: parts?.map((part) => ({ ...pick(part), within: part.name, content: contentOf(part) })),
+});
+
+const pick = ({ path, size }: DiskFile) => ({ path, size, name: posix.basename(path) });
+
 /** What templates and messages know of a file. */
 function describeFile(file: IdentifiedFile) {
   const name = posix.basename(file.path);
   return {
+    ...describe(file),
     name,
     stem: posix.parse(name).name,
     path: file.path,
-    size: file.size,
-    modifiedMs: Number(file.mtimeNs / 1_000_000n),
-    sha256: file.sha256,
+    parts: file.parts?.map((part) => ({ ...describe(part), name: part.name })),
   };
 }
+
+const describe = ({ size, mtimeNs, sha256 }: DiskFile & Hashed) => ({
+  size,
+  modifiedMs: Number(mtimeNs / 1_000_000n),
+  sha256,
+});

@@ -15,19 +15,43 @@ export interface FileStamp {
 }
 
 /** A file in an instrument's folder, as the listing saw it. */
-export interface FoundFile extends FileStamp {
+export interface DiskFile extends FileStamp {
   /** For people, journal and templates. Bytes that are not UTF-8 stand in it as `\xNN`. */
   readonly path: string;
   /** What the file system knows it by: the same text, or the very bytes where they are not UTF-8. */
   readonly location: string | Buffer;
 }
 
-/** A file that held still and whose whole content was hashed. */
-export interface IdentifiedFile extends FoundFile {
+/** Which of a run's files one is. */
+export interface Part {
+  /** Seen from the run's folder, or from where the files lie that are joined. */
+  readonly name: string;
+  /** What it is in every run of its kind, whatever that is called: by this and its bytes the run is known. */
+  readonly role: string;
+}
+
+/**
+ * What may become a run: a file, or several. Of several, path and location are those of their folder, or of the first
+ * of those that are joined; the size is that of all together, the time that of the latest.
+ */
+export interface FoundFile extends DiskFile {
+  readonly parts?: readonly (DiskFile & Part)[];
+}
+
+export interface Hashed {
+  /** Of several files: of the list of their hashes and roles. */
   readonly sha256: string;
   /** The bytes that were hashed, where they were few enough to keep: parsing then reads exactly those. */
   readonly content?: Uint8Array;
 }
+
+/** A file that held still and whose whole content was hashed; or several. */
+export interface IdentifiedFile extends DiskFile, Hashed {
+  readonly parts?: readonly (DiskFile & Part & Hashed)[];
+}
+
+/** What of a run is on the disk: itself, or its parts. */
+export const filesOf = (run: FoundFile): readonly DiskFile[] => run.parts ?? [run];
 
 /** One value of a file: what it means, and how it was written there. */
 export interface Value {
@@ -78,6 +102,8 @@ export interface DateHabits {
   readonly format?: readonly string[] | undefined;
   readonly zone?: string | { readonly from: string } | undefined;
   readonly locale?: string | undefined;
+  /** Texts that another file of the run, which writes dates in its own way, means as these. */
+  readonly known?: ReadonlyMap<string, string>;
 }
 
 /** What the notebook is to hold for one run. Comments are still without their mark. */

@@ -25,7 +25,7 @@ export interface Stages {
   map(record: FileRecord, file: IdentifiedFile): Draft;
   readonly journal: {
     knows(run: IngestedRun): Promise<boolean>;
-    wasTaken(instrument: string, path: string): Promise<boolean>;
+    wasTaken(instrument: string, file: FoundFile): Promise<boolean>;
     skip(instrument: string, file: FoundFile): Promise<void>;
     /** Held where the run is not shaped as the one before it, and the instrument wants to be asked. */
     add(run: IngestedRun, draft: Draft, shape: Shape): Promise<'queued' | 'held'>;
@@ -71,7 +71,7 @@ async function take(
     mapping: instrument.mapping,
   };
   if (await stages.journal.knows(run)) return 'known';
-  if (instrument.changed === 'ignore' && (await stages.journal.wasTaken(instrument.name, file.path))) {
+  if (instrument.changed === 'ignore' && (await stages.journal.wasTaken(instrument.name, file))) {
     await stages.journal.skip(instrument.name, file);
     return 'skipped';
   }

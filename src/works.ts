@@ -3,17 +3,21 @@ import type { Clock } from './clock.js';
 import type { Key } from './config/key.js';
 import type { Claim, Instrument, LoadedConfig } from './config/load.js';
 import { journalOf } from './config/locations.js';
-import { connect } from './connection.js';
+import { connect, type Heard } from './connection.js';
 import { createDecisions } from './decisions.js';
+import type { Gate } from './deliver/gate.js';
 import { createDelivery } from './delivery.js';
 import { explainProblem, type Problem } from './errors.js';
 import { createHousekeeping } from './housekeeping.js';
 import { createInstrumentLine } from './instrument-line.js';
 import type { Journal } from './journal/journal.js';
+import type { ConfigProblem } from './live.js';
+import { shownProblem } from './live-problems.js';
 import type { Log } from './log.js';
 import { checkMapping } from './mapping.js';
 import type { Observer } from './observer.js';
 import { createMatcher } from './watch/match.js';
+import { type WatchedInstrument, watchedInstruments } from './watched.js';
 
 /** A configuration with which the daemon can work. */
 export type UsableConfig = LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>>;
@@ -29,9 +33,19 @@ export interface WorksDeps {
   readonly failedTests: readonly Problem[];
   /** Whether these are the first since the journal was opened. */
   readonly isFirst: boolean;
+  /** Counts every request by how it ended. */
+  readonly heard?: Heard;
 }
 
 export interface Works {
+  readonly config: UsableConfig;
+  /** What is wrong with the configuration. */
+  readonly problems: readonly ConfigProblem[];
+  /** Every instrument that is written down, also those that are stopped. */
+  readonly instruments: readonly WatchedInstrument[];
+  readonly gate: Gate['state'];
+  /** Whether the notebook has done anything for these works. */
+  hasAnswered(): boolean;
   /** Resolves when every folder was scanned once and is being watched. */
   start(): Promise<void>;
   /** Takes nothing more, and lets the steps under way end. */
@@ -47,11 +61,16 @@ const NEW_JOURNAL =
 /** All that one configuration sets going: a line an instrument, the delivery, and people's decisions. */
 export function createWorks(deps: WorksDeps): Works {
   const { config, journal, clock, log, observer, key, failedTests, isFirst } = deps;
+  let hasAnswered = false;
+  const heard: Heard = (method, status) => {
+    hasAnswered ||= status !== undefined && status >= 200 && status < 300;
+    deps.heard?.(method, status);
+  };
   const delivery = createDelivery({
     notebook: config.notebook,
     instruments: config.instruments.map(({ name }) => name),
     journal,
-    connect: (admit) => connect(config.notebook, key, admit),
+    connect: (admit) => connect(config.notebook, key, admit, heard),
     clock,
     log,
     observer,
@@ -59,16 +78,23 @@ export function createWorks(deps: WorksDeps): Works {
   const warnOnce = once(() => {
     if (isFirst && journal.isNew) log.warn({ journal: journalOf(config) }, NEW_JOURNAL);
   });
-  const lines = usableInstruments(config, failedTests, log).map(({ instrument, isClaimed }) =>
-    createInstrumentLine(instrument, {
-      journal,
-      clock,
-      log,
-      isClaimed,
-      enqueue: delivery.ring,
-      refused: observer.refused,
-      hasFiles: warnOnce,
-    }),
+  const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
+  tellMistakes(mistakes, failedTests, config, log);
+  const problems = [...mistakes, ...failedTests].map(shownProblem);
+  const instruments = watchedInstruments(config, problems, clock);
+  const lines = instruments.flatMap(({ usable, state }) =>
+    usable === undefined
+      ? []
+      : createInstrumentLine(usable, {
+          journal,
+          clock,
+          log,
+          state,
+          ...belonging(usable, config),
+          enqueue: delivery.ring,
+          refused: observer.refused,
+          hasFiles: warnOnce,
+        }),
   );
   const decisions = createDecisions({
     inbox: journal.inbox,
@@ -78,12 +104,23 @@ export function createWorks(deps: WorksDeps): Works {
     rescan: (name, isForOld) => lines.find(({ instrument }) => instrument === name)?.rescan(isForOld),
   });
   const housekeeping = createHousekeeping({ journal: journal.pruning, keepMs: keepOf(config), clock, log });
+  /** A restart must not make an instrument look as if it had never sent anything. */
+  async function recall({ name, state }: WatchedInstrument): Promise<void> {
+    const lastFileAt = await journal.resting.lastFileAt(name);
+    if (lastFileAt !== undefined) state.came(lastFileAt);
+  }
+
   return {
+    config,
+    problems,
+    instruments,
+    gate: delivery.gate,
+    hasAnswered: () => hasAnswered,
     async start() {
       decisions.start();
       delivery.start();
       housekeeping.start();
-      await Promise.all(lines.map((line) => line.start()));
+      await Promise.all([...instruments.map(recall), ...lines.map((line) => line.start())]);
       log.info({ instruments: lines.length, runs: await journal.runs.count() }, 'ready');
     },
     async stop() {
@@ -105,26 +142,37 @@ function once(act: () => void): () => void {
   };
 }
 
-/** The instruments without a mistake, each with whether a path belongs to one before it; mistakes are told. */
-function usableInstruments(config: LoadedConfig, failedTests: readonly Problem[], log: Log) {
-  const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
+function tellMistakes(
+  mistakes: readonly Problem[],
+  failedTests: readonly Problem[],
+  { warnings }: LoadedConfig,
+  log: Log,
+): void {
   for (const problem of mistakes) log.error(fields(problem), 'configuration mistake');
   for (const problem of failedTests)
     log.error(fields(problem), 'a test of the mapping fails: the instrument is stopped');
-  for (const problem of config.warnings) log.warn(fields(problem), 'configuration warning');
-  const broken = new Set(
-    [...mistakes, ...failedTests].map(({ stops }) =>
-      typeof stops === 'object' ? stops.instrument : undefined,
-    ),
-  );
-  const usable = config.instruments.filter(({ name }) => !broken.has(name));
-  const journal = journalOf(config);
-  return usable.map((instrument) => {
-    const isClaimed = claimedBy(claimsBefore(instrument, config));
-    // Somebody may keep the journal, with its side files, in a watched folder: it is no run.
-    return { instrument, isClaimed: (path: string) => path.startsWith(journal) || isClaimed(path) };
-  });
+  for (const problem of warnings) log.warn(fields(problem), 'configuration warning');
 }
+
+/** Whether a path belongs to an instrument before this one, or to any other. */
+function belonging(instrument: Instrument, config: LoadedConfig) {
+  const journal = journalOf(config);
+  const isClaimed = claimedBy(claimsBefore(instrument, config));
+  const isTaken = claimedBy(claimsNear(instrument, config));
+  return {
+    // Somebody may keep the journal, with its side files, in a watched folder: it is no run.
+    isClaimed: (path: string) => path.startsWith(journal) || isClaimed(path),
+    isOthers: (path: string) => path.startsWith(journal) || isTaken(path),
+  };
+}
+
+/** What others claim in the folder of this one, or around it. */
+const claimsNear = ({ name, watch }: Instrument, { claims }: LoadedConfig): readonly Claim[] =>
+  claims.filter(
+    (claim) => claim.name !== name && (isWithin(watch, claim.watch) || isWithin(claim.watch, watch)),
+  );
+
+const isWithin = (inner: string, outer: string): boolean => !relative(outer, inner).startsWith('..');
 
 const fields = (problem: Problem) => ({
   ...(typeof problem.stops === 'object' ? problem.stops : {}),
@@ -143,8 +191,8 @@ export const claimsBefore = (
 
 /** A file belongs to the first instrument that matches it. */
 export function claimedBy(instruments: readonly Claim[]): (path: string) => boolean {
-  const claims = instruments.map(({ watch, files, ignore, ready }) => {
-    const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
+  const claims = instruments.map(({ watch, files, ignore, ready, run }) => {
+    const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile, run });
     return (path: string): boolean => {
       const inside = relative(watch, path);
       return (

@@ -1,7 +1,7 @@
 import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../audit/findings.js';
 import type { Audited } from '../audit.js';
 import type { Outcome } from './ask.js';
-import { printable as safely } from './columns.js';
+import { oneLine } from './printable.js';
 
 interface Repaired {
   readonly outcomes: readonly Outcome[];
@@ -68,7 +68,7 @@ function section(kind: FindingKind, findings: readonly Finding[], columns: numbe
 
 function rowOf(finding: Finding, width: number, columns: number): string {
   const who = width > 0 ? `${whoOf(finding).padEnd(width)}  ` : '';
-  const start = `  ${who}${printable(finding.text)}`;
+  const start = `  ${who}${oneLine(finding.text)}`;
   return finding.path === undefined ? start : `${start}: ${endOf(finding.path, columns - start.length - 2)}`;
 }
 
@@ -79,7 +79,7 @@ const whoOf = ({ run, experiment }: Finding): string =>
 
 /** The end of a path is what people know a file by. */
 function endOf(path: string, room: number): string {
-  const text = printable(path);
+  const text = oneLine(path);
   return text.length <= room ? text : `…${text.slice(text.length - Math.max(1, room - 1))}`;
 }
 
@@ -140,8 +140,6 @@ function conclusion({ findings, brokenOff }: Audited): string {
 }
 
 const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
-
-const printable = (text: string): string => safely(text).replace(/\s/g, ' ');
 
 const cut = (line: string, columns: number): string =>
   line.length <= columns ? line : `${line.slice(0, Math.max(0, columns - 1))}…`;

@@ -3,10 +3,11 @@ import { LabfeedError } from '../errors.js';
 import type { Comment } from '../notebook/answers.js';
 import type { Notebook } from '../notebook/client.js';
 import { markIn } from '../reference.js';
-import { columns, printable } from './columns.js';
 import type { CommentsOptions, DeleteOptions, EditOptions } from './comments.js';
 import { type ConfigOption, loadNamed, requireVital } from './config-option.js';
+import { manyLines, oneLine } from './printable.js';
 import { confirm, readInput } from './prompt.js';
+import { asTable, type Column, outputWidth } from './table.js';
 import { withNotebook } from './with-notebook.js';
 
 /** A comment as people see it. What a server does not tell is undefined. */
@@ -25,15 +26,16 @@ export async function listComments(experiment: number, { json, ...options }: Com
     const listed = (await notebook.listComments(experiment)).map((record) => shown(record, field));
     if (json) return console.log(JSON.stringify(listed, null, 2));
     if (listed.length === 0) return console.log(`experiment ${experiment} has no comments`);
-    const rows = listed.map(({ id, created, author, text }) => [
-      String(id),
-      created ?? '',
-      author ?? '',
-      text ?? NOT_FOUND,
-    ]);
-    console.log(columns(['comment', 'made', 'by', 'text'], rows));
+    console.log(asTable(COLUMNS, listed, outputWidth()));
   });
 }
+
+const COLUMNS: readonly Column<ShownComment>[] = [
+  { title: 'comment', text: ({ id }) => String(id), align: 'right' },
+  { title: 'made', text: ({ created }) => created ?? '' },
+  { title: 'by', text: ({ author }) => author ?? '' },
+  { title: 'text', text: ({ text }) => text ?? NOT_FOUND, flexible: true },
+];
 
 export async function showComment(
   experiment: number,
@@ -42,7 +44,7 @@ export async function showComment(
 ): Promise<void> {
   await within(options, async (notebook, field) => {
     const comment = shown(await notebook.readComment(experiment, id), field);
-    console.log(json ? JSON.stringify(comment, null, 2) : printable(comment.text ?? NOT_FOUND));
+    console.log(json ? JSON.stringify(comment, null, 2) : manyLines(comment.text ?? NOT_FOUND));
   });
 }
 
@@ -114,7 +116,7 @@ function shown(record: Comment, field: string): ShownComment {
 const LONGEST_OPENING = 60;
 
 function opening({ text, byLabfeed }: ShownComment): string {
-  const line = printable(text ?? '').replace(/\s+/g, ' ');
+  const line = oneLine(text ?? '');
   const start = line.length > LONGEST_OPENING ? `${line.slice(0, LONGEST_OPENING)}…` : line;
   return `"${start}"${byLabfeed ? ' (labfeed filed it, and does not file it again)' : ''}`;
 }

@@ -1,6 +1,7 @@
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
+import { createRuns } from '../watch/runs.js';
 import { claimedBy, claimsBefore } from '../works.js';
 import type { Finding } from './findings.js';
 import type { Overlap } from './overlaps.js';
@@ -22,14 +23,18 @@ export async function examineFolders(config: LoadedConfig): Promise<FolderFindin
 }
 
 async function examineFolder(instrument: Instrument, earlier: readonly Claim[]): Promise<FolderFindings> {
-  const { name, watch, files, ignore, ready } = instrument;
-  const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
-  const listing = list(watch, { matcher, signal: new AbortController().signal });
+  const { name, watch, run, ready } = instrument;
+  const { signal } = new AbortController();
+  const matcher = createMatcher({ ...instrument, doneFile: ready.doneFile });
+  const listing = list(watch, { matcher, signal });
+  const { gather } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
+  const runs = new Set<string>();
   const claimed = countClaimed(name, earlier);
   for (;;) {
     const next = await listing.next();
     if (!next.done) {
       for (const { path } of next.value) claimed.look(path);
+      for (const { path } of gather(next.value)) runs.add(path);
       continue;
     }
     const { value: result } = next;
@@ -38,7 +43,9 @@ async function examineFolder(instrument: Instrument, earlier: readonly Claim[]):
       const text = `${name}: the folder ${watch} is ${result.state}: ${result.reason}`;
       return { findings: [{ level: 'wrong', text, hint }], overlaps: [] };
     }
-    const found: Finding = { level: 'good', text: `${name}: ${watch} is there, ${result.files} files match` };
+    const grouped = run === 'file' ? '' : `, of ${runs.size} ${runs.size === 1 ? 'run' : 'runs'}`;
+    const text = `${name}: ${watch} is there, ${result.files} files match${grouped}`;
+    const found: Finding = { level: 'good', text };
     const unread = result.unread.map(
       ({ path, reason }): Finding => ({ level: 'note', text: `${name}: ${path} cannot be read: ${reason}` }),
     );

@@ -1,5 +1,6 @@
 import { basename, join, relative } from 'node:path';
 import type { Claim } from '../config/load.js';
+import type { RunKind } from '../config/run.js';
 import { claimedBy } from '../works.js';
 import type { Finding } from './findings.js';
 
@@ -63,9 +64,21 @@ function fileOfBoth(first: Taker, second: Taker): string | undefined {
 
 /** Names that fit the globs of one instrument; among them some that may fit those of the other as well. */
 function namesFor(one: Claim, other: Claim): string[] {
-  const ends = other.files.flatMap((glob) => fill(glob, 'x')).map((name) => basename(name));
-  return one.files.flatMap((glob) => ['x', ...ends].flatMap((word) => fill(glob, word)));
+  const ends = [...other.files.flatMap((glob) => fill(glob, 'x')), ...partsFor(other.run)];
+  const words = ['x', ...ends.map((name) => basename(name))];
+  const names = one.files.flatMap((glob) => words.flatMap((word) => fill(glob, word)));
+  return [...names, ...partsFor(one.run), ...[one.run, other.run].flatMap((run) => foldersFor(run, names))];
 }
+
+/** Names of files that are joined. */
+const partsFor = (run: RunKind): string[] =>
+  run !== 'file' && 'join' in run ? run.join.map((name) => name.replace('{stem}', 'x')) : [];
+
+/** The same names in a folder that is a run. */
+const foldersFor = (run: RunKind, names: readonly string[]): string[] =>
+  run !== 'file' && 'folder' in run
+    ? fill(run.folder, 'x').flatMap((folder) => names.map((name) => `${folder}/${basename(name)}`))
+    : [];
 
 /** A glob with a word for its stars: `{a,b}/run-*.csv` makes `a/run-x.csv` and `b/run-x.csv`. */
 function fill(glob: string, word: string): string[] {

@@ -17,7 +17,7 @@ export function addTry(program: Command): void {
     .command('try')
     .description("show exactly what would be sent for a file, or run a mapping's own tests; sends nothing")
     .argument('[instrument]', 'the instrument whose mapping is used')
-    .argument('[file...]', 'the files to try')
+    .argument('[file...]', 'the files to try; of runs of several files, their folder or one of them')
     .addOption(configOption())
     .option('--test', "run the instrument's golden tests instead; without an instrument, those of all")
     .option('--json', 'print the record and the draft, or what came of the tests, as JSON')
@@ -98,10 +98,10 @@ async function usableInstrument(name: string, config: LoadedConfig): Promise<Ins
 }
 
 async function tryNamed(instrument: Instrument, path: string): Promise<Trial> {
-  const [{ tryFile }, { openSample }, { systemClock }] = await Promise.all([
+  const [{ tryFile }, { openRun }, { systemClock }] = await Promise.all([
     import('../trial.js'),
     import('../sample.js'),
     import('../clock.js'),
   ]);
-  return tryFile(instrument, await openSample(resolve(path)), systemClock.now());
+  return tryFile(instrument, await openRun(resolve(path), instrument), systemClock.now());
 }

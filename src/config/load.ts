@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Place, Problem } from '../errors.js';
+import { resolveCommand } from './alarms.js';
 import { expandInclude } from './include.js';
 import { type ListedInstrument, listInstruments, mayHideInstruments } from './listed.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
@@ -28,7 +29,7 @@ export interface Instrument extends InstrumentConfig {
 }
 
 /** What of an instrument says which files are its. */
-export type Claim = Pick<Instrument, 'name' | 'watch' | 'files' | 'ignore' | 'ready'>;
+export type Claim = Pick<Instrument, 'name' | 'watch' | 'files' | 'ignore' | 'ready' | 'run'>;
 
 export type Settings = Omit<Config, 'include' | 'instruments' | 'notebook'>;
 
@@ -110,7 +111,7 @@ function readSettings(
     log: setting('log') ?? 'info',
     keep: setting('keep') ?? 0,
     ...(journal === undefined ? {} : { journal: resolve(folder, journal) }),
-    ...(alarms === undefined ? {} : { alarms }),
+    ...(alarms === undefined ? {} : { alarms: resolveCommand(alarms, folder) }),
   };
 }
 
@@ -203,7 +204,9 @@ function readInstruments(
   return { instruments: [...instruments.values()], claims };
 }
 
-const claimSchema = instrumentSchema.pick({ watch: true, files: true, ignore: true, ready: true }).strip();
+const { watch, files, ignore, ready, run } = instrumentSchema.shape;
+// Should it be `run` that is wrong, its files are still not for others.
+const claimSchema = z.object({ watch, files, ignore, ready, run: run.catch('file') });
 
 function readClaim(name: string, value: unknown, yaml: YamlFile): Claim[] {
   const { success, data } = claimSchema.safeParse(value);

@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { alarmsSchema } from './alarms.js';
 import { expectSchema } from './expectations.js';
+import { runSchema } from './run.js';
 import { secret } from './secret.js';
+import { silenceSchema } from './silence.js';
 import { statusSchema } from './status.js';
 import { text } from './text.js';
 import { duration, rate, size } from './units.js';
@@ -132,10 +135,11 @@ export const instrumentSchema = z
       .describe(
         'Files that are there at the first scan. Not written, and more than 50 are found: they are held as one question.',
       ),
-    run: z
-      .literal('file', { error: notYet('anything but "run: file"') })
-      .default('file')
-      .describe('What one run is.'),
+    run: runSchema
+      .prefault('file')
+      .describe(
+        'What one run is: a file; a folder right under the watched one, with all that lies in it; folders by a glob; or files of one stem.',
+      ),
     changed: z
       .enum(['new', 'ignore'], { error: notYet('anything but "new" and "ignore"') })
       .default('new')
@@ -152,13 +156,7 @@ export const instrumentSchema = z
       .literal('keep', { error: notYet('anything but "source: keep"') })
       .default('keep')
       .describe('What happens to the file when all is confirmed.'),
-    silence: z
-      .union([
-        duration(),
-        z.strictObject({ after: duration(), days: text('days such as mon-fri').optional() }),
-      ])
-      .optional()
-      .describe('Tell me when nothing has come for this long.'),
+    silence: silenceSchema.optional(),
     drift: z
       .enum(['warn', 'hold', 'off'])
       .default('warn')
@@ -176,6 +174,10 @@ export const instrumentSchema = z
       )
       .default([])
       .describe('Golden tests of this mapping: run by check, by try --test, and at each start.'),
+  })
+  .refine(({ run, parse }) => run !== 'file' || !parse?.some(({ main, also }) => main ?? also), {
+    error: 'main and also are for runs of several files: say `run: folder` or `run: { join: […] }`',
+    path: ['parse'],
   })
   .describe('One instrument. Only watch is required.');
 
@@ -196,10 +198,7 @@ export const configSchema = z
       .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
       .default('info')
       .describe('How much is logged.'),
-    alarms: z
-      .strictObject({ webhook: z.url().optional(), command: text('a command').optional() })
-      .optional()
-      .describe('Where alarms go, beside log, page and metrics.'),
+    alarms: alarmsSchema.optional(),
     keep: duration().prefault('1y').describe('How long the history of finished runs is kept.'),
     instruments: z.record(z.string(), instrumentSchema).prefault({}).describe('The instruments, by name.'),
   })

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { dateFormats, fromFact, line, listOf, name, split, text, where } from './grammar.js';
 import { duration, size } from './units.js';
 import { finderSchema } from './vocabulary-meta.js';
-import { tableSchema } from './vocabulary-table.js';
+import { type TableOptions, tableSchema } from './vocabulary-table.js';
 
 /** The keys of `parse`: how a file is read. Descriptions end up in editors, before the eyes of a scientist. */
 
@@ -77,8 +77,8 @@ const limitsSchema = z
 export const FORMATS = ['delimited', 'text', 'json', 'xml', 'xlsx', 'jcamp', 'records', 'none'] as const;
 export type Format = (typeof FORMATS)[number];
 
-/** One way to read a file: all of `parse`, or one of several alternatives in it. */
-export const readingSchema = z
+/** What can be said of any file, be it the main one of a run or another. */
+const fileSchema = z
   .strictObject({
     when: line()
       .optional()
@@ -141,11 +141,39 @@ export const readingSchema = z
   .refine(({ decimal, thousands }) => !decimal || decimal !== thousands, {
     error: 'decimal and thousands cannot be the same',
     path: ['thousands'],
+  });
+
+/** One table has a word of its own for who writes it, and none for who reads it. */
+const withTables = <Written extends WithTables>({ table, tables, ...rest }: Written) => ({
+  ...rest,
+  tables: tables ?? (table ? { readings: table } : {}),
+});
+
+interface WithTables {
+  table?: TableOptions | undefined;
+  tables?: Record<string, TableOptions> | undefined;
+}
+
+const PARSE = 'how a file is read, such as { delimiter: ",", table: {} }, or a list of such alternatives';
+const alternatives = <S extends z.ZodType>(reading: S) =>
+  listOf(reading, PARSE).refine((listed) => listed.length > 0, `expected ${PARSE}`);
+
+/** One way to read a file: all of `parse`, or one of several alternatives in it. */
+export const readingSchema = fileSchema
+  .safeExtend({
+    main: text('a glob such as "*.csv"')
+      .optional()
+      .describe(
+        'Of a run of several files: the one that is read, seen from its folder. Without it: the only one, or the first of join.',
+      ),
+    also: z
+      .record(text('a name such as "{stem}.xml"'), alternatives(fileSchema.transform(withTables)))
+      .optional()
+      .describe(
+        'Further files of the run, each with its own parse: { "{stem}.xml": { facts: … } }. Their facts and tables join.',
+      ),
   })
-  .transform(({ table, tables, ...rest }) => ({
-    ...rest,
-    tables: tables ?? (table ? { readings: table } : {}),
-  }));
+  .transform(withTables);
 
 /** How a file is read, with all defaults filled in. */
 export type ParseOptions = z.output<typeof readingSchema>;
@@ -153,11 +181,7 @@ export type ParseOptions = z.output<typeof readingSchema>;
 export type ParseMapping = z.input<typeof readingSchema>;
 
 /** `parse` as it stands in a configuration: one way to read a file, or several to be tried in order. */
-const PARSE = 'how a file is read, such as { delimiter: ",", table: {} }, or a list of such alternatives';
-export const parseSchema = listOf(readingSchema, PARSE).refine(
-  (alternatives) => alternatives.length > 0,
-  `expected ${PARSE}`,
-);
+export const parseSchema = alternatives(readingSchema);
 
 /** One way to read a file, as measuring it yields it, with all defaults filled in. */
 export const withDefaults = (mapping: ParseMapping): ParseOptions => readingSchema.parse(mapping);

@@ -1,3 +1,4 @@
+import { dialectOf } from '../dialect.js';
 import { NotebookError } from '../errors.js';
 import type { Dialect } from '../model.js';
 import { type Origin, originIn, provisionalReference } from '../reference.js';
@@ -18,16 +19,10 @@ export async function prepare({ dialect, isUnknownRun }: Preparation, deps: Deli
   const { memory } = deps;
   const facts = await memory.facts();
   if (facts.halted !== undefined) throw new HaltedError(facts.halted);
-  const spoken = dialect === 'auto' ? (facts.dialect ?? (await findDialect(deps))) : dialect;
+  const spoken = dialect === 'auto' ? (facts.dialect ?? dialectOf(await deps.notebook.listKeys())) : dialect;
   if (spoken !== facts.dialect) await memory.learn({ dialect: spoken });
   if (facts.highest !== undefined) await compareAges(facts.highest, isUnknownRun, deps);
   else if (spoken === 'elabftw') await searchOlder(isUnknownRun, deps);
-}
-
-/** A documented request whose answer differs: eLabFTW's records name the team. */
-async function findDialect({ notebook }: DeliverDeps): Promise<Dialect> {
-  const keys = await notebook.listKeys();
-  return keys.some((key) => 'team' in key && 'can_write' in key) ? 'elabftw' : 'v2';
 }
 
 /**

@@ -8,6 +8,8 @@ import { type Answer, answerSchema, type Request } from './requests.js';
 export interface JournalClient {
   /** The runs that are quarantined. */
   quarantined(): number[];
+  /** The runs that can be erased and have not changed since this time. */
+  finishedBefore(time: number): number[];
   /** Leaves the requests in the inbox, durably and together; returns their numbers there. */
   ask(requests: readonly Request[], at: number): number[];
   answerTo(asked: number): Answer | undefined;
@@ -23,12 +25,17 @@ const SCRUB_MS = 100;
 export function openClient(path: string): JournalClient {
   const database = openBeside(path);
   const quarantined = database.prepare("SELECT id FROM runs WHERE resting = 'quarantined' ORDER BY id");
+  const finished = database.prepare(
+    `SELECT id FROM runs WHERE updated_at < ? AND path <> ''
+       AND (step = 'done' AND resting IS NULL OR resting IN ('ignored', 'quarantined')) ORDER BY id`,
+  );
   const put = database.prepare('INSERT INTO inbox (at, request) VALUES (?, ?) RETURNING id');
   const waiting = database.prepare('SELECT 1 FROM inbox WHERE id = ? AND answer IS NULL');
   const answer = database.prepare('SELECT answer FROM inbox WHERE id = ?');
 
   return {
     quarantined: () => (quarantined.all() as { id: number }[]).map(({ id }) => id),
+    finishedBefore: (time) => (finished.all(time) as { id: number }[]).map(({ id }) => id),
     ask(requests, at) {
       database.exec('BEGIN IMMEDIATE');
       try {

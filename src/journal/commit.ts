@@ -17,7 +17,7 @@ interface Waiting {
 export function createCommit(
   database: Database,
   schedule: (flush: () => void) => void = setImmediate,
-): { commit: Commit; flush(): void } {
+): { commit: Commit; flush(): void; trouble(): string | undefined } {
   const begin = database.prepare('BEGIN IMMEDIATE');
   const end = database.prepare('COMMIT');
   const rollback = database.prepare('ROLLBACK');
@@ -25,6 +25,7 @@ export function createCommit(
   const release = database.prepare('RELEASE change');
   const undo = database.prepare('ROLLBACK TO change');
   let waiting: Waiting[] = [];
+  let trouble: string | undefined;
 
   function attempt({ change, resolve, reject }: Waiting): () => void {
     savepoint.run();
@@ -55,7 +56,9 @@ export function createCommit(
       begin.run();
       settle = group.map(attempt);
       end.run();
+      trouble = undefined;
     } catch (error) {
+      trouble = error instanceof Error ? error.message : String(error);
       undoAll();
       const failure = notRecorded(error);
       settle = group.map(
@@ -72,7 +75,7 @@ export function createCommit(
       if (waiting.length === 0) schedule(flush);
       waiting.push({ change, resolve: resolve as (result: unknown) => void, reject });
     });
-  return { commit, flush };
+  return { commit, flush, trouble: () => trouble };
 }
 
 const notRecorded = (error: unknown): LabfeedError =>

@@ -1,5 +1,5 @@
 import type { Existing } from '../config/schema.js';
-import type { FileStamp, FoundFile } from '../model.js';
+import { type FoundFile, filesOf } from '../model.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 import { hiddenPath } from './hidden.js';
@@ -11,8 +11,8 @@ export type Verdict = 'taken' | 'skipped' | 'asked';
 export interface FileJournal {
   /** The quick look: of these files, the ones that are new or not as they were. */
   unknown(instrument: string, files: readonly FoundFile[]): Promise<FoundFile[]>;
-  /** Whether this path was taken as a run before, with whatever bytes. */
-  wasTaken(instrument: string, path: string): Promise<boolean>;
+  /** Whether a run was taken from there before, with whatever bytes. */
+  wasTaken(instrument: string, file: FoundFile): Promise<boolean>;
   /** Remembers these files as passed over. */
   skip(instrument: string, files: readonly FoundFile[]): Promise<void>;
   /** Whether the instrument's folder was once listed from end to end. */
@@ -30,7 +30,7 @@ export interface FileJournal {
 /** For the writing of a run, which remembers its file in the same breath. */
 export type RememberFile = (
   instrument: string,
-  file: FileStamp & { path: string },
+  file: FoundFile,
   verdict: Verdict,
   run: number | null,
 ) => void;
@@ -49,16 +49,24 @@ export function createFileJournal(
     "SELECT 1 FROM files WHERE instrument = ? AND path = ? AND verdict = 'taken'",
   );
   const put = database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)');
+  // Passed over once more: what was taken from there before is not forgotten by it.
+  const pass = database.prepare(
+    `INSERT INTO files VALUES (?, ?, ?, ?, ?, 'skipped', NULL) ON CONFLICT (instrument, path) DO UPDATE SET
+       size = excluded.size, mtime_ns = excluded.mtime_ns, inode = excluded.inode,
+       verdict = iif(verdict = 'taken', 'taken', 'skipped')`,
+  );
   const question = createQuestion(database);
   const freeFailed = database.prepare(
     `DELETE FROM files WHERE run IN (SELECT id FROM runs WHERE instrument = ? AND mapping <> ?
        AND (resting = 'quarantined' OR resting = 'held' AND failure = 'drift'))`,
   );
   const rememberNow: RememberFile = (instrument, file, verdict, run) => {
-    put.run(instrument, file.path, file.size, file.mtimeNs, signed(file.inode), verdict, run);
+    for (const { path, size, mtimeNs, inode } of filesOf(file))
+      put.run(instrument, path, size, mtimeNs, signed(inode), verdict, run);
   };
-  const rememberAll = (instrument: string, files: readonly FoundFile[], verdict: Verdict): void => {
-    for (const file of files) rememberNow(instrument, file, verdict, null);
+  const passNow = (instrument: string, file: FoundFile): void => {
+    for (const { path, size, mtimeNs, inode } of filesOf(file))
+      pass.run(instrument, path, size, mtimeNs, signed(inode));
   };
 
   return {
@@ -76,15 +84,23 @@ export function createFileJournal(
         end.run();
       }
     },
-    wasTaken: async (instrument, path) =>
-      [path, hiddenPath(instrument, path)].some((name) => taken.get(instrument, name) !== undefined),
-    skip: (instrument, files) => commit(() => rememberAll(instrument, files, 'skipped')),
+    wasTaken: async (instrument, file) =>
+      filesOf(file)
+        .flatMap(({ path }) => [path, hiddenPath(instrument, path)])
+        .some((name) => taken.get(instrument, name) !== undefined),
+    skip: (instrument, files) =>
+      commit(() => {
+        for (const file of files) passNow(instrument, file);
+      }),
     hadFirstScan: async (instrument) => question.hadFirstScan(instrument),
     endFirstScan: (instrument) =>
       commit(() => {
         question.raise(instrument, now());
       }),
-    ask: (instrument, files) => commit(() => rememberAll(instrument, files, 'asked')),
+    ask: (instrument, files) =>
+      commit(() => {
+        for (const file of files) rememberNow(instrument, file, 'asked', null);
+      }),
     answer: (instrument, existing) => commit(() => question.settle(instrument, existing, now()).asked),
     reconsider: (instrument, mapping) => commit(() => freeFailed.run(instrument, mapping).changes),
   };

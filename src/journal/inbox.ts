@@ -57,7 +57,7 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   async function prepare({ id, request: json }: Row): Promise<Prepared> {
     const request = requestSchema.safeParse(parseJson(json)).data;
     const run = request?.kind === 'retry' || request?.kind === 'erase' ? standing(request.run) : undefined;
-    return { id, request, hasSource: run !== undefined && (await isStillThere(run)) };
+    return { id, request, hasSource: run !== undefined && (await isStillThere(run.source)) };
   }
 
   function settle({ id, request }: Prepared, erased: number[], act: () => Answer): Decision {
@@ -103,10 +103,10 @@ function createDecide(database: Database) {
   const retry = createRetry(database, readAnew);
   const adopt = createAdopt(database);
   const refile = createRefile(database, readAnew);
-  const repair = createRepair(database);
   const ignore = createIgnore(database);
   const erase = createErase(database);
   const backfill = createBackfill(database);
+  const repair = createRepair(database);
   const shapes = createShapes(database);
 
   function decide(run: Standing, request: RunRequest, hasSource: boolean, at: number): Answer {
@@ -117,12 +117,12 @@ function createDecide(database: Database) {
         return adopt(run, request, at);
       case 'refile':
         return refile(run, at);
-      case 'repair':
-        return repair(run, request, at);
       case 'ignore':
         return ignore(run, at);
       case 'erase':
         return erase(run, hasSource, at);
+      case 'repair':
+        return repair(run, request, at);
     }
   }
 

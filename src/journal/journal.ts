@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.js';
+import { type AlarmJournal, createAlarmJournal } from './alarms.js';
 import { createApplyChange } from './changes.js';
 import { createCommit } from './commit.js';
 import { type Database, openDatabase } from './database.js';
@@ -7,6 +8,7 @@ import { createFileJournal, type FileJournal } from './files.js';
 import { createInbox, type Inbox } from './inbox.js';
 import { createPruning, type Pruning } from './prune.js';
 import { createRecoveryJournal, type RecoveryJournal } from './recovery.js';
+import { createRestingJournal, type RestingJournal } from './resting.js';
 import { createRunJournal, type RunJournal } from './runs.js';
 import { createServerJournal, type ServerJournal } from './servers.js';
 import { createSetBackJournal, type SetBackJournal } from './set-back.js';
@@ -23,6 +25,10 @@ export interface Journal {
   readonly recovery: RecoveryJournal;
   readonly setBack: SetBackJournal;
   readonly pruning: Pruning;
+  readonly resting: RestingJournal;
+  readonly alarms: AlarmJournal;
+  /** Why the last change could not be written; undefined once one could again. */
+  trouble(): string | undefined;
   /** Writes what is still under way, then gives the journal free for others. */
   close(): Promise<void>;
 }
@@ -43,7 +49,7 @@ export interface JournalParts {
 }
 
 export function createJournal({ database, isNew = false, clock, release, schedule }: JournalParts): Journal {
-  const { commit, flush } = createCommit(database, schedule);
+  const { commit, flush, trouble } = createCommit(database, schedule);
   const { rememberNow, ...files } = createFileJournal(database, commit, clock.now);
   const apply = createApplyChange(database);
   return {
@@ -56,6 +62,9 @@ export function createJournal({ database, isNew = false, clock, release, schedul
     recovery: createRecoveryJournal(database, commit, clock.now),
     setBack: createSetBackJournal(database, commit, clock.now),
     pruning: createPruning(database, commit),
+    resting: createRestingJournal(database),
+    alarms: createAlarmJournal(database, commit),
+    trouble,
     async close() {
       try {
         flush();

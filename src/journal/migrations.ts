@@ -177,4 +177,26 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // The id that a comment had when it was found to be gone from the notebook: it is looked for, and posted again.
   'ALTER TABLE comments ADD COLUMN gone INTEGER;',
+  // The alarms that are on, and who is still to be told of one: a restart neither repeats nor forgets.
+  `
+  CREATE TABLE alarms (
+    kind       TEXT NOT NULL,
+    instrument TEXT,                -- null: it concerns all of them
+    since      INTEGER NOT NULL,
+    text       TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE notices (
+    id         INTEGER PRIMARY KEY,
+    kind       TEXT NOT NULL,
+    instrument TEXT,
+    since      INTEGER NOT NULL,
+    text       TEXT NOT NULL,
+    channel    TEXT NOT NULL,
+    state      TEXT NOT NULL CHECK (state IN ('raised', 'over')),
+    at         INTEGER NOT NULL,
+    attempts   INTEGER NOT NULL,
+    due_at     INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX runs_resting_of ON runs (instrument, resting) WHERE resting IS NOT NULL;
+  `,
 ];

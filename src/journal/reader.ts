@@ -27,8 +27,13 @@ export interface JournalReader {
   job(id: number): JobDetail | undefined;
   /** Files whose path holds this text, the newest first; also of files that are gone. */
   files(text: string, limit: number): KnownFile[];
+  /** Runs of these bytes, of whatever instrument, the newest first. */
+  sameContent(sha256: string): Job[];
   close(): void;
 }
+
+/** Where copies are runs of their own, there may be any number. */
+const MOST_COPIES = 100;
 
 export const openReader = (path: string): JournalReader => createReader(openCurrent(path));
 
@@ -43,6 +48,11 @@ export function createReader(database: Database, now = systemClock.now): Journal
     `SELECT instrument, path, verdict, run FROM files WHERE instr(path, ?1) > 0 AND ${READABLE}
      UNION SELECT instrument, path, 'taken', id FROM runs WHERE instr(path, ?1) > 0
      ORDER BY run DESC, path LIMIT ?2`,
+  );
+  const same = database.prepare(
+    // By instrument, since that is what the index begins with: none reads all runs.
+    `SELECT ${JOB} WHERE runs.instrument IN (SELECT instrument FROM tallies) AND sha256 = ?
+       ORDER BY runs.id DESC LIMIT ${MOST_COPIES}`,
   );
 
   function jobs({ state, instrument, limit, before }: JobFilter): Job[] {
@@ -84,6 +94,7 @@ export function createReader(database: Database, now = systemClock.now): Journal
     jobs,
     job,
     files: (text, limit) => files.all(text, limit).map((row) => fileRow.parse(row)),
+    sameContent: (sha256) => same.all(sha256).map((row) => jobRow.parse(row)),
     close: () => database.close(),
   };
 }

@@ -11,18 +11,18 @@ export const requestSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('adopt'), run: id, server: z.string(), experiment: id }),
   /** Files it once more, as a run of its own. */
   z.strictObject({ kind: z.literal('refile'), run: id }),
-  /** Posts again what is gone: each comment with the id under which it was missed. Without any: goes on at once. */
-  z.strictObject({
-    kind: z.literal('repair'),
-    run: id,
-    comments: z.array(z.strictObject({ n: id, comment: id })).readonly(),
-  }),
   /** Sets it aside: it is not filed. */
   z.strictObject({ kind: z.literal('ignore'), run: id }),
   /** Removes all of it but what it is known by. */
   z.strictObject({ kind: z.literal('erase'), run: id }),
   /** What is to become of the old files that an instrument's first scan found. */
   z.strictObject({ kind: z.literal('backfill'), instrument: z.string(), existing: existingSchema }),
+  /** Posts again what is gone: each comment with the id under which it was missed. Without any: goes on at once. */
+  z.strictObject({
+    kind: z.literal('repair'),
+    run: id,
+    comments: z.array(z.strictObject({ n: id, comment: id })).readonly(),
+  }),
 ]);
 
 export type Request = z.output<typeof requestSchema>;

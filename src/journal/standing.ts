@@ -1,9 +1,13 @@
 import { basename } from 'node:path';
 import { z } from 'zod';
 import type { Database } from './database.js';
+import type { Source } from './source.js';
 
 /** A run as somebody sees it who decides on it. */
-export type Standing = z.output<typeof standingRow>;
+export interface Standing extends z.output<typeof standingRow> {
+  /** The file by which it is seen whether the run is still where it was: its own, or one of several. */
+  readonly source: Source;
+}
 
 const standingRow = z.object({
   id: z.number(),
@@ -23,6 +27,8 @@ const standingRow = z.object({
   refiledAs: z.number().nullable(),
 });
 
+const sourceRow = z.object({ path: z.string(), size: z.number() });
+
 export function createStanding(database: Database): (run: number) => Standing | undefined {
   const find = database.prepare(
     `SELECT id, instrument, sha256, copy, refiling, path, size, step, resting, failure, experiment,
@@ -32,9 +38,15 @@ export function createStanding(database: Database): (run: number) => Standing | 
                ORDER BY later.refiling DESC LIMIT 1) AS refiledAs
        FROM runs WHERE id = ?`,
   );
-  return (run) => {
-    const row: unknown = find.get(run);
-    return row === undefined ? undefined : standingRow.parse(row);
+  const part = database.prepare(
+    `SELECT path, size FROM files WHERE run = ?1 AND (path = ?2 OR substr(path, 1, length(?2) + 1) = ?2 || '/')
+       ORDER BY path LIMIT 1`,
+  );
+  return (id) => {
+    const row: unknown = find.get(id);
+    if (row === undefined) return undefined;
+    const run = standingRow.parse(row);
+    return { ...run, source: sourceRow.parse(part.get(id, run.path) ?? run) };
   };
 }
 

@@ -22,12 +22,26 @@ export interface BodySources {
 export function makeBody({ template, record, file, instrument, allRows }: BodySources): string {
   const origin = [
     `<p>Source: ${escapeHtml(describeSource(file))}</p>`,
+    ...listParts(file),
     `<p>labfeed ${escapeHtml(oneLine(`${instrument} ${file.name}`))} sha256:${file.sha256}</p>`,
   ].join('\n');
   const room = MAX_BYTES - Buffer.byteLength(origin) - 1;
   const content =
     template === undefined ? showRecord(record, allRows, room) : fits(manyLines(template), file, room);
   return content === '' ? origin : `${content.trimEnd()}\n${origin}`;
+}
+
+/** More of them are no help to who looks for one, and no notebook's matter. */
+const MOST_PARTS = 100;
+
+/** So that each raw file of a run can be found, and proved to be the one. */
+function listParts({ parts }: SourceFile): string[] {
+  if (!parts) return [];
+  const items = parts
+    .slice(0, MOST_PARTS)
+    .map((part) => `<li>${escapeHtml(describeSource(part))}, sha256:${part.sha256}</li>`);
+  const more = parts.length - MOST_PARTS;
+  return ['<ul>', ...items, ...(more > 0 ? [`<li>and ${amountOf(more, 'more file')}</li>`] : []), '</ul>'];
 }
 
 function fits(body: string, file: SourceFile, maxBytes: number): string {

@@ -10,11 +10,20 @@ export interface SourceFile {
   readonly size: number;
   readonly modifiedMs: number;
   readonly sha256: string;
+  /** Of a run of several files: all of them, by their names in it. */
+  readonly parts?: readonly SourcePart[] | undefined;
 }
 
+export type SourcePart = Omit<SourceFile, 'stem' | 'path'>;
+
 /** For people who look for the raw file: what they see of it in a listing. */
-export const describeSource = ({ name, size, modifiedMs }: SourceFile): string =>
-  `${oneLine(name)}, ${sizeOf(size)}, modified ${localTime(modifiedMs).replace(/T(.{8})/, ' $1 ')}`;
+export const describeSource = ({ name, size, modifiedMs, parts }: SourcePart): string =>
+  [
+    oneLine(name),
+    ...(parts ? [amountOf(parts.length, 'file')] : []),
+    sizeOf(size),
+    `modified ${localTime(modifiedMs).replace(/T(.{8})/, ' $1 ')}`,
+  ].join(', ');
 
 /** `1,234 bytes`, `12.3 MB (12,345,678 bytes)`. */
 function sizeOf(bytes: number): string {

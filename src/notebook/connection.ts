@@ -13,6 +13,8 @@ export interface ConnectionOptions {
   readonly connections: number;
   /** The gate: each request is sent from inside it, and its failure is seen inside it. */
   readonly admit?: <T>(send: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
+  /** Told of each request with the status of its answer; undefined where none came. */
+  readonly heard?: ((method: Method, status: number | undefined) => void) | undefined;
 }
 
 /** How an answer of the expected status becomes a value; throws where it cannot. */
@@ -28,7 +30,14 @@ const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const IDLE_MS = 20_000;
 
 /** The four verbs of the API, through the gate and over kept-alive connections. Nothing is opened yet. */
-export function createConnection({ url, key, timeoutMs, connections, admit = atOnce }: ConnectionOptions) {
+export function createConnection({
+  url,
+  key,
+  timeoutMs,
+  connections,
+  admit = atOnce,
+  heard,
+}: ConnectionOptions) {
   const base = new URL(url);
   const pool = new Pool(base.origin, {
     connections,
@@ -39,7 +48,7 @@ export function createConnection({ url, key, timeoutMs, connections, admit = atO
     bodyTimeout: timeoutMs,
     keepAliveMaxTimeout: IDLE_MS,
   });
-  const request = createRequest({ pool, base, key, timeoutMs, maxBytes: MAX_ANSWER_BYTES });
+  const request = createRequest({ pool, base, key, timeoutMs, maxBytes: MAX_ANSWER_BYTES, heard });
   const underWay = new Set<Promise<unknown>>();
 
   async function send<T>(

@@ -21,6 +21,8 @@ export interface RequestOptions extends Limits {
   /** Asked before each request, so that a changed key is picked up. */
   readonly key: () => string;
   readonly clock?: Clock;
+  /** Told of each request with the status of its answer; undefined where none came. */
+  readonly heard?: ((method: Method, status: number | undefined) => void) | undefined;
 }
 
 /** The only status that means done. */
@@ -30,7 +32,7 @@ const EXPECTED = { GET: 200, POST: 201, PATCH: 200, DELETE: 204 } as const satis
  * Sends one request and gives what was read from the answer. Everything that can go wrong comes as a
  * NotebookError; only a signal that called it off before it left comes as the signal's own reason.
  */
-export function createRequest({ pool, base, key, clock = systemClock, ...limits }: RequestOptions) {
+export function createRequest({ pool, base, key, clock = systemClock, heard, ...limits }: RequestOptions) {
   const prefix = `${base.pathname.replace(/\/+$/, '')}/api/v2`;
 
   return async function request<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
@@ -41,8 +43,10 @@ export function createRequest({ pool, base, key, clock = systemClock, ...limits 
       const { sent, error } = outcome;
       // A write that had left may be carried out: that must not look like one that never was.
       if (error instanceof CalledOff && !(sent && call.method !== 'GET')) throw error.cause;
+      heard?.(call.method, undefined);
       throw unanswered(asked, base.origin, sent, error);
     }
+    heard?.(call.method, answer.status);
     if (answer.status !== EXPECTED[call.method]) throw refused(asked, answer, clock.now());
     try {
       return call.read(answer);

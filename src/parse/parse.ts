@@ -4,9 +4,11 @@ import type { FileRecord } from '../model.js';
 import { FORMATS, type FormatReader } from './formats/formats.js';
 import type { OpenFile } from './formats/open-file.js';
 import { HEAD_BYTES, recognise } from './formats/recognise.js';
+import { join } from './join.js';
 import { withMapping } from './measure/measure.js';
 import type { Measured } from './measure/measured.js';
 import { createPace } from './pace.js';
+import { mainOf, otherOf } from './parts.js';
 import { AbsentError, createRefuse, type Refuse } from './refuse.js';
 import { requireWhen } from './require-when.js';
 import { headOf, type Source } from './source.js';
@@ -21,9 +23,12 @@ export async function parse(
   signal?: AbortSignal,
 ): Promise<FileRecord> {
   signal?.throwIfAborted();
-  const open = (options: ParseOptions) => openFile(source, options, signal);
-  if (!alternatives) return readMeasured(open(withDefaults({})));
-  return readFirstFitting(open, alternatives, createRefuse(source.path));
+  const refuse = createRefuse(source.path);
+  if (!alternatives) {
+    const options = withDefaults({});
+    return readMeasured(openFile(mainOf(source, options, refuse), options, signal));
+  }
+  return readFirstFitting(source, alternatives, refuse, signal);
 }
 
 /** Looks at a sample file and says how it is to be read, and what it leaves open. */
@@ -39,15 +44,15 @@ function openFile(source: Source, { limits }: ParseOptions, signal: AbortSignal 
 
 /** The first of several mappings whose patterns are all found in the file. */
 async function readFirstFitting(
-  open: (options: ParseOptions) => OpenFile,
+  source: Source,
   alternatives: readonly ParseOptions[],
   refuse: Refuse,
+  signal: AbortSignal | undefined,
 ): Promise<FileRecord> {
   const refusals: FileError[] = [];
   for (const [n, options] of alternatives.entries()) {
-    const file = { ...open(options), isAlternative: n + 1 < alternatives.length };
     try {
-      return await readAs(file, options);
+      return await readAll(source, options, { refuse, signal, isAlternative: n + 1 < alternatives.length });
     } catch (error) {
       if (alternatives.length === 1 || !(error instanceof AbsentError)) throw error;
       refusals.push(error);
@@ -55,6 +60,25 @@ async function readFirstFitting(
   }
   const reasons = refusals.map(({ message }, n) => `${n + 1}: ${message}`).join('; ');
   throw refuse(`none of the ${refusals.length} alternatives of the mapping fits: ${reasons}`);
+}
+
+/** The main file, and what `also` names beside it. */
+async function readAll(
+  source: Source,
+  options: ParseOptions,
+  {
+    refuse,
+    signal,
+    isAlternative,
+  }: { refuse: Refuse; signal: AbortSignal | undefined; isAlternative: boolean },
+): Promise<FileRecord> {
+  const main = mainOf(source, options, refuse);
+  const record = await readAs({ ...openFile(main, options, signal), isAlternative }, options);
+  const others: FileRecord[] = [];
+  for (const [name, readings] of Object.entries(options.also ?? {})) {
+    others.push(await parse(otherOf(source, main, name, refuse), readings, signal));
+  }
+  return join(record, others);
 }
 
 async function readAs(file: OpenFile, options: ParseOptions): Promise<FileRecord> {

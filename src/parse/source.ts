@@ -9,6 +9,13 @@ export interface Source {
   /** In bytes, where it is known beforehand: a file that is too large is then not even opened. */
   readonly size?: number;
   readonly content: Uint8Array | (() => AsyncIterable<Uint8Array>);
+  /** The files of a run of several; it has no content of its own then. */
+  readonly parts?: readonly Part[] | undefined;
+}
+
+export interface Part extends Source {
+  /** Its name seen from the run's folder. */
+  readonly within: string;
 }
 
 /** The bytes of a file in pieces, unless they are too many: a long file is never in memory as a whole. */

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { type BigIntStats, close, constants, fstat, open, read, stat } from 'node:fs';
 import { promisify } from 'node:util';
 import { FileChangedError, systemCode } from '../errors.js';
-import type { FoundFile, IdentifiedFile } from '../model.js';
+import type { DiskFile, Hashed } from '../model.js';
 import { FileBusyError } from './busy.js';
 import { reasonOf } from './reason.js';
 import { isAbsent, sameStamp, stampOf } from './stamp.js';
@@ -16,7 +16,7 @@ const disk = {
   close: promisify(close),
 };
 
-const KEEP_BYTES = 16 * 1024 * 1024;
+export const KEEP_BYTES = 16 * 1024 * 1024;
 /** Large enough for few turns, small enough that hashing one holds nobody up: about a millisecond. */
 const CHUNK_BYTES = 1024 * 1024;
 
@@ -31,9 +31,9 @@ export interface IdentifyOptions {
  * against that stamp when it is opened (which on a share asks the server anew) and after the last byte.
  */
 export async function identify(
-  file: FoundFile,
+  file: DiskFile,
   { signal, keepBytes = KEEP_BYTES }: IdentifyOptions,
-): Promise<IdentifiedFile> {
+): Promise<DiskFile & Hashed> {
   const content = file.size <= keepBytes ? Buffer.allocUnsafeSlow(file.size) : undefined;
   let descriptor: number | undefined;
   try {
@@ -53,7 +53,7 @@ export async function identify(
 
 async function hash(
   descriptor: number,
-  file: FoundFile,
+  file: DiskFile,
   content: Buffer | undefined,
   signal: AbortSignal,
 ): Promise<string> {
@@ -71,13 +71,13 @@ async function hash(
   return sha256.digest('hex');
 }
 
-function mustBe(file: FoundFile, stats: BigIntStats): void {
+function mustBe(file: DiskFile, stats: BigIntStats): void {
   if (!stats.isFile() || !sameStamp(file, stampOf(stats))) {
     throw changed(file, 'it was written to, or replaced, since it held still');
   }
 }
 
-function changed(file: FoundFile, what: string, cause?: unknown): FileChangedError {
+function changed(file: DiskFile, what: string, cause?: unknown): FileChangedError {
   return new FileChangedError(`the file is no longer the same: ${what}`, {
     where: { file: file.path },
     cause,
@@ -85,7 +85,7 @@ function changed(file: FoundFile, what: string, cause?: unknown): FileChangedErr
 }
 
 /** What a failure to read a file means: that it was changed, or that it cannot be read now. */
-export function explained(file: FoundFile, error: unknown): unknown {
+export function explained(file: DiskFile, error: unknown): unknown {
   const code = systemCode(error);
   // Not a matter of the disk: what was thrown above, the signal's reason, a fault of our own.
   if (code === undefined || !/^E[A-Z0-9]+$/.test(code)) return error;

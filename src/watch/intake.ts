@@ -1,6 +1,7 @@
 import { skipBeforeNs } from '../config/existing.js';
 import type { Existing } from '../config/schema.js';
-import type { FoundFile } from '../model.js';
+import { type FoundFile, filesOf } from '../model.js';
+import { merge } from './runs.js';
 
 /** More old files than this at an instrument's first scan are a question to a person, not a flood. */
 export const FLOOD = 50;
@@ -10,7 +11,7 @@ const MOST_UNDER_WAY = 10_000;
 
 export interface IntakeDeps {
   readonly existing: Existing | undefined;
-  /** The quick look: of these files, the ones that are new or not as they were. */
+  /** The quick look: the runs of those of these files that are new or not as they were. */
   unknown(files: readonly FoundFile[]): Promise<FoundFile[]>;
   hadFirstScan(): Promise<boolean>;
   endFirstScan(): Promise<void>;
@@ -68,11 +69,11 @@ export function createIntake(deps: IntakeDeps): Intake {
   }
 
   async function hold(files: readonly FoundFile[]): Promise<void> {
-    for (const file of files) undecided.set(file.path, file);
+    for (const file of files) undecided.set(file.path, merge(undecided.get(file.path), file));
     if (askedFor === 0 && undecided.size <= FLOOD) return;
     const batch = [...undecided.values()];
     await deps.ask(batch);
-    askedFor += batch.length;
+    askedFor += batch.flatMap(filesOf).length;
     undecided.clear();
   }
 

@@ -32,10 +32,14 @@ export interface ListOptions {
   readonly signal: AbortSignal;
   /** Begin at this folder, as seen from the watched one. */
   readonly under?: string;
+  /** Where that folder is, should its name not be text. */
+  readonly location?: string | Buffer;
   /** The most stats under way at once. */
   readonly parallel?: number;
   /** Called before a folder is read, so that a watch set there misses nothing. False: pass it over. */
   readonly enter?: (folder: Folder) => Promise<boolean>;
+  /** Told of each file that no glob fits. */
+  readonly unmatched?: ((path: string) => void) | undefined;
 }
 
 /**
@@ -43,9 +47,9 @@ export interface ListOptions {
  * Linked files are followed; linked folders are not: they can lead in circles, or to the whole disk.
  */
 export async function* list(root: string, options: ListOptions): AsyncGenerator<FoundFile[], Listing> {
-  const { matcher, signal, under = '', parallel = BATCH, enter } = options;
+  const { matcher, signal, under = '', parallel = BATCH, enter, unmatched } = options;
   const path = under === '' ? root : `${root}/${under}`;
-  const waiting: Candidate[] = [{ path, location: path, relative: under }];
+  const waiting: Candidate[] = [{ path, location: options.location ?? path, relative: under }];
   const unread: Unread[] = [];
   const links: string[] = [];
   let batch: FoundFile[] = [];
@@ -61,7 +65,7 @@ export async function* list(root: string, options: ListOptions): AsyncGenerator<
         continue;
       }
       empty &&= entries.length === 0;
-      sort(folder, entries, matcher, { candidates, folders: waiting });
+      sort(folder, entries, matcher, { candidates, folders: waiting, unmatched });
     }
     signal.throwIfAborted();
     for (let from = 0; from < candidates.length; from += parallel) {
@@ -118,14 +122,21 @@ function sort(
   folder: Candidate,
   entries: readonly Entry[],
   matcher: Matcher,
-  into: { readonly candidates: Candidate[]; readonly folders: Candidate[] },
+  into: {
+    readonly candidates: Candidate[];
+    readonly folders: Candidate[];
+    readonly unmatched: ListOptions['unmatched'];
+  },
 ): void {
   for (const entry of entries) {
     const relative = folder.relative === '' ? entry.name : `${folder.relative}/${entry.name}`;
     const isFile = entry.kind === 'file' && matcher.takes(relative);
     const isFolder = entry.kind === 'folder' && !matcher.prunes(relative);
     const isLink = entry.kind === 'link' && (matcher.takes(relative) || !matcher.prunes(relative));
-    if (!isFile && !isFolder && !isLink) continue;
+    if (!isFile && !isFolder && !isLink) {
+      if (entry.kind === 'file' && matcher.misses(relative)) into.unmatched?.(`${folder.path}/${entry.name}`);
+      continue;
+    }
     const location = locationOf(folder.location, entry);
     const path = typeof location === 'string' ? location : `${folder.path}/${entry.name}`;
     (isFolder ? into.folders : into.candidates).push({ path, location, relative });

@@ -1,22 +1,29 @@
 import picomatch from 'picomatch';
+import type { RunKind } from '../config/run.js';
 import { doneFileNames } from './done-file.js';
+import { createGrouping } from './grouping.js';
 
 export interface MatchOptions {
   readonly files: readonly string[];
   readonly ignore: readonly string[];
   readonly doneFile?: string | undefined;
+  readonly run?: RunKind | undefined;
 }
 
-/** Whether a file is a run, and the rule that says so: `why` shows it to people. */
+/** Whether a file is a run, or part of one, and the rule that says so: `why` shows it to people. */
 export type Verdict =
   | { readonly taken: true; readonly pattern: string }
   | { readonly taken: false; readonly rule: 'ignore' | 'doneFile'; readonly pattern: string }
+  /** It lies in no folder that is a run, or is none of the files that are joined. */
+  | { readonly taken: false; readonly rule: 'run'; readonly pattern: string }
   | { readonly taken: false; readonly rule: 'files' };
 
 /** Paths are relative to the watched folder, with `/` between names. */
 export interface Matcher {
-  /** Whether a file in a folder that was not pruned is a run. */
+  /** Whether a file in a folder that was not pruned is a run, or part of one. */
   takes(path: string): boolean;
+  /** Whether a file in a folder that was not pruned is no run only because no glob fits it. */
+  misses(path: string): boolean;
   /** Whether nothing below this folder can be a run: it is neither listed nor watched. */
   prunes(folder: string): boolean;
   verdict(path: string): Verdict;
@@ -31,7 +38,8 @@ interface Rule {
  * `ignore` speaks of folders too, as in .gitignore: what lies in an ignored folder is ignored.
  * So the default keeps out `.snapshot` and `.Trash`, where a share keeps copies of every file.
  */
-export function createMatcher({ files, ignore, doneFile }: MatchOptions): Matcher {
+export function createMatcher({ files, ignore, doneFile, run }: MatchOptions): Matcher {
+  const grouping = createGrouping(run);
   // In a list, `!x` means "but not x"; picomatch would read it as "or anything but x".
   const wanted = files.filter((pattern) => !isNegated(pattern));
   const unwanted = files.filter(isNegated).map((pattern) => pattern.slice(1));
@@ -47,7 +55,12 @@ export function createMatcher({ files, ignore, doneFile }: MatchOptions): Matche
   const prunedRegex = union(folderRules);
 
   return {
-    takes: (path) => wantedRegex.test(path) && !ignoredRegex.test(path) && doneFiles?.test(path) !== true,
+    takes: (path) =>
+      wantedRegex.test(path) &&
+      !ignoredRegex.test(path) &&
+      doneFiles?.test(path) !== true &&
+      (!grouping || grouping.memberOf(path) !== undefined),
+    misses: (path) => !wantedRegex.test(path) && !ignoredRegex.test(path) && doneFiles?.test(path) !== true,
     prunes: (folder) => folder.split('/').length > deepest || prunedRegex.test(folder),
     verdict(path) {
       const folder = foldersAbove(path).find((above) => prunedRegex.test(above));
@@ -58,11 +71,15 @@ export function createMatcher({ files, ignore, doneFile }: MatchOptions): Matche
       if (doneFile !== undefined && doneFiles?.test(path)) {
         return { taken: false, rule: 'doneFile', pattern: doneFile };
       }
+      if (grouping && !grouping.memberOf(path)) return { taken: false, rule: 'run', pattern: describe(run) };
       const taken = fileRules.find(({ regex }) => regex.test(path));
       return taken ? { taken: true, pattern: taken.pattern } : { taken: false, rule: 'files' };
     },
   };
 }
+
+const describe = (run: RunKind = 'file'): string =>
+  run === 'file' ? run : 'folder' in run ? run.folder : run.join.join(', ');
 
 function compile(pattern: string): Rule {
   // `s`: a name may hold a newline, and `**` is made of dots.

@@ -5,6 +5,7 @@ import type { FoundFile } from '../model.js';
 import type { Hearing } from './hearing.js';
 import { type Listing, list } from './list.js';
 import type { Matcher } from './match.js';
+import { createUnmatched, type Unmatched } from './unmatched.js';
 
 /**
  * Stats under way at once on a share. A share that hangs keeps each of them, and Node has four threads
@@ -21,6 +22,8 @@ export interface ScanDeps {
   readonly log: Log;
   offer(files: FoundFile[]): Promise<void>;
   isNetwork(path: string): Promise<boolean>;
+  /** Whether a file that no glob of this instrument fits is no business of its: another's, or not of an instrument at all. */
+  isOthers(path: string): boolean;
 }
 
 export interface Scanned {
@@ -28,6 +31,7 @@ export interface Scanned {
   readonly network: boolean;
   /** How long the listing took, without the time for which its receiver held it back. */
   readonly tookMs: number;
+  readonly unmatched: Unmatched;
 }
 
 /** Makes the function that lists the whole folder once, hangs bells on the way, and offers what it finds. */
@@ -39,17 +43,18 @@ export function createScan(deps: ScanDeps): () => Promise<Scanned> {
   return async () => {
     const network = await deps.isNetwork(root).catch(() => true);
     hearing.beginScan();
-    const { listing: listed, tookMs } = await listAll(deps, network);
+    const { listing: listed, ...rest } = await listAll(deps, network);
     const listing = await unlessUnmounted(listed);
     if (listing.state === 'present') hearing.endScan();
     else hearing.forgetAll();
     tell(listing);
-    return { listing, network, tookMs };
+    return { listing, network, ...rest };
   };
 }
 
 async function listAll(deps: ScanDeps, network: boolean): Promise<Omit<Scanned, 'network'>> {
   const { root, matcher, hearing, signal, clock } = deps;
+  const unmatched = createUnmatched();
   const found = list(root, {
     matcher,
     signal,
@@ -58,13 +63,16 @@ async function listAll(deps: ScanDeps, network: boolean): Promise<Omit<Scanned, 
       await hearing.listenTo(folder);
       return true;
     },
+    unmatched(path) {
+      if (!deps.isOthers(path)) unmatched.add(path);
+    },
   });
   let tookMs = 0;
   for (;;) {
     const since = clock.monotonic();
     const next = await found.next();
     tookMs += clock.monotonic() - since;
-    if (next.done) return { listing: next.value, tookMs };
+    if (next.done) return { listing: next.value, tookMs, unmatched: unmatched.found };
     await deps.offer(next.value);
     signal.throwIfAborted();
   }

@@ -13,6 +13,7 @@ import { createPresence, type FolderState } from './presence.js';
 import { createRings, type Rings } from './rings.js';
 import { createRounds } from './rounds.js';
 import { createScan, type ScanDeps } from './scan.js';
+import type { Unmatched } from './unmatched.js';
 
 /** Bells of one burst are answered together. */
 const GATHER_MS = 75;
@@ -20,7 +21,8 @@ const GATHER_MS = 75;
 /** How long stopping waits for a share that may never answer. */
 const STOP_MS = 2000;
 
-export type WatchOptions = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'poll'>;
+export type WatchOptions = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'poll'> &
+  Partial<Pick<InstrumentConfig, 'run'>>;
 
 export interface WatcherDeps {
   /** Files that are there; the same one may be offered again and again. The scan waits until they are received. */
@@ -29,6 +31,9 @@ export interface WatcherDeps {
   scanned(result: { readonly complete: boolean; readonly files: number }): Promise<void>;
   /** Told at first, and whenever it changes. A folder that is gone says nothing about the files in it. */
   folder(state: FolderState, reason?: string): void;
+  /** Told after each listing what of it no glob fits, but for files of others. */
+  unmatched?(found: Unmatched): void;
+  isOthers?(path: string): boolean;
   readonly clock: Clock;
   readonly log: Log;
   isNetwork?(path: string): Promise<boolean>;
@@ -87,7 +92,7 @@ export function createWatcher(options: WatchOptions, deps: WatcherDeps): Watcher
 /** Makes the function that scans once, reports, and says how long to wait before the next time. */
 function createScanOnce(
   poll: InstrumentConfig['poll'],
-  scope: Omit<ScanDeps, 'offer' | 'isNetwork'>,
+  scope: Omit<ScanDeps, 'offer' | 'isNetwork' | 'isOthers'>,
   deps: WatcherDeps,
 ): () => Promise<number> {
   const { root, hearing, signal, log } = scope;
@@ -95,6 +100,7 @@ function createScanOnce(
   const scan = createScan({
     ...scope,
     isNetwork: deps.isNetwork ?? isNetworkFilesystem,
+    isOthers: deps.isOthers ?? (() => false),
     offer(files) {
       // Said before the receiver takes its time, which can be long for a backlog.
       found('present');
@@ -105,12 +111,13 @@ function createScanOnce(
 
   return async () => {
     try {
-      const { listing, network, tookMs } = await scan();
+      const { listing, network, tookMs, unmatched } = await scan();
       found(listing.state, listing.state === 'present' ? undefined : listing.reason);
       if (listing.state !== 'present') {
         failures += 1;
         return retryMs(failures);
       }
+      deps.unmatched?.(unmatched);
       await deps.scanned({
         complete: listing.unread.every(({ forbidden }) => forbidden),
         files: listing.files,

@@ -45,6 +45,8 @@ test('wrong usage is told on stderr and exits with 2', async () => {
     ['retry', '1', '--quarantined'],
     ['refile', 'one'],
     ['adopt', '1'],
+    ['erase'],
+    ['backfill', 'balance', '--since', 'soon'],
     ['recover', '--ids', '9-3'],
     [],
   ]) {

@@ -53,7 +53,7 @@ for (const dialect of DIALECTS) {
 test('what others wrote moves no cursor', async () => {
   const { experiment, ours, run } = await setUp('v2');
   const listed = await run('list', experiment);
-  expect(listed.stdout).toMatch(/^comment +made +by +text\n/);
+  expect(listed.stdout).toMatch(/^COMMENT +MADE +BY +TEXT\n/);
   expect(listed.stdout).toContain(`Well,A260 A1,2.1 ${MARK}`);
   expect(listed.stdout).not.toContain('\u001b');
   expect((await run('show', experiment, ours)).stdout).toBe(`Well,A260\nA1,2.1\n\n${MARK}\n`);

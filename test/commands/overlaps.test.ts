@@ -8,6 +8,7 @@ const claim = (name: string, watch: string, ...files: string[]): Claim => ({
   files,
   ignore: ['**/.*', '**/~*'],
   ready: { quiet: 1 },
+  run: 'file',
 });
 
 const example = (one: Claim, other: Claim): string | undefined => possibleOverlaps([one, other])[0]?.example;
@@ -43,4 +44,13 @@ test('what was counted in the folders takes the place of what the globs allow', 
     'b overlaps with a, which stands before it: 3 of its files, such as /d/1.csv, go to a',
     'c overlaps with a, which stands before it: a file such as /d/x.tsv would fit both, and go to a',
   ]);
+});
+
+test('folders and joined files overlap where they want the same file, and only there', () => {
+  const folders = { ...claim('a', '/data', '**/*'), run: { folder: '*' } };
+  const pairs = { ...claim('b', '/data', '**/*'), run: { join: ['{stem}.csv', '{stem}.xml'] } };
+  expect(example(folders, claim('b', '/data', '*.csv'))).toBeUndefined();
+  expect(example(folders, claim('b', '/data', '**/*.csv'))).toBe('/data/x/x.csv');
+  expect(example(pairs, claim('c', '/data', '*.txt'))).toBeUndefined();
+  expect(example(pairs, claim('c', '/data', '*.xml'))).toBe('/data/x.xml');
 });

@@ -197,13 +197,46 @@ test('a part that is wrong takes only its own instruments down', () => {
 test('what would file differently and is not available is refused; what has no effect is warned of', () => {
   const config = load(`${NOTEBOOK}instruments:
   a: { watch: ., source: delete }
-  b: { watch: ., run: folder }
-  c: { watch: ., silence: 24h, drift: off }
+  b: { watch: ., run: growing }
+  c: { watch: ., attach: auto, drift: off }
 `);
   expect(config.problems.map(({ stops }) => stops)).toEqual([{ instrument: 'a' }, { instrument: 'b' }]);
   expect(config.warnings.map(({ message }) => message)).toEqual([
-    'silence has no effect in this version: nothing is told when no file comes',
+    'attach has no effect in this version: the raw file is not attached',
   ]);
+});
+
+test('a run is a file, a folder, folders by a glob, or files of one stem', () => {
+  const run = (written: string) => {
+    const { instruments, problems } = load(`${NOTEBOOK}instruments:\n  a: { watch: ., ${written} }\n`);
+    return problems[0]?.message ?? instruments[0]?.run;
+  };
+  expect(run('poll: auto')).toBe('file');
+  expect(run('run: folder')).toEqual({ folder: '*' });
+  expect(run('run: { folder: "**/*.D" }')).toEqual({ folder: '**/*.D' });
+  expect(run('run: { join: ["{stem}.csv", "raw/{stem}.bin"] }')).toEqual({
+    join: ['{stem}.csv', 'raw/{stem}.bin'],
+  });
+  expect(run('run: growing')).toMatch(/not available in this version/);
+  expect(run('run: flie')).toMatch(/expected file, folder, /);
+  expect(run('run: { join: ["{stem}.csv"] }')).toMatch(/at least two files/);
+  expect(run('run: { join: ["a.csv", "{stem}.csv"] }')).toMatch(/one \{stem\} in it/);
+  expect(run('run: { join: ["../{stem}.csv", "{stem}.csv"] }')).toMatch(/beside/);
+  expect(run('run: { join: ["{stem}.a", "{stem}.b"], folder: x }')).toMatch(/expected folder or join/);
+});
+
+test('main and also are for runs of several files', () => {
+  const problems = (run: string) =>
+    load(`${NOTEBOOK}instruments:\n  a: { watch: ., run: ${run}, parse: { main: "*.csv" } }\n`).problems;
+  expect(problems('folder')).toEqual([]);
+  expect(problems('file')).toMatchObject([
+    { message: expect.stringMatching(/main and also are for runs of several/) },
+  ]);
+});
+
+test('an instrument whose run is wrong keeps its files from others all the same', () => {
+  const { claims } = load(`${NOTEBOOK}instruments:\n  a: { watch: ., run: growing }\n`);
+  expect(claims).toMatchObject([{ name: 'a', run: 'file' }]);
 });
 
 test('a change of parse, experiment or comments changes the fingerprint of the mapping, and nothing else does', () => {

@@ -125,7 +125,7 @@ describe('for editors', () => {
   test('there is a JSON Schema with all keys, each described', () => {
     const keys = Object.entries(schema.properties ?? {});
     expect(keys.map(([key]) => key)).toEqual(
-      'when format encoding delimiter quote comment decimal thousands dates missing limits meta facts table tables'.split(
+      'when format encoding delimiter quote comment decimal thousands dates missing limits meta facts table tables main also'.split(
         ' ',
       ),
     );

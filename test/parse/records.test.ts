@@ -64,12 +64,28 @@ describe('ASTM records', () => {
   });
 
   test('a record that goes on in the next frame is one record', async () => {
-    const [first, second] = ['1H|\\^&\rR|1|^^^GL', '2U|5.4|mmol/L\r'];
-    const text = `\x02${first}\x17A1\r\n\x02${second}\x03B2\r\n`;
+    const [first, second] = ['1H|\\^&\rR|1|^^^GL\x17', '2U|5.4|mmol/L\r\x03'];
+    const text = `\x02${first}${checksum(first)}\r\n\x02${second}${checksum(second)}\r\n`;
     const record = await readAs('records', text, {
       table: { rows: 'R', columns: { test: '3/4', value: 4 } },
     });
     expect(rows(record)).toEqual([{ test: 'GLU', value: 5.4 }]);
+  });
+
+  test('a frame that its checksum does not fit is refused, with its line', async () => {
+    const damaged = framed(ASTM).replace('5.41', '5.47');
+    const line = ASTM.findIndex((record) => record.includes('5.41')) + 1;
+    await expect(readAs('records', damaged, MAPPING)).rejects.toMatchObject({
+      message: expect.stringContaining('does not fit its checksum'),
+      where: { line },
+    });
+  });
+
+  test.each([
+    ['CR LF', (text: string) => text.replace(/\r(?!\n)/g, '\r\n')],
+    ['LF', (text: string) => text.replace(/\r\n?/g, '\n')],
+  ])('a program that saved frames with lines that end in %s did not damage them', async (_, save) => {
+    expect(rows(await readAs('records', save(framed(ASTM)), MAPPING))).toEqual(READ);
   });
 
   test('of repeated values the first is taken; what a record leaves out at its end is empty', async () => {

@@ -105,8 +105,12 @@ export interface SiteOptions {
   readonly url: string;
   readonly key: string;
   readonly timeout?: string;
+  /** More lines of the configuration. */
+  readonly settings?: string;
   /** Under `instruments:`; by default one instrument with nothing but a folder and a short quiet. */
   readonly instruments?: string;
+  /** Where the page is to be; nowhere, unless the test is about it. */
+  readonly status?: string;
 }
 
 const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms } }';
@@ -114,16 +118,24 @@ const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms } }';
 /** A configuration, a key and folders for one daemon. */
 export function makeSite(
   folder: string,
-  { url, key, timeout = '1s', instruments = BALANCE }: SiteOptions,
+<<<<<<< HEAD
+  { url, key, timeout = '1s', instruments = BALANCE, status = 'false' }: SiteOptions,
+=======
+  { url, key, timeout = '1s', settings = '', instruments = BALANCE }: SiteOptions,
+>>>>>>> wt-A
 ): Site {
   const config = join(folder, 'labfeed.yaml');
   const journal = join(folder, 'journal.db');
   mkdirSync(join(folder, 'data', 'balance'), { recursive: true });
   writeFileSync(join(folder, 'api-key'), `${key}\n`, { mode: 0o600 });
-  const settings = `url: "${url}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: ${timeout}`;
+  const notebook = `url: "${url}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: ${timeout}`;
   writeFileSync(
     config,
-    `notebook:\n  ${settings}\njournal: journal.db\nstatus: false\ninstruments:\n${instruments}\n`,
+<<<<<<< HEAD
+    `notebook:\n  ${settings}\njournal: journal.db\nstatus: ${status}\ninstruments:\n${instruments}\n`,
+=======
+    `notebook:\n  ${notebook}\njournal: journal.db\nstatus: false\n${settings}\ninstruments:\n${instruments}\n`,
+>>>>>>> wt-A
   );
   return {
     folder,

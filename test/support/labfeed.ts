@@ -9,9 +9,18 @@ export interface Ended {
 }
 
 /** Runs a command to its end, as a process of its own. */
-export const labfeed = (args: readonly string[], cwd = tempFolder()): Promise<Ended> =>
+export const labfeed = (
+  args: readonly string[],
+  cwd = tempFolder(),
+  env: NodeJS.ProcessEnv = {},
+): Promise<Ended> =>
   new Promise((resolve) => {
-    execFile(process.execPath, [CLI, ...args], { cwd, timeout: 30_000 }, (error, stdout, stderr) => {
-      resolve({ status: error ? Number(error.code ?? -1) : 0, stdout, stderr });
-    });
+    execFile(
+      process.execPath,
+      [CLI, ...args],
+      { cwd, timeout: 30_000, env: { ...process.env, ...env } },
+      (error, stdout, stderr) => {
+        resolve({ status: error ? Number(error.code ?? -1) : 0, stdout, stderr });
+      },
+    );
   });

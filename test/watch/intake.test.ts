@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Existing } from '../../src/config/schema.js';
-import type { FoundFile } from '../../src/model.js';
+import { type FoundFile, filesOf } from '../../src/model.js';
 import { createIntake, FLOOD } from '../../src/watch/intake.js';
 
 const file = (name: string, mtimeNs = 0n): FoundFile => ({
@@ -12,7 +12,7 @@ const file = (name: string, mtimeNs = 0n): FoundFile => ({
 });
 const files = (count: number): FoundFile[] => Array.from({ length: count }, (_, n) => file(`f${n}`));
 
-function setUp(existing?: Existing, had = false) {
+function setUp(existing?: Existing, had = false, asked: FoundFile[] = []) {
   const seen = {
     taken: [] as string[],
     backlog: [] as boolean[],
@@ -30,6 +30,7 @@ function setUp(existing?: Existing, had = false) {
       seen.ended += 1;
     },
     async ask(found) {
+      asked.push(...found);
       seen.asked.push(...names(found));
     },
     async skip(found) {
@@ -120,4 +121,29 @@ test('old files that a person has taken later go after what comes in live, which
   });
   await intake.offer([file('later')], 'scan');
   expect(seen).toMatchObject({ taken: ['old', 'new', 'later'], backlog: [true, false, false] });
+});
+
+test('old runs of several files count as runs, and all their files are part of the question', async () => {
+  const run = (name: string, ...parts: string[]): FoundFile => ({
+    ...file(name),
+    parts: parts.map((part) => ({ ...file(`${name}/${part}`), name: part, role: part })),
+  });
+  const runs = (count: number) => Array.from({ length: count }, (_, n) => run(`r${n}`, 'a', 'b'));
+  const few = setUp();
+  await few.intake.offer(runs(FLOOD), 'scan');
+  // A listing comes in batches: the rest of a run is no further run.
+  await few.intake.offer([run('r0', 'c')], 'scan');
+  await few.intake.scanned({ complete: true });
+  expect(few.seen).toMatchObject({ question: 0 });
+  expect(few.seen.taken).toHaveLength(FLOOD);
+
+  const asked: FoundFile[] = [];
+  const many = setUp(undefined, false, asked);
+  await many.intake.offer(runs(FLOOD), 'scan');
+  await many.intake.offer([run('r0', 'c'), run('one more', 'a')], 'scan');
+  await many.intake.scanned({ complete: true });
+  expect(many.seen).toMatchObject({ taken: [], question: 2 * FLOOD + 2 });
+  expect(asked.flatMap(filesOf).map(({ path }) => path)).toEqual(
+    expect.arrayContaining(['r0/a', 'r0/b', 'r0/c', 'one more/a']),
+  );
 });

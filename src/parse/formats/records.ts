@@ -18,7 +18,7 @@ export interface Records {
 
 /** Reads lines that their first cell types: ASTM E1394 and LIS2-A2, HL7 version 2, and whatever else does so. */
 export async function readRecords(file: WholeFile, options: ParseOptions): Promise<Records> {
-  const text = await wholeText({ ...file, bytes: unframe(file.bytes) }, options);
+  const text = await wholeText({ ...file, bytes: unframe(file.bytes, file.refuse) }, options);
   const texts = withoutFrameNumbers(text.split(/\r\r\n|\r\n|\n|\r/));
   const lines: Line[] = [];
   const records: TypedLine[] = [];

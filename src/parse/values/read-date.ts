@@ -12,7 +12,10 @@ export function readDate(text: string, dates: DateHabits): DateReading | undefin
   const trimmed = text.trim();
   const known = withKnownZone(dates);
   const iso = createDateReader(known).readAsDate(trimmed) ?? readIso(trimmed, known.zone);
-  if (iso !== undefined) return { iso };
+  const elsewhere = dates.known?.get(trimmed);
+  if (elsewhere !== undefined && iso !== undefined && elsewhere !== iso)
+    return { ambiguous: dateForms(trimmed) };
+  if (iso !== undefined || elsewhere !== undefined) return { iso: iso ?? elsewhere ?? '' };
   if (dates.format !== undefined) return undefined;
   const forms = dateForms(trimmed);
   return forms.length > 0 ? { ambiguous: forms } : undefined;

@@ -1,0 +1,76 @@
+import { happeningInWords } from '../happenings.js';
+import type { JobDetail } from '../journal/job.js';
+import { nextStep } from '../next-step.js';
+import { atTime } from '../time-words.js';
+import { indent, manyLines, oneLine } from './printable.js';
+
+/** One run for people: where it is, what to do, what happened, what is sent. */
+export function jobAsText(job: JobDetail): string {
+  return [headline(job), ...facts(job), ...troubles(job), ...history(job), ...draft(job)].join('\n');
+}
+
+function headline({ id, state, experiment, server }: JobDetail): string {
+  const where = experiment === undefined ? '' : `, experiment ${experiment} of ${server}`;
+  return `run ${id}: ${state}${where}`;
+}
+
+const fact = (name: string, value: string): string => `${name.padEnd(12)}${oneLine(value)}`;
+
+function facts(job: JobDetail): string[] {
+  const { path, size, modifiedMs, paths } = job;
+  const others = paths.filter((other) => other !== path);
+  // A run that was recovered from the notebook knows its file by name alone.
+  const modified = modifiedMs === 0 ? '' : ` (${size} bytes, modified ${atTime(modifiedMs)})`;
+  return [
+    fact('instrument', job.instrument),
+    fact('file', path === '' ? '(erased)' : `${path}${modified}`),
+    ...others.map((other) => fact('also seen as', other)),
+    fact('sha256', job.sha256),
+    fact('taken', `${atTime(job.addedAt)}${job.backlog ? ', as one of the old files' : ''}`),
+    fact('last change', atTime(job.updatedAt)),
+  ];
+}
+
+function troubles(job: JobDetail): string[] {
+  const { reason, attempts, drift } = job;
+  const tries = attempts > 0 ? ` (${attempts} attempts)` : '';
+  return [
+    ...(reason === undefined ? [] : [`why${tries}`, indent(manyLines(reason))]),
+    ...(drift.length === 0
+      ? []
+      : ['not like the runs before it', ...drift.map((one) => `  ${oneLine(one)}`)]),
+    fact('to do', nextStep(job)),
+  ];
+}
+
+function history({ history: happenings }: JobDetail): string[] {
+  if (happenings.length === 0) return ['', 'history     none is kept of it any more'];
+  return [
+    '',
+    'history',
+    ...happenings.map(
+      (happening) => `  ${atTime(happening.at)}  ${hanging(manyLines(happeningInWords(happening)))}`,
+    ),
+  ];
+}
+
+const hanging = (text: string): string => text.replaceAll('\n', `\n${' '.repeat(23)}`);
+
+function draft({ draft: sent, comments }: JobDetail): string[] {
+  if (sent === undefined) return comments.length === 0 ? [] : ['', ...comments.map(posted)];
+  return [
+    '',
+    fact('title', sent.title),
+    fact('date', sent.date),
+    fact('tags', sent.tags.join(', ')),
+    `body        ${Buffer.byteLength(sent.body)} bytes of HTML`,
+    indent(manyLines(sent.body)),
+    ...comments.flatMap((comment) => [
+      posted(comment),
+      ...(comment.text === '' ? [] : [indent(manyLines(comment.text))]),
+    ]),
+  ];
+}
+
+const posted = ({ n, comment }: JobDetail['comments'][number]): string =>
+  `comment ${n}   ${comment === undefined ? 'not posted yet' : `posted, as ${comment}`}`;

@@ -1,0 +1,77 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { systemClock } from '../clock.js';
+import type { Live } from '../live.js';
+import { RUN_STATES, type RunState } from '../model.js';
+import { nearest } from '../nearest.js';
+import { type ConfigOption, configOption } from './config-option.js';
+import type { WaitingJob } from './jobs-table.js';
+import { readNumber } from './number-argument.js';
+
+interface JobsOptions extends ConfigOption {
+  readonly state?: RunState;
+  readonly instrument?: string;
+  readonly limit: number;
+  readonly json?: boolean;
+}
+
+export function addJobs(program: Command): void {
+  program
+    .command('jobs')
+    .description('list runs, the newest first, with where they are and what is wrong with them')
+    .addOption(configOption())
+    .option('--state <state>', `only those: ${RUN_STATES.join(', ')}`, readState)
+    .option('--instrument <instrument>', 'only those of this instrument')
+    .option('--limit <number>', 'so many at most', readNumber, 50)
+    .option('--json', 'print them as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  labfeed jobs --state quarantined\n  labfeed jobs --instrument nanodrop --limit 200',
+    )
+    .action(jobs);
+}
+
+function readState(text: string): RunState {
+  const state = RUN_STATES.find((known) => known === text);
+  if (state) return state;
+  const guess = nearest(text, RUN_STATES);
+  throw new InvalidArgumentError(
+    guess ? `did you mean ${guess}?` : `expected one of: ${RUN_STATES.join(', ')}.`,
+  );
+}
+
+async function jobs({ state, instrument, limit, json, ...options }: JobsOptions): Promise<void> {
+  const [{ reading, requireInstrument }, { runningLive }, { jobsTable }] = await Promise.all([
+    import('./reading.js'),
+    import('./daemon-state.js'),
+    import('./jobs-table.js'),
+  ]);
+  const { listed, more } = reading(options, (opened) => {
+    requireInstrument(instrument, opened);
+    const live = runningLive(opened.journal, systemClock.now());
+    const waiting = state === undefined || state === 'waiting' ? waitingFiles(live, instrument) : [];
+    // One more than asked for tells whether there are more.
+    const runs = opened.reader.jobs({ state, instrument, limit: limit + 1 });
+    const all = [...waiting, ...runs];
+    return { listed: all.slice(0, limit), more: all.length > limit };
+  });
+  if (json) return console.log(JSON.stringify(listed, null, 2));
+  if (listed.length === 0) return console.log(nothing(state, instrument));
+  console.log(jobsTable(listed, systemClock.now()));
+  if (more) process.stderr.write(`there are more: --limit ${4 * limit}\n`);
+}
+
+function waitingFiles(live: Live | undefined, instrument: string | undefined): WaitingJob[] {
+  const lines = (live?.instruments ?? []).filter(
+    ({ name }) => instrument === undefined || name === instrument,
+  );
+  return lines.flatMap(({ name, waiting }) =>
+    waiting.first.map((file) => ({ state: 'waiting', instrument: name, ...file })),
+  );
+}
+
+const nothing = (state: RunState | undefined, instrument: string | undefined): string =>
+  [
+    'no runs',
+    ...(instrument === undefined ? [] : [`of ${instrument}`]),
+    ...(state === undefined ? [] : [`that are ${state}`]),
+  ].join(' ');

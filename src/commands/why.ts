@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs';
+import type { Command } from 'commander';
+import { systemClock } from '../clock.js';
+import { journalOf } from '../config/locations.js';
+import { EXIT } from '../errors.js';
+import type { Explanation, Finding } from '../why/account.js';
+import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
+
+interface WhyOptions extends ConfigOption {
+  readonly json?: boolean;
+}
+
+export function addWhy(program: Command): void {
+  program
+    .command('why')
+    .description('why a file was, or was not, ingested: what matched, what it waits for, what became of it')
+    .argument('<path>', 'a path, a name or a part of one; also of a file that is gone')
+    .addOption(configOption())
+    .option('--json', 'print the answers, and what they rest on, as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  labfeed why /srv/instruments/nanodrop/run-17.tsv\n  labfeed why run-17',
+    )
+    .action(why);
+}
+
+async function why(asked: string, { json, ...options }: WhyOptions): Promise<void> {
+  const config = loadNamed(options);
+  requireJournal(config);
+  const [{ gather }, { findFile }, { conclude }, { openReader }, { daemonState }] = await Promise.all([
+    import('../evidence.js'),
+    import('../find-file.js'),
+    import('../why/conclude.js'),
+    import('../journal/reader.js'),
+    import('./daemon-state.js'),
+  ]);
+  const journal = journalOf(config);
+  const now = systemClock.now();
+  const reader = existsSync(journal) ? openReader(journal) : undefined;
+  try {
+    const { running, live } = reader ? daemonState(journal, now) : { running: false, live: undefined };
+    const told = running ? live : undefined;
+    const found = await findFile(asked, { claims: config.claims, reader, live: told, folder: process.cwd() });
+    const witnesses = { config, reader, running, live: told, now };
+    const evidence = await oneByOne(found.paths, (path) => gather(path, witnesses));
+    const answers = evidence.map((one) => ({ ...conclude(one), evidence: one }));
+    if (json) console.log(JSON.stringify({ asked, ...found, answers }, null, 2));
+    else console.log(await asText(asked, answers, found.more));
+    for (const folder of found.unsearched)
+      process.stderr.write(`the folder ${folder} could not be searched to its end\n`);
+    if (answers.every(({ outcome }) => outcome === 'unknown')) process.exitCode = EXIT.failed;
+  } finally {
+    reader?.close();
+  }
+}
+
+async function oneByOne<T, R>(items: readonly T[], act: (item: T) => Promise<R>): Promise<R[]> {
+  const results: R[] = [];
+  for (const item of items) results.push(await act(item));
+  return results;
+}
+
+async function asText(asked: string, answers: readonly Explanation[], more: boolean): Promise<string> {
+  const { indent, manyLines, oneLine } = await import('./printable.js');
+  const told = ({ text, hint }: Finding): string => manyLines(`${text}${hint ? `\n  → ${hint}` : ''}`);
+  const [first] = answers;
+  if (first === undefined)
+    return `nothing is known of ${oneLine(asked)}: neither a folder nor the journal has a file with that in its path`;
+  if (answers.length === 1) {
+    const rest = first.findings.map((finding) => indent(told(finding), '    ').replace(/^ {4}/, '  - '));
+    return [oneLine(first.path), indent(told(first.answer)), ...rest].join('\n');
+  }
+  const { asTable, outputWidth } = await import('./table.js');
+  const table = asTable(
+    [
+      { title: 'state', text: ({ outcome }) => outcome },
+      { title: 'run', text: ({ run }) => (run === undefined ? '' : String(run)), align: 'right' },
+      { title: 'file', text: ({ path }) => path },
+      { title: 'why', text: ({ answer }) => answer.text, flexible: true },
+    ],
+    answers,
+    outputWidth(),
+  );
+  const count = more ? `more than ${answers.length}` : String(answers.length);
+  return `${table}\n${count} files hold that in their path; name one of them to see all that is known of it`;
+}

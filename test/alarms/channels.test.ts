@@ -1,0 +1,143 @@
+import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Notice } from '../../src/alarm-book.js';
+import { createCommand } from '../../src/alarms/command.js';
+import { createWebhook } from '../../src/alarms/webhook.js';
+import { createLog } from '../../src/log.js';
+import { silentLog } from '../support/silent-log.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+const never = new AbortController().signal;
+
+const NOTICE: Notice = {
+  channel: 'webhook',
+  state: 'raised',
+  kind: 'quarantine',
+  instrument: 'nanodrop',
+  since: Date.UTC(2026, 0, 5, 12),
+  at: Date.UTC(2026, 0, 5, 13),
+  text: 'nanodrop: a run is quarantined; $(touch pwned) "quoted"',
+  attempts: 0,
+  dueAt: 0,
+};
+
+describe('the webhook', () => {
+  async function receiver(status: number | 'never') {
+    const bodies: unknown[] = [];
+    const server = createServer(async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      bodies.push(JSON.parse(Buffer.concat(chunks).toString()));
+      if (status !== 'never') response.writeHead(status, { location: '/elsewhere' }).end('thanks');
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => {
+      server.closeAllConnections();
+      server.close();
+    });
+    return { bodies, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook/SECRET?t=TOKEN` };
+  }
+
+  test('gets one POST with everything in JSON, and a text that says it all', async () => {
+    const { bodies, url } = await receiver(204);
+    await createWebhook(url)(NOTICE, never);
+    expect(bodies).toEqual([
+      {
+        state: 'raised',
+        kind: 'quarantine',
+        instrument: 'nanodrop',
+        since: '2026-01-05T12:00:00.000Z',
+        at: '2026-01-05T13:00:00.000Z',
+        text: `labfeed on ${hostname()}: ${NOTICE.text}`,
+        host: hostname(),
+      },
+    ]);
+  });
+
+  test.each([302, 404, 500])(
+    'has not been told where it answers %d, and its secrets are in no error',
+    async (status) => {
+      const { bodies, url } = await receiver(status);
+      const failure = await createWebhook(url)(NOTICE, never).catch((error: Error) => error.message);
+      expect(failure).toMatch(new RegExp(`^the webhook at 127\\.0\\.0\\.1:\\d+ answered ${status}$`));
+      expect(failure).not.toMatch(/SECRET|TOKEN/);
+      expect(bodies).toHaveLength(1);
+    },
+  );
+
+  test('has not been told where nobody answers, or not in time, or labfeed stops', async () => {
+    const reason = (tell: Promise<void>) => tell.catch((error: Error) => error.message);
+    const nobody = await reason(createWebhook('http://127.0.0.1:9/SECRET')(NOTICE, never));
+    expect(nobody).toBe('the webhook at 127.0.0.1:9 cannot be reached: ECONNREFUSED');
+    const { url } = await receiver('never');
+    expect(await reason(createWebhook(url, 200)(NOTICE, never))).toMatch(/no answer within 0\.2 s$/);
+    const stopping = new AbortController();
+    const waiting = reason(createWebhook(url)(NOTICE, stopping.signal));
+    stopping.abort();
+    expect(await waiting).toMatch(/cannot be reached/);
+  });
+});
+
+describe('the command', () => {
+  function script(body: string): { path: string; folder: string } {
+    const folder = tempFolder();
+    const path = join(folder, 'page me.sh');
+    writeFileSync(path, `#!/bin/sh\n${body}\n`);
+    chmodSync(path, 0o755);
+    return { path, folder };
+  }
+
+  test('gets its words as they are, and the alarm in its environment; no shell sees either', async () => {
+    const { path, folder } = script(
+      'cd "$(dirname "$0")"; printf "%s\\n" "$@" > args; env | grep ^LABFEED > env',
+    );
+    const words = [path, '$(touch pwned)', 'two words'] as const;
+    await createCommand({ words: [...words], log: silentLog(), env: process.env })(NOTICE, never);
+    expect(readFileSync(join(folder, 'args'), 'utf8')).toBe('$(touch pwned)\ntwo words\n');
+    expect(readFileSync(join(folder, 'env'), 'utf8').trim().split('\n').sort()).toEqual([
+      'LABFEED_ALARM_INSTRUMENT=nanodrop',
+      'LABFEED_ALARM_KIND=quarantine',
+      'LABFEED_ALARM_SINCE=2026-01-05T12:00:00.000Z',
+      'LABFEED_ALARM_STATE=raised',
+      `LABFEED_ALARM_TEXT=labfeed on ${hostname()}: ${NOTICE.text}`,
+    ]);
+    expect(existsSync(join(folder, 'pwned'))).toBe(false);
+  });
+
+  test('says what it has to say in the log, up to a bound', async () => {
+    const { path } = script(
+      'echo to stdout; echo to stderr >&2; head -c 100000 /dev/zero | tr "\\0" x; exit 3',
+    );
+    const lines: string[] = [];
+    const { log } = createLog({
+      level: 'info',
+      pretty: false,
+      destination: { write: (line) => void lines.push(line) },
+    });
+    const failure = createCommand({ words: [path], log, env: process.env })(NOTICE, never);
+    await expect(failure).rejects.toThrow(/page me\.sh ended with status 3$/);
+    expect(lines.join()).toContain('to stdout');
+    expect(lines.join().length).toBeLessThan(6000);
+  });
+
+  test('that cannot be started, or does not end, has not told; what it started is ended with it', async () => {
+    const absent = createCommand({ words: ['/nowhere/page-me'], log: silentLog(), env: {} });
+    await expect(absent(NOTICE, never)).rejects.toThrow(/ENOENT/);
+    const { path, folder } = script('cd "$(dirname "$0")"; sleep 60 & echo $! > pid; wait');
+    const slow = createCommand({ words: [path], log: silentLog(), env: process.env, timeoutMs: 1500 });
+    await expect(slow(NOTICE, never)).rejects.toThrow(/did not end within 1\.5 s, and was ended$/);
+    const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
+    await until('its child has ended', () => {
+      try {
+        return readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+      } catch {
+        return true;
+      }
+    });
+  });
+});

@@ -1,0 +1,46 @@
+import type { Facts, InstrumentFacts } from '../../src/alarms/facts.js';
+import type { LiveInstrument } from '../../src/live.js';
+
+export const NOW = Date.UTC(2026, 0, 5, 12);
+
+type Overrides = Partial<Omit<InstrumentFacts, 'live'>> & { readonly live?: Partial<LiveInstrument> };
+
+/** An instrument with which all is well, but for what is said. */
+export const instrument = ({ live, ...rest }: Overrides = {}): InstrumentFacts => ({
+  live: {
+    name: 'nanodrop',
+    watch: '/data/nanodrop',
+    line: 'watching',
+    folder: { state: 'present' },
+    scannedAt: NOW,
+    files: 3,
+    unmatched: { files: 0, example: undefined },
+    waiting: { files: 0, first: [] },
+    lastFileAt: NOW - 1000,
+    ...live,
+  },
+  silence: undefined,
+  quietSince: NOW - 1000,
+  strangers: { occasions: 0, example: undefined },
+  quarantined: undefined,
+  held: undefined,
+  asked: 0,
+  ...rest,
+});
+
+/** A daemon with which all is well, but for what is said. */
+export const facts = (overrides: Partial<Facts> = {}): Facts => ({
+  now: NOW,
+  notebook: {
+    url: 'https://eln.example.org',
+    gate: { kind: 'open', perSecond: 10 },
+    answered: true,
+    halted: undefined,
+  },
+  instruments: [instrument()],
+  page: undefined,
+  problems: [],
+  refused: undefined,
+  journal: undefined,
+  ...overrides,
+});

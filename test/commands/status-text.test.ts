@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import { needsPerson, type Status, statusAsText } from '../../src/commands/status-text.js';
+import type { InstrumentSummary } from '../../src/journal/overview.js';
+import { RUN_STATES, type RunState } from '../../src/model.js';
+import { someLive } from '../support/live.js';
+
+const NONE = Object.fromEntries(RUN_STATES.map((state) => [state, 0])) as Record<RunState, number>;
+const NOW = Date.now();
+
+const summary = (name: string, runs: Partial<Record<RunState, number>>, asked = 0): InstrumentSummary => ({
+  name,
+  runs: { ...NONE, ...runs },
+  last: undefined,
+  asked,
+  hours: [],
+  oldestAt: (runs.queued ?? 0) > 0 ? NOW - 300_000 : undefined,
+});
+
+const status = (changes: Partial<Status> = {}): Status => ({
+  at: NOW,
+  journal: '/var/lib/labfeed/journal.db',
+  running: true,
+  live: someLive(),
+  notebook: 'https://eln.example.org',
+  listed: ['balance'],
+  overview: { instruments: [summary('balance', { done: 7 })], servers: [] },
+  ...changes,
+});
+
+test('while all is well it says so in a few lines', () => {
+  const text = statusAsText(status(), 80);
+  expect(text).toMatch(/^daemon +runs since .*pid/m);
+  expect(text).toContain('notebook  https://eln.example.org: takes requests, at most 10/s');
+  expect(text).toContain('queue     empty');
+  expect(text).toMatch(/^INSTRUMENT +WAITING +DONE +LAST FILE +FOLDER$/m);
+  expect(text).toMatch(/^balance +1 +7 +- +\/srv\/balance$/m);
+  expect(text).not.toMatch(/waits for a person|alarms|mistakes/);
+});
+
+test('that no daemon runs is said first, and its last words are not taken for the present', () => {
+  const text = statusAsText(status({ running: false }), 80);
+  expect(text).toMatch(/^daemon +does not run; the last one was seen .*, and ended without a word/);
+  expect(text).toContain('no daemon runs → systemctl start labfeed, or labfeed run');
+  expect(text).not.toMatch(/takes requests|WAITING/);
+});
+
+test('what waits for a person comes with the command that is the next step', () => {
+  const overview = {
+    instruments: [summary('pH meter', { quarantined: 1, held: 2, queued: 3 }), summary('logger', {}, 120)],
+    servers: [{ url: 'https://eln.example.org', dialect: undefined, halted: 'the journal is older' }],
+  };
+  expect(needsPerson(status({ overview })).map(({ text, command }) => `${text}: ${command}`)).toEqual([
+    'nothing is sent: the journal is older: labfeed recover',
+    "pH meter: 1 run quarantined: labfeed jobs --state quarantined --instrument 'pH meter'",
+    "pH meter: 2 runs held: labfeed jobs --state held --instrument 'pH meter'",
+    'logger: 120 old files wait for an answer: labfeed backfill logger',
+  ]);
+  const text = statusAsText(status({ overview }), 80);
+  expect(text).toMatch(/^queue +3 runs, the oldest since .*5 minutes ago/m);
+  expect(text).toMatch(/^pH meter +0 +3 +0 +1 +2 .*not in the con/m);
+});
+
+test('alarms, mistakes of the configuration, a folder that is gone and a notebook that is away are told', () => {
+  const [line] = someLive().instruments;
+  if (!line) throw new Error('no instrument');
+  const live = someLive({
+    notebook: {
+      url: 'https://eln.example.org',
+      gate: { kind: 'down', since: NOW, probeAt: NOW + 12_000, failure: 'server', reason: 'no answer' },
+      requests: [],
+    },
+    alarms: [{ kind: 'silence', instrument: 'balance', since: NOW, text: 'nothing has come for a day' }],
+    problems: [{ at: 'labfeed.yaml:3:1', message: 'unknown key', hint: 'remove it', instrument: 'x' }],
+    refused: {
+      at: NOW,
+      problems: [{ at: 'b.yaml:1:1', message: 'empty', hint: undefined, instrument: 'y' }],
+    },
+    instruments: [{ ...line, folder: { state: 'missing', reason: 'not mounted' } }],
+  });
+  const text = statusAsText(status({ live }), Number.POSITIVE_INFINITY);
+  expect(text).toMatch(/^notebook .*: away since .*, next try in 12 seconds: no answer$/m);
+  expect(text).toContain('/srv/balance is missing: not mounted');
+  expect(text).toMatch(/^alarms\n {2}since .*: nothing has come for a day$/m);
+  expect(text).toMatch(
+    /^mistakes in the configuration\n {2}labfeed\.yaml:3:1: unknown key\n {4}→ remove it\n/m,
+  );
+  expect(text).toMatch(/the reload of .* was refused:\n {2}b\.yaml:1:1: empty$/m);
+});

@@ -1,0 +1,138 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { FileError } from '../../src/errors.js';
+import { type Journal, openJournal } from '../../src/journal/journal.js';
+import { liveFileOf } from '../../src/live-file.js';
+import type { RunChange } from '../../src/model.js';
+import { makeSite, type Site } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { someLive } from '../support/live.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const DONE: readonly RunChange[] = [
+  { kind: 'intended', server: 'https://eln.example.org', floor: 9, at: 1 },
+  { kind: 'created', experiment: 12, found: false },
+  { kind: 'commented', n: 1, comment: 7, found: false },
+  { kind: 'finished' },
+];
+
+interface Steered {
+  readonly site: Site;
+  /** Held, as by a daemon. */
+  readonly journal: Journal;
+  run(...args: string[]): ReturnType<typeof labfeed>;
+}
+
+/** A journal with one run that is done and one that is quarantined. */
+async function withRuns(): Promise<Steered> {
+  const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k' });
+  const journal = await openJournal(site.journal, systemClock);
+  onTestFinished(() => journal.close().catch(() => undefined));
+  await journal.runs.add(newRun('smith'), someDraft('Weighing of smith'));
+  await journal.runs.record(1, ...DONE);
+  await journal.runs.refuse(newRun('b'), new FileError('no table', { hint: 'say header: none' }));
+  return { site, journal, run: (...args) => labfeed([...args, '--config', site.config]) };
+}
+
+test('jobs, show and status answer while somebody holds the journal, and say what is not still yet', async () => {
+  const { site, run } = await withRuns();
+  writeFileSync(liveFileOf(site.journal), JSON.stringify(someLive()));
+  const [jobs, waiting, quarantined, show, status] = await Promise.all([
+    run('jobs'),
+    run('jobs', '--state', 'waiting', '--json'),
+    run('jobs', '--state', 'quarantined', '--instrument', 'balance', '--json'),
+    run('show', '1'),
+    run('status', '--json'),
+  ]);
+  expect(jobs).toMatchObject({ status: 0, stderr: '' });
+  expect(jobs.stdout).toMatch(
+    /^JOB +STATE +INSTRUMENT +FILE .*\n +- +waiting +balance +new\.csv .*still for 2 s/,
+  );
+  expect(jobs.stdout).toMatch(
+    /^ +2 +quarantined +balance +b\.csv .*no table\n +1 +done .* 12 +Weighing of smith$/m,
+  );
+  expect(JSON.parse(waiting.stdout)).toEqual([
+    expect.objectContaining({ state: 'waiting', instrument: 'balance', path: '/srv/balance/new.csv' }),
+  ]);
+  expect(JSON.parse(quarantined.stdout)).toMatchObject([{ id: 2, state: 'quarantined', failure: 'file' }]);
+  expect(show.stdout).toMatch(/^run 1: done, experiment 12 of https:\/\/eln\.example\.org\n/);
+  expect(show.stdout).toMatch(/experiment 12 was created\n.*comment 1 was posted, as 7\n.*all of it is in/);
+  expect(show.stdout).toMatch(/^title +Weighing of smith$/m);
+  expect(JSON.parse(status.stdout)).toMatchObject({
+    running: true,
+    live: { pid: process.pid },
+    overview: { instruments: [{ name: 'balance', runs: { done: 1, quarantined: 1 } }] },
+    attention: [{ instrument: 'balance', command: expect.stringContaining('--state quarantined') }],
+  });
+}, 60_000);
+
+test('while no daemon runs the journal alone answers, and what is to be done is said', async () => {
+  const { site, journal, run } = await withRuns();
+  writeFileSync(liveFileOf(site.journal), JSON.stringify(someLive()));
+  await journal.close();
+  const [status, jobs, show, none] = await Promise.all([
+    run('status'),
+    labfeed(['jobs', '--config', site.config], site.folder, { COLUMNS: '50' }),
+    run('show', '2', '--json'),
+    run('show', '77'),
+  ]);
+  expect(status.stdout).toMatch(/^daemon +does not run/);
+  expect(status.stdout).toContain('balance: 1 run quarantined → labfeed jobs --state quarantined');
+  expect(jobs.stdout).not.toContain('waiting');
+  expect(Math.max(...jobs.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(50);
+  expect(JSON.parse(show.stdout)).toMatchObject({
+    id: 2,
+    history: [{ event: 'refused' }],
+    next: expect.stringContaining('labfeed retry 2'),
+  });
+  expect(none).toMatchObject({ status: 1, stderr: expect.stringMatching(/no run 77\n.*the last one is 2/) });
+}, 60_000);
+
+test('a state or an instrument that there is not is named with the nearest', async () => {
+  const { run } = await withRuns();
+  const [state, instrument, backfill] = await Promise.all([
+    run('jobs', '--state', 'quarantned'),
+    run('jobs', '--instrument', 'balnce'),
+    run('backfill', 'balanc'),
+  ]);
+  expect(state).toMatchObject({ status: 2, stderr: expect.stringContaining('did you mean quarantined?') });
+  for (const { status, stderr } of [instrument, backfill])
+    expect({ status, stderr }).toEqual({
+      status: 2,
+      stderr: expect.stringContaining('did you mean balance?'),
+    });
+}, 60_000);
+
+const stands = ({ journal }: Site, text: string): boolean =>
+  ['', '-wal'].some(
+    (ending) => existsSync(journal + ending) && readFileSync(journal + ending).includes(text),
+  );
+
+test('erase and ignore work while no daemon runs; what is erased is in no file of the journal', async () => {
+  const { site, journal, run } = await withRuns();
+  await journal.close();
+  expect(stands(site, 'smith')).toBe(true);
+  const early = await run('erase', '--before', '2020-01-01');
+  expect(early).toMatchObject({ status: 0, stdout: expect.stringContaining('no run is left') });
+  const ignored = await run('ignore', '2');
+  expect(ignored).toMatchObject({ status: 0, stdout: expect.stringMatching(/^run 2 \(b\.csv\) is ignored/) });
+  const erased = await run('erase', '--before', '2999-01-01');
+  expect(erased).toMatchObject({ status: 0, stderr: '', stdout: expect.stringMatching(/^2 runs erased/) });
+  expect(stands(site, 'smith')).toBe(false);
+  const show = await run('show', '1');
+  expect(show.stdout).toMatch(/^file +\(erased\)$/m);
+  expect(show.stdout).toContain('its name, draft and history were erased');
+}, 60_000);
+
+test('names with control characters do not reach the terminal as such', async () => {
+  const { journal, run } = await withRuns();
+  await journal.runs.add(newRun('c', { path: '/data/\u001b[31mred.csv' }), someDraft('\u001b]0;x\u0007'));
+  for (const args of [['jobs'], ['show', '3']]) {
+    const { status, stdout } = await run(...args);
+    expect(status).toBe(0);
+    expect(stdout).toContain('red.csv');
+    expect(stdout.replace(/\n/g, '')).not.toMatch(/\p{Cc}/u);
+  }
+}, 60_000);

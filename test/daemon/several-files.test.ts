@@ -1,0 +1,130 @@
+import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { type DaemonProcess, makeSite, startDaemon } from '../support/daemon-process.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+const FOLDERS = `
+  gc:
+    watch: data/gc
+    run: { folder: "**/*.D" }
+    ready: { quiet: 300ms }
+    existing: ingest
+    parse:
+      main: report.csv
+      delimiter: ','
+      table: {}
+      also: { acq/method.txt: { delimiter: tab, meta: { separator: ':' } } }
+    experiment: { title: '{{ file.stem }} by {{ meta.Method }}' }`;
+
+const PAIRS = `
+  reader:
+    watch: data/reader
+    run: { join: ["{stem}.csv", "{stem}.xml"] }
+    ready: { quiet: 300ms }
+    existing: ingest
+    parse:
+      delimiter: ','
+      table: {}
+      also: { "{stem}.xml": { format: xml, facts: { Operator: //operator } } }
+    experiment: { title: '{{ file.stem }} by {{ meta.Operator }}' }`;
+
+interface Scene {
+  readonly sandbox: RunningSandbox;
+  readonly config: string;
+  /** Writes files under the watched folders. */
+  write(files: Readonly<Record<string, string>>): void;
+  at(path: string): string;
+}
+
+async function setUp(instruments: string): Promise<Scene> {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const { config } = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments });
+  const at = (path: string): string => join(folder, 'data', path);
+  for (const name of ['gc', 'reader']) mkdirSync(at(name), { recursive: true });
+  return {
+    ...{ sandbox, config, at },
+    write(files) {
+      for (const [path, content] of Object.entries(files)) {
+        mkdirSync(dirname(at(path)), { recursive: true });
+        writeFileSync(at(path), content);
+      }
+    },
+  };
+}
+
+const injection = (name: string, area = 12): Record<string, string> => ({
+  [`gc/${name}.D/report.csv`]: `Peak,Area\n${name},${area}\n`,
+  [`gc/${name}.D/acq/method.txt`]: 'Method: FAST\n',
+  [`gc/${name}.D/acq/raw.bin`]: `raw ${name}`,
+});
+
+const pair = (name: string): Record<string, string> => ({
+  [`reader/${name}.csv`]: `Well,OD\nA1,0.${name.length}\n`,
+  [`reader/${name}.xml`]: `<run><operator>Ada ${name}</operator></run>`,
+});
+
+const titles = ({ sandbox }: Scene): string[] => sandbox.experiments().map(({ title }) => title);
+
+const filed = (daemon: DaemonProcess, runs: number): Promise<void> =>
+  until(
+    `${runs} runs filed`,
+    () => daemon.lines.filter(({ msg }) => msg === 'run filed').length >= runs,
+    20_000,
+  );
+
+test('a folder is one run, once all in it is still: its files are read, listed, and filed together once', async () => {
+  const scene = await setUp(FOLDERS);
+  scene.write(injection('s1'));
+  const daemon = startDaemon(scene.config);
+  await filed(daemon, 1);
+  scene.write(injection('seq/s2'));
+  await filed(daemon, 2);
+  expect(titles(scene)).toEqual(['s1 by FAST', 's2 by FAST']);
+  const [first] = scene.sandbox.experiments();
+  expect(first?.body).toContain('<td>12</td>');
+  expect(first?.body).toMatch(/Source: s1\.D, 3 files, \d+ bytes, modified/);
+  expect(first?.body).toMatch(/<li>acq\/raw\.bin, 6 bytes, modified [^<]+, sha256:[0-9a-f]{64}<\/li>/);
+  expect(first?.body).toMatch(/<p>labfeed gc s1\.D sha256:[0-9a-f]{64}<\/p>$/);
+  await daemon.stop();
+});
+
+test('after a restart, a rename, a copy or a clean-up a folder is not filed again; with other bytes it is', async () => {
+  const scene = await setUp(FOLDERS);
+  scene.write(injection('s1'));
+  const first = startDaemon(scene.config);
+  await filed(first, 1);
+  await first.kill();
+  cpSync(scene.at('gc/s1.D'), scene.at('gc/copy.D'), { recursive: true });
+  renameSync(scene.at('gc/s1.D'), scene.at('gc/renamed.D'));
+  writeFileSync(scene.at('gc/stray.csv'), 'Peak,Area\n1,2\n');
+  const second = startDaemon(scene.config);
+  await second.logged('ready');
+  scene.write(injection('s2'));
+  await filed(second, 1);
+  rmSync(scene.at('gc/renamed.D/acq/raw.bin'));
+  scene.write({ 'gc/copy.D/acq/raw.bin': 'measured again' });
+  await filed(second, 2);
+  await second.stop();
+  expect(titles(scene)).toEqual(['s1 by FAST', 's2 by FAST', 'copy by FAST']);
+});
+
+test('joined files are one run, taken when all are there and read, in whatever order they come', async () => {
+  const scene = await setUp(PAIRS);
+  const { 'reader/late.csv': csv = '', 'reader/late.xml': xml = '' } = pair('late');
+  const broken = '<run><operator>Ada</run>';
+  scene.write({ ...pair('a'), ...pair('bb'), 'reader/a.xml': broken, 'reader/late.xml': xml });
+  const daemon = startDaemon(scene.config);
+  const { reason } = await daemon.logged('run quarantined');
+  expect(reason).toContain(`${scene.at('reader/a.xml')}:1`);
+  await filed(daemon, 1);
+  scene.write(pair('a'));
+  await filed(daemon, 2);
+  scene.write({ 'reader/late.csv': csv });
+  await filed(daemon, 3);
+  await daemon.stop();
+  expect(titles(scene)).toEqual(['bb by Ada bb', 'a by Ada a', 'late by Ada late']);
+});

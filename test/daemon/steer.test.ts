@@ -1,0 +1,70 @@
+import { existsSync, readFileSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { openJournal } from '../../src/journal/journal.js';
+import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { allFiled } from './scene.js';
+
+test('many old files wait for an answer; the running daemon takes those that backfill names, and no others', async () => {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
+  for (let n = 0; n < 60; n++) {
+    site.drop(`w${n}.csv`, weighing(n));
+    const day = new Date(n < 57 ? '2020-01-01' : '2026-01-01');
+    utimesSync(join(folder, 'data/balance', `w${n}.csv`), day, day);
+  }
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  const run = (...args: string[]) => labfeed([...args, '--config', site.config]);
+  expect((await run('status')).stdout).toContain(
+    '60 old files wait for an answer → labfeed backfill balance',
+  );
+  expect(await run('backfill', 'balance', '--since', '2025-01-01')).toEqual({
+    status: 0,
+    stdout: 'balance: 3 old files will be filed, after what comes in meanwhile; 57 old files passed over\n',
+    stderr: '',
+  });
+  await allFiled(daemon, 3);
+  const titles = sandbox.experiments().map(({ title }) => title);
+  expect(titles.sort()).toEqual(['w57 (balance)', 'w58 (balance)', 'w59 (balance)']);
+
+  // While it still runs, and its files still lie there.
+  const erased = await run('erase', '1', '2', '3');
+  expect(erased).toMatchObject({ status: 0, stderr: '' });
+  expect(erased.stdout.match(/is erased; .*its file still lies in the folder of balance/g)).toHaveLength(3);
+  const stands = (text: string): boolean =>
+    ['', '-wal'].some(
+      (ending) => existsSync(site.journal + ending) && readFileSync(site.journal + ending).includes(text),
+    );
+  expect(stands('w57.csv')).toBe(false);
+  await daemon.stop();
+  const again = startDaemon(site.config);
+  await again.logged('ready');
+  await again.stop();
+  expect(sandbox.experiments()).toHaveLength(3);
+  expect(stands('w57.csv')).toBe(false);
+  expect(stands('w0.csv')).toBe(true);
+}, 90_000);
+
+test('the history of runs that finished longer ago than keep says is removed at the start', async () => {
+  const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k', settings: 'keep: 1d' });
+  const journal = await openJournal(site.journal, {
+    ...systemClock,
+    now: () => Date.now() - 2 * 86_400_000,
+  });
+  await journal.runs.add(newRun('old'), someDraft('old'));
+  await journal.runs.record(1, { kind: 'finished' });
+  await journal.close();
+  const daemon = startDaemon(site.config);
+  await daemon.logged('the history of old runs is removed');
+  await daemon.stop();
+  const { stdout } = await labfeed(['show', '1', '--config', site.config]);
+  expect(stdout).toMatch(/^run 1: done/);
+  expect(stdout).toContain('none is kept of it any more');
+}, 60_000);

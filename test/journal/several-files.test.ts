@@ -1,0 +1,76 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { NewRun } from '../../src/journal/insert.js';
+import { filesOf, type RunChange } from '../../src/model.js';
+import { newRun, sha256, someDraft } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { found } from '../watch/support.js';
+import { openAsked } from './asked-journal.js';
+
+/** A run of files that are there: in a folder, or known by the first of them. */
+function runOf(at: string, names: readonly string[]): NewRun {
+  mkdirSync(join(at, '..'), { recursive: true });
+  const isFolder = !names.includes('.csv');
+  if (isFolder) mkdirSync(at, { recursive: true });
+  const parts = names.map((name) => {
+    const path = isFolder ? join(at, name) : at.replace(/\.csv$/, name);
+    writeFileSync(path, name);
+    return { ...found(path), name, role: name, sha256: sha256(name) };
+  });
+  const file = {
+    path: at,
+    location: at,
+    size: 999,
+    mtimeNs: 5n,
+    inode: 1n,
+    sha256: sha256(names.join()),
+    parts,
+  };
+  return newRun('', { file });
+}
+
+const REFUSED: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
+
+test('of a run that was taken every file is known by the quick look, and one that changes is not', async () => {
+  const { journal, rows } = await openAsked();
+  const run = runOf(join(tempFolder(), 's1.D'), ['a.csv', 'b.bin']);
+  await journal.runs.add(run, someDraft('one'));
+  expect(await journal.files.unknown('balance', filesOf(run.file))).toEqual([]);
+  const [, second = expect.fail('there are two')] = filesOf(run.file);
+  expect(await journal.files.unknown('balance', [{ ...second, size: 7 }])).toHaveLength(1);
+  expect(rows('SELECT path, size FROM runs')).toEqual([{ path: run.file.path, size: 999 }]);
+});
+
+test('a run was taken before if any of its files was, however often others were passed over since', async () => {
+  const { journal } = await openAsked();
+  const at = join(tempFolder(), 's1.D');
+  await journal.runs.add(runOf(at, ['a.csv', 'b.bin']), someDraft('one'));
+  const { file: changed } = runOf(at, ['b.bin', 'late.txt']);
+  expect(await journal.files.wasTaken('balance', changed)).toBe(true);
+  for (let n = 0; n < 2; n++) {
+    await journal.files.skip('balance', [changed]);
+    expect(await journal.files.wasTaken('balance', changed)).toBe(true);
+    expect(await journal.files.unknown('balance', filesOf(changed))).toEqual([]);
+  }
+  expect(await journal.files.wasTaken('balance', found(join(at, 'late.txt')))).toBe(false);
+});
+
+for (const [what, name, files] of [
+  ['a folder', 's1_%.D', ['a.csv', 'b.bin']],
+  ['joined files', 's1.csv', ['.csv', '.xml']],
+] as const) {
+  test(`a quarantined run of ${what} is read anew as long as it is there`, async () => {
+    const { journal, ask } = await openAsked();
+    const at = join(tempFolder(), name);
+    const run = runOf(at, files);
+    await journal.runs.add(run, someDraft('one'));
+    await journal.runs.record(1, REFUSED);
+    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('is read anew');
+    expect(await journal.files.unknown('balance', filesOf(run.file))).toHaveLength(2);
+    await journal.runs.add(run, someDraft('two'));
+    await journal.runs.record(1, REFUSED);
+    rmSync(at, { recursive: true });
+    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('sent as it was read before');
+  });
+}

@@ -1,0 +1,142 @@
+import { basename } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
+import { parse } from '../../src/parse/parse.js';
+import { readDate } from '../../src/parse/values/read-date.js';
+
+const FOLDER = '/runs/s1.D';
+
+/** Reads files as the parts of a run in a folder; or of one that is known by the first of them. */
+function read(
+  files: Readonly<Record<string, string>>,
+  mapping?: ParseMapping | ParseMapping[],
+  joined = false,
+) {
+  const parts = Object.entries(files).map(([within, text]) => ({
+    ...{ within, path: `${FOLDER}/${within}`, name: basename(within), content: Buffer.from(text) },
+  }));
+  const path = joined ? (parts[0]?.path ?? '') : FOLDER;
+  const alternatives = mapping === undefined ? undefined : [mapping].flat().map(withDefaults);
+  return parse({ path, name: basename(path), content: Buffer.alloc(0), parts }, alternatives);
+}
+
+const CSV = 'Peak,Area\nA,12\n';
+const table = { delimiter: ',', table: {} } satisfies ParseMapping;
+const pairs = { delimiter: 'tab', meta: { separator: ':' } } satisfies ParseMapping;
+
+describe('the main file', () => {
+  test('is the one that main names, wherever in the folder it is', async () => {
+    const files = { 'a.csv': 'No,Good\n1,2\n', 'sub/report.csv': CSV };
+    const { tables } = await read(files, { ...table, main: 'sub/*.csv' });
+    expect(tables[0]?.columns.map(({ name }) => name)).toEqual(['Peak', 'Area']);
+  });
+
+  test('is the only one, or the only one beside those of also, or the first that is joined', async () => {
+    expect((await read({ 'a.csv': CSV }, table)).tables[0]?.count).toBe(1);
+    const files = { 'a.csv': CSV, 'info.txt': 'Sample: S1\n' };
+    expect((await read(files, { ...table, also: { 'info.txt': pairs } })).meta.get('Sample')?.text).toBe(
+      'S1',
+    );
+    expect((await read({ 'a.csv': CSV, 'a.txt': 'x' }, table, true)).tables[0]?.count).toBe(1);
+  });
+
+  test('is not guessed: where several could be meant, they are named', async () => {
+    const files = { 'a.csv': CSV, 'b.csv': CSV };
+    await expect(read(files, table)).rejects.toThrow(
+      /2 files, .* does not say which one is read: a\.csv, b\.csv/,
+    );
+    await expect(read(files)).rejects.toThrow(/does not say which one is read/);
+    await expect(read(files, { ...table, main: '*.csv' })).rejects.toThrow(
+      /2 files of the run are what `main` names/,
+    );
+    await expect(read(files, { ...table, main: '*.txt' })).rejects.toThrow(
+      /no file of the run is what `main` names/,
+    );
+  });
+
+  test('is measured where there is no mapping', async () => {
+    const { tables } = await read(
+      { 'a.csv': 'Peak,Area,RT\nA,12,1.5\nB,13,2.5\n', 'a.bin': '\0' },
+      undefined,
+      true,
+    );
+    expect(tables[0]?.count).toBe(2);
+  });
+
+  test('decides between alternatives, as their patterns do', async () => {
+    const mapping = [
+      { ...table, main: 'old.csv' },
+      { ...table, main: 'new.csv' },
+    ];
+    expect((await read({ 'new.csv': CSV, 'x.bin': '' }, mapping)).tables[0]?.count).toBe(1);
+    await expect(read({ 'x.bin': '', 'y.bin': '' }, mapping)).rejects.toThrow(/none of the 2 alternatives/);
+  });
+
+  test('need not be said where nothing is read: the name of the folder is known', async () => {
+    const { meta } = await read(
+      { 'a.bin': '\0', 'b.bin': '\0' },
+      { format: 'none', meta: { in: 'name', match: '/^(?<sample>\\w+)/' } },
+    );
+    expect(meta.get('sample')?.text).toBe('s1');
+  });
+});
+
+describe('further files', () => {
+  test('are found by the stem of the main one, as it stands, or by a name; facts and tables join', async () => {
+    const files = {
+      'r[1].csv': `Sample: S1\n\n${CSV}`,
+      'r[1].xml': '<run><Sample>S1</Sample><operator>Ada</operator></run>',
+      'r1.xml': '<run/>',
+      'sub/peaks.csv': 'Peak,RT\nA,1.5\nB,2.5\n',
+    };
+    const { meta, tables } = await read(files, {
+      ...{ delimiter: ',', main: '*.csv', meta: { separator: ':' }, table: { after: 'blank' } },
+      also: {
+        '{stem}.xml': { format: 'xml', facts: { Sample: '//Sample', operator: '//operator' } },
+        'sub/*.csv': [{ ...table, when: 'no such line' }, table],
+      },
+    });
+    expect([...meta.keys()]).toEqual(['Sample', 'Sample (2)', 'operator']);
+    expect(tables.map(({ name, count }) => [name, count])).toEqual([
+      ['readings', 1],
+      ['readings (2)', 2],
+    ]);
+  });
+
+  test('that are not there, or are several, quarantine the run', async () => {
+    const also = (name: string) => ({ ...table, main: 'a.csv', also: { [name]: pairs } });
+    const files = { 'a.csv': CSV, 'b.txt': 'x: 1\n', 'c.txt': 'x: 1\n' };
+    await expect(read(files, also('{stem}.txt'))).rejects.toThrow(
+      /no file of the run .* there are a\.csv, b\.txt, c\.txt/,
+    );
+    await expect(read(files, also('*.txt'))).rejects.toThrow(/2 files of the run are what `also/);
+  });
+
+  test('say where they cannot be read', async () => {
+    const files = { 'a.csv': CSV, 'a.xml': '<run>\n<x></run>' };
+    await expect(
+      read(files, { ...table, main: 'a.csv', also: { '{stem}.xml': { format: 'xml' } } }),
+    ).rejects.toMatchObject({
+      where: { file: `${FOLDER}/a.xml`, line: 2 },
+    });
+  });
+
+  test('write dates in their own way, which is not taken for that of the main one', async () => {
+    const files = {
+      'a.txt': 'Begun: 03/04/2026\nSame: 01/02/2026\n',
+      'b.txt': 'Ended: 25.12.2026\nSame: 01/02/2026\nOther: 05/06/2026\n',
+    };
+    const { dates } = await read(files, {
+      ...{ ...pairs, main: 'a.txt', dates: { format: 'dd/MM/yyyy' } },
+      also: { 'b.txt': { ...pairs, dates: { format: ['dd.MM.yyyy', 'MM/dd/yyyy'] } } },
+    });
+    const day = (text: string) => {
+      const read = readDate(text, dates ?? {});
+      return read && 'iso' in read ? read.iso : read && 'two ways';
+    };
+    expect(day('03/04/2026')).toBe('2026-04-03');
+    expect(day('25.12.2026')).toBe('2026-12-25');
+    expect(day('01/02/2026')).toBe('two ways');
+    expect(day('24.12.2026')).toBeUndefined();
+  });
+});

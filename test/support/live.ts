@@ -1,0 +1,35 @@
+import type { Live } from '../../src/live.js';
+
+/** What a daemon without any trouble tells of itself. */
+export const someLive = (changes: Partial<Live> = {}): Live => ({
+  at: Date.now(),
+  pid: process.pid,
+  version: '0.1.0',
+  startedAt: Date.now() - 3_600_000,
+  config: '/etc/labfeed/config.yaml',
+  problems: [],
+  refused: undefined,
+  notebook: {
+    url: 'https://eln.example.org',
+    gate: { kind: 'open', perSecond: 10 },
+    requests: [{ method: 'POST', status: '201', count: 3 }],
+  },
+  instruments: [
+    {
+      name: 'balance',
+      watch: '/srv/balance',
+      line: 'watching',
+      folder: { state: 'present' },
+      scannedAt: undefined,
+      files: 3,
+      unmatched: { files: 0, example: undefined },
+      waiting: {
+        files: 1,
+        first: [{ path: '/srv/balance/new.csv', since: 1, reason: 'still for 2 s of 5 s' }],
+      },
+      lastFileAt: undefined,
+    },
+  ],
+  alarms: [],
+  ...changes,
+});
