@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
 import type { Instrument, LoadedConfig } from './config/load.js';
-import { explain, explainProblem, FileError, formatPlace } from './errors.js';
+import { explain, explainProblem, FileError } from './errors.js';
 import { asInstrument, learn } from './learn.js';
 import { learntAsYaml } from './learnt-yaml.js';
 import { checkMapping } from './mapping.js';
@@ -18,6 +18,8 @@ export interface Sample {
   readonly modifiedMs: number;
   /** The instrument whose mapping is to read it; else the first whose globs fit its name. */
   readonly instrument?: string | undefined;
+  /** Whatever is configured: as it would be learnt. */
+  readonly learn?: boolean;
 }
 
 export interface PreviewDeps {
@@ -32,6 +34,7 @@ const ANY_FOLDER = '/data';
 /** What the experiment would be for this file, by a mapping of the configuration or by what can be learnt from it. */
 export async function previewSample(sample: Sample, deps: PreviewDeps): Promise<Preview> {
   const { config } = deps;
+  if (sample.learn) return byLearning(sample, deps);
   const instrument =
     sample.instrument === undefined
       ? config.instruments.find((candidate) => fits(candidate, sample.name))
@@ -54,19 +57,19 @@ async function byInstrument(
   const mapping = stringify({ instruments: { [instrument.name]: instrument.written } }, { lineWidth: 0 });
   const [mistake] = checkMapping(instrument);
   if (mistake) return { ok: false, reason: explainProblem(mistake), mapping };
-  return withRefusal({ mapping }, async () => {
-    const file = asFile(sample, instrument.watch);
+  const file = asFile(sample, instrument.watch);
+  return withRefusal(file, { mapping }, async () => {
     return { mapping, doubts: [], ...shown(await tryFile(instrument, file, nowMs, signal)) };
   });
 }
 
 async function byLearning(sample: Sample, { nowMs, signal }: PreviewDeps): Promise<Preview> {
   const file = asFile(sample, ANY_FOLDER);
-  return withRefusal({}, async () => {
+  return withRefusal(file, {}, async () => {
     const learnt = await learn([file], nowMs, signal);
     const doubts = learnt.doubts.map((doubt) => doubt.replaceAll(file.path, sample.name));
     const mapping = await learntAsYaml({ ...learnt, doubts }, [sample.name]);
-    return withRefusal({ mapping, doubts }, async () => {
+    return withRefusal(file, { mapping, doubts }, async () => {
       const instrument = asInstrument(learnt.name, learnt.instrument);
       return { mapping, doubts, ...shown(await tryFile(instrument, file, nowMs, signal)) };
     });
@@ -75,6 +78,7 @@ async function byLearning(sample: Sample, { nowMs, signal }: PreviewDeps): Promi
 
 /** A refusal is an answer too: it is what people came for. */
 async function withRefusal(
+  { path }: IdentifiedFile,
   known: { readonly mapping?: string; readonly doubts?: readonly string[] },
   act: () => Promise<Preview>,
 ): Promise<Preview> {
@@ -82,15 +86,9 @@ async function withRefusal(
     return await act();
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    return { ok: false, reason: reasonOf(error), ...known };
+    // Whoever dropped the file knows it by its name.
+    return { ok: false, reason: explain(error).replaceAll(path, posix.basename(path)), ...known };
   }
-}
-
-/** Whoever dropped the file knows it by its name. */
-function reasonOf(error: FileError): string {
-  if (!error.where) return explain(error);
-  const place = formatPlace({ ...error.where, file: posix.basename(error.where.file) });
-  return `${place}: ${error.message}${error.hint === undefined ? '' : `\n  → ${error.hint}`}`;
 }
 
 function noSuch(name: string, { instruments, listed }: LoadedConfig): string {

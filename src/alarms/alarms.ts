@@ -1,5 +1,6 @@
 import type { AlarmBook, Channel, Notice } from '../alarm-book.js';
 import type { Clock } from '../clock.js';
+import { explain } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
 import { spokenDuration } from '../spoken.js';
@@ -43,15 +44,18 @@ export function createAlarms({ facts, load, save, channels, clock, log }: Alarms
   let unsaved = false;
   let savedAtMs = clock.monotonic();
   let isBlind = false;
+  let isForgetful = false;
 
   async function keep(): Promise<void> {
     try {
       unsaved = false;
       savedAtMs = clock.monotonic();
       await save({ raised: [...raised.values()], untold: telling.untold() });
-    } catch {
-      // Whoever looks after the journal tells of it; here it is only tried again.
+      isForgetful = false;
+    } catch (error) {
       unsaved = true;
+      if (!isForgetful) log.error({ reason: explain(error) }, 'the alarms cannot be recorded, trying again');
+      isForgetful = true;
     }
   }
 
@@ -79,7 +83,7 @@ export function createAlarms({ facts, load, save, channels, clock, log }: Alarms
       pending.set(key, since);
     } else {
       pending.delete(key);
-      const alarm = { kind, instrument, since: clock.now() - waitedMs, text };
+      const alarm = { kind, instrument, since: Math.round(clock.now() - waitedMs), text };
       raised.set(key, alarm);
       announce('raised', alarm);
     }

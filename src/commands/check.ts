@@ -44,7 +44,11 @@ async function check(options: CheckOptions): Promise<void> {
     ...folders.findings,
   ];
   if (!options.offline)
-    findings.push(await surroundings.examineJournal(config), ...(await surroundings.examineNotebook(config)));
+    findings.push(
+      await surroundings.examineJournal(config),
+      ...surroundings.examineStatus(config),
+      ...(await surroundings.examineNotebook(config)),
+    );
   if (options.json)
     console.log(JSON.stringify(asJson(config.file, problems, config.warnings, findings), null, 2));
   else console.log(asText(config.file, config.warnings, findings).join('\n'));

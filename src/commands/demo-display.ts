@@ -10,12 +10,15 @@ export interface DemoDisplay extends Observer {
 
 export interface DemoPlaces {
   readonly folder: string;
+  /** Where the notebook is. */
   readonly url: string;
+  /** Where the status page is, if there is one. */
+  readonly page: string | undefined;
   readonly samples: number;
 }
 
 /** What the demo shows while the daemon works: a line a run, and on a terminal how many are left. */
-export function createDemoDisplay({ folder, url, samples }: DemoPlaces): DemoDisplay {
+export function createDemoDisplay({ folder, url, page, samples }: DemoPlaces): DemoDisplay {
   const terminal = process.stdout.isTTY;
   let ended = 0;
 
@@ -46,7 +49,7 @@ export function createDemoDisplay({ folder, url, samples }: DemoPlaces): DemoDis
       console.log(`
 ${summary.join(', ')}. Every one is filed once, however often this is stopped and started.
 
-  notebook   ${url}/
+${page === undefined ? '' : `  page       http://${page}/   what happens, what waits, what needs you\n`}  notebook   ${url}/
   folders    ${join(folder, 'instruments')}/{balance,spectrometer,plate-reader,logger}
   mappings   ${join(folder, 'labfeed.yaml')}
   log        ${join(folder, 'labfeed.log')}

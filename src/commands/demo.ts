@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,6 +17,7 @@ import { onStopRequest, stopRequested } from './signals.js';
 
 /** The same each time, where it can be: with the address, the journal would take it for another notebook. */
 const USUAL_PORT = 7781;
+const PAGE_PORT = 7780;
 
 interface DemoOptions {
   readonly port?: number;
@@ -49,8 +51,10 @@ async function demo({ port, dir, once }: DemoOptions): Promise<void> {
     mkdirSync(join(folder, 'instruments', instrument), { recursive: true });
 
   const { notebook, url, key } = await startNotebook(folder, port);
-  const config = writeConfig(folder, url, key);
-  const display = createDemoDisplay({ folder, url, samples: samples.length });
+  // Who ends at once has nobody who could look.
+  const page = once ? undefined : `127.0.0.1:${await freePort(PAGE_PORT)}`;
+  const config = writeConfig(folder, { url, key, page });
+  const display = createDemoDisplay({ folder, url, page, samples: samples.length });
   const destination = pino.destination({ dest: join(folder, 'labfeed.log'), sync: true });
   const daemon = createDaemon({
     config,
@@ -85,10 +89,28 @@ async function startNotebook(
   return port === undefined ? start(USUAL_PORT).catch(() => start(0)) : start(port);
 }
 
-function writeConfig(folder: string, url: string, key: string) {
+/** This port, or any other where it is taken. */
+function freePort(wanted: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const trial = createServer();
+    trial.once('error', (error) => (wanted === 0 ? reject(error) : resolve(freePort(0))));
+    trial.listen(wanted, '127.0.0.1', () => {
+      const { port } = trial.address() as AddressInfo;
+      trial.close(() => resolve(port));
+    });
+  });
+}
+
+interface Addresses {
+  readonly url: string;
+  readonly key: string;
+  readonly page: string | undefined;
+}
+
+function writeConfig(folder: string, { url, key, page }: Addresses) {
   const file = join(folder, 'labfeed.yaml');
   writeFileSync(join(folder, 'api-key'), key, { mode: 0o600 });
-  const head = `notebook: { url: "${url}", key: { file: api-key }, rate: 100/s }\njournal: journal.db\nstatus: false\n`;
+  const head = `notebook: { url: "${url}", key: { file: api-key }, rate: 100/s }\njournal: journal.db\nstatus: ${page ?? false}\n`;
   writeFileSync(file, head + SAMPLE_MAPPINGS);
   const config: LoadedConfig = loadConfig(file);
   requireVital(config);

@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemClock } from '../clock.js';
-import { readKey } from '../config/key.js';
+import { readKey, readToken } from '../config/key.js';
 import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
@@ -119,6 +119,17 @@ export async function examineNotebook({ notebook: config, placeOf }: LoadedConfi
     return [{ level: 'wrong', text: error.message, ...(error.hint ? { hint: error.hint } : {}) }];
   } finally {
     await notebook.close();
+  }
+}
+
+/** Whether the page's token is there. Its port is not tried: a daemon that runs uses it. */
+export function examineStatus({ settings: { status }, placeOf }: LoadedConfig): Finding[] {
+  if (status === false || !status.token) return [];
+  try {
+    readToken(status.token, placeOf(['status', 'token']));
+    return [];
+  } catch (error) {
+    return [{ level: 'wrong', text: explain(error) }];
   }
 }
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT } from '../errors.js';
@@ -14,7 +14,7 @@ export function addWhy(program: Command): void {
   program
     .command('why')
     .description('why a file was, or was not, ingested: what matched, what it waits for, what became of it')
-    .argument('<path>', 'a path, a name or a part of one; also of a file that is gone')
+    .argument('<path>', 'a path, a name or a part of one; also of a file that is gone', readText)
     .addOption(configOption())
     .option('--json', 'print the answers, and what they rest on, as JSON')
     .addHelpText(
@@ -22,6 +22,11 @@ export function addWhy(program: Command): void {
       '\nExample:\n  labfeed why /srv/instruments/nanodrop/run-17.tsv\n  labfeed why run-17',
     )
     .action(why);
+}
+
+function readText(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('expected a path, a name or a part of one.');
+  return text;
 }
 
 async function why(asked: string, { json, ...options }: WhyOptions): Promise<void> {

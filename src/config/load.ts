@@ -14,6 +14,7 @@ import {
   type InstrumentConfig,
   instrumentSchema,
 } from './schema.js';
+import { resolveSecret } from './secret.js';
 import { findUnheeded } from './unheeded.js';
 import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
 
@@ -89,7 +90,7 @@ export function loadConfig(file: string): LoadedConfig {
   return {
     file: main.file,
     settings,
-    ...(notebook ? { notebook: resolveKey(notebook, dirname(main.file)) } : {}),
+    ...(notebook ? { notebook: { ...notebook, key: resolveSecret(notebook.key, dirname(main.file)) } } : {}),
     ...readInstruments(parts, { problems, hiding }),
     listed: listInstruments(parts),
     problems: [...hiding, ...problems],
@@ -106,23 +107,15 @@ function readSettings(
 ): Settings {
   const journal = setting('journal');
   const alarms = setting('alarms');
+  const status = setting('status') ?? false;
+  const token = status !== false && status.token && resolveSecret(status.token, folder);
   return {
-    status: resolveToken(setting('status') ?? false, folder),
+    status: token ? { ...status, token } : status,
     log: setting('log') ?? 'info',
     keep: setting('keep') ?? 0,
     ...(journal === undefined ? {} : { journal: resolve(folder, journal) }),
     ...(alarms === undefined ? {} : { alarms: resolveCommand(alarms, folder) }),
   };
-}
-
-function resolveKey(notebook: Config['notebook'], folder: string): Config['notebook'] {
-  const { file } = notebook.key;
-  return file === undefined ? notebook : { ...notebook, key: { file: resolve(folder, file) } };
-}
-
-function resolveToken(status: Config['status'], folder: string): Config['status'] {
-  if (status === false || status.token?.file === undefined) return status;
-  return { ...status, token: { file: resolve(folder, status.token.file) } };
 }
 
 function asMap(yaml: YamlFile, problems: Problem[]): Record<string, unknown> {

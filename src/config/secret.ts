@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import { text } from './text.js';
 
@@ -23,3 +24,7 @@ export const secret = (what: string, described: string) =>
     .describe(described);
 
 export type SecretSource = z.output<ReturnType<typeof secret>>;
+
+/** A file is looked for from the folder of the configuration. */
+export const resolveSecret = (source: SecretSource, folder: string): SecretSource =>
+  source.file === undefined ? source : { file: resolve(folder, source.file) };

@@ -38,6 +38,8 @@ export interface UploadedSample {
   readonly content: Uint8Array;
   readonly modifiedMs: number;
   readonly instrument?: string | undefined;
+  /** Not by an instrument, but as it would be learnt. */
+  readonly learn?: boolean;
 }
 
 /** Where the page listens, and for whom. */

@@ -68,11 +68,11 @@ function sendBody(reply: FastifyReply, body: string): FastifyReply {
   return reply
     .header(
       'content-security-policy',
-      "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'",
+      "default-src 'none'; style-src 'self' 'unsafe-inline'; sandbox; frame-ancestors 'self'",
     )
     .type('text/html; charset=utf-8')
     .send(
-      `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>draft</title></head><body>${body}</body></html>`,
+      `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>draft</title><link rel="stylesheet" href="/page/paper.css"></head><body>${body}</body></html>`,
     );
 }
 

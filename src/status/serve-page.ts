@@ -37,7 +37,11 @@ export async function servePage(app: FastifyInstance, { pageToken, access }: Pag
       dotfiles: 'deny',
       // Kept by the browser, but asked for each time: after an upgrade page and server fit.
       cacheControl: false,
-      setHeaders: (reply) => void reply.header('cache-control', 'no-cache'),
+      setHeaders(reply, path) {
+        reply.header('cache-control', 'no-cache');
+        // For the frames that show drafts: nothing in them counts as being of this site.
+        if (path.endsWith('paper.css')) reply.header('cross-origin-resource-policy', 'cross-origin');
+      },
     });
   }
   if (access) serveLogIn(app, access);

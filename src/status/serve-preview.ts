@@ -11,6 +11,8 @@ const LONGEST_MS = 60_000;
 const query = z.object({
   name: z.string().min(1).max(1000),
   instrument: z.string().max(200).optional(),
+  /** Whatever is configured: how would it be read if nothing were? */
+  learn: z.literal('1').optional(),
   /** When the file was last changed, as the browser knows it: some experiments have their date from it. */
   modified: z.coerce.number().pipe(z.int().nonnegative()).optional(),
 });
@@ -47,6 +49,7 @@ export function servePreview(
         content: request.body,
         modifiedMs: data.modified ?? clock.now(),
         instrument: data.instrument || undefined,
+        ...(data.learn !== undefined && { learn: true }),
       };
       return withinTime((signal) => preview(sample, signal), AbortSignal.any([left.signal, stopping]));
     },

@@ -1,9 +1,10 @@
 import type { AddressInfo } from 'node:net';
 import { type FastifyInstance, fastify } from 'fastify';
+import type { Log } from '../log.js';
 import { createAccess } from './access.js';
 import type { PageState } from './api.js';
 import type { Place, StatusDeps } from './deps.js';
-import { createFeed } from './feed.js';
+import { createFeed, type Feed } from './feed.js';
 import { isLetIn, standGuard } from './guard.js';
 import type { Metrics } from './metrics.js';
 import { answerErrors, Refusal } from './refusal.js';
@@ -35,10 +36,10 @@ export function createServer(deps: ServerDeps, place: Place): Server {
   const stopping = new AbortController();
   const feed = createFeed(deps.state, deps.log);
   let app: FastifyInstance | undefined;
-
   return {
     async start() {
-      app = build();
+      app = createApp(deps.log);
+      serveAll(app, deps, place, feed, stopping.signal);
       await app.listen({ host: place.host, port: place.port });
       return urlOf(place, (app.server.address() as AddressInfo).port);
     },
@@ -50,32 +51,41 @@ export function createServer(deps: ServerDeps, place: Place): Server {
       clearTimeout(impatience);
     },
   };
+}
 
-  function build(): FastifyInstance {
-    const onError = answerErrors(deps.log);
-    const server = fastify({
-      bodyLimit: MOST_BYTES,
-      // Whoever sends or takes a byte a minute holds nothing for long.
-      connectionTimeout: 60_000,
-      requestTimeout: 30_000,
-      keepAliveTimeout: 10_000,
-      http: { headersTimeout: 10_000, connectionsCheckingInterval: 5000 },
-      frameworkErrors: onError,
-    });
-    server.server.maxConnections = MOST_CONNECTIONS;
-    server.setErrorHandler(onError);
-    server.setNotFoundHandler(({ url }) => {
-      throw new Refusal(404, `there is nothing at ${url}`);
-    });
-    const access = place.token === undefined ? undefined : createAccess(place.token, deps.clock);
-    const { pageToken } = deps;
-    standGuard(server, { place, access, pageToken, askToLogIn: sendLogIn });
-    serveHealth(server, { ...deps, mayKnow: (request) => access === undefined || isLetIn(access, request) });
-    serveApi(server, { ...deps, feed });
-    servePreview(server, { ...deps, stopping: stopping.signal });
-    server.register((scope) => servePage(scope, { pageToken, access }));
-    return server;
-  }
+function createApp(log: Log): FastifyInstance {
+  const onError = answerErrors(log);
+  const app = fastify({
+    bodyLimit: MOST_BYTES,
+    // Whoever sends or takes a byte a minute holds nothing for long.
+    connectionTimeout: 60_000,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 10_000,
+    http: { headersTimeout: 10_000, connectionsCheckingInterval: 5000 },
+    frameworkErrors: onError,
+  });
+  app.server.maxConnections = MOST_CONNECTIONS;
+  app.setErrorHandler(onError);
+  app.setNotFoundHandler(({ url }) => {
+    throw new Refusal(404, `there is nothing at ${url}`);
+  });
+  return app;
+}
+
+function serveAll(
+  app: FastifyInstance,
+  deps: ServerDeps,
+  place: Place,
+  feed: Feed,
+  stopping: AbortSignal,
+): void {
+  const { pageToken } = deps;
+  const access = place.token === undefined ? undefined : createAccess(place.token, deps.clock);
+  standGuard(app, { place, access, pageToken, askToLogIn: sendLogIn });
+  serveHealth(app, { ...deps, mayKnow: (request) => access === undefined || isLetIn(access, request) });
+  serveApi(app, { ...deps, feed });
+  servePreview(app, { ...deps, stopping });
+  app.register((scope) => servePage(scope, { pageToken, access }));
 }
 
 /** For the log, and for people: of all addresses of this machine, a name that was given to it. */

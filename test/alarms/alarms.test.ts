@@ -110,6 +110,16 @@ test('a folder that is back within its grace is not told; one that stays away is
   expect(told).toEqual(['webhook: raised folder']);
 });
 
+test('times are whole milliseconds, as the journal wants them, although the clock of waits is finer', async () => {
+  const { start, pass, clock } = world();
+  const alarms = start();
+  clock.advance(0.25);
+  await pass(alarms, GONE, 30);
+  clock.advance(0.5);
+  await pass(alarms, GONE, 40);
+  expect(alarms.raised().map(({ since }) => Number.isInteger(since))).toEqual([true]);
+});
+
 test('a restart neither repeats an alarm nor forgets it', async () => {
   const { start, pass, told } = world();
   const first = start();

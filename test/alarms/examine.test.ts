@@ -114,6 +114,12 @@ test('mistakes of the configuration stop the instrument that they are in, and ar
   ]);
 });
 
+test('a status page that cannot be served is told', () => {
+  expect(found(facts({ page: 'the port 7780 is taken' }))).toEqual([
+    'configuration -: the port 7780 is taken',
+  ]);
+});
+
 test('a journal that cannot be written is told with the reason', () => {
   expect(found(facts({ journal: 'database or disk is full' }))).toEqual([
     expect.stringContaining('journal -: the journal cannot be written: database or disk is full'),

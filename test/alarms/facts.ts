@@ -42,5 +42,6 @@ export const facts = (overrides: Partial<Facts> = {}): Facts => ({
   problems: [],
   refused: undefined,
   journal: undefined,
+  page: undefined,
   ...overrides,
 });

@@ -84,7 +84,7 @@ describe('every answer', () => {
     const { call } = await serve({ job: (id) => someDetail(id, '<script>alert(1)</script><p>seven</p>') });
     const { headers, text } = await call('/api/jobs/7/body');
     expect(headers['content-security-policy']).toBe(
-      "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'self'",
+      "default-src 'none'; style-src 'self' 'unsafe-inline'; sandbox; frame-ancestors 'self'",
     );
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
     expect(text).toContain('<p>seven</p>');

@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { parse } from 'yaml';
 import type { Live } from '../../src/live.js';
 import type { Overview } from '../../src/status/api.js';
 import { NO_RUNS, serve, someInstrument, someLive } from './serving.js';
@@ -125,4 +127,20 @@ test('without the journal there are the other numbers, and none that are wrong',
 test('where nothing waits, the oldest has waited for no time', async () => {
   const { call } = await serve({ clock });
   expect(samplesOf((await call('/metrics')).text).get('labfeed_oldest_waiting_seconds')).toBe(0);
+});
+
+test('every metric that the README names is there, and there is none that it does not name', async () => {
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
+  const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(readme) ?? [];
+  expect(parse(rules)).toMatchObject({ groups: [{ rules: { length: 6 } }] });
+  const { call } = await serve({ clock, live: () => live, overview: () => overview });
+  const labelled = new Map<string, string>();
+  for (const sample of samplesOf((await call('/metrics')).text).keys()) {
+    const labels = [...sample.matchAll(/([a-z]+)="/g)].map(([, label]) => label);
+    labelled.set(sample.split('{')[0] ?? '', labels.join(','));
+  }
+  const named = new Set(readme.match(/\blabfeed_\w+/g));
+  const own = [...labelled].filter(([name]) => name.startsWith('labfeed_'));
+  expect([...named].sort()).toEqual(own.map(([name]) => name).sort());
+  for (const [name, labels] of own) if (labels) expect(readme).toContain(`\`${name}{${labels}}\``);
 });

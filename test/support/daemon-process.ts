@@ -118,11 +118,7 @@ const BALANCE = '  balance: { watch: data/balance, ready: { quiet: 150ms } }';
 /** A configuration, a key and folders for one daemon. */
 export function makeSite(
   folder: string,
-<<<<<<< HEAD
-  { url, key, timeout = '1s', instruments = BALANCE, status = 'false' }: SiteOptions,
-=======
-  { url, key, timeout = '1s', settings = '', instruments = BALANCE }: SiteOptions,
->>>>>>> wt-A
+  { url, key, timeout = '1s', settings = '', instruments = BALANCE, status = 'false' }: SiteOptions,
 ): Site {
   const config = join(folder, 'labfeed.yaml');
   const journal = join(folder, 'journal.db');
@@ -131,11 +127,7 @@ export function makeSite(
   const notebook = `url: "${url}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: ${timeout}`;
   writeFileSync(
     config,
-<<<<<<< HEAD
-    `notebook:\n  ${settings}\njournal: journal.db\nstatus: ${status}\ninstruments:\n${instruments}\n`,
-=======
-    `notebook:\n  ${notebook}\njournal: journal.db\nstatus: false\n${settings}\ninstruments:\n${instruments}\n`,
->>>>>>> wt-A
+    `notebook:\n  ${notebook}\njournal: journal.db\nstatus: ${status}\n${settings}\ninstruments:\n${instruments}\n`,
   );
   return {
     folder,

@@ -1,0 +1,39 @@
+/** Where in the page somebody is, as the address says it after its `#`. */
+export type Route =
+  | { readonly view: 'overview' }
+  | {
+      readonly view: 'runs';
+      readonly state: string | undefined;
+      readonly instrument: string | undefined;
+      /** Only runs with a smaller number. */
+      readonly before: number | undefined;
+    }
+  | { readonly view: 'run'; readonly id: number }
+  | { readonly view: 'try' };
+
+export function readRoute(hash: string): Route {
+  const [path = '', query = ''] = hash.replace(/^#/, '').split('?', 2);
+  const run = /^\/runs\/(\d+)$/.exec(path)?.[1];
+  if (run !== undefined) return { view: 'run', id: Number(run) };
+  if (path === '/try') return { view: 'try' };
+  if (path !== '/runs') return { view: 'overview' };
+  const fields = new URLSearchParams(query);
+  const before = Number(fields.get('before'));
+  return {
+    view: 'runs',
+    state: fields.get('state') || undefined,
+    instrument: fields.get('instrument') || undefined,
+    before: Number.isInteger(before) && before > 0 ? before : undefined,
+  };
+}
+
+export function runsHash(fields: {
+  state?: string | undefined;
+  instrument?: string | undefined;
+  before?: number;
+}) {
+  const query = new URLSearchParams(
+    Object.entries(fields).flatMap(([name, value]) => (value ? [[name, String(value)]] : [])),
+  );
+  return query.size === 0 ? '#/runs' : `#/runs?${query}`;
+}

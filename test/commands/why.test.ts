@@ -1,0 +1,126 @@
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+/** Each command is a process of its own, and the machine may be busy. */
+vi.setConfig({ testTimeout: 60_000 });
+
+const INSTRUMENTS = `
+  balance: { watch: data/balance, files: "**/*.csv", ready: { quiet: 150ms } }
+  shadow: { watch: data/balance, files: "a*", existing: ingest }
+  late: { watch: data/late, ready: { doneFile: "{name}.done" } }
+  wrong: { watch: data/wrong, prase: { delimiter: tab } }
+  old: { watch: data/old, existing: skip }
+`;
+
+interface Told {
+  readonly path: string;
+  readonly outcome: string;
+  readonly run?: number;
+  readonly experiment?: number;
+  readonly address?: string;
+  readonly answer: { text: string; hint?: string };
+  readonly findings: { text: string; hint?: string }[];
+}
+
+async function setUp() {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments: INSTRUMENTS });
+  const ask = (path: string, ...more: string[]) => labfeed(['why', path, ...more, '--config', site.config]);
+  async function told(path: string): Promise<Map<string, Told>> {
+    const { stdout } = await ask(path, '--json');
+    const { answers } = JSON.parse(stdout) as { answers: Told[] };
+    return new Map(answers.map((one) => [one.path.slice(join(folder, 'data').length + 1), one]));
+  }
+  return { folder, sandbox, site, ask, told };
+}
+
+const evidence = (told: Told | undefined): string =>
+  [told?.answer, ...(told?.findings ?? [])].map((one) => `${one?.text} → ${one?.hint}`).join('\n');
+
+test('every file is told with what became of it, and with the rule that decided', async () => {
+  const { folder, sandbox, site, ask, told } = await setUp();
+  site.drop('o.csv', weighing(9), 'old');
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  site.drop('a.csv', weighing(1));
+  site.drop('gone.csv', weighing(2));
+  await until('two filed', () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === 2);
+  rmSync(join(folder, 'data/balance/gone.csv'));
+  site.drop('bad.csv', '');
+  await daemon.logged('run quarantined');
+  site.drop('copy.csv', weighing(1));
+  site.drop('notes.txt', 'x');
+  site.drop('RUN.CSV', 'x');
+  site.drop('~a.csv', 'x');
+  site.drop('l.csv', weighing(3), 'late');
+  site.drop('w.csv', weighing(4), 'wrong');
+  mkdirSync(join(folder, 'elsewhere'));
+  writeFileSync(join(folder, 'elsewhere', 'e.csv'), weighing(5));
+
+  const all = await told('/data/');
+  const outcomes = Object.fromEntries([...all].map(([path, { outcome }]) => [path, outcome]));
+  expect(outcomes).toEqual({
+    'balance/a.csv': 'done',
+    'balance/gone.csv': 'done',
+    'balance/bad.csv': 'quarantined',
+    'balance/copy.csv': 'duplicate',
+    'balance/notes.txt': 'unmatched',
+    'balance/RUN.CSV': 'unmatched',
+    'balance/~a.csv': 'unmatched',
+    'late/l.csv': 'waiting',
+    'old/o.csv': 'skipped',
+    'wrong/w.csv': 'stopped',
+  });
+  const filed = all.get('balance/a.csv');
+  expect(filed?.address).toBe(`${sandbox.url}/api/v2/experiments/${filed?.experiment}`);
+  expect(evidence(filed)).toContain('would match shadow too ("a*"), but balance stands before it');
+  expect(evidence(all.get('balance/gone.csv'))).toContain('not there (any more)');
+  expect(evidence(all.get('balance/bad.csv'))).toMatch(/quarantined: .*bad\.csv/);
+  expect(evidence(all.get('balance/copy.csv'))).toContain(`the same bytes are run ${filed?.run} already`);
+  expect(evidence(all.get('balance/notes.txt'))).toContain('none of its globs fits: "**/*.csv"');
+  expect(evidence(all.get('balance/RUN.CSV'))).toContain('"**/*.csv" would fit but for capitals');
+  expect(evidence(all.get('balance/~a.csv'))).toContain('ignore "**/~*" fits it');
+  expect(evidence(all.get('late/l.csv'))).toContain('l.csv.done is missing');
+  expect(evidence(all.get('old/o.csv'))).toContain('existing: skip');
+  expect(evidence(all.get('wrong/w.csv'))).toMatch(/labfeed\.yaml:\d+:\d+: unknown key "prase"/);
+
+  const outside = await ask(join(folder, 'elsewhere', 'e.csv'));
+  expect(outside.status).toBe(0);
+  expect(outside.stdout).toMatch(/not ingested: no instrument takes it[\s\S]*in none of the watched folders/);
+  await daemon.stop();
+
+  // By a part of its name, by a link, and while no daemon runs.
+  const one = await ask('gone.c');
+  expect(one).toMatchObject({ status: 0, stderr: '' });
+  expect(one.stdout).toMatch(
+    /^\/.*gone\.csv\n {2}filed on .* as experiment \d+: http.*\n[\s\S]*- known since .* as run \d+/,
+  );
+  symlinkSync(join(folder, 'data', 'balance'), join(folder, 'short'));
+  expect((await ask(join(folder, 'short', 'a.csv'))).stdout).toContain('filed on');
+  const several = await ask('a.csv');
+  expect(several.stdout).toMatch(/^STATE +RUN +FILE +WHY\ndone /);
+  expect(several.stdout).toContain('2 files hold that in their path');
+}, 120_000);
+
+test('what nobody knows is told with exit status 1; without a journal the folders are asked all the same', async () => {
+  const { ask, site, folder } = await setUp();
+  const nothing = await ask('no-such-file');
+  expect(nothing).toMatchObject({
+    status: 1,
+    stdout: expect.stringContaining('nothing is known of no-such-file'),
+  });
+  site.drop('x.csv', weighing(1));
+  const waiting = await ask(join(folder, 'data', 'balance', 'x.csv'));
+  expect(waiting.status).toBe(0);
+  expect(waiting.stdout).toMatch(
+    /not ingested yet: it is taken once labfeed runs[\s\S]*labfeed is not running/,
+  );
+  expect((await ask('')).status).toBe(2);
+});

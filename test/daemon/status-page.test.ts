@@ -1,0 +1,182 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { call, listen } from '../status/serving.js';
+import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+const NOWHERE = { url: 'http://127.0.0.1:9', key: '1-abc' };
+
+const INSTRUMENTS = `  balance:
+    watch: data/balance
+    ready: { quiet: 150ms }
+    parse: { table: {} }
+    experiment: { title: "{{ file.stem }}", date: "{{ meta.Day }}" }`;
+
+const pageOf = async (daemon: DaemonProcess): Promise<string> =>
+  String((await daemon.logged('the status page is here'))['url']);
+
+/** As the page in a browser does it. */
+async function post(url: string, path: string, body: string, type = 'application/json') {
+  const [, token = ''] = /name="labfeed-token" content="(.+?)"/.exec((await call(url, '/')).text) ?? [];
+  const headers = { 'content-type': type, 'x-labfeed-token': token, origin: new URL(url).origin };
+  return call(url, path, { method: 'POST', headers, body });
+}
+
+const filesIn = (...folders: string[]): string[] =>
+  folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name))),
+  );
+
+test('the page is there while the notebook is away; who looks is told of what happens, also across a reload', async () => {
+  const folder = tempFolder();
+  const site = makeSite(folder, { ...NOWHERE, instruments: INSTRUMENTS, status: '127.0.0.1:0' });
+  const daemon = startDaemon(site.config);
+  const url = await pageOf(daemon);
+  expect(await call(url, '/healthz')).toMatchObject({ status: 200, json: { status: 'ok' } });
+  await daemon.logged('ready');
+  const { states } = await listen(url);
+  await until('told at once', () => states.length > 0);
+
+  // Its mapping wants a day that the file does not have.
+  site.drop('w1.csv', weighing(1));
+  await until('the page is told', () => states.at(-1)?.attentionCount === 1);
+  expect(states.at(-1)?.attention).toMatchObject([{ id: 1, instrument: 'balance', state: 'quarantined' }]);
+  expect((await call(url, '/api/jobs/1')).json).toMatchObject({ id: 1, history: expect.any(Array) });
+  expect((await call(url, '/healthz')).status).toBe(200);
+
+  writeFileSync(site.config, readFileSync(site.config, 'utf8').replace(', date: "{{ meta.Day }}"', ''));
+  const before = states.length;
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('reloaded');
+  await until('read anew', () => states.length > before && states.at(-1)?.attentionCount === 0);
+  // The page has stayed where it was, and so did who looks at it.
+  expect(daemon.lines.filter(({ msg }) => msg === 'the status page is here')).toHaveLength(1);
+  expect((await call(url, '/api/jobs/1/body')).text).toContain('<td>1.125</td>');
+  expect(await daemon.stop()).toBe(0);
+  expect(daemon.lines.at(-1)?.msg).toBe('stopped');
+}, 60_000);
+
+test('what is decided on the page is carried out: a held run is filed, and what makes no sense is refused in words', async () => {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const instruments = '  balance: { watch: data/balance, ready: { quiet: 150ms }, drift: hold }';
+  const { url: notebook, key } = sandbox;
+  const site = makeSite(folder, { url: notebook, key, instruments, status: '127.0.0.1:0' });
+  site.drop('w1.csv', weighing(1));
+  const daemon = startDaemon(site.config);
+  const url = await pageOf(daemon);
+  await daemon.logged('run filed');
+  site.drop('w2.csv', 'Sample,Mass (g)\nS2,2.5\n');
+  await daemon.logged((line) => line['run'] === 2 && line.msg.startsWith('run held'));
+  const decide = (request: object) => post(url, '/api/decide', JSON.stringify(request));
+
+  expect(await decide({ kind: 'retry', run: 2 })).toMatchObject({ status: 200, json: { done: true } });
+  await daemon.logged((line) => line.msg === 'run filed' && line['run'] === 2);
+  expect(sandbox.experiments().map(({ title }) => title)).toEqual(['w1 (balance)', 'w2 (balance)']);
+  const none = await decide({ kind: 'adopt', run: 99, experiment: 1 });
+  expect(none.json).toEqual({ done: false, text: 'there is no run 99' });
+  await daemon.stop();
+}, 60_000);
+
+test('a preview leaves nothing anywhere: no file, no run, no line in the log', async () => {
+  const folder = tempFolder();
+  const temporary = tempFolder();
+  const site = makeSite(folder, { ...NOWHERE, instruments: INSTRUMENTS, status: '127.0.0.1:0' });
+  const daemon = startDaemon(site.config, { TMPDIR: temporary });
+  const url = await pageOf(daemon);
+  await daemon.logged('ready');
+  // The journal's own files are there once somebody has looked.
+  await call(url, '/api/state');
+  const before = filesIn(folder, temporary);
+  const lines = daemon.lines.length;
+  const query = `name=${encodeURIComponent('secret-sample.csv')}`;
+  const shown = await post(url, `/api/preview?${query}`, 'Sample,Weight\nS1,1\n', 'application/octet-stream');
+  expect(shown).toMatchObject({
+    status: 200,
+    json: { ok: false, mapping: expect.stringContaining('balance') },
+  });
+  expect(filesIn(folder, temporary)).toEqual(before);
+  expect(daemon.lines).toHaveLength(lines);
+  expect((await call(url, '/api/jobs')).json).toEqual({ jobs: [] });
+  await daemon.stop();
+  expect(readFileSync(site.journal, 'latin1')).not.toContain('secret-sample');
+}, 60_000);
+
+test('a reload moves the page, and refuses an address without a token; a busy port does not keep runs from being taken', async () => {
+  const folder = tempFolder();
+  const site = makeSite(folder, { ...NOWHERE, status: '127.0.0.1:0' });
+  const daemon = startDaemon(site.config);
+  const first = await pageOf(daemon);
+  await daemon.logged('ready');
+  const setStatus = (status: string): void =>
+    writeFileSync(
+      site.config,
+      readFileSync(site.config, 'utf8').replace(/^status: .*$/m, `status: ${status}`),
+    );
+
+  setStatus('0.0.0.0:0');
+  daemon.child.kill('SIGHUP');
+  const { problems } = await daemon.logged('the new configuration is refused; the old one goes on');
+  expect(problems).toMatch(/labfeed\.yaml:7:9: status: other machines can reach this address/);
+  expect((await call(first, '/healthz')).status).toBe(200);
+
+  writeFileSync(join(folder, 'page-token'), '0123456789abcdef0123\n');
+  setStatus('{ address: "127.0.0.1:0", token: { file: page-token } }');
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('reloaded');
+  const second = String(daemon.lines.findLast(({ msg }) => msg === 'the status page is here')?.['url']);
+  expect(second).not.toBe(first);
+  expect((await call(second, '/api/state')).status).toBe(401);
+  const headers = { authorization: 'Bearer 0123456789abcdef0123' };
+  expect((await call(second, '/api/state', { headers })).status).toBe(200);
+  await expect(call(first, '/healthz')).rejects.toThrow();
+
+  const otherSite = makeSite(tempFolder(), { ...NOWHERE, status: new URL(second).host });
+  const other = startDaemon(otherSite.config);
+  await other.logged(({ msg }) => msg.includes('another program uses that port'));
+  otherSite.drop('w1.csv', weighing(1));
+  await other.logged('run taken');
+  expect(await other.stop()).toBe(0);
+  expect(await daemon.stop()).toBe(0);
+  expect(daemon.output()).not.toContain('0123456789abcdef0123');
+}, 90_000);
+
+test('an address that other machines can reach keeps the daemon from starting without a token that can be read', async () => {
+  const alone = makeSite(tempFolder(), { ...NOWHERE, status: '0.0.0.0:0' });
+  const run = (site: Site) => labfeed(['run', '--config', site.config]);
+  expect(await run(alone)).toMatchObject({ status: 78, stderr: expect.stringContaining('needs a token') });
+  const status = '{ address: "0.0.0.0:0", token: { file: gone } }';
+  const unreadable = makeSite(tempFolder(), { ...NOWHERE, status });
+  expect(await run(unreadable)).toMatchObject({
+    status: 78,
+    stderr: expect.stringMatching(/labfeed\.yaml:7:\d+: the token cannot be read from .*gone \(ENOENT\)/),
+  });
+  const { status: checked, stdout } = await labfeed(['check', '--config', unreadable.config]);
+  expect({ checked, stdout }).toMatchObject({
+    checked: 1,
+    stdout: expect.stringContaining('the token cannot be read'),
+  });
+}, 60_000);
+
+test('a thousand looks at the state cost no memory', async () => {
+  const site = makeSite(tempFolder(), { ...NOWHERE, status: '127.0.0.1:0' });
+  const daemon = startDaemon(site.config);
+  const url = await pageOf(daemon);
+  await daemon.logged('ready');
+  const megabytes = async (): Promise<number> => {
+    const [, bytes] = /^process_resident_memory_bytes (\S+)$/m.exec((await call(url, '/metrics')).text) ?? [];
+    return Number(bytes) / 2 ** 20;
+  };
+  const look = async (times: number): Promise<void> => {
+    for (let n = 0; n < times; n++) expect((await call(url, '/api/state')).status).toBe(200);
+  };
+  await look(300);
+  const before = await megabytes();
+  await look(1000);
+  expect((await megabytes()) - before).toBeLessThan(20);
+  await daemon.stop();
+}, 60_000);
