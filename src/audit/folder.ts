@@ -106,7 +106,7 @@ async function examineRun(found: FoundFile, deps: FolderDeps): Promise<Became> {
   if (whole === 'absent') return { kind: 'gone' };
   if (whole === 'no answer') return told('unread', 'the disk or share does not answer');
   if ('lacks' in whole) return told('never taken', `${whole.lacks} is not there`);
-  const known = filesOf(whole).map(({ path }) => deps.journal.atPath(deps.instrument, path));
+  const known = filesOf(whole).map((file) => deps.journal.atPath(deps.instrument, file));
   if (known.some((one) => one?.verdict === 'asked'))
     return told('asked', 'it waits for an answer about old files');
   if (known.every((one) => one?.verdict === 'skipped')) return told('skipped', PASSED_OVER);
@@ -133,6 +133,9 @@ function examineContent(
   if (run) return { kind: 'taken', run, file };
   const [other] = before;
   if (!other) return told('never taken', 'the journal does not know it');
+  // What is left of several files is known as it is, and no run by itself.
+  if (file.parts && known.every((one) => one?.isUntouched && one.run?.id === other.id))
+    return told('thinned out', `some files of run ${other.id} are gone`);
   return ignoresChanges
     ? told('skipped', PASSED_OVER)
     : told('changed', `its bytes are no longer those of run ${other.id}`);
