@@ -15,6 +15,7 @@ import { createRequestCounter } from './request-count.js';
 import type { Place } from './status/deps.js';
 import { createStatusPage, placeOf } from './status-page.js';
 import { version } from './version.js';
+import { watchedInstruments } from './watched.js';
 import { createWorks, type UsableConfig, type Works } from './works.js';
 
 export interface DaemonOptions {
@@ -53,6 +54,8 @@ export function createDaemon({
   let reporting: Reporting | undefined;
   let refused: Live['refused'];
   const requests = createRequestCounter();
+  /** What the page shows until the mappings are tested and the works are there. */
+  const awaited = watchedInstruments(first, [], clock);
   const started = { pid: process.pid, version: version(), startedAt: clock.now() };
   const live = (): Live => liveWith(reporting?.alarms() ?? []);
   const page = createStatusPage({ journal: journalPath, version: started.version, clock, log, live });
@@ -87,7 +90,7 @@ export function createDaemon({
       gate: works?.gate() ?? { kind: 'open', perSecond: first.notebook.rate },
       requests: requests.list(),
     },
-    instruments: works?.instruments.map(({ state }) => state.live()) ?? [],
+    instruments: (works?.instruments ?? awaited).map(({ state }) => state.live()),
     alarms,
   });
 

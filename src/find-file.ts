@@ -1,11 +1,11 @@
 import { lstatSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import type { Claim } from './config/load.js';
-import { asWatched } from './evidence.js';
 import type { JournalReader } from './journal/reader.js';
 import type { Live } from './live.js';
 import { list } from './watch/list.js';
 import { createMatcher } from './watch/match.js';
+import { asWatched } from './watched-path.js';
 
 export interface Places {
   readonly claims: readonly Claim[];

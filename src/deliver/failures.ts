@@ -37,9 +37,7 @@ export function treat(
 ): RunChange | undefined {
   if (error instanceof StoppedError) return undefined;
   const reason = explain(error);
-  if (error instanceof NotYetError) {
-    return { kind: 'postponed', dueAt: error.untilMs, failure: 'server', reason };
-  }
+  if (error instanceof NotYetError) return postponed(error.untilMs, 'server', reason);
   if (!(error instanceof NotebookError))
     return postponed(now + backoffMs(attempts, random), 'server', reason);
   const { failure, scope, status = 0, retryAfterMs = 0 } = error;
@@ -53,7 +51,8 @@ export function treat(
 
 const postponed = (dueAt: number, failure: FailureClass, reason: string): RunChange => ({
   kind: 'postponed',
-  dueAt,
+  // A clock that only grows counts in fractions; the journal's times are whole milliseconds.
+  dueAt: Math.ceil(dueAt),
   failure,
   reason,
 });

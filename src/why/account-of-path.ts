@@ -2,18 +2,19 @@ import { spokenDuration } from '../spoken.js';
 import type { Account } from './account.js';
 import { NOT_RUNNING } from './account-of-run.js';
 import type { Evidence, InstrumentEvidence, KnownRun } from './evidence.js';
-import { ownerOf } from './matching.js';
+import { ownerOf, runPathOf } from './matching.js';
 
 /** What became, or becomes, of a file that is no run. */
 export function accountOfPath(evidence: Evidence): Account {
-  const { instruments, known, file, path, runs } = evidence;
+  const { instruments, known, file, runs } = evidence;
+  const path = runPathOf(evidence);
   const owner = ownerOf(instruments);
   const asked = known.find(({ verdict }) => verdict === 'asked');
   if (asked) return question(asked.instrument, instruments);
   const before = runs.find((run) => run.path === path);
   const skipped = known.find(({ verdict }) => verdict === 'skipped');
   if (skipped) return passedOver(skipped.instrument, before, instruments);
-  if (file.state === 'folder') return FOLDER;
+  if (file.state === 'folder' && owner === undefined) return FOLDER;
   if (owner === undefined || evidence.isJournal) return unclaimed(evidence);
   if (owner.mistakes.length > 0) return stopped(owner);
   if (file.state === 'absent') return absent(owner);

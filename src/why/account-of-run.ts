@@ -1,10 +1,11 @@
 import { atTime } from '../time-words.js';
 import type { Account, Finding } from './account.js';
 import type { Evidence, KnownRun } from './evidence.js';
+import { runPathOf } from './matching.js';
 
 /** What became of a file that is a run. */
 export function accountOfRun(run: KnownRun, evidence: Evidence): Account {
-  const { path } = evidence;
+  const path = runPathOf(evidence);
   const known: Finding = {
     text: `known since ${atTime(run.addedAt)} as run ${run.id} of ${run.instrument}${pathOf(run, path)}`,
   };

@@ -3,7 +3,7 @@ import type { Explanation, Finding } from './account.js';
 import { accountOfPath } from './account-of-path.js';
 import { accountOfRun, addressOf } from './account-of-run.js';
 import type { Evidence, KnownRun } from './evidence.js';
-import { matching, ownerOf } from './matching.js';
+import { matching, ownerOf, runPathOf } from './matching.js';
 
 /** Why a file was, or was not, ingested. Looks at nothing but the evidence. */
 export function conclude(evidence: Evidence): Explanation {
@@ -21,11 +21,14 @@ export function conclude(evidence: Evidence): Explanation {
 }
 
 /** The run that this very file is: by its bytes, where they are known, else by its path. */
-function runOf({ path, file, instruments, runs }: Evidence): KnownRun | undefined {
+function runOf(evidence: Evidence): KnownRun | undefined {
+  const { path, file, instruments, runs } = evidence;
   const owner = ownerOf(instruments);
+  const at = runPathOf(evidence);
   const own = runs.filter(({ instrument }) => owner === undefined || instrument === owner.name);
-  if (file.state !== 'present' || file.sha256 === undefined)
-    return own.find((run) => run.path === path) ?? own[0];
+  // The bytes of one file say nothing about a run of several.
+  if (at !== path || file.state !== 'present' || file.sha256 === undefined)
+    return own.find((run) => run.path === at) ?? own[0];
   const same = own.filter(({ sha256 }) => sha256 === file.sha256);
   const here = same.find((run) => run.path === path);
   // Where copies are runs of their own, another one's fate says nothing about this file.

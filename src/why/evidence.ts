@@ -42,6 +42,8 @@ export interface InstrumentEvidence {
   readonly files: readonly string[];
   /** How the file stands to it. */
   readonly rule: Rule;
+  /** The path of the run that the file is one of several of. */
+  readonly partOf: string | undefined;
   readonly folder: {
     readonly state: 'present' | 'missing' | 'unreadable';
     readonly reason?: string | undefined;

@@ -5,6 +5,10 @@ import type { Evidence, InstrumentEvidence } from './evidence.js';
 export const ownerOf = (instruments: readonly InstrumentEvidence[]): InstrumentEvidence | undefined =>
   instruments.find(({ rule }) => rule.kind === 'taken');
 
+/** Where the run is that the file is, or is part of. */
+export const runPathOf = ({ path, instruments }: Pick<Evidence, 'path' | 'instruments'>): string =>
+  ownerOf(instruments)?.partOf ?? path;
+
 /** Which folders and globs matched, or which came nearest and by what they missed. */
 export function matching({ instruments, isJournal }: Evidence): Finding[] {
   if (isJournal) return [{ text: "it belongs to labfeed's own journal, which is no run" }];
@@ -24,10 +28,13 @@ export function matching({ instruments, isJournal }: Evidence): Finding[] {
 
 const distanceOf = ({ rule }: InstrumentEvidence): number => (rule.kind === 'outside' ? rule.distance : 0);
 
-function claimed({ name, watch, rule, folder }: InstrumentEvidence): Finding[] {
+function claimed({ name, watch, rule, folder, partOf }: InstrumentEvidence): Finding[] {
   const pattern = rule.kind === 'taken' ? rule.pattern : '';
   const gone = folder.state === 'present' ? '' : `, which is ${folder.state}: ${folder.reason}`;
-  return [{ text: `it matches ${name}: files "${pattern}" in the folder ${watch}${gone}` }];
+  return [
+    { text: `it matches ${name}: files "${pattern}" in the folder ${watch}${gone}` },
+    ...(partOf === undefined ? [] : [{ text: `it belongs to a run of several files: ${partOf}` }]),
+  ];
 }
 
 /** How another instrument, whose folder the file is in as well, stands to it. */

@@ -41,6 +41,5 @@ export const facts = (overrides: Partial<Facts> = {}): Facts => ({
   problems: [],
   refused: undefined,
   journal: undefined,
-  page: undefined,
   ...overrides,
 });

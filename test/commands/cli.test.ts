@@ -33,7 +33,7 @@ test('every command has help with an example', async () => {
       stdout: expect.stringContaining(`Example:\n  labfeed ${command}`),
     });
   }
-}, 60_000);
+}, 120_000);
 
 test('wrong usage is told on stderr and exits with 2', async () => {
   for (const args of [

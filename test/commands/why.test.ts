@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
@@ -16,6 +16,8 @@ const INSTRUMENTS = `
   late: { watch: data/late, ready: { doneFile: "{name}.done" } }
   wrong: { watch: data/wrong, prase: { delimiter: tab } }
   old: { watch: data/old, existing: skip }
+  slow: { watch: data/slow, ready: { quiet: 10m } }
+  several: { watch: data/several, run: folder, ready: { quiet: 150ms } }
 `;
 
 interface Told {
@@ -51,7 +53,9 @@ test('every file is told with what became of it, and with the rule that decided'
   await daemon.logged('ready');
   site.drop('a.csv', weighing(1));
   site.drop('gone.csv', weighing(2));
-  await until('two filed', () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === 2);
+  mkdirSync(join(folder, 'data/several/run.D'), { recursive: true });
+  site.drop('run.D/s.csv', weighing(6), 'several');
+  await until('three filed', () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === 3);
   rmSync(join(folder, 'data/balance/gone.csv'));
   site.drop('bad.csv', '');
   await daemon.logged('run quarantined');
@@ -61,6 +65,8 @@ test('every file is told with what became of it, and with the rule that decided'
   site.drop('~a.csv', 'x');
   site.drop('l.csv', weighing(3), 'late');
   site.drop('w.csv', weighing(4), 'wrong');
+  site.drop('q.csv', weighing(7), 'slow');
+  await until('what waits is told', () => readFileSync(`${site.journal}.live`, 'utf8').includes('q.csv'));
   mkdirSync(join(folder, 'elsewhere'));
   writeFileSync(join(folder, 'elsewhere', 'e.csv'), weighing(5));
 
@@ -75,6 +81,9 @@ test('every file is told with what became of it, and with the rule that decided'
     'balance/RUN.CSV': 'unmatched',
     'balance/~a.csv': 'unmatched',
     'late/l.csv': 'waiting',
+    'slow/q.csv': 'waiting',
+    'several/run.D': 'done',
+    'several/run.D/s.csv': 'done',
     'old/o.csv': 'skipped',
     'wrong/w.csv': 'stopped',
   });
@@ -88,6 +97,8 @@ test('every file is told with what became of it, and with the rule that decided'
   expect(evidence(all.get('balance/RUN.CSV'))).toContain('"**/*.csv" would fit but for capitals');
   expect(evidence(all.get('balance/~a.csv'))).toContain('ignore "**/~*" fits it');
   expect(evidence(all.get('late/l.csv'))).toContain('l.csv.done is missing');
+  expect(evidence(all.get('slow/q.csv'))).toMatch(/still for \d+ s of 600 s/);
+  expect(evidence(all.get('several/run.D/s.csv'))).toMatch(/run of several files: .*\/several\/run\.D/);
   expect(evidence(all.get('old/o.csv'))).toContain('existing: skip');
   expect(evidence(all.get('wrong/w.csv'))).toMatch(/labfeed\.yaml:\d+:\d+: unknown key "prase"/);
 

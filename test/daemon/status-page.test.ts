@@ -1,6 +1,11 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { requireVital } from '../../src/commands/config-option.js';
+import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
+import { createDaemon } from '../../src/daemon.js';
+import { createLog } from '../../src/log.js';
 import { call, listen } from '../status/serving.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
@@ -59,6 +64,35 @@ test('the page is there while the notebook is away; who looks is told of what ha
   expect(await daemon.stop()).toBe(0);
   expect(daemon.lines.at(-1)?.msg).toBe('stopped');
 }, 60_000);
+
+test('the page is there before the folders are scanned, and shows the instruments as starting', async () => {
+  const folder = tempFolder();
+  const { config: file } = makeSite(folder, { ...NOWHERE, status: '127.0.0.1:0' });
+  const config: LoadedConfig = loadConfig(file);
+  requireVital(config);
+  const lines: { msg: string; url?: string }[] = [];
+  const early: unknown[] = [];
+  const destination = {
+    write(line: string) {
+      const told = JSON.parse(line) as { msg: string; url?: string };
+      lines.push(told);
+      // Asked at once, and answered in turn with what the daemon does next.
+      if (told.url) early.push(daemon.live().instruments);
+    },
+  };
+  const daemon = createDaemon({
+    config,
+    clock: systemClock,
+    ...createLog({ level: 'info', pretty: false, destination }),
+  });
+  onTestFinished(() => daemon.stop());
+  await daemon.start();
+  const order = lines.map(({ msg }) => msg);
+  expect(order.indexOf('the status page is here')).toBeLessThan(order.indexOf('ready'));
+  expect(early).toMatchObject([[{ name: 'balance', line: 'starting', folder: { state: 'unknown' } }]]);
+  const url = String(lines.find((line) => line.url)?.url);
+  expect(await call(url, '/readyz')).toMatchObject({ status: 200, json: { status: 'ready' } });
+});
 
 test('what is decided on the page is carried out: a held run is filed, and what makes no sense is refused in words', async () => {
   const folder = tempFolder();

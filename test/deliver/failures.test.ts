@@ -45,6 +45,10 @@ test('a 500 in JSON is tried a few times, then quarantined; an entry that is bei
   expect(treat(failed('server', { status: 400, scope: 'run' }), 50, NOW)?.kind).toBe('postponed');
 });
 
+test('a grace that ends within a millisecond is waited for to its end: the journal takes whole ones only', () => {
+  expect(treat(new NotYetError('later', NOW + 7.25), 0, NOW)).toMatchObject({ dueAt: NOW + 8 });
+});
+
 test('stopping changes nothing, a grace is waited for, and a fault of our own is no verdict on the run', () => {
   expect(treat(new StoppedError('stopping'), 0, NOW)).toBeUndefined();
   expect(treat(new NotYetError('later', NOW + 7), 0, NOW)).toMatchObject({

@@ -10,6 +10,7 @@ const instrument = (some: Partial<InstrumentEvidence> = {}): InstrumentEvidence 
   watch: '/srv/nanodrop',
   files: ['**/*.tsv'],
   rule: { kind: 'taken', pattern: '**/*.tsv' },
+  partOf: undefined,
   folder: { state: 'present' },
   link: undefined,
   mistakes: [],
@@ -235,6 +236,23 @@ test('without a daemon it is said that it is taken once labfeed runs', () => {
   const told = about({ daemon: { running: false, gate: undefined } });
   expect(told.answer.text).toContain('once labfeed runs');
   expect(all(told)).toContain('labfeed is not running');
+});
+
+test('one of several files is told with the run that all of them are, whatever its own bytes are', () => {
+  const partOf = '/srv/nanodrop/run-17.D';
+  const instruments = [instrument({ partOf })];
+  const told = about({ instruments, runs: [run({ path: partOf, sha256: 'of all' })] });
+  expect(told).toMatchObject({ outcome: 'done', run: 3 });
+  expect(all(told)).toContain(`it belongs to a run of several files: ${partOf}`);
+  const copied = about({ instruments, runs: [run({ path: '/srv/nanodrop/first.D', sha256: 'of all' })] });
+  expect(copied.outcome).toBe('duplicate');
+  const folder = about({ path: partOf, instruments, file: { state: 'folder' } });
+  expect(folder.outcome).toBe('waiting');
+});
+
+test('a folder that is no run is told so', () => {
+  const instruments = [instrument({ rule: { kind: 'files', otherCase: undefined } })];
+  expect(about({ instruments, file: { state: 'folder' } }).answer.text).toBe('it is a folder, and no run');
 });
 
 test('what nobody knows is unknown, with or without a journal', () => {
