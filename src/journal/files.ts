@@ -108,4 +108,4 @@ export function createFileJournal(
 }
 
 /** Some file systems number inodes beyond what SQLite's signed integers hold; only equality matters here. */
-const signed = (inode: bigint): bigint => BigInt.asIntN(64, inode);
+export const signed = (inode: bigint): bigint => BigInt.asIntN(64, inode);
