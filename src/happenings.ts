@@ -17,7 +17,7 @@ const detailSchema = z.looseObject({
   found: z.boolean().optional(),
   n: number,
   comment: number,
-  comments: number,
+  comments: z.union([z.number(), z.array(z.object({ n: z.number() }))]).optional(),
   dueAt: number,
   as: z.union([z.string(), z.number()]).optional(),
   of: number,
@@ -70,10 +70,14 @@ const WORDS: Readonly<Record<string, (detail: Detail) => string>> = {
     as === undefined ? `it is run ${of}, filed anew` : `somebody had it filed anew, as run ${as}`,
   recovered: ({ experiment, comments = 0 }) =>
     `recovered from the notebook: experiment ${experiment}, ${comments} comments`,
+  repaired: ({ comments }) => `posted again, since gone: ${numbersOf(comments)}`,
   setBack: ({ experiment, became }) => `the notebook was set back: ${setBack(experiment, became)}`,
   ignored: ({ was }) => `somebody set it aside; it was ${was}`,
   erased: () => 'its name, draft and history were erased',
 };
+
+const numbersOf = (comments: Detail['comments']): string =>
+  Array.isArray(comments) ? comments.map(({ n }) => `comment ${n}`).join(', ') : 'comments';
 
 function setBack(experiment: number | undefined, became: string | undefined): string {
   if (became === 'released') return `experiment ${experiment} is gone`;

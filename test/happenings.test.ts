@@ -40,6 +40,7 @@ test('what people decided is told in words', () => {
   const tell = (event: string, detail?: unknown): string => happeningInWords({ event, detail });
   expect(tell('retried')).toBe('somebody had it tried again');
   expect(tell('retried', { with: 3 })).toBe('goes on together with run 3');
+  expect(tell('repaired', { comments: [{ n: 2, comment: 31 }] })).toBe('posted again, since gone: comment 2');
   expect(tell('remapAsked')).toBe('somebody had its file read anew, with the mapping of that time');
   expect(tell('remapRefused', { reason: 'it is gone' })).toBe('it is gone');
   expect(tell('refiled', { as: 4 })).toBe('somebody had it filed anew, as run 4');

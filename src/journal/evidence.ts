@@ -124,7 +124,9 @@ export function createEvidence(database: Database): Evidence {
   );
   const draft = database.prepare('SELECT title, date, body FROM drafts WHERE run = ?');
   const comments = database.prepare('SELECT n, text, comment FROM comments WHERE run = ? ORDER BY n');
-  const known = `SELECT id, sha256, ${stateOf('runs')} AS state, experiment FROM runs`;
+  // A run whose file is to be read anew still needs it.
+  const known = `SELECT id, sha256, CASE WHEN id IN (SELECT run FROM remaps) THEN 'queued' ELSE ${stateOf('runs')} END AS state,
+    experiment FROM runs`;
   const byId = database.prepare(`${known} WHERE id = ?`);
   const byContent = database.prepare(
     `${known} WHERE instrument = ? AND sha256 = ? AND copy = ? ORDER BY refiling DESC LIMIT 1`,
