@@ -38,7 +38,6 @@ export const facts = (overrides: Partial<Facts> = {}): Facts => ({
     halted: undefined,
   },
   instruments: [instrument()],
-  page: undefined,
   problems: [],
   refused: undefined,
   journal: undefined,
