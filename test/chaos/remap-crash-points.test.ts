@@ -32,6 +32,9 @@ const SHRINKING: readonly CrashPoint[] = [
   { when: 'after', kind: 'commentDropped' },
 ];
 
+/** What eLabFTW may still carry out is waited for so long, and then some. */
+const GRACE_MS = 200_000;
+
 async function redoThroughCrash(scene: Scene, run: number, point: CrashPoint): Promise<void> {
   expect((await retry(scene, String(run), '--remap')).status).toBe(0);
   const dying = startCrashing(scene.site.config, run, point);
@@ -40,7 +43,7 @@ async function redoThroughCrash(scene: Scene, run: number, point: CrashPoint): P
     throw new Error(`it did not come to ${point.when} ${point.kind}:\n${dying.output()}`);
   const daemon = startDaemon(scene.site.config);
   const isOver = point.kind === 'finished' && point.when === 'after';
-  await (isOver ? daemon.logged('ready') : filed(daemon, run));
+  await (isOver ? daemon.logged('ready') : filed(daemon, run, GRACE_MS));
   expect(await daemon.stop()).toBe(0);
 }
 

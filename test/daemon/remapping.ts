@@ -44,8 +44,8 @@ export async function fileBefore(scene: Scene, runs: number): Promise<void> {
 export const retry = ({ site }: Scene, ...args: string[]): Promise<Ended> =>
   labfeed(['retry', ...args, '--config', site.config]);
 
-export const filed = (daemon: DaemonProcess, run: number) =>
-  daemon.logged(({ msg, ...line }) => msg === 'run filed' && line['run'] === run, 60_000);
+export const filed = (daemon: DaemonProcess, run: number, withinMs = 60_000) =>
+  daemon.logged(({ msg, ...line }) => msg === 'run filed' && line['run'] === run, withinMs);
 
 /** What the notebook holds, by the names of the files. */
 export function shown({ sandbox }: Scene) {

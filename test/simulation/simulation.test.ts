@@ -22,16 +22,12 @@ function open() {
 }
 
 const HISTORIES = [
-  { redoes: false, what: 'every run is filed exactly once' },
-  {
-    redoes: true,
-    what: 'every run is filed once, and as it was last redone, unless a person has touched it,',
-  },
+  { redoes: false, promise: 'every run is filed exactly once' },
+  { redoes: true, promise: 'every run is filed once, and as it was last redone unless a person touched it,' },
 ].filter(({ redoes }) => wanted === undefined || wanted === String(Number(redoes)));
 
-test.each(HISTORIES)(
-  `$what in each of the histories ${from} to ${to}`,
-  async ({ redoes }) => {
+for (const { redoes, promise } of HISTORIES) {
+  test(`${promise} in each of the histories ${from} to ${to}`, async () => {
     const { simulate } = open();
     const failures: string[] = [];
     for (let seed = from; seed <= to && failures.length < 5; seed++) {
@@ -43,9 +39,8 @@ test.each(HISTORIES)(
       await new Promise(setImmediate);
     }
     expect(failures).toEqual([]);
-  },
-  3_600_000,
-);
+  }, 3_600_000);
+}
 
 test('a seed is the same history every time, whatever went before', async () => {
   const { simulate } = open();
