@@ -25,6 +25,12 @@ export interface JobQuery {
   readonly limit: number;
 }
 
+export interface HowToRead {
+  readonly instrument: string | undefined;
+  readonly learn: boolean;
+  readonly signal: AbortSignal;
+}
+
 /** What this page asks of its server. */
 export interface Ask {
   state(): Promise<PageState>;
@@ -32,7 +38,7 @@ export interface Ask {
   job(id: number): Promise<JobDetail>;
   decide(request: DecisionRequest): Promise<DecisionAnswer>;
   /** Without an instrument: the one whose globs fit the name, else what `learn` makes of it. */
-  preview(file: File, how: { instrument: string | undefined; learn: boolean }): Promise<Preview>;
+  preview(file: File, how: HowToRead): Promise<Preview>;
   /** After a restart of the server the page's token is another one. */
   renew(): Promise<void>;
 }
@@ -53,8 +59,9 @@ export function createAsk(onLoggedOut: () => void): Ask {
     }
     return answer as T;
   }
-  const post = <T>(path: string, body: BodyInit, type: string): Promise<T> =>
+  const post = <T>(path: string, body: BodyInit, type: string, signal?: AbortSignal): Promise<T> =>
     request(path, {
+      ...(signal && { signal }),
       method: 'POST',
       body,
       headers: { 'content-type': type, 'x-labfeed-token': tokenOf(document)?.content ?? '' },
@@ -65,11 +72,12 @@ export function createAsk(onLoggedOut: () => void): Ask {
     jobs: (query) => request<{ jobs: Job[] }>(`/api/jobs?${toQuery({ ...query })}`).then(({ jobs }) => jobs),
     job: (id) => request(`/api/jobs/${id}`),
     decide: (asked) => post('/api/decide', JSON.stringify(asked), 'application/json'),
-    preview: (file, { instrument, learn }) =>
+    preview: (file, { instrument, learn, signal }) =>
       post(
         `/api/preview?${toQuery({ name: file.name, modified: file.lastModified, instrument, learn: learn ? '1' : undefined })}`,
         file,
         'application/octet-stream',
+        signal,
       ),
     async renew() {
       const page = await fetch('/', { cache: 'no-store' }).then((response) => response.text());

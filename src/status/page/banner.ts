@@ -1,5 +1,5 @@
 import type { PageState } from '../api.js';
-import { byId, createSlot, h, setText } from './dom.js';
+import { byId, createSlot, h, setData, setText } from './dom.js';
 import type { Connection } from './feed.js';
 import { type Health, healthOf } from './health.js';
 import { clockTime } from './words.js';
@@ -23,16 +23,16 @@ export function createBanner(): Banner {
     show(state, now) {
       const health = healthOf(state, now);
       shownAt = state.at;
-      section.dataset['tone'] = health.tone;
+      setData(section, 'tone', health.tone);
       setText(sentence, health.sentence);
       also(health.also, () => alsoOf(health).map((text) => h('li', {}, text)));
       const title = health.tone === 'well' ? 'labfeed' : `${health.sentence} · labfeed`;
       if (document.title !== title) document.title = title;
     },
     connection(connection, now) {
-      connected.dataset['connection'] = connection;
+      setData(connected, 'connection', connection);
       // What is old must not look like news: nobody is to trust a sentence that may long be wrong.
-      section.dataset['stale'] = String(connection === 'lost');
+      setData(section, 'stale', String(connection === 'lost'));
       setText(connected, connectionInWords(connection, shownAt, now));
     },
   };

@@ -1,7 +1,7 @@
 import type { LiveAlarm, LiveInstrument, WaitingFile } from '../../live.js';
 import type { RunState } from '../../model.js';
 import type { InstrumentSummary } from '../api.js';
-import { type Child, createSlot, h, type Row } from './dom.js';
+import { type Child, createSlot, h, type Row, setData } from './dom.js';
 import { chip, runLink, timeAgo } from './parts.js';
 import type { Plots } from './plot.js';
 import { count, fileName, plural } from './words.js';
@@ -41,7 +41,7 @@ export function createCard(plots: Plots, now: () => number): Row<CardModel> {
       const condition = conditionOf(live);
       const needsSomebody =
         alarms.length + (summary ? summary.runs.quarantined + summary.runs.held + summary.asked : 0);
-      element.dataset['tone'] = needsSomebody > 0 && condition.tone === 'well' ? 'look' : condition.tone;
+      setData(element, 'tone', needsSomebody > 0 && condition.tone === 'well' ? 'look' : condition.tone);
       slots.head([name, condition], () => [
         h('h3', {}, name),
         h('span', { className: `condition ${condition.tone}` }, condition.text),

@@ -46,6 +46,11 @@ export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** As with text: what observes the page is not woken for nothing. */
+export function setData(element: HTMLElement, name: string, value: string): void {
+  if (element.dataset[name] !== value) element.dataset[name] = value;
+}
+
 export type Slot = (shown: unknown, build: () => readonly Child[]) => void;
 
 /** A place whose content is made anew only when what it shows has changed. The focus stays where it was. */

@@ -22,13 +22,14 @@ type Bars = ReturnType<typeof runsByDay>;
 /** Small plots that are drawn once they come into view: fifty of them must not hold up the page. */
 export function createPlots(): Plots {
   const library = once(async () => ((await import(LIBRARY)) as { default: typeof uPlot }).default);
-  const drawers = new WeakMap<Element, (width: number) => void>();
+  const drawings = new WeakMap<Element, Drawing>();
   const seen = new IntersectionObserver((entries) => {
     for (const { isIntersecting, target, boundingClientRect } of entries)
-      if (isIntersecting) drawers.get(target)?.(boundingClientRect.width);
+      if (isIntersecting) void drawings.get(target)?.draw(Math.floor(boundingClientRect.width));
   });
   const sizes = new ResizeObserver((entries) => {
-    for (const { target, contentRect } of entries) drawers.get(target)?.(contentRect.width);
+    for (const { target, contentRect } of entries)
+      drawings.get(target)?.resize(Math.floor(contentRect.width));
   });
   const drawn = new Set<uPlot>();
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
@@ -39,14 +40,16 @@ export function createPlots(): Plots {
     create() {
       const canvas = h('div', { className: 'canvas', attrs: { role: 'img' } });
       const caption = h('figcaption', { className: 'soft' });
-      const draw = createDrawing(canvas, caption, library, (plot) => drawn.add(plot));
-      drawers.set(canvas, (width) => void draw.size(Math.floor(width)));
+      const drawing = createDrawing(canvas, caption, library, (plot) => drawn.add(plot));
+      drawings.set(canvas, drawing);
       seen.observe(canvas);
       sizes.observe(canvas);
-      return { element: h('figure', { className: 'plot' }, canvas, caption), update: draw.update };
+      return { element: h('figure', { className: 'plot' }, canvas, caption), update: drawing.update };
     },
   };
 }
+
+type Drawing = ReturnType<typeof createDrawing>;
 
 function createDrawing(
   canvas: HTMLElement,
@@ -60,13 +63,15 @@ function createDrawing(
   const tell = (index: number | null | undefined) => setText(caption, captionOf(bars, index));
 
   return {
-    async size(width: number): Promise<void> {
-      if (width <= 0) return;
-      if (plot) return plot.setSize({ width, height: HEIGHT });
+    async draw(width: number): Promise<void> {
+      if (plot || width <= 0) return;
       const Library = await library();
       if (plot) return;
       plot = new Library(optionsOf(Library, width, tell), dataOf(bars), canvas);
       made(plot);
+    },
+    resize(width: number): void {
+      if (plot && width > 0 && width !== plot.width) plot.setSize({ width, height: HEIGHT });
     },
     update(hours: Hours, now: number): void {
       const next = JSON.stringify([hours, day(now)]);

@@ -1,5 +1,5 @@
 import type { PageState, Preview } from '../api.js';
-import type { Ask } from './ask.js';
+import { type Ask, AskError } from './ask.js';
 import { byId, createSlot, h } from './dom.js';
 import { previewOf, refusalOf } from './preview.js';
 import { bytes } from './words.js';
@@ -30,16 +30,17 @@ export function createTry(ask: Pick<Ask, 'preview'>): TryView {
   );
   const options = createSlot(choice);
   let file: File | undefined;
-  /** Of two answers that cross, the later question counts. */
-  let turn = 0;
+  /** Of two questions the later one counts; the server is spared the other. */
+  let asking = new AbortController();
 
   async function show(tried: File): Promise<void> {
-    turn += 1;
-    const mine = turn;
+    asking.abort();
+    asking = new AbortController();
+    const { signal } = asking;
     file = tried;
     result.replaceChildren(h('p', { className: 'soft' }, `Reading ${tried.name} …`));
-    const preview = await read(ask, tried, choice.value);
-    if (mine !== turn) return;
+    const preview = await read(ask, tried, choice.value, signal);
+    if (signal.aborted) return;
     const heading = preview.ok ? `${tried.name} would become` : `${tried.name} would not be filed`;
     result.replaceChildren(
       h('h2', {}, heading),
@@ -86,14 +87,28 @@ const dropPlace = (input: HTMLInputElement): HTMLElement =>
     ),
   );
 
-async function read(ask: Pick<Ask, 'preview'>, file: File, choice: string): Promise<Preview> {
+/** The server looks at one file at a time: somebody else's, or the one that was just given up. */
+const AGAIN_MS = 500;
+const MOST_TRIES = 20;
+
+async function read(
+  ask: Pick<Ask, 'preview'>,
+  file: File,
+  choice: string,
+  signal: AbortSignal,
+  tries = 1,
+): Promise<Preview> {
   if (file.size > MOST_BYTES)
     return { ok: false, reason: `it has ${bytes(file.size)}, and a preview takes 20 MB` };
+  const instrument = choice.startsWith('=') ? choice.slice(1) : undefined;
   try {
-    const instrument = choice.startsWith('=') ? choice.slice(1) : undefined;
-    return await ask.preview(file, { instrument, learn: choice === LEARN });
+    return await ask.preview(file, { instrument, learn: choice === LEARN, signal });
   } catch (error) {
-    return { ok: false, reason: error instanceof Error ? error.message : String(error) };
+    const isBusy = error instanceof AskError && error.status === 429;
+    if (!isBusy || signal.aborted || tries === MOST_TRIES)
+      return { ok: false, reason: error instanceof Error ? error.message : String(error) };
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    return read(ask, file, choice, signal, tries + 1);
   }
 }
 

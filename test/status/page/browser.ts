@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Browser, type BrowserContextOptions, chromium, type Page, type Route } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished, test } from 'vitest';
 import { type DaemonProcess, makeSite, type Site, startDaemon } from '../../support/daemon-process.js';
 import { type RunningSandbox, runSandbox } from '../../support/sandbox-view.js';
@@ -41,12 +42,19 @@ export function useBrowser() {
     if (!browser) throw new Error('there is no browser');
     const context = await browser.newContext(options);
     onTestFinished(() => context.close());
+    await context.route('**/page/*.js', fromBuild);
     const page = await context.newPage();
     const troubles = watch(page, new URL(url).origin);
     await page.goto(url);
     return { page, troubles };
   };
 }
+
+const BUILT = fileURLToPath(new URL('../../../dist/status/page/', import.meta.url));
+
+/** A server that runs from the sources has no compiled page beside it; that of a daemon has the same. */
+const fromBuild = (route: Route): Promise<void> =>
+  route.fulfill({ path: join(BUILT, basename(new URL(route.request().url()).pathname)) });
 
 function watch(page: Page, origin: string): string[] {
   const troubles: string[] = [];

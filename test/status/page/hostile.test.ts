@@ -1,0 +1,192 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Page } from 'playwright-core';
+import { expect, onTestFinished } from 'vitest';
+import { type Serving, serve } from '../serving.js';
+import { inBrowser, openLab, SLOW, useBrowser } from './browser.js';
+import { hostile } from './states.js';
+
+const visit = useBrowser();
+
+/** Ends the element or attribute that it stands in, then tries each way to run. */
+const ATTACK = `a"'></title></textarea></script><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>`;
+
+/** Nothing of it became an element, in the page or in its attributes. */
+async function expectOnlyText(page: Page): Promise<void> {
+  expect(await page.locator('body img, body svg, body script').count()).toBe(0);
+  expect(await page.locator('[onerror], [onload], a[href^="javascript:" i]').count()).toBe(0);
+}
+
+inBrowser('whatever the fields of runs, instruments and mistakes say stays text', SLOW, async () => {
+  const { live, overview, jobs, job } = hostile(ATTACK);
+  const serving = await serve({
+    live: () => live,
+    overview: () => overview,
+    jobs: () => jobs,
+    job: () => job,
+    decide: async () => ({ done: false, text: ATTACK }),
+    preview: async () => ({ ok: false, reason: ATTACK, mapping: ATTACK, doubts: [ATTACK] }),
+  });
+  const { page, troubles } = await visit(serving.url);
+  await page.locator('.card').waitFor();
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await page.locator('.outcome').waitFor();
+  await page.getByRole('button', { name: 'Take them all' }).click();
+  await page.getByRole('dialog').waitFor();
+  await expectOnlyText(page);
+  await page.keyboard.press('Escape');
+
+  await page.goto(`${serving.url}#/runs`);
+  await page.locator('.row').waitFor();
+  await expectOnlyText(page);
+  await page.goto(`${serving.url}#/runs/1`);
+  await page.locator('.comment pre').getByText('alert(1)').waitFor();
+  await expectOnlyText(page);
+  await page.goto(`${serving.url}#/try`);
+  await page.setInputFiles('#sample', { name: ATTACK, mimeType: 'text/csv', buffer: Buffer.from(ATTACK) });
+  await page.getByRole('button', { name: 'Copy the mapping' }).waitFor();
+  await expectOnlyText(page);
+  expect(troubles).toEqual([]);
+});
+
+/** A name that a file can have. */
+const NAME = '<img src=x onerror=alert(4)>';
+
+inBrowser('a hostile file is filed and shown as what it is: text', SLOW, async () => {
+  const instruments = [
+    '  lab:',
+    '    watch: data/lab',
+    '    ready: { quiet: 150ms }',
+    '    parse: { delimiter: tab, meta: { until: blank, separator: tab }, table: { after: blank, units: nextRow } }',
+    '    experiment: { title: "{{ meta.Sample }}", tags: ["{{ meta.Sample }}"] }',
+  ].join('\n');
+  const content = `Sample\t${ATTACK}\n${NAME}\t${ATTACK}\n\n${NAME}\tB\n${NAME}\tm\n${ATTACK}\t1\n`;
+  const { site, url } = await openLab(instruments);
+  const { page, troubles } = await visit(url);
+  site.drop(`${NAME}.tsv`, content, 'lab');
+  site.drop(`${NAME} bad.tsv`, 'nothing of that kind', 'lab');
+  await page.locator('.card .counts .done').waitFor();
+  await page.locator('#attention-list .reason').waitFor();
+  await expectOnlyText(page);
+
+  await page.goto(`${url}#/runs?state=done`);
+  await page.locator('.row a').click();
+  const body = page.frameLocator('iframe.body');
+  await body.getByText('alert(3)').first().waitFor();
+  expect(await body.locator('img, svg, script').count()).toBe(0);
+  await expectOnlyText(page);
+
+  await page.goto(`${url}#/try`);
+  await page.selectOption('#sample-instrument', '=lab');
+  const sample = { name: `${NAME}.tsv`, mimeType: 'text/plain', buffer: Buffer.from(content) };
+  await page.setInputFiles('#sample', sample);
+  await page.locator('.result pre').getByText('instruments:').waitFor();
+  await expectOnlyText(page);
+  await page.selectOption('#sample-instrument', 'learn');
+  await page.locator('.result pre').getByText('Learnt from').waitFor();
+  await expectOnlyText(page);
+  expect(troubles).toEqual([]);
+});
+
+inBrowser(
+  'a body with scripts, forms and pictures of its own cannot act, nor load anything',
+  SLOW,
+  async () => {
+    const spy = await otherSite();
+    const body = `<script>top.document.title='taken'</script><img src="${spy.url}picture" onerror="alert(5)"><form action="/api/decide" method="post"><button>Go</button></form><a href="${spy.url}" target="_top">away</a><meta http-equiv="refresh" content="0;url=${spy.url}">`;
+    const { job } = hostile('quiet');
+    const asked: unknown[] = [];
+    const serving = await serve({
+      job: () => ({ ...job, draft: { title: 't', date: 'd', tags: [], body } }),
+      decide: async (request) => {
+        asked.push(request);
+        return { done: true, text: '' };
+      },
+      preview: async () => ({
+        ok: true,
+        instrument: 'i',
+        mapping: '',
+        doubts: [],
+        tables: [],
+        meta: [],
+        draft: { title: 't', date: 'd', dateFrom: 'x', tags: [], comments: [], body },
+      }),
+    });
+    const { page, troubles } = await visit(`${serving.url}#/runs/1`);
+    const tryIt = async () => {
+      const frame = page.frameLocator('iframe.body:visible');
+      await frame.getByRole('button', { name: 'Go' }).click();
+      await frame.getByRole('link', { name: 'away' }).click();
+      await page.waitForTimeout(300);
+    };
+    await tryIt();
+    await page.goto(`${serving.url}#/try`);
+    await page.setInputFiles('#sample', { name: 'a.csv', mimeType: 'text/csv', buffer: Buffer.from('a') });
+    await page.getByRole('heading', { name: 'a.csv would become' }).waitFor();
+    await tryIt();
+    expect(await page.title()).toBe('labfeed');
+    expect(page.url()).toBe(`${serving.url}#/try`);
+    expect(asked).toEqual([]);
+    // The browser tells what it refused; nothing ran, and nothing left.
+    expect(spy.asked).toEqual([]);
+    expect(troubles.filter((trouble) => /^(dialog|exception)/.test(trouble))).toEqual([]);
+  },
+);
+
+/** Another site, on another port of this machine; tells what it was asked for. */
+async function otherSite(html = ''): Promise<{ url: string; asked: string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    response.setHeader('content-type', 'text/html');
+    response.end(html);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, asked };
+}
+
+const formFor = ({ url }: Serving): string =>
+  `<form method="post" action="${url}api/decide" enctype="text/plain"><input name='{"kind":"retry","run":1,"x":"' value='"}'><button>Win a prize</button></form>`;
+
+inBrowser(
+  'a page of another site can neither decide, nor read, nor show this one in a frame',
+  SLOW,
+  async () => {
+    const asked: unknown[] = [];
+    const decide = async (request: unknown) => {
+      asked.push(request);
+      return { done: true, text: 'done' };
+    };
+    const serving = await serve({ decide });
+    const other = await otherSite(formFor(serving));
+    const { page } = await visit(other.url);
+    const results = await page.evaluate(async (url) => {
+      const body = JSON.stringify({ kind: 'retry', run: 1 });
+      const send = (init: RequestInit) =>
+        fetch(`${url}api/decide`, { method: 'POST', body, credentials: 'include', ...init }).then(
+          ({ type, status }) => `${type} ${status}`,
+          () => 'refused',
+        );
+      const frame = document.body.appendChild(document.createElement('iframe'));
+      frame.src = url;
+      await new Promise((resolve) => frame.addEventListener('load', resolve));
+      return {
+        simple: await send({ mode: 'no-cors', headers: { 'content-type': 'text/plain' } }),
+        json: await send({ headers: { 'content-type': 'application/json' } }),
+        withHeader: await send({ headers: { 'x-labfeed-token': 'guess' } }),
+        read: await fetch(`${url}api/state`).then(
+          () => 'read',
+          () => 'refused',
+        ),
+      };
+    }, serving.url);
+    expect(results).toEqual({ simple: 'refused', json: 'refused', withHeader: 'refused', read: 'refused' });
+    const frame = page.frames().find((candidate) => candidate.parentFrame() !== null);
+    expect(await frame?.locator('#health').count()).toBe(0);
+    await page.getByRole('button', { name: 'Win a prize' }).click();
+    await page.waitForURL(`${serving.url}api/decide`);
+    expect(await page.locator('body').innerText()).toContain('another site');
+    expect(asked).toEqual([]);
+  },
+);

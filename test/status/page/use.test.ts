@@ -1,0 +1,215 @@
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+import type { Preview } from '../../../src/status/api.js';
+import { NO_RUNS, serve, someInstrument, someJob, someLive } from '../serving.js';
+import { inBrowser, SLOW, useBrowser } from './browser.js';
+import { hostile, someSummary } from './states.js';
+
+const visit = useBrowser();
+
+const PHONE = { viewport: { width: 360, height: 740 } };
+
+/** Words without a place to break are what makes pages too wide. */
+const crowded = () => hostile(`a-${'very'.repeat(30)}-long-name`);
+
+const serveCrowded = () => {
+  const { live, overview, jobs, job } = crowded();
+  return serve({ live: () => live, overview: () => overview, jobs: () => jobs, job: () => job });
+};
+
+const overflow = (page: Page): Promise<number> =>
+  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+
+const VIEWS = ['#/', '#/runs', '#/runs/1', '#/try'];
+
+inBrowser(
+  'on a phone, and with letters of twice the size, nothing has to be pushed sideways',
+  SLOW,
+  async () => {
+    const { url } = await serveCrowded();
+    const { page, troubles } = await visit(url, PHONE);
+    await page.locator('.card').waitFor();
+    for (const view of VIEWS) {
+      await page.goto(url + view);
+      await page.locator('h1:visible').first().waitFor();
+      expect([view, await overflow(page)]).toEqual([view, 0]);
+    }
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await page.evaluate(() => document.documentElement.style.setProperty('font-size', '200%'));
+    for (const view of VIEWS) {
+      await page.goto(url + view);
+      await page.locator('h1:visible').first().waitFor();
+      expect([view, await overflow(page)]).toEqual([view, 0]);
+    }
+    expect(troubles).toEqual([]);
+  },
+);
+
+/** WCAG's relation between two colours, as the browser has computed them. */
+const contrast = (page: Page, selector: string): Promise<number> =>
+  page
+    .locator(selector)
+    .first()
+    .evaluate((element) => {
+      const channels = (colour: string) => (colour.match(/[\d.]+/g) ?? []).map(Number);
+      const light = (colour: string) => {
+        const [r = 0, g = 0, b = 0] = channels(colour).map((value) =>
+          value / 255 <= 0.03928 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4,
+        );
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      let behind: Element | null = element;
+      while (behind && channels(getComputedStyle(behind).backgroundColor)[3] === 0)
+        behind = behind.parentElement;
+      const pair = [
+        light(getComputedStyle(element).color),
+        light(getComputedStyle(behind ?? document.body).backgroundColor),
+      ];
+      return (Math.max(...pair) + 0.05) / (Math.min(...pair) + 0.05);
+    });
+
+inBrowser('texts stand out from what is behind them, by day and in the dark', SLOW, async () => {
+  const { url } = await serveCrowded();
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const { page } = await visit(url, { colorScheme });
+    await page.locator('.card').waitFor();
+    const behind = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    expect([colorScheme, Number(/\d+/.exec(behind)?.[0]) > 128]).toEqual([
+      colorScheme,
+      colorScheme === 'light',
+    ]);
+    for (const selector of [
+      'h1',
+      '.soft',
+      '.chip',
+      '.primary',
+      '.reason p',
+      '.alarm',
+      '.condition',
+      '.foot',
+      '.tally',
+    ])
+      expect([selector, (await contrast(page, selector)) >= 4.5]).toEqual([selector, true]);
+  }
+});
+
+inBrowser('everything can be reached and done with the keyboard alone', SLOW, async () => {
+  const asked: unknown[] = [];
+  const job = someJob(7, { state: 'held', step: 'creating', failure: 'conflict', reason: 'two could be it' });
+  const { url } = await serve({
+    live: () => someLive({ instruments: [someInstrument('balance')] }),
+    overview: () => ({
+      instruments: [someSummary('balance', { runs: { ...NO_RUNS, held: 1 } })],
+      servers: [],
+    }),
+    jobs: () => [job],
+    decide: async (request) => {
+      asked.push(request);
+      return { done: true, text: 'it has experiment 12 now' };
+    },
+  });
+  const { page } = await visit(url);
+  await page.getByRole('button', { name: 'Adopt' }).waitFor();
+  const focused = () =>
+    page.evaluate(() => {
+      const { activeElement } = document;
+      return activeElement instanceof HTMLInputElement
+        ? activeElement.id
+        : (activeElement?.textContent ?? '');
+    });
+  const tabTo = async (wanted: string) => {
+    const passed: string[] = [];
+    while (passed.at(-1) !== wanted && passed.length < 40) {
+      await page.keyboard.press('Tab');
+      passed.push(await focused());
+    }
+    expect(passed.at(-1)).toBe(wanted);
+  };
+  await page.keyboard.press('Tab');
+  expect(await focused()).toBe('Skip to the content');
+  await tabTo('Adopt …');
+  const outline = await page.locator(':focus').evaluate((element) => getComputedStyle(element).outlineStyle);
+  expect(outline).toBe('solid');
+  await page.keyboard.press('Enter');
+  expect(await focused()).toBe('dialog-field');
+  await page.keyboard.type('12');
+  await page.keyboard.press('Enter');
+  await page.locator('.outcome').getByText('it has experiment 12 now').waitFor();
+  expect(asked).toEqual([{ kind: 'adopt', run: 7, experiment: 12 }]);
+  await page.locator('h1').first().focus();
+  await page.keyboard.press('Shift+Tab');
+  expect(await focused()).toBe('Try a file');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Try a file' }).waitFor();
+  await tabTo('sample');
+});
+
+const MADE: Preview = {
+  ok: true,
+  instrument: 'nanodrop',
+  draft: {
+    title: 'λ DNA on nanodrop',
+    date: '2026-03-04',
+    dateFrom: 'from the fact "date"',
+    tags: ['dna'],
+    body: '<p>The body</p>',
+    comments: ['The comment'],
+  },
+  mapping: 'instruments:\n  nanodrop: {}\n',
+  doubts: ['it was learnt from one file'],
+  tables: [{ name: 'readings', columns: [{ name: 'A260', unit: 'AU' }], rows: [['1.230']], count: 96 }],
+  meta: [{ name: 'Path length', text: '10 mm', unit: 'mm' }],
+};
+
+inBrowser(
+  'a file that is dropped shows the experiment it would become, and the mapping to copy',
+  SLOW,
+  async () => {
+    const seen: unknown[] = [];
+    const { url } = await serve({
+      live: () => someLive({ instruments: [someInstrument('nanodrop')] }),
+      preview: async ({ name, content, instrument, learn }) => {
+        seen.push({ name, instrument, learn, text: Buffer.from(content).toString() });
+        return learn ? { ok: false, reason: 'run-17.tsv:2:1: two dates\n  → say which' } : MADE;
+      },
+    });
+    const { page, troubles } = await visit(`${url}#/try`, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    await page.locator('#sample-instrument option', { hasText: 'nanodrop' }).waitFor({ state: 'attached' });
+    const files = await page.evaluateHandle(() => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File(['A260\n1.230\n'], 'run-17.tsv'));
+      return transfer;
+    });
+    await page.locator('.drop').dispatchEvent('drop', { dataTransfer: files });
+    await page.getByRole('heading', { name: 'run-17.tsv would become' }).waitFor();
+    await page.frameLocator('iframe.body').getByText('The body').waitFor();
+    const result = await page.locator('.result').innerText();
+    for (const text of [
+      'λ DNA on nanodrop',
+      '2026-03-04 (from the fact "date")',
+      'dna',
+      'The comment',
+      '96 rows, the first 1',
+      'A260 (AU)',
+      '10 mm',
+      'learnt from one file',
+    ])
+      expect(result).toContain(text);
+    await page.getByRole('button', { name: 'Copy the mapping' }).click();
+    await page.getByText('Copied').waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('instruments:\n  nanodrop: {}\n');
+
+    await page.selectOption('#sample-instrument', 'learn');
+    await page.getByRole('heading', { name: 'run-17.tsv would not be filed' }).waitFor();
+    expect(await page.locator('.reason').innerText()).toMatch(
+      /Line 2, column 1: two dates\.\s+What to do: say which/,
+    );
+    expect(seen).toEqual([
+      { name: 'run-17.tsv', text: 'A260\n1.230\n' },
+      { name: 'run-17.tsv', text: 'A260\n1.230\n', learn: true },
+    ]);
+    expect(troubles).toEqual([]);
+  },
+);
