@@ -1,18 +1,5 @@
 import type { LiveAlarm } from './live.js';
 
-/** Every kind of trouble that a person should know of. */
-export const ALARM_KINDS = [
-  'silence',
-  'unmatched',
-  'folder',
-  'quarantine',
-  'held',
-  'auth',
-  'outage',
-  'configuration',
-  'journal',
-] as const satisfies readonly LiveAlarm['kind'][];
-
 export const CHANNELS = ['webhook', 'command'] as const;
 
 export type Channel = (typeof CHANNELS)[number];

@@ -14,9 +14,9 @@ import { nearest } from './nearest.js';
 import type { Notebook } from './notebook/client.js';
 import { createPatience } from './patience.js';
 import { isFiled } from './reconcile.js';
-import { identify } from './watch/identify.js';
 import { list } from './watch/list.js';
 import { createMatcher } from './watch/match.js';
+import { createRuns } from './watch/runs.js';
 import { claimedBy, claimsBefore, type UsableConfig } from './works.js';
 
 export interface AuditOptions {
@@ -177,16 +177,18 @@ async function examineFolders(found: Findings, journal: Evidence, options: Audit
     const { name, watch } = claim;
     if (instrument !== undefined && name !== instrument) continue;
     const isClaimed = claimedBy(claimsBefore(claim, config));
+    const isOthers = (path: string): boolean => path.startsWith(journalPath) || isClaimed(path);
+    const matcher = createMatcher({ ...claim, doneFile: claim.ready.doneFile });
     const counts = await examineFolder({
       instrument: name,
       folder: watch,
       copies: config.listed.find((listed) => listed.name === name)?.duplicates === 'ingest',
+      ignoresChanges: config.instruments.find((one) => one.name === name)?.changed === 'ignore',
       journal,
-      list: () =>
-        list(watch, { matcher: createMatcher({ ...claim, doneFile: claim.ready.doneFile }), signal }),
-      isOthers: (path) => path.startsWith(journalPath) || isClaimed(path),
-      // In a stream: however large a file is, nothing of it stays in memory.
-      hash: async (file) => (await identify(file, { signal, keepBytes: 0 })).sha256,
+      list: () => list(watch, { matcher, signal }),
+      isOthers,
+      // Hashed in a stream: however large a file is, nothing of it stays in memory.
+      ...createRuns({ root: watch, run: claim.run, matcher, signal, isClaimed: isOthers, keepBytes: 0 }),
       isProved: (run) => found.proved.has(run),
       tell: (finding) => void found.findings.push(finding),
       proved: (file) => void found.safe.push(file),

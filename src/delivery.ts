@@ -65,6 +65,7 @@ export function createDelivery({
     creations: createCreations(),
     memory: memoryOf(server, journal),
     losses: createLosses(clock, longestGraceMs(config.timeout)),
+    edits: createLosses(clock, longestGraceMs(config.timeout)),
     record: journal.runs.record,
     goOn() {
       if (stopping) throw new StoppedError('labfeed is stopping');

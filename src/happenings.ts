@@ -17,7 +17,7 @@ const detailSchema = z.looseObject({
   found: z.boolean().optional(),
   n: number,
   comment: number,
-  comments: number,
+  comments: z.union([z.number(), z.array(z.object({ n: z.number() }))]).optional(),
   dueAt: number,
   as: z.union([z.string(), z.number()]).optional(),
   of: number,
@@ -54,20 +54,30 @@ const WORDS: Readonly<Record<string, (detail: Detail) => string>> = {
     found
       ? `comment ${n} was found in the notebook, as ${comment}`
       : `comment ${n} was posted, as ${comment}`,
+  commentRevised: ({ n }) => `comment ${n} was changed to what the file reads as now`,
+  commentDropped: ({ n }) => `comment ${n}, which the file no longer gives, is gone`,
   finished: () => 'all of it is in the notebook',
   postponed: ({ dueAt = 0, reason }) => `put off until ${atTime(dueAt)}: ${reason}`,
   rested: ({ as, reason }) => `${as}: ${reason}`,
   retried: (detail) =>
     detail.with === undefined ? 'somebody had it tried again' : `goes on together with run ${detail.with}`,
+  remapAsked: () => 'somebody had its file read anew, with the mapping of that time',
+  remapped: () => 'its file reads otherwise now: its experiment and comments are revised',
+  remapUnchanged: () => 'its file reads as it was filed: nothing was sent',
+  remapRefused: ({ reason }) => reason ?? 'it could not be read anew',
   adopted: ({ experiment }) => `somebody gave it experiment ${experiment}`,
   refiled: ({ as, of }) =>
     as === undefined ? `it is run ${of}, filed anew` : `somebody had it filed anew, as run ${as}`,
   recovered: ({ experiment, comments = 0 }) =>
     `recovered from the notebook: experiment ${experiment}, ${comments} comments`,
+  repaired: ({ comments }) => `posted again, since gone: ${numbersOf(comments)}`,
   setBack: ({ experiment, became }) => `the notebook was set back: ${setBack(experiment, became)}`,
   ignored: ({ was }) => `somebody set it aside; it was ${was}`,
   erased: () => 'its name, draft and history were erased',
 };
+
+const numbersOf = (comments: Detail['comments']): string =>
+  Array.isArray(comments) ? comments.map(({ n }) => `comment ${n}`).join(', ') : 'comments';
 
 function setBack(experiment: number | undefined, became: string | undefined): string {
   if (became === 'released') return `experiment ${experiment} is gone`;

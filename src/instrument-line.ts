@@ -4,6 +4,7 @@ import type { Clock } from './clock.js';
 import type { Instrument } from './config/load.js';
 import { explain, FileChangedError } from './errors.js';
 import type { Journal } from './journal/journal.js';
+import type { Remapped } from './journal/remap.js';
 import type { LineState } from './line-state.js';
 import type { Log } from './log.js';
 import { createMapping } from './mapping.js';
@@ -152,6 +153,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
 const CAME: Readonly<Record<Outcome, boolean>> = {
   gone: false,
   known: false,
+  unchanged: false,
   skipped: true,
   queued: true,
   held: true,
@@ -163,6 +165,12 @@ const QUESTION =
 
 const DRIFTED = 'columns or units have changed since the last run';
 const HELD = 'run held: columns or units have changed since the last run; `labfeed retry` takes it as it is';
+
+const REDONE: Readonly<Record<Remapped, string>> = {
+  revised: 'run read anew: its experiment is revised',
+  unchanged: 'run read anew: it reads as before, and nothing is sent',
+  refused: 'run cannot be read anew: it stays as it was filed',
+};
 
 /** What a changed configuration settles: the question that old files raised, and files that could not be read. */
 async function prepare({ name, existing, mapping }: Instrument, journal: Journal, log: Log): Promise<void> {
@@ -204,16 +212,20 @@ function createStages(
       async add(run, draft, shape) {
         const { drift: policy, parse } = instrument;
         const added = await journal.runs.add(run, draft, { shape, drift: policy, kinds: parse?.length ?? 1 });
-        const { drift } = added ?? {};
+        const { drift, remapped } = added ?? {};
+        if (remapped) log.info({ run: added?.id, file: run.file.path }, REDONE[remapped]);
         if (drift) {
           const told = { run: added?.id, file: run.file.path, since: drift.since, changes: drift.changes };
           log.warn(told, drift.held ? HELD : DRIFTED);
         }
+        if (remapped === 'unchanged') return 'unchanged';
         return drift?.held ? 'held' : 'queued';
       },
       async refuse(run, problem) {
-        const id = await journal.runs.refuse(run, problem);
-        log.warn({ run: id, file: run.file.path, reason: explain(problem) }, 'run quarantined');
+        const { id, remapped } = (await journal.runs.refuse(run, problem)) ?? {};
+        const told = { run: id, file: run.file.path, reason: explain(problem) };
+        if (remapped) return log.warn(told, REDONE[remapped]);
+        log.warn(told, 'run quarantined');
         refused(instrument.name, run.file.path, problem);
       },
       wasTaken: journal.files.wasTaken,

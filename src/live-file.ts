@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { chmod, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
-import type { Live } from './live.js';
+import { ALARM_KINDS, type Live } from './live.js';
 
 /** JSON has no `undefined`: what is not there was left out. */
 const maybe = <T extends z.ZodType>(schema: T) => schema.optional().transform((value) => value);
@@ -44,17 +44,7 @@ const instrumentSchema = z.object({
 });
 
 const alarmSchema = z.object({
-  kind: z.enum([
-    'silence',
-    'unmatched',
-    'folder',
-    'quarantine',
-    'held',
-    'auth',
-    'outage',
-    'configuration',
-    'journal',
-  ]),
+  kind: z.enum(ALARM_KINDS),
   instrument: maybe(z.string()),
   since: z.number(),
   text: z.string(),

@@ -32,7 +32,7 @@ export interface ConfigProblem {
   readonly instrument: string | undefined;
 }
 
-/** Why requests leave, or why they wait. */
+/** Why requests leave, or why they wait. Slowed: by what the server was seen to take. Slow start: after an outage. */
 export type LiveGate =
   | { readonly kind: 'open' | 'slowed' | 'slow start'; readonly perSecond: number }
   | { readonly kind: 'held'; readonly until: number; readonly reason: string }
@@ -78,18 +78,22 @@ export interface WaitingFile {
   readonly reason: string;
 }
 
+/** Every kind of trouble that a person should know of. */
+export const ALARM_KINDS = [
+  'silence',
+  'unmatched',
+  'folder',
+  'quarantine',
+  'held',
+  'auth',
+  'outage',
+  'configuration',
+  'journal',
+] as const;
+
 /** A trouble that a person should know of. */
 export interface LiveAlarm {
-  readonly kind:
-    | 'silence'
-    | 'unmatched'
-    | 'folder'
-    | 'quarantine'
-    | 'held'
-    | 'auth'
-    | 'outage'
-    | 'configuration'
-    | 'journal';
+  readonly kind: (typeof ALARM_KINDS)[number];
   readonly instrument: string | undefined;
   readonly since: number;
   /** For people, in one or two sentences. */

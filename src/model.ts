@@ -139,6 +139,23 @@ export interface PlannedComment {
   readonly comment: number | undefined;
   /** The id that it had, where the notebook had it once and has it no more. */
   readonly gone?: number | undefined;
+  /** What it was under earlier readings of the file: the notebook may hold that in its place. */
+  readonly earlier: readonly string[];
+}
+
+/** A comment of an earlier reading for which today's has no use: it is deleted, unless a person has changed it. */
+export interface SurplusComment {
+  readonly n: number;
+  /** Unknown where the answer to its POST was lost. */
+  readonly comment: number | undefined;
+  /** What it may read as. */
+  readonly texts: readonly string[];
+}
+
+/** What a run's file was read as before it was read anew. */
+export interface EarlierDraft extends Omit<Draft, 'comments'> {
+  /** Whether the notebook had all of it; else a PATCH of it may have been carried out, perhaps in part. */
+  readonly written: boolean;
 }
 
 /** A run with all that its delivery needs. */
@@ -156,9 +173,10 @@ export interface OpenRun {
   readonly adopted: boolean;
   readonly attempts: number;
   readonly draft: Omit<Draft, 'comments'>;
-  /** What its file was read as before, which an earlier PATCH may have written. */
-  readonly earlier: readonly Pick<Draft, 'title' | 'date' | 'body'>[];
+  /** The oldest first. */
+  readonly earlier: readonly EarlierDraft[];
   readonly comments: readonly PlannedComment[];
+  readonly surplus: readonly SurplusComment[];
 }
 
 /** Everything that can happen to a run on its way to the notebook, as the journal records it. */
@@ -186,6 +204,10 @@ export type RunChange =
   /** The comment was surely not posted. */
   | { readonly kind: 'notCommented'; readonly n: number }
   | { readonly kind: 'commented'; readonly n: number; readonly comment: number; readonly found: boolean }
+  /** The comment reads as it does in the draft, and not as it did under an earlier reading. */
+  | { readonly kind: 'commentRevised'; readonly n: number }
+  /** A comment of an earlier reading is gone. */
+  | { readonly kind: 'commentDropped'; readonly n: number }
   | { readonly kind: 'finished' }
   | {
       readonly kind: 'postponed';

@@ -25,10 +25,14 @@ export interface Stages {
   map(record: FileRecord, file: IdentifiedFile): Draft;
   readonly journal: {
     knows(run: IngestedRun): Promise<boolean>;
-    wasTaken(instrument: string, file: FoundFile): Promise<boolean>;
+    /** Whether a run was taken from its path before, with other bytes. */
+    wasTaken(instrument: string, file: IdentifiedFile): Promise<boolean>;
     skip(instrument: string, file: FoundFile): Promise<void>;
-    /** Held where the run is not shaped as the one before it, and the instrument wants to be asked. */
-    add(run: IngestedRun, draft: Draft, shape: Shape): Promise<'queued' | 'held'>;
+    /**
+     * Held where the run is not shaped as the one before it, and the instrument wants to be asked. Unchanged where it
+     * was to be redone, and reads as it was filed.
+     */
+    add(run: IngestedRun, draft: Draft, shape: Shape): Promise<'queued' | 'held' | 'unchanged'>;
     refuse(run: IngestedRun, problem: FileError): Promise<void>;
   };
   /** Tells the queue that there is something to deliver. */
@@ -39,7 +43,7 @@ export interface Stages {
 type Ingesting = Pick<Instrument, 'name' | 'changed' | 'duplicates' | 'mapping'>;
 
 /** What became of a file. */
-export type Outcome = 'gone' | 'known' | 'skipped' | 'queued' | 'held' | 'refused';
+export type Outcome = 'gone' | 'known' | 'skipped' | 'queued' | 'held' | 'unchanged' | 'refused';
 
 /**
  * The way of one file, from the folder to the journal. From there the queue takes it to the notebook

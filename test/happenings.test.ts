@@ -11,6 +11,8 @@ const CHANGES: { readonly [Kind in RunChange['kind']]: Extract<RunChange, { kind
   commentIntended: { kind: 'commentIntended', n: 2, at: 1 },
   notCommented: { kind: 'notCommented', n: 2 },
   commented: { kind: 'commented', n: 2, comment: 31, found: true },
+  commentRevised: { kind: 'commentRevised', n: 2 },
+  commentDropped: { kind: 'commentDropped', n: 3 },
   finished: { kind: 'finished' },
   postponed: { kind: 'postponed', dueAt: 1, failure: 'server', reason: 'the notebook is away' },
   rested: { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' },
@@ -26,6 +28,8 @@ test('everything that happens to a run on its way is told in words, not in codes
     'comment 2 is to be posted',
     'comment 2 was not posted',
     'comment 2 was found in the notebook, as 31',
+    'comment 2 was changed to what the file reads as now',
+    'comment 3, which the file no longer gives, is gone',
     'all of it is in the notebook',
     expect.stringMatching(/^put off until .*: the notebook is away$/),
     'held: somebody changed it',
@@ -36,6 +40,9 @@ test('what people decided is told in words', () => {
   const tell = (event: string, detail?: unknown): string => happeningInWords({ event, detail });
   expect(tell('retried')).toBe('somebody had it tried again');
   expect(tell('retried', { with: 3 })).toBe('goes on together with run 3');
+  expect(tell('repaired', { comments: [{ n: 2, comment: 31 }] })).toBe('posted again, since gone: comment 2');
+  expect(tell('remapAsked')).toBe('somebody had its file read anew, with the mapping of that time');
+  expect(tell('remapRefused', { reason: 'it is gone' })).toBe('it is gone');
   expect(tell('refiled', { as: 4 })).toBe('somebody had it filed anew, as run 4');
   expect(tell('refiled', { of: 3 })).toBe('it is run 3, filed anew');
   expect(tell('adopted', { server: 's', experiment: 9, before: null })).toBe('somebody gave it experiment 9');

@@ -29,6 +29,7 @@ export const FINDING_KINDS = [
   'never taken',
   'asked',
   'skipped',
+  'thinned out',
   'elsewhere',
   'spare',
 ] as const;
@@ -36,7 +37,13 @@ export const FINDING_KINDS = [
 export type FindingKind = (typeof FINDING_KINDS)[number];
 
 /** What a person wanted, or what needs nobody: told, but nothing differs. */
-const AS_SOMEBODY_WANTS: ReadonlySet<FindingKind> = new Set(['edited', 'skipped', 'elsewhere', 'spare']);
+const AS_SOMEBODY_WANTS: ReadonlySet<FindingKind> = new Set([
+  'edited',
+  'skipped',
+  'thinned out',
+  'elsewhere',
+  'spare',
+]);
 
 export const differs = ({ kind }: Finding): boolean => !AS_SOMEBODY_WANTS.has(kind);
 

@@ -1,6 +1,6 @@
 import { LabfeedError } from '../errors.js';
-import type { Content, Evidence, KnownRun } from '../journal/evidence.js';
-import type { FoundFile } from '../model.js';
+import type { Evidence, KnownPath, KnownRun } from '../journal/evidence.js';
+import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import { aFewAtATime } from './a-few-at-a-time.js';
 import type { Finding, FindingKind, SafeFile } from './findings.js';
 
@@ -17,12 +17,18 @@ export interface FolderDeps {
   readonly folder: string;
   /** Whether equal bytes at other paths are runs of their own. */
   readonly copies: boolean;
+  /** Whether a file whose bytes have changed is passed over. */
+  readonly ignoresChanges: boolean;
   readonly journal: Pick<Evidence, 'atPath' | 'ofContent'>;
   list(): AsyncGenerator<FoundFile[], Ended>;
+  /** The runs of these files, as far as these show them. */
+  gather(files: readonly FoundFile[]): FoundFile[];
+  /** A run of several files as it is now. */
+  look(run: FoundFile): Promise<(FoundFile & { readonly lacks?: string }) | 'absent' | 'no answer'>;
   /** Whether the file belongs to another instrument, or is the journal itself. */
   isOthers(path: string): boolean;
-  /** SHA-256 of the file's bytes. Rejects with a LabfeedError where it cannot be read, or changes meanwhile. */
-  hash(file: FoundFile): Promise<string>;
+  /** Hashes it. Rejects with a LabfeedError where it cannot be read, or changes meanwhile. */
+  identify(run: FoundFile): Promise<IdentifiedFile>;
   /** Whether the run's experiment and comments were read back. */
   isProved(run: number): boolean;
   tell(finding: Finding): void;
@@ -55,28 +61,34 @@ export async function examineFolder(deps: FolderDeps): Promise<FileCounts> {
   const tell = (kind: FindingKind, path: string, text: string): void =>
     deps.tell({ kind, instrument: deps.instrument, path, text });
 
-  async function examine(file: FoundFile): Promise<void> {
-    const became = await examineFile(file, deps);
+  async function examine(run: FoundFile): Promise<void> {
+    const became = await examineRun(run, deps);
+    if (became.kind === 'gone') return;
     const as = became.kind === 'told' ? 'notTaken' : standingOf(became.run, deps);
-    counts.files += 1;
-    counts[as] += 1;
-    if (became.kind === 'told') tell(became.finding, file.path, became.text);
-    else if (as === 'proved') {
-      const { run, sha256 } = became;
-      const { path, location } = file;
-      deps.proved({ path, location, sha256, run: run.id, experiment: run.experiment });
-    }
+    const files = became.kind === 'told' ? filesOf(run) : filesOf(became.file);
+    counts.files += files.length;
+    counts[as] += files.length;
+    if (became.kind === 'told') tell(became.finding, run.path, became.text);
+    else if (as === 'proved') for (const file of safeFiles(became)) deps.proved(file);
     deps.progress(counts);
   }
 
+  /** Of several files, a batch may show only some: they are looked at when all were listed. */
+  const several = new Map<string, FoundFile>();
   const listing = deps.list();
   for (;;) {
     const next = await listing.next();
     if (!next.done) {
-      const own = next.value.filter(({ path }) => !deps.isOthers(path));
-      await aFewAtATime(own, HASHES_AT_ONCE, examine);
+      const runs = deps.gather(next.value.filter(({ path }) => !deps.isOthers(path)));
+      for (const run of runs) if (run.parts) several.set(run.path, run);
+      await aFewAtATime(
+        runs.filter(({ parts }) => !parts),
+        HASHES_AT_ONCE,
+        examine,
+      );
       continue;
     }
+    await aFewAtATime(several.values(), HASHES_AT_ONCE, examine);
     const ended = next.value;
     if (ended.state !== 'present') tell('folder', deps.folder, `it is ${ended.state}: ${ended.reason}`);
     else for (const { path, reason } of ended.unread) tell('unread', path, reason);
@@ -85,30 +97,58 @@ export async function examineFolder(deps: FolderDeps): Promise<FileCounts> {
 }
 
 type Became =
+  | { readonly kind: 'gone' }
   | { readonly kind: 'told'; readonly finding: FindingKind; readonly text: string }
-  | { readonly kind: 'taken'; readonly run: KnownRun; readonly sha256: string };
+  | { readonly kind: 'taken'; readonly run: KnownRun; readonly file: IdentifiedFile };
 
-async function examineFile(
-  file: FoundFile,
-  { instrument, copies, journal, hash }: FolderDeps,
-): Promise<Became> {
-  const { path } = file;
-  const known = journal.atPath(instrument, path);
-  if (known?.verdict === 'asked') return told('asked', 'it waits for an answer about old files');
-  if (known?.verdict === 'skipped') return told('skipped', 'it was passed over, as the configuration says');
-  let sha256: string;
+async function examineRun(found: FoundFile, deps: FolderDeps): Promise<Became> {
+  const whole = found.parts ? await deps.look(found) : found;
+  if (whole === 'absent') return { kind: 'gone' };
+  if (whole === 'no answer') return told('unread', 'the disk or share does not answer');
+  if ('lacks' in whole) return told('never taken', `${whole.lacks} is not there`);
+  const known = filesOf(whole).map((file) => deps.journal.atPath(deps.instrument, file));
+  if (known.some((one) => one?.verdict === 'asked'))
+    return told('asked', 'it waits for an answer about old files');
+  if (known.every((one) => one?.verdict === 'skipped')) return told('skipped', PASSED_OVER);
   try {
-    sha256 = await hash(file);
+    return examineContent(await deps.identify(whole), known, deps);
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
     return told('unread', error.message);
   }
-  const content: Content = { instrument, sha256, copy: copies ? path : '' };
-  const run = known?.run?.sha256 === sha256 ? known.run : journal.ofContent(content);
-  if (run) return { kind: 'taken', run, sha256 };
-  if (known?.run) return told('changed', `its bytes are no longer those of run ${known.run.id}`);
-  return told('never taken', 'the journal does not know it');
 }
+
+const PASSED_OVER = 'it was passed over, as the configuration says';
+
+function examineContent(
+  file: IdentifiedFile,
+  known: readonly (KnownPath | undefined)[],
+  { instrument, copies, ignoresChanges, journal }: FolderDeps,
+): Became {
+  const { sha256, path } = file;
+  const before = known.flatMap((one) => one?.run ?? []);
+  const run =
+    before.find((one) => one.sha256 === sha256) ??
+    journal.ofContent({ instrument, sha256, copy: copies ? path : '' });
+  if (run) return { kind: 'taken', run, file };
+  const [other] = before;
+  if (!other) return told('never taken', 'the journal does not know it');
+  // What is left of several files is known as it is, and no run by itself.
+  if (file.parts && known.every((one) => one?.isUntouched && one.run?.id === other.id))
+    return told('thinned out', `some files of run ${other.id} are gone`);
+  return ignoresChanges
+    ? told('skipped', PASSED_OVER)
+    : told('changed', `its bytes are no longer those of run ${other.id}`);
+}
+
+const safeFiles = ({ run, file }: Extract<Became, { kind: 'taken' }>): SafeFile[] =>
+  (file.parts ?? [file]).map(({ path, location, sha256 }) => ({
+    path,
+    location,
+    sha256,
+    run: run.id,
+    experiment: run.experiment,
+  }));
 
 const told = (finding: FindingKind, text: string): Became => ({ kind: 'told', finding, text });
 

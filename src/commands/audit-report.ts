@@ -109,6 +109,7 @@ const MEANING: Readonly<Record<FindingKind, readonly [what: string, hint?: strin
   'never taken': ['never taken', '`labfeed why PATH` says what they wait for'],
   asked: ['old files that wait for an answer', 'set existing to ingest, skip or { since: DATE }'],
   skipped: ['passed over, as somebody wanted'],
+  'thinned out': ['filed with more files than are there now: what is left proves nothing by itself'],
   elsewhere: ['filed at another notebook, where nobody looked'],
   spare: ['made by labfeed and not filled in yet'],
 };

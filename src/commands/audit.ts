@@ -8,6 +8,7 @@ import type { Outcome } from './ask.js';
 import { report } from './audit-report.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
 import { onStopRequest } from './signals.js';
+import { outputWidth } from './table.js';
 
 interface AuditCommandOptions extends ConfigOption {
   readonly repair?: boolean;
@@ -63,7 +64,7 @@ async function runAudit({
   const repaired = repair ? await askFor(audited, path) : undefined;
   if (safe) printSafe(audited.safe, zero ? '\0' : '\n');
   else if (json) console.log(JSON.stringify(asJson(audited, repaired?.outcomes), null, 2));
-  else console.log(report(audited, repaired, process.stdout.isTTY ? process.stdout.columns : undefined));
+  else console.log(report(audited, repaired, outputWidth()));
   if (audited.brokenOff !== undefined)
     process.stderr.write(`labfeed: the audit was broken off: ${audited.brokenOff}\n`);
   if (audited.brokenOff !== undefined || audited.findings.some(differs)) process.exitCode = EXIT.failed;

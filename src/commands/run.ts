@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { keepHeapSmall } from '../heap.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
 import { onStopRequest, stopRequested } from './signals.js';
 
@@ -12,6 +13,7 @@ export function addRun(program: Command): void {
 }
 
 async function run(options: ConfigOption): Promise<void> {
+  keepHeapSmall();
   const config = loadNamed(options);
   requireVital(config);
   const [{ createDaemon }, { createLog }, { systemClock }] = await Promise.all([

@@ -5,16 +5,19 @@ import type { CommentRecord, DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
 import { lookWithGrace } from './grace.js';
 
-/** Posts one comment, unless an earlier POST of it turns out to have arrived. */
+/** Posts one comment, unless an earlier POST of it turns out to have arrived. Resolves with its id. */
 export async function postComment(
   run: OpenRun,
   comment: PlannedComment,
   experiment: number,
   deps: DeliverDeps,
-): Promise<void> {
+): Promise<number> {
   const { n, text } = comment;
   const found = await findEarlier(run, comment, experiment, deps);
-  if (found !== undefined) return deps.record(run.id, { kind: 'commented', n, comment: found, found: true });
+  if (found !== undefined) {
+    await deps.record(run.id, { kind: 'commented', n, comment: found, found: true });
+    return found;
+  }
   await deps.record(run.id, { kind: 'commentIntended', n, at: deps.clock.now() });
   const posted = await deps.notebook
     .postComment(experiment, markComment(text, run.reference, n))
@@ -25,6 +28,7 @@ export async function postComment(
     });
   await proveKept(run, n, experiment, posted, deps);
   await deps.record(run.id, { kind: 'commented', n, comment: posted, found: false });
+  return posted;
 }
 
 /** The comment, where the notebook has it already. */
@@ -34,18 +38,24 @@ async function findEarlier(
   experiment: number,
   deps: DeliverDeps,
 ): Promise<number | undefined> {
-  const mark = commentMark(run.reference, n);
-  if (intentAt !== undefined) {
-    return lookWithGrace(run, 'a comment whose answer was lost may still be posted', deps, () =>
-      findPosted(run, mark, experiment, deps),
-    );
-  }
+  if (intentAt !== undefined) return findLostComment(run, n, experiment, deps);
   if (gone === undefined) return undefined;
   // It was missed a while ago, and somebody may have put it back; no POST of it is under way.
-  return bearerOf(mark, await deps.notebook.listComments(experiment));
+  return bearerOf(commentMark(run.reference, n), await deps.notebook.listComments(experiment));
 }
 
-/** The comment that an earlier POST may have made. A list proves absence only if it shows all that we know of. */
+/** The comment that an earlier POST may have made. */
+export const findLostComment = (
+  run: OpenRun,
+  n: number,
+  experiment: number,
+  deps: DeliverDeps,
+): Promise<number | undefined> =>
+  lookWithGrace(run, 'a comment whose answer was lost may still be posted', deps, () =>
+    findPosted(run, commentMark(run.reference, n), experiment, deps),
+  );
+
+/** A list proves absence only if it shows all that we know of. */
 async function findPosted(
   run: OpenRun,
   mark: string,

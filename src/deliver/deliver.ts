@@ -5,6 +5,7 @@ import { create } from './create.js';
 import type { DeliverDeps } from './deps.js';
 import { describe } from './describe.js';
 import { HaltedError } from './interruptions.js';
+import { dropComment, reviseComment } from './revise-comments.js';
 
 /**
  * Brings one run into the notebook from wherever it stands. Record, then act, then record:
@@ -22,9 +23,15 @@ export async function deliver(run: OpenRun, deps: DeliverDeps): Promise<number> 
     await describe(run, experiment, fresh, deps);
   }
   for (const comment of run.comments) {
-    if (comment.comment !== undefined) continue;
+    const isRevised = comment.earlier.length === 0;
+    if (comment.comment !== undefined && isRevised) continue;
     deps.goOn();
-    await postComment(run, comment, experiment, deps);
+    const id = comment.comment ?? (await postComment(run, comment, experiment, deps));
+    if (!isRevised) await reviseComment(run, comment, id, experiment, deps);
+  }
+  for (const comment of run.surplus) {
+    deps.goOn();
+    await dropComment(run, comment, experiment, deps);
   }
   await deps.record(run.id, { kind: 'finished' });
   return experiment;

@@ -10,6 +10,11 @@ export type ExperimentRecord = { readonly title?: unknown; readonly date?: unkno
 
 export type CommentRecord = { readonly id: number } & Readonly<Record<string, unknown>>;
 
+export interface TagRecord {
+  readonly id: number;
+  readonly tag: string;
+}
+
 export interface ExperimentChanges {
   readonly title: string;
   readonly date: string;
@@ -25,6 +30,10 @@ export interface Notebook {
   patchExperiment(id: number, changes: ExperimentChanges, signal?: AbortSignal): Promise<void>;
   /** eLabFTW only: its PATCH does not take tags. Adding one that is there changes nothing. */
   addTag(experiment: number, tag: string): Promise<void>;
+  /** eLabFTW only. */
+  listTags(experiment: number): Promise<readonly TagRecord[]>;
+  /** eLabFTW only. Takes the tag off this experiment; removing one that is not there changes nothing. */
+  removeTag(experiment: number, tag: number): Promise<void>;
   /** A request that always has an answer: it proves that it is the notebook who speaks, and tells its dialect. */
   listKeys(): Promise<readonly Readonly<Record<string, unknown>>[]>;
   /** eLabFTW only: the last changed experiments whose bodies hold all of these texts. */
@@ -32,6 +41,9 @@ export interface Notebook {
   listComments(experiment: number): Promise<readonly CommentRecord[]>;
   readComment(experiment: number, comment: number): Promise<CommentRecord>;
   postComment(experiment: number, text: string): Promise<number>;
+  /** Resolves with the comment as it is then. */
+  patchComment(experiment: number, comment: number, text: string): Promise<CommentRecord>;
+  deleteComment(experiment: number, comment: number): Promise<void>;
 }
 
 /** What delivery needs of the journal, for one server. */
@@ -62,7 +74,10 @@ export interface DeliverDeps {
   readonly clock: Clock;
   readonly creations: Creations;
   readonly memory: ServerMemory;
+  /** Of creations and comments: what has no answer is looked for. */
   readonly losses: Losses;
+  /** Of changes, which are sent again. */
+  readonly edits: Losses;
   /** Resolves when the changes are on disk. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
   /** Throws between two steps once the daemon is to stop. */

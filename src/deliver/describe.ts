@@ -1,10 +1,12 @@
-import { NotebookError } from '../errors.js';
 import type { OpenRun } from '../model.js';
 import { originIn } from '../reference.js';
 import type { DeliverDeps, ExperimentChanges } from './deps.js';
+import { edit, outwaitEdits } from './edit.js';
 import { isUntouched, learnTitles } from './ours.js';
 import { promptly, StaleError } from './promptly.js';
-import { isSame, shows } from './shown.js';
+import { refuseTouched } from './revise-comments.js';
+import { changedBefore, isRevised } from './revision.js';
+import { setTags } from './set-tags.js';
 
 /** Gives the experiment its real title, date, body and tags. */
 export async function describe(
@@ -14,13 +16,14 @@ export async function describe(
   deps: DeliverDeps,
 ): Promise<void> {
   const { dialect } = await deps.memory.facts();
-  const { tags, ...fields } = run.draft;
+  const { tags: _, ...fields } = run.draft;
   // eLabFTW's PATCH refuses tags after having saved the rest; and there, bodies are markdown unless told otherwise.
   const changes = dialect === 'elabftw' ? { ...fields, content_type: HTML } : run.draft;
-  if (!fresh || !(await patchFresh(experiment, changes, deps))) {
-    if (!(await isDescribed(run, experiment, deps))) await deps.notebook.patchExperiment(experiment, changes);
+  if (!fresh || !(await patchFresh(run, experiment, changes, deps))) {
+    if (!(await isDescribed(run, experiment, deps)))
+      await edit(run, deps, () => deps.notebook.patchExperiment(experiment, changes));
   }
-  if (dialect === 'elabftw') await addTags(experiment, tags, deps);
+  if (dialect === 'elabftw') await setTags(run, experiment, deps);
   await deps.record(run.id, { kind: 'described' });
 }
 
@@ -29,13 +32,16 @@ export async function describe(
  * False where it waited at the gate until that was no longer sure.
  */
 async function patchFresh(
+  run: OpenRun,
   experiment: number,
   changes: ExperimentChanges,
   deps: DeliverDeps,
 ): Promise<boolean> {
   const { notebook, timeoutMs, clock } = deps;
   try {
-    await promptly(timeoutMs, clock, (signal) => notebook.patchExperiment(experiment, changes, signal));
+    await edit(run, deps, () =>
+      promptly(timeoutMs, clock, (signal) => notebook.patchExperiment(experiment, changes, signal)),
+    );
     return true;
   } catch (error) {
     if (error instanceof StaleError) return false;
@@ -43,30 +49,22 @@ async function patchFresh(
   }
 }
 
-async function addTags(
-  experiment: number,
-  tags: readonly string[],
-  { notebook, goOn }: DeliverDeps,
-): Promise<void> {
-  for (const tag of tags) {
-    goOn();
-    await notebook.addTag(experiment, tag);
-  }
-}
-
 const HTML = 1;
 
-async function isDescribed(
-  run: OpenRun,
-  experiment: number,
-  { notebook, memory }: DeliverDeps,
-): Promise<boolean> {
+async function isDescribed(run: OpenRun, experiment: number, deps: DeliverDeps): Promise<boolean> {
+  const { notebook, memory } = deps;
+  if (run.earlier.length > 0) await outwaitEdits(run, deps);
   const record = await notebook.readExperiment(experiment);
   // A crash between the first creation and its reading back: with nothing in it, it is still as it was made.
   if ((await memory.facts()).keepsTitle === undefined && !record['body']) await learnTitles(record, memory);
   if (run.adopted || isUntouched(record, await memory.facts())) return false;
-  // The file was read otherwise before, and nobody has touched what became of that.
-  if (run.earlier.some((before) => !isSame(before, run.draft) && shows(record, before))) return false;
+  // The file was read otherwise before: what became of that is replaced, where nobody has touched it.
+  if (run.earlier.length > 0) {
+    const { dialect } = await memory.facts();
+    const isDone = isRevised(record, run, experiment, dialect);
+    await refuseTouched(run, experiment, deps);
+    return isDone;
+  }
   // An earlier PATCH arrived, perhaps only in part, and its answer did not.
   if (record.title === run.draft.title && record.date === run.draft.date) {
     const { body } = record;
@@ -74,12 +72,5 @@ async function isDescribed(
     if (typeof body !== 'string' || originIn(body)?.sha256 === originIn(run.draft.body)?.sha256) return true;
     if (body.trim() === '') return false;
   }
-  throw new NotebookError(
-    'conflict',
-    `somebody changed experiment ${experiment} before labfeed had filled it in`,
-    {
-      lost: false,
-      hint: 'labfeed does not overwrite it; finish it by hand, or give it back its provisional title',
-    },
-  );
+  throw changedBefore(experiment);
 }

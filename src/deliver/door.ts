@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js';
-import type { FailureClass, NotebookError } from '../errors.js';
+import type { NotebookError } from '../errors.js';
+import type { LiveGate } from '../live.js';
 import type { Log } from '../log.js';
 import type { Allowance } from './allowance.js';
 import type { Pace } from './pace.js';
@@ -13,19 +14,6 @@ export interface Pass {
   readonly closings: number;
 }
 
-/** For people: why requests go as they go. Times are milliseconds since 1970. */
-export type GateState =
-  /** Slowed: by what the server was seen to take. Slow start: after an outage. */
-  | { readonly kind: 'open' | 'slowed' | 'slow start'; readonly perSecond: number }
-  | { readonly kind: 'held'; readonly until: number; readonly reason: string }
-  | {
-      readonly kind: 'down';
-      readonly since: number;
-      readonly probeAt: number;
-      readonly failure: FailureClass;
-      readonly reason: string;
-    };
-
 /**
  * Open, requests pass at the pace that the server allows. Shut while it is in trouble: then one request at a
  * time, whatever the pace, tries whether that has passed.
@@ -38,7 +26,8 @@ export interface Door {
   answered(pass: Pass): void;
   /** The server refuses everybody; or, without an error of its own, nobody knows what became of the request. */
   failed(pass: Pass, error: NotebookError | undefined): void;
-  state(): GateState;
+  /** For people: why requests go as they go. */
+  state(): LiveGate;
 }
 
 export interface DoorOptions {
@@ -104,7 +93,7 @@ export function createDoor({ allowance, pace, clock, log, random }: DoorOptions)
     tellEnd(log, past, allowance.perSecond(), now);
   }
 
-  function state(): GateState {
+  function state(): LiveGate {
     const shutMs = shutUntil - clock.monotonic();
     const until = clock.now() + Math.max(0, Math.round(shutMs));
     if (trouble?.outage) {

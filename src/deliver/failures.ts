@@ -2,6 +2,7 @@ import { explain, type FailureClass, NotebookError } from '../errors.js';
 import type { RunChange } from '../model.js';
 import { backoffMs } from './backoff.js';
 import { NotYetError, StoppedError } from './interruptions.js';
+import { StaleError } from './promptly.js';
 
 /**
  * What a failure does, by its class (which `notebook/verdict.ts` decides):
@@ -59,4 +60,6 @@ const postponed = (dueAt: number, failure: FailureClass, reason: string): RunCha
 
 /** Whether the server certainly did not carry out what was asked. */
 export const surelyNotDone = (error: unknown): boolean =>
-  error instanceof StoppedError || (error instanceof NotebookError && !error.lost);
+  error instanceof StoppedError ||
+  error instanceof StaleError ||
+  (error instanceof NotebookError && !error.lost);

@@ -1,9 +1,10 @@
 import type { Clock } from '../clock.js';
 import { NotebookError } from '../errors.js';
+import type { LiveGate } from '../live.js';
 import type { Log } from '../log.js';
 import { createAllowance } from './allowance.js';
 import { createCeiling } from './ceiling.js';
-import { createDoor, type GateState, type Pass } from './door.js';
+import { createDoor, type Pass } from './door.js';
 import { StoppedError } from './interruptions.js';
 import { createPace } from './pace.js';
 
@@ -11,7 +12,7 @@ import { createPace } from './pace.js';
 export interface Gate {
   /** A request whose signal is aborted while it waits does not leave, and takes nobody's place. */
   admit<T>(send: () => Promise<T>, signal?: AbortSignal): Promise<T>;
-  state(): GateState;
+  state(): LiveGate;
   /** Turns away who waits, and whoever comes. */
   stop(): void;
 }

@@ -8,6 +8,12 @@ const ELABFTW_MS = 130_000;
 /** How long a request whose answer was lost may still be carried out, whoever the server is. */
 export const longestGraceMs = (timeoutMs: number): number => Math.max(2 * timeoutMs, ELABFTW_MS);
 
+/** The same of the server that is spoken to. */
+export async function graceMsOf({ memory, timeoutMs }: DeliverDeps): Promise<number> {
+  const { dialect } = await memory.facts();
+  return dialect === 'elabftw' ? longestGraceMs(timeoutMs) : 2 * timeoutMs;
+}
+
 /**
  * Looks for what a request of this run may have left behind. A find counts at once; a not-found only if the look
  * began after the grace, since what was not there when it passed may have come while it went on.
@@ -18,8 +24,7 @@ export async function lookWithGrace<T>(
   deps: DeliverDeps,
   look: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
-  const { dialect } = await deps.memory.facts();
-  const graceMs = dialect === 'elabftw' ? longestGraceMs(deps.timeoutMs) : 2 * deps.timeoutMs;
+  const graceMs = await graceMsOf(deps);
   const leftMs = (): number => graceMs - deps.losses.sinceMs(run.id);
   const isEarly = leftMs() > 0;
   const found = await look();

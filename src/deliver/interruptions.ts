@@ -9,7 +9,8 @@ export class NotYetError extends LabfeedError {
 
   constructor(message: string, untilMs: number) {
     super(message);
-    this.untilMs = untilMs;
+    // The clock that only grows has fractions, and the journal none.
+    this.untilMs = Math.ceil(untilMs);
   }
 }
 

@@ -7,6 +7,8 @@ import type { Clock } from '../clock.js';
  */
 export interface Losses {
   note(run: number): void;
+  /** Whether this process has noted one, and not long ago. */
+  isNoted(run: number): boolean;
   /** Milliseconds since then. */
   sinceMs(run: number): number;
 }
@@ -26,6 +28,7 @@ export function createLosses(clock: Clock, keptMs: number): Losses {
         lostAt.delete(other);
       }
     },
+    isNoted: (run) => lostAt.has(run),
     sinceMs: (run) => clock.monotonic() - (lostAt.get(run) ?? began),
   };
 }

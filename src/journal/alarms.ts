@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { ALARM_KINDS, type AlarmBook, CHANNELS, type Notice } from '../alarm-book.js';
+import { type AlarmBook, CHANNELS, type Notice } from '../alarm-book.js';
 import type { LiveAlarm } from '../live.js';
+import { ALARM_KINDS } from '../live.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 

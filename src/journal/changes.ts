@@ -17,6 +17,7 @@ export function createApplyChange(database: Database): ApplyChange {
   const described = set("step = 'described', attempts = 0");
   const commentIntended = database.prepare('UPDATE comments SET intent_at = ? WHERE run = ? AND n = ?');
   const commented = database.prepare('UPDATE comments SET comment = ? WHERE run = ? AND n = ?');
+  const forgetComments = database.prepare('DELETE FROM earlier_comments WHERE run = ? AND n = ?');
   const finished = set("step = 'done', failure = NULL, reason = NULL");
   const forgetEarlier = database.prepare('DELETE FROM earlier_drafts WHERE run = ?');
   const postponed = set('attempts = attempts + 1, due_at = ?, failure = ?, reason = ?');
@@ -49,6 +50,9 @@ export function createApplyChange(database: Database): ApplyChange {
         return void commentIntended.run(null, run, change.n);
       case 'commented':
         return void commented.run(change.comment, run, change.n);
+      case 'commentRevised':
+      case 'commentDropped':
+        return void forgetComments.run(run, change.n);
       case 'finished':
         finished.run(at, run);
         return void forgetEarlier.run(run);

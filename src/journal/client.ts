@@ -10,6 +10,8 @@ export interface JournalClient {
   quarantined(): number[];
   /** The runs that can be erased and have not changed since this time. */
   finishedBefore(time: number): number[];
+  /** The runs of an instrument that are done, and were not filed anew since. */
+  done(instrument: string): number[];
   /** Leaves the requests in the inbox, durably and together; returns their numbers there. */
   ask(requests: readonly Request[], at: number): number[];
   answerTo(asked: number): Answer | undefined;
@@ -29,6 +31,12 @@ export function openClient(path: string): JournalClient {
     `SELECT id FROM runs WHERE updated_at < ? AND path <> ''
        AND (step = 'done' AND resting IS NULL OR resting IN ('ignored', 'quarantined')) ORDER BY id`,
   );
+  const done = database.prepare(
+    `SELECT id FROM runs WHERE instrument = ? AND step = 'done' AND resting IS NULL AND NOT EXISTS (
+       SELECT 1 FROM runs AS later WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256
+         AND later.copy = runs.copy AND later.refiling > runs.refiling
+     ) ORDER BY id`,
+  );
   const put = database.prepare('INSERT INTO inbox (at, request) VALUES (?, ?) RETURNING id');
   const waiting = database.prepare('SELECT 1 FROM inbox WHERE id = ? AND answer IS NULL');
   const answer = database.prepare('SELECT answer FROM inbox WHERE id = ?');
@@ -36,6 +44,7 @@ export function openClient(path: string): JournalClient {
   return {
     quarantined: () => (quarantined.all() as { id: number }[]).map(({ id }) => id),
     finishedBefore: (time) => (finished.all(time) as { id: number }[]).map(({ id }) => id),
+    done: (instrument) => (done.all(instrument) as { id: number }[]).map(({ id }) => id),
     ask(requests, at) {
       database.exec('BEGIN IMMEDIATE');
       try {

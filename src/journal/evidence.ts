@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import { RUN_STATES } from '../model.js';
+import { type DiskFile, RUN_STATES } from '../model.js';
 import { openBeside } from './client.js';
 import type { Database } from './database.js';
+import { signed } from './files.js';
 import { createCopyOf } from './hidden.js';
 import { stateOf } from './state.js';
 
@@ -29,6 +30,8 @@ export type KnownRun = z.output<typeof knownRow>;
 export interface KnownPath {
   readonly verdict: 'taken' | 'skipped' | 'asked';
   readonly run: KnownRun | undefined;
+  /** Whether the quick look finds it as it was. */
+  readonly isUntouched: boolean;
 }
 
 export interface Content {
@@ -47,7 +50,7 @@ export interface Evidence {
   filed(instrument: string | undefined): Iterable<FiledRun>;
   filingOf(run: number): Filing;
   unfiled(instrument: string | undefined): Iterable<UnfiledRun>;
-  atPath(instrument: string, path: string): KnownPath | undefined;
+  atPath(instrument: string, file: DiskFile): KnownPath | undefined;
   /** The last filing of this content. */
   ofContent(content: Content): KnownRun | undefined;
   server(url: string): ServerEvidence;
@@ -91,7 +94,11 @@ const knownRow = z.object({
   state: z.enum(RUN_STATES),
   experiment: nullable(z.number()),
 });
-const pathRow = z.object({ verdict: z.enum(['taken', 'skipped', 'asked']), run: nullable(z.number()) });
+const pathRow = z.object({
+  verdict: z.enum(['taken', 'skipped', 'asked']),
+  run: nullable(z.number()),
+  isUntouched: z.number().transform((value) => value === 1),
+});
 const serverRow = z.object({ dialect: nullable(z.string()), halted: nullable(z.string()) });
 
 /** So many rows at a time: between them, whoever writes the journal is not kept from tidying it up. */
@@ -117,13 +124,18 @@ export function createEvidence(database: Database): Evidence {
   );
   const draft = database.prepare('SELECT title, date, body FROM drafts WHERE run = ?');
   const comments = database.prepare('SELECT n, text, comment FROM comments WHERE run = ? ORDER BY n');
-  const known = `SELECT id, sha256, ${stateOf('runs')} AS state, experiment FROM runs`;
+  // A run whose file is to be read anew still needs it.
+  const known = `SELECT id, sha256, CASE WHEN id IN (SELECT run FROM remaps) THEN 'queued' ELSE ${stateOf('runs')} END AS state,
+    experiment FROM runs`;
   const byId = database.prepare(`${known} WHERE id = ?`);
   const byContent = database.prepare(
     `${known} WHERE instrument = ? AND sha256 = ? AND copy = ? ORDER BY refiling DESC LIMIT 1`,
   );
   const copyOf = createCopyOf(database);
-  const atPath = database.prepare('SELECT verdict, run FROM files WHERE instrument = ? AND path = ?');
+  const atPath = database.prepare(
+    `SELECT verdict, run, size = ? AND mtime_ns = ? AND inode = ? AS isUntouched FROM files
+       WHERE instrument = ? AND path = ?`,
+  );
   const server = database.prepare('SELECT dialect, halted FROM servers WHERE url = ?');
   const spares = database.prepare('SELECT experiment FROM spares WHERE server = ? ORDER BY experiment');
 
@@ -145,11 +157,11 @@ export function createEvidence(database: Database): Evidence {
         comments: comments.all(run).map((comment) => commentRow.parse(comment)),
       };
     },
-    atPath(instrument, path) {
-      const row: unknown = atPath.get(instrument, path);
+    atPath(instrument, { path, size, mtimeNs, inode }) {
+      const row: unknown = atPath.get(size, mtimeNs, signed(inode), instrument, path);
       if (row === undefined) return undefined;
-      const { verdict, run } = pathRow.parse(row);
-      return { verdict, run: run === undefined ? undefined : knownAs(byId.get(run)) };
+      const { run, ...known } = pathRow.parse(row);
+      return { ...known, run: run === undefined ? undefined : knownAs(byId.get(run)) };
     },
     ofContent: (content) => knownAs(byContent.get(content.instrument, content.sha256, copyOf(content))),
     server: (url) => ({

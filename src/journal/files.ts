@@ -1,5 +1,5 @@
 import type { Existing } from '../config/schema.js';
-import { type FoundFile, filesOf } from '../model.js';
+import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 import { hiddenPath } from './hidden.js';
@@ -11,8 +11,8 @@ export type Verdict = 'taken' | 'skipped' | 'asked';
 export interface FileJournal {
   /** The quick look: of these files, the ones that are new or not as they were. */
   unknown(instrument: string, files: readonly FoundFile[]): Promise<FoundFile[]>;
-  /** Whether a run was taken from there before, with whatever bytes. */
-  wasTaken(instrument: string, file: FoundFile): Promise<boolean>;
+  /** Whether a run was taken from there before, with other bytes. */
+  wasTaken(instrument: string, file: IdentifiedFile): Promise<boolean>;
   /** Remembers these files as passed over. */
   skip(instrument: string, files: readonly FoundFile[]): Promise<void>;
   /** Whether the instrument's folder was once listed from end to end. */
@@ -46,7 +46,8 @@ export function createFileJournal(
   const begin = database.prepare('BEGIN');
   const end = database.prepare('COMMIT');
   const taken = database.prepare(
-    "SELECT 1 FROM files WHERE instrument = ? AND path = ? AND verdict = 'taken'",
+    `SELECT 1 FROM files JOIN runs ON runs.id = files.run
+       WHERE files.instrument = ? AND files.path = ? AND verdict = 'taken' AND sha256 <> ?`,
   );
   const put = database.prepare('INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)');
   // Passed over once more: what was taken from there before is not forgotten by it.
@@ -87,7 +88,7 @@ export function createFileJournal(
     wasTaken: async (instrument, file) =>
       filesOf(file)
         .flatMap(({ path }) => [path, hiddenPath(instrument, path)])
-        .some((name) => taken.get(instrument, name) !== undefined),
+        .some((name) => taken.get(instrument, name, file.sha256) !== undefined),
     skip: (instrument, files) =>
       commit(() => {
         for (const file of files) passNow(instrument, file);
@@ -107,4 +108,4 @@ export function createFileJournal(
 }
 
 /** Some file systems number inodes beyond what SQLite's signed integers hold; only equality matters here. */
-const signed = (inode: bigint): bigint => BigInt.asIntN(64, inode);
+export const signed = (inode: bigint): bigint => BigInt.asIntN(64, inode);

@@ -6,12 +6,13 @@ import { createErase, createForgetAnswers } from './erase.js';
 import { createIgnore } from './ignore.js';
 import { createBackfill } from './question.js';
 import { createRefile } from './refile.js';
+import { createPlaces, createRemap } from './remap.js';
 import { createRepair } from './repair.js';
 import { type Answer, type Request, requestSchema } from './requests.js';
 import { createReadAnew, createRetry } from './retry.js';
 import { createShapes } from './shapes.js';
-import { isStillThere } from './source.js';
-import { createStanding, type Standing } from './standing.js';
+import { findSource, isStillThere, type SourceState } from './source.js';
+import { createStanding, hasSeveralFiles, type Standing } from './standing.js';
 
 /** What was asked, and what became of it. */
 export interface Decision extends Answer {
@@ -33,8 +34,15 @@ interface Prepared {
   readonly id: number;
   /** Undefined where it could not be read. */
   readonly request: Request | undefined;
+  readonly source: Source;
+}
+
+/** What is where a run's file was, as far as the request makes a difference of it. */
+interface Source {
   /** Whether the file of a run to be retried, or erased, is still where it was. */
-  readonly hasSource: boolean;
+  readonly isThere: boolean;
+  /** What is there in place of the file of a run to be redone. */
+  readonly state: SourceState;
 }
 
 /** So many at once: between them, deliveries get their turn. */
@@ -50,14 +58,24 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   const answer = database.prepare('UPDATE inbox SET answer = ? WHERE id = ?');
   const clear = database.prepare('DELETE FROM inbox WHERE answer IS NOT NULL AND at < ?');
   const standing = createStanding(database);
+  const places = createPlaces(database);
   const decide = createDecide(database);
   const forgetAnswers = createForgetAnswers(database);
 
   /** Read before the commit: nothing in there waits for a disk that may be far away. */
   async function prepare({ id, request: json }: Row): Promise<Prepared> {
     const request = requestSchema.safeParse(parseJson(json)).data;
-    const run = request?.kind === 'retry' || request?.kind === 'erase' ? standing(request.run) : undefined;
-    return { id, request, hasSource: run !== undefined && (await isStillThere(run.source)) };
+    const run = request && 'run' in request ? standing(request.run) : undefined;
+    const isAsked = request?.kind === 'retry' || request?.kind === 'erase';
+    const isThere = run !== undefined && isAsked && (await isStillThere(run.source));
+    const state = run !== undefined && request?.kind === 'remap' ? await lookFor(run) : UNSEEN;
+    return { id, request, source: { isThere, state } };
+  }
+
+  /** Of several files one stands for all: whoever reads them hashes them again. */
+  async function lookFor(run: Standing): Promise<SourceState> {
+    if (!hasSeveralFiles(run)) return findSource(run, places(run));
+    return { path: run.path, has: (await isStillThere(run.source)) ? 'itsBytes' : 'nothing' };
   }
 
   function settle({ id, request }: Prepared, erased: number[], act: () => Answer): Decision {
@@ -68,8 +86,8 @@ export function createInbox(database: Database, commit: Commit, now: () => numbe
   }
 
   async function carryOut(asked: Prepared, erased: number[]): Promise<Decision> {
-    const { request, hasSource } = asked;
-    const act = (): Answer => (request ? decide(request, hasSource, now()) : UNREADABLE);
+    const { request, source } = asked;
+    const act = (): Answer => (request ? decide(request, source, now()) : UNREADABLE);
     try {
       return await commit(() => settle(asked, erased, act));
     } catch (error) {
@@ -103,34 +121,37 @@ function createDecide(database: Database) {
   const retry = createRetry(database, readAnew);
   const adopt = createAdopt(database);
   const refile = createRefile(database, readAnew);
+  const remap = createRemap(database);
   const ignore = createIgnore(database);
   const erase = createErase(database);
   const backfill = createBackfill(database);
   const repair = createRepair(database);
   const shapes = createShapes(database);
 
-  function decide(run: Standing, request: RunRequest, hasSource: boolean, at: number): Answer {
+  function decide(run: Standing, request: RunRequest, source: Source, at: number): Answer {
     switch (request.kind) {
       case 'retry':
-        return retry(run, hasSource, at);
+        return retry(run, source.isThere, at);
       case 'adopt':
         return adopt(run, request, at);
       case 'refile':
         return refile(run, at);
+      case 'remap':
+        return remap(run, source.state, at);
       case 'ignore':
         return ignore(run, at);
       case 'erase':
-        return erase(run, hasSource, at);
+        return erase(run, source.isThere, at);
       case 'repair':
         return repair(run, request, at);
     }
   }
 
-  return (request: Request, hasSource: boolean, at: number): Answer => {
+  return (request: Request, source: Source, at: number): Answer => {
     if (request.kind === 'backfill') return backfill(request.instrument, request.existing, at);
     const run = standing(request.run);
     if (run === undefined) return { done: false, text: `there is no run ${request.run}` };
-    const answer = decide(run, request, hasSource, at);
+    const answer = decide(run, request, source, at);
     const isAccepted = answer.done && run.resting !== null && run.failure === 'drift';
     if (!isAccepted || !ACCEPTING.has(request.kind)) return answer;
     const others = shapes.accept(run.id, at);
@@ -144,6 +165,8 @@ type RunRequest = Extract<Request, { readonly run: number }>;
 
 /** Who decides so takes a run as it is, with whatever columns and units it has. */
 const ACCEPTING: ReadonlySet<Request['kind']> = new Set(['retry', 'adopt', 'refile']);
+
+const UNSEEN: SourceState = { path: '', has: 'nothing' };
 
 const UNREADABLE: Answer = { done: false, text: 'this version of labfeed does not know that request' };
 

@@ -4,6 +4,8 @@ import { type RunIdentity, referenceOf } from '../reference.js';
 import type { Database } from './database.js';
 import type { RememberFile } from './files.js';
 import { createCopyOf } from './hidden.js';
+import { createPutDraft } from './put-draft.js';
+import { createForestall, createRedo, type Remapped } from './remap.js';
 import { createShapes, type Drift, type Shaped } from './shapes.js';
 
 /** A run as it enters the journal. */
@@ -17,7 +19,7 @@ export interface NewRun {
 }
 
 /** What came of reading its file. */
-type Reading =
+export type Reading =
   | { readonly draft: Draft; readonly shaped: Shaped | undefined; readonly problem?: never }
   | { readonly draft?: never; readonly shaped?: never; readonly problem: FileError };
 
@@ -25,13 +27,33 @@ export interface Added {
   readonly id: number;
   /** Where the run is not shaped as the one before it. */
   readonly drift: Drift | undefined;
+  /** Where it was done, and a person has it read anew. */
+  readonly remapped?: Remapped;
 }
 
 /**
  * Writes a run with its draft, its comments and its file, or with the reason why there is no draft. One that is
- * quarantined, or drifted, takes what was read now in the place of what was read before. To be called within a commit.
+ * quarantined, or drifted, or to be redone, takes what was read now in the place of what was read before. To be called
+ * within a commit.
  */
 export function createInsert(database: Database, rememberFile: RememberFile, now: () => number) {
+  const addOrReplace = createAddOrReplace(database, now);
+  const redo = createRedo(database);
+  const forestall = createForestall(database);
+
+  return (run: NewRun, reading: Reading): Added | undefined => {
+    const at = now();
+    const redone = redo(run, reading, at);
+    // What a person has redone says nothing about the runs to come: it is not held against the pattern of the last ones.
+    const added = redone ? { ...redone, drift: undefined } : addOrReplace(run, reading);
+    if (added === undefined) return undefined;
+    rememberFile(run.instrument, run.file, 'taken', added.id);
+    forestall(run.instrument, run.file.path, added.id, at);
+    return added;
+  };
+}
+
+function createAddOrReplace(database: Database, now: () => number) {
   const put = createPut(database);
   const shapes = createShapes(database);
   const setReason = database.prepare('UPDATE runs SET reason = ? WHERE id = ?');
@@ -48,7 +70,6 @@ export function createInsert(database: Database, rememberFile: RememberFile, now
     const at = now();
     const id = put(run, problem ? 'file' : drift?.held ? 'drift' : undefined, reason, at);
     if (id === undefined) return undefined;
-    rememberFile(instrument, file, 'taken', id);
     history.run(id, at, draft ? 'read' : 'refused', JSON.stringify({ path: file.path, reason }));
     shapes.record(id, judgement, shaped?.shape, at);
     if (drift?.held) setReason.run(whyHeld(id, drift), id);
@@ -123,30 +144,5 @@ function createIdentify(database: Database): (content: Omit<RunIdentity, 'refili
     const copy = copyOf({ instrument, sha256, copy: path });
     const row = last.get(instrument, sha256, copy) as { refiling: number };
     return { instrument, sha256, copy, refiling: row.refiling };
-  };
-}
-
-/** What is in the notebook already stays: the experiment's id, and comments that are posted or may be. */
-function createPutDraft(database: Database): (run: number, draft: Draft) => void {
-  const remember = database.prepare(
-    `INSERT INTO earlier_drafts (run, title, date, body) SELECT run, title, date, body FROM drafts
-       JOIN runs ON runs.id = run WHERE run = ? AND step <> 'pending'`,
-  );
-  const put = database.prepare('INSERT OR REPLACE INTO drafts VALUES (?, ?, ?, ?, ?)');
-  // It was described as read before: that is looked at again, and replaced unless a person has changed it.
-  const describeAnew = database.prepare(
-    "UPDATE runs SET step = 'created' WHERE id = ? AND step = 'described'",
-  );
-  const drop = database.prepare('DELETE FROM comments WHERE run = ? AND n > ? AND comment IS NULL');
-  const putComment = database.prepare(
-    `INSERT INTO comments (run, n, text) VALUES (?, ?, ?)
-       ON CONFLICT (run, n) DO UPDATE SET text = excluded.text WHERE comment IS NULL`,
-  );
-  return (run, { title, date, body, tags, comments }) => {
-    remember.run(run);
-    put.run(run, title, date, body, JSON.stringify(tags));
-    describeAnew.run(run);
-    drop.run(run, comments.length);
-    for (const [index, text] of comments.entries()) putComment.run(run, index + 1, text);
   };
 }

@@ -199,4 +199,22 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX runs_resting_of ON runs (instrument, resting) WHERE resting IS NOT NULL;
   `,
+  // Done runs that a person has read anew, and what the notebook may hold of earlier readings until it is revised.
+  `
+  CREATE TABLE remaps (
+    run        INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+    instrument TEXT NOT NULL,
+    path       TEXT NOT NULL        -- the file that is read
+  ) STRICT;
+  CREATE INDEX remaps_path ON remaps (instrument, path);
+  ALTER TABLE earlier_drafts ADD COLUMN tags TEXT NOT NULL DEFAULT '[]';
+  ALTER TABLE earlier_drafts ADD COLUMN written INTEGER NOT NULL DEFAULT 0;   -- 1: the notebook had all of it
+  CREATE TABLE earlier_comments (
+    run     INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    n       INTEGER NOT NULL,
+    text    TEXT NOT NULL,
+    comment INTEGER                 -- its id, where the run has no comment of this number any more
+  ) STRICT;
+  CREATE INDEX earlier_comments_run ON earlier_comments (run, n);
+  `,
 ];

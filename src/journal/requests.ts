@@ -23,6 +23,8 @@ export const requestSchema = z.discriminatedUnion('kind', [
     run: id,
     comments: z.array(z.strictObject({ n: id, comment: id })).readonly(),
   }),
+  /** Reads the file of a done run anew, and has its experiment and comments revised. */
+  z.strictObject({ kind: z.literal('remap'), run: id }),
 ]);
 
 export type Request = z.output<typeof requestSchema>;

@@ -33,7 +33,8 @@ function whyNot(run: Standing): string | undefined {
   if (run.refiledAs !== null) return stateOf(run);
   const again = `: to file it once more, refile ${run.id}`;
   if (isErased(run)) return `${stateOf(run)}${again}`;
-  if (run.resting === null) return `${stateOf(run)}${run.step === 'done' ? again : ''}`;
+  const redo = `: to redo it with today's mapping, retry ${run.id} --remap; to file it once more, refile ${run.id}`;
+  if (run.resting === null) return `${stateOf(run)}${run.step === 'done' ? redo : ''}`;
   return isGone(run) ? `${stateOf(run)}, and its experiment is gone${again}` : undefined;
 }
 

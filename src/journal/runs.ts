@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { FileError } from '../errors.js';
-import type { Draft, OpenRun, RunChange } from '../model.js';
+import type { Draft, FoundFile, OpenRun, RunChange } from '../model.js';
 import type { ApplyChange } from './changes.js';
 import { createClaim } from './claim.js';
 import type { Commit } from './commit.js';
@@ -8,19 +8,19 @@ import type { Database } from './database.js';
 import type { RememberFile } from './files.js';
 import { createCopyOf, hiddenPath } from './hidden.js';
 import { type Added, createInsert, type NewRun } from './insert.js';
+import { createAsked, createForestall } from './remap.js';
 import type { Shaped } from './shapes.js';
 
 export interface RunJournal {
-  /** Whether a run needs nothing more: it is on its way, filed, or refused or held under today's mapping. */
+  /** Whether a run needs nothing more: it is on its way, filed and not to be redone, or refused or held under today's mapping. */
   knows(run: NewRun): Promise<boolean>;
   /**
    * From here on nothing of the source is needed any more. Replaces what was read before, where the run is
-   * quarantined or drifted. Undefined where
-   * an equal file made the run just before.
+   * quarantined, or drifted, or to be redone. Undefined where an equal file made the run just before.
    */
   add(run: NewRun, draft: Draft, shaped?: Shaped): Promise<Added | undefined>;
-  /** Records that the file does not read as its mapping says; resolves with the run's number. */
-  refuse(run: NewRun, problem: FileError): Promise<number | undefined>;
+  /** Records that the file does not read as its mapping says. A run that was to be redone stays as it was filed. */
+  refuse(run: NewRun, problem: FileError): Promise<Added | undefined>;
   open(run: number): Promise<OpenRun>;
   /** The changes become durable together. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
@@ -55,7 +55,14 @@ const runRow = z.object({
   body: z.string(),
   tags,
 });
-const earlierRow = z.object({ title: z.string(), date: z.string(), body: z.string() });
+const earlierRow = z.object({
+  title: z.string(),
+  date: z.string(),
+  body: z.string(),
+  tags,
+  written: z.number().transform((value) => value === 1),
+});
+const earlierCommentRow = z.object({ n: z.number(), text: z.string(), comment: optional });
 const commentRow = z.object({
   n: z.number(),
   text: z.string(),
@@ -89,7 +96,12 @@ export function createRunJournal(
   const comments = database.prepare(
     'SELECT n, text, intent_at AS intentAt, comment, gone FROM comments WHERE run = ? ORDER BY n',
   );
-  const earlier = database.prepare('SELECT title, date, body FROM earlier_drafts WHERE run = ?');
+  const earlier = database.prepare(
+    'SELECT title, date, body, tags, written FROM earlier_drafts WHERE run = ? ORDER BY rowid',
+  );
+  const earlierComments = database.prepare(
+    'SELECT n, text, comment FROM earlier_comments WHERE run = ? ORDER BY n, rowid',
+  );
   const count = database.prepare(
     'SELECT ifnull(resting, step) AS state, count(*) AS runs FROM runs GROUP BY 1',
   );
@@ -99,6 +111,8 @@ export function createRunJournal(
   const claim = createClaim(database, commit);
   const copyOf = createCopyOf(database);
   const insert = createInsert(database, rememberFile, now);
+  const asked = createAsked(database);
+  const forestall = createForestall(database);
 
   return {
     async knows(run) {
@@ -110,21 +124,28 @@ export function createRunJournal(
       const isAboutMapping =
         known.resting === 'quarantined' || (known.resting === 'held' && known.failure === 'drift');
       if (isAboutMapping && known.mapping !== run.mapping) return false;
+      if (asked(instrument, file, copy) === known.id) return false;
       // The same bytes under another name, or touched: the quick look may spare the hashing from now on.
       // Of a run that was erased, the name does not come back with its file.
-      const path = known.path === '' ? hiddenPath(instrument, file.path) : file.path;
-      await commit(() => rememberFile(instrument, { ...file, path }, 'taken', known.id));
+      const named = known.path === '' ? withoutNames(instrument, file) : file;
+      await commit(() => {
+        rememberFile(instrument, named, 'taken', known.id);
+        forestall(instrument, file.path, known.id, now());
+      });
       return true;
     },
     add: (run, draft, shaped) => commit(() => insert(run, { draft, shaped })),
-    refuse: async (run, problem) => (await commit(() => insert(run, { problem })))?.id,
+    refuse: (run, problem) => commit(() => insert(run, { problem })),
     async open(run) {
       const { title, date, body, tags, ...rest } = runRow.parse(open.get(run));
       return {
         ...rest,
         draft: { title, date, body, tags },
         earlier: earlier.all(run).map((row) => earlierRow.parse(row)),
-        comments: comments.all(run).map((row) => commentRow.parse(row)),
+        ...withEarlier(
+          comments.all(run).map((row) => commentRow.parse(row)),
+          earlierComments.all(run).map((row) => earlierCommentRow.parse(row)),
+        ),
       };
     },
     record: (run, ...changes) =>
@@ -137,4 +158,26 @@ export function createRunJournal(
         (count.all() as { state: string; runs: number }[]).map(({ state, runs }) => [state, runs]),
       ),
   };
+}
+
+/** What the notebook may hold of earlier readings, with the comments that it stands for or beside them. */
+function withEarlier(
+  planned: readonly z.output<typeof commentRow>[],
+  earlier: readonly z.output<typeof earlierCommentRow>[],
+): Pick<OpenRun, 'comments' | 'surplus'> {
+  const textsOf = (n: number): string[] => earlier.filter((one) => one.n === n).map(({ text }) => text);
+  const wanted = new Set(planned.map(({ n }) => n));
+  const surplus = new Map(earlier.filter(({ n }) => !wanted.has(n)).map(({ n, comment }) => [n, comment]));
+  return {
+    comments: planned.map((comment) => ({ ...comment, earlier: textsOf(comment.n) })),
+    surplus: [...surplus].map(([n, comment]) => ({ n, comment, texts: textsOf(n) })),
+  };
+}
+
+function withoutNames(instrument: string, file: FoundFile): FoundFile {
+  const hide = <T extends { readonly path: string }>(one: T): T => ({
+    ...one,
+    path: hiddenPath(instrument, one.path),
+  });
+  return { ...hide(file), ...(file.parts && { parts: file.parts.map(hide) }) };
 }

@@ -81,7 +81,12 @@ function createChanges(database: Database, now: () => number) {
        WHERE id = ?3`,
   );
   const reopen = database.prepare(
-    'UPDATE runs SET step = ?, attempts = 0, due_at = 0, updated_at = ? WHERE id = ?',
+    "UPDATE runs SET step = 'created', attempts = 0, due_at = 0, updated_at = ? WHERE id = ?",
+  );
+  // One that is being redone still has to be described first.
+  const postAgain = database.prepare(
+    `UPDATE runs SET step = CASE step WHEN 'created' THEN step ELSE 'described' END, attempts = 0, due_at = 0,
+                     updated_at = ? WHERE id = ?`,
   );
   const posted = database.prepare('SELECT n FROM comments WHERE run = ? AND comment IS NOT NULL');
   // Looked for before it is posted, like any whose answer was lost.
@@ -102,14 +107,14 @@ function createChanges(database: Database, now: () => number) {
     },
     unfilled(run: PlacedRun): void {
       for (const n of numbersOf(run)) forgetComment.run(run.id, n);
-      reopen.run('created', now(), run.id);
+      reopen.run(now(), run.id);
       note(run, 'created');
     },
     commented(run: PlacedRun, present: ReadonlySet<number>): boolean {
       const missing = numbersOf(run).filter((n) => !present.has(n));
       if (missing.length === 0) return false;
       for (const n of missing) forgetComment.run(run.id, n);
-      reopen.run('described', now(), run.id);
+      postAgain.run(now(), run.id);
       note(run, 'described');
       return true;
     },

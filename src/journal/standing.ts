@@ -53,6 +53,10 @@ export function createStanding(database: Database): (run: number) => Standing | 
 /** Its experiment went when the notebook was set back: nothing of it is there to go on with. */
 export const isGone = ({ step, resting }: Standing): boolean => step === 'done' && resting !== null;
 
+/** Its bytes are those of several files together. */
+export const hasSeveralFiles = ({ path, size, source }: Standing): boolean =>
+  source.path !== path || source.size !== size;
+
 /** Its name, draft and history were removed; only what it is known by is left. */
 export const isErased = ({ path }: Standing): boolean => path === '';
 

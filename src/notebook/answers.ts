@@ -37,6 +37,16 @@ const listedComment = commentRecord.transform((record, context) => {
   return z.NEVER;
 });
 
+/** eLabFTW's own; its name for the id has changed over time. */
+const listedTag = z
+  .looseObject({ tag: z.string(), tag_id: looseId, tags_id: looseId })
+  .transform(({ tag, tag_id, tags_id }, context) => {
+    const id = tag_id ?? tags_id;
+    if (id !== undefined) return { id, tag };
+    context.addIssue('expected a tag with an id');
+    return z.NEVER;
+  });
+
 const keyRecord = z.looseObject({ id: looseId, name: z.string().optional().catch(undefined) });
 
 /** An experiment as the server holds it. Its id is the one that was asked for. */
@@ -44,6 +54,9 @@ export type Experiment = z.output<typeof experimentRecord> & { readonly id: numb
 
 /** A comment as the server holds it, with its id under that name. */
 export type Comment = z.output<typeof commentRecord> & { readonly id: number };
+
+/** A tag that an experiment has. */
+export type Tag = z.output<typeof listedTag>;
 
 /** Carries a hash of the key on some servers: never to be logged or shown as a whole. */
 export type KeyRecord = z.output<typeof keyRecord>;
@@ -71,6 +84,8 @@ export const readCommentRecord =
   (answer: Answer): Comment => ({ ...check(commentRecord, answer), id });
 
 export const readComments = (answer: Answer): readonly Comment[] => check(z.array(listedComment), answer);
+
+export const readTags = (answer: Answer): readonly Tag[] => check(z.array(listedTag), answer);
 
 export const readKeys = (answer: Answer): readonly KeyRecord[] => check(z.array(keyRecord), answer);
 

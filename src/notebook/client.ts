@@ -10,6 +10,8 @@ import {
   readExperiments,
   readKeys,
   readPatched,
+  readTags,
+  type Tag,
 } from './answers.js';
 import { type ConnectionOptions, createConnection } from './connection.js';
 import {
@@ -21,6 +23,7 @@ import {
   holding,
   KEYS,
   key,
+  tag,
   tags,
 } from './targets.js';
 
@@ -33,6 +36,11 @@ export interface Notebook {
 
   /** Beyond the contract, for eLabFTW: its PATCH does not take tags. Adding one that is there changes nothing. */
   addTag(experiment: number, tag: string, signal?: AbortSignal): Promise<void>;
+
+  /** Beyond the contract, for eLabFTW. */
+  listTags(experiment: number, signal?: AbortSignal): Promise<readonly Tag[]>;
+  /** Beyond the contract, for eLabFTW: takes a tag off this experiment. One that is not there changes nothing. */
+  removeTag(experiment: number, tag: number, signal?: AbortSignal): Promise<void>;
 
   /** Beyond the contract, for eLabFTW: the last changed experiments whose bodies hold all of these texts. */
   searchBodies(texts: readonly string[], signal?: AbortSignal): Promise<readonly Experiment[]>;
@@ -88,7 +96,10 @@ export function createNotebook({ commentField, ...options }: NotebookOptions): N
     patchExperiment: async (id, changes, signal) =>
       patch(experiment(id), known(changes), readPatched, signal),
 
-    addTag: async (id, tag, signal) => post(tags(id), { tag }, () => undefined, signal),
+    addTag: async (id, text, signal) => post(tags(id), { tag: text }, () => undefined, signal),
+    listTags: async (id, signal) => get(tags(id), readTags, signal),
+    removeTag: async (id, tagId, signal) =>
+      patch(tag(id, tagId), { action: 'unreference' }, readPatched, signal),
 
     searchBodies: async (texts, signal) => get(holding(texts), readExperiments, signal),
 

@@ -21,6 +21,9 @@ export const experiment = (id: number): Target => entry(`/experiments/${checked(
 /** eLabFTW's own: the contract has tags in the PATCH. */
 export const tags = (id: number): Target => entry(`${experiment(id).path}/tags`);
 
+export const tag = (id: number, tagId: number): Target =>
+  entry(`${tags(id).path}/${checked(tagId, 'a tag')}`);
+
 /** So many of the last changed ones are enough to know. */
 const MOST_FOUND = 10;
 

@@ -14,6 +14,8 @@ export interface RunsOptions {
   readonly run: RunKind;
   readonly matcher: Matcher;
   readonly signal: AbortSignal;
+  /** Files up to this size are handed on with their content. */
+  readonly keepBytes?: number;
   /** Whether a file belongs to another instrument. */
   isClaimed(path: string): boolean;
 }
@@ -28,13 +30,14 @@ export interface Runs {
 }
 
 export function createRuns(options: RunsOptions): Runs {
-  const { run: kind, signal, root } = options;
+  const { run: kind, signal, root, keepBytes } = options;
+  const reading = { signal, ...(keepBytes !== undefined && { keepBytes }) };
   const grouping = createGrouping(kind);
   if (kind === 'file' || !grouping) {
     return {
       gather: (files) => [...files],
       look: glance,
-      identify: (file) => identify(file, { signal }),
+      identify: (file) => identify(file, reading),
     };
   }
   const look = (run: FoundFile): Promise<Glance> =>
@@ -42,7 +45,7 @@ export function createRuns(options: RunsOptions): Runs {
   return {
     gather: (files) => gather(files, grouping, root),
     look,
-    identify: (run) => identifyAll(run, { look, signal }),
+    identify: (run) => identifyAll(run, { look, ...reading }),
   };
 }
 

@@ -3,7 +3,7 @@ import type { Finding, SafeFile } from '../../src/audit/findings.js';
 import { examineFolder, type FolderDeps } from '../../src/audit/folder.js';
 import { FileChangedError } from '../../src/errors.js';
 import type { KnownRun } from '../../src/journal/evidence.js';
-import type { FoundFile } from '../../src/model.js';
+import type { FoundFile, IdentifiedFile } from '../../src/model.js';
 
 const found = (path: string): FoundFile => ({ path, location: path, size: 1, mtimeNs: 1n, inode: 1n });
 
@@ -15,6 +15,11 @@ const run = (id: number, sha256: string, changes: Partial<KnownRun> = {}): Known
   ...changes,
 });
 
+const identified = ({ parts: _, ...file }: FoundFile, sha256: string): IdentifiedFile => ({
+  ...file,
+  sha256,
+});
+
 /** A folder of these files, each with its own name as its hash. */
 async function examine(paths: readonly string[], changes: Partial<FolderDeps>) {
   const findings: Finding[] = [];
@@ -23,13 +28,16 @@ async function examine(paths: readonly string[], changes: Partial<FolderDeps>) {
     instrument: 'balance',
     folder: '/data',
     copies: false,
+    ignoresChanges: false,
     journal: { atPath: () => undefined, ofContent: () => undefined },
     async *list() {
       yield paths.map(found);
       return { state: 'present', unread: [] };
     },
+    gather: (files) => [...files],
+    look: async (run) => run,
     isOthers: () => false,
-    hash: async ({ path }) => path,
+    identify: async (file) => identified(file, file.path),
     isProved: () => true,
     tell: (finding) => void findings.push(finding),
     proved: (file) => void safe.push(file),
@@ -69,19 +77,64 @@ test('of files whose content is filed, those are safe whose run the notebook pro
 });
 
 test('a file is known by its content, not by a path that was filed with other bytes', async () => {
-  const atPath: FolderDeps['journal']['atPath'] = (_, path) => ({
+  const atPath: FolderDeps['journal']['atPath'] = (_, { path }) => ({
     verdict: 'taken',
     run: run(1, path === 'same' ? 'same' : 'other bytes'),
+    isUntouched: false,
   });
   const told = await examine(['same', 'rewritten'], { journal: { atPath, ofContent: () => undefined } });
   expect(told).toMatchObject({ kinds: ['changed rewritten'], safe: ['same'] });
+  const ignored = await examine(['rewritten'], {
+    journal: { atPath, ofContent: () => undefined },
+    ignoresChanges: true,
+  });
+  expect(ignored).toMatchObject({ kinds: ['skipped rewritten'], safe: [] });
+});
+
+test('a run of several files is proved as a whole, however the listing cuts it, and each of its files is then safe', async () => {
+  const part = (path: string) => ({ ...found(path), name: path, role: path });
+  const whole = { ...found('s.D'), parts: [part('s.D/a'), part('s.D/b')] };
+  const deps: Partial<FolderDeps> = {
+    async *list() {
+      yield [found('s.D/a')];
+      yield [found('s.D/b')];
+      return { state: 'present', unread: [] };
+    },
+    gather: (files) => [{ ...found('s.D'), parts: files.map(({ path }) => part(path)) }],
+    look: async () => whole,
+    identify: async (file) => ({
+      ...identified(file, 'both'),
+      parts: whole.parts.map((one) => ({ ...one, sha256: one.path })),
+    }),
+    journal: {
+      atPath: () => undefined,
+      ofContent: ({ sha256 }) => (sha256 === 'both' ? run(1, sha256) : undefined),
+    },
+  };
+  expect(await examine([], deps)).toMatchObject({
+    counts: { files: 2, proved: 2 },
+    kinds: [],
+    safe: ['s.D/a', 's.D/b'],
+  });
+  const half = await examine([], { ...deps, look: async () => ({ ...whole, lacks: 's.D/b' }) });
+  expect(half).toMatchObject({ kinds: ['never taken s.D'], safe: [] });
+  const known = { verdict: 'taken', run: run(1, 'with a third'), isUntouched: true } as const;
+  const thinned = { atPath: () => known, ofContent: () => undefined };
+  expect(await examine([], { ...deps, journal: thinned })).toMatchObject({
+    kinds: ['thinned out s.D'],
+    safe: [],
+  });
 });
 
 test('where equal files are runs of their own, a copy that was not filed is not safe', async () => {
   const ofContent: FolderDeps['journal']['ofContent'] = ({ sha256, copy }) =>
     copy === 'first' ? run(1, sha256) : undefined;
   const journal = { atPath: () => undefined, ofContent };
-  const told = await examine(['first', 'second'], { copies: true, journal, hash: async () => 'equal' });
+  const told = await examine(['first', 'second'], {
+    copies: true,
+    journal,
+    identify: async (file) => identified(file, 'equal'),
+  });
   expect(told).toMatchObject({ kinds: ['never taken second'], safe: ['first'] });
 });
 
@@ -89,11 +142,13 @@ test('files that were passed over or asked about are told without being read; wh
   const verdicts = { old: 'asked', unwanted: 'skipped' } as const;
   const told = await examine(['old', 'unwanted', 'busy'], {
     journal: {
-      atPath: (_, path) =>
-        path in verdicts ? { verdict: verdicts[path as keyof typeof verdicts], run: undefined } : undefined,
+      atPath: (_, { path }) =>
+        path in verdicts
+          ? { verdict: verdicts[path as keyof typeof verdicts], run: undefined, isUntouched: true }
+          : undefined,
       ofContent: () => undefined,
     },
-    hash: async ({ path }) => {
+    identify: async ({ path }) => {
       throw new FileChangedError(`${path} changes`);
     },
   });

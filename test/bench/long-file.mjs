@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { parse as csvParse } from 'csv-parse';
 import { withDefaults } from '../../dist/config/vocabulary.js';
 import { parse } from '../../dist/parse/parse.js';
+import { measureDaemon } from './long-file-daemon.mjs';
 import { ratios } from './ratios.mjs';
 
 const ROWS = 6_000_000;
@@ -44,6 +45,7 @@ export async function measureLongFile(folder, tell) {
       ratios: rounds.map(({ ours }) => ours.longestWaitMs / 1000),
       raw: rounds.map(({ ours }) => `${ours.longestWaitMs.toFixed(0)} ms`).join(', '),
     },
+    ...(await measureDaemon(join(folder, 'daemon'), path, tell)),
   ];
 }
 

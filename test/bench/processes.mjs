@@ -42,11 +42,11 @@ export function start(...argv) {
   });
 
   /** @returns {Promise<Reading>} when so many lines hold this text. */
-  function wrote(text, most = 1) {
+  function wrote(text, most = 1, patienceMs = PATIENCE_MS) {
     return new Promise((resolve, reject) => {
       let found = 0;
       let next = 0;
-      const timer = setTimeout(() => fail('waited in vain'), PATIENCE_MS);
+      const timer = setTimeout(() => fail('waited in vain'), patienceMs);
       const forget = () => {
         clearTimeout(timer);
         waiting.delete(look);
@@ -74,7 +74,9 @@ export function start(...argv) {
     startedMs,
     lines,
     wrote,
-    rssBytes: () => rssBytes(child.pid),
+    rssBytes: () => memoryBytes(child.pid, 'VmRSS'),
+    /** The most that it ever had. */
+    peakRssBytes: () => memoryBytes(child.pid, 'VmHWM'),
     /** Asks it to end, and waits until it has. */
     async stop() {
       child.kill('SIGTERM');
@@ -98,7 +100,8 @@ function cpuMs(pid) {
   return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
 }
 
-function rssBytes(pid) {
-  const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+function memoryBytes(pid, kind) {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const [, kilobytes] = new RegExp(`^${kind}:\\s+(\\d+) kB`, 'm').exec(status) ?? [];
   return Number(kilobytes) * 1024;
 }

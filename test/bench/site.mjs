@@ -9,7 +9,10 @@ export const NOWHERE = { url: 'http://127.0.0.1:1', key: 'none' };
  * A configuration for one daemon, with a journal of its own.
  * @returns {{ config: string, journal: string }}
  */
-export function makeSite(folder, { watch, notebook = NOWHERE, existing = 'skip', poll = 'auto', journal }) {
+export function makeSite(
+  folder,
+  { watch, notebook = NOWHERE, existing = 'skip', poll = 'auto', journal, others = '' },
+) {
   mkdirSync(join(folder, 'journal'), { recursive: true });
   if (journal) cpSync(journal, join(folder, 'journal'), { recursive: true });
   writeFileSync(join(folder, 'api-key'), notebook.key, { mode: 0o600 });
@@ -20,7 +23,7 @@ journal: journal/journal.db
 status: false
 instruments:
   balance: { watch: "${watch}", existing: ${existing}, poll: ${poll}, ready: { quiet: 50ms } }
-`,
+${others}`,
   );
   return { config: join(folder, 'labfeed.yaml'), journal: join(folder, 'journal') };
 }

@@ -1,4 +1,4 @@
-import { appendFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
@@ -28,12 +28,12 @@ interface Scene {
 const DIALECTS: readonly Dialect[] = ['v2', 'elabftw'];
 
 /** A daemon that has filed so many runs, each with one comment, and goes on. */
-async function withFiled(dialect: Dialect, runs: number): Promise<Scene> {
+async function withFiled(dialect: Dialect, runs: number, instruments?: string): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
-  const site = makeSite(folder, { url, key });
+  const site = makeSite(folder, { url, key, ...(instruments !== undefined && { instruments }) });
   for (let n = 1; n <= runs; n++) site.drop(`w${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
   await until('all filed', () => filings(daemon) === runs, 30_000);
@@ -191,6 +191,35 @@ test('files that were never taken, changed since, or could not be read are told 
     join(folder, 'w3.csv'),
   ]);
   expect(lines.stderr).toContain('use -0');
+}, 120_000);
+
+test('of a run of several files all are safe together, and none once one of them has changed or came later', async () => {
+  const several =
+    '  balance: { watch: data/balance, run: folder, parse: { main: "w.csv", table: {} }, ready: { quiet: 150ms } }';
+  const scene = await withFiled('v2', 0, several);
+  const folder = join(scene.site.folder, 'data', 'balance');
+  for (const n of [1, 2, 3]) {
+    mkdirSync(join(folder, `s${n}.D`));
+    writeFileSync(join(folder, `s${n}.D`, 'w.csv'), weighing(n));
+    writeFileSync(join(folder, `s${n}.D`, 'raw.bin'), `raw ${n}`);
+  }
+  await until('all filed', () => filings(scene.daemon) === 3, 30_000);
+  await scene.daemon.stop();
+  expect(await audit(scene)).toMatchObject({ status: 0, kinds: {}, runs: { filed: 3, proved: 3 } });
+  writeFileSync(join(folder, 's1.D', 'raw.bin'), 'raw x');
+  writeFileSync(join(folder, 's2.D', 'late.txt'), 'more');
+  const { stdout } = await labfeed(['audit', '--safe', '--config', scene.site.config]);
+  expect(stdout.split('\n').sort()).toEqual([
+    '',
+    join(folder, 's3.D', 'raw.bin'),
+    join(folder, 's3.D', 'w.csv'),
+  ]);
+  rmSync(join(folder, 's3.D', 'w.csv'));
+  expect(await audit(scene)).toMatchObject({
+    status: 1,
+    kinds: { changed: ['s1.D', 's2.D'], 'thinned out': ['s3.D'] },
+    safe: [],
+  });
 }, 120_000);
 
 test('what was found is told in words; a notebook that refuses the key or is away breaks off only what needs it', async () => {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import type { Dialect } from '../../src/model.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
 import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
@@ -13,9 +14,9 @@ export interface Scene {
   readonly proxy: RecordingProxy;
 }
 
-export async function setUp(): Promise<Scene> {
+export async function setUp(dialect: Dialect = 'v2'): Promise<Scene> {
   const folder = tempFolder();
-  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, dialect);
   const proxy = await recordingProxy(sandbox.url);
   return { sandbox, proxy, site: makeSite(folder, { url: proxy.url, key: sandbox.key }) };
 }

@@ -4,7 +4,8 @@ import { markComment, referenceOf } from '../../src/reference.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, someDraft } from '../support/runs.js';
 import type { SimulationOptions } from '../support/simulated-notebook.js';
-import { createLives, type Life, type Lives } from './lives.js';
+import { anyLife } from './any-life.js';
+import { createLives, type Lives } from './lives.js';
 
 const KINDS: readonly SimulationOptions[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
@@ -86,25 +87,13 @@ test.each(KINDS.flatMap((kind) => [true, false].map((first) => ({ kind, first })
   },
 );
 
-const outcome = fc.oneof(
-  { weight: 3, arbitrary: fc.constant('answered' as const) },
-  { weight: 2, arbitrary: fc.constantFrom('refused' as const, 'lost', 'never', 'late') },
-);
-
-const life: fc.Arbitrary<Life> = fc.record({
-  outcomes: fc.array(outcome, { maxLength: 12 }),
-  records: fc.nat(14),
-  atDeath: fc.constantFrom('lost', 'never', 'late'),
-  lateness: fc.nat(20),
-});
-
 test('whatever lives a few processes have led, and whatever became of their requests, the end is the same', async () => {
   const database = openDatabase();
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...KINDS),
       fc.array(fc.nat(3), { minLength: 1, maxLength: 4 }),
-      fc.array(life, { maxLength: 5 }),
+      fc.array(anyLife, { maxLength: 5 }),
       async (kind, comments, pasts) => {
         const lives = createLives(database, kind);
         const runs = comments.map((count, index) => ({ title: `run ${index}`, comments: count }));

@@ -42,6 +42,7 @@ const depsOf = (
   creations: createCreations(),
   memory: memoryOf(SERVER, journal),
   losses: createLosses(clock, 3_600_000),
+  edits: createLosses(clock, 3_600_000),
   record: journal.runs.record,
   goOn: () => undefined,
 });

@@ -51,7 +51,7 @@ test('a grace that ends within a millisecond is waited for to its end: the journ
 
 test('stopping changes nothing, a grace is waited for, and a fault of our own is no verdict on the run', () => {
   expect(treat(new StoppedError('stopping'), 0, NOW)).toBeUndefined();
-  expect(treat(new NotYetError('later', NOW + 7), 0, NOW)).toMatchObject({
+  expect(treat(new NotYetError('later', NOW + 6.2), 0, NOW)).toMatchObject({
     kind: 'postponed',
     dueAt: NOW + 7,
   });

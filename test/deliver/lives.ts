@@ -7,7 +7,8 @@ import { prepare } from '../../src/deliver/prepare.js';
 import { memoryOf } from '../../src/delivery.js';
 import { NotebookError } from '../../src/errors.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
-import type { OpenRun } from '../../src/model.js';
+import type { Draft, OpenRun } from '../../src/model.js';
+import { askRemap } from '../support/ask-remap.js';
 import { manualClock } from '../support/manual-clock.js';
 import type { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, someDraft } from '../support/runs.js';
@@ -61,6 +62,15 @@ export function createLives(database: ReusableDatabase, kind: SimulationOptions)
       await journal.runs.add(newRun(title), someDraft(title, texts));
       runs += 1;
     },
+    /** A person has a run redone that is done: it reads so now. */
+    async remap(title: string, draft: Draft): Promise<void> {
+      const run = newRun(title);
+      const { id } = database
+        .prepare("SELECT id FROM runs WHERE sha256 = ? AND step = 'done'")
+        .get(run.file.sha256) as { id: number };
+      askRemap(database, id, run.file.path, clock.now());
+      await journal.runs.add(run, draft);
+    },
     /** Lives it, and tells the state of each run at its end. */
     async live(life: Life): Promise<string[]> {
       const process = mortal(life, {
@@ -76,6 +86,8 @@ export function createLives(database: ReusableDatabase, kind: SimulationOptions)
       );
       return open.map(stateOf);
     },
+    /** Until nothing is on its way any more. */
+    rest: () => arrive(() => true),
     /** Whether something of ours is left over that the next run uses before it makes anything. */
     isLeftOver: (): boolean =>
       database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !==
@@ -147,6 +159,7 @@ function mortal(life: Life, wire: { sent(late: Late): void; tick(): Promise<void
           addSpare: durable(memory.addSpare),
         },
         losses: createLosses(clock, 600_000),
+        edits: createLosses(clock, 600_000),
         record: durable(journal.runs.record),
         goOn: () => undefined,
       };

@@ -20,6 +20,7 @@ function openRun(id: number): OpenRun {
     draft: { title: 't', date: '2026-01-01', body: '', tags: [] },
     comments: [],
     earlier: [],
+    surplus: [],
   };
 }
 

@@ -56,3 +56,11 @@ test('the last filing of a content counts', () => {
   expect(evidence.ofContent(content)).toMatchObject({ id: 11, state: 'queued' });
   expect(evidence.ofContent({ ...content, copy: '/data/1' })).toBeUndefined();
 });
+
+test('a done run whose file is to be read anew is not taken for done: its file is still needed', () => {
+  const { database, evidence } = manyRuns(10);
+  database.exec("INSERT INTO remaps (run, instrument, path) VALUES (1, 'odd', '/data/1')");
+  const content = (id: number) => ({ instrument: 'odd', sha256: `${id}`.padStart(64, '0'), copy: '' });
+  expect(evidence.ofContent(content(1))).toMatchObject({ id: 1, state: 'queued' });
+  expect(evidence.ofContent(content(3))).toMatchObject({ id: 3, state: 'done' });
+});

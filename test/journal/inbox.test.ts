@@ -88,7 +88,10 @@ test('what makes no sense any more is refused with the reason, and changes nothi
   for (const [request, reason] of [
     [{ kind: 'retry', run: 99 }, /there is no run 99/],
     [{ kind: 'retry', run: onItsWay }, /is on its way/],
-    [{ kind: 'retry', run: done }, /is done, as experiment 12: to file it once more, refile 2/],
+    [
+      { kind: 'retry', run: done },
+      /is done, as experiment 12: .*retry 2 --remap; to file it once more, refile 2/,
+    ],
     [{ kind: 'adopt', run: onItsWay, server: SERVER, experiment: 5 }, /is on its way; only .* held/],
     [{ kind: 'adopt', run: done, server: SERVER, experiment: 5 }, /is done.*; only .* held/],
     [{ kind: 'refile', run: onItsWay }, /is on its way; only .* done or rests/],

@@ -66,12 +66,15 @@ test('a quarantined run is read anew on request, and keeps its experiment and wh
     step: 'created',
     experiment: 12,
     draft: { title: 'as read now' },
-    earlier: [{ title: 'as read before' }],
+    earlier: [{ title: 'as read before', tags: ['balance'], written: true }],
     comments: [
-      { n: 1, text: 'one', comment: 41 },
-      { n: 2, text: 'due', comment: undefined, intentAt: 5 },
+      { n: 1, text: 'uno', comment: 41, earlier: ['one'] },
+      { n: 2, text: 'due', comment: undefined, intentAt: 5, earlier: ['two'] },
     ],
+    surplus: [],
   });
+  await journal.runs.record(1, { kind: 'commentRevised', n: 1 });
+  expect((await journal.runs.open(1)).comments.map(({ earlier }) => earlier)).toEqual([[], ['two']]);
   await journal.runs.record(1, { kind: 'finished' });
   expect((await journal.runs.open(1)).earlier).toEqual([]);
 });

@@ -74,6 +74,7 @@ test('nothing is sent whose intent could not be recorded', async () => {
     creations: createCreations(),
     memory: memoryOf(SERVER, journal),
     losses: createLosses(clock, 3_600_000),
+    edits: createLosses(clock, 3_600_000),
     record: (): Promise<void> => Promise.reject(new Error('disk full')),
     goOn: () => undefined,
   };

@@ -11,6 +11,8 @@ import { runOf, type Trace, type World } from './world.js';
 export interface SimulatedDaemon {
   /** The n-th run of the history is found, and recorded. */
   add(n: number): Promise<void>;
+  /** A person has had it redone: its file is found, and reads otherwise now. */
+  redo(n: number, version: number): Promise<void>;
   ring(): void;
   /** Whether every run in the journal is done or rests. */
   isIdle(): Promise<boolean>;
@@ -58,14 +60,15 @@ export function startDaemon(world: World): SimulatedDaemon {
   });
   trace?.('process starts');
   delivery.start();
+  async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
+    // What could not be recorded is found again at the next scan.
+    while (!(await timeline.until(journal.runs.add(run, draft)).catch(() => undefined)));
+    noteNews();
+    delivery.ring();
+  }
   return {
-    async add(n) {
-      const { run, draft } = runOf(n);
-      // What could not be recorded is found again at the next scan.
-      while (!(await timeline.until(journal.runs.add(run, draft)).catch(() => undefined)));
-      noteNews();
-      delivery.ring();
-    },
+    add: (n) => take(runOf(n)),
+    redo: (n, version) => take(runOf(n, version)),
     ring: delivery.ring,
     count: journal.runs.count,
     async isIdle() {

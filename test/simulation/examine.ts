@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
-import { markComment } from '../../src/reference.js';
+import type { Draft } from '../../src/model.js';
+import { markComment, markIn } from '../../src/reference.js';
 import type { SimulatedExperiment } from '../support/simulated-notebook.js';
 import { EDITED, type People } from './people.js';
-import { runOf, type World } from './world.js';
+import { commentsOf, runOf, titleOf, type World } from './world.js';
 
 interface Row {
   readonly title: string;
@@ -15,16 +16,11 @@ interface Row {
 export function examine(world: World, people: People, runs: number): void {
   const rows = readRows(world);
   const ours = [...world.notebook.experiments].filter(([id]) => !people.own.has(id));
+  const entries = ours.map(([, entry]) => entry);
   const problems = [
     ...theirs(world, people),
-    ...rows.flatMap((row, n) => [
-      ...examineRun(
-        row,
-        n,
-        ours.map(([, entry]) => entry),
-        people,
-      ),
-    ]),
+    ...theirComments(world, people),
+    ...rows.flatMap((row, n) => [...examineRun(row, n, entries, people, world)]),
     ...(rows.length === runs ? [] : [`the journal has ${rows.length} runs, not ${runs}`]),
     ...(ours.length === runs - people.deleted.size ? [] : [`${ours.length} experiments for ${runs} runs`]),
   ];
@@ -60,17 +56,37 @@ function* theirs({ notebook }: World, people: People): Generator<string> {
   }
 }
 
+/** What somebody wrote in a comment stays, and what they deleted is not posted again unless it was given up meanwhile. */
+function* theirComments({ notebook, redone }: World, { touched }: People): Generator<string> {
+  for (const [id, { run, n, version, experiment, text }] of touched) {
+    const comments = notebook.experiments.get(experiment)?.comments;
+    if (!comments) continue;
+    if (text !== undefined && comments.get(id) !== text)
+      yield `what somebody wrote in comment ${id} was overwritten`;
+    const marked = [...comments.values()].filter((other) => markIn(other)?.n === n);
+    const versions = Array.from({ length: (redone?.get(run) ?? 0) - version + 1 }, (_, v) => version + v);
+    const isWanted = versions.every((each) => commentsOf(run, each).length >= n);
+    if (text === undefined && isWanted && marked.length > 0)
+      yield `comment ${id}, which somebody deleted, was posted again`;
+  }
+}
+
 function* examineRun(
   row: Row,
   n: number,
   ours: readonly SimulatedExperiment[],
   people: People,
+  { redone }: World,
 ): Generator<string> {
-  const { title } = runOf(n).draft;
-  if (row.title !== title) yield `the journal has ${row.title} in place of ${title}`;
-  const filed = ours.filter((entry) => entry.title === title);
-  if (people.edited.has(title) || people.deleted.has(title)) yield* leftAlone(row, filed);
-  else yield* asDrafted(n, row, filed);
+  const version = redone?.get(n) ?? 0;
+  const { draft } = runOf(n, version);
+  const name = titleOf(n, 0);
+  if (row.title !== draft.title) yield `the journal has ${row.title} in place of ${draft.title}`;
+  const titles = Array.from({ length: version + 1 }, (_, each) => titleOf(n, each));
+  const filed = ours.filter(({ title }) => titles.includes(title));
+  if (people.edited.has(name) || people.deleted.has(name)) yield* leftAlone(row, filed);
+  else if ([...people.touched.values()].some(({ run }) => run === n)) yield* filedOnce(row, filed);
+  else yield* asDrafted(draft, row, filed);
 }
 
 function* leftAlone({ title, state }: Row, filed: readonly SimulatedExperiment[]): Generator<string> {
@@ -78,8 +94,16 @@ function* leftAlone({ title, state }: Row, filed: readonly SimulatedExperiment[]
   if (state !== 'done' && state !== 'held') yield `${title} is ${state}`;
 }
 
-function* asDrafted(n: number, row: Row, filed: readonly SimulatedExperiment[]): Generator<string> {
-  const { draft } = runOf(n);
+/** Somebody has touched a comment: how far it was redone depends on when. */
+function* filedOnce({ title, state }: Row, filed: readonly SimulatedExperiment[]): Generator<string> {
+  if (filed.length !== 1) yield `${title} is filed ${filed.length} times`;
+  if (state !== 'done' && state !== 'held') yield `${title} is ${state}`;
+  const marks = filed.flatMap(({ comments }) => [...comments.values()].map((text) => markIn(text)?.n));
+  const known = marks.filter((n) => n !== undefined);
+  if (new Set(known).size !== known.length) yield `${title} has a comment twice`;
+}
+
+function* asDrafted(draft: Draft, row: Row, filed: readonly SimulatedExperiment[]): Generator<string> {
   const wanted = {
     ...draft,
     userid: 1,
@@ -89,7 +113,7 @@ function* asDrafted(n: number, row: Row, filed: readonly SimulatedExperiment[]):
     title,
     date,
     body,
-    tags,
+    tags: tags.toSorted(),
     comments: [...comments.values()],
     userid,
   }));

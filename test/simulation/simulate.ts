@@ -2,6 +2,7 @@ import type { Database } from '../../src/journal/database.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { type SimulatedDaemon, startDaemon } from './daemon.js';
 import { examine } from './examine.js';
+import { TIMEOUT_MS } from './faulty-notebook.js';
 import { createPeople, type People } from './people.js';
 import { createWorld, type Faults, type Trace, type World } from './world.js';
 
@@ -9,9 +10,9 @@ export interface Simulation {
   /**
    * One history: the delivery core and the journal as they are, against a simulated notebook, under faults, crashes
    * and schedules that the seed chooses. Rejects where a run is not filed exactly once and to the letter, or
-   * somebody else's work was touched.
+   * somebody else's work was touched. `redoes`: people also have runs redone that are done, and touch comments.
    */
-  simulate(seed: number, trace?: Trace): Promise<void>;
+  simulate(seed: number, trace?: Trace, redoes?: boolean): Promise<void>;
   close(): void;
 }
 
@@ -19,10 +20,10 @@ export interface Simulation {
 export function createSimulation(): Simulation {
   const database = new ReusableDatabase();
   return {
-    async simulate(seed, trace) {
+    async simulate(seed, trace, redoes = false) {
       database.empty();
       try {
-        await live(createWorld(seed, database, trace));
+        await live(createWorld(seed, database, trace, redoes));
       } catch (error) {
         throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}`);
       }
@@ -42,10 +43,13 @@ async function live(world: World): Promise<void> {
   for (let life = 0; life < lives; life++) {
     Object.assign(faults, chooseFaults(world));
     const daemon = startDaemon(world);
+    await readAnew(daemon, world);
     const most = expected - added;
     const here = life === lives - 1 || random.chance(0.5) ? most : Math.min(most, 1 + random.below(2));
     for (const end = added + here; added < end; added++) await daemon.add(added);
     await goOn(daemon, world, people);
+    // Only what is done can be redone.
+    if (world.redone && random.chance(0.5)) await settle(world, daemon);
     if (life < lives - 1) await endLife(daemon, world, people);
     else {
       await settle(world, daemon);
@@ -54,6 +58,7 @@ async function live(world: World): Promise<void> {
         await daemon.add(added);
         await settle(world, daemon);
       }
+      await redoAtLast(daemon, world, people);
       daemon.kill();
     }
   }
@@ -82,7 +87,8 @@ async function goOn(
   }
 }
 
-async function endLife(daemon: SimulatedDaemon, { random, timeline }: World, people: People): Promise<void> {
+async function endLife(daemon: SimulatedDaemon, world: World, people: People): Promise<void> {
+  const { random, timeline } = world;
   if (random.chance(0.2)) await daemon.stop();
   else {
     // The request is not yet there, has been carried out, or is answered.
@@ -97,6 +103,36 @@ async function endLife(daemon: SimulatedDaemon, { random, timeline }: World, peo
     while (await timeline.step());
     people.changeOurs();
   }
+  if (!world.redone || random.chance(0.3)) return;
+  // Nor can anybody tell that a PATCH comes late which went out before the process died: so they ask after that.
+  while (await timeline.step());
+  if (random.chance(0.4)) people.touchComment();
+  people.askRemaps();
+}
+
+/** What was asked for while nobody lived to hear it. */
+async function readAnew(daemon: SimulatedDaemon, { database, redone }: World): Promise<void> {
+  if (!redone) return;
+  const asked = database.prepare('SELECT run FROM remaps ORDER BY run').all() as { run: number }[];
+  for (const { run } of asked) await daemon.redo(run - 1, redone.get(run - 1) ?? 0);
+}
+
+/** While the last process lives, which knows of what it has sent itself. */
+async function redoAtLast(daemon: SimulatedDaemon, world: World, people: People): Promise<void> {
+  const { redone, random, timeline, faults } = world;
+  if (!redone || random.chance(0.5)) return;
+  const from = timeline.elapsedMs() + 2 * TIMEOUT_MS;
+  while (timeline.elapsedMs() < from && (await timeline.step()));
+  people.askRemaps();
+  Object.assign(faults, chooseFaults(world));
+  await readAnew(daemon, world);
+  await goOn(daemon, world, people);
+  if (random.chance(0.5)) {
+    // Of those that have been redone since, some at once.
+    people.askRemaps();
+    await readAnew(daemon, world);
+  }
+  await settle(world, daemon);
 }
 
 const HOUR_MS = 3_600_000;

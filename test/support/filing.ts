@@ -38,6 +38,7 @@ export const depsOf = (journal: Journal, notebook: SimulatedNotebook, clock: Man
   creations: createCreations(),
   memory: memoryOf(SERVER, journal),
   losses: createLosses(clock, 3_600_000),
+  edits: createLosses(clock, 3_600_000),
   record: journal.runs.record,
   goOn: () => undefined,
 });

@@ -1,5 +1,6 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { onTestFinished } from 'vitest';
+import type { Control } from '../../src/sandbox/control.js';
 import { createSandbox } from '../../src/sandbox/server.js';
 
 export interface FiledExperiment {
@@ -16,6 +17,8 @@ export interface RunningSandbox {
   readonly stop: () => Promise<void>;
   /** Everything that it holds, read past its HTTP interface. */
   experiments(): FiledExperiment[];
+  /** Other people, and faults. */
+  readonly control: Control;
 }
 
 /** The built-in notebook on a free port, with a view of what it holds. */
@@ -31,6 +34,7 @@ export async function runSandbox(
     url,
     key,
     stop: () => sandbox.stop(),
+    control: sandbox.control,
     experiments() {
       const database = new DatabaseSync(file, { readOnly: true });
       try {

@@ -50,6 +50,11 @@ export function simulatedNotebook({
     experiments.set(lastId, { title, date: '2026-01-01', body: '', tags: [], userid, comments: new Map() });
     return lastId;
   };
+  const teamTags: string[] = [];
+  const tagId = (tag: string): number => {
+    if (!teamTags.includes(tag)) teamTags.push(tag);
+    return teamTags.indexOf(tag) + 1;
+  };
   const record = (id: number, text: string): CommentRecord => ({ id, comment: text });
   return {
     experiments,
@@ -86,6 +91,15 @@ export function simulatedNotebook({
       if (dialect === 'v2') throw missing();
       if (!get(id).tags.includes(tag)) get(id).tags.push(tag);
     },
+    async listTags(id) {
+      if (dialect === 'v2') throw missing();
+      return get(id).tags.map((tag) => ({ id: tagId(tag), tag }));
+    },
+    async removeTag(id, removed) {
+      writes.push('removeTag');
+      if (dialect === 'v2') throw missing();
+      get(id).tags = get(id).tags.filter((tag) => tagId(tag) !== removed);
+    },
     listKeys: async () => [
       dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' },
     ],
@@ -106,6 +120,16 @@ export function simulatedNotebook({
       lastComment += 1;
       get(id).comments.set(lastComment, text);
       return lastComment;
+    },
+    async patchComment(id, comment, text) {
+      writes.push('patchComment');
+      if (!get(id).comments.has(comment)) throw missing();
+      get(id).comments.set(comment, text);
+      return record(comment, text);
+    },
+    async deleteComment(id, comment) {
+      writes.push('deleteComment');
+      if (!get(id).comments.delete(comment)) throw missing();
     },
   };
 }

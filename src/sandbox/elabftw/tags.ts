@@ -6,6 +6,7 @@ import { cleanTag } from './clean.js';
 import { created } from './created.js';
 import { improper, typeError } from './failure.js';
 import { fieldsOf, toInteger } from './php.js';
+import { fullEntry } from './record.js';
 import type { TeamTag } from './team-tags.js';
 
 export function serveTags(api: FastifyInstance, store: Store, account: Account, createsTags: boolean): void {
@@ -22,6 +23,19 @@ export function serveTags(api: FastifyInstance, store: Store, account: Account, 
       // Without a tag nothing is done, and that is a success.
       const id = typeof tag === 'string' ? addTag(entry.id, tag, store, createsTags).id : 0;
       return created(reply, `api/v2/experiments/${entry.id}/tags/${id}`);
+    },
+  });
+
+  resource(api, '/experiments/:id/tags/:subid', {
+    // The tag itself stays, for the others of the team. One that the experiment does not have is no mistake.
+    PATCH: (request, reply) => {
+      const entry = readable(store.entries, toInteger(request.params['id']), account);
+      if (fieldsOf(request.body)['action'] !== 'unreference') throw improper('Invalid action for tags.');
+      refuseUnwritable(entry, account);
+      const id = toInteger(request.params['subid']);
+      const left = entry.tags.filter((tag) => store.tags.named(tag).id !== id);
+      store.entries.setTags(entry.id, left);
+      return reply.send(fullEntry(readable(store.entries, entry.id, account), store));
     },
   });
 }

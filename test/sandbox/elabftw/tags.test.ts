@@ -61,3 +61,18 @@ test('tags leave the time of the last change as it was', async () => {
   await post(`${path}/tags`, { tag: 'x' });
   expect(await read(path)).toMatchObject({ modified_at: '2026-01-01 00:00:00' });
 });
+
+test('a tag is taken off one experiment, and stays the team’s; one that is not there is no mistake', async () => {
+  const { make, patch, read, control } = await elabftw();
+  const path = await make({ tags: ['pH', 'buffer'] });
+  const other = await make({ tags: ['pH'] });
+  for (let times = 0; times < 2; times++)
+    expect(await patch(`${path}/tags/1`, { action: 'unreference' })).toMatchObject({ status: 200 });
+  expect(await read(path)).toMatchObject({ tags: 'buffer' });
+  expect(await read(other)).toMatchObject({ tags: 'pH' });
+  expect(await patch(`${path}/tags/2`, { action: 'delete' })).toMatchObject(
+    failed(400, 400, /Invalid action/),
+  );
+  control.as('colleague').lock(Number(path.split('/').at(-1)));
+  expect((await patch(`${path}/tags/2`, { action: 'unreference' })).status).toBe(403);
+});

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import {
+  AFTER,
+  asAfter,
+  asBefore,
+  BEFORE,
+  fileBefore,
+  filed,
+  readAs,
+  retry,
+  shown,
+} from '../daemon/remapping.js';
+import { type Scene, setUp } from '../daemon/scene.js';
+import { type CrashPoint, startCrashing, startDaemon } from '../support/daemon-process.js';
+
+/** From one comment to two: the first is edited, the second posted. */
+const GROWING: readonly CrashPoint[] = [
+  { when: 'before', kind: 'described' },
+  { when: 'after', kind: 'described' },
+  { when: 'before', kind: 'commentRevised' },
+  { when: 'after', kind: 'commentRevised' },
+  { when: 'after', kind: 'commentIntended' },
+  { when: 'before', kind: 'commented' },
+  { when: 'after', kind: 'commented' },
+  { when: 'before', kind: 'finished' },
+  { when: 'after', kind: 'finished' },
+];
+
+/** And back: the second is deleted. */
+const SHRINKING: readonly CrashPoint[] = [
+  { when: 'before', kind: 'commentDropped' },
+  { when: 'after', kind: 'commentDropped' },
+];
+
+/** What eLabFTW may still carry out is waited for so long, and then some. */
+const GRACE_MS = 200_000;
+
+async function redoThroughCrash(scene: Scene, run: number, point: CrashPoint): Promise<void> {
+  expect((await retry(scene, String(run), '--remap')).status).toBe(0);
+  const dying = startCrashing(scene.site.config, run, point);
+  await dying.ended;
+  if (dying.child.signalCode !== 'SIGKILL')
+    throw new Error(`it did not come to ${point.when} ${point.kind}:\n${dying.output()}`);
+  const daemon = startDaemon(scene.site.config);
+  const isOver = point.kind === 'finished' && point.when === 'after';
+  await (isOver ? daemon.logged('ready') : filed(daemon, run, GRACE_MS));
+  expect(await daemon.stop()).toBe(0);
+}
+
+test.each(['v2', 'elabftw'] as const)(
+  'killed at every step of redoing a run, the daemon goes on from there after a restart (%s)',
+  async (dialect) => {
+    const scene = await setUp(dialect);
+    await fileBefore(scene, GROWING.length);
+    readAs(scene, AFTER);
+    for (const [index, point] of GROWING.entries()) await redoThroughCrash(scene, index + 1, point);
+    const all = Array.from(GROWING, (_, index) => `w${index}`);
+    expect(shown(scene)).toEqual(all.map(asAfter));
+    readAs(scene, BEFORE);
+    for (const [index, point] of SHRINKING.entries()) await redoThroughCrash(scene, index + 1, point);
+    // Files that came together are numbered as it happens.
+    const titles = shown(scene).map(({ title }) => title);
+    const back = all.filter((stem) => titles.includes(asBefore(stem).title));
+    expect(back).toHaveLength(SHRINKING.length);
+    const expected = all.map((stem) => (back.includes(stem) ? asBefore(stem) : asAfter(stem)));
+    expect(shown(scene)).toEqual(expected);
+  },
+  600_000,
+);

@@ -1,0 +1,147 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, test } from 'vitest';
+import { startCrashing, startDaemon } from '../support/daemon-process.js';
+import { AFTER, asAfter, asBefore, BEFORE, fileBefore, filed, readAs, retry, shown } from './remapping.js';
+import { allFiled, type Scene, setUp } from './scene.js';
+
+const DIALECTS = ['v2', 'elabftw'] as const;
+
+function rowsOf({ site }: Scene): unknown[] {
+  const database = new DatabaseSync(site.journal, { readOnly: true });
+  try {
+    return database.prepare('SELECT id, ifnull(resting, step) AS state, reason FROM runs ORDER BY id').all();
+  } finally {
+    database.close();
+  }
+}
+
+test.each(DIALECTS)(
+  'done runs are redone in place with the mapping of today, and what reads so already is not sent (%s)',
+  async (dialect) => {
+    const scene = await setUp(dialect);
+    await fileBefore(scene, 2);
+    expect(shown(scene)).toEqual([asBefore('w0'), asBefore('w1')]);
+    const daemon = startDaemon(scene.site.config);
+    await daemon.logged('ready');
+    readAs(scene, AFTER);
+    daemon.child.kill('SIGHUP');
+    await daemon.logged('reloaded');
+    const { status, stdout } = await retry(scene, '--remap', '--instrument', 'balance');
+    expect({ status, stdout }).toEqual({
+      status: 0,
+      stdout: expect.stringMatching(/^run 1 .* is read anew .*\nrun 2 .* is read anew .*\n$/),
+    });
+    await allFiled(daemon, 2);
+    expect(shown(scene)).toEqual([asAfter('w0'), asAfter('w1')]);
+    const writes = scene.proxy.writes().length;
+    expect((await retry(scene, '1', '--remap')).status).toBe(0);
+    await daemon.logged('run read anew: it reads as before, and nothing is sent');
+    expect(await daemon.stop()).toBe(0);
+    expect(scene.proxy.writes()).toHaveLength(writes);
+    expect(rowsOf(scene)).toMatchObject([{ state: 'done' }, { state: 'done' }]);
+  },
+  120_000,
+);
+
+test.each(DIALECTS)(
+  'what people changed, locked or deleted since is held, and stays as they left it (%s)',
+  async (dialect) => {
+    const scene = await setUp(dialect);
+    await fileBefore(scene, 5);
+    readAs(scene, AFTER);
+    expect((await retry(scene, '--remap', '--instrument', 'balance')).status).toBe(0);
+    const { control } = scene.sandbox;
+    const [first, second, third, fourth] = control.experiments();
+    const colleague = control.as('colleague');
+    colleague.edit(first?.id ?? 0, { title: 'mine' });
+    colleague.editComment(second?.id ?? 0, second?.comments[0]?.id ?? 0, 'mine');
+    colleague.deleteComment(third?.id ?? 0, third?.comments[0]?.id ?? 0);
+    if (dialect === 'elabftw') colleague.lock(fourth?.id ?? 0);
+    else colleague.delete(fourth?.id ?? 0);
+    const left = control.experiments().slice(0, dialect === 'elabftw' ? 4 : 3);
+    const daemon = startDaemon(scene.site.config);
+    await allFiled(daemon, 1);
+    for (let run = 1; run <= 5; run++)
+      await daemon.logged((line) => line['run'] === run && /^run (filed|set aside)$/.test(line.msg));
+    expect(await daemon.stop()).toBe(0);
+    expect(control.experiments().slice(0, left.length)).toEqual(left);
+    const reasons = (rowsOf(scene) as { state: string; reason: string | null }[]).map(
+      ({ state, reason }) => `${state}: ${reason?.split('\n')[0] ?? ''}`,
+    );
+    const gone = dialect === 'elabftw' ? /^held: somebody has locked experiment/ : /^held: .*not found/i;
+    for (const why of [
+      /^done: $/,
+      gone,
+      /^held: .*changed comment/,
+      /^held: .*changed the title/,
+      /^held: .*deleted comment/,
+    ])
+      expect(reasons.filter((reason) => why.test(reason))).toHaveLength(1);
+  },
+  120_000,
+);
+
+test('a mapping that does not read a done run leaves it as it was filed, and says why', async () => {
+  const scene = await setUp();
+  await fileBefore(scene, 1);
+  readAs(scene, { ...AFTER, column: 'Colour' });
+  const daemon = startDaemon(scene.site.config);
+  await daemon.logged('ready');
+  expect((await retry(scene, '1', '--remap')).status).toBe(0);
+  expect(await daemon.logged('run cannot be read anew: it stays as it was filed')).toMatchObject({
+    run: 1,
+    reason: expect.stringContaining('Colour'),
+  });
+  expect(await daemon.stop()).toBe(0);
+  expect(shown(scene)).toEqual([asBefore('w0')]);
+  expect(rowsOf(scene)).toEqual([{ id: 1, state: 'done', reason: expect.stringContaining('Colour') }]);
+}, 120_000);
+
+test('without its file, or with other bytes in it, a run is not redone: that is told, and the exit status is 1', async () => {
+  const scene = await setUp();
+  await fileBefore(scene, 2);
+  rmSync(join(scene.site.folder, 'data/balance/w0.csv'));
+  writeFileSync(join(scene.site.folder, 'data/balance/w1.csv'), 'other bytes');
+  const { status, stderr } = await retry(scene, '1', '2', '--remap');
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/^run 1 .* no longer at .*w0\.csv.*\nrun 2 .* has other bytes by now.*\n$/);
+  for (const wrong of [
+    ['--remap'],
+    ['--instrument', 'balance'],
+    ['--remap', '--quarantined'],
+    ['1', '--remap', '--instrument', 'balance'],
+  ])
+    expect((await retry(scene, ...wrong)).status).toBe(2);
+  expect((await retry(scene, '--remap', '--instrument', 'nobody')).stdout).toBe('no run of nobody is done\n');
+}, 120_000);
+
+test.each(DIALECTS)(
+  'killed while it redoes a run, the daemon goes on from there: one experiment, its comments once (%s)',
+  async (dialect) => {
+    const scene = await setUp(dialect);
+    await fileBefore(scene, 1);
+    readAs(scene, AFTER);
+    await retry(scene, '1', '--remap');
+    for (const kind of ['described', 'commentRevised', 'commented'] as const) {
+      const dying = startCrashing(scene.site.config, 1, { when: 'before', kind });
+      await dying.ended;
+      expect(dying.child.signalCode).toBe('SIGKILL');
+    }
+    const daemon = startDaemon(scene.site.config);
+    await filed(daemon, 1);
+    expect(await daemon.stop()).toBe(0);
+    expect(shown(scene)).toEqual([asAfter('w0')]);
+    readAs(scene, BEFORE);
+    await retry(scene, '1', '--remap');
+    const dying = startCrashing(scene.site.config, 1, { when: 'before', kind: 'commentDropped' });
+    await dying.ended;
+    expect(dying.child.signalCode).toBe('SIGKILL');
+    const again = startDaemon(scene.site.config);
+    await filed(again, 1);
+    expect(await again.stop()).toBe(0);
+    expect(shown(scene)).toEqual([asBefore('w0')]);
+  },
+  120_000,
+);

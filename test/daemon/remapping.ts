@@ -1,0 +1,74 @@
+import { expect } from 'vitest';
+import { type DaemonProcess, makeSite, startDaemon } from '../support/daemon-process.js';
+import { type Ended, labfeed } from '../support/labfeed.js';
+import { allFiled, dropAll, type Scene } from './scene.js';
+
+/** How the balance's files are read: under a title, with one comment for all readings or one for each. */
+export interface Reading {
+  readonly title: string;
+  readonly readings: 'table' | 'each';
+  readonly tags?: string;
+  /** A column that every file must have. */
+  readonly column?: string;
+}
+
+export const BEFORE: Reading = { title: '{{ file.stem }} weighed', readings: 'table' };
+export const AFTER: Reading = {
+  title: '{{ file.stem }} redone',
+  readings: 'each',
+  tags: '[balance, redone]',
+};
+
+export function readAs(
+  { site, sandbox, proxy }: Scene,
+  { title, readings, tags = '[balance]', column }: Reading,
+): void {
+  const parse =
+    column === undefined
+      ? ''
+      : `parse: { table: { header: first, columns: { "${column}": { from: "${column}" } } } }, `;
+  const experiment = `experiment: { title: "${title}", tags: ${tags} }, comments: { readings: ${readings} }`;
+  const instruments = `  balance: { watch: data/balance, ready: { quiet: 150ms }, ${parse}${experiment} }`;
+  makeSite(site.folder, { url: proxy.url, key: sandbox.key, instruments });
+}
+
+/** So many runs, filed as they read before. */
+export async function fileBefore(scene: Scene, runs: number): Promise<void> {
+  readAs(scene, BEFORE);
+  dropAll(scene, runs);
+  const daemon = startDaemon(scene.site.config);
+  await allFiled(daemon, runs);
+  expect(await daemon.stop()).toBe(0);
+}
+
+export const retry = ({ site }: Scene, ...args: string[]): Promise<Ended> =>
+  labfeed(['retry', ...args, '--config', site.config]);
+
+export const filed = (daemon: DaemonProcess, run: number, withinMs = 60_000) =>
+  daemon.logged(({ msg, ...line }) => msg === 'run filed' && line['run'] === run, withinMs);
+
+/** What the notebook holds, by the names of the files. */
+export function shown({ sandbox }: Scene) {
+  const experiments = sandbox.control.experiments().map(({ title, tags, comments, state }) => ({
+    title,
+    tags,
+    state,
+    comments: comments.map(({ comment }) => comment.split('\n')[0]?.replace(/,? from .*/, '')),
+  }));
+  return experiments.sort((a, b) => (a.title < b.title ? -1 : 1));
+}
+
+/** A run of that stem as it is to be. */
+export const asBefore = (stem: string) => ({
+  title: `${stem} weighed`,
+  tags: ['balance'],
+  state: 'normal',
+  comments: ['readings: 2 rows'],
+});
+
+export const asAfter = (stem: string) => ({
+  title: `${stem} redone`,
+  tags: ['balance', 'redone'],
+  state: 'normal',
+  comments: ['readings: row 1 of 2', 'readings: row 2 of 2'],
+});

@@ -1,0 +1,106 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect } from 'vitest';
+import { deliver } from '../../src/deliver/deliver.js';
+import type { Notebook } from '../../src/deliver/deps.js';
+import { treat } from '../../src/deliver/failures.js';
+import { migrate } from '../../src/journal/database.js';
+import { createJournal, type Journal } from '../../src/journal/journal.js';
+import type { Request } from '../../src/journal/requests.js';
+import type { Dialect, Draft } from '../../src/model.js';
+import { referenceOf } from '../../src/reference.js';
+import { askRemap } from '../support/ask-remap.js';
+import { depsOf, FIRST_ID, SERVER } from '../support/filing.js';
+import { manualClock } from '../support/manual-clock.js';
+import { newRun } from '../support/runs.js';
+import {
+  type SimulatedExperiment,
+  type SimulatedNotebook,
+  simulatedNotebook,
+} from '../support/simulated-notebook.js';
+
+/** A run that is done, and all that can become of it. */
+export interface Redone {
+  readonly server: string;
+  readonly journal: Journal;
+  readonly notebook: SimulatedNotebook;
+  /** Why a delivery was put off. */
+  readonly waits: string[];
+  /** A person has it read anew; it reads so; and it is delivered, with these requests answered otherwise. */
+  remap(draft: Draft, otherwise?: Partial<Notebook>): Promise<void>;
+  /** A person decides something else about it, and it is delivered. */
+  decide(request: Request): Promise<void>;
+  /** Its experiment, which is the only one. */
+  entry(): Omit<SimulatedExperiment, 'comments'> & { comments: string[]; reference: string };
+  /** What people do in the notebook. Comments are counted from 1. */
+  edit(changes: Partial<SimulatedExperiment>): void;
+  editComment(n: number, text: string): void;
+  deleteComment(n: number): void;
+  /** Why it is held, which it must be. */
+  held(): Promise<string>;
+}
+
+export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }): Promise<Redone> {
+  const clock = manualClock();
+  const database = new DatabaseSync(':memory:');
+  migrate(database, ':memory:');
+  const journal = createJournal({ database, clock, release: () => undefined });
+  const notebook = simulatedNotebook(kind);
+  const waits: string[] = [];
+  const run = newRun('a');
+  const { instrument, file, copy } = run;
+  const reference = referenceOf({ instrument, sha256: file.sha256, copy, refiling: 0 });
+  const deps = depsOf(journal, notebook, clock);
+  await journal.servers.learn(SERVER, kind);
+
+  async function deliverAll(otherwise: Partial<Notebook> = {}): Promise<void> {
+    while ((await journal.queue.due(Number.MAX_SAFE_INTEGER, 1, new Set())).length > 0) {
+      const open = await journal.runs.open(1);
+      await deliver(open, { ...deps, notebook: { ...notebook, ...otherwise } }).catch(
+        async (error: unknown) => {
+          const change = treat(error, open.attempts, clock.now());
+          if (!change) throw error;
+          await journal.runs.record(1, change);
+          if (change.kind !== 'postponed') return;
+          if (change.reason.includes('may still')) waits.push(change.reason);
+          clock.advance(Math.max(0, change.dueAt - clock.now()));
+        },
+      );
+    }
+  }
+
+  const only = (): SimulatedExperiment => {
+    expect([...notebook.experiments.keys()]).toEqual([FIRST_ID]);
+    return notebook.experiments.get(FIRST_ID) as SimulatedExperiment;
+  };
+  const commentId = (n: number): number => [...only().comments.keys()][n - 1] ?? 0;
+  await journal.runs.add(run, draft);
+  await deliverAll();
+  expect(await journal.runs.count()).toEqual({ done: 1 });
+
+  return {
+    server: SERVER,
+    journal,
+    notebook,
+    waits,
+    async remap(now, otherwise) {
+      askRemap(database, 1, file.path, clock.now());
+      expect(await journal.runs.knows(run)).toBe(false);
+      await journal.runs.add(run, now);
+      await deliverAll(otherwise);
+    },
+    async decide(request) {
+      database.prepare('INSERT INTO inbox (at, request) VALUES (0, ?)').run(JSON.stringify(request));
+      expect(await journal.inbox.apply()).toMatchObject([{ done: true }]);
+      await deliverAll();
+    },
+    entry: () => ({ ...only(), comments: [...only().comments.values()], reference }),
+    edit: (changes) => void Object.assign(only(), changes),
+    editComment: (n, text) => void only().comments.set(commentId(n), text),
+    deleteComment: (n) => void only().comments.delete(commentId(n)),
+    async held() {
+      expect(await journal.runs.count()).toEqual({ held: 1 });
+      const row: unknown = database.prepare('SELECT reason FROM runs').get();
+      return (row as { reason: string }).reason;
+    },
+  };
+}

@@ -1,0 +1,248 @@
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { FileError } from '../../src/errors.js';
+import type { NewRun } from '../../src/journal/insert.js';
+import type { Draft, RunChange } from '../../src/model.js';
+import { SERVER } from '../support/filing.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { type AskedJournal, openAsked } from './asked-journal.js';
+
+const DONE: readonly RunChange[] = [
+  { kind: 'intended', server: SERVER, floor: 9, at: 1 },
+  { kind: 'created', experiment: 12, found: false },
+  { kind: 'described' },
+  { kind: 'commented', n: 1, comment: 41, found: false },
+  { kind: 'commented', n: 2, comment: 42, found: false },
+  { kind: 'finished' },
+];
+
+const BEFORE = someDraft('before', ['one', 'two']);
+
+interface Scene extends AskedJournal {
+  readonly run: NewRun;
+  remap(id?: number): Promise<{ done: boolean; text: string; rescan?: string | undefined }>;
+  /** Reads the file under another mapping. */
+  read(draft: Draft): ReturnType<AskedJournal['journal']['runs']['add']>;
+  state(): unknown;
+}
+
+/** A run that is done, of a file that is there. */
+async function withDoneRun(changes: Parameters<typeof newRun>[1] = {}): Promise<Scene> {
+  const asked = await openAsked();
+  const path = join(tempFolder(), 'a.csv');
+  writeFileSync(path, 'a');
+  const run = newRun('a', { path, ...changes });
+  await asked.journal.runs.add(run, BEFORE, { shape: { tables: [] }, drift: 'hold', kinds: 1 });
+  await asked.journal.runs.record(1, ...DONE);
+  return {
+    ...asked,
+    run,
+    remap: (id = 1) => asked.ask({ kind: 'remap', run: id }),
+    read: (draft) => asked.journal.runs.add({ ...run, mapping: 'm2' }, draft),
+    state: () => asked.rows('SELECT step, resting, reason FROM runs WHERE id = 1')[0],
+  };
+}
+
+const due = ({ journal }: Scene) => journal.queue.due(0, 10, new Set());
+const events = ({ rows }: Scene) =>
+  (rows('SELECT event FROM history WHERE run = 1 ORDER BY id') as { event: string }[]).map(
+    ({ event }) => event,
+  );
+
+test('a done run stays done until its file was read anew, and then has what it was filed as beside what it is to be', async () => {
+  const scene = await withDoneRun();
+  const { journal, run } = scene;
+  expect(await scene.remap()).toMatchObject({
+    done: true,
+    rescan: 'balance',
+    text: expect.stringMatching(
+      /^run 1 \(a\.csv\) is read anew as soon as .*a\.csv is seen; .*experiment 12 stays$/,
+    ),
+  });
+  expect(await due(scene)).toEqual([]);
+  expect(scene.state()).toMatchObject({ step: 'done', resting: null });
+  expect(await journal.files.unknown('balance', [run.file])).toHaveLength(1);
+  expect(await journal.runs.knows({ ...run, mapping: 'm2' })).toBe(false);
+  expect(await scene.read(someDraft('after', ['one', 'zwei', 'drei']))).toMatchObject({
+    remapped: 'revised',
+  });
+  expect(await due(scene)).toEqual([1]);
+  expect(await journal.runs.open(1)).toMatchObject({
+    step: 'created',
+    experiment: 12,
+    draft: { title: 'after' },
+    earlier: [{ title: 'before', tags: ['balance'], written: true }],
+    comments: [
+      { n: 1, text: 'one', comment: 41, earlier: [] },
+      { n: 2, text: 'zwei', comment: 42, earlier: ['two'] },
+      { n: 3, text: 'drei', comment: undefined, earlier: [] },
+    ],
+    surplus: [],
+  });
+  expect(await journal.runs.knows({ ...run, mapping: 'm2' })).toBe(true);
+  expect(await journal.files.unknown('balance', [run.file])).toEqual([]);
+  expect(events(scene).slice(-2)).toEqual(['remapAsked', 'remapped']);
+});
+
+test('a comment for which there is no use any more is kept in mind until it is gone, and taken back where it is wanted again', async () => {
+  const scene = await withDoneRun();
+  await scene.remap();
+  await scene.read(someDraft('after', ['uno']));
+  expect(await scene.journal.runs.open(1)).toMatchObject({
+    comments: [{ n: 1, text: 'uno', comment: 41, earlier: ['one'] }],
+    surplus: [{ n: 2, comment: 42, texts: ['two'] }],
+  });
+  const refused: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
+  await scene.journal.runs.record(1, refused);
+  await scene.journal.runs.add({ ...scene.run, mapping: 'm3' }, someDraft('third', ['1', '2']));
+  expect(await scene.journal.runs.open(1)).toMatchObject({
+    earlier: [
+      { title: 'before', written: true },
+      { title: 'after', written: false },
+    ],
+    comments: [
+      { n: 1, text: '1', comment: 41, earlier: ['one', 'uno'] },
+      { n: 2, text: '2', comment: 42, earlier: ['two'] },
+    ],
+    surplus: [],
+  });
+  await scene.journal.runs.record(1, { kind: 'commentRevised', n: 1 }, { kind: 'commentRevised', n: 2 });
+  await scene.journal.runs.record(1, { kind: 'finished' });
+  expect(scene.rows('SELECT * FROM earlier_comments')).toEqual([]);
+  expect(scene.rows('SELECT * FROM earlier_drafts')).toEqual([]);
+});
+
+test('what reads as before changes nothing, and is known to', async () => {
+  const scene = await withDoneRun();
+  await scene.remap();
+  expect(await scene.read(BEFORE)).toMatchObject({ id: 1, remapped: 'unchanged' });
+  expect(scene.state()).toEqual({ step: 'done', resting: null, reason: null });
+  expect(await due(scene)).toEqual([]);
+  expect(events(scene).at(-1)).toBe('remapUnchanged');
+  expect(await scene.journal.runs.knows({ ...scene.run, mapping: 'm2' })).toBe(true);
+});
+
+test('a file that does not read under the mapping of today leaves its run done as it was filed, and that is told', async () => {
+  const scene = await withDoneRun();
+  await scene.remap();
+  const refused = await scene.journal.runs.refuse(
+    { ...scene.run, mapping: 'm2' },
+    new FileError('no table any more'),
+  );
+  expect(refused).toMatchObject({ id: 1, remapped: 'refused' });
+  expect(scene.state()).toEqual({
+    step: 'done',
+    resting: null,
+    reason: 'it could not be read anew, and stays as it was filed: no table any more',
+  });
+  expect(await scene.journal.runs.open(1)).toMatchObject({ draft: { title: 'before' }, earlier: [] });
+  expect(await scene.journal.runs.knows({ ...scene.run, mapping: 'm2' })).toBe(true);
+  await scene.remap();
+  expect(scene.state()).toMatchObject({ reason: null });
+});
+
+test('the runs to come are not held against a run that was redone', async () => {
+  const scene = await withDoneRun();
+  const shapes = 'SELECT * FROM shapes';
+  const before = scene.rows(shapes);
+  await scene.remap();
+  const shape = { tables: [{ name: 'readings', columns: [{ name: 'Weight' }] }] };
+  const read = { ...scene.run, mapping: 'm2' };
+  const added = await scene.journal.runs.add(read, someDraft('after'), { shape, drift: 'hold', kinds: 1 });
+  expect(added).toMatchObject({ drift: undefined, remapped: 'revised' });
+  expect(scene.rows(shapes)).toEqual(before);
+});
+
+for (const [what, change, says] of [
+  ['is gone', (path: string) => rmSync(path), /its file is no longer at .*a\.csv/],
+  ['has other bytes', (path: string) => writeFileSync(path, 'b'), /a\.csv has other bytes by now/],
+  ['is longer', (path: string) => writeFileSync(path, 'aa'), /a\.csv has other bytes by now/],
+  [
+    'has become a folder',
+    (path: string) => {
+      rmSync(path);
+      mkdirSync(path);
+    },
+    /a\.csv has other bytes by now/,
+  ],
+] as const) {
+  test(`a done run whose file ${what} is not redone, and that is said`, async () => {
+    const scene = await withDoneRun();
+    change(scene.run.file.path);
+    expect(await scene.remap()).toEqual({ done: false, text: expect.stringMatching(says) });
+    expect(await scene.journal.runs.knows({ ...scene.run, mapping: 'm2' })).toBe(true);
+    expect(scene.rows('SELECT * FROM remaps')).toEqual([]);
+  });
+}
+
+test('a file that gets other bytes before it was read anew becomes a run of its own, and the done one says so', async () => {
+  const scene = await withDoneRun();
+  await scene.remap();
+  const { path } = scene.run.file;
+  const other = newRun('b', { path, mapping: 'm2' });
+  expect(await scene.journal.files.wasTaken('balance', other.file)).toBe(true);
+  expect(await scene.journal.files.wasTaken('balance', scene.run.file)).toBe(false);
+  await scene.journal.runs.add(other, someDraft('b'));
+  expect(scene.state()).toMatchObject({
+    step: 'done',
+    reason: expect.stringMatching(/a\.csv is that of run 2 by now$/),
+  });
+  expect(await scene.journal.runs.knows({ ...scene.run, mapping: 'm2' })).toBe(true);
+});
+
+test('equal bytes under another name are not what is read: the run keeps its file, unless that is gone', async () => {
+  const scene = await withDoneRun();
+  const copy = join(tempFolder(), 'copy.csv');
+  writeFileSync(copy, 'a');
+  const seen = newRun('a', { path: copy });
+  expect(await scene.journal.runs.knows(seen)).toBe(true);
+  await scene.remap();
+  expect(await scene.journal.runs.knows(seen)).toBe(true);
+  expect(await scene.journal.runs.knows(scene.run)).toBe(false);
+  rmSync(scene.run.file.path);
+  expect((await scene.remap()).text).toContain(copy);
+  expect(await scene.journal.runs.knows(scene.run)).toBe(true);
+  expect(await scene.journal.runs.knows(seen)).toBe(false);
+});
+
+test('only a done run is redone, and only one of which it is known what was written', async () => {
+  const scene = await withDoneRun();
+  const { journal, run } = scene;
+  expect(await scene.remap(77)).toEqual({ done: false, text: 'there is no run 77' });
+  await journal.runs.add(newRun('b'), someDraft('b'));
+  expect((await scene.remap(2)).text).toMatch(/^run 2 \(b\.csv\) is on its way: only a run that is done/);
+  await journal.runs.record(2, { kind: 'rested', as: 'held', failure: 'conflict', reason: 'r' });
+  expect((await scene.remap(2)).text).toMatch(/^run 2 \(b\.csv\) is held: .*retry 2 lets it go on/);
+  await journal.recovery.take({
+    server: SERVER,
+    experiment: 50,
+    instrument: 'balance',
+    sha256: newRun('c').file.sha256,
+    file: 'c.csv',
+    copies: false,
+    comments: [],
+  });
+  expect((await scene.remap(3)).text).toMatch(/was recovered from the notebook, .*refile 3$/);
+  await scene.ask({ kind: 'refile', run: 1 });
+  expect((await scene.remap(1)).text).toBe('run 1 (a.csv) was filed anew, as run 4: remap that one');
+  expect(await journal.runs.knows(run)).toBe(true);
+});
+
+test('a run that is being redone when the notebook is set back is described first, and what is gone of its comments posted', async () => {
+  const scene = await withDoneRun();
+  await scene.remap();
+  await scene.read(someDraft('after', ['uno', 'due']));
+  const [placed] = await scene.journal.setBack.placedFrom(SERVER, 12);
+  if (!placed) throw new Error('it has an experiment');
+  expect(await scene.journal.setBack.keepComments(placed, new Set([1]))).toBe(true);
+  expect(await scene.journal.runs.open(1)).toMatchObject({
+    step: 'created',
+    earlier: [{ title: 'before' }],
+    comments: [
+      { n: 1, comment: 41, earlier: ['one'] },
+      { n: 2, comment: undefined, intentAt: 0, earlier: ['two'] },
+    ],
+  });
+});

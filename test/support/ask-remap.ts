@@ -1,0 +1,9 @@
+import type { Database } from '../../src/journal/database.js';
+import { createRemap } from '../../src/journal/remap.js';
+import { createStanding } from '../../src/journal/standing.js';
+
+/** What a person asks for with `retry --remap`, of a file that is only played; false where it is refused. */
+export function askRemap(database: Database, run: number, path: string, at: number): boolean {
+  const standing = createStanding(database)(run);
+  return standing !== undefined && createRemap(database)(standing, { path, has: 'itsBytes' }, at).done;
+}
