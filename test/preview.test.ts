@@ -26,7 +26,7 @@ function load(): LoadedConfig {
   return loadConfig(join(folder, 'labfeed.yaml'));
 }
 
-const preview = (sample: Pick<Sample, 'name' | 'instrument'>, text: string, config = load()) =>
+const preview = (sample: Pick<Sample, 'name' | 'instrument' | 'learn'>, text: string, config = load()) =>
   previewSample(
     { ...sample, content: Buffer.from(text), modifiedMs: NOW },
     { config, nowMs: NOW, signal: new AbortController().signal },
@@ -63,6 +63,14 @@ describe('a dropped file', () => {
         { name: 'Sample', text: 'λ <DNA>' },
         { name: 'Date', text: '2026-04-03' },
       ],
+    });
+  });
+
+  test('is learnt from where that is asked for, whatever its name fits', async () => {
+    expect(await preview({ name: 'run-17.tsv', learn: true }, RUN)).toMatchObject({
+      ok: true,
+      instrument: 'run',
+      mapping: expect.stringContaining('# Learnt from run-17.tsv'),
     });
   });
 
