@@ -1,14 +1,14 @@
 import { defineConfig } from 'vitest/config';
 
-/** The slow proofs run by name (`npm run chaos`, `npm run simulate`), everything else with `npm test`. */
+/** The slow proofs run by name (`npm run processes`, `chaos`, `simulate`), everything else with `npm test`. */
 const slow = process.env['LABFEED_SLOW'];
 
 export default defineConfig({
   test: {
     root: import.meta.dirname,
     include: slow ? [`${slow}/**/*.test.ts`] : ['**/*.test.ts'],
-    exclude: slow ? [] : ['chaos/**'],
-    testTimeout: 20_000,
+    exclude: slow ? [] : ['chaos/**', 'processes/**'],
+    testTimeout: slow ? 120_000 : 20_000,
     restoreMocks: true,
     // Whole-daemon tests mostly wait for processes of their own.
     maxWorkers: 4,

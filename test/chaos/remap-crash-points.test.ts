@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { type Scene, setUp } from '../daemon/scene.js';
 import {
   AFTER,
   asAfter,
@@ -9,8 +10,7 @@ import {
   readAs,
   retry,
   shown,
-} from '../daemon/remapping.js';
-import { type Scene, setUp } from '../daemon/scene.js';
+} from '../processes/remapping.js';
 import { type CrashPoint, startCrashing, startDaemon } from '../support/daemon-process.js';
 
 /** From one comment to two: the first is edited, the second posted. */

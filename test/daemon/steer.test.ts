@@ -53,7 +53,7 @@ test('many old files wait for an answer; the running daemon takes those that bac
 }, 90_000);
 
 test('the history of runs that finished longer ago than keep says is removed at the start', async () => {
-  const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k', settings: 'keep: 1d' });
+  const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k', settings: 'keep: 1d\n' });
   const journal = await openJournal(site.journal, {
     ...systemClock,
     now: () => Date.now() - 2 * 86_400_000,

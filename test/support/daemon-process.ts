@@ -105,7 +105,7 @@ export interface SiteOptions {
   readonly url: string;
   readonly key: string;
   readonly timeout?: string;
-  /** More lines of the configuration. */
+  /** More lines of the configuration, each with its end. */
   readonly settings?: string;
   /** Under `instruments:`; by default one instrument with nothing but a folder and a short quiet. */
   readonly instruments?: string;
@@ -127,7 +127,7 @@ export function makeSite(
   const notebook = `url: "${url}"\n  key: { file: api-key }\n  rate: 2000/s\n  timeout: ${timeout}`;
   writeFileSync(
     config,
-    `notebook:\n  ${notebook}\njournal: journal.db\nstatus: ${status}\n${settings}\ninstruments:\n${instruments}\n`,
+    `notebook:\n  ${notebook}\njournal: journal.db\nstatus: ${status}\n${settings}instruments:\n${instruments}\n`,
   );
   return {
     folder,

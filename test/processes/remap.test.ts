@@ -2,9 +2,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
+import { allFiled, type Scene, setUp } from '../daemon/scene.js';
 import { startCrashing, startDaemon } from '../support/daemon-process.js';
 import { AFTER, asAfter, asBefore, BEFORE, fileBefore, filed, readAs, retry, shown } from './remapping.js';
-import { allFiled, type Scene, setUp } from './scene.js';
 
 const DIALECTS = ['v2', 'elabftw'] as const;
 

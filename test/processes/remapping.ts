@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
+import { allFiled, dropAll, type Scene } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, startDaemon } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
-import { allFiled, dropAll, type Scene } from './scene.js';
 
 /** How the balance's files are read: under a title, with one comment for all readings or one for each. */
 export interface Reading {

@@ -1,9 +1,9 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { type Scene, setUp, withOneFiled } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { type Scene, setUp, withOneFiled } from './scene.js';
 
 /** The notebook refuses to have the second run's experiment filled in: it stays as it was created. */
 async function withRefusedRun(): Promise<{ scene: Scene; daemon: DaemonProcess }> {

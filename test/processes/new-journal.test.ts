@@ -1,11 +1,11 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { allFiled } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { runSandbox } from '../support/sandbox-view.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { allFiled } from './scene.js';
 
 async function setUp(dialect: 'v2' | 'elabftw') {
   const folder = tempFolder();
