@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import type { ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
+import { originIn } from '../../src/reference.js';
 import { fillIn, fillInBody, type Given, map, record, SHA, table, v } from './samples.js';
 
 const bodyOf = (given: Given = {}): string => map(given).draft.body;
@@ -33,6 +34,18 @@ describe('the body', () => {
         `<p>labfeed nanodrop run 7.csv sha256:${SHA}</p>`,
       ].join('\n'),
     );
+  });
+
+  test('lists the files of a run of several, each with what proves it, and counts those beyond a hundred', () => {
+    const parts = Array.from({ length: 102 }, (_, n) => ({
+      ...{ name: `<${n}>.bin`, size: n, modifiedMs: Date.UTC(2026, 2, 4), sha256: `hash${n}` },
+    }));
+    const body = bodyOf({ file: { name: 's1.D', parts } });
+    expect(body).toContain('<p>Source: s1.D, 102 files, 1,234 bytes, modified');
+    expect(body.match(/<li>/g)).toHaveLength(101);
+    expect(body).toMatch(/<li>&lt;7&gt;\.bin, 7 bytes, modified 2026-03-0\d [^<]+, sha256:hash7<\/li>/);
+    expect(body).toContain('<li>and 2 more files</li>\n</ul>\n<p>labfeed nanodrop s1.D sha256:');
+    expect(originIn(body)).toEqual({ label: 'nanodrop s1.D', sha256: SHA });
   });
 
   test('names its tables where there are several', () => {

@@ -175,6 +175,11 @@ describe('a workbook that means harm, or is none', () => {
     expect(await sheets(bytes)).toEqual([{ name: 'S', lines: [[], ['', '1']] }]);
   });
 
+  test('an archive that says itself that it is too large is not unpacked', async () => {
+    const bytes = handMade(sheetXml('<row r="1"><c r="A1"><v>1</v></c></row>'), () => 2 ** 30);
+    expect((await refusal(bytes)).message).toContain('unpacked it has more than 16 MB');
+  });
+
   test('lone cells far to the right are refused where they are many', async () => {
     const rows = Array.from(
       { length: 1000 },

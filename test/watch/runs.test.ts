@@ -124,6 +124,18 @@ describe('when a run is complete', () => {
     expect(clock.monotonic()).toBe(15_000);
   });
 
+  test('a file that is taken away from a folder starts the wait anew', async () => {
+    const scene = setUp(FOLDER);
+    scene.write({ 'a/x.csv': '1', 'a/z.csv': '2' });
+    const clock = sleepingClock((elapsed) => {
+      if (elapsed === 5000) rmSync(join(scene.root, 'a/z.csv'));
+    });
+    const run = scene.run('a/x.csv', 'a/z.csv');
+    const still = await settle(run, { quiet: 5000 }, { clock, signal: never, look: scene.look });
+    expect(partsOf(still ?? '')).toEqual(['x.csv']);
+    expect(clock.monotonic()).toBe(10_000);
+  });
+
   test('joined files wait for the one that lacks, which is told, and then until it is still', async () => {
     const scene = setUp(PAIR);
     scene.write({ 'a.csv': '1' });
