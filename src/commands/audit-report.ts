@@ -1,5 +1,5 @@
 import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../audit/findings.js';
-import type { Audited } from '../audit.js';
+import type { Audited } from '../tasks/audit.js';
 import type { Outcome } from './ask.js';
 import { oneLine } from './printable.js';
 

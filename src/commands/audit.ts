@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
 import { differs, type SafeFile } from '../audit/findings.js';
-import type { Audited, Progress } from '../audit.js';
 import { systemClock } from '../clock.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT, explainProblem, UsageError } from '../errors.js';
+import type { Audited, Progress } from '../tasks/audit.js';
 import type { Outcome } from './ask.js';
 import { report } from './audit-report.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
@@ -54,7 +54,7 @@ async function runAudit({
   const config = loadNamed(rest);
   requireVital(config);
   for (const problem of config.problems) process.stderr.write(`${explainProblem(problem)}\n`);
-  const { audit } = await import('../audit.js');
+  const { audit } = await import('../tasks/audit.js');
   const display = createDisplay();
   const path = journalOf(config);
   const signal = onStopRequest();

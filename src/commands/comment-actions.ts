@@ -1,8 +1,8 @@
-import { isKept, replaceText, textOf } from '../comment-text.js';
 import { LabfeedError } from '../errors.js';
 import type { Comment } from '../notebook/answers.js';
 import type { Notebook } from '../notebook/client.js';
 import { markIn } from '../reference.js';
+import { isKept, replaceText, textOf } from '../tasks/comment-text.js';
 import type { CommentsOptions, DeleteOptions, EditOptions } from './comments.js';
 import { type ConfigOption, loadNamed, requireVital } from './config-option.js';
 import { manyLines, oneLine } from './printable.js';

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { pino } from 'pino';
 import { type LoadedConfig, loadConfig } from '../config/load.js';
-import type { Daemon } from '../daemon.js';
+import type { Daemon } from '../daemon/daemon.js';
 import { EXIT } from '../errors.js';
 import type { Sandbox } from '../sandbox/server.js';
 import { requireVital } from './config-option.js';
@@ -40,7 +40,7 @@ export function addDemo(program: Command): void {
 
 async function demo({ port, dir, once }: DemoOptions): Promise<void> {
   const [{ createDaemon }, { createLog }, { systemClock }] = await Promise.all([
-    import('../daemon.js'),
+    import('../daemon/daemon.js'),
     import('../log.js'),
     import('../clock.js'),
   ]);

@@ -6,10 +6,10 @@ import { readKey, readToken } from '../config/key.js';
 import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
-import { runGoldenTests } from '../golden-tests.js';
 import { inspectJournal } from '../journal/inspect.js';
 import { checkMapping } from '../mapping.js';
 import { createNotebook } from '../notebook/client.js';
+import { runGoldenTests } from '../tasks/golden-tests.js';
 import { summary } from './test-results.js';
 
 /** One thing that `check` looked at. */

@@ -1,8 +1,8 @@
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
+import { claimedBy, claimsBefore } from '../daemon/works.js';
 import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
-import { claimedBy, claimsBefore } from '../works.js';
 import type { Finding } from './findings.js';
 import type { Overlap } from './overlaps.js';
 

@@ -20,9 +20,9 @@ export function addLearn(program: Command): void {
 
 async function learnFiles(paths: string[], { json }: LearnOptions): Promise<void> {
   const [{ learn }, { learntAsYaml }, { openSample }, { systemClock }] = await Promise.all([
-    import('../learn.js'),
-    import('../learnt-yaml.js'),
-    import('../sample.js'),
+    import('../tasks/learn.js'),
+    import('../tasks/learnt-yaml.js'),
+    import('../tasks/sample.js'),
     import('../clock.js'),
   ]);
   const unique = [...new Set(paths.map((path) => resolve(path)))];

@@ -3,7 +3,7 @@ import { systemClock } from '../clock.js';
 import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { ConfigError, explainProblem } from '../errors.js';
-import type { IdRange, Recovered } from '../recover.js';
+import type { IdRange, Recovered } from '../tasks/recover.js';
 import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readNumber } from './number-argument.js';
 import { onStopRequest } from './signals.js';
@@ -41,7 +41,7 @@ function readRange(text: string): IdRange {
 async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<void> {
   const config = loadNamed(options);
   requireListed(config);
-  const { recoverJournal } = await import('../recovery.js');
+  const { recoverJournal } = await import('../tasks/recovery.js');
   const display = createDisplay();
   const found = await recoverJournal({
     config,

@@ -17,7 +17,7 @@ async function run(options: ConfigOption): Promise<void> {
   const config = loadNamed(options);
   requireVital(config);
   const [{ createDaemon }, { createLog }, { systemClock }] = await Promise.all([
-    import('../daemon.js'),
+    import('../daemon/daemon.js'),
     import('../log.js'),
     import('../clock.js'),
   ]);

@@ -1,5 +1,5 @@
 import type { Table } from '../model.js';
-import { DATE_FROM, markedComments, type Trial } from '../trial.js';
+import { DATE_FROM, markedComments, type Trial } from '../tasks/trial.js';
 
 export const trialAsJson = (trial: Trial) => ({
   file: trial.file.path,

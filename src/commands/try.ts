@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { ConfigError, EXIT, explain, FileError, LabfeedError, UsageError } from '../errors.js';
 import { nearest } from '../nearest.js';
-import type { Trial } from '../trial.js';
+import type { Trial } from '../tasks/trial.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 import { trialAsJson, trialAsText } from './trial.js';
 
@@ -44,7 +44,7 @@ async function tryOrTest(name: string | undefined, files: string[], options: Try
 async function tryTests(name: string | undefined, options: TryOptions): Promise<void> {
   const config = loadNamed(options);
   const { checkMapping } = await import('../mapping.js');
-  const { runGoldenTests } = await import('../golden-tests.js');
+  const { runGoldenTests } = await import('../tasks/golden-tests.js');
   const { tellTests } = await import('./test-results.js');
   const { systemClock } = await import('../clock.js');
   const named = name === undefined ? config.instruments : [await usableInstrument(name, config)];
@@ -99,8 +99,8 @@ async function usableInstrument(name: string, config: LoadedConfig): Promise<Ins
 
 async function tryNamed(instrument: Instrument, path: string): Promise<Trial> {
   const [{ tryFile }, { openRun }, { systemClock }] = await Promise.all([
-    import('../trial.js'),
-    import('../sample.js'),
+    import('../tasks/trial.js'),
+    import('../tasks/sample.js'),
     import('../clock.js'),
   ]);
   return tryFile(instrument, await openRun(resolve(path), instrument), systemClock.now());

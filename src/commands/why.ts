@@ -33,8 +33,8 @@ async function why(asked: string, { json, ...options }: WhyOptions): Promise<voi
   const config = loadNamed(options);
   requireJournal(config);
   const [{ gather }, { findFile }, { conclude }, { openReader }, { daemonState }] = await Promise.all([
-    import('../evidence.js'),
-    import('../find-file.js'),
+    import('../tasks/evidence.js'),
+    import('../tasks/find-file.js'),
     import('../why/conclude.js'),
     import('../journal/reader.js'),
     import('./daemon-state.js'),

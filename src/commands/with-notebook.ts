@@ -1,8 +1,8 @@
 import { systemClock } from '../clock.js';
 import type { Key } from '../config/key.js';
-import { openNotebook } from '../gated-notebook.js';
+import type { UsableConfig } from '../daemon/works.js';
 import type { Notebook } from '../notebook/client.js';
-import type { UsableConfig } from '../works.js';
+import { openNotebook } from '../tasks/gated-notebook.js';
 
 /** Hands a command the notebook of the configuration, and closes it at the end. Ctrl-C ends it where it stands. */
 export async function withNotebook<T>(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Audited } from '../../src/audit.js';
 import { report } from '../../src/commands/audit-report.js';
+import type { Audited } from '../../src/tasks/audit.js';
 
 const AUDITED: Audited = {
   server: 'https://eln.example.org',

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { requireVital } from '../../src/commands/config-option.js';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
-import { createDaemon } from '../../src/daemon.js';
+import { createDaemon } from '../../src/daemon/daemon.js';
 import { createLog } from '../../src/log.js';
 import { call, listen } from '../status/serving.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';

@@ -2,10 +2,10 @@ import { appendFileSync, copyFileSync, existsSync, truncateSync, writeFileSync }
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
+import { memoryOf } from '../../src/daemon/delivery.js';
 import { createCreations } from '../../src/deliver/creations.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { createLosses } from '../../src/deliver/losses.js';
-import { memoryOf } from '../../src/delivery.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';

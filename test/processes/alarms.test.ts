@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { requireVital } from '../../src/commands/config-option.js';
 import { loadConfig } from '../../src/config/load.js';
-import { createDaemon, type Daemon } from '../../src/daemon.js';
+import { createDaemon, type Daemon } from '../../src/daemon/daemon.js';
 import { startDaemon, weighing } from '../support/daemon-process.js';
 import { silentLog } from '../support/silent-log.js';
 import { until } from '../support/until.js';

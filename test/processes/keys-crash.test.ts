@@ -6,10 +6,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { openKeyFile } from '../../src/config/key-file.js';
 import { loadConfig } from '../../src/config/load.js';
-import { keyName, rotateKey } from '../../src/rotation.js';
+import type { UsableConfig } from '../../src/daemon/works.js';
 import { DIALECTS, type Dialect } from '../../src/sandbox/dialect.js';
 import { createSandbox } from '../../src/sandbox/server.js';
-import type { UsableConfig } from '../../src/works.js';
+import { keyName, rotateKey } from '../../src/tasks/rotation.js';
 import { makeSite } from '../support/daemon-process.js';
 import { tempFolder } from '../support/temp-folder.js';
 

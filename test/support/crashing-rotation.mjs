@@ -5,7 +5,7 @@ import { openKeyFile } from '../../dist/config/key-file.js';
 import { loadConfig } from '../../dist/config/load.js';
 import { openMemory } from '../../dist/keys/memory.js';
 import { rotate } from '../../dist/keys/rotate.js';
-import { keyName, openRings } from '../../dist/rotation.js';
+import { keyName, openRings } from '../../dist/tasks/rotation.js';
 
 /*
  * A rotation as it is built, which kills its own process after so many of its steps, as a power cut would. It names each

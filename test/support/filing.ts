@@ -1,16 +1,16 @@
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { ListedInstrument } from '../../src/config/listed.js';
+import { memoryOf } from '../../src/daemon/delivery.js';
 import { createCreations } from '../../src/deliver/creations.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import type { DeliverDeps } from '../../src/deliver/deps.js';
 import { treat } from '../../src/deliver/failures.js';
 import { createLosses } from '../../src/deliver/losses.js';
-import { memoryOf } from '../../src/delivery.js';
 import type { NewRun } from '../../src/journal/insert.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
-import { type RecoverDeps, type Recovered, recover } from '../../src/recover.js';
+import { type RecoverDeps, type Recovered, recover } from '../../src/tasks/recover.js';
 import { manualClock } from './manual-clock.js';
 import { newRun, someDraft } from './runs.js';
 import type { SimulatedNotebook } from './simulated-notebook.js';

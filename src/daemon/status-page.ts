@@ -1,0 +1,157 @@
+import { constants } from 'node:fs';
+import { access, stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { Clock } from '../clock.js';
+import { readToken } from '../config/key.js';
+import type { LoadedConfig } from '../config/load.js';
+import { systemCode } from '../errors.js';
+import { happeningInWords } from '../happenings.js';
+import { type JournalClient, openClient } from '../journal/client.js';
+import type { JobDetail } from '../journal/job.js';
+import { type JournalReader, openReader } from '../journal/reader.js';
+import { requestSchema } from '../journal/requests.js';
+import type { Live } from '../live.js';
+import type { Log } from '../log.js';
+import type { DecisionAnswer, DecisionRequest } from '../status/api.js';
+import type { Place } from '../status/deps.js';
+import type { Status, StatusTrouble } from '../status/status.js';
+import type { UsableConfig } from './works.js';
+
+export interface StatusPageDeps {
+  readonly journal: string;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  live(): Live;
+}
+
+/** The page that shows what the daemon does, and takes decisions for it. */
+export interface StatusPage {
+  /** Shows this configuration's instruments, where it wants them shown. The journal must be there. */
+  show(config: UsableConfig, place: Place | undefined): Promise<void>;
+  /** Why it is not there, though it should be. */
+  trouble(): StatusTrouble | undefined;
+  stop(): Promise<void>;
+}
+
+export function createStatusPage({ journal: path, version, clock, log, live }: StatusPageDeps): StatusPage {
+  let config: UsableConfig | undefined;
+  // Connections of its own: whatever the page reads, it never waits within what the daemon is about to write.
+  let reader: JournalReader | undefined;
+  let client: JournalClient | undefined;
+  const reading = (): JournalReader => {
+    reader ??= openReader(path);
+    return reader;
+  };
+  let status: Status | undefined;
+  /** Loaded when it is wanted: web server and metrics are a third of what the daemon loads. */
+  async function makeStatus(): Promise<Status> {
+    const { createStatus } = await import('../status/status.js');
+    return createStatus({
+      version,
+      clock,
+      log,
+      live,
+      overview: () => reading().overview(),
+      jobs: (query) => reading().jobs(query),
+      job: (id) => inWords(reading().job(id)),
+      journalBytes: () => bytesOf(path),
+      journalTrouble: () => troubleOf(path),
+      async decide(request) {
+        client ??= openClient(path);
+        return config ? ask(request, config.notebook.url, client, clock) : NOT_YET;
+      },
+      async preview(sample, signal) {
+        const { previewSample } = await import('./preview.js');
+        if (!config) return { ok: false, reason: NOT_YET.text };
+        return previewSample(sample, { config, nowMs: clock.now(), signal });
+      },
+    });
+  }
+
+  return {
+    async show(next, place) {
+      config = next;
+      if (place) status ??= await makeStatus();
+      await status?.moveTo(place);
+    },
+    trouble: () => status?.trouble(),
+    async stop() {
+      await status?.stop();
+      reader?.close();
+      client?.close();
+    },
+  };
+}
+
+/** Commands and page tell what happened in the same words. */
+const inWords = (job: JobDetail | undefined) =>
+  job && { ...job, history: job.history.map((one) => ({ at: one.at, words: happeningInWords(one) })) };
+
+const NOT_YET: DecisionAnswer = { done: false, text: 'labfeed is still starting' };
+
+/**
+ * Where the configuration wants the page, with its token: a ConfigError where that cannot be read.
+ * `conceal` takes the token out of everything that is logged.
+ */
+export function placeOf(
+  { settings, placeOf }: LoadedConfig,
+  conceal: (secret: string) => void,
+): Place | undefined {
+  const { status } = settings;
+  if (status === false) return undefined;
+  const { address, names } = status;
+  const token = status.token && readToken(status.token, placeOf(['status', 'token']));
+  if (token !== undefined) conceal(token);
+  return { ...address, names, token };
+}
+
+/** The daemon looks twice a second. */
+const ANSWER_WITHIN_MS = 10_000;
+const LOOK_MS = 100;
+
+/** The same way that the commands go: into the journal's inbox, and out of it. */
+async function ask(
+  asked: DecisionRequest,
+  server: string,
+  client: JournalClient,
+  clock: Clock,
+): Promise<DecisionAnswer> {
+  const request = requestSchema.safeParse(asked.kind === 'adopt' ? { ...asked, server } : asked).data;
+  if (!request) return { done: false, text: 'this version of labfeed does not know that request' };
+  const [id = 0] = client.ask([request], clock.now());
+  const until = clock.monotonic() + ANSWER_WITHIN_MS;
+  while (clock.monotonic() < until) {
+    await clock.sleep(LOOK_MS);
+    const answer = client.answerTo(id);
+    if (answer) return { done: answer.done, text: answer.text };
+  }
+  return { done: false, text: 'recorded in the journal; it is applied when the present step is finished' };
+}
+
+/** What was written last stands in a file beside it. */
+async function bytesOf(path: string): Promise<number> {
+  const sizes = await Promise.all(
+    [path, `${path}-wal`].map((file) =>
+      stat(file).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    ),
+  );
+  return sizes.reduce((sum, size) => sum + size, 0);
+}
+
+/** Less than this, and the next run may not be recorded. */
+const LEAST_FREE_BYTES = 1024 * 1024;
+
+async function troubleOf(path: string): Promise<string | undefined> {
+  try {
+    await access(path, constants.R_OK | constants.W_OK);
+    await access(dirname(path), constants.W_OK);
+    const { bavail, bsize } = await statfs(dirname(path));
+    return bavail * bsize < LEAST_FREE_BYTES ? `the disk of the journal ${path} is full` : undefined;
+  } catch (error) {
+    return `the journal ${path} cannot be written (${systemCode(error) ?? error})`;
+  }
+}

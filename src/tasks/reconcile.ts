@@ -1,0 +1,104 @@
+import { isOurCreation } from '../deliver/ours.js';
+import { lookAt } from '../deliver/window.js';
+import type { Journal } from '../journal/journal.js';
+import type { PlacedRun } from '../journal/set-back.js';
+import type { ServerFacts } from '../model.js';
+import { originIn, provisionalReference, readLabel } from '../reference.js';
+import { type Ask, marksOf, type ReadableNotebook } from './readable-notebook.js';
+
+export interface ReconcileDeps {
+  readonly server: string;
+  readonly journal: Pick<Journal, 'servers' | 'setBack'>;
+  readonly notebook: ReadableNotebook;
+  readonly ask: Ask;
+  /** Which experiment is looked at; throws when it is time to stop. */
+  progress(id: number): void;
+}
+
+/** What became of the runs that the journal had as filed, by their numbers. */
+export interface Reconciled {
+  /** Below this id, all that there is was looked at or is as the journal has it. */
+  readonly first: number;
+  /** Their experiments are gone. */
+  readonly gone: number[];
+  /** Their experiments lack what was written since: it is written again. */
+  readonly reopened: number[];
+}
+
+type Became = 'gone' | 'reopened' | 'asItWas';
+
+/**
+ * Holds the journal against a notebook that was set back to an older state. From `setBack` on, at the latest, its ids
+ * have gone or were given out again; below, it holds things as they were, some of them unfinished. Afterwards the
+ * journal knows no id that it did not see, and ids can be counted on again.
+ */
+export async function reconcile(setBack: number, deps: ReconcileDeps): Promise<Reconciled> {
+  const { server, journal } = deps;
+  const result = { gone: [] as number[], reopened: [] as number[] };
+  const facts = await journal.servers.server(server);
+  const settle = async (run: PlacedRun, isBelow: boolean): Promise<Became> => {
+    const became = await examine(run, isBelow, facts, deps);
+    if (became !== 'asItWas') result[became].push(run.id);
+    return became;
+  };
+  for (const run of await journal.setBack.placedFrom(server, setBack)) await settle(run, false);
+  let lowest = setBack;
+  let last = await journal.setBack.placedBelow(server, lowest);
+  while (last !== undefined && (await settle(last, false)) === 'gone') {
+    lowest = last.experiment;
+    last = await journal.setBack.placedBelow(server, lowest);
+  }
+  // The older state was saved after this run had come in: only what has changed since can be unfinished there.
+  const suspects = last ? await journal.setBack.changedSince(server, last.addedAt, last.experiment) : [];
+  for (const run of suspects) await settle(run, true);
+  await journal.setBack.settle(server, last?.experiment ?? (await lastBelow(lowest, deps)));
+  for (const runs of Object.values(result)) runs.sort((a, b) => a - b);
+  return { ...result, first: last ? last.experiment + 1 : lowest };
+}
+
+/** `isBelow`: the id is from before the older state, so that whatever is there is the run's, edited or not. */
+async function examine(
+  run: PlacedRun,
+  isBelow: boolean,
+  facts: ServerFacts,
+  { journal, notebook, ask, progress }: ReconcileDeps,
+): Promise<Became> {
+  progress(run.experiment);
+  const page = await ask(() => lookAt(run.experiment, notebook));
+  // As with any absence: a proxy that has lost the notebook behind it answers 404 to everything.
+  if (page === 'missing') await ask(() => notebook.listKeys());
+  const record = typeof page === 'object' ? page : {};
+  const isBlank =
+    provisionalReference(String(record.title)) === run.reference ||
+    (isBelow && isOurCreation(record, run.reference, facts));
+  if (isBlank && run.drafted) {
+    await journal.setBack.refill(run);
+    return 'reopened';
+  }
+  if (isFiled(record.body, run)) {
+    const marks = marksOf(await ask(() => notebook.listComments(run.experiment)));
+    const present = new Set(marks.filter(({ reference }) => reference === run.reference).map(({ n }) => n));
+    return run.drafted && (await journal.setBack.keepComments(run, present)) ? 'reopened' : 'asItWas';
+  }
+  if (isBelow) return 'asItWas';
+  await journal.setBack.release(run);
+  return 'gone';
+}
+
+/** Whether a body ends with the line that says that it came from this run. */
+export function isFiled(
+  body: unknown,
+  { instrument, sha256 }: Pick<PlacedRun, 'instrument' | 'sha256'>,
+): boolean {
+  const origin = typeof body === 'string' ? originIn(body) : undefined;
+  return origin?.sha256 === sha256 && readLabel(origin.label, [instrument]) !== undefined;
+}
+
+/** The last experiment that is there before this one, whoever's it is; 0 where there is none. */
+async function lastBelow(experiment: number, { notebook, ask, progress }: ReconcileDeps): Promise<number> {
+  for (let id = experiment - 1; id > 0; id--) {
+    progress(id);
+    if ((await ask(() => lookAt(id, notebook))) !== 'missing') return id;
+  }
+  return 0;
+}

@@ -1,0 +1,175 @@
+import type { Clock } from '../clock.js';
+import type { ListedInstrument } from '../config/listed.js';
+import { END_OF_IDS, isSetBack, lookAt } from '../deliver/window.js';
+import { LabfeedError } from '../errors.js';
+import type { Journal } from '../journal/journal.js';
+import { originIn, provisionalReference, readLabel } from '../reference.js';
+import { createPatience } from './patience.js';
+import { type Ask, marksOf, type ReadableExperiment, type ReadableNotebook } from './readable-notebook.js';
+import { type Reconciled, reconcile } from './reconcile.js';
+
+export interface IdRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface RecoverDeps {
+  readonly server: string;
+  /** All that there are: what comes from another is not ours to know. */
+  readonly instruments: readonly ListedInstrument[];
+  readonly journal: Pick<Journal, 'recovery' | 'servers' | 'setBack'>;
+  readonly notebook: ReadableNotebook;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Every id in it, however many are missing; without it, from what the journal knows to the end. */
+  readonly range?: IdRange | undefined;
+  progress(id: number, so: Recovered): void;
+  /** The notebook does not answer for now. */
+  trouble(reason: string): void;
+}
+
+/** What was found, in numbers or ids of experiments. */
+export interface Recovered extends Omit<Reconciled, 'first'> {
+  from: number;
+  /** The last one that is there. */
+  to: number;
+  /** Runs that the journal did not know. */
+  recovered: number;
+  /** Runs that the journal had as unfinished. */
+  completed: number;
+  known: number;
+  /** Experiments of ours that were made and never filled in: the next runs use them. */
+  spares: number;
+  /** Of other people. */
+  others: number;
+  /** Filed by a labfeed, from instruments that this configuration does not have. */
+  unknownInstruments: number[];
+  /** Recovered ones without any comment of labfeed's: perhaps it was broken off there. */
+  withoutComments: number[];
+}
+
+/** Refills the journal from the notebook. Whatever was taken in stays, should it be broken off. */
+export async function recover(deps: RecoverDeps): Promise<Recovered> {
+  const { server, journal, notebook, range } = deps;
+  const ask = createPatience({ ...deps, brokenOff });
+  const { halted, setBack: noticed } = await journal.recovery.begin(server);
+  // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
+  await ask(() => notebook.listKeys());
+  const result: Recovered = { from: 0, to: 0, ...NOTHING, ...emptyLists() };
+  const setBack = noticed ?? (await findSetBack(ask, deps));
+  const unknown =
+    setBack === undefined
+      ? await journal.recovery.firstUnknown(server)
+      : await putRight(setBack, result, ask, deps);
+  // A part of the notebook proves nothing about the rest: what kept labfeed from sending still does. But where nothing
+  // is known, whoever names the ids knows where they begin.
+  const isPart = range !== undefined && unknown !== undefined && range.from > unknown;
+  const first = unknown ?? 1;
+  await readAll(range ?? { from: first, to: Number.MAX_SAFE_INTEGER }, isPart, result, ask, deps);
+  await ask(() => notebook.listKeys());
+  const isVain = range === undefined && setBack === undefined && first === 1 && result.to === 0;
+  await journal.recovery.end(server, isVain || isPart ? halted : undefined);
+  if (isVain) throw inVain(server);
+  return result;
+}
+
+/** Resolves with the first id that may be unknown. */
+async function putRight(setBack: number, result: Recovered, ask: Ask, deps: RecoverDeps): Promise<number> {
+  const progress = (id: number): void => watchOver(id, result, deps);
+  const { first, ...became } = await reconcile(setBack, { ...deps, ask, progress });
+  Object.assign(result, became);
+  return first;
+}
+
+/** Whoever knows that the notebook was set back need not wait until the daemon has met it. */
+async function findSetBack(
+  ask: Ask,
+  { server, journal, notebook }: RecoverDeps,
+): Promise<number | undefined> {
+  const last = await journal.servers.lastExperiments(server, END_OF_IDS);
+  if (!(await isSetBack(last, (id) => ask(() => lookAt(id, notebook))))) return undefined;
+  const setBack = Math.min(...last);
+  // Once runs were put right, the last ones no longer tell: broken off, it is to go on.
+  await journal.servers.learn(server, { setBack });
+  return setBack;
+}
+
+async function readAll(
+  { from, to }: IdRange,
+  isPart: boolean,
+  result: Recovered,
+  ask: Ask,
+  deps: RecoverDeps,
+): Promise<void> {
+  const { server, journal, notebook, range } = deps;
+  Object.assign(result, { from, to: from - 1 });
+  for (let id = from, missing = 0; id <= to && (range || missing < END_OF_IDS); id++) {
+    watchOver(id, result, deps);
+    const seen = await ask(() => lookAt(id, notebook));
+    missing = seen === 'missing' ? missing + 1 : 0;
+    if (seen === 'missing') continue;
+    tally(result, id, seen === 'private' ? 'others' : await takeIn(id, seen, ask, deps));
+    result.to = id;
+    // Beyond a part that was not read, no id is counted from.
+    if (!isPart) await journal.recovery.saw(server, id);
+  }
+}
+
+function watchOver(id: number, result: Recovered, { signal, progress }: RecoverDeps): void {
+  signal.throwIfAborted();
+  progress(id, result);
+}
+
+/** An empty notebook looks just like one whose first experiments are gone, and taking the latter for it files all twice. */
+const inVain = (server: string): LabfeedError =>
+  new LabfeedError(`none of the first ${END_OF_IDS} ids is an experiment on ${server}`, {
+    hint: `if its experiments begin later, say which to read: labfeed recover --ids A-B; if it has none at all: --ids 1-${END_OF_IDS}`,
+  });
+
+const NOTHING = { recovered: 0, completed: 0, known: 0, spares: 0, others: 0 };
+
+const emptyLists = () => ({ unknownInstruments: [], withoutComments: [], gone: [], reopened: [] });
+
+/** What an experiment turned out to be. `bare`: recovered, and without the comments that it should have. */
+type Kind = keyof typeof NOTHING | 'unknownInstrument' | 'bare';
+
+function tally(result: Recovered, id: number, kind: Kind): void {
+  if (kind === 'unknownInstrument') return void result.unknownInstruments.push(id);
+  if (kind === 'bare') result.withoutComments.push(id);
+  result[kind === 'bare' ? 'recovered' : kind] += 1;
+}
+
+async function takeIn(
+  id: number,
+  { title, body }: ReadableExperiment,
+  ask: Ask,
+  deps: RecoverDeps,
+): Promise<Kind> {
+  const { server, instruments, journal, notebook } = deps;
+  const reference = provisionalReference(String(title));
+  if (reference !== undefined) {
+    if (await journal.servers.hasExperiment(server, id)) return 'known';
+    await journal.servers.addSpare(server, id, reference);
+    return 'spares';
+  }
+  const origin = typeof body === 'string' ? originIn(body) : undefined;
+  if (origin === undefined) return 'others';
+  const names = instruments.map(({ name }) => name);
+  const source = readLabel(origin.label, names);
+  const instrument = instruments.find(({ name }) => name === source?.instrument);
+  if (source === undefined || instrument === undefined) return 'unknownInstrument';
+  if (await journal.recovery.owns(server, id)) return 'known';
+  const comments = marksOf(await ask(() => notebook.listComments(id)));
+  const copies = instrument.duplicates === 'ingest';
+  const run = { ...source, server, experiment: id, sha256: origin.sha256, copies, comments };
+  const became = await journal.recovery.take(run);
+  const { readings, text } = instrument.comments;
+  const isBare = comments.length === 0 && (readings !== 'none' || text !== undefined);
+  return became === 'recovered' && isBare ? 'bare' : became;
+}
+
+export const brokenOff = (cause: unknown): LabfeedError =>
+  new LabfeedError(`recovery was broken off: ${cause instanceof Error ? cause.message : cause}`, {
+    hint: 'what was recovered is kept; run it again, and it goes on where it stopped. Until then nothing is sent',
+    cause,
+  });

@@ -1,0 +1,38 @@
+import type { Clock } from '../clock.js';
+import type { UsableConfig } from '../daemon/works.js';
+import { openJournal } from '../journal/journal.js';
+import { openNotebook } from './gated-notebook.js';
+import { brokenOff, type IdRange, type Recovered, recover } from './recover.js';
+
+export interface RecoveryOptions {
+  readonly config: UsableConfig;
+  /** Where the journal is. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly range: IdRange | undefined;
+  progress(id: number, so: Recovered): void;
+  trouble(reason: string): void;
+}
+
+/** From the notebook to the journal: the client, the gate and the journal that no daemon holds, put together. */
+export async function recoverJournal(options: RecoveryOptions): Promise<Recovered> {
+  const { config, path, clock, signal } = options;
+  // The key is read first: where there is none, no journal is made.
+  const notebook = openNotebook(config, { clock, signal });
+  const journal = await openJournal(path, clock);
+  try {
+    return await recover({
+      ...options,
+      server: config.notebook.url,
+      instruments: config.listed,
+      journal,
+      notebook,
+    });
+  } catch (error) {
+    throw signal.aborted ? brokenOff('it was stopped') : error;
+  } finally {
+    await notebook.close();
+    await journal.close();
+  }
+}

@@ -1,0 +1,94 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { backUp } from '../../src/journal/backup.js';
+import {
+  deliverAll,
+  depsOf,
+  emptyJournal,
+  expectExactly,
+  FIRST_ID,
+  recoverInto,
+  SERVER,
+  see,
+} from '../support/filing.js';
+import { manualClock } from '../support/manual-clock.js';
+import { type SimulationOptions, simulatedNotebook } from '../support/simulated-notebook.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const KINDS: readonly SimulationOptions[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
+
+for (const kind of KINDS) {
+  test(`whenever a journal was copied, going on from the copy files nothing twice on a notebook ${JSON.stringify(kind)}`, async () => {
+    for (let at = 1; await copiedAt(at, kind); at++);
+  }, 120_000);
+}
+
+/** Copies the journal at the n-th thing that deliveries do, lets them end, and goes on from the copy. */
+async function copiedAt(at: number, kind: SimulationOptions): Promise<boolean> {
+  const clock = manualClock();
+  const notebook = simulatedNotebook(kind);
+  const folder = tempFolder();
+  const path = join(folder, 'journal.db');
+  const first = await emptyJournal(clock, path);
+  let steps = 0;
+  const counted = <T extends object>(parts: T): T =>
+    Object.fromEntries(
+      Object.entries(parts).map(([name, part]) => [
+        name,
+        typeof part !== 'function'
+          ? part
+          : async (...args: unknown[]) => {
+              steps += 1;
+              if (steps === at) backUp(path, join(folder, 'copy.db'), SERVER);
+              return part(...args);
+            },
+      ]),
+    ) as T;
+  const deps = depsOf(first, notebook, clock);
+  if (kind.dialect) await first.servers.learn(SERVER, { dialect: kind.dialect });
+  for (const content of ['a', 'b', 'c']) await see(first, content);
+  const { record } = counted({ record: deps.record });
+  await deliverAll(first, { ...deps, record, notebook: counted(notebook) }, clock);
+  await first.close();
+  if (steps < at) return false;
+
+  const second = await emptyJournal(clock, join(folder, 'copy.db'));
+  expect((await second.servers.server(SERVER)).halted).toContain('recover');
+  // A journal that knows no id yet cannot know where they begin.
+  const isBlind = (await second.servers.server(SERVER)).highest === undefined;
+  await recoverInto(second, notebook, isBlind ? {} : { range: undefined });
+  for (const content of ['a', 'b', 'c']) await see(second, content);
+  await deliverAll(second, depsOf(second, notebook, clock), clock);
+  expectExactly(notebook, ['a', 'b', 'c']);
+  expect(await second.runs.count()).toEqual({ done: 3 });
+  await second.close();
+  return true;
+}
+
+test('a creation that was under way when the journal was copied is found below an id that was answered sooner', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  const folder = tempFolder();
+  const path = join(folder, 'journal.db');
+  const first = await emptyJournal(clock, path);
+  await see(first, 'slow');
+  await see(first, 'quick');
+  const intended = { kind: 'intended', server: SERVER, floor: FIRST_ID - 1, at: 1 } as const;
+  await first.runs.record(1, intended);
+  await first.runs.record(2, intended, { kind: 'created', experiment: FIRST_ID + 1, found: false });
+  const references = await Promise.all([1, 2].map(async (id) => (await first.runs.open(id)).reference));
+  for (const reference of references) await notebook.createExperiment({ title: `labfeed ${reference}` });
+  const older = join(folder, 'copy.db');
+  backUp(path, older, SERVER);
+  await first.runs.record(1, { kind: 'created', experiment: FIRST_ID, found: false });
+  await deliverAll(first, depsOf(first, notebook, clock), clock);
+  expectExactly(notebook, ['slow', 'quick']);
+
+  const second = await emptyJournal(clock, older);
+  expect(await recoverInto(second, notebook, { range: undefined })).toMatchObject({
+    from: FIRST_ID,
+    completed: 1,
+  });
+  await deliverAll(second, depsOf(second, notebook, clock), clock);
+  expectExactly(notebook, ['slow', 'quick']);
+});

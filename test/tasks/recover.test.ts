@@ -1,0 +1,210 @@
+import { expect, test } from 'vitest';
+import { NotebookError } from '../../src/errors.js';
+import { markComment, provisionalTitle, referenceOf } from '../../src/reference.js';
+import {
+  deliverAll,
+  depsOf,
+  draftOf,
+  emptyJournal,
+  expectExactly,
+  FIRST_ID,
+  file,
+  instrument,
+  recoverInto,
+  SERVER,
+  see,
+} from '../support/filing.js';
+import { manualClock } from '../support/manual-clock.js';
+import { newRun, sha256 } from '../support/runs.js';
+import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';
+
+test('an empty journal knows every run again, with its experiment and its comments, and sends nothing', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a', 'b', 'c');
+  const writes = notebook.writes.length;
+  const journal = await emptyJournal(clock);
+  expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 3, known: 0, withoutComments: [] });
+  for (const content of ['a', 'b', 'c']) await see(journal, content);
+  await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  expect(notebook.writes).toHaveLength(writes);
+  expect(await journal.runs.count()).toEqual({ done: 3 });
+  expect(await journal.servers.server(SERVER)).toMatchObject({ highest: FIRST_ID + 2, halted: undefined });
+  expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 0, known: 3 });
+});
+
+test('a run that was filed anew is recovered as both of its filings', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a');
+  const identity = { instrument: 'balance', sha256: sha256('a'), copy: '' };
+  const third = notebook.someoneCreates('a');
+  const { body } = draftOf('a', newRun('a'));
+  await notebook.patchExperiment(third, { title: 'a', date: '2026-01-02', body });
+  await notebook.postComment(third, markComment('x', referenceOf({ ...identity, refiling: 2 }), 1));
+  const copy = notebook.someoneCreates('a, copied by somebody');
+  await notebook.patchExperiment(copy, { title: 'a', date: '2026-01-02', body });
+  const journal = await emptyJournal(clock);
+  expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 2, known: 1 });
+  expect(await journal.recovery.owns(SERVER, third)).toBe(true);
+  expect(await journal.recovery.owns(SERVER, copy)).toBe(false);
+  expect(await journal.runs.knows(newRun('a'))).toBe(true);
+});
+
+test('a mark that somebody copied from another run does not hide a run', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a', 'b');
+  const [a, b] = [...notebook.experiments.values()];
+  const copied = [...(a?.comments.values() ?? [])][0] ?? '';
+  b?.comments.clear();
+  b?.comments.set(5, copied);
+  const journal = await emptyJournal(clock);
+  expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 2 });
+});
+
+test('an experiment that was made and never filled in is used by its own run', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a');
+  const reference = referenceOf({ instrument: 'balance', sha256: sha256('b'), copy: '', refiling: 0 });
+  const blank = await notebook.createExperiment({ title: provisionalTitle(reference) });
+  const journal = await emptyJournal(clock);
+  expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 1, spares: 1 });
+  for (const content of ['a', 'b']) await see(journal, content);
+  await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  expectExactly(notebook, ['a', 'b']);
+  expect(notebook.experiments.get(blank)?.title).toBe('b');
+});
+
+test('without a range it reads from what the journal knows until eight ids in a row are missing', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a', 'b');
+  const asked: number[] = [];
+  const read = notebook.readExperiment;
+  const counting = {
+    ...notebook,
+    async readExperiment(id: number) {
+      asked.push(id);
+      // Somebody's private entry, and not a gap.
+      if (id === FIRST_ID + 6) throw new NotebookError('conflict', 'no', { status: 403, lost: false });
+      return read(id);
+    },
+  };
+  const journal = await emptyJournal(clock);
+  await journal.recovery.begin(SERVER);
+  await journal.recovery.saw(SERVER, FIRST_ID - 1);
+  expect(await recoverInto(journal, counting, { range: undefined })).toMatchObject({
+    from: FIRST_ID,
+    to: FIRST_ID + 6,
+    recovered: 2,
+    others: 1,
+  });
+  expect(asked).toEqual(Array.from({ length: 15 }, (_, n) => FIRST_ID + n));
+});
+
+test('a notebook that seems to be empty is not believed to be', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a');
+  const journal = await emptyJournal(clock);
+  await journal.servers.learn(SERVER, { halted: 'the journal was restored' });
+  await expect(recoverInto(journal, notebook, { range: undefined })).rejects.toMatchObject({
+    hint: expect.stringContaining('--ids A-B'),
+  });
+  expect((await journal.servers.server(SERVER)).halted).toBe('the journal was restored');
+});
+
+test('what is not of a configured instrument is left alone, and the longest name that fits is meant', async () => {
+  const notebook = simulatedNotebook();
+  const write = (body: string): Promise<void> =>
+    notebook.patchExperiment(notebook.someoneCreates('x'), { title: 'x', date: '2026-01-02', body });
+  await write('<p>my notes</p>');
+  await write(`<p>labfeed plate reader 2 run &amp; more.csv sha256:${sha256('a')}</p><p>seen, fine</p>`);
+  await write(`<p>labfeed elsewhere b.csv sha256:${sha256('b')}</p>`);
+  const journal = await emptyJournal(manualClock());
+  const instruments = ['plate reader', 'plate', 'plate reader 2'].map((name) => instrument(name));
+  expect(await recoverInto(journal, notebook, { instruments })).toMatchObject({
+    recovered: 1,
+    others: 1,
+    unknownInstruments: [FIRST_ID + 2],
+    withoutComments: [FIRST_ID + 1],
+  });
+  const path = '/data/run & more.csv';
+  expect(await journal.runs.knows(newRun('a', { instrument: 'plate reader 2', path }))).toBe(true);
+});
+
+test('equal files that are runs of their own are known again, one run for each', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  const paths = ['/data/1/a.csv', '/data/2/a.csv'];
+  const first = await emptyJournal(clock);
+  for (const path of paths) await see(first, 'a', { path, copy: path });
+  await deliverAll(first, depsOf(first, notebook, clock), clock);
+  const instruments = [instrument('balance', 'ingest')];
+  for (const bare of [false, true]) {
+    // Without comments, only the name of the file is left to know them by.
+    if (bare) for (const { comments } of notebook.experiments.values()) comments.clear();
+    const journal = await emptyJournal(clock);
+    expect(await recoverInto(journal, notebook, { instruments })).toMatchObject({ recovered: 2 });
+    const knows = (path: string) => journal.runs.knows(newRun('a', { path, copy: path }));
+    for (const path of [...paths, ...paths].reverse()) expect(await knows(path)).toBe(true);
+    expect(await knows('/data/3/a.csv')).toBe(false);
+  }
+});
+
+test('broken off, it sends nothing until it was run again, and goes on where it stopped', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a', 'b', 'c');
+  const journal = await emptyJournal(clock);
+  const stop = new AbortController();
+  const stopping = {
+    signal: stop.signal,
+    progress: (id: number) => void (id === FIRST_ID + 1 && stop.abort()),
+  };
+  await expect(
+    recoverInto(journal, { ...notebook, readExperiment: stopOn(notebook, stop.signal) }, stopping),
+  ).rejects.toThrow();
+  expect(await journal.servers.server(SERVER)).toMatchObject({
+    highest: FIRST_ID,
+    halted: expect.stringContaining('run it again'),
+  });
+  const rest = await recoverInto(journal, notebook, { range: undefined });
+  expect(rest).toMatchObject({ from: FIRST_ID + 1, recovered: 2 });
+  expect((await journal.servers.server(SERVER)).halted).toBeUndefined();
+});
+
+/** Requests are turned away once the command is to stop. */
+const stopOn =
+  ({ readExperiment }: SimulatedNotebook, signal: AbortSignal) =>
+  async (id: number) => {
+    signal.throwIfAborted();
+    return readExperiment(id);
+  };
+
+test('a notebook that is away for a while is waited for; a refused key ends it at once', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a');
+  const failing = (failure: 'server' | 'auth', times: number): SimulatedNotebook => {
+    let left = times;
+    return {
+      ...notebook,
+      async readExperiment(id) {
+        if (left-- > 0)
+          throw new NotebookError(failure, 'not now', { status: 500, lost: false, scope: 'run' });
+        return notebook.readExperiment(id);
+      },
+    };
+  };
+  const troubles: string[] = [];
+  const trouble = (reason: string): void => void troubles.push(reason);
+  expect(await recoverInto(await emptyJournal(clock), failing('server', 3), { trouble })).toMatchObject({
+    recovered: 1,
+  });
+  expect(troubles).toHaveLength(3);
+  await expect(recoverInto(await emptyJournal(clock), failing('server', 99))).rejects.toThrow(/broken off/);
+  await expect(recoverInto(await emptyJournal(clock), failing('auth', 1))).rejects.toThrow('not now');
+});

@@ -1,0 +1,75 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { loadConfig } from '../../src/config/load.js';
+import { runGoldenTests } from '../../src/tasks/golden-tests.js';
+import { openRun } from '../../src/tasks/sample.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const FILES = {
+  'samples/seq/s1.D/report.csv': 'Peak,Area\nA,12\n',
+  'samples/seq/s1.D/acq/method.txt': 'Method: FAST\n',
+  'samples/seq/s1.D/acq/ignored.tmp': '',
+  'samples/p.csv': 'Well,OD\nA1,0.5\n',
+  'samples/p.xml': '<run><operator>Ada</operator></run>',
+  'samples/alone.csv': 'Well,OD\nA1,0.5\n',
+};
+
+const GC = `watch: data, run: { folder: "*/*.D" }, parse: { main: report.csv, delimiter: ",", table: {},
+  also: { acq/*.txt: { delimiter: tab, meta: { separator: ":" } } } }`;
+const READER = `watch: data, run: { join: ["{stem}.csv", "{stem}.xml"] }, parse: { delimiter: ",", table: {},
+  also: { "{stem}.xml": { format: xml, facts: { operator: //operator } } } }`;
+
+function setUp(instrument: string) {
+  const folder = tempFolder();
+  for (const [path, content] of Object.entries(FILES)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), content);
+  }
+  writeFileSync(join(folder, 'labfeed.yaml'), `instruments:\n  a: { ${instrument.replaceAll('\n', ' ')} }\n`);
+  const [only = expect.fail('the configuration has an instrument')] = loadConfig(
+    join(folder, 'labfeed.yaml'),
+  ).instruments;
+  return {
+    only,
+    open: async (path: string) => {
+      const run = await openRun(join(folder, path), only);
+      return { path: run.path.slice(folder.length + 1), parts: run.parts?.map(({ name }) => name) };
+    },
+  };
+}
+
+test('a run in a folder is tried by the folder or by any of its files, wherever the sample lies', async () => {
+  const { open } = setUp(GC);
+  const run = { path: 'samples/seq/s1.D', parts: ['acq/method.txt', 'report.csv'] };
+  expect(await open('samples/seq/s1.D')).toEqual(run);
+  expect(await open('samples/seq/s1.D/report.csv')).toEqual(run);
+  expect(await open('samples/seq/s1.D/acq/method.txt')).toEqual(run);
+  await expect(open('samples/p.csv')).rejects.toThrow(/expected a folder with files of a run/);
+  await expect(open('samples/seq')).rejects.toThrow(/expected a folder with files of a run/);
+  await expect(open('samples/gone.D')).rejects.toThrow(/there is no such file/);
+});
+
+test('of a folder that is watched, the same is a run as for the daemon', async () => {
+  const { open } = setUp('watch: samples, run: folder');
+  expect((await open('samples/seq/s1.D/acq/method.txt')).path).toBe('samples/seq');
+});
+
+test('joined files are tried by any of them, and only together', async () => {
+  const { open } = setUp(READER);
+  expect(await open('samples/p.xml')).toEqual({ path: 'samples/p.csv', parts: ['p.csv', 'p.xml'] });
+  await expect(open('samples/alone.csv')).rejects.toThrow(/not whole: there is no .*alone\.xml/);
+  await expect(open('samples/seq')).rejects.toThrow(/expected one of the files that are joined/);
+});
+
+test('golden tests name a run of several files in the same way', async () => {
+  const tests = `tests: [{ file: samples/seq/s1.D, expect: { readings: 1, meta.Method: FAST, title: s1 (a) } },
+    { file: samples/seq/s1.D/report.csv, expect: { readings: 2 } }]`;
+  const { only } = setUp(`${GC}, ${tests}`);
+  const results = await runGoldenTests([only], { clock: systemClock });
+  expect(results.map(({ problems }) => problems.map(({ message }) => message))).toEqual([
+    [],
+    [expect.stringContaining('came      1 row')],
+  ]);
+});
