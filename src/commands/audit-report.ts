@@ -1,4 +1,4 @@
-import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../audit/findings.js';
+import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../tasks/audit/findings.js';
 import type { Audited } from '../tasks/audit.js';
 import type { Outcome } from './ask.js';
 import { oneLine } from './printable.js';

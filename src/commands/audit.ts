@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { differs, type SafeFile } from '../audit/findings.js';
 import { systemClock } from '../clock.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT, explainProblem, UsageError } from '../errors.js';
+import { differs, type SafeFile } from '../tasks/audit/findings.js';
 import type { Audited, Progress } from '../tasks/audit.js';
 import type { Outcome } from './ask.js';
 import { report } from './audit-report.js';

@@ -1,5 +1,5 @@
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
-import { claimedBy, claimsBefore } from '../daemon/works.js';
+import { claimedBy, claimsBefore } from '../tasks/claims.js';
 import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';

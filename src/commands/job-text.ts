@@ -1,6 +1,6 @@
 import { happeningInWords } from '../happenings.js';
 import type { JobDetail } from '../journal/job.js';
-import { nextStep } from '../next-step.js';
+import { nextStep } from '../tasks/next-step.js';
 import { atTime } from '../time-words.js';
 import { indent, manyLines, oneLine } from './printable.js';
 

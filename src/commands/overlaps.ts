@@ -1,7 +1,7 @@
 import { basename, join, relative } from 'node:path';
 import type { Claim } from '../config/load.js';
 import type { RunKind } from '../config/run.js';
-import { claimedBy } from '../daemon/works.js';
+import { claimedBy } from '../tasks/claims.js';
 import type { Finding } from './findings.js';
 
 /** Two instruments that want the same files. */

@@ -20,7 +20,10 @@ export function addShow(program: Command): void {
 }
 
 async function show(id: number, { json, ...options }: ShowOptions): Promise<void> {
-  const [{ reading }, { nextStep }] = await Promise.all([import('./reading.js'), import('../next-step.js')]);
+  const [{ reading }, { nextStep }] = await Promise.all([
+    import('./reading.js'),
+    import('../tasks/next-step.js'),
+  ]);
   const job = reading(options, ({ reader }): JobDetail => {
     const found = reader.job(id);
     if (found) return found;

@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.js';
 import type { Key } from '../config/key.js';
-import type { UsableConfig } from '../daemon/works.js';
+import type { UsableConfig } from '../config/load.js';
 import type { Notebook } from '../notebook/client.js';
 import { openNotebook } from '../tasks/gated-notebook.js';
 

@@ -56,6 +56,9 @@ export interface LoadedConfig {
   placeOf(path: ConfigPath): Place;
 }
 
+/** A configuration with which the daemon can work. */
+export type UsableConfig = LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>>;
+
 /** A mistake in one of these keeps the daemon from starting; any other only spoils what it concerns. */
 const VITAL: ReadonlySet<string> = new Set(['notebook', 'journal', 'status']);
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import { holdKey, readKey } from '../config/key.js';
-import type { LoadedConfig } from '../config/load.js';
+import type { LoadedConfig, UsableConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { ConfigError, explain, LabfeedError, type Problem } from '../errors.js';
 import { type Journal, openJournal } from '../journal/journal.js';
@@ -16,7 +16,7 @@ import { createReporting, type Reporting } from './reporting.js';
 import { createRequestCounter } from './request-count.js';
 import { createStatusPage, placeOf } from './status-page.js';
 import { watchedInstruments } from './watched.js';
-import { createWorks, type UsableConfig, type Works } from './works.js';
+import { createWorks, type Works } from './works.js';
 
 export interface DaemonOptions {
   readonly config: UsableConfig;

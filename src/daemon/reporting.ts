@@ -5,11 +5,12 @@ import type { Facts } from '../alarms/facts.js';
 import type { Tell } from '../alarms/telling.js';
 import { createWebhook } from '../alarms/webhook.js';
 import type { Clock } from '../clock.js';
+import type { UsableConfig } from '../config/load.js';
 import type { Journal } from '../journal/journal.js';
 import type { Live } from '../live.js';
 import { removeLive, writeLive } from '../live-file.js';
 import type { Log } from '../log.js';
-import type { UsableConfig, Works } from './works.js';
+import type { Works } from './works.js';
 
 export interface ReportingDeps {
   readonly journal: Journal;

@@ -3,7 +3,7 @@ import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../clock.js';
 import { readToken } from '../config/key.js';
-import type { LoadedConfig } from '../config/load.js';
+import type { LoadedConfig, UsableConfig } from '../config/load.js';
 import { systemCode } from '../errors.js';
 import { happeningInWords } from '../happenings.js';
 import { type JournalClient, openClient } from '../journal/client.js';
@@ -15,7 +15,6 @@ import type { Log } from '../log.js';
 import type { DecisionAnswer, DecisionRequest } from '../status/api.js';
 import type { Place } from '../status/deps.js';
 import type { Status, StatusTrouble } from '../status/status.js';
-import type { UsableConfig } from './works.js';
 
 export interface StatusPageDeps {
   readonly journal: string;

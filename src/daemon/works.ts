@@ -1,7 +1,7 @@
-import { relative, sep } from 'node:path';
+import { relative } from 'node:path';
 import type { Clock } from '../clock.js';
 import type { Key } from '../config/key.js';
-import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
+import type { Instrument, LoadedConfig, UsableConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { connect, type Heard } from '../connection.js';
 import type { Gate } from '../deliver/gate.js';
@@ -10,7 +10,7 @@ import type { Journal } from '../journal/journal.js';
 import type { ConfigProblem } from '../live.js';
 import type { Log } from '../log.js';
 import { checkMapping } from '../mapping.js';
-import { createMatcher } from '../watch/match.js';
+import { claimedBy, claimsBefore } from '../tasks/claims.js';
 import { createDecisions } from './decisions.js';
 import { createDelivery } from './delivery.js';
 import { createHousekeeping } from './housekeeping.js';
@@ -18,9 +18,6 @@ import { createInstrumentLine } from './instrument-line.js';
 import { shownProblem } from './live-problems.js';
 import type { Observer } from './observer.js';
 import { type WatchedInstrument, watchedInstruments } from './watched.js';
-
-/** A configuration with which the daemon can work. */
-export type UsableConfig = LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>>;
 
 export interface WorksDeps {
   readonly config: UsableConfig;
@@ -178,27 +175,3 @@ const fields = (problem: Problem) => ({
   ...(typeof problem.stops === 'object' ? problem.stops : {}),
   problem: explainProblem(problem),
 });
-
-/** What the instruments before this one claim; also those with a mistake, whose files wait until it is mended. */
-export const claimsBefore = (
-  { name }: Pick<Instrument, 'name'>,
-  { claims }: LoadedConfig,
-): readonly Claim[] =>
-  claims.slice(
-    0,
-    claims.findIndex((claim) => claim.name === name),
-  );
-
-/** A file belongs to the first instrument that matches it. */
-export function claimedBy(instruments: readonly Claim[]): (path: string) => boolean {
-  const claims = instruments.map(({ watch, files, ignore, ready, run }) => {
-    const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile, run });
-    return (path: string): boolean => {
-      const inside = relative(watch, path);
-      return (
-        !inside.startsWith('..') && matcher.verdict(sep === '/' ? inside : inside.replaceAll(sep, '/')).taken
-      );
-    };
-  });
-  return (path) => claims.some((takes) => takes(path));
-}

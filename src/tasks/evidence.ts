@@ -5,13 +5,13 @@ import { explain } from '../errors.js';
 import type { Job } from '../journal/job.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { Live } from '../live.js';
-import { nextStep } from '../next-step.js';
 import { identify } from '../watch/identify.js';
 import { reasonOf } from '../watch/reason.js';
 import { isAbsent, stampOf } from '../watch/stamp.js';
 import type { Evidence, FileEvidence, KnownRun } from '../why/evidence.js';
 import { runPathOf } from '../why/matching.js';
 import { instrumentEvidence } from './instrument-evidence.js';
+import { nextStep } from './next-step.js';
 
 export interface Witnesses {
   readonly config: LoadedConfig;

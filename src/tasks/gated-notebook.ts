@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
 import { holdKey, type Key, readKey } from '../config/key.js';
+import type { UsableConfig } from '../config/load.js';
 import { connect } from '../connection.js';
-import type { UsableConfig } from '../daemon/works.js';
 import { createGate } from '../deliver/gate.js';
 import { createLog } from '../log.js';
 import type { Notebook } from '../notebook/client.js';

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import type { UsableConfig } from '../daemon/works.js';
+import type { UsableConfig } from '../config/load.js';
 import { openJournal } from '../journal/journal.js';
 import { openNotebook } from './gated-notebook.js';
 import { brokenOff, type IdRange, type Recovered, recover } from './recover.js';

@@ -2,7 +2,7 @@ import { hostname } from 'node:os';
 import type { Clock } from '../clock.js';
 import { readKey } from '../config/key.js';
 import type { KeyFile } from '../config/key-file.js';
-import type { UsableConfig } from '../daemon/works.js';
+import type { UsableConfig } from '../config/load.js';
 import { openMemory } from '../keys/memory.js';
 import { type KeyRing, type Rotated, rotate } from '../keys/rotate.js';
 import { openNotebook } from './gated-notebook.js';

@@ -1,6 +1,6 @@
-import { LabfeedError } from '../errors.js';
-import type { Evidence, KnownPath, KnownRun } from '../journal/evidence.js';
-import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
+import { LabfeedError } from '../../errors.js';
+import type { Evidence, KnownPath, KnownRun } from '../../journal/evidence.js';
+import { type FoundFile, filesOf, type IdentifiedFile } from '../../model.js';
 import { aFewAtATime } from './a-few-at-a-time.js';
 import type { Finding, FindingKind, SafeFile } from './findings.js';
 

@@ -1,5 +1,5 @@
-import type { FiledRun, Filing } from '../journal/evidence.js';
-import type { ReadableExperiment } from '../tasks/readable-notebook.js';
+import type { FiledRun, Filing } from '../../journal/evidence.js';
+import type { ReadableExperiment } from '../readable-notebook.js';
 import { type CommentDeps, examineComments } from './comments.js';
 import type { Finding, FindingKind, Repair } from './findings.js';
 

@@ -1,6 +1,6 @@
-import type { Filing } from '../journal/evidence.js';
-import { commentMark, markComment } from '../reference.js';
-import type { ReadableComment, ReadableExperiment } from '../tasks/readable-notebook.js';
+import type { Filing } from '../../journal/evidence.js';
+import { commentMark, markComment } from '../../reference.js';
+import type { ReadableComment, ReadableExperiment } from '../readable-notebook.js';
 import type { Repair } from './findings.js';
 
 export interface CommentDeps {

@@ -1,4 +1,4 @@
-import type { UnfiledRun } from '../journal/evidence.js';
+import type { UnfiledRun } from '../../journal/evidence.js';
 import type { Finding, FindingKind } from './findings.js';
 
 /** What the journal says of a run that is not, or not yet, in the notebook. */

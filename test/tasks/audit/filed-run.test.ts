@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { examineFiled, type FiledRunDeps } from '../../src/audit/filed-run.js';
-import { textOf } from '../../src/deliver/shown.js';
-import { NotebookError } from '../../src/errors.js';
-import type { FiledRun, Filing } from '../../src/journal/evidence.js';
-import { markComment } from '../../src/reference.js';
-import type { ReadableComment } from '../../src/tasks/readable-notebook.js';
-import { isFiled } from '../../src/tasks/reconcile.js';
+import { textOf } from '../../../src/deliver/shown.js';
+import { NotebookError } from '../../../src/errors.js';
+import type { FiledRun, Filing } from '../../../src/journal/evidence.js';
+import { markComment } from '../../../src/reference.js';
+import { examineFiled, type FiledRunDeps } from '../../../src/tasks/audit/filed-run.js';
+import type { ReadableComment } from '../../../src/tasks/readable-notebook.js';
+import { isFiled } from '../../../src/tasks/reconcile.js';
 
 const REFERENCE = '0123456789abcdef';
 const RUN: FiledRun = {
