@@ -1,7 +1,7 @@
 import { relative } from 'node:path';
 import type { Clock } from '../clock.js';
 import type { Key } from '../config/key.js';
-import type { Instrument, LoadedConfig, UsableConfig } from '../config/load.js';
+import type { Claim, Instrument, LoadedConfig, UsableConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { connect, type Heard } from '../connection.js';
 import type { Gate } from '../deliver/gate.js';
