@@ -22,41 +22,6 @@ function trySite(): string {
   return folder;
 }
 
-test('every command has help with an example', async () => {
-  const { stdout } = await labfeed(['--help']);
-  const commands = [...stdout.matchAll(/^ {2}([a-z]+) /gm)].map(([, name = '']) => name);
-  expect(commands).toEqual(expect.arrayContaining(['demo', 'run', 'retry', 'recover', 'schema']));
-  for (const command of commands) {
-    const help = await labfeed([command, '--help']);
-    expect(help).toMatchObject({
-      status: 0,
-      stdout: expect.stringContaining(`Example:\n  labfeed ${command}`),
-    });
-  }
-}, 120_000);
-
-test('wrong usage is told on stderr and exits with 2', async () => {
-  for (const args of [
-    ['rnu'],
-    ['run', '--confg', 'x'],
-    ['try'],
-    ['demo', '--port', 'high'],
-    ['retry'],
-    ['retry', '1', '--quarantined'],
-    ['refile', 'one'],
-    ['adopt', '1'],
-    ['erase'],
-    ['backfill', 'balance', '--since', 'soon'],
-    ['recover', '--ids', '9-3'],
-    [],
-  ]) {
-    const { status, stderr } = await labfeed(args);
-    expect({ args, status }).toEqual({ args, status: 2 });
-    expect(stderr).not.toBe('');
-  }
-  expect((await labfeed(['rnu'])).stderr).toContain('Did you mean run?');
-}, 60_000);
-
 test('without a configuration the usual places are named and the exit status is 78', async () => {
   const { status, stderr } = await labfeed(['run']);
   expect(status).toBe(78);

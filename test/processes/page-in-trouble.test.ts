@@ -1,9 +1,9 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { startDaemon, weighing } from '../../support/daemon-process.js';
-import { serve, TOKEN } from '../serving.js';
-import { inBrowser, openLab, SLOW, useBrowser } from './browser.js';
-import { manyInstruments } from './states.js';
+import { inBrowser, openLab, SLOW, useBrowser } from '../status/page/browser.js';
+import { manyInstruments } from '../status/page/states.js';
+import { serve, TOKEN } from '../status/serving.js';
+import { startDaemon, weighing } from '../support/daemon-process.js';
 
 const visit = useBrowser();
 

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { openJournal } from '../../src/journal/journal.js';
+import { allFiled } from '../daemon/scene.js';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { runSandbox } from '../support/sandbox-view.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { allFiled } from './scene.js';
 
 test('many old files wait for an answer; the running daemon takes those that backfill names, and no others', async () => {
   const folder = tempFolder();
