@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { DateTime } from 'luxon';
 import type { Live, LiveAlarm } from '../live.js';
-import { spokenDuration } from '../spoken.js';
+import { spokenDuration, withoutPath } from '../spoken.js';
 import { isSilent } from './days.js';
 import { type Finding, type InstrumentFacts, type Resting, trouble, unsure } from './facts.js';
 
@@ -87,7 +87,9 @@ function quarantine({ live: { name }, quarantined }: InstrumentFacts): Finding[]
 function held({ live: { name }, held, asked }: InstrumentFacts): Finding[] {
   const parts: string[] = [];
   if (asked > 0) {
-    parts.push(`${asked} old files wait for an answer: existing: ingest, skip or { since: DATE }`);
+    parts.push(
+      `${asked} old files wait for an answer: labfeed backfill ${name}, or existing: ingest, skip or { since: DATE }`,
+    );
   }
   if (held) {
     const runs = held.runs === 1 ? 'a run waits' : `${held.runs} runs wait`;
@@ -97,4 +99,4 @@ function held({ live: { name }, held, asked }: InstrumentFacts): Finding[] {
 }
 
 const newest = ({ path, reason }: Resting): string =>
-  `the newest is ${basename(path) || 'erased'}: ${reason ?? 'no reason is known'}`;
+  `the newest is ${basename(path) || 'erased'}: ${withoutPath(reason ?? 'no reason is known', path)}`;

@@ -24,5 +24,6 @@ async function adopt(run: number, experiment: number, { json, ...options }: Adop
   requireVital(config);
   const server = config.notebook.url;
   const { ask, tellOutcomes } = await import('./ask.js');
-  tellOutcomes(await ask(journalOf(config), () => [{ kind: 'adopt', run, server, experiment }]), json);
+  const journal = journalOf(config);
+  tellOutcomes(journal, await ask(journal, () => [{ kind: 'adopt', run, server, experiment }]), json);
 }

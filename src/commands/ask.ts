@@ -80,7 +80,8 @@ function outcomeOf(request: Request, asked: number, client: JournalClient): Omit
   return { outcome: 'refused', text };
 }
 
-export function tellOutcomes(outcomes: readonly Outcome[], json: boolean | undefined): void {
+/** `path`: of the journal. */
+export function tellOutcomes(path: string, outcomes: readonly Outcome[], json: boolean | undefined): void {
   if (json) console.log(JSON.stringify(outcomes, null, 2));
   else {
     for (const { outcome, text } of outcomes) {
@@ -88,6 +89,8 @@ export function tellOutcomes(outcomes: readonly Outcome[], json: boolean | undef
       else process.stderr.write(`${text}\n`);
     }
   }
+  if (!json && outcomes.some(({ outcome }) => outcome === 'done') && isFree(path))
+    process.stderr.write('no daemon runs: what is to be sent or read goes on with the next `labfeed run`\n');
   // What waits is not done: a script that goes on as if it were would be wrong.
   if (outcomes.some(({ outcome }) => outcome !== 'done')) process.exitCode = EXIT.failed;
 }

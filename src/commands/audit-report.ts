@@ -24,16 +24,18 @@ export function report(
       const some = findings.filter((finding) => finding.kind === kind);
       return some.length === 0 ? [] : section(kind, some, columns);
     }),
-    ...safeFiles(audited, columns),
+    ...safeFiles(audited),
     ...(repaired ? ['', ...repairs(repaired)] : []),
     '',
     conclusion(audited),
   ].join('\n');
 }
 
-function summary({ server, runs, folders }: Audited): string[] {
+function summary({ server, runs, folders, brokenOff }: Audited): string[] {
   return [
-    `${count(runs.filed, 'run')} filed at ${server}: ${runs.proved} read back as they were filed`,
+    brokenOff === undefined
+      ? `${count(runs.filed, 'run')} filed at ${server}: ${runs.proved} read back as they were filed`
+      : `${server} could not be read to the end: ${count(runs.filed, 'run')} looked at, ${runs.proved} read back as they were filed`,
     ...folders.map(
       ({ name, watch, files, proved, unproved, onTheirWay, resting, notTaken }) =>
         `${name}: ${count(files, 'file')} in ${watch}${listed({
@@ -107,20 +109,23 @@ const MEANING: Readonly<Record<FindingKind, readonly [what: string, hint?: strin
   unread: ['that could not be read'],
   changed: ['changed since they were filed, and not taken again yet'],
   'never taken': ['never taken', '`labfeed why PATH` says what they wait for'],
-  asked: ['old files that wait for an answer', 'set existing to ingest, skip or { since: DATE }'],
+  asked: [
+    'old files that wait for an answer',
+    '`labfeed backfill INSTRUMENT`, or existing: ingest, skip or { since: DATE }',
+  ],
   skipped: ['passed over, as somebody wanted'],
   'thinned out': ['filed with more files than are there now: what is left proves nothing by itself'],
   elsewhere: ['filed at another notebook, where nobody looked'],
   spare: ['made by labfeed and not filled in yet'],
 };
 
-function safeFiles({ safe }: Audited, columns: number): string[] {
+function safeFiles({ safe }: Audited): string[] {
   if (safe.length === 0) return [];
   const more = safe.length - MOST_SHOWN;
   return [
     '',
     `${count(safe.length, 'file')} proved to be in the notebook, and safe to delete:`,
-    ...safe.slice(0, MOST_SHOWN).map(({ path }) => `  ${endOf(path, columns - 2)}`),
+    ...safe.slice(0, MOST_SHOWN).map(({ path }) => `  ${oneLine(path)}`),
     ...(more > 0 ? [`  and ${more} more: --safe prints all`] : []),
   ];
 }

@@ -42,5 +42,5 @@ async function backfill(
     requireInstrument(instrument, opened);
     return opened.journal;
   });
-  tellOutcomes(await ask(journal, () => [{ kind: 'backfill', instrument, existing }]), json);
+  tellOutcomes(journal, await ask(journal, () => [{ kind: 'backfill', instrument, existing }]), json);
 }

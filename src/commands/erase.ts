@@ -46,9 +46,10 @@ async function erase(jobs: readonly number[], { before, json, ...options }: Eras
     })),
   );
   if (outcomes.some(({ outcome }) => outcome === 'done')) await scrub(journal);
-  if (json || before === undefined) return tellOutcomes(outcomes, json);
+  if (json || before === undefined) return tellOutcomes(journal, outcomes, json);
   console.log(summary(outcomes, before));
   tellOutcomes(
+    journal,
     outcomes.filter(({ outcome }) => outcome !== 'done'),
     false,
   );

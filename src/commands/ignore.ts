@@ -22,5 +22,6 @@ async function ignore(jobs: readonly number[], { json, ...options }: IgnoreOptio
   const config = loadNamed(options);
   requireJournal(config);
   const { ask, tellOutcomes } = await import('./ask.js');
-  tellOutcomes(await ask(journalOf(config), () => jobs.map((run) => ({ kind: 'ignore', run }))), json);
+  const journal = journalOf(config);
+  tellOutcomes(journal, await ask(journal, () => jobs.map((run) => ({ kind: 'ignore', run }))), json);
 }

@@ -14,7 +14,7 @@ function headline({ id, state, experiment, server }: JobDetail): string {
   return `run ${id}: ${state}${where}`;
 }
 
-const fact = (name: string, value: string): string => `${name.padEnd(12)}${oneLine(value)}`;
+const fact = (name: string, value: string): string => `${name.padEnd(13)}${oneLine(value)}`;
 
 function facts(job: JobDetail): string[] {
   const { path, size, modifiedMs, paths } = job;

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import type { Job } from '../journal/job.js';
+import { withoutPath } from '../spoken.js';
 import { atMinute } from '../time-words.js';
 import { asTable, type Column, outputWidth } from './table.js';
 
@@ -33,6 +34,6 @@ const columns = (now: number): Column<Listed>[] => [
 
 /** Why it is not filed, or as what it is. */
 function what(job: Listed): string {
-  const [reason] = (job.reason ?? '').split('\n');
+  const [reason = ''] = withoutPath(job.reason ?? '', job.path).split('\n');
   return reason || ('id' in job ? (job.title ?? '') : '');
 }

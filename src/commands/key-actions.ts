@@ -27,10 +27,13 @@ const COLUMNS: readonly Column<ShownKey>[] = [
   { title: 'key', text: ({ id }) => String(id ?? '?'), align: 'right' },
   { title: 'name', text: ({ name }) => name ?? '', flexible: true },
   { title: 'may', text: ({ canWrite }) => (canWrite === undefined ? '' : canWrite ? 'read, write' : 'read') },
-  { title: 'made', text: ({ created }) => created ?? '' },
-  { title: 'last used', text: ({ lastUsed }) => lastUsed ?? '' },
-  { title: '', text: ({ inUse }) => (inUse ? 'labfeed uses it' : '') },
+  { title: 'made', text: ({ created }) => toMinute(created) },
+  { title: 'last used', text: ({ lastUsed }) => toMinute(lastUsed) },
+  { title: 'used by', text: ({ inUse }) => (inUse ? 'labfeed' : '') },
 ];
+
+/** Seconds tell nobody more, and would take the room of the names. */
+const toMinute = (time = ''): string => time.replace(/^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d).*$/, '$1 $2');
 
 export async function listKeys({ json, ...options }: KeysOptions): Promise<void> {
   const config = load(options);

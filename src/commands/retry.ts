@@ -39,12 +39,13 @@ async function retry(jobs: readonly number[], options: RetryOptions): Promise<vo
   const config = loadNamed(options);
   requireJournal(config);
   const { ask, tellOutcomes } = await import('./ask.js');
-  const outcomes = await ask(journalOf(config), (client) => {
+  const journal = journalOf(config);
+  const outcomes = await ask(journal, (client) => {
     if (quarantined) return client.quarantined().map((run) => ({ kind: 'retry', run }));
     const runs = instrument === undefined ? jobs : client.done(instrument);
     return runs.map((run) => ({ kind: remap ? 'remap' : 'retry', run }));
   });
-  if (outcomes.length > 0 || json) tellOutcomes(outcomes, json);
+  if (outcomes.length > 0 || json) tellOutcomes(journal, outcomes, json);
   else console.log(quarantined ? 'nothing is quarantined' : `no run of ${instrument} is done`);
 }
 

@@ -11,6 +11,8 @@ export interface Status {
   readonly running: boolean;
   /** What the daemon tells of itself; where none runs, what the last one told before it ended without a word. */
   readonly live: Live | undefined;
+  /** What is wrong with the configuration as it stands now. */
+  readonly problems: Live['problems'];
   /** The notebook of the configuration. */
   readonly notebook: string | undefined;
   readonly listed: readonly string[];
@@ -41,7 +43,10 @@ export function statusAsText(status: Status, width: number): string {
     asTable(columns(rows, status.at), rows, width),
     ...section('waits for a person', attention),
     ...section('alarms', alarms),
-    ...section('mistakes in the configuration', mistakes(known)),
+    ...section(
+      'mistakes in the configuration',
+      mistakes(known ?? { problems: status.problems, refused: undefined }),
+    ),
   ].join('\n');
 }
 
@@ -63,7 +68,7 @@ function daemon({ running, live, at, journal }: Status): string {
 function gate(state: LiveGate, now: number): string {
   switch (state.kind) {
     case 'open':
-      return `takes requests, at most ${state.perSecond}/s`;
+      return `takes requests, at most ${Number(state.perSecond.toFixed(1))}/s`;
     case 'slowed':
     case 'slow start':
       return `takes requests, at ${state.perSecond.toFixed(1)}/s for now (${state.kind})`;
@@ -134,7 +139,7 @@ function columns(rows: readonly Row[], now: number): Column<Row>[] {
 
 const FOLDER: Column<Row> = { title: 'folder', flexible: true, text: (row) => row.folder };
 
-export function needsPerson({ overview, notebook: url, running }: Status): Attention[] {
+export function needsPerson({ overview, notebook: url, running, problems }: Status): Attention[] {
   const halted = overview.servers.filter((server) => server.url === url && server.halted !== undefined);
   return [
     ...(running
@@ -143,7 +148,7 @@ export function needsPerson({ overview, notebook: url, running }: Status): Atten
           {
             instrument: undefined,
             text: 'no daemon runs',
-            command: 'systemctl start labfeed, or labfeed run',
+            command: `${problems.length > 0 ? 'labfeed check, then ' : ''}systemctl start labfeed, or labfeed run`,
           },
         ]),
     ...halted.map((server) => ({
@@ -176,12 +181,11 @@ const quoted = (name: string): string => (name.includes(' ') ? `'${name}'` : nam
 
 const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
 
-function mistakes(live: Live | undefined): string[] {
+function mistakes({ problems, refused }: Pick<Live, 'problems' | 'refused'>): string[] {
   const tell = ({ at, message, hint }: Live['problems'][number]): string =>
     `${at}: ${message}${hint === undefined ? '' : `\n→ ${hint}`}`;
-  const refused = live?.refused;
   return [
-    ...(live?.problems ?? []).map(tell),
+    ...problems.map(tell),
     ...(refused ? [`the reload of ${atTime(refused.at)} was refused:`, ...refused.problems.map(tell)] : []),
   ];
 }

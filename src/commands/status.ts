@@ -19,17 +19,20 @@ export function addStatus(program: Command): void {
 }
 
 async function status({ json, ...options }: StatusOptions): Promise<void> {
-  const [{ reading }, { daemonState }, { needsPerson, statusAsText }, { outputWidth }] = await Promise.all([
-    import('./reading.js'),
-    import('./daemon-state.js'),
-    import('./status-text.js'),
-    import('./table.js'),
-  ]);
+  const [{ reading }, { daemonState }, { needsPerson, statusAsText }, { outputWidth }, { shownProblem }] =
+    await Promise.all([
+      import('./reading.js'),
+      import('./daemon-state.js'),
+      import('./status-text.js'),
+      import('./table.js'),
+      import('../daemon/live-problems.js'),
+    ]);
   const now = systemClock.now();
   const state = reading(options, ({ config, journal, reader }) => ({
     at: now,
     journal,
     ...daemonState(journal, now),
+    problems: config.problems.map(shownProblem),
     notebook: config.notebook?.url,
     /** Also those of which nothing has come yet. */
     listed: config.listed.map(({ name }) => name),

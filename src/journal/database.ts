@@ -82,7 +82,7 @@ function takeLock(path: string, patienceMs: number): Database {
   }
   if (isMine) return lock;
   throw new JournalInUseError(`the journal ${path} is in use by another daemon, or by a command`, {
-    hint: 'stop that one first (systemctl stop labfeed), or give this one a journal of its own',
+    hint: 'stop that one first (systemctl stop labfeed); a second daemon needs a journal of its own',
   });
 }
 

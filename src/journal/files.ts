@@ -58,7 +58,7 @@ export function createFileJournal(
   );
   const question = createQuestion(database);
   const freeFailed = database.prepare(
-    `DELETE FROM files WHERE run IN (SELECT id FROM runs WHERE instrument = ? AND mapping <> ?
+    `UPDATE files SET mtime_ns = -1 WHERE run IN (SELECT id FROM runs WHERE instrument = ? AND mapping <> ?
        AND (resting = 'quarantined' OR resting = 'held' AND failure = 'drift'))`,
   );
   const rememberNow: RememberFile = (instrument, file, verdict, run) => {

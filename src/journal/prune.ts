@@ -26,7 +26,7 @@ export function createPruning(database: Database, commit: Commit): Pruning {
     `SELECT id, run, at FROM history WHERE id > ? ORDER BY id LIMIT ${AT_ONCE}`,
   );
   const finished = database.prepare(
-    `SELECT 1 FROM runs WHERE id = ? AND updated_at < ?
+    `SELECT 1 FROM runs WHERE id = ? AND updated_at < ? AND id NOT IN (SELECT run FROM remaps)
        AND (step = 'done' AND resting IS NULL OR resting = 'ignored')`,
   );
   const drop = [

@@ -15,6 +15,7 @@ export function createRefile(
   );
   const moveFiles = database.prepare('UPDATE files SET run = ? WHERE run = ?');
   const forgetFiles = database.prepare('DELETE FROM files WHERE run = ?');
+  const dropRemap = database.prepare('DELETE FROM remaps WHERE run = ?');
   const history = database.prepare(
     "INSERT INTO history (run, at, event, detail) VALUES (?, ?, 'refiled', ?)",
   );
@@ -30,6 +31,7 @@ export function createRefile(
     }
     // Never read, so never filed: there is nothing to tell a second filing from.
     if (!run.drafted && run.step === 'pending') return readAnew(run, at);
+    dropRemap.run(run.id);
     const anew = again(run, at);
     setAside.run(`filed anew as run ${anew}`, at, run.id);
     history.run(run.id, at, JSON.stringify({ as: anew }));

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { explain } from '../errors.js';
 import type { Draft } from '../model.js';
 import type { Database } from './database.js';
+import { createCopyOf } from './hidden.js';
 import type { NewRun, Reading } from './insert.js';
 import { createPutDraft } from './put-draft.js';
 import type { Answer } from './requests.js';
@@ -116,21 +117,29 @@ export function createAsked(
     `SELECT id FROM remaps JOIN runs ON runs.id = run
        WHERE remaps.instrument = ? AND remaps.path = ? AND sha256 = ? AND copy = ? AND step = 'done' AND resting IS NULL`,
   );
+  const copyOf = createCopyOf(database);
   return (instrument, { path, sha256 }, copy) =>
-    (asked.get(instrument, path, sha256, copy) as { id: number } | undefined)?.id;
+    (asked.get(instrument, path, sha256, copyOf({ instrument, sha256, copy })) as { id: number } | undefined)
+      ?.id;
 }
 
-/** A file that was to be read anew has come to be another run's: that is told. To be called within a commit. */
+/** Whether this file is still to be read for the run, once that is done with what it is at. */
+export function createAwaited(database: Database): (run: number, path: string) => boolean {
+  const awaited = database.prepare('SELECT 1 FROM remaps WHERE run = ? AND path = ?');
+  return (run, path) => awaited.get(run, path) !== undefined;
+}
+
+/** A file that was to be read anew has come to be another run's, or is no longer whole: that is told. To be called within a commit. */
 export function createForestall(
   database: Database,
-): (instrument: string, path: string, run: number, at: number) => void {
+): (instrument: string, path: string, run: number, at: number, why?: string) => void {
   const stale = database.prepare(
     'DELETE FROM remaps WHERE instrument = ? AND path = ? AND run <> ? RETURNING run',
   );
   const note = createNote(database);
-  return (instrument, path, run, at) => {
+  return (instrument, path, run, at, why = `${path} is that of run ${run} by now`) => {
     for (const { run: asked } of stale.all(instrument, path, run) as { run: number }[])
-      note(asked, at, 'remapRefused', `${NOT_REDONE}: ${path} is that of run ${run} by now`);
+      note(asked, at, 'remapRefused', `${NOT_REDONE}: ${why}`);
   };
 }
 

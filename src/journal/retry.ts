@@ -19,7 +19,7 @@ export function createRetry(
     const refused = whyNot(run);
     if (refused !== undefined) return { done: false, text: `${nameOf(run)} ${refused}` };
     const isQuarantined = isAboutFile(run);
-    const isToBeRead = isQuarantined && (hasSource || !run.drafted);
+    const isToBeRead = !run.drafted || (isQuarantined && hasSource);
     if (isToBeRead) return readAnew(run, at);
     wake.run(at, run.id);
     history.run(run.id, at);
@@ -58,7 +58,7 @@ export function createReadAnew(database: Database): ReadAnew {
   const forgetMapping = database.prepare(
     "UPDATE runs SET mapping = '', resting = 'quarantined', updated_at = ? WHERE id = ?",
   );
-  const forgetFiles = database.prepare('DELETE FROM files WHERE run = ?');
+  const forgetFiles = database.prepare('UPDATE files SET mtime_ns = -1 WHERE run = ?');
   const history = database.prepare("INSERT INTO history (run, at, event) VALUES (?, ?, 'retried')");
 
   return (run, at) => {

@@ -8,8 +8,9 @@ import type { Database } from './database.js';
 import type { RememberFile } from './files.js';
 import { createCopyOf, hiddenPath } from './hidden.js';
 import { type Added, createInsert, type NewRun } from './insert.js';
-import { createAsked, createForestall } from './remap.js';
+import { createAsked, createAwaited, createForestall } from './remap.js';
 import type { Shaped } from './shapes.js';
+import { createThinnedOf } from './thinned.js';
 
 export interface RunJournal {
   /** Whether a run needs nothing more: it is on its way, filed and not to be redone, or refused or held under today's mapping. */
@@ -113,18 +114,34 @@ export function createRunJournal(
   const insert = createInsert(database, rememberFile, now);
   const asked = createAsked(database);
   const forestall = createForestall(database);
+  const awaited = createAwaited(database);
+  const thinnedOf = createThinnedOf(database);
 
   return {
     async knows(run) {
       const { instrument, file, copy } = run;
       const look = (): unknown => find.get(instrument, file.sha256, copyOf({ ...file, instrument, copy }));
       const row = look() ?? ((await claim(run)) ? look() : undefined);
-      if (row === undefined) return false;
+      if (row === undefined) {
+        const rest = thinnedOf(instrument, file.parts ?? []);
+        if (rest === undefined) return false;
+        await commit(() => {
+          rememberFile(
+            instrument,
+            rest.path === '' ? withoutNames(instrument, file) : file,
+            'taken',
+            rest.id,
+          );
+          forestall(instrument, file.path, NOBODY, now(), THINNED);
+        });
+        return true;
+      }
       const known = knownRow.parse(row);
       const isAboutMapping =
         known.resting === 'quarantined' || (known.resting === 'held' && known.failure === 'drift');
       if (isAboutMapping && known.mapping !== run.mapping) return false;
       if (asked(instrument, file, copy) === known.id) return false;
+      if (awaited(known.id, file.path)) return true;
       // The same bytes under another name, or touched: the quick look may spare the hashing from now on.
       // Of a run that was erased, the name does not come back with its file.
       const named = known.path === '' ? withoutNames(instrument, file) : file;
@@ -173,6 +190,9 @@ function withEarlier(
     surplus: [...surplus].map(([n, comment]) => ({ n, comment, texts: textsOf(n) })),
   };
 }
+
+const NOBODY = 0;
+const THINNED = 'some of the files that it was read from are gone, or no longer part of it';
 
 function withoutNames(instrument: string, file: FoundFile): FoundFile {
   const hide = <T extends { readonly path: string }>(one: T): T => ({

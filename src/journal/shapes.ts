@@ -93,7 +93,9 @@ export function createShapes(database: Database): Shapes {
       history.run(run, at, 'drifted', JSON.stringify(drift));
     },
     accept(run, at) {
-      const { id, instrument, mapping, shape: json } = driftRow.parse(drifted.get(run));
+      const found: unknown = drifted.get(run);
+      if (found === undefined) return 0;
+      const { id, instrument, mapping, shape: json } = driftRow.parse(found);
       const shape = readShapes(`[${json}]`)[0] ?? { tables: [] };
       const before = readShapes(lastOf(instrument, mapping).shapes);
       const { nearest } = hold(shape, before);

@@ -51,10 +51,11 @@ export interface Recovered extends Omit<Reconciled, 'first'> {
 /** Refills the journal from the notebook. Whatever was taken in stays, should it be broken off. */
 export async function recover(deps: RecoverDeps): Promise<Recovered> {
   const { server, journal, notebook, range } = deps;
+  // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
+  // Asked before anything is begun: who cannot reach the notebook has changed nothing.
+  await createPatience({ ...deps, brokenOff: notReached })(() => notebook.listKeys());
   const ask = createPatience({ ...deps, brokenOff });
   const { halted, setBack: noticed } = await journal.recovery.begin(server);
-  // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
-  await ask(() => notebook.listKeys());
   const result: Recovered = { from: 0, to: 0, ...NOTHING, ...emptyLists() };
   const setBack = noticed ?? (await findSetBack(ask, deps));
   const unknown =
@@ -167,6 +168,12 @@ async function takeIn(
   const isBare = comments.length === 0 && (readings !== 'none' || text !== undefined);
   return became === 'recovered' && isBare ? 'bare' : became;
 }
+
+const notReached = (cause: unknown): LabfeedError =>
+  new LabfeedError(`the notebook cannot be reached: ${cause instanceof Error ? cause.message : cause}`, {
+    hint: 'nothing was read or changed: run it again when the notebook is there',
+    cause,
+  });
 
 export const brokenOff = (cause: unknown): LabfeedError =>
   new LabfeedError(`recovery was broken off: ${cause instanceof Error ? cause.message : cause}`, {

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
+import { LabfeedError } from '../errors.js';
 import { openJournal } from '../journal/journal.js';
 import { openNotebook } from './gated-notebook.js';
 import { brokenOff, type IdRange, type Recovered, recover } from './recover.js';
@@ -30,7 +31,11 @@ export async function recoverJournal(options: RecoveryOptions): Promise<Recovere
       notebook,
     });
   } catch (error) {
-    throw signal.aborted ? brokenOff('it was stopped') : error;
+    if (!signal.aborted) throw error;
+    const { halted } = await journal.servers.server(config.notebook.url);
+    throw halted === undefined
+      ? new LabfeedError('stopped before anything was read or changed')
+      : brokenOff('it was stopped');
   } finally {
     await notebook.close();
     await journal.close();

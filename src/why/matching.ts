@@ -10,7 +10,7 @@ export const runPathOf = ({ path, instruments }: Pick<Evidence, 'path' | 'instru
   ownerOf(instruments)?.partOf ?? path;
 
 /** Which folders and globs matched, or which came nearest and by what they missed. */
-export function matching({ instruments, isJournal }: Evidence): Finding[] {
+export function matching({ path, instruments, isJournal }: Evidence): Finding[] {
   if (isJournal) return [{ text: "it belongs to labfeed's own journal, which is no run" }];
   if (instruments.length === 0) return [{ text: 'the configuration has no instruments' }];
   const owner = ownerOf(instruments);
@@ -18,6 +18,8 @@ export function matching({ instruments, isJournal }: Evidence): Finding[] {
   if (owner)
     return [...claimed(owner), ...inside.filter((one) => one !== owner).map((one) => beside(one, owner))];
   if (inside.length > 0) return inside.map(missed);
+  const own = instruments.find(({ watch }) => watch === path);
+  if (own) return [{ text: `it is the folder of ${own.name}: name a file in it` }];
   const [nearest] = instruments.toSorted((a, b) => distanceOf(a) - distanceOf(b));
   return [
     {

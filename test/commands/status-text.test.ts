@@ -20,6 +20,7 @@ const status = (changes: Partial<Status> = {}): Status => ({
   at: NOW,
   journal: '/var/lib/labfeed/journal.db',
   running: true,
+  problems: [],
   live: someLive(),
   notebook: 'https://eln.example.org',
   listed: ['balance'],
