@@ -17,7 +17,7 @@ export const alarmsSchema = z
     webhook: z
       .url({ protocol: /^https?$/, error: 'expected an address such as https://chat.example.org/hook' })
       .refine(
-        (url) => !URL.canParse(url) || !new URL(url).username,
+        (url) => !URL.canParse(url) || !(new URL(url).username || new URL(url).password),
         'an address with a name or password in it is refused',
       )
       .optional()

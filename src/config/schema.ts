@@ -32,7 +32,7 @@ export const notebookSchema = z
     url: z
       .url({ protocol: /^https?$/, error: 'expected an address such as https://eln.example.org' })
       .refine(
-        (url) => !URL.canParse(url) || !new URL(url).username,
+        (url) => !URL.canParse(url) || !(new URL(url).username || new URL(url).password),
         'an address with a name or password in it is refused',
       )
       .transform((url) => url.replace(/\/+$/, '').replace(/\/api\/v2$/, ''))

@@ -10,6 +10,7 @@ import type { Journal } from '../journal/journal.js';
 import type { Live } from '../live.js';
 import { removeLive, writeLive } from '../live-file.js';
 import type { Log } from '../log.js';
+import { createJournalWatch } from './journal-watch.js';
 import type { Works } from './works.js';
 
 export interface ReportingDeps {
@@ -43,8 +44,12 @@ export function createReporting(deps: ReportingDeps): Reporting {
   const { journal, journalPath, works, live, page, clock, log } = deps;
   const stopping = new AbortController();
   const channels = createChannels(deps);
+  const troubleOf = createJournalWatch(journalPath);
   const alarms = createAlarms({
-    facts: async () => ({ ...(await factsOf(journal, live([]), works(), clock.now())), page: page() }),
+    facts: async () => ({
+      ...(await factsOf(journal, troubleOf, live([]), works(), clock.now())),
+      page: page(),
+    }),
     ...journal.alarms,
     channels,
     clock,
@@ -107,21 +112,22 @@ function createChannels({ works, log, conceal }: ReportingDeps) {
     if (webhook !== undefined) conceal(webhook);
     const made: [Channel, Tell][] = [];
     if (webhook !== undefined) made.push(['webhook', createWebhook(webhook)]);
-    if (command) made.push(['command', createCommand({ words: command, log, env: withoutKey(config) })]);
+    if (command) made.push(['command', createCommand({ words: command, log, env: withoutSecrets(config) })]);
     channels = new Map(made);
     return channels;
   };
 }
 
-/** What the command of an alarm inherits: everything but the key of the notebook. */
-function withoutKey({ notebook }: UsableConfig): NodeJS.ProcessEnv {
-  const { [notebook.key.env ?? '']: _, ...env } = process.env;
-  return env;
+/** What the command of an alarm inherits: everything but the key of the notebook and the token of the page. */
+function withoutSecrets({ notebook, settings: { status } }: UsableConfig): NodeJS.ProcessEnv {
+  const secrets = new Set([notebook.key.env, status === false ? undefined : status.token?.env]);
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !secrets.has(name)));
 }
 
 /** What of the journal and of the works alarms are judged by. */
 async function factsOf(
   journal: Journal,
+  trouble: () => Promise<string | undefined>,
   live: Live,
   works: Works | undefined,
   now: number,
@@ -137,7 +143,7 @@ async function factsOf(
     },
     problems: live.problems,
     refused: live.refused,
-    journal: journal.trouble(),
+    journal: journal.trouble() ?? (await trouble()),
     instruments: await Promise.all(
       instruments.map(async ({ name, state, usable }) => {
         const shown = state.live();

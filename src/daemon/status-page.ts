@@ -1,20 +1,19 @@
-import { constants } from 'node:fs';
-import { access, stat, statfs } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { stat } from 'node:fs/promises';
 import type { Clock } from '../clock.js';
 import { readToken } from '../config/key.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
-import { systemCode } from '../errors.js';
+import { LabfeedError } from '../errors.js';
 import { happeningInWords } from '../happenings.js';
 import { type JournalClient, openClient } from '../journal/client.js';
 import type { JobDetail } from '../journal/job.js';
 import { type JournalReader, openReader } from '../journal/reader.js';
-import { requestSchema } from '../journal/requests.js';
+import { type Request, requestSchema } from '../journal/requests.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
 import type { DecisionAnswer, DecisionRequest } from '../status/api.js';
 import type { Place } from '../status/deps.js';
 import type { Status, StatusTrouble } from '../status/status.js';
+import { createJournalWatch } from './journal-watch.js';
 
 export interface StatusPageDeps {
   readonly journal: string;
@@ -55,9 +54,9 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
       jobs: (query) => reading().jobs(query),
       job: (id) => inWords(reading().job(id)),
       journalBytes: () => bytesOf(path),
-      journalTrouble: () => troubleOf(path),
+      journalTrouble: createJournalWatch(path),
       async decide(request) {
-        client ??= openClient(path);
+        client ??= openClient(path, PAGE_BUSY_MS);
         return config ? ask(request, config.notebook.url, client, clock) : NOT_YET;
       },
       async preview(sample, signal) {
@@ -108,6 +107,7 @@ export function placeOf(
 /** The daemon looks twice a second. */
 const ANSWER_WITHIN_MS = 10_000;
 const LOOK_MS = 100;
+const PAGE_BUSY_MS = 20;
 
 /** The same way that the commands go: into the journal's inbox, and out of it. */
 async function ask(
@@ -118,14 +118,27 @@ async function ask(
 ): Promise<DecisionAnswer> {
   const request = requestSchema.safeParse(asked.kind === 'adopt' ? { ...asked, server } : asked).data;
   if (!request) return { done: false, text: 'this version of labfeed does not know that request' };
-  const [id = 0] = client.ask([request], clock.now());
   const until = clock.monotonic() + ANSWER_WITHIN_MS;
+  const id = await leave(request, until, client, clock);
   while (clock.monotonic() < until) {
     await clock.sleep(LOOK_MS);
     const answer = client.answerTo(id);
     if (answer) return { done: answer.done, text: answer.text };
   }
   return { done: false, text: 'recorded in the journal; it is applied when the present step is finished' };
+}
+
+/** Asks again and again rather than wait in the journal: this is the thread that takes files and sends runs. */
+async function leave(request: Request, until: number, client: JournalClient, clock: Clock): Promise<number> {
+  for (;;) {
+    try {
+      const [id = 0] = client.ask([request], clock.now());
+      return id;
+    } catch (error) {
+      if (!(error instanceof LabfeedError) || clock.monotonic() >= until) throw error;
+      await clock.sleep(LOOK_MS);
+    }
+  }
 }
 
 /** What was written last stands in a file beside it. */
@@ -139,18 +152,4 @@ async function bytesOf(path: string): Promise<number> {
     ),
   );
   return sizes.reduce((sum, size) => sum + size, 0);
-}
-
-/** Less than this, and the next run may not be recorded. */
-const LEAST_FREE_BYTES = 1024 * 1024;
-
-async function troubleOf(path: string): Promise<string | undefined> {
-  try {
-    await access(path, constants.R_OK | constants.W_OK);
-    await access(dirname(path), constants.W_OK);
-    const { bavail, bsize } = await statfs(dirname(path));
-    return bavail * bsize < LEAST_FREE_BYTES ? `the disk of the journal ${path} is full` : undefined;
-  } catch (error) {
-    return `the journal ${path} cannot be written (${systemCode(error) ?? error})`;
-  }
 }

@@ -24,8 +24,10 @@ export interface JournalClient {
 
 const SCRUB_MS = 100;
 
-export function openClient(path: string): JournalClient {
+/** `busyMs`: how long it waits for who writes at that moment. */
+export function openClient(path: string, busyMs: number = BUSY_MS): JournalClient {
   const database = openBeside(path);
+  database.exec(`PRAGMA busy_timeout = ${busyMs}`);
   const quarantined = database.prepare("SELECT id FROM runs WHERE resting = 'quarantined' ORDER BY id");
   const finished = database.prepare(
     `SELECT id FROM runs WHERE updated_at < ? AND path <> ''
@@ -46,8 +48,8 @@ export function openClient(path: string): JournalClient {
     finishedBefore: (time) => (finished.all(time) as { id: number }[]).map(({ id }) => id),
     done: (instrument) => (done.all(instrument) as { id: number }[]).map(({ id }) => id),
     ask(requests, at) {
-      database.exec('BEGIN IMMEDIATE');
       try {
+        database.exec('BEGIN IMMEDIATE');
         const rows: unknown[] = requests.map((request) => put.get(at, JSON.stringify(request)));
         database.exec('COMMIT');
         return rows.map((row) => (row as { id: number }).id);

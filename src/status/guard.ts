@@ -41,6 +41,9 @@ export function standGuard(
   const isOurs = createHostCheck(place);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
+    // No browser sends one before the last is answered; the end of a connection would not be heard of here.
+    if (reply.raw.socket === null)
+      throw new Refusal(400, 'one request after the other: the last one is not answered yet');
     if (!isOurs(request.headers.host, request.socket.localAddress))
       throw new Refusal(421, notOurName(request));
     if (access && !isOpen(pathOf(request)) && !isLetIn(access, request)) {

@@ -4,6 +4,9 @@ import type { Preview } from './api.js';
 import type { StatusDeps } from './deps.js';
 import { Refusal } from './refusal.js';
 
+/** No date is later. */
+const LATEST_MS = 8.64e15;
+
 const MOST_BYTES = 20 * 1024 * 1024;
 /** Beyond what any mapping allows itself: somebody waits for the answer. */
 const LONGEST_MS = 60_000;
@@ -14,7 +17,7 @@ const query = z.object({
   /** Whatever is configured: how would it be read if nothing were? */
   learn: z.literal('1').optional(),
   /** When the file was last changed, as the browser knows it: some experiments have their date from it. */
-  modified: z.coerce.number().pipe(z.int().nonnegative()).optional(),
+  modified: z.coerce.number().pipe(z.int().nonnegative().max(LATEST_MS)).optional(),
 });
 
 /** Shows what would be filed for a file. Its bytes are in memory until the answer has left, and never elsewhere. */

@@ -36,6 +36,7 @@ test.each([
   ['{ webhook: chat.example.org }', /^labfeed\.yaml:2:20: alarms\.webhook: expected an address/],
   ['{ webhook: "ftp://chat.example.org" }', /alarms\.webhook: expected an address/],
   ['{ webhook: "https://me:secret@chat.example.org" }', /a name or password in it is refused$/],
+  ['{ webhook: "https://:secret@chat.example.org" }', /a name or password in it is refused$/],
   ['{ webhok: "https://chat.example.org" }', /unknown key "webhok"[\s\S]*did you mean webhook/],
 ])('a mistake in alarms: %s is told with its place, and stops nothing', (alarms, expected) => {
   const config = load(alarms);

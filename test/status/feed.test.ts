@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { until } from '../support/until.js';
 import { listen, serve, someJob, someLive } from './serving.js';
@@ -86,4 +88,19 @@ test('a state that cannot be made does not end the daemon, and is told when it c
   isMended = true;
   await until('told again', () => states.length === 2);
   expect(states[1]?.attention).toMatchObject([{ id: 9 }]);
+});
+
+test('who sends many requests without waiting for an answer takes no more than one place, and leaves it', async () => {
+  const { url } = await serve();
+  const { port, host } = new URL(url);
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.write(`GET /api/events HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(60));
+  await once(socket, 'data');
+  socket.destroy();
+  await once(socket, 'close');
+  await until('all fifty places are free', async () => {
+    const everybody = await Promise.all(Array.from({ length: 50 }, () => listen(url)));
+    for (const one of everybody) one.close();
+    return everybody.every(({ status }) => status === 200);
+  });
 });

@@ -11,14 +11,17 @@ const MOST_TABLES = 20;
 
 interface Outline {
   readonly facts: Record<string, string>;
+  /** Counted here: there may be a million values in a file. */
+  factCount: number;
   readonly tables: Record<string, TableMapping>;
 }
 
 /** What a tree holds: single values are facts, and what comes again and again is a table. */
 export async function measureTree(format: 'json' | 'xml', tree: Tree, file: Measuring): Promise<Measured> {
-  const outline: Outline = { facts: {}, tables: {} };
+  const outline: Outline = { facts: {}, factCount: 0, tables: {} };
   if (tree.root) visit(tree.root, '', outline);
-  return withDates({ format, ...outline }, file);
+  const { facts, tables } = outline;
+  return withDates({ format, facts, tables }, file);
 }
 
 /** Reads it once, to see which of its texts are dates. */
@@ -37,7 +40,9 @@ function visit(node: Node, path: string, outline: Outline): void {
   for (const [n, child] of node.children.entries()) {
     // The items of a list have no names; they are counted.
     const name = child.name === '' ? String(n) : child.name;
-    groups.set(name, [...(groups.get(name) ?? []), child]);
+    const known = groups.get(name);
+    if (known) known.push(child);
+    else groups.set(name, [child]);
   }
   for (const [name, children] of groups) {
     const [first] = children;
@@ -87,8 +92,10 @@ function visitLong(node: Node, path: string, outline: Outline): void {
   }
 }
 
-function addFact(name: string, path: string, { facts }: Outline): void {
-  if (Object.keys(facts).length < MOST_FACTS) facts[unique(name, facts)] = path;
+function addFact(name: string, path: string, outline: Outline): void {
+  if (outline.factCount >= MOST_FACTS) return;
+  outline.facts[unique(name, outline.facts)] = path;
+  outline.factCount += 1;
 }
 
 /** Attributes say what their element is: `Sample name`. */

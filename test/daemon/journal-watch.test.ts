@@ -1,0 +1,19 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { createJournalWatch } from '../../src/daemon/journal-watch.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+test('a journal that is moved away or replaced while labfeed runs is told', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  writeFileSync(path, '');
+  const trouble = createJournalWatch(path);
+  expect(await trouble()).toBeUndefined();
+  renameSync(path, `${path}.away`);
+  expect(await trouble()).toBe(`the journal ${path} cannot be written (ENOENT)`);
+  writeFileSync(path, '');
+  expect(await trouble()).toBe(`the journal ${path} was replaced while labfeed runs: restart labfeed`);
+  rmSync(path);
+  renameSync(`${path}.away`, path);
+  expect(await trouble()).toBeUndefined();
+});
