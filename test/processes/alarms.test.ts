@@ -55,7 +55,7 @@ test('a flood of quarantined files is one alarm; a restart does not repeat it; o
     kind: 'quarantine',
     instrument: 'balance',
     text: expect.stringMatching(
-      /^labfeed on .*: balance: .* quarantined; the newest is w\d+\.csv: .*csv:2:\d/,
+      /^labfeed on .*: balance: .* quarantined; the newest is w\d+\.csv: line 2, column \d/,
     ),
   });
 
