@@ -238,3 +238,12 @@ test('a hundred thousand equal elements are measured in one pass, not each again
   const { mapping } = await learnt(`<?xml version="1.0"?><a>${'<r>1</r>'.repeat(100_000)}</a>`);
   expect(mapping).toMatchObject({ format: 'xml', tables: { r: { columns: { value: '/a/r' } } } });
 });
+
+test('a line that is megabytes long is not searched for names and values', async () => {
+  const line = (from: number) => Array.from({ length: 6 }, (_, n) => `Name ${from + n}: value`).join(', ');
+  const { mapping } = await learnt(`${line(0)}\n${line(6)}\n`);
+  expect(mapping?.meta).toBeDefined();
+  await expect(learnt(`${`${line(0)}, `.repeat(20_000)}\n`)).rejects.toThrow(
+    'no list of facts is recognised',
+  );
+});

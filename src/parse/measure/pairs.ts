@@ -15,7 +15,7 @@ export interface FoundPairs {
 
 /** Looks through the lines that are in no table for names with values. */
 export function findPairs(lines: readonly Line[], delimiter: string | undefined): FoundPairs {
-  const filled = lines.filter((line) => !isBlank(line));
+  const filled = lines.filter((line) => line.text.length <= LONGEST && !isBlank(line));
   const read = new Set<Line>();
   const finders: FinderMapping[] = [];
   const several = findSeveral(filled, delimiter);
@@ -32,6 +32,9 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   }
   return { finders, separators, read };
 }
+
+/** Names and values are for people to read; a line beyond this is data, and is not cut in a dozen ways to find out. */
+const LONGEST = 20_000;
 
 interface Several {
   readonly finder: FinderMapping;
