@@ -16,3 +16,6 @@ export function withoutPath(reason: string, path: string): string {
   if (line === undefined) return told;
   return `line ${line}${column === undefined ? '' : `, column ${column}`}: ${told}`;
 }
+
+/** `1 run`, `2 runs`. */
+export const spokenCount = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;

@@ -1,3 +1,4 @@
+import { spokenCount } from '../spoken.js';
 import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../tasks/audit/findings.js';
 import type { Audited } from '../tasks/audit.js';
 import type { Outcome } from './ask.js';
@@ -34,11 +35,11 @@ export function report(
 function summary({ server, runs, folders, brokenOff }: Audited): string[] {
   return [
     brokenOff === undefined
-      ? `${count(runs.filed, 'run')} filed at ${server}: ${runs.proved} read back as they were filed`
-      : `${server} could not be read to the end: ${count(runs.filed, 'run')} looked at, ${runs.proved} read back as they were filed`,
+      ? `${spokenCount(runs.filed, 'run')} filed at ${server}: ${runs.proved} read back as they were filed`
+      : `${server} could not be read to the end: ${spokenCount(runs.filed, 'run')} looked at, ${runs.proved} read back as they were filed`,
     ...folders.map(
       ({ name, watch, files, proved, unproved, onTheirWay, resting, notTaken }) =>
-        `${name}: ${count(files, 'file')} in ${watch}${listed({
+        `${name}: ${spokenCount(files, 'file')} in ${watch}${listed({
           'safe to delete': proved,
           'filed, but not proved': unproved,
           'on their way': onTheirWay,
@@ -124,7 +125,7 @@ function safeFiles({ safe }: Audited): string[] {
   const more = safe.length - MOST_SHOWN;
   return [
     '',
-    `${count(safe.length, 'file')} proved to be in the notebook, and safe to delete:`,
+    `${spokenCount(safe.length, 'file')} proved to be in the notebook, and safe to delete:`,
     ...safe.slice(0, MOST_SHOWN).map(({ path }) => `  ${oneLine(path)}`),
     ...(more > 0 ? [`  and ${more} more: --safe prints all`] : []),
   ];
@@ -141,11 +142,9 @@ function repairs({ outcomes, hasDaemon }: Repaired): string[] {
 
 function conclusion({ findings, brokenOff }: Audited): string {
   const differences = findings.filter(differs).length;
-  if (differences > 0) return `${count(differences, 'difference')}`;
+  if (differences > 0) return `${spokenCount(differences, 'difference')}`;
   return brokenOff === undefined ? 'nothing differs' : 'nothing differs in what was looked at';
 }
-
-const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
 
 const cut = (line: string, columns: number): string =>
   line.length <= columns ? line : `${line.slice(0, Math.max(0, columns - 1))}…`;

@@ -1,6 +1,7 @@
 import type { Overview } from '../journal/overview.js';
 import type { Live, LiveGate } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
+import { spokenCount } from '../spoken.js';
 import { atMinute, atTime, fromNow } from '../time-words.js';
 import { manyLines, oneLine } from './printable.js';
 import { asTable, type Column } from './table.js';
@@ -86,7 +87,7 @@ function queue({ instruments }: Overview, now: number): string {
   const times = instruments.flatMap(({ oldestAt }) => (oldestAt === undefined ? [] : [oldestAt]));
   if (runs === 0) return 'empty';
   const oldest = times.length === 0 ? '' : `, the oldest since ${atTime(Math.min(...times))}`;
-  return `${count(runs, 'run')}${oldest}${times.length === 0 ? '' : ` (${fromNow(Math.min(...times), now)})`}`;
+  return `${spokenCount(runs, 'run')}${oldest}${times.length === 0 ? '' : ` (${fromNow(Math.min(...times), now)})`}`;
 }
 
 /** An instrument as a row. */
@@ -161,14 +162,14 @@ export function needsPerson({ overview, notebook: url, running, problems }: Stat
         .filter((state) => runs[state] > 0)
         .map((state) => ({
           instrument: name,
-          text: `${name}: ${count(runs[state], 'run')} ${state}`,
+          text: `${name}: ${spokenCount(runs[state], 'run')} ${state}`,
           command: `labfeed jobs --state ${state} --instrument ${quoted(name)}`,
         })),
       ...(asked > 0
         ? [
             {
               instrument: name,
-              text: `${name}: ${count(asked, 'old file')} ${asked === 1 ? 'waits' : 'wait'} for an answer`,
+              text: `${name}: ${spokenCount(asked, 'old file')} ${asked === 1 ? 'waits' : 'wait'} for an answer`,
               command: `labfeed backfill ${quoted(name)}`,
             },
           ]
@@ -178,8 +179,6 @@ export function needsPerson({ overview, notebook: url, running, problems }: Stat
 }
 
 const quoted = (name: string): string => (name.includes(' ') ? `'${name}'` : name);
-
-const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`;
 
 function mistakes({ problems, refused }: Pick<Live, 'problems' | 'refused'>): string[] {
   const tell = ({ at, message, hint }: Live['problems'][number]): string =>

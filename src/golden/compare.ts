@@ -1,5 +1,6 @@
 import type { Expectation, Scalar } from '../config/expectations.js';
 import type { Draft, FileRecord, Value } from '../model.js';
+import { spokenCount } from '../spoken.js';
 import { hasText, isText, isValue } from './agree.js';
 import { quote, quoteAll, quoteDifference, quoteInstead, showDifference } from './differences.js';
 import { type Found, findCell, findColumn, findFact, findTable, type Lack } from './find.js';
@@ -103,7 +104,8 @@ function tags(wanted: readonly string[], came: readonly string[]): Lack | undefi
 
 function comments(wanted: number | readonly string[], came: readonly string[]): Lack | undefined {
   const count = typeof wanted === 'number' ? wanted : wanted.length;
-  if (count !== came.length) return different(counted(count, 'comment'), counted(came.length, 'comment'));
+  if (count !== came.length)
+    return different(spokenCount(count, 'comment'), spokenCount(came.length, 'comment'));
   if (typeof wanted === 'number') return undefined;
   for (const [index, one] of wanted.entries()) {
     const lack = part(one, came[index] ?? '');
@@ -117,7 +119,7 @@ function rows(wanted: number, record: FileRecord, name: string | undefined): Lac
   // A file with facts alone has no readings; a table that somebody names must be there.
   if ('lack' in found && name !== undefined) return found.lack;
   const came = 'lack' in found ? 0 : found.it.count;
-  return came === wanted ? undefined : different(counted(wanted, 'row'), counted(came, 'row'));
+  return came === wanted ? undefined : different(spokenCount(wanted, 'row'), spokenCount(came, 'row'));
 }
 
 function columnNames(wanted: readonly string[], came: readonly string[]): Lack | undefined {
@@ -155,5 +157,3 @@ const asValue = (it: Scalar): string =>
 
 const asWritten = ({ value: meant, text: written }: Value): string =>
   String(meant ?? '') === written ? '' : `, written ${quote(written)}`;
-
-const counted = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;

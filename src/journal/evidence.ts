@@ -4,6 +4,7 @@ import { openBeside } from './client.js';
 import type { Database } from './database.js';
 import { signed } from './files.js';
 import { createCopyOf } from './hidden.js';
+import { flag, nullable } from './row.js';
 import { stateOf } from './state.js';
 
 /** A run that the journal has as done, with the experiment that should prove it. */
@@ -65,7 +66,6 @@ export interface ServerEvidence {
   readonly spares: readonly number[];
 }
 
-const nullable = <T>(schema: z.ZodType<T>) => schema.nullable().transform((value) => value ?? undefined);
 /** Empty in the journal where it was erased. */
 const name = z.string().transform((path) => path || undefined);
 const filedRow = z.object({
@@ -97,7 +97,7 @@ const knownRow = z.object({
 const pathRow = z.object({
   verdict: z.enum(['taken', 'skipped', 'asked']),
   run: nullable(z.number()),
-  isUntouched: z.number().transform((value) => value === 1),
+  isUntouched: flag,
 });
 const serverRow = z.object({ dialect: nullable(z.string()), halted: nullable(z.string()) });
 

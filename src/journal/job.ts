@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { RUN_STATES, type RunState } from '../model.js';
+import { flag, nullable, textList } from './row.js';
 import { stateOf } from './state.js';
 
 /** A run as a list shows it. */
@@ -30,9 +31,8 @@ export interface JobFilter {
 /** A file that the journal knows, whether or not it became a run. */
 export type KnownFile = z.output<typeof fileRow>;
 
-const optional = <T>(value: T | null): T | undefined => value ?? undefined;
-const text = z.string().nullable().transform(optional);
-const number = z.number().nullable().transform(optional);
+const text = nullable(z.string());
+const number = nullable(z.number());
 
 export const jobRow = z.object({
   id: z.number(),
@@ -44,7 +44,7 @@ export const jobRow = z.object({
   size: z.number(),
   modifiedMs: z.number(),
   sha256: z.string(),
-  backlog: z.number().transform((value) => value === 1),
+  backlog: flag,
   /** What the notebook calls it. */
   title: text,
   server: text,
@@ -79,8 +79,6 @@ export const happeningRow = z.object({
   event: z.string(),
   detail: text.transform((json): unknown => (json === undefined ? undefined : JSON.parse(json))),
 });
-
-export const textList = z.string().transform((json) => z.array(z.string()).parse(JSON.parse(json)));
 
 export const draftRow = z.object({ title: z.string(), date: z.string(), body: z.string(), tags: textList });
 

@@ -14,9 +14,9 @@ import {
   type JobFilter,
   jobRow,
   type KnownFile,
-  textList,
 } from './job.js';
 import { createOverview, type Overview } from './overview.js';
+import { textList } from './row.js';
 
 /** The journal for those who only look. It is read as it is at that moment, whoever writes it. */
 export interface JournalReader {

@@ -9,6 +9,7 @@ import type { RememberFile } from './files.js';
 import { createCopyOf, hiddenPath } from './hidden.js';
 import { type Added, createInsert, type NewRun } from './insert.js';
 import { createAsked, createAwaited, createForestall } from './remap.js';
+import { flag, nullable, textList } from './row.js';
 import type { Shaped } from './shapes.js';
 import { createThinnedOf } from './thinned.js';
 
@@ -31,37 +32,29 @@ export interface RunJournal {
   count(): Promise<Record<string, number>>;
 }
 
-const optional = z
-  .number()
-  .nullable()
-  .transform((value) => value ?? undefined);
-const tagList = z.array(z.string());
-const tags = z.string().transform((json) => tagList.parse(JSON.parse(json)));
+const optional = nullable(z.number());
 const runRow = z.object({
   id: z.number(),
   instrument: z.string(),
   reference: z.string(),
   step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
-  server: z
-    .string()
-    .nullable()
-    .transform((value) => value ?? undefined),
+  server: nullable(z.string()),
   floor: optional,
   unseen: z.number(),
   experiment: optional,
-  adopted: z.number().transform((value) => value === 1),
+  adopted: flag,
   attempts: z.number(),
   title: z.string(),
   date: z.string(),
   body: z.string(),
-  tags,
+  tags: textList,
 });
 const earlierRow = z.object({
   title: z.string(),
   date: z.string(),
   body: z.string(),
-  tags,
-  written: z.number().transform((value) => value === 1),
+  tags: textList,
+  written: flag,
 });
 const earlierCommentRow = z.object({ n: z.number(), text: z.string(), comment: optional });
 const commentRow = z.object({
