@@ -119,9 +119,12 @@ function createChannels({ works, log, conceal }: ReportingDeps) {
 }
 
 /** What the command of an alarm inherits: everything but the key of the notebook and the token of the page. */
-function withoutSecrets({ notebook, settings: { status } }: UsableConfig): NodeJS.ProcessEnv {
+export function withoutSecrets(
+  { notebook, settings: { status } }: Pick<UsableConfig, 'notebook' | 'settings'>,
+  env: NodeJS.ProcessEnv = process.env,
+): NodeJS.ProcessEnv {
   const secrets = new Set([notebook.key.env, status === false ? undefined : status.token?.env]);
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !secrets.has(name)));
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.has(name)));
 }
 
 /** What of the journal and of the works alarms are judged by. */

@@ -87,3 +87,15 @@ test('alarms, mistakes of the configuration, a folder that is gone and a noteboo
   );
   expect(text).toMatch(/the reload of .* was refused:\n {2}b\.yaml:1:1: empty$/m);
 });
+
+test('where no daemon runs, the mistakes of the configuration as it stands are told, and check comes before start', () => {
+  const mistake = {
+    at: '/etc/labfeed/config.yaml:3:5',
+    message: 'unknown key "rat"',
+    hint: undefined,
+    instrument: undefined,
+  };
+  const text = statusAsText(status({ running: false, live: undefined, problems: [mistake] }), 80);
+  expect(text).toContain('mistakes in the configuration\n  /etc/labfeed/config.yaml:3:5: unknown key "rat"');
+  expect(text).toContain('no daemon runs → labfeed check, then systemctl start labfeed, or labfeed run');
+});

@@ -1,6 +1,8 @@
 import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
+import { Pool } from 'undici';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { exchange, type Method } from '../../src/notebook/exchange.ts';
 import { failureOf, openNotebook } from '../support/open-notebook.ts';
 import { serveRaw } from '../support/raw-server.ts';
 
@@ -52,14 +54,24 @@ test('a creation that TLS did not let through is surely not done', async () => {
 });
 
 test('a creation that got no connection in its time is surely not done, and never leaves', async () => {
-  const server = await serveRaw((socket) => setTimeout(() => socket.end(), 400));
-  const notebook = openNotebook(server.url, { timeoutMs: 250, connections: 1 });
-  const first = failureOf(notebook.readExperiment(1));
-  const second = await failureOf(notebook.createExperiment());
-  expect(second).toMatchObject({ failure: 'server', lost: false });
-  await first;
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  expect(server.requests.filter((request) => request.startsWith('POST'))).toEqual([]);
+  const answers: (() => void)[] = [];
+  const server = await serveRaw((socket) => {
+    answers.push(() => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'));
+  });
+  const pool = new Pool(server.url, { connections: 1 });
+  onTestFinished(() => pool.destroy());
+  const send = (method: Method, timeoutMs: number) =>
+    exchange(pool, { method, path: '/', headers: {}, body: null }, { timeoutMs, maxBytes: 1000 });
+  const first = send('GET', 15_000);
+  expect(await send('POST', 100)).toMatchObject({ answer: undefined, sent: false });
+  // Once the only connection is free again, what comes after it is served, and it is not.
+  const third = send('GET', 15_000);
+  for (const exchanged of [first, third]) {
+    await vi.waitFor(() => expect(answers).not.toHaveLength(0), 10_000);
+    answers.shift()?.();
+    expect(await exchanged).toMatchObject({ answer: { status: 200 } });
+  }
+  expect(server.requests.map((request) => request.slice(0, 5))).toEqual(['GET /', 'GET /']);
 });
 
 test('a creation whose answer was cut is reported as lost', async () => {
@@ -109,7 +121,7 @@ test('a creation whose status and id arrived is done, even if the rest never doe
   const cut = await serveRaw((socket) => socket.end(HEAD));
   expect(await openNotebook(cut.url).createExperiment()).toBe(5);
   const hanging = await serveRaw((socket) => socket.write(HEAD));
-  expect(await openNotebook(hanging.url, { timeoutMs: 200 }).createExperiment()).toBe(5);
+  expect(await openNotebook(hanging.url, { timeoutMs: 1000 }).createExperiment()).toBe(5);
 });
 
 test('a refusal whose status arrived counts, even if its text broke off', async () => {

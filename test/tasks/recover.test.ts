@@ -208,3 +208,15 @@ test('a notebook that is away for a while is waited for; a refused key ends it a
   await expect(recoverInto(await emptyJournal(clock), failing('server', 99))).rejects.toThrow(/broken off/);
   await expect(recoverInto(await emptyJournal(clock), failing('auth', 1))).rejects.toThrow('not now');
 });
+
+test('a notebook that is never reached leaves the journal as it was: what was sent before is sent on', async () => {
+  const clock = manualClock();
+  const away: SimulatedNotebook = {
+    ...simulatedNotebook(),
+    listKeys: () =>
+      Promise.reject(new NotebookError('server', 'away', { status: 502, lost: false, scope: 'run' })),
+  };
+  const journal = await emptyJournal(clock);
+  await expect(recoverInto(journal, away)).rejects.toThrow('the notebook cannot be reached: away');
+  expect((await journal.servers.server(SERVER)).halted).toBeUndefined();
+});

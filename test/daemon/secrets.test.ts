@@ -1,0 +1,27 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadConfig } from '../../src/config/load.js';
+import { withoutSecrets } from '../../src/daemon/reporting.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+test("the program of an alarm inherits neither the notebook's key nor the page's token", () => {
+  const file = join(tempFolder(), 'labfeed.yaml');
+  const status = 'status: { address: "127.0.0.1:7780", token: { env: PAGE_TOKEN } }';
+  writeFileSync(file, `notebook: { url: "https://eln.example.org", key: { env: LAB_KEY } }\n${status}\n`);
+  const { notebook, settings } = loadConfig(file);
+  if (!notebook) expect.fail('the configuration is right');
+  const env = { LAB_KEY: 'k', PAGE_TOKEN: 't', PATH: '/bin' };
+  expect(withoutSecrets({ notebook, settings }, env)).toEqual({ PATH: '/bin' });
+});
+
+test.each(['https://me:pass@eln.example.org', 'https://:pass@eln.example.org'])(
+  'an address of the notebook with a secret in it is refused: %s',
+  (url) => {
+    const file = join(tempFolder(), 'labfeed.yaml');
+    writeFileSync(file, `notebook: { url: "${url}", key: { env: LAB_KEY } }\n`);
+    expect(loadConfig(file).problems.map(({ message }) => message)).toEqual([
+      expect.stringContaining('an address with a name or password in it is refused'),
+    ]);
+  },
+);
