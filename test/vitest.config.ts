@@ -8,7 +8,7 @@ export default defineConfig({
     root: import.meta.dirname,
     include: slow ? [`${slow}/**/*.test.ts`] : ['**/*.test.ts'],
     exclude: slow ? [] : ['chaos/**', 'processes/**'],
-    testTimeout: slow ? 120_000 : 20_000,
+    testTimeout: slow ? 120_000 : 60_000,
     restoreMocks: true,
     // Whole-daemon tests mostly wait for processes of their own.
     maxWorkers: 4,
