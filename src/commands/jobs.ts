@@ -40,23 +40,28 @@ function readState(text: string): RunState {
 }
 
 async function jobs({ state, instrument, limit, json, ...options }: JobsOptions): Promise<void> {
-  const [{ reading, requireInstrument }, { runningLive }, { jobsTable }] = await Promise.all([
-    import('./reading.js'),
-    import('./daemon-state.js'),
-    import('./jobs-table.js'),
-  ]);
-  const { listed, more } = reading(options, (opened) => {
+  const [{ reading, requireInstrument }, { runningLive }, { jobsTable }, { oldFiles, asLine }] =
+    await Promise.all([
+      import('./reading.js'),
+      import('./daemon-state.js'),
+      import('./jobs-table.js'),
+      import('./status-text.js'),
+    ]);
+  const { listed, more, questions } = reading(options, (opened) => {
     requireInstrument(instrument, opened);
     const live = runningLive(opened.journal, systemClock.now());
     const waiting = state === undefined || state === 'waiting' ? waitingFiles(live, instrument) : [];
     // One more than asked for tells whether there are more.
     const runs = opened.reader.jobs({ state, instrument, limit: limit + 1 });
     const all = [...waiting, ...runs];
-    return { listed: all.slice(0, limit), more: all.length > limit };
+    // Old files that nobody answered for are held too, though they are no runs yet.
+    const asked = state === undefined || state === 'held' ? opened.reader.overview().instruments : [];
+    const questions = asked.filter(({ name }) => (instrument ?? name) === name).flatMap(oldFiles);
+    return { listed: all.slice(0, limit), more: all.length > limit, questions };
   });
   if (json) return console.log(JSON.stringify(listed, null, 2));
-  if (listed.length === 0) return console.log(nothing(state, instrument));
-  console.log(jobsTable(listed, systemClock.now()));
+  console.log(listed.length === 0 ? nothing(state, instrument) : jobsTable(listed, systemClock.now()));
+  for (const question of questions) console.log(asLine(question));
   if (more) process.stderr.write(`there are more: --limit ${4 * limit}\n`);
 }
 

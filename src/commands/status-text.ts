@@ -1,4 +1,4 @@
-import type { Overview } from '../journal/overview.js';
+import type { InstrumentSummary, Overview } from '../journal/overview.js';
 import type { Live, LiveGate } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { spokenCount } from '../spoken.js';
@@ -31,7 +31,7 @@ export function statusAsText(status: Status, width: number): string {
   const { live, running, overview } = status;
   const known = running ? live : undefined;
   const rows = rowsOf(status);
-  const attention = needsPerson(status).map(({ text, command }) => `${text} → ${command}`);
+  const attention = needsPerson(status).map(asLine);
   const alarms = (known?.alarms ?? []).map(({ since, text }) => `since ${atTime(since)}: ${text}`);
   return [
     fact('daemon', daemon(status)),
@@ -165,18 +165,24 @@ export function needsPerson({ overview, notebook: url, running, problems }: Stat
           text: `${name}: ${spokenCount(runs[state], 'run')} ${state}`,
           command: `labfeed jobs --state ${state} --instrument ${quoted(name)}`,
         })),
-      ...(asked > 0
-        ? [
-            {
-              instrument: name,
-              text: `${name}: ${spokenCount(asked, 'old file')} ${asked === 1 ? 'waits' : 'wait'} for an answer`,
-              command: `labfeed backfill ${quoted(name)}`,
-            },
-          ]
-        : []),
+      ...oldFiles({ name, asked }),
     ]),
   ];
 }
+
+/** The one question that many old files raise, which is in no run. */
+export const oldFiles = ({ name, asked }: Pick<InstrumentSummary, 'name' | 'asked'>): Attention[] =>
+  asked === 0
+    ? []
+    : [
+        {
+          instrument: name,
+          text: `${name}: ${spokenCount(asked, 'old file')} ${asked === 1 ? 'waits' : 'wait'} for an answer`,
+          command: `labfeed backfill ${quoted(name)}`,
+        },
+      ];
+
+export const asLine = ({ text, command }: Attention): string => `${text} → ${command}`;
 
 const quoted = (name: string): string => (name.includes(' ') ? `'${name}'` : name);
 

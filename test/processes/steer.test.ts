@@ -25,6 +25,10 @@ test('many old files wait for an answer; the running daemon takes those that bac
   expect((await run('status')).stdout).toContain(
     '60 old files wait for an answer → labfeed backfill balance',
   );
+  expect((await run('jobs', '--state', 'held')).stdout).toBe(
+    'no runs that are held\nbalance: 60 old files wait for an answer → labfeed backfill balance\n',
+  );
+  expect((await run('jobs', '--state', 'done')).stdout).toBe('no runs that are done\n');
   expect(await run('backfill', 'balance', '--since', '2025-01-01')).toEqual({
     status: 0,
     stdout: 'balance: 3 old files will be filed, after what comes in meanwhile; 57 old files passed over\n',
