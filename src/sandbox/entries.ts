@@ -13,8 +13,8 @@ export function stateName(state: number): StateName {
   return state === STATE.archived ? 'archived' : 'normal';
 }
 
-/** An experiment with all that stands behind it: whose it is, who holds it, what became of it. */
-export interface Entry {
+/** Records have the names of the fields that go over the wire. */
+export interface Experiment {
   readonly id: number;
   readonly title: string;
   readonly date: string;
@@ -23,6 +23,10 @@ export interface Entry {
   readonly created_at: string;
   readonly modified_at: string;
   readonly userid: number;
+}
+
+/** An experiment with all that stands behind it: whose it is, who holds it, what became of it. */
+export interface Entry extends Experiment {
   readonly team: number;
   readonly state: number;
   readonly lockedby: number | null;

@@ -2,22 +2,10 @@ import type { Clock } from '../clock.js';
 import { type Database, openDatafile } from './datafile.js';
 import { storeTeamTags, type TeamTags } from './elabftw/team-tags.js';
 import { storeUploads, type Uploads } from './elabftw/upload-store.js';
-import { type Entries, STATE, storeEntries } from './entries.js';
+import { type Entries, type Experiment, STATE, storeEntries } from './entries.js';
 import { type Keys, storeKeys } from './key-store.js';
 import { PEOPLE } from './people.js';
 import { timestamp, today } from './times.js';
-
-/** Records have the names of the fields that go over the wire. */
-export interface Experiment {
-  readonly id: number;
-  readonly title: string;
-  readonly date: string;
-  readonly body: string;
-  readonly tags: readonly string[];
-  readonly created_at: string;
-  readonly modified_at: string;
-  readonly userid: number;
-}
 
 export interface ExperimentFields {
   readonly title?: string;

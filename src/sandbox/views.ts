@@ -1,6 +1,7 @@
+import type { Experiment } from './entries.js';
 import { type Html, html, trusted } from './html.js';
 import { sanitise } from './sanitise.js';
-import type { Comment, Experiment, ExperimentSummary } from './store.js';
+import type { Comment, ExperimentSummary } from './store.js';
 
 interface Layout {
   readonly title: string;

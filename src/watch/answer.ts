@@ -1,23 +1,13 @@
 import { lstat } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { Clock } from '../clock.js';
-import type { Log } from '../log.js';
-import type { FoundFile } from '../model.js';
 import type { Hearing } from './hearing.js';
 import { list } from './list.js';
 import { type Candidate, type Folder, look } from './look.js';
-import type { Matcher } from './match.js';
 import { retryMs } from './pause.js';
 import type { Rung } from './rings.js';
+import type { ScanDeps } from './scan.js';
 
-export interface AnswerDeps {
-  readonly root: string;
-  readonly matcher: Matcher;
-  readonly hearing: Hearing;
-  readonly signal: AbortSignal;
-  readonly clock: Clock;
-  readonly log: Log;
-  offer(files: FoundFile[]): Promise<void>;
+export interface AnswerDeps extends Omit<ScanDeps, 'isNetwork' | 'isOthers'> {
   /** Asks for a full scan. */
   rescan(): void;
 }

@@ -2,12 +2,12 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { DIALECTS, type Dialect } from '../../src/sandbox/dialect.js';
-import { createSandbox } from '../../src/sandbox/server.js';
 import { keyName } from '../../src/tasks/rotation.js';
 import { CLI, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
+import { runSandbox } from '../support/sandbox-view.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
@@ -16,9 +16,8 @@ vi.setConfig({ testTimeout: 60_000 });
 
 async function setUp(dialect: Dialect) {
   const folder = tempFolder();
-  const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
-  const { url, key } = await sandbox.start();
-  onTestFinished(() => sandbox.stop());
+  const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, dialect);
+  const { url, key } = sandbox;
   const site = makeSite(folder, { url, key, timeout: '20s' });
   const keyFile = join(folder, 'api-key');
   const inFile = (): string => readFileSync(keyFile, 'utf8').trim();

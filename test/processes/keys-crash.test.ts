@@ -2,15 +2,15 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { openKeyFile } from '../../src/config/key-file.js';
 import type { UsableConfig } from '../../src/config/load.js';
 import { loadConfig } from '../../src/config/load.js';
 import { DIALECTS, type Dialect } from '../../src/sandbox/dialect.js';
-import { createSandbox } from '../../src/sandbox/server.js';
 import { keyName, rotateKey } from '../../src/tasks/rotation.js';
 import { makeSite } from '../support/daemon-process.js';
+import { runSandbox } from '../support/sandbox-view.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const CRASHING = fileURLToPath(new URL('../support/crashing-rotation.mjs', import.meta.url));
@@ -32,9 +32,8 @@ const STEPS = [
 
 async function setUp(dialect: Dialect) {
   const folder = tempFolder();
-  const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
-  const { url, key } = await sandbox.start();
-  onTestFinished(() => sandbox.stop());
+  const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, dialect);
+  const { url, key } = sandbox;
   const site = makeSite(folder, { url, key, timeout: '20s' });
   const file = join(folder, 'api-key');
 
