@@ -1,0 +1,112 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { weighing } from '../support/daemon-process.js';
+import { bootMachine, CAN_BOOT, type Machine } from '../support/machine-with-systemd.js';
+import { runSandbox } from '../support/sandbox-view.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+if (!CAN_BOOT) console.warn('there is no systemd, or no right to start one: the service is not run here');
+
+const LONG_MS = 60_000;
+
+async function setUp() {
+  const sandbox = await runSandbox(join(tempFolder(), 'notebook.db'));
+  const machine = await bootMachine();
+  const { etc, srv } = machine;
+  writeFileSync(join(etc, 'api-key'), `${sandbox.key}\n`, { mode: 0o600 });
+  for (const name of ['balance', 'logger']) mkdirSync(join(srv, name));
+  const configure = (instruments: readonly string[]): void =>
+    writeFileSync(
+      join(etc, 'config.yaml'),
+      [
+        `notebook: { url: "${sandbox.url}", key: { credential: api-key } }`,
+        'status: false',
+        'instruments:',
+        ...instruments.map((name) => `  ${name}: { watch: /srv/${name}, ready: { quiet: 150ms } }`),
+        '',
+      ].join('\n'),
+    );
+  const drop = (instrument: string, n: number): void =>
+    writeFileSync(join(srv, instrument, `${n}.csv`), weighing(n));
+  /** Of what has more than its mark as a title. */
+  const titles = (): string[] =>
+    sandbox.experiments().flatMap(({ title }) => (title.startsWith('labfeed ') ? [] : [title]));
+  const filed = (runs: number): Promise<void> =>
+    until(`${runs} runs in the notebook`, () => titles().length === runs, LONG_MS);
+  const said = (text: string): Promise<void> =>
+    until(text, async () => (await logOf(machine)).includes(text), LONG_MS);
+  return { machine, sandbox, configure, drop, titles, filed, said };
+}
+
+const logOf = async ({ run }: Machine): Promise<string> => (await run('cat', '/run/labfeed.log')).output;
+
+test.skipIf(!CAN_BOOT)(
+  'as a service it files, is restarted when killed, takes a new configuration, and stops',
+  async () => {
+    const { machine, sandbox, configure, drop, titles, filed, said } = await setUp();
+    configure(['balance']);
+    expect(await machine.run('systemctl', 'start', 'labfeed')).toEqual({ status: 0, output: '' });
+    drop('balance', 1);
+    await filed(1);
+    // The journal is the service's alone, and so is the key.
+    const { output } = await machine.run(
+      'stat',
+      '--format=%U %a %n',
+      '/var/lib/labfeed',
+      '/var/lib/labfeed/journal.db',
+    );
+    expect(output).toBe('labfeed 700 /var/lib/labfeed\nlabfeed 600 /var/lib/labfeed/journal.db');
+
+    expect((await machine.run('systemctl', 'kill', '--signal=KILL', 'labfeed')).status).toBe(0);
+    drop('balance', 2);
+    await filed(2);
+    expect(await machine.shows('NRestarts')).toBe('1');
+
+    configure(['balance', 'logger']);
+    expect(await machine.run('systemctl', 'reload', 'labfeed')).toEqual({ status: 0, output: '' });
+    drop('logger', 3);
+    await filed(3);
+
+    configure(['balance: { rat: 1 }']);
+    await machine.run('systemctl', 'reload', 'labfeed');
+    await said('config.yaml:4');
+    drop('logger', 4);
+    await filed(4);
+
+    expect(await machine.run('systemctl', 'stop', 'labfeed')).toEqual({ status: 0, output: '' });
+    expect(await machine.shows('Result')).toBe('success');
+    expect(titles()).toEqual(['1 (balance)', '2 (balance)', '3 (logger)', '4 (logger)']);
+    expect(await logOf(machine)).not.toContain(sandbox.key);
+  },
+  240_000,
+);
+
+test.skipIf(!CAN_BOOT)(
+  'a reload that comes before it can listen does not end it for good',
+  async () => {
+    const { machine, configure, drop, filed } = await setUp();
+    configure(['balance']);
+    await machine.run('systemctl', 'start', 'labfeed');
+    await machine.run('systemctl', 'reload', 'labfeed');
+    drop('balance', 1);
+    await filed(1);
+  },
+  240_000,
+);
+
+test.skipIf(!CAN_BOOT)(
+  'a wrong configuration is not tried again and again: the service stays down, with 78',
+  async () => {
+    const { machine, configure, said } = await setUp();
+    configure(['balance']);
+    writeFileSync(join(machine.etc, 'config.yaml'), 'notebok: {}\n');
+    await machine.run('systemctl', 'start', 'labfeed');
+    await said('did you mean');
+    await until('it has failed', async () => (await machine.shows('ActiveState')) === 'failed', LONG_MS);
+    expect(await machine.shows('ExecMainStatus')).toBe('78');
+    expect(await machine.shows('NRestarts')).toBe('0');
+  },
+  240_000,
+);
