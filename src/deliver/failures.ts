@@ -15,7 +15,7 @@ import { StaleError } from './promptly.js';
  * | `auth`     | 401, read-only key              | tried again     | wait at the gate          | warning, once |
  * | `rate`     | 429                             | tried again     | slow down at the gate     | warning, once |
  * | `server`   | no answer, 5xx, HTML            | tried again     | wait at the gate          | warning, once |
- * | `server`, of one run | 500 in JSON, being edited | tried again; a 500 a few times, then quarantined | go on | info |
+ * | `server`, of one run | 500 in JSON, being edited | tried again; a write that gets 500 a few times, then quarantined | go on | info |
  */
 const TREATMENT: Record<FailureClass, 'quarantined' | 'held' | 'again'> = {
   file: 'quarantined',
@@ -27,12 +27,26 @@ const TREATMENT: Record<FailureClass, 'quarantined' | 'held' | 'again'> = {
 };
 
 /** A server that is well enough to answer in JSON says 500 mostly because it will never take the value. */
-const MOST_OWN_FAILURES = 5;
+const MOST_REFUSALS = 5;
+
+/** What has failed since the run last came a step further. */
+export interface Tries {
+  readonly attempts: number;
+  /** How many of them ended as `isRefusal` says: an outage, or a grace, says nothing about the run's values. */
+  readonly refusals: number;
+}
+
+/**
+ * Whether the notebook itself, and no proxy before it, failed at what the run wanted written. Nothing that is read
+ * can be refused for its values; and what is read may be another's: looks go past everybody's experiments.
+ */
+export const isRefusal = (error: unknown): boolean =>
+  error instanceof NotebookError && error.scope === 'run' && (error.status ?? 0) >= 500 && error.lost;
 
 /** How a run goes on after its delivery broke off. Undefined: as it is, as soon as labfeed runs again. */
 export function treat(
   error: unknown,
-  attempts: number,
+  { attempts, refusals }: Tries,
   now: number,
   random: () => number = Math.random,
 ): RunChange | undefined {
@@ -41,10 +55,10 @@ export function treat(
   if (error instanceof NotYetError) return postponed(error.untilMs, 'server', reason);
   if (!(error instanceof NotebookError))
     return postponed(now + backoffMs(attempts, random), 'server', reason);
-  const { failure, scope, status = 0, retryAfterMs = 0 } = error;
+  const { failure, retryAfterMs = 0 } = error;
   const treatment = TREATMENT[failure];
   if (treatment !== 'again') return { kind: 'rested', as: treatment, failure, reason };
-  if (scope === 'run' && status >= 500 && attempts + 1 >= MOST_OWN_FAILURES) {
+  if (isRefusal(error) && refusals + 1 >= MOST_REFUSALS) {
     return { kind: 'rested', as: 'quarantined', failure, reason };
   }
   return postponed(now + Math.max(retryAfterMs, backoffMs(attempts, random)), failure, reason);

@@ -5,6 +5,7 @@ import type { Log } from '../log.js';
 import type { OpenRun, RunChange } from '../model.js';
 import { treat } from './failures.js';
 import { HaltedError } from './interruptions.js';
+import { createRefusals } from './refusals.js';
 
 export interface QueueDeps {
   readonly concurrency: number;
@@ -48,6 +49,7 @@ export function createQueue(deps: QueueDeps): Queue {
   const { clock, log, concurrency } = deps;
   const workers = new PQueue({ concurrency });
   const underWay = new Set<number>();
+  const refusals = createRefusals();
   const stopping = new AbortController();
   let bell = new AbortController();
   let feeding: Promise<void> = Promise.resolve();
@@ -58,6 +60,7 @@ export function createQueue(deps: QueueDeps): Queue {
       run = await deps.open(id);
       const experiment = await deps.deliver(run);
       log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
+      refusals.forget(id);
       deps.filed?.(run, experiment);
     } catch (error) {
       await setBack(id, run, error);
@@ -76,8 +79,11 @@ export function createQueue(deps: QueueDeps): Queue {
       await clock.sleep(HALTED_MS, stopping.signal).catch(() => undefined);
       return;
     }
-    const change = treat(error, run?.attempts ?? 0, clock.now(), deps.random);
+    const attempts = run?.attempts ?? 0;
+    const tries = { attempts, refusals: refusals.before(id, attempts) };
+    const change = treat(error, tries, clock.now(), deps.random);
     if (change === undefined) return;
+    refusals.note(id, error, change);
     const level = change.kind === 'rested' ? 'warn' : 'info';
     log[level](
       { run: id, instrument: run?.instrument, ...change },

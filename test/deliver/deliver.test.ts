@@ -65,7 +65,7 @@ async function deliverAll(
     try {
       await deliver(run, deps);
     } catch (error) {
-      const change = treat(error, run.attempts, clock.now());
+      const change = treat(error, { attempts: run.attempts, refusals: run.attempts }, clock.now());
       if (!change) throw error;
       await journal.runs.record(id, change);
       clock.advance(change.kind === 'postponed' ? Math.max(0, change.dueAt - clock.now()) : 0);

@@ -181,7 +181,7 @@ async function work(
       await deliver(run, deps);
     } catch (error) {
       if (error instanceof Crash) throw error;
-      const change = treat(error, run.attempts, clock.now());
+      const change = treat(error, { attempts: run.attempts, refusals: run.attempts }, clock.now());
       if (change) await deps.record(id, change);
     }
   }

@@ -115,6 +115,42 @@ test('a failure that passes postpones the run, one that does not sets it aside, 
   ]);
 });
 
+test('only what the notebook refuses again and again is quarantined: outages in between do not count', async () => {
+  const outage = new NotebookError('server', 'away', { lost: true, status: 502 });
+  const refusal = new NotebookError('server', 'no', { lost: true, status: 500, scope: 'run' });
+  const errors = [
+    outage,
+    outage,
+    outage,
+    outage,
+    outage,
+    refusal,
+    refusal,
+    outage,
+    refusal,
+    refusal,
+    refusal,
+  ];
+  const recorded: string[] = [];
+  const { queue, due } = setUp(
+    async () => {
+      throw errors[recorded.length];
+    },
+    {
+      open: async (id) => ({ ...openRun(id), attempts: recorded.length }),
+      async record(id, change) {
+        recorded.push(change.kind);
+        if (change.kind === 'rested') due.delete(id);
+      },
+    },
+  );
+  due.set(1, 0);
+  queue.start();
+  await until(() => due.size === 0);
+  await queue.stop();
+  expect(recorded).toEqual([...errors.slice(1).map(() => 'postponed'), 'rested']);
+});
+
 test('stopping waits for the step under way and starts no other', async () => {
   let release: () => void = () => undefined;
   const started: number[] = [];

@@ -57,7 +57,7 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
       const open = await journal.runs.open(1);
       await deliver(open, { ...deps, notebook: { ...notebook, ...otherwise } }).catch(
         async (error: unknown) => {
-          const change = treat(error, open.attempts, clock.now());
+          const change = treat(error, { attempts: open.attempts, refusals: open.attempts }, clock.now());
           if (!change) throw error;
           await journal.runs.record(1, change);
           if (change.kind !== 'postponed') return;

@@ -67,7 +67,7 @@ export async function deliverAll(journal: Journal, deps: DeliverDeps, clock: Man
       ids.map(async (id) => {
         const run = await journal.runs.open(id);
         await deliver(run, deps).catch(async (error: unknown) => {
-          const change = treat(error, run.attempts, clock.now());
+          const change = treat(error, { attempts: run.attempts, refusals: run.attempts }, clock.now());
           if (!change) throw error;
           await journal.runs.record(id, change);
           if (change.kind === 'postponed') clock.advance(Math.max(0, change.dueAt - clock.now()));
