@@ -18,6 +18,7 @@ const HINTS = {
   key: 'check the API key that `notebook.key` names: that it is whole, still valid, and may write',
   locked:
     'somebody may have locked it or taken the key’s user off it; if nothing works, check the key’s rights',
+  rights: 'check what the API key that `notebook.key` names may do: it must be allowed to create experiments',
   gone: 'it is not there (any more): somebody may have deleted it',
   deleted: 'somebody may have deleted or archived it; restore it in the notebook, or leave it',
   edited: 'somebody has it open in the editor; it can be changed once they are done',
@@ -60,6 +61,7 @@ const TABLE: readonly Row[] = [
   { status: 400, failure: 'request', hint: HINTS.refused },
   { status: 401, failure: 'auth', hint: HINTS.key },
   { status: 403, on: 'keys', failure: 'auth', hint: HINTS.key },
+  { status: 403, on: 'experiments', failure: 'conflict', hint: HINTS.rights },
   { status: 403, failure: 'conflict', hint: HINTS.locked },
   { status: 404, on: 'entry', failure: 'conflict', hint: HINTS.gone },
   // Nothing in a run can make the list of experiments vanish: the address is wrong, or a proxy lost the notebook.

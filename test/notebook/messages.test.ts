@@ -23,6 +23,13 @@ test('an error says what was asked, what was answered, and what to do', async ()
   expect(explain(error)).toContain('\n  → ');
 });
 
+test('a key that may not create is told of its rights, not of a lock that nobody can have put there', async () => {
+  const { notebook } = await openContract({ postExperiments: refusal(403, 'Forbidden', 'Forbidden') });
+  const told = explain(await failureOf(notebook.createExperiment()));
+  expect(told).toContain('must be allowed to create experiments');
+  expect(told).not.toContain('locked');
+});
+
 test('what message and description both say is said once', async () => {
   const { notebook } = await openContract({ readExperiment: refusal(404, 'Nothing here', 'Nothing here') });
   expect((await failureOf(notebook.readExperiment(7))).message).toMatch(/answered 404: Nothing here$/);
