@@ -1,5 +1,6 @@
 import { NotebookError } from '../errors.js';
 import type { OpenRun } from '../model.js';
+import { blame } from './blame.js';
 import { postComment } from './comment.js';
 import { create } from './create.js';
 import type { DeliverDeps } from './deps.js';
@@ -13,6 +14,14 @@ import { dropComment, reviseComment } from './revise-comments.js';
  * Resolves with the experiment's id.
  */
 export async function deliver(run: OpenRun, deps: DeliverDeps): Promise<number> {
+  try {
+    return await bring(run, deps);
+  } catch (error) {
+    throw await blame(error, deps.notebook);
+  }
+}
+
+async function bring(run: OpenRun, deps: DeliverDeps): Promise<number> {
   const { halted } = await deps.memory.facts();
   if (halted !== undefined) throw new HaltedError(halted);
   if (run.experiment !== undefined && run.server !== deps.server) throw atAnotherNotebook(run);
