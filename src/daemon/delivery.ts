@@ -9,6 +9,7 @@ import { longestGraceMs } from '../deliver/grace.js';
 import { StoppedError } from '../deliver/interruptions.js';
 import { createLosses } from '../deliver/losses.js';
 import { prepare } from '../deliver/prepare.js';
+import { proven } from '../deliver/proven.js';
 import { createQueue } from '../deliver/queue.js';
 import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
@@ -58,7 +59,7 @@ export function createDelivery({
   const notebook = connect(gate.admit);
   let stopping = false;
   const deps: DeliverDeps = {
-    notebook,
+    notebook: proven(notebook),
     server,
     timeoutMs: config.timeout,
     clock,

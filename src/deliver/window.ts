@@ -38,8 +38,6 @@ async function* read(from: number, step: 1 | -1, { notebook, goOn }: DeliverDeps
   for (let id = from, missing = 0; missing < END_OF_IDS && id !== end && id > 0; id += step) {
     goOn();
     const record = await lookAt(id, notebook);
-    // With the key itself refused, everything is private, ours too, and there is no end of it.
-    if (record === 'private') await notebook.listKeys();
     missing = record === 'missing' ? missing + 1 : 0;
     if (typeof record === 'object') yield { id, record };
   }

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { deliver } from '../../src/deliver/deliver.js';
 import type { Notebook } from '../../src/deliver/deps.js';
 import { treat } from '../../src/deliver/failures.js';
+import { proven } from '../../src/deliver/proven.js';
 import { NotebookError } from '../../src/errors.js';
 import { deliverAll, depsOf, emptyJournal, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
@@ -22,7 +23,7 @@ async function secondRun(changed: Partial<Notebook>) {
   const attempt = async () => {
     const error = await deliver(await journal.runs.open(2), {
       ...deps,
-      notebook: { ...deps.notebook, ...changed },
+      notebook: proven({ ...deps.notebook, ...changed }),
     }).catch((reason: unknown) => reason);
     return treat(error, { attempts: 0, refusals: 0 }, clock.now());
   };
@@ -72,4 +73,20 @@ test('a look for a lost creation ends when the key is refused, instead of taking
   });
   expect(await attempt()).toMatchObject({ kind: 'postponed', failure: 'auth' });
   expect(readIds.length).toBe(1);
+});
+
+test('a key that is taken again by the time it is proved holds no run', async () => {
+  let isRefused = true;
+  const simulated = simulatedNotebook();
+  const notebook = proven({
+    ...simulated,
+    createExperiment: (fields) =>
+      isRefused ? refuse('conflict', 403)() : simulated.createExperiment(fields),
+    async listKeys() {
+      isRefused = false;
+      return simulated.listKeys();
+    },
+  });
+  await expect(notebook.createExperiment({ title: 'A' })).resolves.toBeGreaterThan(0);
+  expect(simulated.writes).toEqual(['createExperiment']);
 });
