@@ -1,0 +1,97 @@
+import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { requireVital } from '../../src/commands/config-option.js';
+import { loadConfig } from '../../src/config/load.js';
+import { createReporting, type Reporting } from '../../src/daemon/reporting.js';
+import { openJournal } from '../../src/journal/journal.js';
+import { someLive } from '../support/live.js';
+import { silentLog } from '../support/silent-log.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
+
+interface Scene {
+  readonly folder: string;
+  readonly journalPath: string;
+  readonly concealed: string[];
+  readonly reporting: Reporting;
+}
+
+/** A daemon without instruments that looks at itself, and tells people as these `alarms` say. */
+async function reportingOn(told: (folder: string) => string, page?: string): Promise<Scene> {
+  const folder = tempFolder();
+  const file = join(folder, 'labfeed.yaml');
+  writeFileSync(
+    file,
+    `notebook: { url: "https://eln.example.org", key: { env: LAB_KEY } }\nalarms: ${told(folder)}\n`,
+  );
+  const config = loadConfig(file);
+  requireVital(config);
+  const journalPath = join(folder, 'journal.db');
+  const journal = await openJournal(journalPath, systemClock);
+  const concealed: string[] = [];
+  const reporting = createReporting({
+    journal,
+    journalPath,
+    works: () => ({
+      config,
+      problems: [],
+      instruments: [],
+      gate: () => ({ kind: 'open', perSecond: 10 }),
+      hasAnswered: () => true,
+      start: async () => undefined,
+      stop: async () => undefined,
+    }),
+    live: (alarms) => someLive({ instruments: [], alarms }),
+    page: () => page,
+    clock: systemClock,
+    log: silentLog(),
+    conceal: (secret) => void concealed.push(secret),
+  });
+  onTestFinished(async () => {
+    await reporting.stop();
+    await journal.close();
+  });
+  await reporting.start();
+  return { folder, journalPath, concealed, reporting };
+}
+
+const kinds = ({ reporting }: Scene): string[] => reporting.alarms().map(({ kind }) => kind);
+
+const PAGE = 'the port of the page is taken';
+
+/** Leaves what it finds in its environment beside the configuration, all of it at once. */
+function envKeeper(folder: string): string {
+  const script = join(folder, 'keep-env');
+  writeFileSync(script, '#!/bin/sh\nenv > "$1/part" && mv "$1/part" "$1/env"\n');
+  chmodSync(script, 0o755);
+  return `{ command: "${script} ${folder}" }`;
+}
+
+test('the program of an alarm is told what is wrong, and finds no key in what it inherits', async () => {
+  vi.stubEnv('LAB_KEY', 'TOPSECRET');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const { folder } = await reportingOn(envKeeper, PAGE);
+  const kept = join(folder, 'env');
+  await until('told', () => existsSync(kept));
+  const env = readFileSync(kept, 'utf8');
+  expect(env).toMatch(new RegExp(`^LABFEED_ALARM_TEXT=.*${PAGE}$`, 'm'));
+  expect(env).not.toContain('TOPSECRET');
+});
+
+test('the address of the webhook, which may hold a secret, is concealed before it is used', async () => {
+  const webhook = 'http://127.0.0.1:1/hooks/TOPSECRET';
+  const scene = await reportingOn(() => `{ webhook: "${webhook}" }`, PAGE);
+  await until('raised', () => kinds(scene).includes('configuration'));
+  expect(scene.concealed).toEqual([webhook]);
+});
+
+test('a journal that is moved away under the daemon is an alarm, which is over when it is back', async () => {
+  const scene = await reportingOn(() => '{}');
+  const { journalPath } = scene;
+  renameSync(journalPath, `${journalPath}.away`);
+  await until('raised', () => kinds(scene).includes('journal'));
+  renameSync(`${journalPath}.away`, journalPath);
+  await until('over', () => kinds(scene).length === 0);
+});
