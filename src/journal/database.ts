@@ -26,8 +26,8 @@ export interface OpenDatabase {
 }
 
 /** Opens the journal as its one writer. What it returns also holds the lock that keeps other daemons out. */
-export async function openDatabase(path: string): Promise<OpenDatabase> {
-  await prepareFolder(path);
+export async function openDatabase(path: string, isShare = isNetworkFilesystem): Promise<OpenDatabase> {
+  await prepareFolder(path, isShare);
   const lock = takeLock(path, LOCK_PATIENCE_MS);
   try {
     const database = openOwned(path, BUSY_MS);
@@ -49,14 +49,14 @@ export async function openDatabase(path: string): Promise<OpenDatabase> {
   }
 }
 
-async function prepareFolder(path: string): Promise<void> {
+async function prepareFolder(path: string, isShare: (folder: string) => Promise<boolean>): Promise<void> {
   const folder = dirname(path);
   try {
     makeFolder(folder);
   } catch (error) {
     throw cannotOpen(path, error);
   }
-  if (await isNetworkFilesystem(folder)) {
+  if (await isShare(folder)) {
     throw new LabfeedError(`the journal ${path} lies on a network share`, {
       hint: 'locks and durable writes do not hold there: put it on a local disk with journal: PATH',
     });

@@ -1,8 +1,9 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
+import { openDatabase } from '../../src/journal/database.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { FoundFile } from '../../src/model.js';
 import { manualClock } from '../support/manual-clock.js';
@@ -204,4 +205,13 @@ test('a journal in a place that cannot be written is refused with what to do', a
     message: expect.stringContaining(join(file, 'journal.db')),
     hint: expect.stringContaining('journal'),
   });
+});
+
+test('a journal on a network share is refused with what to do, and none is made there', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  await expect(openDatabase(path, async () => true)).rejects.toMatchObject({
+    message: expect.stringContaining('lies on a network share'),
+    hint: expect.stringContaining('put it on a local disk'),
+  });
+  expect(existsSync(path)).toBe(false);
 });

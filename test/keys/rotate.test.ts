@@ -110,6 +110,17 @@ test('a new key that the notebook does not take changes nothing, and the next ro
   expect([...scene.held.keys()]).toEqual([scene.file]);
 });
 
+test('as long as the new key is not written, the old one is not deleted', async () => {
+  const scene = sparse({ old: { id: 1, name: NAME } });
+  const unwritable = (): never => {
+    throw new LabfeedError('the key file cannot be written');
+  };
+  await expect(rotate({ ...scene.deps(), write: unwritable })).rejects.toThrow('cannot be written');
+  expect([...scene.held.keys()]).toEqual(['old', 'key-2']);
+  expect(await rotate(scene.deps())).toMatchObject({ deleted: [1, 2], kept: undefined });
+  expect([...scene.held.keys()]).toEqual([scene.file]);
+});
+
 test('a key that cannot be deleted now is told, and deleted by the next rotation', async () => {
   const scene = sparse({ old: { id: 1, name: NAME } });
   const deps = scene.deps();

@@ -110,6 +110,21 @@ const stands = ({ journal }: Site, text: string): boolean =>
     (ending) => existsSync(journal + ending) && readFileSync(journal + ending).includes(text),
   );
 
+const LATER = 'no daemon runs: what is to be sent or read goes on with the next `labfeed run`\n';
+
+test('what was decided while no daemon runs is said to wait for the next one; a refusal or JSON says nothing of it', async () => {
+  const { journal, run } = await withRuns();
+  await journal.close();
+  expect(await run('retry', '2')).toMatchObject({ status: 0, stderr: LATER });
+  expect(await run('ignore', '2')).toMatchObject({ status: 0, stderr: LATER });
+  expect(await run('refile', '1')).toMatchObject({ status: 0, stderr: LATER });
+  const refused = await run('ignore', '1');
+  expect(refused).toMatchObject({ status: 1, stdout: '', stderr: expect.not.stringContaining(LATER) });
+  const json = await run('retry', '2', '--json');
+  expect(json.stderr).toBe('');
+  expect(JSON.parse(json.stdout)).toEqual([{ run: 2, outcome: 'done', text: expect.any(String) }]);
+}, 60_000);
+
 test('erase and ignore work while no daemon runs; what is erased is in no file of the journal', async () => {
   const { site, journal, run } = await withRuns();
   await journal.close();

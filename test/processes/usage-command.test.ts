@@ -14,6 +14,23 @@ test('every command has help with an example', async () => {
   }
 }, 120_000);
 
+test.each([
+  ['keys', ['list', 'create', 'set', 'delete', 'rotate']],
+  ['comments', ['list', 'show', 'edit', 'delete']],
+])(
+  'so has each thing that can be done with %s',
+  async (command, actions) => {
+    for (const action of actions) {
+      const help = await labfeed([command, action, '--help']);
+      expect(help).toMatchObject({
+        status: 0,
+        stdout: expect.stringContaining(`Example:\n  labfeed ${command} ${action}`),
+      });
+    }
+  },
+  120_000,
+);
+
 test('wrong usage is told on stderr and exits with 2', async () => {
   for (const args of [
     ['rnu'],
