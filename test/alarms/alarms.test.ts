@@ -74,6 +74,26 @@ function world() {
   };
 }
 
+test('an alarm is on disk before anybody is told: a crash in between calls nobody twice', async () => {
+  const { clock } = world();
+  const events: string[] = [];
+  const tell: Tell = async ({ kind }) => void events.push(`told ${kind}`);
+  const alarms = createAlarms({
+    facts: async () => QUARANTINED,
+    load: async () => EMPTY,
+    async save({ raised, untold }) {
+      await new Promise((resolve) => setImmediate(resolve));
+      events.push(`saved ${raised.length} raised, ${untold.length} untold`);
+    },
+    channels: () => new Map([['webhook', tell]]),
+    clock,
+    log: silentLog(),
+  });
+  await alarms.look();
+  await alarms.stop();
+  expect(events).toEqual(['saved 1 raised, 1 untold', 'told quarantine', 'saved 1 raised, 0 untold']);
+});
+
 test('a trouble is told once while it lasts, and once when it is over', async () => {
   const { start, pass, told, notices } = world();
   const alarms = start(['webhook', 'command']);

@@ -121,6 +121,38 @@ test('as long as the new key is not written, the old one is not deleted', async 
   expect([...scene.held.keys()]).toEqual([scene.file]);
 });
 
+test('a key that was made although its answer was lost, and never used, is removed by the next rotation', async () => {
+  const scene = sparse({ old: { id: 1, name: NAME } });
+  const deps = scene.deps();
+  const createKey = async (): Promise<string> => {
+    scene.held.set('lost', { id: 2, name: NAME, last_used_at: null });
+    throw new LabfeedError('no answer');
+  };
+  await expect(rotate({ ...deps, as: (key) => ({ ...deps.as(key), createKey }) })).rejects.toThrow();
+  expect((await rotate(scene.deps())).deleted).toEqual([1, 2]);
+  expect([...scene.held.keys()]).toEqual([scene.file]);
+});
+
+test('a key that was to be removed, and that somebody gave another name since, is theirs', async () => {
+  const scene = sparse({ old: { id: 1, name: 'renamed' }, now: { id: 2, name: NAME } }, 'now');
+  scene.remembered = { ...NOTHING, key: { id: 2, print: printOf('now') }, remove: [1] };
+  expect((await rotate(scene.deps())).deleted).toEqual([2]);
+  expect([...scene.held.keys()]).toEqual(['old', scene.file]);
+});
+
+test('a new key that may only read does not take the place of one that works', async () => {
+  const scene = sparse({ old: { id: 1, name: NAME } });
+  const deps = scene.deps();
+  const createKey = async (): Promise<string> => {
+    scene.held.set('weak', { id: 2, name: NAME, can_write: 0 });
+    return 'weak';
+  };
+  const rotating = rotate({ ...deps, as: (key) => ({ ...deps.as(key), createKey }) });
+  await expect(rotating).rejects.toThrow('the new key may only read');
+  expect(scene.file).toBe('old');
+  expect(scene.held.has('old')).toBe(true);
+});
+
 test('a key that cannot be deleted now is told, and deleted by the next rotation', async () => {
   const scene = sparse({ old: { id: 1, name: NAME } });
   const deps = scene.deps();

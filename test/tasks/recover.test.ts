@@ -220,3 +220,46 @@ test('a notebook that is never reached leaves the journal as it was: what was se
   await expect(recoverInto(journal, away)).rejects.toThrow('the notebook cannot be reached: away');
   expect((await journal.servers.server(SERVER)).halted).toBeUndefined();
 });
+
+test('a proxy that lost the notebook on the way does not make an end of it: nothing is sent until it was run again', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a', 'b');
+  let answers = 0;
+  const lost: SimulatedNotebook = {
+    ...notebook,
+    readExperiment: (id) =>
+      id > FIRST_ID
+        ? Promise.reject(new NotebookError('conflict', 'not found', { status: 404, lost: false }))
+        : notebook.readExperiment(id),
+    listKeys: async () => {
+      answers += 1;
+      if (answers > 1) throw new NotebookError('server', 'no notebook there', { lost: false });
+      return notebook.listKeys();
+    },
+  };
+  const journal = await emptyJournal(clock);
+  await expect(recoverInto(journal, lost)).rejects.toThrow(/broken off: no notebook there/);
+  expect(await journal.servers.server(SERVER)).toMatchObject({ halted: expect.any(String) });
+  expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 1, known: 1 });
+});
+
+test('comments that an older journal has not posted yet, and the notebook has, are not posted again', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  await file(notebook, clock, 'a');
+  const older = await emptyJournal(clock);
+  await see(older, 'a');
+  await older.runs.record(
+    1,
+    { kind: 'intended', server: SERVER, floor: FIRST_ID - 1, at: 1 },
+    { kind: 'created', experiment: FIRST_ID, found: false },
+    { kind: 'described' },
+  );
+  await recoverInto(older, notebook);
+  const writes = notebook.writes.length;
+  await deliverAll(older, depsOf(older, notebook, clock), clock);
+  expect(await older.runs.count()).toEqual({ done: 1 });
+  expect(notebook.writes).toHaveLength(writes);
+  expectExactly(notebook, ['a']);
+});

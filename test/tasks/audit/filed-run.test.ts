@@ -96,6 +96,29 @@ test('a comment that is there under another id is not gone, and one that is ther
   expect(kinds(twice)).toEqual(['comment twice']);
 });
 
+test('what somebody changed is told, proves nothing, and is nothing that a repair would post again', async () => {
+  const mine = await examine({ look: async () => ({ ...PAGE, body: BODY.replace('1.5', '1.6') }) });
+  expect(mine).toMatchObject({ isProved: false, missing: [] });
+  expect(kinds(mine)).toEqual(['edited']);
+  for (const comment of ['mine', markComment('mine', REFERENCE, 2)]) {
+    const edited = await examine({ listComments: async () => [ONE, { id: 72, comment }] });
+    expect(edited).toMatchObject({ isProved: false, missing: [] });
+    expect(kinds(edited)).toEqual(['edited']);
+  }
+});
+
+test('a changed title or date is told; the content is proved all the same', async () => {
+  const renamed = await examine({ look: async () => ({ ...PAGE, title: 'mine', date: '2020-02-02' }) });
+  expect(renamed).toMatchObject({ isProved: true, missing: [] });
+  expect(kinds(renamed)).toEqual(['edited', 'edited']);
+});
+
+test('an experiment that the notebook only marks as deleted proves nothing', async () => {
+  const deleted = await examine({ isDeleted: () => true });
+  expect(deleted).toMatchObject({ isProved: false, missing: [] });
+  expect(kinds(deleted)).toEqual(['deleted']);
+});
+
 test('404 from something that is not the notebook does not make an experiment vanish', async () => {
   const lost = new NotebookError('server', 'no notebook there', { lost: false });
   const look = async () => 'missing' as const;
