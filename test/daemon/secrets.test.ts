@@ -15,13 +15,14 @@ test("the program of an alarm inherits neither the notebook's key nor the page's
   expect(withoutSecrets({ notebook, settings }, env)).toEqual({ PATH: '/bin' });
 });
 
-test.each(['https://me:pass@eln.example.org', 'https://:pass@eln.example.org'])(
-  'an address of the notebook with a secret in it is refused: %s',
-  (url) => {
-    const file = join(tempFolder(), 'labfeed.yaml');
-    writeFileSync(file, `notebook: { url: "${url}", key: { env: LAB_KEY } }\n`);
-    expect(loadConfig(file).problems.map(({ message }) => message)).toEqual([
-      expect.stringContaining('an address with a name or password in it is refused'),
-    ]);
-  },
-);
+test.each([
+  'https://me:pass@eln.example.org',
+  'https://:pass@eln.example.org',
+  'https://key@eln.example.org',
+])('an address of the notebook with a secret in it is refused: %s', (url) => {
+  const file = join(tempFolder(), 'labfeed.yaml');
+  writeFileSync(file, `notebook: { url: "${url}", key: { env: LAB_KEY } }\n`);
+  expect(loadConfig(file).problems.map(({ message }) => message)).toEqual([
+    expect.stringContaining('an address with a name or password in it is refused'),
+  ]);
+});

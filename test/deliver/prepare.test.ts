@@ -67,3 +67,22 @@ test('a creation that an older journal does not know of is taken by its run, alt
   expect(notebook.writes.filter((write) => write === 'createExperiment')).toHaveLength(creations);
   expectExactly(notebook, ['a', 'b', 'c']);
 });
+
+test('a proxy that lost the notebook, and answers 404 to everything, does not make it look set back', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  const journal = await file(notebook, clock, ...'abcdefgh');
+  const missing = new NotebookError('conflict', 'not found', { status: 404, lost: false });
+  const lost: SimulatedNotebook = {
+    ...notebook,
+    readExperiment: () => Promise.reject(missing),
+    listKeys: () => Promise.reject(new NotebookError('server', 'no notebook there', { lost: false })),
+  };
+  const preparation = { dialect: 'v2', isUnknownRun: async () => false } as const;
+  await expect(prepare(preparation, depsOf(journal, lost, clock))).rejects.toThrow('no notebook there');
+  expect(await journal.servers.server(SERVER)).toMatchObject({ halted: undefined });
+  // The notebook itself says the same: then it is so.
+  const setBack: SimulatedNotebook = { ...notebook, readExperiment: () => Promise.reject(missing) };
+  await expect(prepare(preparation, depsOf(journal, setBack, clock))).rejects.toBeInstanceOf(HaltedError);
+  expect(await journal.servers.server(SERVER)).toMatchObject({ halted: expect.any(String) });
+});

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { retryAfterMs } from '../../src/notebook/retry-after.ts';
 
 const NOW = Date.UTC(2026, 0, 31, 12, 0, 0);
@@ -21,6 +21,12 @@ test.each([
   ['Sat Jan 31 12:00:30 2026', 30_000],
 ])('%j is a wait until that time', (header, ms) => {
   expect(retryAfterMs(header, NOW)).toBe(ms);
+});
+
+test('a date means GMT, also on a machine with another clock', () => {
+  vi.stubEnv('TZ', 'America/New_York');
+  onTestFinished(() => void vi.unstubAllEnvs());
+  expect(retryAfterMs('Sat Jan 31 12:00:30 2026', NOW)).toBe(30_000);
 });
 
 test.each([
