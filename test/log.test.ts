@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { createLog } from '../src/log.js';
+
+/** A log, and all that it wrote. */
+function written() {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  return { ...createLog({ level: 'info', pretty: false, destination }), text: () => lines.join('') };
+}
+
+test('a secret leaves the log as such nowhere: in no message, field, address or error', () => {
+  const { log, conceal, text } = written();
+  conceal('k-0815');
+  log.info({ field: 'k-0815', nested: { deep: ['k-0815'] } }, 'sent k-0815');
+  log.warn({ url: 'https://eln.example.org/?key=k-0815' }, 'asked');
+  log.error({ err: new Error('401 for k-0815') }, 'refused');
+  expect(text()).toContain('sent [secret]');
+  expect(text()).not.toContain('k-0815');
+});
+
+test('a secret that JSON writes otherwise is concealed too, and a second one beside the first', () => {
+  const { log, conceal, text } = written();
+  conceal('say "friend"\\');
+  conceal('another');
+  log.info({ one: 'say "friend"\\', two: 'another' }, 'both');
+  expect(text()).not.toMatch(/friend|another/);
+});
+
+test('nothing to conceal conceals nothing', () => {
+  const { log, conceal, text } = written();
+  conceal('');
+  log.info('as it is');
+  expect(text()).toContain('as it is');
+  expect(text()).not.toContain('[secret]');
+});
