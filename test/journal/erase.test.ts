@@ -5,6 +5,7 @@ import { FileError } from '../../src/errors.js';
 import { openClient } from '../../src/journal/client.js';
 import { openReader } from '../../src/journal/reader.js';
 import type { RunChange } from '../../src/model.js';
+import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { type AskedJournal, openAsked } from './asked-journal.js';
@@ -86,6 +87,56 @@ test('what is erased is nowhere in the files of the journal any more, and its by
   });
   expect(reader.files('erased', 10)).toEqual([]);
   reader.close();
+});
+
+const REFUSED: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
+
+/** Whether a name still stands anywhere once the run is erased. */
+async function leaves({ ask, path }: AskedJournal, run: number, name: string): Promise<boolean> {
+  expect(stands(path, name)).toBe(true);
+  expect(await ask({ kind: 'erase', run })).toMatchObject({ done: true });
+  expect(scrub(path)).toBe(true);
+  return stands(path, name);
+}
+
+test('earlier readings of its file, which the notebook may hold, go with an erased run', async () => {
+  const scene = await openAsked();
+  const id = await fileSmith(scene, 'a', ...DONE.slice(0, -1), REFUSED);
+  const anew = newRun('a', { path: '/data/a.csv', mapping: 'm2' });
+  await scene.journal.runs.add(anew, someDraft('read anew', ['read anew']));
+  await scene.journal.runs.record(id, REFUSED);
+  expect(await leaves(scene, id, 'smith')).toBe(false);
+});
+
+test('that it was to be redone, and what was answered then, goes with an erased run', async () => {
+  const scene = await openAsked();
+  const { journal, path } = scene;
+  const source = join(tempFolder(), 'smith.csv');
+  writeFileSync(source, 'a');
+  await journal.runs.add(newRun('a', { path: source }), someDraft('A'));
+  await journal.runs.record(1, ...DONE);
+  // Not long ago: an answer that nobody fetched in time is removed anyway.
+  const client = openClient(path);
+  const [asked = 0] = client.ask([{ kind: 'remap', run: 1 }], manualClock().now());
+  await journal.inbox.apply();
+  expect(client.answerTo(asked)).toMatchObject({ done: true, text: expect.stringContaining('smith.csv') });
+  expect(await leaves(scene, 1, 'smith')).toBe(false);
+  expect(client.answerTo(asked)).toMatchObject({ done: true, text: 'the run was erased since' });
+  client.close();
+});
+
+test('what its columns lack goes with an erased run', async () => {
+  const scene = await openAsked();
+  const shaped = (...names: string[]) =>
+    ({
+      shape: { tables: [{ name: 'readings', columns: names.map((name) => ({ name })) }] },
+      drift: 'warn',
+      kinds: 1,
+    }) as const;
+  await scene.journal.runs.add(newRun('a'), someDraft('A'), shaped('x', 'smith'));
+  await scene.journal.runs.add(newRun('b'), someDraft('B'), shaped('x'));
+  await scene.journal.runs.record(2, ...DONE);
+  expect(await leaves(scene, 2, 'smith')).toBe(false);
 });
 
 test('where equal files at other paths are runs of their own, an erased one is known at its path, and there alone', async () => {

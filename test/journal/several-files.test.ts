@@ -76,3 +76,43 @@ for (const [what, name, files] of [
     expect((await ask({ kind: 'retry', run: 1 })).text).toContain('sent as it was read before');
   });
 }
+
+const FILED: readonly RunChange[] = [
+  { kind: 'intended', server: 'https://eln.example.org', floor: 9, at: 1 },
+  { kind: 'created', experiment: 12, found: false },
+];
+
+/** A run of three files that is in the notebook, and others that are made of some of them. */
+async function threeFiles(...changes: readonly RunChange[]) {
+  const { journal } = await openAsked();
+  const run = runOf(join(tempFolder(), 's1.D'), ['a.csv', 'b.bin', 'c.txt']);
+  await journal.runs.add(run, someDraft('one'));
+  if (changes.length > 0) await journal.runs.record(1, ...changes);
+  const [a, b] = run.file.parts ?? [];
+  if (!a || !b) expect.fail('there are three');
+  type Parts = NonNullable<typeof run.file.parts>;
+  const knows = (...parts: Parts): Promise<boolean> =>
+    journal.runs.knows({
+      ...run,
+      file: { ...run.file, sha256: sha256(JSON.stringify(parts.length)), parts },
+    });
+  return { knows, a, b };
+}
+
+test('what is left of a filed run after a clean-up is no run of its own', async () => {
+  const { knows, a, b } = await threeFiles(...FILED);
+  expect(await knows(a, b)).toBe(true);
+  expect(await knows(b)).toBe(true);
+});
+
+test('what is left of a run beside a new file, or one that was rewritten, is a run of its own: nothing is lost', async () => {
+  const { knows, a, b } = await threeFiles(...FILED);
+  expect(await knows(a, { ...b, path: `${b.path}.new`, inode: 77n })).toBe(false);
+  expect(await knows(a, { ...b, mtimeNs: b.mtimeNs + 1n })).toBe(false);
+  expect(await knows(a, { ...b, size: b.size + 1 })).toBe(false);
+});
+
+test('what is left of a run that is not in the notebook yet is a run of its own', async () => {
+  const { knows, a, b } = await threeFiles();
+  expect(await knows(a, b)).toBe(false);
+});
