@@ -29,7 +29,7 @@ export const hasTag = (tags: readonly string[], wanted: string): boolean =>
 const folded = (tag: string): string => textOf(tag).toLowerCase();
 
 /** Its text, and where the cells of tables end: a number that somebody moved to the next cell is another one. */
-const cellsOf = (html: string): string => textOf(html.replace(/<\/(?:td|th)\s*>/gi, '\u0000'));
+export const cellsOf = (html: string): string => textOf(html.replace(/<\/(?:td|th)\s*>/gi, '\u0000'));
 
 /** The text of markup, without its blanks. */
 export const textOf = (html: string): string => decoded(html.replace(/<[^>]*>/g, '')).replace(/\s+/g, '');

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import type { Claim, UsableConfig } from '../config/load.js';
-import { textOf } from '../deliver/shown.js';
+import { cellsOf } from '../deliver/shown.js';
 import { lookAt } from '../deliver/window.js';
 import { explain, LabfeedError, NotebookError, UsageError } from '../errors.js';
 import { type Evidence, type FiledRun, openEvidence } from '../journal/evidence.js';
@@ -138,7 +138,7 @@ async function examineRuns(
     readComment: (id, comment) => ask(() => unlessMissing(() => notebook.readComment(id, comment))),
     filingOf: journal.filingOf,
     isFiled,
-    textOf,
+    textOf: cellsOf,
   };
   const of = journal.countFiled(instrument);
   await aFewAtATime(journal.filed(instrument), concurrency, async (run) => {

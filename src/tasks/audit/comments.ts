@@ -7,7 +7,7 @@ export interface CommentDeps {
   listComments(experiment: number): Promise<readonly ReadableComment[]>;
   /** One by its id; undefined where it is not there. */
   readComment(experiment: number, comment: number): Promise<ReadableComment | undefined>;
-  /** The text of markup, without its blanks. */
+  /** The text of markup, without its blanks; where cells of tables end counts, too. */
   textOf(markup: string): string;
 }
 

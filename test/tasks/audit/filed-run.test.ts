@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { textOf } from '../../../src/deliver/shown.js';
+import { cellsOf } from '../../../src/deliver/shown.js';
 import { NotebookError } from '../../../src/errors.js';
 import type { FiledRun, Filing } from '../../../src/journal/evidence.js';
 import { markComment } from '../../../src/reference.js';
@@ -48,7 +48,7 @@ const examine = (changes: Partial<FiledRunDeps> = {}, run: Partial<FiledRun> = {
       readComment: async () => undefined,
       filingOf: () => FILING,
       isFiled,
-      textOf,
+      textOf: cellsOf,
       ...changes,
     },
   );
@@ -105,6 +105,15 @@ test('what somebody changed is told, proves nothing, and is nothing that a repai
     expect(edited).toMatchObject({ isProved: false, missing: [] });
     expect(kinds(edited)).toEqual(['edited']);
   }
+});
+
+test('a number that somebody moved to another cell is a change of the body', async () => {
+  const table = (...cells: string[]) =>
+    `<table><tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr></table>${BODY}`;
+  const filingOf = () => ({ ...FILING, draft: { title: 'a', date: '2026-01-02', body: table('1', '23') } });
+  const as = (body: string) => examine({ filingOf, look: async () => ({ ...PAGE, body }) });
+  expect(await as(table('1', '23').replaceAll('><', '>\n<'))).toEqual(PROVED);
+  expect(await as(table('12', '3'))).toMatchObject({ isProved: false, findings: [{ kind: 'edited' }] });
 });
 
 test('a changed title or date is told; the content is proved all the same', async () => {
