@@ -1,8 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { requireVital } from '../../src/commands/config-option.js';
 import { loadConfig } from '../../src/config/load.js';
+import { createDaemon } from '../../src/daemon/daemon.js';
 import { withoutSecrets } from '../../src/daemon/reporting.js';
+import { makeSite } from '../support/daemon-process.js';
+import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 test("the program of an alarm inherits neither the notebook's key nor the page's token", () => {
@@ -13,6 +18,28 @@ test("the program of an alarm inherits neither the notebook's key nor the page's
   if (!notebook) expect.fail('the configuration is right');
   const env = { LAB_KEY: 'k', PAGE_TOKEN: 't', PATH: '/bin' };
   expect(withoutSecrets({ notebook, settings }, env)).toEqual({ PATH: '/bin' });
+});
+
+test("the notebook's key and the page's token are concealed from the log before they are used", async () => {
+  const folder = tempFolder();
+  writeFileSync(join(folder, 'page-token'), 'TOKEN-0123456789abcdef\n');
+  const { config } = makeSite(folder, {
+    url: 'http://127.0.0.1:1',
+    key: 'TOPSECRET',
+    status: '{ address: "127.0.0.1:0", token: { file: page-token } }',
+  });
+  const loaded = loadConfig(config);
+  requireVital(loaded);
+  const concealed: string[] = [];
+  const daemon = createDaemon({
+    config: loaded,
+    clock: systemClock,
+    log: silentLog(),
+    conceal: (secret) => void concealed.push(secret),
+  });
+  onTestFinished(() => daemon.stop());
+  await daemon.start();
+  expect(new Set(concealed)).toEqual(new Set(['TOKEN-0123456789abcdef', 'TOPSECRET']));
 });
 
 test.each([
