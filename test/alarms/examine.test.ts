@@ -67,7 +67,8 @@ test('a folder that was not looked for yet says nothing; one that is gone is tol
 });
 
 test('quarantined runs are one finding, with their number and the newest reason', () => {
-  const newest = { path: '/data/nanodrop/run-17.tsv', reason: 'line 3: 1,234 can be read in two ways' };
+  const path = '/data/nanodrop/run-17.tsv';
+  const newest = { path, reason: `${path}:3: 1,234 can be read in two ways` };
   expect(ofInstrument({ quarantined: { runs: 1000, ...newest } })).toEqual([
     'quarantine nanodrop: nanodrop: 1000 runs are quarantined; the newest is run-17.tsv: line 3: 1,234 can be read in two ways',
   ]);

@@ -1,0 +1,47 @@
+import { expect, test, vi } from 'vitest';
+import { jobsTable } from '../../src/commands/jobs-table.js';
+import type { Job } from '../../src/journal/job.js';
+
+const NOW = Date.UTC(2026, 0, 5, 12);
+
+const job = (changes: Partial<Job>): Job => ({
+  id: 17,
+  instrument: 'nanodrop',
+  state: 'quarantined',
+  step: 'pending',
+  path: '/srv/instruments/nanodrop/run-17.tsv',
+  size: 1,
+  modifiedMs: NOW,
+  sha256: 'ab'.repeat(32),
+  backlog: false,
+  title: undefined,
+  server: undefined,
+  experiment: undefined,
+  failure: 'file',
+  reason: undefined,
+  attempts: 0,
+  dueAt: 0,
+  addedAt: NOW,
+  updatedAt: NOW,
+  ...changes,
+});
+
+const lastLine = (changes: Partial<Job>): string => {
+  vi.stubEnv('COLUMNS', '300');
+  const line =
+    jobsTable([job(changes)], NOW)
+      .split('\n')
+      .at(-1) ?? '';
+  vi.unstubAllEnvs();
+  return line;
+};
+
+test('a reason says line and column, not the path of the file that is named beside it, and one line of it', () => {
+  const reason = '/srv/instruments/nanodrop/run-17.tsv:3:7: 1,234 can be read in two ways\n  → decimal: ","';
+  expect(lastLine({ reason })).toMatch(/ run-17\.tsv .* line 3, column 7: 1,234 can be read in two ways$/);
+});
+
+test('what is filed is told by its experiment and its title; of what was erased there is no name', () => {
+  expect(lastLine({ state: 'done', experiment: 12, title: 'Weighing' })).toMatch(/ 12 +Weighing$/);
+  expect(lastLine({ path: '' })).toContain('(erased)');
+});
