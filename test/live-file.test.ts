@@ -1,7 +1,7 @@
-import { writeFileSync } from 'node:fs';
+import { chmodSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { liveFileOf, readLive } from '../src/live-file.js';
+import { liveFileOf, readLive, writeLive } from '../src/live-file.js';
 import { someLive } from './support/live.js';
 import { tempFolder } from './support/temp-folder.js';
 
@@ -26,5 +26,15 @@ test('where there is nothing, or nothing that can be understood, nothing is made
   for (const text of ['', '{', '{"at":1}', JSON.stringify({ ...someLive(), alarms: [{ kind: 'dance' }] })]) {
     writeFileSync(liveFileOf(journal), text);
     expect(readLive(journal)).toBeUndefined();
+  }
+});
+
+test('who may not read the journal may not read what the daemon tells of itself either', async () => {
+  const journal = join(tempFolder(), 'journal.db');
+  writeFileSync(journal, '');
+  for (const mode of [0o600, 0o640, 0o600]) {
+    chmodSync(journal, mode);
+    await writeLive(journal, someLive());
+    expect(statSync(liveFileOf(journal)).mode & 0o777).toBe(mode);
   }
 });

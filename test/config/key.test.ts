@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readKey } from '../../src/config/key.js';
+import { holdKey, readKey } from '../../src/config/key.js';
 import { explain } from '../../src/errors.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -39,4 +39,22 @@ test('a key that is not there is told with its place in the configuration and wh
   const told = refusal(() => readKey({ file: join(folder, 'two') }, WHERE));
   expect(told).toContain('holds more than the API key');
   expect(told).not.toContain('one-key');
+});
+
+test('every key is concealed before it is used, a replaced one too; one that cannot be read leaves the last', () => {
+  const file = join(tempFolder(), 'key');
+  writeFileSync(file, 'first');
+  const concealed: string[] = [];
+  const key = holdKey(
+    () => readKey({ file }, WHERE),
+    (secret) => void concealed.push(secret),
+  );
+  expect([key.current(), concealed]).toEqual(['first', ['first']]);
+  writeFileSync(file, 'second');
+  expect(key.current()).toBe('first');
+  key.refresh();
+  expect([key.current(), concealed]).toEqual(['second', ['first', 'second']]);
+  writeFileSync(file, '');
+  key.refresh();
+  expect([key.current(), concealed]).toEqual(['second', ['first', 'second']]);
 });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { type Given, map, nanodrop, record, v } from './samples.js';
 
@@ -33,6 +33,13 @@ describe('the date', () => {
     expect(dateOf({ record: dated('2026-02-01'), experiment: { date: '2026-01-02' } })).toBe(
       '2026-01-02 template',
     );
+  });
+
+  test('of the file is that of this machine: an evening in America is not tomorrow', () => {
+    vi.stubEnv('TZ', 'America/New_York');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const modifiedMs = Date.UTC(2026, 0, 5, 3);
+    expect(dateOf({ file: { modifiedMs } })).toBe('2026-01-04 modified');
   });
 
   test('is what the mapping read in a fact, however it was written there', () => {
