@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { loadConfig, type UsableConfig } from '../../src/config/load.js';
@@ -55,4 +55,25 @@ test('a journal that lies in a watched folder is no run, nor is what belongs to 
   onTestFinished(() => daemon.stop());
   const [all] = daemon.live().instruments;
   expect(all?.waiting.first.map(({ path }) => path)).toEqual([join(folder, 'journal.txt')]);
+});
+
+test('a file belongs to the first instrument that matches it, and to no other', async () => {
+  const ready = 'existing: ingest, ready: { quiet: 1h }';
+  const site = makeSite(tempFolder(), {
+    url: 'http://127.0.0.1:1',
+    key: 'k',
+    instruments: `  tables: { watch: data, files: "**/*.csv", ${ready} }\n  rest: { watch: data, ${ready} }`,
+  });
+  site.drop('a.csv', 'x,y\n1,2\n');
+  site.drop('b.txt', 'x');
+  const daemon = await start(site.config);
+  onTestFinished(() => daemon.stop());
+  expect(
+    daemon
+      .live()
+      .instruments.map(({ name, waiting }) => [name, ...waiting.first.map(({ path }) => basename(path))]),
+  ).toEqual([
+    ['tables', 'a.csv'],
+    ['rest', 'b.txt'],
+  ]);
 });

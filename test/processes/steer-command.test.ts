@@ -141,6 +141,20 @@ test('erase and ignore work while no daemon runs; what is erased is in no file o
   expect(show.stdout).toContain('its name, draft and history were erased');
 }, 60_000);
 
+test('what is erased while a daemon runs is in no file of the journal either', async () => {
+  const { site, journal, run } = await withRuns();
+  let isOver = false;
+  const erasing = run('erase', '1').finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    await journal.inbox.apply();
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  expect(await erasing).toMatchObject({ status: 0, stderr: '' });
+  expect(stands(site, 'smith')).toBe(false);
+}, 60_000);
+
 test('names with control characters do not reach the terminal as such', async () => {
   const { journal, run } = await withRuns();
   await journal.runs.add(newRun('c', { path: '/data/\u001b[31mred.csv' }), someDraft('\u001b]0;x\u0007'));
