@@ -1,6 +1,7 @@
 import type { TableOptions } from '../../config/vocabulary.js';
 import { compileCaptures, compileLine, type LineMatcher } from '../grammar/line.js';
 import { isBlank, isEmpty, type Line } from '../lines.js';
+import { alignUnits } from '../table/align-units.js';
 import type { Head } from '../table/header.js';
 import { type Context, isComment, withoutMark } from './context.js';
 import { lineNotFound } from './not-found.js';
@@ -146,7 +147,10 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
   function takeUnits(line: Line): boolean {
     if (isBlank(line) || match.isSkipped(line)) return false;
     hasRows = true;
-    start({ header: names, units: withoutMark(line, context, place.cut) });
+    const units = withoutMark(line, context, place.cut);
+    const [only, ...others] = names;
+    const isByBlanks = place.cut.split.text === undefined && others.length === 0;
+    start({ header: names, units: only && isByBlanks ? alignUnits(units, only) : units });
     return true;
   }
 
