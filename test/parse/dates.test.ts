@@ -133,6 +133,12 @@ describe('a text that is used as a date', () => {
     ['21/Nov/2025', '2025-11-21'],
     ['June 12, 2024   20:32:12', '2024-06-12T20:32:12'],
     ['00:30 21-Nov-2025', '2025-11-21T00:30:00'],
+    ['Fri Mar 15 16:22:41 2019', '2019-03-15T16:22:41'],
+    ['Thu Jul 23 2015 09:14:52', '2015-07-23T09:14:52'],
+    ['2021-May-20 15:55', '2021-05-20T15:55:00'],
+    ['5-Mar-19', '2019-03-05'],
+    ['14:01:09 on 20 January 2020', '2020-01-20T14:01:09'],
+    ['20 January 2020 at 14:01', '2020-01-20T14:01:00'],
   ])('%s can mean one day only', (text, iso) => {
     expect(readDate(text, {})).toEqual({ iso });
   });
@@ -141,6 +147,7 @@ describe('a text that is used as a date', () => {
     ['03/04/2026', ['dd/MM/yyyy', 'MM/dd/yyyy']],
     ['3.4.2026 10:00', ['d.M.yyyy H:mm', 'M.d.yyyy H:mm']],
     ['07.08.25', ['dd.MM.yy', 'MM.dd.yy', 'yy.MM.dd']],
+    ['15-Mar-19', ['dd-MMM-yy', 'yy-MMM-dd']],
   ])('%s is not guessed, and every pattern that would read it is told', (text, formats) => {
     const read = readDate(text, {});
     expect(read && 'ambiguous' in read && read.ambiguous.map(({ format }) => format)).toEqual(formats);

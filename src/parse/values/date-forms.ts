@@ -6,13 +6,17 @@ export interface DateForm {
 
 const TIME = String.raw`(\d{1,2}):(\d\d)(?::(\d\d)(?:([.,])(\d{1,9}))?)?(?:( ?)([AP]M))?`;
 const DAY = String.raw`(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})`;
-const NAMED_DAY = String.raw`(\d{1,2})([ /.-])([A-Z]{3,9})\2(\d{4})`;
+const NAMED_DAY = String.raw`(\d{1,2})([ /.-])([A-Z]{3,9})\2(\d{4}|\d\d)`;
+const YEAR_FIRST_DAY = String.raw`(\d{4})([ /.-])([A-Z]{3,9})\2(\d{1,2})`;
 const US_DAY = String.raw`([A-Z]{3,9}) (\d{1,2})(,?) (\d{4})`;
 
 const NUMERIC = new RegExp(`^${DAY}$`);
 const NAMED = new RegExp(`^${NAMED_DAY}$`, 'i');
+const NAMED_YEAR_FIRST = new RegExp(`^${YEAR_FIRST_DAY}$`, 'i');
 const NAMED_US = new RegExp(`^${US_DAY}$`, 'i');
 const CLOCK = new RegExp(`^${TIME}$`, 'i');
+/** As the C library writes it: `Mar 15 16:22:41 2019`. */
+const CTIME = /^([A-Z]{3} \d{1,2}) (\d\d:\d\d:\d\d) (\d{4})$/i;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const LONG_MONTHS =
   'january february march april may june july august september october november december'.split(' ');
@@ -27,15 +31,29 @@ export function dateForms(written: string): DateForm[] {
   if (COMPACT.test(whole)) return compactForms(whole);
   const [weekday, text] = takeWeekday(whole);
   if (!/^\p{L}*\d|^\p{L}+ \d/u.test(text)) return [];
+  const forms = CTIME.test(text) ? ctimeForms(text) : momentForms(text);
+  return weekday === '' ? forms : forms.map(({ format, iso }) => ({ format: weekday + format, iso }));
+}
+
+function ctimeForms(text: string): DateForm[] {
+  const [, day = '', clock = '', year = ''] = CTIME.exec(text) ?? [];
+  const time = readClock(clock, true);
+  if (!time) return [];
+  return dayForms(`${day} ${year}`).map(({ format, iso }) => ({
+    format: format.replace(' yyyy', ` ${time.format} yyyy`),
+    iso: iso + time.iso,
+  }));
+}
+
+function momentForms(text: string): DateForm[] {
   const [day, joint, clock] = takeApart(text);
-  const forms = dayForms(day).flatMap((form) => {
+  return dayForms(day).flatMap((form) => {
     // Where a day is written with one digit, so can the hour be.
     const time = clock === undefined ? { format: '', iso: '' } : readClock(clock, /dd/.test(form.format));
     if (!time) return [];
     const parts = joint.before ? [time.format, form.format] : [form.format, time.format];
     return [{ format: parts.join(joint.text), iso: form.iso + time.iso }];
   });
-  return weekday === '' ? forms : forms.map(({ format, iso }) => ({ format: weekday + format, iso }));
 }
 
 const COMPACT = /^(?:19|20)\d{6}([ _-])\d{6}$/;
@@ -64,9 +82,10 @@ interface Joint {
 }
 
 function takeApart(text: string): [day: string, joint: Joint, clock: string | undefined] {
-  const [, earlier, rest] = /^(\d{1,2}:\S+(?: [AP]M)?) (.+)$/i.exec(text) ?? [];
-  if (earlier !== undefined && rest !== undefined) return [rest, { text: ' ', before: true }, earlier];
-  const [, day, joint, clock] = /^(.+?)(, | |T)(\d{1,2}:.+)$/.exec(text) ?? [];
+  const [, earlier, gap, rest] = /^(\d{1,2}:\S+(?: [AP]M)?)( (?:on )?)(.+)$/i.exec(text) ?? [];
+  if (earlier !== undefined && gap !== undefined && rest !== undefined)
+    return [rest, { text: gap, before: true }, earlier];
+  const [, day, joint, clock] = /^(.+?)(, | at | |T)(\d{1,2}:.+)$/.exec(text) ?? [];
   if (day === undefined || joint === undefined) return [text, { text: '', before: false }, undefined];
   return [day, { text: joint === 'T' ? "'T'" : joint, before: false }, clock];
 }
@@ -91,8 +110,14 @@ function dayForms(day: string): DateForm[] {
   if (first !== '') return numericForms(first, sign, second, third);
   const [, dayOfMonth = '', joint = '', month = '', year = ''] = NAMED.exec(day) ?? [];
   if (dayOfMonth !== '') {
-    return named(`${'d'.repeat(dayOfMonth.length)}${joint}MMM${joint}yyyy`, year, month, dayOfMonth);
+    const written = `${'d'.repeat(dayOfMonth.length)}${joint}MMM${joint}${'y'.repeat(year.length)}`;
+    const forms = named(written, year, month, dayOfMonth);
+    if (year.length === 4 || dayOfMonth.length === 1) return forms;
+    return [...forms, ...named(`yy${joint}MMM${joint}dd`, dayOfMonth, month, year)];
   }
+  const [, firstYear = '', between = '', name = '', last = ''] = NAMED_YEAR_FIRST.exec(day) ?? [];
+  if (firstYear !== '')
+    return named(`yyyy${between}MMM${between}${'d'.repeat(last.length)}`, firstYear, name, last);
   const [, usMonth = '', usDay = '', comma = '', usYear = ''] = NAMED_US.exec(day) ?? [];
   return named(`MMM ${'d'.repeat(usDay.length)}${comma} yyyy`, usYear, usMonth, usDay);
 }

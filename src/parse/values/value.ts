@@ -45,15 +45,16 @@ export function createValueReader(parts: ReaderParts): ValueReader {
 /** `12.4 mg`: a number and a known unit. `1A` and `3C` are wells, so one letter needs a blank before it. */
 export function readQuantity(text: string, numbers: NumberReader): Value | undefined {
   if (text.length > LONGEST_QUANTITY) return undefined;
-  const [, digits = '', gap = '', unit = ''] = QUANTITY.exec(text) ?? [];
+  const [, sign = '', digits = '', gap = '', unit = ''] = QUANTITY.exec(text) ?? [];
   if (unit === '' || (gap === '' && /^[A-Za-z]$/.test(unit))) return undefined;
-  const value = numbers.read(digits);
+  const value = numbers.read(sign + digits);
   return value === undefined || !isUnit(unit) ? undefined : { value, text, unit };
 }
 
 /** A longer text is a remark, and would only be searched in vain. */
 const LONGEST_QUANTITY = 60;
-const QUANTITY = /^([+\-−]?[\d.,][\d.,'’]*(?:[eE][+-]?\d+)?)(\s*)(\D.*|(?<=\s)1\/.+)$/;
+/** Balances print the sign in a column of its own: `+   12.40315 g`. */
+const QUANTITY = /^([+\-−]?)\s*([\d.,][\d.,'’]*(?:[eE][+-]?\d+)?)(\s*)(\D.*|(?<=\s)1\/.+)$/;
 
 /** `< 20.00`, `>3.5 mg`: beyond what the instrument can tell. */
 function isCensored(text: string, numbers: NumberReader): boolean {
