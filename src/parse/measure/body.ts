@@ -51,6 +51,11 @@ function widen(body: Body, lines: readonly Line[], top: number, bottom: number):
   let { from, to } = body;
   while (from > top && isRow(lines[from - 1], body)) from--;
   const names = lines[from - 1]?.text;
+  // A header that comes again and again: the rows begin below the first.
+  for (let at = from - 2; at >= top; at--) {
+    if (lines[at]?.text === names && names !== undefined) from = at + 1;
+    else if (!isRow(lines[at], body)) break;
+  }
   while (to < bottom && (isRow(lines[to], body) || (lines[to] !== undefined && lines[to]?.text === names)))
     to++;
   return { from, to, kinds: body.kinds };

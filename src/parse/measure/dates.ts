@@ -37,16 +37,25 @@ export function findDateFormats(pools: readonly (readonly string[])[]): FoundFor
  * What is usual: the day first with points or dashes, and with slashes where zeros are written and the day
  * has 24 hours; else the month first. Of two years, the later one. A likelihood, for a person to confirm.
  */
-function oddity({ format, iso }: DateForm): number {
+function oddity({ format, iso, days }: Candidate): number {
   const [, first = '', sign = ''] = /^([yMd]+)([^\w\s])/.exec(format) ?? [];
   const isDayFirst = sign !== '/' || (first.length === 2 && !format.includes('a'));
   const age = new Date().getFullYear() - Number(iso.slice(0, 4));
-  // Files come from the past.
-  return (first === 'yy' || (first[0] === 'd') === isDayFirst ? 0 : 1) + (age < 0 ? 100 : age);
+  // Files come from the past, and the dates of one file are near each other.
+  const months = days / 30;
+  // Hardly anybody writes the year before the name of a month, and only two digits of it.
+  if (/^yy\WMMM/.test(format)) return 1000;
+  return (first === 'yy' || (first[0] === 'd') === isDayFirst ? 0 : 1) + (age < 0 ? 100 : age) + months;
+}
+
+/** One way to read all dates of a pool. */
+interface Candidate extends DateForm {
+  /** How many days lie between them then. */
+  readonly days: number;
 }
 
 /** The patterns that fit every date of a pool, each with what the first date would be. */
-function candidatesFor(pool: readonly string[]): DateForm[] {
+function candidatesFor(pool: readonly string[]): Candidate[] {
   const all = pool.map((text) => dateForms(text));
   const [first = [], ...others] = all;
   const fitting = first.filter(({ format }) =>
@@ -56,8 +65,25 @@ function candidatesFor(pool: readonly string[]): DateForm[] {
   const isPadded =
     pool.some((text) => /(?:^|\D)0\d[/.-]/.test(text)) &&
     all.every((forms) => forms.some(({ format }) => fitting.some((fit) => fit.format === format)));
-  return isPadded ? fitting : fitting.map(({ format, iso }) => ({ format: lenient(format), iso }));
+  return fitting.map(({ format, iso }) => ({
+    format: isPadded ? format : lenient(format),
+    iso,
+    days: daysBetween(all, lenient(format)),
+  }));
 }
+
+function daysBetween(all: readonly (readonly DateForm[])[], format: string): number {
+  const moments = all.map((forms) =>
+    Date.parse(forms.find((form) => lenient(form.format) === format)?.iso ?? ''),
+  );
+  const [least, most] = moments.reduce(([low, high], each) => [Math.min(low, each), Math.max(high, each)], [
+    Number.POSITIVE_INFINITY,
+    Number.NEGATIVE_INFINITY,
+  ] as [number, number]);
+  return (most - least) / MS_PER_DAY;
+}
+
+const MS_PER_DAY = 86_400_000;
 
 /** `d` also reads what `dd` reads. */
 const lenient = (format: string): string =>

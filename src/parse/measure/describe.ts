@@ -137,6 +137,9 @@ function unpivotOf({ heading }: FoundRows): TableMapping {
   return names.filter((name) => WELL.test(name)).length >= 6 ? { unpivot: '/^(?<well>[A-P]\\d{1,2})$/' } : {};
 }
 
+/** `Temperature: 25.3 °C` is another one in every file, and names none. */
+const isReading = ({ text }: Line): boolean => /[:=].*\d[.,]\d/.test(text);
+
 /** A plate, or several under titles of their own. */
 export function describePlates(
   { parts, titles }: Group<FoundPlate>,
@@ -162,9 +165,10 @@ export function describePlates(
   const start = isFurther && header ? { header: `/^${startOf(raw(header))}/` } : {};
   if (parts.length === 1) {
     const [title] = titles;
-    const pattern = title && titlePattern([raw(title)], 'label');
+    const pattern = title && !isReading(title) && titlePattern([raw(title)], 'label');
     if (!title || !pattern) return { ...(header ? headerBy(header, file) : {}), grid, ...until };
-    return { after: pattern, ...start, grid, ...until };
+    const isFirst = lines.find((line) => raw(line).trim() === raw(title).trim()) === title;
+    return { after: isFirst ? pattern : title.number, ...start, grid, ...until };
   }
   const every = titlePattern(names, 'label');
   return every === undefined ? undefined : { every, ...start, grid, ...until };

@@ -58,7 +58,13 @@ function furtherUp(lines: readonly Line[], body: Body, top: number): Heading {
     .slice(-3)
     .reverse();
   const columns = body.kinds.filter((kind) => kind !== 'any').length;
-  const n = above.findIndex((line) => isNames(line, columns, 1) && line.cells.length === body.kinds.length);
+  const isFull = (line: Line) => isNames(line, columns, 1) && line.cells.length === body.kinds.length;
+  const nearest = above.findIndex(isFull);
+  // `in`, `in`, `out` say something about columns that have their names one line up.
+  const distinct = above.findIndex(
+    (line) => isFull(line) && new Set(line.cells).size * 2 > line.cells.length,
+  );
+  const n = distinct < 0 ? nearest : distinct;
   const names = above[n];
   if (!names) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [] };
   const units = hasSlashes(names, body) ? 'slash' : 'inHeader';

@@ -16,6 +16,8 @@ export interface FoundRows {
 export type Found = FoundRows | FoundPlate;
 
 const MOST_TABLES = 40;
+/** Two lines that look alike are found anywhere; so often, what stands above and below them is looked through too. */
+const MOST_TRIES = 8;
 
 export interface Layout {
   /** In the order of the lines. */
@@ -31,7 +33,7 @@ export async function findLayout(lines: readonly Line[], pace: Pace): Promise<La
   const nameless: Line[] = [];
   let top = 0;
   for (const { from, to } of [...plates, { from: lines.length, to: lines.length }]) {
-    await search(lines, top, from, { found, nameless, pace });
+    await search(lines, top, from, { found, nameless, pace, tries: MOST_TRIES });
     top = to;
   }
   return { tables: found.sort((a, b) => a.from - b.from), nameless: nameless[0] };
@@ -41,6 +43,8 @@ interface Search {
   readonly found: Found[];
   readonly nameless: Line[];
   readonly pace: Pace;
+  /** How often a find of a line or two that is no table is no reason to stop. */
+  tries: number;
 }
 
 /** The surest table first; then what is above and below it is looked through in the same way. */
@@ -54,8 +58,8 @@ async function search(lines: readonly Line[], top: number, bottom: number, all: 
   const isFound = isTable(body, heading, lines, top, bottom);
   if (isFound) found.push({ kind: 'rows', from, to: body.to, body, heading });
   else if (isNameless(body, heading, lines, top, bottom)) nameless.push(...lines.slice(from, from + 1));
-  // What is no table may still have one beside it, but not where nothing long enough is left.
-  if (!isFound && body.to - body.from < 3) return;
+  // What is no table may still have one beside it, as long as there is none.
+  if (!isFound && body.to - body.from < 3 && (found.length > 0 || all.tries-- <= 0)) return;
   await search(lines, top, isFound ? from : body.from, all);
   await search(lines, body.to, bottom, all);
 }
@@ -110,6 +114,9 @@ function repeats(lines: readonly Line[], { from, to }: Body): number {
   return 1 - (new Set(first).size - 1) / Math.max(1, first.length - 1);
 }
 
+/** Name, value, unit, limits: a fact has no more to it. */
+const WIDE = 6;
+
 /** Names of their own with values and units behind them; what stands above them names less than they hold. */
 function isListOfFacts(lines: readonly Line[], body: Body, heading: Heading): boolean {
   if (body.kinds[0] !== 'text') return false;
@@ -119,7 +126,8 @@ function isListOfFacts(lines: readonly Line[], body: Body, heading: Heading): bo
   if (named < columns) return areNames;
   // Lines that go on above and below in another way are facts, some of which look alike.
   const rows = body.to - body.from;
-  if (areNames && rows < 30 && !standsAlone(lines, heading.from, body.to, 0, lines.length)) return true;
+  if (areNames && rows < 30 && columns < WIDE && !standsAlone(lines, heading.from, body.to, 0, lines.length))
+    return true;
   return (
     !body.kinds.some(isMeasure) && heading.from === body.from && (lines[body.from - 1]?.cells.length ?? 0) > 1
   );

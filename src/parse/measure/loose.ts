@@ -31,6 +31,11 @@ function describe(line: Line, delimiter: string | undefined): FinderMapping {
   const whole: FinderMapping = { line: line.number, match: `/(?<A${line.number}>\\S.*\\S)/` };
   // A date can have commas in it.
   if (dateForms(line.text).length > 0) return whole;
+  // Quotes around all that a line says are not part of it.
+  if (line.text.trim().startsWith('"') && line.cells.filter((cell) => cell !== '').length === 1) {
+    const place = line.cells.findIndex((cell) => cell !== '') + 1;
+    return { line: line.number, cells: { [`${letter(place)}${line.number}`]: place } };
+  }
   const signs = [delimiter ?? ',', ',', ';', 'tab', '|'].filter((sign) => !/^[sw]/.test(sign));
   for (const sign of new Set(signs)) {
     const cells = line.text.split(sign === 'tab' ? '\t' : sign).map((cell) => cell.trim());

@@ -9,15 +9,17 @@ import { doubtfulNumber } from '../values/typed.js';
 import { findCommentMark } from './comment-mark.js';
 import { type Described, describePlates, describeRows, type TableMapping } from './describe.js';
 import { type Group, groupTables, isPlates, isRows } from './groups.js';
+import { isRule } from './heading.js';
 import { isNoValue } from './kinds.js';
 import { type Found, findLayout } from './layout.js';
+import { findLineDate } from './line-date.js';
 import { findLoose } from './loose.js';
 import { type Doubt, findMarks, type MarksMapping } from './marks.js';
 import type { Measured, Measuring } from './measured.js';
 import { findPairs } from './pairs.js';
 import { settleDates } from './settle-dates.js';
 import { refuseTwoColumns } from './two-columns.js';
-import { findDates } from './when.js';
+import { type FoundDates, findDates } from './when.js';
 
 /** The first lines of a file, and what measuring them needs. */
 export interface TextFile extends Measuring {
@@ -64,7 +66,7 @@ export async function measureLines(sheet: Measurable, file: Measuring): Promise<
   const words = wordsForNothing(lines, found);
   const plain: ParseMapping = { ...mapping, ...(words.length > 0 && { missing: words }) };
 
-  const dates = settleDates(findDates(record), file.name);
+  const dates = settleDates(withLineDate(findDates(record), record, outsideOf(found, lines)), file.name);
   return {
     mapping: dates.sure({ ...plain, ...settled }),
     likely: dates.likely({ ...plain, ...likely }),
@@ -77,6 +79,13 @@ export async function measureLines(sheet: Measurable, file: Measuring): Promise<
           ? refuseTwoColumns(outsideOf(found, lines), file.refuse)
           : undefined),
   };
+}
+
+/** Where no fact is the date of the run, a line may hold it among other words. */
+function withLineDate(dates: FoundDates, { meta }: FileRecord, outside: readonly Line[]): FoundDates {
+  const isTaken = [...meta.keys()].some((name) => /^date$/i.test(name));
+  const inLine = dates.fact || isTaken ? undefined : findLineDate(outside);
+  return inLine ? { ...dates, pools: [...dates.pools, [inLine.text]], inLine } : dates;
 }
 
 function doubtsAbout({ line, cell, settledBy }: Doubt): string[] {
@@ -118,11 +127,7 @@ function describeAll(
   const groups = groupTables(found, lines).flatMap((group) => asDescribable(group, sheet));
   const tables = nameTables(groups);
   const inTable = new Set(found.flatMap(({ from, to }) => lines.slice(from, to)));
-  const titles = new Set(
-    groups.flatMap(({ group, table }) =>
-      table.header === 'none' && group.parts.length === 1 ? [] : group.titles,
-    ),
-  );
+  const titles = new Set(groups.flatMap((each) => (usesTitle(each, groups.length) ? each.group.titles : [])));
   const outside = lines.filter((line) => !inTable.has(line));
   const { finders, separators, read } = findPairs(outside, delimiter);
   if (groups.length === 0) refuseProse(lines, read, refuse);
@@ -143,6 +148,12 @@ function describeAll(
 interface DescribedGroup {
   readonly group: Group;
   readonly table: TableMapping;
+}
+
+/** Several tables are called by their titles. A title that no table is found or called by is a fact like another. */
+function usesTitle({ group, table }: DescribedGroup, count: number): boolean {
+  if (group.parts.length > 1) return true;
+  return table.header !== 'none' && (count > 1 || table.after !== undefined);
 }
 
 /** One table, or where no pattern fits the titles of its parts, as many as there are parts. */
@@ -174,7 +185,7 @@ function nameTables(groups: readonly DescribedGroup[]): Record<string, TableMapp
 
 /** A few facts out of a text that is mostly something else are not what the file says. */
 function refuseProse(lines: readonly Line[], read: ReadonlySet<Line>, refuse: Refuse): void {
-  const filled = lines.filter((line) => !isBlank(line)).length;
+  const filled = lines.filter((line) => !isBlank(line) && !isRule(line)).length;
   if (read.size * 5 >= filled * 3) return;
   throw refuse('no table and no list of facts is recognised in the file', {
     hint: 'say in a mapping what it holds: `parse: { meta: { separator: ":" }, table: { after: "…" } }`',

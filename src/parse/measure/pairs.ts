@@ -36,6 +36,9 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
 /** Names and values are for people to read; a line beyond this is data, and is not cut in a dozen ways to find out. */
 const LONGEST = 20_000;
 
+/** Two blanks and more, but none that bring the signs of several lines below each other: `Method   :  A     Vial : 1`. */
+const GAPS = '/(?<![ :=]) {2,}(?![ :=])/';
+
 interface Several {
   readonly finder: FinderMapping;
   readonly read: readonly Line[];
@@ -43,7 +46,7 @@ interface Several {
 
 /** Lines with several names and values each, `User: A, Test: 3`, or in cells of their own, `User:` `A` `Test:` `3`. */
 function findSeveral(lines: readonly Line[], delimiter: string | undefined): Several | undefined {
-  const delimiters = [...new Set([delimiter, ',', ';', 'spaces', 'tab'])].filter(
+  const delimiters = [...new Set([delimiter, ',', ';', 'spaces', 'tab', GAPS])].filter(
     (each) => each !== undefined,
   );
   let best: (Several & { hits: number }) | undefined;
@@ -54,12 +57,12 @@ function findSeveral(lines: readonly Line[], delimiter: string | undefined): Sev
       const pairs = compileSplit(separator);
       const isOne = (cell: string) => {
         const parts = pairs.cutOnce(cell);
-        return parts !== undefined && parts[1] !== '' && isPair(parts);
+        return parts !== undefined && parts[1] !== '' && isPair(parts, separator);
       };
       const found = lines.filter((line) => cut.cut(line.text).filter(isOne).length > 1);
       const hits = found.reduce((sum, line) => sum + cut.cut(line.text).filter(isOne).length, 0);
       const read = lines.filter((line) => cut.cut(line.text).some(isOne));
-      if (hits >= 3 && hits > (best?.hits ?? 0))
+      if (hits >= (candidate === delimiter ? 2 : 3) && hits > (best?.hits ?? 0))
         best = { hits, read, finder: { ...own, in: 'cells', separator } };
     }
     const isNamed = (line: Line) => {
@@ -125,7 +128,7 @@ export function pairLines(lines: readonly Line[], separator: string, delimiter: 
     // A line of many cells is one of names or of values, not one of both.
     if (isCut && cells.filter((cell) => cell !== '').length > MOST_PIECES) return false;
     const parts = split.cutOnce(text);
-    return parts !== undefined && isPair(parts);
+    return parts !== undefined && isPair(parts, separator);
   });
 }
 
@@ -133,8 +136,8 @@ export function pairLines(lines: readonly Line[], separator: string, delimiter: 
 const MOST_PIECES = 5;
 
 /** A name is a few words; one with a `:` or `=` within was cut wrongly, and so was a time of day. */
-const isPair = ([name, value]: readonly [string, string]): boolean =>
-  isName(name) && !(/\d$/.test(name) && /^\d\d/.test(value));
+const isPair = ([name, value]: readonly [string, string], separator: string): boolean =>
+  isName(name) && !(separator === ':' && /\d$/.test(name) && /^\d\d/.test(value));
 
 const isName = (name: string): boolean =>
   name.length <= 60 && /\p{L}/u.test(name) && !/[:=]\s*[^\s:=]/.test(name) && !/^[\d.,;-]+\s/.test(name);
@@ -160,8 +163,9 @@ function describeSeparators(
 /** Where name and value have a type between them, or a unit behind them: which piece is which. */
 function piecesOf(lines: readonly Line[]): Pick<FinderMapping, 'value' | 'unit'> {
   const long = lines.filter(({ cells }) => cells.filter((cell) => cell !== '').length >= 3);
-  if (long.length < 2 || long.length * 3 < lines.length) return {};
   const units = long.filter(({ cells }) => isUnit(bareUnit(cells[2]) ?? '')).length;
+  if (long.length > 0 && units === long.length) return { value: 2, unit: 3 };
+  if (long.length < 2 || long.length * 3 < lines.length) return {};
   if (units * 2 > long.length) return { value: 2, unit: 3 };
   const types = new Set(long.map(({ cells }) => cells[1]));
   const areTypes = [...types].every((type) => /^[A-Z]\w*$/.test(type ?? ''));

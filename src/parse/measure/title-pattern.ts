@@ -3,13 +3,15 @@ export function titlePattern(titles: readonly string[], group: string): string |
   const texts = [...new Set(titles.map((title) => title.trim()))];
   if (texts.length !== titles.length || texts.length === 0) return undefined;
   const skeletons = new Set(texts.map(skeleton));
-  if (skeletons.size === 1 && texts.length > 1) return `/^(?<${group}>${[...skeletons][0]})\\s*$/`;
+  // Some titles stand above the middle of their table.
+  const begin = titles.some((title) => /^\s/.test(title)) ? '^\\s*' : '^';
+  if (skeletons.size === 1 && texts.length > 1) return `/${begin}(?<${group}>${[...skeletons][0]})\\s*$/`;
   const start = commonStart(texts);
   if (texts.length > 1 && start.replace(/\W/g, '').length >= 4) {
     // Of `Group: A` and `Group: B`, the letter is what differs.
-    return `/^${escaped(start)}(?<${group}>.+?)\\s*$/`;
+    return `/${begin}${escaped(start)}(?<${group}>.+?)\\s*$/`;
   }
-  return texts.length <= 12 ? `/^(?<${group}>${texts.map(escaped).join('|')})\\s*$/` : undefined;
+  return texts.length <= 12 ? `/${begin}(?<${group}>${texts.map(escaped).join('|')})\\s*$/` : undefined;
 }
 
 /** The text with its numbers left open: `2) Hold` and `3) Hold` are alike. */

@@ -4,7 +4,7 @@ import type { Tree } from '../trees/tree.js';
 import type { TableMapping } from './describe.js';
 import type { Measured, Measuring } from './measured.js';
 import { settleDates } from './settle-dates.js';
-import { findDates } from './when.js';
+import { findDates, isDate } from './when.js';
 
 const MOST_FACTS = 120;
 const MOST_TABLES = 20;
@@ -26,10 +26,12 @@ export async function measureTree(format: 'json' | 'xml', tree: Tree, file: Meas
 
 /** Reads it once, to see which of its texts are dates. */
 export async function withDates(mapping: ParseMapping, file: Measuring): Promise<Measured> {
-  const found = findDates(await file.read(mapping));
-  // Facts of a tree are known by their paths.
+  const { meta, tables } = await file.read(mapping);
   const paths = new Map(Object.entries(mapping.facts ?? {}));
-  const fact = paths.has('date') ? undefined : found.fact?.map((name) => String(paths.get(name) ?? name));
+  // Facts of a tree are known by their paths, which also say what a date belongs to: to a run, or to a calibration.
+  const byPath = new Map([...meta].map(([name, value]) => [String(paths.get(name) ?? name), value]));
+  const { fact: dated, ...found } = findDates({ meta: byPath, tables });
+  const fact = paths.has('date') ? undefined : dated;
   const dates = settleDates({ ...found, fact }, file.name, paths.has('date'));
   const { doubts } = dates;
   return { mapping: dates.sure(mapping), likely: dates.likely(mapping), doubts, refusal: undefined };
@@ -56,13 +58,20 @@ function visit(node: Node, path: string, outline: Outline): void {
 
 function takeOne(name: string, path: string, node: Node, outline: Outline): void {
   const found = writtenAt(node);
-  if (found && found.text !== '' && found.text.length <= 200) addFact(nameOf(name, node), path, outline);
+  if (found && isNumbers(found.text) && Object.keys(outline.tables).length < MOST_TABLES) {
+    outline.tables[unique(cleaned(name), outline.tables)] = { columns: { [cleaned(name)]: path } };
+  } else if (found && found.text !== '' && found.text.length <= 200)
+    addFact(nameOf(name, node), path, outline, isDate(found.text));
   // A value with its unit is one thing; attributes beside a value are others.
   if (!found || node.children.some(({ children }) => children.length > 0)) visit(node, path, outline);
   else
     for (const child of node.children)
       if (child.name.startsWith('@')) takeOne(child.name, `${path}/${child.name}`, child, outline);
 }
+
+/** Many numbers with blanks between them are the points of a curve, written as one text. */
+const isNumbers = (text: string): boolean =>
+  /^\s*(?:[-+\d.,]+(?:[eE][-+]?\d+)?;?\s+){5}/.test(text) && /^[-+\d.,;eE\s]+$/.test(text);
 
 /** Plain values are a column, things of one kind are rows; and where they are few, each is looked into. */
 function takeSeveral(name: string, path: string, items: readonly Node[], outline: Outline): void {
@@ -92,8 +101,9 @@ function visitLong(node: Node, path: string, outline: Outline): void {
   }
 }
 
-function addFact(name: string, path: string, outline: Outline): void {
-  if (outline.factCount >= MOST_FACTS) return;
+/** `isDated`: what says when something was is wanted even where there is too much else. */
+function addFact(name: string, path: string, outline: Outline, isDated: boolean): void {
+  if (outline.factCount >= (isDated ? 2 : 1) * MOST_FACTS) return;
   outline.facts[unique(name, outline.facts)] = path;
   outline.factCount += 1;
 }

@@ -2,6 +2,7 @@ import type { ParseMapping } from '../../config/vocabulary.js';
 import type { FileRecord, Table, Value } from '../../model.js';
 import { readIso } from '../values/date.js';
 import { dateForms } from '../values/date-forms.js';
+import type { LineDate } from './line-date.js';
 import { LOOK_ROWS } from './marks.js';
 
 /** Where a file says when something was: the texts of its dates, and which of them are the run's. */
@@ -12,12 +13,15 @@ export interface FoundDates {
   readonly fact: readonly string[] | undefined;
   /** How they are written, where nothing but their names tells that they are a date at all. */
   readonly format?: string | undefined;
+  /** The date of the run, where it is no fact yet. */
+  readonly inLine?: LineDate | undefined;
   /** By table: columns of days and times that belong together. */
   readonly columns: ReadonlyMap<string, readonly [day: string, time: string]>;
 }
 
-const isDate = (text: string): boolean => readIso(text) !== undefined || dateForms(text).length > 0;
-const isTime = (text: string): boolean => /^\d{1,2}:\d\d(:\d\d([.,]\d+)?)?( ?[AP]M)?$/i.test(text);
+export const isDate = (text: string): boolean => readIso(text) !== undefined || dateForms(text).length > 0;
+/** `30:25:37` is how long something took. */
+const isTime = (text: string): boolean => /^(?:[01]?\d|2[0-3]):\d\d(:\d\d([.,]\d+)?)?( ?[AP]M)?$/i.test(text);
 const hasTime = (text: string): boolean => /\d:\d\d/.test(text);
 
 export function findDates({ meta, tables }: FileRecord): FoundDates {
@@ -67,9 +71,12 @@ const textsOf = ({ rows }: Table, column: number): string[] =>
     .map(({ text }) => text.trim())
     .filter((text) => text !== '');
 
+/** `Version 3.12.08` holds no date. */
+export const isNumbered = (name: string): boolean => NUMBERED.test(name);
+
 const NUMBERED = /version|serial|firmware|software|release|number|\bno\b|\bid\b/i;
 
-interface NamedText {
+export interface NamedText {
   readonly name: string;
   readonly text: string;
 }
@@ -82,7 +89,7 @@ const OTHERS =
 function dateFact(facts: readonly NamedText[]): string[] | undefined {
   const dates = facts
     .filter(({ text }) => isDate(text))
-    .map((fact, n) => ({ ...fact, weight: weightOf(fact) - n / 100 }))
+    .map((fact, n) => ({ ...fact, weight: meaningOf(fact) - n / 100 }))
     .sort((a, b) => b.weight - a.weight);
   const [best] = dates;
   if (!best) return undefined;
@@ -97,12 +104,17 @@ function dateFact(facts: readonly NamedText[]): string[] | undefined {
   return time ? [best.name, time.name] : [best.name];
 }
 
-const weightOf = ({ name, text }: NamedText): number =>
-  (/^(date|datetime|date\/time|timestamp)$/i.test(name) ? 4 : 0) +
-  (/date|time/i.test(name) ? 2 : 0) +
+/** How much speaks for a date being that of the run. */
+export const meaningOf = ({ name, text }: NamedText): number =>
+  (/^(date|datetime|date\/time|timestamp)$/i.test(lastOf(name)) && !OTHERS.test(name) ? 4 : 0) +
+  (/date|time/i.test(lastOf(name)) ? 2 : 0) +
   (OURS.test(name) ? 2 : 0) -
   (OTHERS.test(name) ? 3 : 0) +
   (hasTime(text) ? 1 : 0);
+
+/** Of a path in a tree, what stands at its end; all of it tells what the date is about. */
+const lastOf = (name: string): string =>
+  name.startsWith('/') ? name.slice(name.lastIndexOf('/') + 1) : name;
 
 /** The words of a mapping for all that. */
 export function describeDates(

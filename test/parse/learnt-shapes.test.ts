@@ -1,0 +1,183 @@
+import { describe, expect, test } from 'vitest';
+import { learn } from '../../src/parse/parse.js';
+import { columns, meta, read, rows } from './reading.js';
+
+const learnt = (text: string) => learn({ path: 'x', name: 'x', content: Buffer.from(text) });
+
+const XY = 'x,y,z\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
+
+describe('a date among other words', () => {
+  test.each([
+    ['behind a word', 'Performed 22.06.2020 10:31:55', '2020-06-22T10:31:55'],
+    ['as the C library writes it', 'Printed Fri Mar 15 16:22:41 2019', '2019-03-15T16:22:41'],
+    ['with a zone behind it', 'Date and time:13.10.2021 08:15:42 (UTC+2)', '2021-10-13T08:15:42'],
+    ['between two words', 'Scan done 17:02:35 on 15 January 2020 by ada', '2020-01-15T17:02:35'],
+    ['in the name of another file', 'Raw file Scan_20230914_160142.tsv', '2023-09-14T16:01:42'],
+  ])('%s is the date of the run, where no fact is', async (_, line, date) => {
+    expect(meta(await read(`${line}\n\n${XY}`))['date']).toBe(date);
+  });
+
+  test('is not looked for where a fact is a date', async () => {
+    const record = await read(`Printed 23.06.2020 10:00:00 by ada\nStarted: 22.06.2020 09:00\n\n${XY}`);
+    expect(meta(record)['date']).toBe('2020-06-22T09:00:00');
+  });
+
+  test('is found by the words before it in a file of another day', async () => {
+    const { mapping } = await learnt(`Performed 22.06.2020 10:31:55\n\n${XY}`);
+    const other = await read(`Performed 3.12.2021 9:05:00\n\n${XY}`, {
+      ...mapping,
+      dates: { format: 'd.M.yyyy H:mm:ss' },
+    });
+    expect(meta(other)['date']).toBe('2021-12-03T09:05:00');
+  });
+
+  test('that can be two days is asked about; when it was printed sets no file aside', async () => {
+    const ambiguous = await learnt(`Performed 03/04/2020 10:31:55\n\n${XY}`);
+    expect(ambiguous.mapping.dates).toBeUndefined();
+    expect(ambiguous.doubts[0]).toContain('03/04/2020 10:31:55 can be');
+    const printed = await read(`Printed 03/04/2020 10:31:55\n\n${XY}`);
+    expect(meta(printed)).not.toHaveProperty('date');
+  });
+
+  test.each(['Firmware 3.12.08', 'Data C:\\runs\\2020-06-22\\a.dat', 'Ratio 1/20/2009x'])(
+    'a number like one is none: %s',
+    async (line) => {
+      expect(meta(await read(`${line}\n\n${XY}`))).not.toHaveProperty('date');
+    },
+  );
+});
+
+test('of the orders that a column of dates allows, the one in which they are near each other is likelier', async () => {
+  const { mapping, likely } = await learnt('day,n,m\n25/07/21,1,1\n26/07/21,2,1\n27/07/21,3,1\n');
+  expect(mapping.dates).toBeUndefined();
+  expect(likely.dates).toEqual({ format: 'dd/MM/yy' });
+});
+
+test('how long a run took is not the time of its day', async () => {
+  const record = await read(`Date of run,2018-02-06,\nTime of run,30:25:37,\n,,\n${XY}`);
+  expect(meta(record)['date']).toBe('2018-02-06');
+});
+
+describe('printed reports', () => {
+  test('several names with values in a line are told apart by the gaps between them', async () => {
+    const record = await read(
+      [
+        'Acq. Operator   : SYSTEM             Seq. Line :   1',
+        'Acq. Instrument : GC7890             Location  : Vial 101',
+        'Dilution        :   1.0000           Inj       :   1',
+        'Method          : FAME.M',
+        '',
+        'Peak   RetTime   Area',
+        '   1     3.112   12.5',
+        '   2     5.881   22.5',
+        '   3     6.881   32.5',
+      ].join('\n'),
+    );
+    expect(meta(record)).toMatchObject({
+      'Acq. Instrument': 'GC7890',
+      'Seq. Line': 1,
+      Location: 'Vial 101',
+      Dilution: 1,
+      Method: 'FAME.M',
+    });
+    expect(rows(record)).toHaveLength(3);
+  });
+
+  test('rules between the facts make no prose of them', async () => {
+    const rule = '--------------------\n';
+    const text = `${rule}MAKER\nMod.     M225S\nSerNo.   0029105388\n${rule}ID       LOT 4711\nL ID     QC-LAB\nN      +   12.40315 g\n${rule}${rule}`;
+    expect(meta(await read(text))).toMatchObject({ 'Mod.': 'M225S', ID: 'LOT 4711', N: 12.40315 });
+  });
+
+  test('a name that ends in a digit has its value behind a gap', async () => {
+    const text = 'pH      7.41\npCO2    53.1 mmHg\nsO2     96.1 %\npO2     88.5 mmHg\ncK      4.1\n';
+    expect(meta(await read(text))).toMatchObject({ sO2: 96.1, pO2: 88.5 });
+  });
+});
+
+describe('titles', () => {
+  test('a line above the only table is a fact', async () => {
+    expect(meta(await read('"BSA 0.5 mg/mL - Raw"\n"nm","Abs"\n400,0.1\n399,0.2\n398,0.3\n'))).toEqual({
+      A1: 'BSA 0.5 mg/mL - Raw',
+    });
+  });
+
+  const plate = '<>\t1\t2\t3\t4\t5\t6\nA\t0.1\t0.2\t0.3\t0.4\t0.5\t0.6\nB\t1.1\t1.2\t1.3\t1.4\t1.5\t1.6\n';
+
+  test('a temperature above a plate is no name for what was read', async () => {
+    const record = await read(`Mode\tAbsorbance\nDevice\tReader\n\t\tTemperature: 25.3 °C\n${plate}`);
+    expect(rows(record)[0]).toEqual({ well: 'A1', value: 0.1 });
+    expect(rows(record)).toHaveLength(12);
+  });
+
+  test('a title may stand to the right of where its plate begins', async () => {
+    const record = await read(`Mode\tAbsorbance\nDevice\tReader\n\t\tRaw data\n${plate}`);
+    expect(rows(record)[0]).toEqual({ well: 'A1', 'Raw data': 0.1 });
+  });
+
+  test('plates under the same title are all read', async () => {
+    const second = plate.replace(/\t(\d\.\d)/g, '\t2$1');
+    const record = await read(`Results\n${plate}\nResults\n${second}`);
+    expect(record.tables.map(({ count }) => count)).toEqual([12, 12]);
+    expect(Object.values(rows(record, 1)[11] ?? {})).toEqual(['B6', 21.6]);
+  });
+});
+
+describe('tables', () => {
+  test('a header that comes again before every few rows is no end of them', async () => {
+    const header = 'Line,Compound,RT,Area,Amount\n';
+    const text = `By: Ada\nReport: 2\n\n${header}4,Glycol,12.8,14,\n${header}11,Formic,15.6,11,1.3\n${header}3,Acetic,17.2,11,0.8\n11,Acetic,16.6,37,0.2\n`;
+    expect(rows(await read(text)).map(({ RT }) => RT)).toEqual([12.8, 15.6, 17.2, 16.6]);
+  });
+
+  test('wide rows that each begin with another name are a table, also below names that are merged', async () => {
+    const text = [
+      'Sample,,,Atrazine,,Simazine,',
+      'Name,File,Level,RT,Conc.,RT,Conc.',
+      'Cal 1,c1.d,1,6.021,1.031,5.442,0.988',
+      'Cal 2,c2.d,2,6.022,4.917,5.440,5.061',
+      'Well 7,s1.d,,6.019,0.412,5.441,0.077',
+    ].join('\n');
+    expect(rows(await read(text))).toHaveLength(3);
+  });
+
+  test('names further up are those that differ, not what is said about them below', async () => {
+    const text = 'Obs\tPhoto\tCond\tCi\nin\tout\tout\tout\n$DATA$\n1\t21.3\t0.18\t181\n2\t21.4\t0.19\t180\n';
+    expect(columns(await read(text))).toEqual(['Obs', 'Photo', 'Cond', 'Ci']);
+  });
+
+  test('a unit in the third cell of a few facts is their unit', async () => {
+    const text = `Norm;ISO 527\nTester;Huber\nMaterial;PA6\nSpeed;50;mm/min\n\n${XY.replaceAll(',', ';')}`;
+    expect(meta(await read(text))['Speed']).toBe(50);
+  });
+
+  test('two facts in the cells of one line are two', async () => {
+    const text = `Device: infinite 200\t\t\tSerial: 1602001534\nMode\tscan\n\n${XY.replaceAll(',', '\t')}`;
+    expect(meta(await read(text))).toMatchObject({ Device: 'infinite 200', Serial: 1602001534 });
+  });
+});
+
+describe('trees', () => {
+  test('many numbers in one text are a column', async () => {
+    const record = await read(
+      '<?xml version="1.0"?><scan><id>7</id><hkl>0 0 1</hkl><counts unit="cps">331 340 338 352 361 377 390</counts></scan>',
+    );
+    expect(columns(record)).toEqual(['counts [cps]']);
+    expect(rows(record).map(({ counts }) => counts)).toEqual([331, 340, 338, 352, 361, 377, 390]);
+    expect(meta(record)).toMatchObject({ id: 7, hkl: '0 0 1' });
+  });
+
+  test('the date of a calibration is not that of the run, whatever it is called', async () => {
+    const text = JSON.stringify({
+      Instrument: { Calibration: { Date: '2020-01-02T10:00:00' } },
+      Run: { Started: '2023-01-09T09:24:46' },
+    });
+    expect(meta(await read(text))['date']).toBe('2023-01-09T09:24:46');
+  });
+
+  test('a date is found behind more facts than are kept', async () => {
+    const many = Object.fromEntries(Array.from({ length: 150 }, (_, n) => [`p${n}`, n]));
+    const record = await read(JSON.stringify({ ...many, started: '2023-01-09T09:24:46' }));
+    expect(meta(record)['date']).toBe('2023-01-09T09:24:46');
+  });
+});
