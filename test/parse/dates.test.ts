@@ -137,6 +137,8 @@ describe('a text that is used as a date', () => {
     ['Thu Jul 23 2015 09:14:52', '2015-07-23T09:14:52'],
     ['2021-May-20 15:55', '2021-05-20T15:55:00'],
     ['5-Mar-19', '2019-03-05'],
+    ['5/27/2021 10:31:12 AM CEST', '2021-05-27T10:31:12+02:00'],
+    ['Mon Jun 01 07:55:00 EDT 2015', '2015-06-01T07:55:00-04:00'],
     ['14:01:09 on 20 January 2020', '2020-01-20T14:01:09'],
     ['20 January 2020 at 14:01', '2020-01-20T14:01:00'],
   ])('%s can mean one day only', (text, iso) => {
@@ -172,7 +174,10 @@ describe('a text that is used as a date', () => {
     expect(readDate('12/25/2026', dates)).toBeUndefined();
   });
 
-  test.each(['', 'soon', '5', '99/99/2026', '32 Foo 2026', '12:30'])('%j is none', (text) => {
-    expect(readDate(text, {})).toBeUndefined();
-  });
+  test.each(['', 'soon', '5', '99/99/2026', '32 Foo 2026', '12:30', '25/12/2026 10:00 IST'])(
+    '%j is none',
+    (text) => {
+      expect(readDate(text, {})).toBeUndefined();
+    },
+  );
 });

@@ -146,6 +146,22 @@ describe('tables', () => {
     expect(columns(await read(text))).toEqual(['Obs', 'Photo', 'Cond', 'Ci']);
   });
 
+  test('numbers can name columns: a word above times, then numbers that differ', async () => {
+    const record = await read(
+      '"Filter:","600nm"\n"Reader:","C"\n\nTime,101,102,103\n00:00:10,0.11,0.12,0.13\n00:30:10,0.14,0.15,0.16\n01:00:10,0.17,0.18,0.19\n',
+    );
+    expect(columns(record)).toEqual(['Time', '101', '102', '103']);
+    expect(rows(record)).toHaveLength(3);
+    expect(meta(record)).toMatchObject({ Filter: 600, Reader: 'C' });
+  });
+
+  test('a mark between two parts of a table is no row of the first', async () => {
+    const part = (n: number) =>
+      `[step]\nFlow sweep - ${n}\nStress\tRate\tT\nPa\t1/s\t°C\n1.2\t0.1\t25\n2.2\t0.2\t25\n3.2\t0.3\t25\n`;
+    const record = await read(`Sample\tGel\nOperator\tlab\n${part(1)}${part(2)}`);
+    expect(rows(record).map(({ Stress }) => Stress)).toEqual([1.2, 2.2, 3.2, 1.2, 2.2, 3.2]);
+  });
+
   test('a unit in the third cell of a few facts is their unit', async () => {
     const text = `Norm;ISO 527\nTester;Huber\nMaterial;PA6\nSpeed;50;mm/min\n\n${XY.replaceAll(',', ';')}`;
     expect(meta(await read(text))['Speed']).toBe(50);

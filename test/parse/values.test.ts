@@ -95,18 +95,32 @@ describe('a number with a unit', () => {
     ['400.000   cm', 400, 'cm'],
     ['1500 mAh', 1500, 'mAh'],
     ['12.4mg', 12.4, 'mg'],
+    ['+   12.40315 g', 12.40315, 'g'],
+    ['-  0.5 mg', -0.5, 'mg'],
+    ['0.51230(um)', 0.5123, 'um'],
+    ['85.2 [%]', 85.2, '%'],
     ['7.886 g/cc', 7.886, 'g/cc'],
     ['6.58e-05 1/Torr', 6.58e-5, '1/Torr'],
   ])('%s', (text, number, unit) => {
     expect(value(text)).toEqual({ value: number, text, unit });
   });
 
-  test.each(['1A', '3C', '5 apples', '12.4 mg extra', '8 Default', 'mg', '1 of 3', '2nd', '5 1/2', '1/s'])(
-    '%s is text',
-    (text) => {
-      expect(value(text)).toEqual({ value: text, text });
-    },
-  );
+  test.each([
+    '1A',
+    '3C',
+    '5 apples',
+    '12.4 mg extra',
+    '8 Default',
+    'mg',
+    '1 of 3',
+    '2nd',
+    '5 1/2',
+    '1/s',
+    '12.5 (A)',
+    '12 (x)',
+  ])('%s is text', (text) => {
+    expect(value(text)).toEqual({ value: text, text });
+  });
 });
 
 describe('no value', () => {

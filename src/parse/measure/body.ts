@@ -1,6 +1,6 @@
 import { isBlank, type Line } from '../lines.js';
 import type { Pace } from '../pace.js';
-import { isAsWide, type Kind, kindsOf, merge } from './kinds.js';
+import { areNumberNames, isAsWide, type Kind, kindsOf, merge } from './kinds.js';
 
 /** Rows that belong together: lines `from` to before `to`, all cut alike, with the same kinds in the same columns. */
 export interface Body {
@@ -49,7 +49,8 @@ export const isMeasure = (kind: Kind | undefined): boolean => kind === 'number' 
 /** A row with a stray word in a column of numbers is a row all the same. */
 function widen(body: Body, lines: readonly Line[], top: number, bottom: number): Body {
   let { from, to } = body;
-  while (from > top && isRow(lines[from - 1], body)) from--;
+  const isNames = (line: Line | undefined) => line !== undefined && areNumberNames(line, body.kinds);
+  while (from > top && isRow(lines[from - 1], body) && !isNames(lines[from - 1])) from--;
   const names = lines[from - 1]?.text;
   // A header that comes again and again: the rows begin below the first.
   for (let at = from - 2; at >= top; at--) {

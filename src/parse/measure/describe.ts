@@ -25,7 +25,9 @@ export function describeRows(group: Group<FoundRows>, file: Described): TableMap
   if (!first || !last) return undefined;
   const { heading, body } = first;
   const hasRules = file.lines.slice(first.from, last.to).some(isRule);
-  const until = describeEnd(last, file.lines);
+  const end = describeEnd(last, file.lines);
+  const breaks = breaksOf(group, file.lines);
+  const until = breaks.length === 0 ? end : [...new Set([end ?? 'blank', ...breaks])];
   const names = {
     ...(heading.rows > 1 && { headerRows: heading.rows }),
     ...(heading.units !== 'inHeader' && { units: heading.units }),
@@ -118,6 +120,14 @@ function describeEnd({ to, from, body }: FoundRows, lines: readonly Line[]): str
   if (next === lines[to]) return below();
   return lines.slice(to).every(isRow) ? 'eof' : undefined;
 }
+
+/** What ends a part before the line that begins the next one: `[step]` above `Flow sweep - 2`. */
+const breaksOf = ({ parts, titles }: Group<FoundRows>, lines: readonly Line[]): (string | number)[] =>
+  parts.slice(0, -1).flatMap(({ from, to }, n) => {
+    const title = titles[n + 1];
+    const next = lines[to];
+    return !title || !next || next === title || isBlank(next) ? [] : [endBy(next, lines, from, to)];
+  });
 
 /** The line below a table, by how it begins, unless a row begins so too. */
 function endBy(next: Line, lines: readonly Line[], from: number, to: number): string | number {

@@ -1,7 +1,7 @@
 import { isBlank, type Line } from '../lines.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInBrackets } from '../values/unit.js';
 import type { Body } from './body.js';
-import { kindOf } from './kinds.js';
+import { areNumberNames, kindOf } from './kinds.js';
 
 /** What stands above the rows: the lines with the names, and maybe one with units. */
 export interface Heading {
@@ -89,6 +89,7 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
     if (isBlank(line) && (found.length === 0 || (found.length === 1 && isUnitRow(lines[found[0] ?? 0]))))
       continue;
     const enough = found.length === 0 ? 0.5 : 0.75;
+    if (found.length === 0 && areNumberNames(line, body.kinds)) return [index];
     if (!isNames(line, body.kinds.length, enough)) break;
     // Lines of two cells above a header are names with values, not more names.
     if (found.length > 0 && body.kinds.length < 3 && !isUnitRow(lines[found[0] ?? 0])) break;

@@ -51,8 +51,10 @@ export function kindOf(text: string): Kind {
   if (looksNumeric(text) || readQuantity(text, numbers)) return 'number';
   // `007` and numbers too long to count stand among numbers and among words.
   if (/^\d+$/.test(text)) return 'any';
-  return readIso(text) !== undefined || dateForms(text).length > 0 ? 'date' : 'text';
+  return readIso(text) !== undefined || CLOCK.test(text) || dateForms(text).length > 0 ? 'date' : 'text';
 }
+
+const CLOCK = /^\d{1,3}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?$/i;
 
 export const kindsOf = ({ cells }: Line): Kind[] => cells.map(kindOf);
 
@@ -72,3 +74,11 @@ export function merge(columns: readonly Kind[], row: readonly Kind[]): Kind[] | 
 /** The last cells of a row may be left out, where they are empty, but not most of them. */
 export const isAsWide = (one: number, other: number): boolean =>
   Math.abs(one - other) <= 2 && Math.min(one, other) * 2 > Math.max(one, other);
+
+/** Wavelengths, channels or wells can name columns: a word above times or numbers, then numbers that all differ. */
+export function areNumberNames({ cells }: Line, columns: readonly Kind[]): boolean {
+  const [first = '', ...others] = cells;
+  if (others.length < 3 || cells.length !== columns.length || columns[0] === 'text') return false;
+  if (kindOf(first) !== 'text' || new Set(others).size < others.length) return false;
+  return others.every((cell) => /^\d+(?:\.\d+)?$/.test(cell));
+}

@@ -153,7 +153,8 @@ function describeSeparators(
   if (first === delimiter && others.length === 0) return { separator: first, ...piecesOf(lines) };
   // Delimiters right after the sign only move the value to the right.
   const sign = delimiter === undefined ? undefined : compileSplit(delimiter).text;
-  const moves = sign !== undefined && lines.some(({ text }) => text.includes(`${first}${sign}`));
+  const moves =
+    sign !== undefined && lines.some(({ text }) => text.replaceAll('"', '').includes(`${first}${sign}`));
   if (others.length === 0 && !moves) return { separator: first };
   const signs = separators.map((each) => AS_PATTERN[each] ?? each).join('|');
   const blank = sign === undefined || sign === '\t' ? '\\s' : `\\s${sign}`;

@@ -1,3 +1,5 @@
+import { withOffset } from './zones.js';
+
 /** One way in which a date can be read: the pattern that reads it so, and what it then is. */
 export interface DateForm {
   readonly format: string;
@@ -29,11 +31,29 @@ export function dateForms(written: string): DateForm[] {
   const whole = written.trim().replace(/\s+/g, ' ');
   if (whole.length < 6 || whole.length > 50) return [];
   if (COMPACT.test(whole)) return compactForms(whole);
-  const [weekday, text] = takeWeekday(whole);
+  const [weekday, rest] = takeWeekday(whole);
+  const { text, zone } = takeZone(rest);
   if (!/^\p{L}*\d|^\p{L}+ \d/u.test(text)) return [];
   const forms = CTIME.test(text) ? ctimeForms(text) : momentForms(text);
-  return weekday === '' ? forms : forms.map(({ format, iso }) => ({ format: weekday + format, iso }));
+  if (weekday === '' && zone === undefined) return forms;
+  return forms
+    .filter(({ iso }) => zone === undefined || iso.includes('T'))
+    .map(({ format, iso }) => ({
+      format: weekday + (zone === undefined ? format : withZone(format)),
+      iso: iso + (zone ?? ''),
+    }));
 }
+
+/** `14:31:40 CEST`: what the abbreviation of a zone stands for, where it can mean one only, and the rest. */
+function takeZone(text: string): { text: string; zone?: string | undefined } {
+  const [, before = '', name = '', after = ''] =
+    /^(.*\d(?: ?[AP]M)?) ([A-Z]{3,4})( \d{4})?$/.exec(text) ?? [];
+  const zone = name === '' ? undefined : withOffset(name);
+  return zone === undefined ? { text } : { text: before + after, zone };
+}
+
+const withZone = (format: string): string =>
+  / yyyy$/.test(format) ? format.replace(/ yyyy$/, ' z yyyy') : `${format} z`;
 
 function ctimeForms(text: string): DateForm[] {
   const [, day = '', clock = '', year = ''] = CTIME.exec(text) ?? [];

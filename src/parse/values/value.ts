@@ -1,7 +1,7 @@
 import type { Value } from '../../model.js';
 import type { DateReader } from './date.js';
 import type { NumberReader } from './number.js';
-import { isUnit } from './unit.js';
+import { bareUnit, isUnit } from './unit.js';
 
 export interface ValueReader {
   /** What a cell or a fact means, by its looks: no value, a date, a number, a number with a unit, else text. */
@@ -46,9 +46,11 @@ export function createValueReader(parts: ReaderParts): ValueReader {
 export function readQuantity(text: string, numbers: NumberReader): Value | undefined {
   if (text.length > LONGEST_QUANTITY) return undefined;
   const [, sign = '', digits = '', gap = '', unit = ''] = QUANTITY.exec(text) ?? [];
-  if (unit === '' || (gap === '' && /^[A-Za-z]$/.test(unit))) return undefined;
+  // A single letter in brackets is a remark: `12.5 (a)`.
+  if (unit === '' || (gap === '' && /^[A-Za-z]$/.test(unit)) || /^\([A-Za-z]\)$/.test(unit)) return undefined;
   const value = numbers.read(sign + digits);
-  return value === undefined || !isUnit(unit) ? undefined : { value, text, unit };
+  const bare = bareUnit(unit) ?? '';
+  return value === undefined || !isUnit(bare) ? undefined : { value, text, unit: bare };
 }
 
 /** A longer text is a remark, and would only be searched in vain. */
