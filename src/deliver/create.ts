@@ -3,8 +3,10 @@ import { provisionalTitle } from '../reference.js';
 import type { DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
 import { anchorOf, findLost, sweep } from './find-lost.js';
+import { HaltedError } from './interruptions.js';
 import { learnTitles } from './ours.js';
 import { haltSetBack } from './set-back.js';
+import { haltWithoutIds } from './without-ids.js';
 
 /** The run's experiment. `fresh`: just made, so that nobody else can have touched it yet. */
 export interface Created {
@@ -45,13 +47,16 @@ async function useSpareOrMake(run: OpenRun, unseen: number, deps: DeliverDeps): 
 /** `unseen`: how many earlier creations of the run may have left behind what nobody could look for. */
 async function make(run: OpenRun, unseen: number, deps: DeliverDeps): Promise<number> {
   const { notebook, record, memory, server, clock } = deps;
-  const { highest, keepsTitle } = await memory.facts();
+  const { highest, keepsTitle, halted } = await memory.facts();
+  // While this one waited for its turn, another may have met what nothing more may be sent after.
+  if (halted !== undefined) throw new HaltedError(halted);
   // Durable before the POST: a crash here looks for the experiment, never makes a second.
   await record(run.id, { kind: 'intended', server, floor: highest, unseen, at: clock.now() });
   const title = provisionalTitle(run.reference);
   const experiment = await notebook.createExperiment({ title }).catch(async (error: unknown) => {
-    if (!surelyNotDone(error)) deps.losses.note(run.id);
-    else await record(run.id, { kind: 'notCreated' });
+    if (surelyNotDone(error)) await record(run.id, { kind: 'notCreated' });
+    else deps.losses.note(run.id);
+    if (highest === undefined) await haltWithoutIds(error, deps);
     throw error;
   });
   const isOld = highest !== undefined && experiment <= highest;

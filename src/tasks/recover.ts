@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
 import type { ListedInstrument } from '../config/listed.js';
 import { END_OF_IDS, isSetBack, lookAt } from '../deliver/window.js';
-import { LabfeedError } from '../errors.js';
+import { explain, LabfeedError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import { originIn, provisionalReference, readLabel } from '../reference.js';
 import { createPatience } from './patience.js';
@@ -69,8 +69,12 @@ export async function recover(deps: RecoverDeps): Promise<Recovered> {
   await readAll(range ?? { from: first, to: Number.MAX_SAFE_INTEGER }, isPart, result, ask, deps);
   await ask(() => notebook.listKeys());
   const isVain = range === undefined && setBack === undefined && first === 1 && result.to === 0;
-  await journal.recovery.end(server, isVain || isPart ? halted : undefined);
-  if (isVain) throw inVain(server);
+  if (isVain) {
+    // Somebody has reason to think that there is something: what would be sent now may be filed there already.
+    await journal.recovery.end(server, halted ?? explain(inVain(server)));
+    throw inVain(server);
+  }
+  await journal.recovery.end(server, isPart ? halted : undefined);
   return result;
 }
 

@@ -263,3 +263,18 @@ test('comments that an older journal has not posted yet, and the notebook has, a
   expect(notebook.writes).toHaveLength(writes);
   expectExactly(notebook, ['a']);
 });
+
+test('where none of the first ids is there nothing is sent until somebody has said which to read', async () => {
+  const clock = manualClock();
+  const notebook = simulatedNotebook();
+  const journal = await emptyJournal(clock);
+  await expect(recoverInto(journal, notebook, { range: undefined })).rejects.toThrow(
+    /none of the first 8 ids/,
+  );
+  const { halted } = await journal.servers.server(SERVER);
+  expect(halted).toMatch(
+    /none of the first 8 ids is an experiment on .*\n.*if it has none at all: --ids 1-8/,
+  );
+  await recoverInto(journal, notebook, { range: { from: 1, to: 8 } });
+  expect((await journal.servers.server(SERVER)).halted).toBeUndefined();
+});
