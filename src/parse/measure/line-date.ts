@@ -31,12 +31,14 @@ const STAMP = /(?<!\d)20\d{6}[_-]\d{6}(?!\d)/;
 
 const MOST_LINES = 2000;
 const LONGEST = 300;
+/** Each of them is looked for in all lines. */
+const MOST_HITS = 20;
 
 /** The date that most likely is that of the run, among lines that are in no table. */
 export function findLineDate(lines: readonly Line[]): LineDate | undefined {
   const told = lines.filter((line) => !isBlank(line) && line.text.length <= LONGEST).slice(0, MOST_LINES);
   const hits = told.flatMap(dateIn).sort((a, b) => b.weight - a.weight);
-  for (const { before, text, weight } of hits) {
+  for (const { before, text, weight } of hits.slice(0, MOST_HITS)) {
     const pattern = patternFor(before, text);
     const first = told.map((line) => new RegExp(pattern).exec(line.text)).find((found) => found !== null);
     if (first?.groups?.['date'] === text)
