@@ -141,7 +141,7 @@ function reportUnknownKeys(
 ): void {
   for (const [key, value] of Object.entries(map)) {
     const found = mayHideInstruments(key, value) ? hiding : problems;
-    if (!known.includes(key)) found.push(unknownKey(yaml, [], key, 'nothing'));
+    if (!known.includes(key)) found.push(unknownKey({ yaml, path: [], stops: 'nothing' }, key, known));
   }
 }
 

@@ -57,7 +57,7 @@ function toProblems(issue: Issue, context: CheckContext): Problem[] {
     ...issue.path.map((part) => (typeof part === 'number' ? part : String(part))),
   ];
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => unknownKey(yaml, path, key, stops));
+    return issue.keys.map((key) => unknownKey({ yaml, path, stops }, key));
   }
   if (issue.code === 'invalid_union') {
     const branch = likelyBranch(issue.errors);
@@ -82,9 +82,16 @@ function labelOf(path: ConfigPath): string {
   );
 }
 
-export function unknownKey(yaml: YamlFile, path: ConfigPath, key: string, stops: Problem['stops']): Problem {
-  const known = knownKeys(path);
-  const guess = didYouMean(key, known);
+/** `known`: those that may stand in this very file, where they are fewer than the schema's. */
+export function unknownKey(
+  { yaml, path, stops }: CheckContext,
+  key: string,
+  known: readonly string[] = knownKeys(path),
+): Problem {
+  const elsewhere = knownKeys(path).includes(key)
+    ? { hint: 'it belongs into the configuration that includes this file' }
+    : undefined;
+  const guess = elsewhere ?? didYouMean(key, known);
   const hint = guess ?? (known.length > 0 ? { hint: `known keys here: ${known.join(', ')}` } : {});
   return {
     where: yaml.placeOfKey([...path, key]),

@@ -6,7 +6,7 @@ import { secret } from './secret.js';
 import { silenceSchema } from './silence.js';
 import { statusSchema } from './status.js';
 import { text } from './text.js';
-import { duration, rate, size } from './units.js';
+import { duration, rate, size, wait } from './units.js';
 import { parseSchema } from './vocabulary.js';
 
 /**
@@ -51,7 +51,7 @@ export const notebookSchema = z
     rate: rate()
       .prefault('10/s')
       .describe('The most that is ever sent; slower by itself when the server asks.'),
-    timeout: duration().prefault('30s').describe('How long one request may take.'),
+    timeout: wait().prefault('30s').describe('How long one request may take.'),
     commentField: text('the name of a field')
       .default('comment')
       .describe("The name of the text in a comment's body."),
@@ -125,7 +125,7 @@ export const instrumentSchema = z
       .describe('Which files are never runs.'),
     ready: readySchema.prefault({ quiet: '5s' }),
     poll: z
-      .union([z.enum(['auto', 'never']), duration()], {
+      .union([z.enum(['auto', 'never']), wait()], {
         error: 'expected auto, never or a duration such as 10s',
       })
       .default('auto')

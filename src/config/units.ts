@@ -30,6 +30,15 @@ export const duration = () =>
     Math.round(n * (DURATION_MS[unit] ?? 1)),
   );
 
+/** A timer of Node's that is set to more than 2^31 ms goes off at once. */
+const LONGEST_WAIT_MS = 24 * 86_400_000;
+
+/** How long something is waited for. */
+export const wait = () =>
+  duration()
+    .refine((ms) => ms > 0, 'expected more than nothing')
+    .refine((ms) => ms <= LONGEST_WAIT_MS, 'expected at most 24d');
+
 /** `64KB 10MB`, in bytes. */
 export const size = () =>
   amount(/^(\d+(?:\.\d+)?)(B|KB|MB|GB)$/, 'a size such as 64KB or 10MB', (n, unit) =>

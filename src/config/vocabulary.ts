@@ -1,7 +1,7 @@
 import iconv from 'iconv-lite';
 import { z } from 'zod';
 import { dateFormats, fromFact, line, listOf, name, split, text, where } from './grammar.js';
-import { duration, size } from './units.js';
+import { size, wait } from './units.js';
 import { finderSchema } from './vocabulary-meta.js';
 import { type TableOptions, tableSchema } from './vocabulary-table.js';
 
@@ -56,8 +56,9 @@ const limitsSchema = z
           z
             .number()
             .positive()
+            .max(24 * 86_400)
             .transform((seconds) => seconds * 1000),
-          duration(),
+          wait(),
         ],
         {
           error: 'expected seconds, or a duration such as 2m',

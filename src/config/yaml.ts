@@ -1,5 +1,17 @@
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import { type Document, isMap, isNode, isPair, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
+import { basename } from 'node:path';
+import {
+  type Document,
+  isMap,
+  isNode,
+  isPair,
+  isScalar,
+  LineCounter,
+  type Node,
+  parseDocument,
+  type YAMLError,
+} from 'yaml';
 import { type Place, type Problem, systemCode } from '../errors.js';
 
 export type ConfigPath = readonly (string | number)[];
@@ -15,30 +27,45 @@ export interface YamlFile {
   placeOfKey(path: ConfigPath): Place;
 }
 
-/** The top of a file that could not be read has no better place than its beginning. */
-const unreadable = (file: string, message: string, hint: string): YamlFile => ({
-  file,
+/** What could not be read has no better place than where it ceased to be readable. */
+const unreadable = (where: Place, message: string, hint: string): YamlFile => ({
+  file: where.file,
   value: undefined,
-  problems: [{ where: { file }, message, hint, stops: 'daemon' }],
-  placeOf: () => ({ file }),
-  placeOfKey: () => ({ file }),
+  problems: [{ where, message, hint, stops: 'daemon' }],
+  placeOf: () => where,
+  placeOfKey: () => where,
 });
 
 export function readYaml(file: string): YamlFile {
-  let text: string;
+  let bytes: Buffer;
   try {
-    text = readFileSync(file, 'utf8');
+    bytes = readFileSync(file);
   } catch (error) {
     const code = systemCode(error);
     if (code === 'ENOENT')
-      return unreadable(file, 'there is no such file', 'create it, or name another with --config');
+      return unreadable({ file }, 'there is no such file', 'create it, or name another with --config');
+    if (code === 'EISDIR')
+      return unreadable(
+        { file },
+        'this is a folder',
+        `name a file in it; include also takes a glob such as ${basename(file)}/*.yaml`,
+      );
     return unreadable(
-      file,
+      { file },
       `cannot be read (${code ?? error})`,
       'check that it is a file and may be read by this user',
     );
   }
+  const text = bytes.toString('utf8');
+  if (!isUtf8(bytes))
+    return unreadable(firstUnread(file, text), 'this is not UTF-8', 'save the file as UTF-8');
   return parseYaml(file, text);
+}
+
+/** Where the first byte stands that is no UTF-8: it was read as the character that stands for such. */
+function firstUnread(file: string, text: string): Place {
+  const before = text.slice(0, text.indexOf('\ufffd')).split('\n');
+  return { file, line: before.length, column: (before.at(-1) ?? '').length + 1 };
 }
 
 export function parseYaml(file: string, text: string): YamlFile {
@@ -49,7 +76,7 @@ export function parseYaml(file: string, text: string): YamlFile {
     return { file, line, column: col };
   };
   const problems = document.errors.map(
-    (error): Problem => ({ where: at(error.pos[0]), message: error.message, stops: 'daemon' }),
+    (error): Problem => ({ where: at(error.pos[0]), ...inOurWords(error, text), stops: 'daemon' }),
   );
   return {
     file,
@@ -58,6 +85,23 @@ export function parseYaml(file: string, text: string): YamlFile {
     placeOf: (path) => at(offsetOf(document, path)),
     placeOfKey: (path) => at(keyOffset(document, path) ?? offsetOf(document, path)),
   };
+}
+
+/** The parser's own words, but where they do not say what to do. */
+function inOurWords(
+  { code, message, pos: [start] }: YAMLError,
+  text: string,
+): Pick<Problem, 'message' | 'hint'> {
+  switch (code) {
+    case 'DUPLICATE_KEY': {
+      const [key = ''] = /^[^:\n]*/.exec(text.slice(start)) ?? [];
+      return { message: `the key ${key.trim()} stands in this map already`, hint: 'keep one of the two' };
+    }
+    case 'TAB_AS_INDENT':
+      return { message: 'a tab cannot indent a line', hint: 'indent it with blanks' };
+    default:
+      return { message };
+  }
 }
 
 function offsetOf(document: Document, path: ConfigPath): number {

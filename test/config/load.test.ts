@@ -252,3 +252,51 @@ test('names that could not be told apart elsewhere are refused', () => {
   );
   expect(config.instruments.map(({ name }) => name)).toEqual(['Gerät 2']);
 });
+
+test('a wait that no timer can keep, or that is none, is a mistake', () => {
+  const config = load(
+    'notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 60d }\n' +
+      'instruments: { a: { watch: ., poll: 0s, parse: { limits: { seconds: 60d } } } }\n',
+  );
+  expect(told(config)).toEqual([
+    'labfeed.yaml:1:73: notebook.timeout: expected at most 24d',
+    'labfeed.yaml:2:37: poll: expected more than nothing',
+    'labfeed.yaml:2:69: parse.limits.seconds: expected at most 24d',
+  ]);
+  expect(
+    told(load('notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 0s }\n')),
+  ).toEqual(['labfeed.yaml:1:73: notebook.timeout: expected more than nothing']);
+});
+
+test('a key of the main file in a part is sent back to it, and others are told what a part may have', () => {
+  const parts = { 'more.yaml': 'notebook: {}\nbalance: { watch: . }\n' };
+  expect(told(load(`${NOTEBOOK}include: more.yaml\n`, parts))).toEqual([
+    'more.yaml:1:1: unknown key "notebook"\n  → it belongs into the configuration that includes this file',
+    'more.yaml:2:1: unknown key "balance"\n  → known keys here: instruments',
+  ]);
+});
+
+test('a key that stands twice is named, and what to do about it and about tabs', () => {
+  expect(told(load(`${NOTEBOOK}log: info\nlog: warn\n`))).toEqual([
+    'labfeed.yaml:3:1: the key log stands in this map already\n  → keep one of the two',
+  ]);
+  expect(told(load('notebook:\n\turl: https://eln.example.org\n'))[0]).toBe(
+    'labfeed.yaml:2:1: a tab cannot indent a line\n  → indent it with blanks',
+  );
+});
+
+test('a configuration that is not UTF-8 is refused where it ceases to be', () => {
+  const file = join(tempFolder(), 'labfeed.yaml');
+  writeFileSync(file, Buffer.from(`${NOTEBOOK}instruments: { a: { watch: Ger\u00e4te } }\n`, 'latin1'));
+  expect(told(loadConfig(file))).toEqual([
+    'labfeed.yaml:2:31: this is not UTF-8\n  → save the file as UTF-8',
+  ]);
+  writeFileSync(file, Buffer.from(`\ufeff${NOTEBOOK}`, 'utf16le'));
+  expect(told(loadConfig(file))).toEqual(['labfeed.yaml:1:1: this is not UTF-8\n  → save the file as UTF-8']);
+});
+
+test('a folder in the place of a part is told, with the glob that was meant', () => {
+  expect(told(load(`${NOTEBOOK}include: more\n`, { 'more/a.yaml': '' }))).toEqual([
+    'more: this is a folder\n  → name a file in it; include also takes a glob such as more/*.yaml',
+  ]);
+});
