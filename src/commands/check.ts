@@ -45,7 +45,8 @@ async function check(options: CheckOptions): Promise<void> {
   ];
   if (!options.offline)
     findings.push(
-      await surroundings.examineJournal(config),
+      // Where the configuration does not say which journal it is, the usual one says nothing.
+      ...(config.wrong.has('journal') ? [] : [await surroundings.examineJournal(config)]),
       ...surroundings.examineStatus(config),
       ...(await surroundings.examineNotebook(config)),
     );

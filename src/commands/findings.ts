@@ -5,7 +5,7 @@ import { systemClock } from '../clock.js';
 import { readKey, readToken } from '../config/key.js';
 import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
-import { explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
+import { formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/inspect.js';
 import { checkMapping } from '../mapping.js';
 import { createNotebook } from '../notebook/client.js';
@@ -21,6 +21,14 @@ export interface Finding {
 
 /** What is not wrong with the mappings, but worth knowing. */
 export function examineMappings(config: LoadedConfig): Finding[] {
+  if (config.listed.length === 0 && config.problems.length === 0)
+    return [
+      {
+        level: 'note',
+        text: 'there is no instrument: nothing is watched',
+        hint: 'write one under `instruments`, or see which files the globs of `include` fit',
+      },
+    ];
   return config.instruments
     .filter(({ parse }) => parse === undefined)
     .map(({ name }) => ({
@@ -98,7 +106,7 @@ export async function examineNotebook({ notebook: config, placeOf }: LoadedConfi
   try {
     key = readKey(config.key, placeOf(['notebook', 'key']));
   } catch (error) {
-    return [{ level: 'wrong', text: explain(error) }];
+    return [unreadableSecret(error)];
   }
   const notebook = createNotebook({
     url: config.url,
@@ -129,8 +137,15 @@ export function examineStatus({ settings: { status }, placeOf }: LoadedConfig): 
     readToken(status.token, placeOf(['status', 'token']));
     return [];
   } catch (error) {
-    return [{ level: 'wrong', text: explain(error) }];
+    return [unreadableSecret(error)];
   }
+}
+
+function unreadableSecret(error: unknown): Finding {
+  if (!(error instanceof LabfeedError)) throw error;
+  const { where, message, hint } = error;
+  const text = `${where ? `${formatPlace(where)}: ` : ''}${message}`;
+  return { level: 'wrong', text, ...(hint ? { hint } : {}) };
 }
 
 /** The contract has no way to ask for the user; the names of the account's keys are what people know it by. */

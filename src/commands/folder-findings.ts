@@ -1,4 +1,5 @@
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
+import { spokenCount } from '../spoken.js';
 import { claimedBy, claimsBefore } from '../tasks/claims.js';
 import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
@@ -43,8 +44,8 @@ async function examineFolder(instrument: Instrument, earlier: readonly Claim[]):
       const text = `${name}: the folder ${watch} is ${result.state}: ${result.reason}`;
       return { findings: [{ level: 'wrong', text, hint }], overlaps: [] };
     }
-    const grouped = run === 'file' ? '' : `, of ${runs.size} ${runs.size === 1 ? 'run' : 'runs'}`;
-    const text = `${name}: ${watch} is there, ${result.files} files match${grouped}`;
+    const grouped = run === 'file' ? '' : `, of ${spokenCount(runs.size, 'run')}`;
+    const text = `${name}: ${watch} is there, ${spokenCount(result.files, 'file')} ${result.files === 1 ? 'matches' : 'match'}${grouped}`;
     const found: Finding = { level: 'good', text };
     const unread = result.unread.map(
       ({ path, reason }): Finding => ({ level: 'note', text: `${name}: ${path} cannot be read: ${reason}` }),
