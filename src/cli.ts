@@ -62,12 +62,12 @@ async function main(argv: readonly string[]): Promise<number> {
     .version(version(), '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)
-    .showHelpAfterError('Try: labfeed --help')
     .configureHelp({ showGlobalOptions: true })
     .enablePositionalOptions()
     .option('--debug', 'show where in the program an error comes from')
     .exitOverride();
   for (const add of COMMANDS) add(program);
+  pointToHelp(program, 'labfeed');
   try {
     await program.parseAsync(argv);
     return Number(process.exitCode ?? 0);
@@ -76,6 +76,12 @@ async function main(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
     return report(error, program.opts<{ debug?: boolean }>().debug ?? false);
   }
+}
+
+/** After wrong usage, each command names its own help. */
+function pointToHelp(command: Command, called: string): void {
+  command.showHelpAfterError(`Try: ${called} --help`);
+  for (const sub of command.commands) pointToHelp(sub, `${called} ${sub.name()}`);
 }
 
 function report(error: unknown, debug: boolean): number {

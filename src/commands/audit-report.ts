@@ -1,4 +1,4 @@
-import { spokenCount } from '../spoken.js';
+import { spokenCount, withoutPath } from '../spoken.js';
 import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../tasks/audit/findings.js';
 import type { Audited } from '../tasks/audit.js';
 import type { Outcome } from './ask.js';
@@ -71,7 +71,7 @@ function section(kind: FindingKind, findings: readonly Finding[], columns: numbe
 
 function rowOf(finding: Finding, width: number, columns: number): string {
   const who = width > 0 ? `${whoOf(finding).padEnd(width)}  ` : '';
-  const start = `  ${who}${oneLine(finding.text)}`;
+  const start = `  ${who}${oneLine(withoutPath(finding.text, finding.path ?? ''))}`;
   return finding.path === undefined ? start : `${start}: ${endOf(finding.path, columns - start.length - 2)}`;
 }
 

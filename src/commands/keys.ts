@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
 import { type ConfigOption, configOption } from './config-option.js';
 import { readNumbers } from './number-argument.js';
 
@@ -40,7 +40,7 @@ export function addKeys(program: Command): void {
   keys
     .command('create')
     .description('make a key and show it, this once; labfeed goes on with its own')
-    .argument('<name>', 'what it is called in the notebook')
+    .argument('<name>', 'what it is called in the notebook', readName)
     .addOption(configOption())
     .option('--read-only', 'a key that may only read')
     .option('--json', 'print it as JSON')
@@ -74,4 +74,10 @@ export function addKeys(program: Command): void {
       '\nExample:\n  labfeed keys rotate\n\nThe daemon goes on with the new key by itself. Broken off, it is repaired by running it again.',
     )
     .action(async (options: KeysOptions) => (await act()).rotateKey(options));
+}
+
+/** The notebook would make up a name, by which nobody knows the key again. */
+function readName(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('expected a name.');
+  return text;
 }

@@ -11,14 +11,14 @@ export interface Column<Row> {
 const GAP = '  ';
 const LEAST = 8;
 
-/** How wide what is printed may be; without a terminal, as wide as it is. */
+/** How wide what is printed may be; without a terminal, or on one that does not know its width, as wide as it is. */
 export function outputWidth(
   env: NodeJS.ProcessEnv = process.env,
   columns: number | undefined = process.stdout.columns,
 ): number {
   const wanted = Number(env['COLUMNS']);
   if (Number.isInteger(wanted) && wanted > 0) return wanted;
-  return columns ?? Number.POSITIVE_INFINITY;
+  return columns || Number.POSITIVE_INFINITY;
 }
 
 /** Rows below their titles, in columns that fit the width together. */

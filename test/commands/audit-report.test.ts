@@ -45,3 +45,17 @@ test('what can be done stands with each kind, and no name of a file moves the cu
   expect(text).toMatch(/repair:\n {2}posted\n {2}no daemon runs: the next `labfeed run` sends it/);
   expect(text).toMatch(/\n26 differences$/);
 });
+
+test('a reason that begins with the path does not name it twice', () => {
+  const path = '/srv/instruments/balance/bad.csv';
+  const finding = {
+    kind: 'quarantined' as const,
+    instrument: 'balance',
+    run: 4,
+    path,
+    text: `${path}:3: no value`,
+  };
+  expect(report({ ...AUDITED, findings: [finding] }, undefined)).toContain(
+    `  run 4  line 3: no value: ${path}\n`,
+  );
+});

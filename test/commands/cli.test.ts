@@ -173,3 +173,22 @@ test('the example configuration is valid, and shows every key that there is', as
   ];
   for (const key of keys) expect(text, key).toMatch(new RegExp(`\\b${key}:`));
 });
+
+test('wrong usage points to the help of the very command', async () => {
+  const nested = await labfeed(['keys', 'create', ' ']);
+  expect(nested).toMatchObject({ status: 2, stderr: expect.stringContaining('expected a name.') });
+  expect(nested.stderr).toContain('Try: labfeed keys create --help');
+  expect((await labfeed(['chek'])).stderr).toContain('Try: labfeed --help');
+});
+
+test('check says nothing of a journal where there is no configuration, and notes one without instruments', async () => {
+  const folder = tempFolder();
+  const absent = await labfeed(['check', '--config', join(folder, 'absent.yaml')]);
+  expect(absent.status).toBe(78);
+  expect(absent.stdout).not.toContain('journal');
+  const config = join(folder, 'labfeed.yaml');
+  writeFileSync(config, 'notebook: { url: "https://eln.example.org", key: { env: A } }\n');
+  const { status, stdout } = await labfeed(['check', '--offline', '--config', config]);
+  expect(status).toBe(0);
+  expect(stdout).toContain('note   there is no instrument: nothing is watched');
+});

@@ -51,3 +51,7 @@ test('the width is that of COLUMNS, else of the terminal, else there is none', (
   expect(outputWidth({}, 100)).toBe(100);
   expect(outputWidth({}, undefined)).toBe(Number.POSITIVE_INFINITY);
 });
+
+test('a terminal that does not know its width cuts nothing', () => {
+  expect(outputWidth({}, 0)).toBe(Number.POSITIVE_INFINITY);
+});
