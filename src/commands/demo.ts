@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -12,6 +12,7 @@ import type { Sandbox } from '../sandbox/server.js';
 import { requireVital } from './config-option.js';
 import { createDemoDisplay } from './demo-display.js';
 import { SAMPLE_MAPPINGS, type SampleFile, sampleFiles } from './demo-samples.js';
+import { makeFolder } from './make-folder.js';
 import { portOption } from './port-option.js';
 import { onStopRequest, stopRequested } from './signals.js';
 
@@ -47,8 +48,7 @@ async function demo({ port, dir, once }: DemoOptions): Promise<void> {
   const stop = onStopRequest();
   const folder = dir === undefined ? mkdtempSync(join(tmpdir(), 'labfeed-demo-')) : resolve(dir);
   const samples = sampleFiles(new Date());
-  for (const { instrument } of samples)
-    mkdirSync(join(folder, 'instruments', instrument), { recursive: true });
+  for (const { instrument } of samples) makeFolder(join(folder, 'instruments', instrument), '--dir');
 
   const { notebook, url, key } = await startNotebook(folder, port);
   // Who ends at once has nobody who could look.

@@ -83,7 +83,8 @@ export async function examineJournal(config: LoadedConfig): Promise<Finding> {
 /** A journal that is not there yet is made at the first start, where the nearest folder above it can be written. */
 async function absentJournal(path: string): Promise<Finding> {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
-    const state = await access(folder, constants.W_OK).then(
+    // The slash lets a file in the place of a folder be seen as one.
+    const state = await access(`${folder}/`, constants.W_OK).then(
       () => 'writable',
       (error: NodeJS.ErrnoException) => error.code,
     );

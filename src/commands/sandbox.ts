@@ -1,7 +1,7 @@
-import { mkdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { DIALECTS, type Dialect } from '../sandbox/dialect.js';
+import { makeFolder } from './make-folder.js';
 import { portOption } from './port-option.js';
 import { onStopRequest, stopRequested } from './signals.js';
 
@@ -34,7 +34,7 @@ async function sandbox({ port, data, dialect, json }: SandboxOptions): Promise<v
     import('../config/locations.js'),
   ]);
   const file = data === undefined ? join(dirname(defaultJournal()), 'sandbox.db') : resolve(data);
-  mkdirSync(dirname(file), { recursive: true });
+  makeFolder(dirname(file), '--data');
   const notebook = createSandbox({ file, port, dialect });
   const stop = onStopRequest();
   const { url, key } = await notebook.start();

@@ -192,3 +192,20 @@ test('check says nothing of a journal where there is no configuration, and notes
   expect(status).toBe(0);
   expect(stdout).toContain('note   there is no instrument: nothing is watched');
 });
+
+test('a file in the place of a folder is told, not taken for a fault of the program', async () => {
+  const folder = tempFolder();
+  const file = join(folder, 'file');
+  writeFileSync(file, '');
+  const demo = await labfeed(['demo', '--once', '--dir', file]);
+  expect(demo.status).toBe(1);
+  expect(demo.stderr).toMatch(/^labfeed: the folder .* cannot be made \(E[A-Z]+\)\n {2}→ .*--dir\n$/);
+  const sandbox = await labfeed(['sandbox', '--port', '0', '--data', join(file, 'notebook.db')]);
+  expect(sandbox.status).toBe(1);
+  expect(sandbox.stderr).toMatch(/^labfeed: the folder .* cannot be made \(E[A-Z]+\)\n {2}→ .*--data\n$/);
+
+  const { config } = makeSite(folder, { url: 'http://127.0.0.1:1', key: 'k' });
+  writeFileSync(config, readFileSync(config, 'utf8').replace(/^journal: .*$/m, 'journal: file/journal.db'));
+  const check = await labfeed(['check', '--config', config]);
+  expect(check.stdout).toMatch(/WRONG +journal .* cannot be made: .*file cannot be written \(ENOTDIR\)/);
+});
