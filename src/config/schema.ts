@@ -125,7 +125,7 @@ export const instrumentSchema = z
       .describe('Which files are never runs.'),
     ready: readySchema.prefault({ quiet: '5s' }),
     poll: z
-      .union([z.enum(['auto', 'never']), wait()], {
+      .union([z.enum(['auto', 'never']), duration()], {
         error: 'expected auto, never or a duration such as 10s',
       })
       .default('auto')

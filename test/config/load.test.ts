@@ -256,12 +256,11 @@ test('names that could not be told apart elsewhere are refused', () => {
 test('a wait that no timer can keep, or that is none, is a mistake', () => {
   const config = load(
     'notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 60d }\n' +
-      'instruments: { a: { watch: ., poll: 0s, parse: { limits: { seconds: 60d } } } }\n',
+      'instruments: { a: { watch: ., parse: { limits: { seconds: 60d } } } }\n',
   );
   expect(told(config)).toEqual([
     'labfeed.yaml:1:73: notebook.timeout: expected at most 24d',
-    'labfeed.yaml:2:37: poll: expected more than nothing',
-    'labfeed.yaml:2:69: parse.limits.seconds: expected at most 24d',
+    'labfeed.yaml:2:59: parse.limits.seconds: expected at most 24d',
   ]);
   expect(
     told(load('notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 0s }\n')),
