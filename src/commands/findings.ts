@@ -5,7 +5,7 @@ import { systemClock } from '../clock.js';
 import { readKey, readToken } from '../config/key.js';
 import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
-import { formatPlace, LabfeedError, type Problem } from '../errors.js';
+import { ConfigError, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/inspect.js';
 import { checkMapping } from '../mapping.js';
 import { createNotebook } from '../notebook/client.js';
@@ -107,7 +107,7 @@ export async function examineNotebook({ notebook: config, placeOf }: LoadedConfi
   try {
     key = readKey(config.key, placeOf(['notebook', 'key']));
   } catch (error) {
-    return [unreadableSecret(error)];
+    return unreadableSecret(error);
   }
   const notebook = createNotebook({
     url: config.url,
@@ -138,15 +138,17 @@ export function examineStatus({ settings: { status }, placeOf }: LoadedConfig): 
     readToken(status.token, placeOf(['status', 'token']));
     return [];
   } catch (error) {
-    return [unreadableSecret(error)];
+    return unreadableSecret(error);
   }
 }
 
-function unreadableSecret(error: unknown): Finding {
-  if (!(error instanceof LabfeedError)) throw error;
-  const { where, message, hint } = error;
-  const text = `${where ? `${formatPlace(where)}: ` : ''}${message}`;
-  return { level: 'wrong', text, ...(hint ? { hint } : {}) };
+function unreadableSecret(error: unknown): Finding[] {
+  if (!(error instanceof ConfigError)) throw error;
+  return error.problems.map(({ where, message, hint }) => ({
+    level: 'wrong',
+    text: `${formatPlace(where)}: ${message}`,
+    ...(hint ? { hint } : {}),
+  }));
 }
 
 /** The contract has no way to ask for the user; the names of the account's keys are what people know it by. */
