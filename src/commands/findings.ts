@@ -1,10 +1,11 @@
-import { constants } from 'node:fs';
+import { constants, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemClock } from '../clock.js';
 import { readKey, readToken } from '../config/key.js';
 import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
+import type { NotebookConfig } from '../config/schema.js';
 import { ConfigError, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/inspect.js';
 import { checkMapping } from '../mapping.js';
@@ -109,6 +110,17 @@ export async function examineNotebook({ notebook: config, placeOf }: LoadedConfi
   } catch (error) {
     return unreadableSecret(error);
   }
+  return [...openKeyFile(config.key.file), await tryNotebook(config, key)];
+}
+
+/** Its group may read it: that is how root hands a file to a service. */
+function openKeyFile(path: string | undefined): Finding[] {
+  if (path === undefined || (statSync(path).mode & 0o007) === 0) return [];
+  const hint = `keep it from the other users of this machine: chmod 600 ${path}`;
+  return [{ level: 'note', text: `everybody here can read the API key in ${path}`, hint }];
+}
+
+async function tryNotebook(config: NotebookConfig, key: string): Promise<Finding> {
   const notebook = createNotebook({
     url: config.url,
     key: () => key,
@@ -117,15 +129,13 @@ export async function examineNotebook({ notebook: config, placeOf }: LoadedConfi
     commentField: config.commentField,
   });
   try {
-    return [
-      {
-        level: 'good',
-        text: `${config.url} answers and takes the key (${whose(await notebook.listKeys())})`,
-      },
-    ];
+    return {
+      level: 'good',
+      text: `${config.url} answers and takes the key (${whose(await notebook.listKeys())})`,
+    };
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
-    return [{ level: 'wrong', text: error.message, ...(error.hint ? { hint: error.hint } : {}) }];
+    return { level: 'wrong', text: error.message, ...(error.hint ? { hint: error.hint } : {}) };
   } finally {
     await notebook.close();
   }

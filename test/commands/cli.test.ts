@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -86,6 +86,11 @@ test('check tries folders, journal, key and notebook, and says whose the key is'
   expect(good.stdout).toMatch(/balance has no parse: .*\n.*labfeed learn/);
   expect(good.stdout).toMatch(/journal .* will be made/);
   expect(good.stdout).toMatch(/takes the key \(its account has one key/);
+  expect(good.stdout).not.toContain('everybody');
+  chmodSync(join(folder, 'api-key'), 0o644);
+  const open = await labfeed(['check', '--config', config]);
+  expect(open.status).toBe(0);
+  expect(open.stdout).toMatch(/note +everybody here can read the API key in (.*)\n +→ .*chmod 600 \1\n/);
 
   makeSite(folder, {
     url: sandbox.url,
