@@ -5,14 +5,7 @@ import { request } from 'undici';
 import { expect, onTestFinished } from 'vitest';
 import type { Control } from '../../src/sandbox/control.ts';
 import { createSandbox, type SandboxOptions } from '../../src/sandbox/server.ts';
-
-export interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly text: string;
-  // Each test says what it expects of the JSON.
-  readonly json: unknown;
-}
+import { type Answer, answerOf } from '../support/answer.ts';
 
 export interface Sending {
   readonly method?: string;
@@ -36,19 +29,13 @@ export function caller(url: string, key?: string): Call {
       ...headers,
     };
     const sent = Object.entries(right).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    const response = await request(new URL(path, url), {
-      method: method as 'GET',
-      headers: Object.fromEntries(sent),
-      body: payload ?? null,
-    });
-    const text = await response.body.text();
-    const isJson = String(response.headers['content-type']).startsWith('application/json');
-    return {
-      status: response.statusCode,
-      headers: response.headers,
-      text,
-      json: isJson && text ? JSON.parse(text) : undefined,
-    };
+    return answerOf(
+      await request(new URL(path, url), {
+        method: method as 'GET',
+        headers: Object.fromEntries(sent),
+        body: payload ?? null,
+      }),
+    );
   };
 }
 

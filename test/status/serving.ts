@@ -7,6 +7,7 @@ import type { Place, StatusDeps } from '../../src/status/deps.js';
 import { createMetrics } from '../../src/status/metrics.js';
 import { createPageState } from '../../src/status/page-state.js';
 import { createServer } from '../../src/status/server.js';
+import { type Answer, answerOf } from '../support/answer.js';
 import { silentLog } from '../support/silent-log.js';
 
 export const PAGE_TOKEN = 'the-token-within-the-page';
@@ -85,14 +86,6 @@ export const someDeps = (changes: Partial<StatusDeps> = {}): StatusDeps => ({
   ...changes,
 });
 
-export interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly text: string;
-  // Each test says what it expects of the JSON.
-  readonly json: unknown;
-}
-
 export interface Sending {
   readonly method?: 'GET' | 'POST' | 'OPTIONS' | 'HEAD' | 'PUT' | 'DELETE';
   readonly headers?: Readonly<Record<string, string>>;
@@ -109,15 +102,7 @@ export interface Serving {
 /** One request over a real socket. */
 export async function call(url: string, path: string, sending: Sending = {}): Promise<Answer> {
   const { method = 'GET', headers = {}, body = null } = sending;
-  const response = await request(url + path.slice(1), { method, headers, body });
-  const text = await response.body.text();
-  const isJson = String(response.headers['content-type']).startsWith('application/json');
-  return {
-    status: response.statusCode,
-    headers: response.headers,
-    text,
-    json: isJson && text ? JSON.parse(text) : undefined,
-  };
+  return answerOf(await request(url + path.slice(1), { method, headers, body }));
 }
 
 /** The page's server with stages of the test's own, gone when the test ends. */

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import type { SandboxOptions } from '../../../src/sandbox/server.ts';
-import { type Answer, madeIn, type Playground, playground } from '../playground.ts';
+import type { Answer } from '../../support/answer.ts';
+import { madeIn, type Playground, playground } from '../playground.ts';
 
 export const EXPERIMENTS = '/api/v2/experiments';
 
