@@ -54,20 +54,23 @@ test('what was taken is delivered even if the source vanishes and the notebook w
   expectEachOnce(scene, 2);
 });
 
-test('a refused key stops the sending, quarantines nothing, and heals when the key works again', async () => {
-  const scene = await setUp();
-  const daemon = await withOneFiled(scene);
-  scene.proxy.decide = () => ({ answer: 401 });
-  for (const n of [1, 2, 3, 4]) scene.site.drop(`w${n}.csv`, weighing(n));
-  await daemon.logged('notebook not available, waiting');
-  await new Promise((resolve) => setTimeout(resolve, 1500));
-  expect(scene.proxy.requests.filter(({ method }) => method === 'POST').length).toBeLessThan(10);
-  scene.proxy.decide = () => 'pass';
-  await allFiled(daemon, 5);
-  await daemon.stop();
-  expect(daemon.lines.filter(({ msg }) => msg === 'run set aside')).toEqual([]);
-  expectEachOnce(scene, 5);
-});
+test.each([401, 403])(
+  'a key refused with %i stops the sending, sets nothing aside, and heals when the key works again',
+  async (answer) => {
+    const scene = await setUp();
+    const daemon = await withOneFiled(scene);
+    scene.proxy.decide = () => ({ answer });
+    for (const n of [1, 2, 3, 4]) scene.site.drop(`w${n}.csv`, weighing(n));
+    await daemon.logged('notebook not available, waiting');
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect(scene.proxy.requests.filter(({ method }) => method === 'POST').length).toBeLessThan(10);
+    scene.proxy.decide = () => 'pass';
+    await allFiled(daemon, 5);
+    await daemon.stop();
+    expect(daemon.lines.filter(({ msg }) => msg === 'run set aside')).toEqual([]);
+    expectEachOnce(scene, 5);
+  },
+);
 
 test('a key that was replaced is picked up without a restart', async () => {
   const scene = await setUp();
