@@ -92,7 +92,10 @@ for (const dialect of DIALECTS) {
     hand.editComment(experimentOf(scene, 'w4').id, commentOf(scene, 'w4').id, 'never mind');
     hand.edit(experimentOf(scene, 'w5').id, { body: '<p>rewritten</p>' });
     const { id: read, body } = experimentOf(scene, 'w6');
-    hand.edit(read, { body: body.replace('6.125', '7') });
+    // The same letters and digits in the same order, but the number is in the cell of the name.
+    const moved = body.replace(/S6(<\/td>\s*<td[^>]*>)6\.125/, 'S66.125$1');
+    expect(moved).not.toBe(body);
+    hand.edit(read, { body: moved });
     expect(await audit(scene)).toMatchObject({
       status: 1,
       kinds: {
