@@ -1,58 +1,37 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
 import { limitBacktracking } from './backtracking.js';
-import { addAdopt } from './commands/adopt.js';
-import { addAudit } from './commands/audit.js';
-import { addBackfill } from './commands/backfill.js';
-import { addBackup } from './commands/backup.js';
-import { addCheck } from './commands/check.js';
-import { addComments } from './commands/comments.js';
-import { addCompletion } from './commands/completion.js';
-import { addDemo } from './commands/demo.js';
-import { addErase } from './commands/erase.js';
-import { addIgnore } from './commands/ignore.js';
-import { addJobs } from './commands/jobs.js';
-import { addKeys } from './commands/keys.js';
-import { addLearn } from './commands/learn.js';
-import { addRecover } from './commands/recover.js';
-import { addRefile } from './commands/refile.js';
-import { addRetry } from './commands/retry.js';
-import { addRun } from './commands/run.js';
-import { addSandbox } from './commands/sandbox.js';
-import { addSchema } from './commands/schema.js';
-import { addShow } from './commands/show.js';
-import { addStatus } from './commands/status.js';
-import { addTry } from './commands/try.js';
-import { addWhy } from './commands/why.js';
 import { EXIT, explain, LabfeedError } from './errors.js';
 import { version } from './version.js';
 
-/** In the order in which the help names them. */
-const COMMANDS = [
-  addDemo,
-  addRun,
-  addCheck,
-  addTry,
-  addLearn,
-  addStatus,
-  addJobs,
-  addShow,
-  addWhy,
-  addRetry,
-  addRefile,
-  addAdopt,
-  addIgnore,
-  addErase,
-  addBackfill,
-  addAudit,
-  addBackup,
-  addRecover,
-  addComments,
-  addKeys,
-  addSandbox,
-  addSchema,
-  addCompletion,
-];
+type AddCommand = (program: Command) => void;
+
+/** In the order in which the help lists them. Each is loaded on demand: together they take half a second. */
+const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  demo: async () => (await import('./commands/demo.js')).addDemo,
+  run: async () => (await import('./commands/run.js')).addRun,
+  check: async () => (await import('./commands/check.js')).addCheck,
+  try: async () => (await import('./commands/try.js')).addTry,
+  learn: async () => (await import('./commands/learn.js')).addLearn,
+  status: async () => (await import('./commands/status.js')).addStatus,
+  jobs: async () => (await import('./commands/jobs.js')).addJobs,
+  show: async () => (await import('./commands/show.js')).addShow,
+  why: async () => (await import('./commands/why.js')).addWhy,
+  retry: async () => (await import('./commands/retry.js')).addRetry,
+  refile: async () => (await import('./commands/refile.js')).addRefile,
+  adopt: async () => (await import('./commands/adopt.js')).addAdopt,
+  ignore: async () => (await import('./commands/ignore.js')).addIgnore,
+  erase: async () => (await import('./commands/erase.js')).addErase,
+  backfill: async () => (await import('./commands/backfill.js')).addBackfill,
+  audit: async () => (await import('./commands/audit.js')).addAudit,
+  backup: async () => (await import('./commands/backup.js')).addBackup,
+  recover: async () => (await import('./commands/recover.js')).addRecover,
+  comments: async () => (await import('./commands/comments.js')).addComments,
+  keys: async () => (await import('./commands/keys.js')).addKeys,
+  sandbox: async () => (await import('./commands/sandbox.js')).addSandbox,
+  schema: async () => (await import('./commands/schema.js')).addSchema,
+  completion: async () => (await import('./commands/completion.js')).addCompletion,
+};
 
 /** The command line: what was asked for, and how it ended. */
 async function main(argv: readonly string[]): Promise<number> {
@@ -66,7 +45,7 @@ async function main(argv: readonly string[]): Promise<number> {
     .enablePositionalOptions()
     .option('--debug', 'show where in the program an error comes from')
     .exitOverride();
-  for (const add of COMMANDS) add(program);
+  for (const name of commandsFor(argv.slice(2))) (await COMMANDS[name]?.())?.(program);
   pointToHelp(program, 'labfeed');
   try {
     await program.parseAsync(argv);
@@ -76,6 +55,13 @@ async function main(argv: readonly string[]): Promise<number> {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
     return report(error, program.opts<{ debug?: boolean }>().debug ?? false);
   }
+}
+
+/** The one command that was asked for; all of them for the help, for a misspelt name and for shell completion. */
+function commandsFor(args: readonly string[]): readonly string[] {
+  const asked = args.find((arg) => !arg.startsWith('-')) ?? '';
+  const needsAll = asked === 'completion' && !args.includes('--instruments');
+  return Object.hasOwn(COMMANDS, asked) && !needsAll ? [asked] : Object.keys(COMMANDS);
 }
 
 /** After wrong usage, each command names its own help. */

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { journalOf } from '../config/locations.js';
+import { ask, tellOutcomes } from './ask.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
 import { readNumber } from './number-argument.js';
 
@@ -23,7 +24,6 @@ async function adopt(run: number, experiment: number, { json, ...options }: Adop
   const config = loadNamed(options);
   requireVital(config);
   const server = config.notebook.url;
-  const { ask, tellOutcomes } = await import('./ask.js');
   const journal = journalOf(config);
   tellOutcomes(journal, await ask(journal, () => [{ kind: 'adopt', run, server, experiment }]), json);
 }

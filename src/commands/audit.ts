@@ -2,9 +2,10 @@ import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT, explainProblem, UsageError } from '../errors.js';
+import { isFree } from '../journal/database.js';
 import { differs, type SafeFile } from '../tasks/audit/findings.js';
-import type { Audited, Progress } from '../tasks/audit.js';
-import type { Outcome } from './ask.js';
+import { type Audited, audit, type Progress } from '../tasks/audit.js';
+import { ask, type Outcome } from './ask.js';
 import { report } from './audit-report.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
 import { onStopRequest } from './signals.js';
@@ -54,7 +55,6 @@ async function runAudit({
   const config = loadNamed(rest);
   requireVital(config);
   for (const problem of config.problems) process.stderr.write(`${explainProblem(problem)}\n`);
-  const { audit } = await import('../tasks/audit.js');
   const display = createDisplay();
   const path = journalOf(config);
   const signal = onStopRequest();
@@ -81,7 +81,6 @@ async function askFor(
   path: string,
 ): Promise<{ readonly outcomes: readonly Outcome[]; readonly hasDaemon: boolean }> {
   if (repairs.length === 0) return { outcomes: [], hasDaemon: true };
-  const [{ ask }, { isFree }] = await Promise.all([import('./ask.js'), import('../journal/database.js')]);
   const outcomes = await ask(path, () => repairs.map((repair) => ({ kind: 'repair', ...repair })));
   return { outcomes, hasDaemon: !isFree(path) };
 }

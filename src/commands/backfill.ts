@@ -1,8 +1,10 @@
 import type { Command } from 'commander';
 import type { Existing } from '../config/schema.js';
 import { UsageError } from '../errors.js';
+import { ask, tellOutcomes } from './ask.js';
 import { type ConfigOption, configOption } from './config-option.js';
 import { readDate } from './date-argument.js';
+import { reading, requireInstrument } from './reading.js';
 
 interface BackfillOptions extends ConfigOption {
   readonly since?: string;
@@ -34,10 +36,6 @@ async function backfill(
       hint: `for example: labfeed backfill ${instrument} --since ${since}`,
     });
   const existing: Existing = skip ? 'skip' : since === undefined ? 'ingest' : { since };
-  const [{ reading, requireInstrument }, { ask, tellOutcomes }] = await Promise.all([
-    import('./reading.js'),
-    import('./ask.js'),
-  ]);
   const journal = reading(options, (opened) => {
     requireInstrument(instrument, opened);
     return opened.journal;

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { journalOf } from '../config/locations.js';
+import { backUp } from '../journal/backup.js';
 import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 
 interface BackupOptions extends ConfigOption {
@@ -24,7 +25,6 @@ export function addBackup(program: Command): void {
 async function backup(file: string, { json, ...options }: BackupOptions): Promise<void> {
   const config = loadNamed(options);
   requireJournal(config);
-  const { backUp } = await import('../journal/backup.js');
   const target = resolve(file);
   const written = backUp(journalOf(config), target, config.notebook?.url);
   if (json) console.log(JSON.stringify({ file: target, ...written }));

@@ -1,7 +1,17 @@
 import type { Command } from 'commander';
 import { ConfigError, EXIT, explainProblem, formatPlace, type Problem } from '../errors.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
-import type { Finding } from './findings.js';
+import { checkMapping } from '../mapping.js';
+import {
+  examineJournal,
+  examineMappings,
+  examineNotebook,
+  examineStatus,
+  examineTests,
+  type Finding,
+} from './findings.js';
+import { examineFolders } from './folder-findings.js';
+import { mergeOverlaps, overlapFinding, possibleOverlaps } from './overlaps.js';
 
 interface CheckOptions extends ConfigOption {
   readonly offline?: boolean;
@@ -23,32 +33,21 @@ export function addCheck(program: Command): void {
 
 async function check(options: CheckOptions): Promise<void> {
   const config = loadNamed(options);
-  const [
-    { checkMapping },
-    surroundings,
-    { examineFolders },
-    { mergeOverlaps, overlapFinding, possibleOverlaps },
-  ] = await Promise.all([
-    import('../mapping.js'),
-    import('./findings.js'),
-    import('./folder-findings.js'),
-    import('./overlaps.js'),
-  ]);
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   const folders = options.offline ? { findings: [], overlaps: [] } : await examineFolders(config);
   const overlaps = mergeOverlaps(folders.overlaps, possibleOverlaps(config.claims));
   const findings: Finding[] = [
-    ...surroundings.examineMappings(config),
+    ...examineMappings(config),
     ...overlaps.map(overlapFinding),
-    ...(await surroundings.examineTests(config)),
+    ...(await examineTests(config)),
     ...folders.findings,
   ];
   if (!options.offline)
     findings.push(
       // Where the configuration does not say which journal it is, the usual one says nothing.
-      ...(config.wrong.has('journal') ? [] : [await surroundings.examineJournal(config)]),
-      ...surroundings.examineStatus(config),
-      ...(await surroundings.examineNotebook(config)),
+      ...(config.wrong.has('journal') ? [] : [await examineJournal(config)]),
+      ...examineStatus(config),
+      ...(await examineNotebook(config)),
     );
   if (options.json)
     console.log(JSON.stringify(asJson(config.file, problems, config.warnings, findings), null, 2));

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { deleteComment, editComment, listComments, showComment } from './comment-actions.js';
 import { type ConfigOption, configOption } from './config-option.js';
 import { readNumber } from './number-argument.js';
 
@@ -22,9 +23,6 @@ Example:
   labfeed comments edit 417 12 < corrected.txt
   labfeed comments delete 417 12`;
 
-/** The work itself is loaded only when one of them is called. */
-const act = () => import('./comment-actions.js');
-
 export function addComments(program: Command): void {
   const comments = program
     .command('comments')
@@ -37,13 +35,11 @@ export function addComments(program: Command): void {
     .addOption(configOption())
     .option('--json', 'print them as JSON')
     .addHelpText('after', '\nExample:\n  labfeed comments list 417')
-    .action(async (experiment, options: CommentsOptions) => (await act()).listComments(experiment, options));
+    .action(listComments);
   withComment(comments.command('show').description('show one comment as the notebook holds it'))
     .option('--json', 'print it as JSON')
     .addHelpText('after', '\nExample:\n  labfeed comments show 417 12')
-    .action(async (experiment, comment, options: CommentsOptions) =>
-      (await act()).showComment(experiment, comment, options),
-    );
+    .action(showComment);
   withComment(
     comments
       .command('edit')
@@ -52,16 +48,12 @@ export function addComments(program: Command): void {
     .option('--text <text>', 'the new text (default: standard input)')
     .option('--json', 'print the changed comment as JSON')
     .addHelpText('after', '\nExample:\n  labfeed comments edit 417 12 < corrected.txt')
-    .action(async (experiment, comment, options: EditOptions) =>
-      (await act()).editComment(experiment, comment, options),
-    );
+    .action(editComment);
   withComment(comments.command('delete').description('delete a comment; asks first'))
     .option('--yes', 'do not ask')
     .option('--json', 'print what was deleted as JSON')
     .addHelpText('after', '\nExample:\n  labfeed comments delete 417 12 --yes')
-    .action(async (experiment, comment, options: DeleteOptions) =>
-      (await act()).deleteComment(experiment, comment, options),
-    );
+    .action(deleteComment);
 }
 
 const withComment = (command: Command): Command =>

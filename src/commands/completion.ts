@@ -1,6 +1,6 @@
 import { Argument, type Command, Option } from 'commander';
 import { RUN_STATES } from '../model.js';
-import type { Completed, CompletedCommand } from './completion-scripts.js';
+import { type Completed, type CompletedCommand, SCRIPTS } from './completion-scripts.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 
 interface CompletionOptions extends ConfigOption {
@@ -30,7 +30,6 @@ async function complete(
   { instruments, ...options }: CompletionOptions,
 ): Promise<void> {
   if (instruments) return tellInstruments(options);
-  const { SCRIPTS } = await import('./completion-scripts.js');
   process.stdout.write(SCRIPTS[shell](describe(program)));
 }
 

@@ -5,10 +5,12 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { pino } from 'pino';
+import { systemClock } from '../clock.js';
 import { type LoadedConfig, loadConfig } from '../config/load.js';
-import type { Daemon } from '../daemon/daemon.js';
+import { createDaemon, type Daemon } from '../daemon/daemon.js';
 import { EXIT } from '../errors.js';
-import type { Sandbox } from '../sandbox/server.js';
+import { createLog } from '../log.js';
+import { createSandbox, type Sandbox } from '../sandbox/server.js';
 import { requireVital } from './config-option.js';
 import { createDemoDisplay } from './demo-display.js';
 import { SAMPLE_MAPPINGS, type SampleFile, sampleFiles } from './demo-samples.js';
@@ -40,11 +42,6 @@ export function addDemo(program: Command): void {
 }
 
 async function demo({ port, dir, once }: DemoOptions): Promise<void> {
-  const [{ createDaemon }, { createLog }, { systemClock }] = await Promise.all([
-    import('../daemon/daemon.js'),
-    import('../log.js'),
-    import('../clock.js'),
-  ]);
   const stop = onStopRequest();
   const folder = dir === undefined ? mkdtempSync(join(tmpdir(), 'labfeed-demo-')) : resolve(dir);
   const samples = sampleFiles(new Date());
@@ -81,7 +78,6 @@ async function startNotebook(
   folder: string,
   port?: number,
 ): Promise<{ notebook: Sandbox; url: string; key: string }> {
-  const { createSandbox } = await import('../sandbox/server.js');
   const start = async (chosen: number) => {
     const notebook = createSandbox({ file: join(folder, 'notebook.db'), port: chosen });
     return { notebook, ...(await notebook.start()) };

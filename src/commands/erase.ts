@@ -2,7 +2,8 @@ import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { journalOf } from '../config/locations.js';
 import { UsageError } from '../errors.js';
-import type { Outcome } from './ask.js';
+import { openClient } from '../journal/client.js';
+import { ask, type Outcome, tellOutcomes } from './ask.js';
 import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readDate, startOf } from './date-argument.js';
 import { readNumbers } from './number-argument.js';
@@ -37,7 +38,6 @@ async function erase(jobs: readonly number[], { before, json, ...options }: Eras
   }
   const config = loadNamed(options);
   requireJournal(config);
-  const { ask, tellOutcomes } = await import('./ask.js');
   const journal = journalOf(config);
   const outcomes = await ask(journal, (client) =>
     (before === undefined ? jobs : client.finishedBefore(startOf(before))).map((run) => ({
@@ -66,7 +66,6 @@ const PAUSE_MS = 250;
 
 /** What was erased stands in the write-ahead file until nobody reads the journal as it was before. */
 async function scrub(journal: string): Promise<void> {
-  const { openClient } = await import('../journal/client.js');
   const client = openClient(journal);
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { journalOf } from '../config/locations.js';
+import { ask, tellOutcomes } from './ask.js';
 import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readNumbers } from './number-argument.js';
 
@@ -21,7 +22,6 @@ export function addIgnore(program: Command): void {
 async function ignore(jobs: readonly number[], { json, ...options }: IgnoreOptions): Promise<void> {
   const config = loadNamed(options);
   requireJournal(config);
-  const { ask, tellOutcomes } = await import('./ask.js');
   const journal = journalOf(config);
   tellOutcomes(journal, await ask(journal, () => jobs.map((run) => ({ kind: 'ignore', run }))), json);
 }

@@ -4,8 +4,11 @@ import type { Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { nearest } from '../nearest.js';
 import { type ConfigOption, configOption } from './config-option.js';
-import type { WaitingJob } from './jobs-table.js';
+import { runningLive } from './daemon-state.js';
+import { jobsTable, type WaitingJob } from './jobs-table.js';
 import { readNumber } from './number-argument.js';
+import { reading, requireInstrument } from './reading.js';
+import { asLine, oldFiles } from './status-text.js';
 
 interface JobsOptions extends ConfigOption {
   readonly state?: RunState;
@@ -40,13 +43,6 @@ function readState(text: string): RunState {
 }
 
 async function jobs({ state, instrument, limit, json, ...options }: JobsOptions): Promise<void> {
-  const [{ reading, requireInstrument }, { runningLive }, { jobsTable }, { oldFiles, asLine }] =
-    await Promise.all([
-      import('./reading.js'),
-      import('./daemon-state.js'),
-      import('./jobs-table.js'),
-      import('./status-text.js'),
-    ]);
   const { listed, more, questions } = reading(options, (opened) => {
     requireInstrument(instrument, opened);
     const live = runningLive(opened.journal, systemClock.now());

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { createKey, deleteKeys, listKeys, rotateKey, setKey } from './key-actions.js';
 import { type ConfigOption, configOption } from './config-option.js';
 import { readNumbers } from './number-argument.js';
 
@@ -22,9 +23,6 @@ Example:
   labfeed keys create "plate reader PC"
   labfeed keys delete 7`;
 
-/** The work itself is loaded only when one of them is called. */
-const act = () => import('./key-actions.js');
-
 export function addKeys(program: Command): void {
   const keys = program
     .command('keys')
@@ -36,7 +34,7 @@ export function addKeys(program: Command): void {
     .addOption(configOption())
     .option('--json', 'print them as JSON')
     .addHelpText('after', '\nExample:\n  labfeed keys list')
-    .action(async (options: KeysOptions) => (await act()).listKeys(options));
+    .action(listKeys);
   keys
     .command('create')
     .description('make a key and show it, this once; labfeed goes on with its own')
@@ -45,14 +43,14 @@ export function addKeys(program: Command): void {
     .option('--read-only', 'a key that may only read')
     .option('--json', 'print it as JSON')
     .addHelpText('after', '\nExample:\n  labfeed keys create "plate reader PC"')
-    .action(async (name: string, options: CreateOptions) => (await act()).createKey(name, options));
+    .action(createKey);
   keys
     .command('set')
     .description('take a key from standard input, prove it, and write it where the configuration reads it')
     .addOption(configOption())
     .option('--json', 'print what was done as JSON')
     .addHelpText('after', '\nExample:\n  labfeed keys set < new-key.txt')
-    .action(async (options: KeysOptions) => (await act()).setKey(options));
+    .action(setKey);
   keys
     .command('delete')
     .description('delete keys of the account; asks first')
@@ -61,7 +59,7 @@ export function addKeys(program: Command): void {
     .option('--yes', 'do not ask')
     .option('--json', 'print what was deleted as JSON')
     .addHelpText('after', '\nExample:\n  labfeed keys delete 7')
-    .action(async (ids: number[], options: DeleteKeysOptions) => (await act()).deleteKeys(ids, options));
+    .action(deleteKeys);
   keys
     .command('rotate')
     .description(
@@ -73,7 +71,7 @@ export function addKeys(program: Command): void {
       'after',
       '\nExample:\n  labfeed keys rotate\n\nThe daemon goes on with the new key by itself. Broken off, it is repaired by running it again.',
     )
-    .action(async (options: KeysOptions) => (await act()).rotateKey(options));
+    .action(rotateKey);
 }
 
 /** The notebook would make up a name, by which nobody knows the key again. */

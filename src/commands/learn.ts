@@ -1,5 +1,9 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { systemClock } from '../clock.js';
+import { learn } from '../tasks/learn.js';
+import { learntAsYaml } from '../tasks/learnt-yaml.js';
+import { openSample } from '../tasks/sample.js';
 
 interface LearnOptions {
   readonly json?: boolean;
@@ -19,12 +23,6 @@ export function addLearn(program: Command): void {
 }
 
 async function learnFiles(paths: string[], { json }: LearnOptions): Promise<void> {
-  const [{ learn }, { learntAsYaml }, { openSample }, { systemClock }] = await Promise.all([
-    import('../tasks/learn.js'),
-    import('../tasks/learnt-yaml.js'),
-    import('../tasks/sample.js'),
-    import('../clock.js'),
-  ]);
   const unique = [...new Set(paths.map((path) => resolve(path)))];
   const files = [];
   for (const path of unique) files.push(await openSample(path));

@@ -4,6 +4,7 @@ import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { ConfigError, explainProblem } from '../errors.js';
 import type { IdRange, Recovered } from '../tasks/recover.js';
+import { recoverJournal } from '../tasks/recovery.js';
 import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readNumber } from './number-argument.js';
 import { onStopRequest } from './signals.js';
@@ -41,7 +42,6 @@ function readRange(text: string): IdRange {
 async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<void> {
   const config = loadNamed(options);
   requireListed(config);
-  const { recoverJournal } = await import('../tasks/recovery.js');
   const display = createDisplay();
   const found = await recoverJournal({
     config,

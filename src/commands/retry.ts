@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { journalOf } from '../config/locations.js';
 import { UsageError } from '../errors.js';
+import { ask, tellOutcomes } from './ask.js';
 import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { readNumbers } from './number-argument.js';
 
@@ -38,7 +39,6 @@ async function retry(jobs: readonly number[], options: RetryOptions): Promise<vo
   const { quarantined, remap, instrument, json } = options;
   const config = loadNamed(options);
   requireJournal(config);
-  const { ask, tellOutcomes } = await import('./ask.js');
   const journal = journalOf(config);
   const outcomes = await ask(journal, (client) => {
     if (quarantined) return client.quarantined().map((run) => ({ kind: 'retry', run }));

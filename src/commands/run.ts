@@ -1,5 +1,8 @@
 import type { Command } from 'commander';
+import { systemClock } from '../clock.js';
+import { createDaemon } from '../daemon/daemon.js';
 import { keepHeapSmall } from '../heap.js';
+import { createLog } from '../log.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
 import { onStopRequest, stopRequested } from './signals.js';
 
@@ -16,11 +19,6 @@ async function run(options: ConfigOption): Promise<void> {
   keepHeapSmall();
   const config = loadNamed(options);
   requireVital(config);
-  const [{ createDaemon }, { createLog }, { systemClock }] = await Promise.all([
-    import('../daemon/daemon.js'),
-    import('../log.js'),
-    import('../clock.js'),
-  ]);
   const stop = onStopRequest();
   // Who read the log has gone: the files still come. For other commands it means that nobody wants the answer.
   process.stdout.removeAllListeners('error').on('error', () => undefined);

@@ -1,6 +1,8 @@
 import { dirname, join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
+import { defaultJournal } from '../config/locations.js';
 import { DIALECTS, type Dialect } from '../sandbox/dialect.js';
+import { createSandbox } from '../sandbox/server.js';
 import { makeFolder } from './make-folder.js';
 import { portOption } from './port-option.js';
 import { onStopRequest, stopRequested } from './signals.js';
@@ -29,10 +31,6 @@ export function addSandbox(program: Command): void {
 }
 
 async function sandbox({ port, data, dialect, json }: SandboxOptions): Promise<void> {
-  const [{ createSandbox }, { defaultJournal }] = await Promise.all([
-    import('../sandbox/server.js'),
-    import('../config/locations.js'),
-  ]);
   const file = data === undefined ? join(dirname(defaultJournal()), 'sandbox.db') : resolve(data);
   makeFolder(dirname(file), '--data');
   const notebook = createSandbox({ file, port, dialect });

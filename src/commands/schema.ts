@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { jsonSchema } from '../config/json-schema.js';
 
 export function addSchema(program: Command): void {
   program
@@ -6,7 +7,6 @@ export function addSchema(program: Command): void {
     .description("print the configuration's JSON Schema, for editors")
     .addHelpText('after', '\nExample:\n  labfeed schema > labfeed.schema.json')
     .action(async () => {
-      const { jsonSchema } = await import('../config/json-schema.js');
       console.log(JSON.stringify(jsonSchema(), null, 2));
     });
 }

@@ -1,8 +1,11 @@
 import type { Command } from 'commander';
 import { LabfeedError } from '../errors.js';
 import type { JobDetail } from '../journal/job.js';
+import { nextStep } from '../tasks/next-step.js';
 import { type ConfigOption, configOption } from './config-option.js';
+import { jobAsText } from './job-text.js';
 import { readNumber } from './number-argument.js';
+import { reading } from './reading.js';
 
 interface ShowOptions extends ConfigOption {
   readonly json?: boolean;
@@ -20,10 +23,6 @@ export function addShow(program: Command): void {
 }
 
 async function show(id: number, { json, ...options }: ShowOptions): Promise<void> {
-  const [{ reading }, { nextStep }] = await Promise.all([
-    import('./reading.js'),
-    import('../tasks/next-step.js'),
-  ]);
   const job = reading(options, ({ reader }): JobDetail => {
     const found = reader.job(id);
     if (found) return found;
@@ -33,6 +32,5 @@ async function show(id: number, { json, ...options }: ShowOptions): Promise<void
     });
   });
   if (json) return console.log(JSON.stringify({ ...job, next: nextStep(job) }, null, 2));
-  const { jobAsText } = await import('./job-text.js');
   console.log(jobAsText(job));
 }

@@ -1,6 +1,11 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
+import { shownProblem } from '../daemon/live-problems.js';
 import { type ConfigOption, configOption } from './config-option.js';
+import { daemonState } from './daemon-state.js';
+import { reading } from './reading.js';
+import { needsPerson, statusAsText } from './status-text.js';
+import { outputWidth } from './table.js';
 
 interface StatusOptions extends ConfigOption {
   readonly json?: boolean;
@@ -19,14 +24,6 @@ export function addStatus(program: Command): void {
 }
 
 async function status({ json, ...options }: StatusOptions): Promise<void> {
-  const [{ reading }, { daemonState }, { needsPerson, statusAsText }, { outputWidth }, { shownProblem }] =
-    await Promise.all([
-      import('./reading.js'),
-      import('./daemon-state.js'),
-      import('./status-text.js'),
-      import('./table.js'),
-      import('../daemon/live-problems.js'),
-    ]);
   const now = systemClock.now();
   const state = reading(options, ({ config, journal, reader }) => ({
     at: now,

@@ -1,10 +1,15 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { systemClock } from '../clock.js';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { ConfigError, EXIT, explain, FileError, LabfeedError, UsageError } from '../errors.js';
+import { checkMapping } from '../mapping.js';
 import { nearest } from '../nearest.js';
-import type { Trial } from '../tasks/trial.js';
+import { runGoldenTests } from '../tasks/golden-tests.js';
+import { openRun } from '../tasks/sample.js';
+import { type Trial, tryFile } from '../tasks/trial.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
+import { tellTests } from './test-results.js';
 import { trialAsJson, trialAsText } from './trial.js';
 
 interface TryOptions extends ConfigOption {
@@ -43,10 +48,6 @@ async function tryOrTest(name: string | undefined, files: string[], options: Try
 
 async function tryTests(name: string | undefined, options: TryOptions): Promise<void> {
   const config = loadNamed(options);
-  const { checkMapping } = await import('../mapping.js');
-  const { runGoldenTests } = await import('../tasks/golden-tests.js');
-  const { tellTests } = await import('./test-results.js');
-  const { systemClock } = await import('../clock.js');
   const named = name === undefined ? config.instruments : [await usableInstrument(name, config)];
   const usable = named.filter((instrument) => checkMapping(instrument).length === 0);
   tellTests(usable, await runGoldenTests(usable, { clock: systemClock }), options.json);
@@ -80,7 +81,6 @@ async function tryFiles(name: string, files: string[], options: TryOptions): Pro
 }
 
 async function usableInstrument(name: string, config: LoadedConfig): Promise<Instrument> {
-  const { checkMapping } = await import('../mapping.js');
   const instrument = config.instruments.find((candidate) => candidate.name === name);
   const problems = [
     ...config.problems.filter(({ stops }) => typeof stops === 'object' && stops.instrument === name),
@@ -98,10 +98,5 @@ async function usableInstrument(name: string, config: LoadedConfig): Promise<Ins
 }
 
 async function tryNamed(instrument: Instrument, path: string): Promise<Trial> {
-  const [{ tryFile }, { openRun }, { systemClock }] = await Promise.all([
-    import('../tasks/trial.js'),
-    import('../tasks/sample.js'),
-    import('../clock.js'),
-  ]);
   return tryFile(instrument, await openRun(resolve(path), instrument), systemClock.now());
 }

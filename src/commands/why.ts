@@ -3,8 +3,15 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT } from '../errors.js';
+import { openReader } from '../journal/reader.js';
+import { gather } from '../tasks/evidence.js';
+import { findFile } from '../tasks/find-file.js';
 import type { Explanation, Finding } from '../why/account.js';
+import { conclude } from '../why/conclude.js';
 import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
+import { daemonState } from './daemon-state.js';
+import { indent, manyLines, oneLine } from './printable.js';
+import { asTable, outputWidth } from './table.js';
 
 interface WhyOptions extends ConfigOption {
   readonly json?: boolean;
@@ -32,13 +39,6 @@ function readText(text: string): string {
 async function why(asked: string, { json, ...options }: WhyOptions): Promise<void> {
   const config = loadNamed(options);
   requireJournal(config);
-  const [{ gather }, { findFile }, { conclude }, { openReader }, { daemonState }] = await Promise.all([
-    import('../tasks/evidence.js'),
-    import('../tasks/find-file.js'),
-    import('../why/conclude.js'),
-    import('../journal/reader.js'),
-    import('./daemon-state.js'),
-  ]);
   const journal = journalOf(config);
   const now = systemClock.now();
   const reader = existsSync(journal) ? openReader(journal) : undefined;
@@ -66,7 +66,6 @@ async function oneByOne<T, R>(items: readonly T[], act: (item: T) => Promise<R>)
 }
 
 async function asText(asked: string, answers: readonly Explanation[], more: boolean): Promise<string> {
-  const { indent, manyLines, oneLine } = await import('./printable.js');
   const told = ({ text, hint }: Finding): string => manyLines(`${text}${hint ? `\n  → ${hint}` : ''}`);
   const [first] = answers;
   if (first === undefined)
@@ -75,7 +74,6 @@ async function asText(asked: string, answers: readonly Explanation[], more: bool
     const rest = first.findings.map((finding) => indent(told(finding), '    ').replace(/^ {4}/, '  - '));
     return [oneLine(first.path), indent(told(first.answer)), ...rest].join('\n');
   }
-  const { asTable, outputWidth } = await import('./table.js');
   const table = asTable(
     [
       { title: 'state', text: ({ outcome }) => outcome },

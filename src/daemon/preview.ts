@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { posix } from 'node:path';
+import { stringify } from 'yaml';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { explain, explainProblem, FileError } from '../errors.js';
 import { checkMapping } from '../mapping.js';
@@ -53,7 +54,6 @@ async function byInstrument(
   sample: Sample,
   { nowMs, signal }: PreviewDeps,
 ): Promise<Preview> {
-  const { stringify } = await import('yaml');
   const mapping = stringify({ instruments: { [instrument.name]: instrument.written } }, { lineWidth: 0 });
   const [mistake] = checkMapping(instrument);
   if (mistake) return { ok: false, reason: explainProblem(mistake), mapping };

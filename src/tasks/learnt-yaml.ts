@@ -1,3 +1,4 @@
+import { stringify } from 'yaml';
 import type { Learnt } from './learn.js';
 
 /** What was learnt, as a part of a configuration; what was unsure stands in comments. */
@@ -5,7 +6,6 @@ export async function learntAsYaml(
   { name, instrument, doubts }: Learnt,
   samples: readonly string[],
 ): Promise<string> {
-  const { stringify } = await import('yaml');
   const from = samples.length === 1 ? samples[0] : `${samples.length} files`;
   const comments = [
     `Learnt from ${from}. Look through it, then try it: labfeed try --config THIS ${shellWord(name)} FILE`,
