@@ -1,8 +1,7 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
-import { limitBacktracking } from './backtracking.js';
 import { EXIT, explain, LabfeedError } from './errors.js';
-import { version } from './version.js';
+import { limitBacktracking, version } from './process.js';
 
 type AddCommand = (program: Command) => void;
 

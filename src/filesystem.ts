@@ -1,5 +1,6 @@
 import { readFile, stat, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
+import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import { systemCode } from './errors.js';
 
 /** What is asked of the system. Handed in by tests, which cannot mount a share. */
@@ -95,3 +96,18 @@ const systemProbe: FilesystemProbe = {
   device: async (path) => majorMinor((await stat(path, { bigint: true })).dev),
   mountinfo: () => readFile('/proc/self/mountinfo', 'utf8'),
 };
+
+/**
+ * A kernel lock, held for life by an open transaction on a file of its own: it goes with the process, however that
+ * ends, and whoever only reads what it guards never meets it. False where somebody else holds it; then it is closed.
+ */
+export function lockForLife(lock: DatabaseSyncInstance): boolean {
+  try {
+    lock.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE;');
+    return true;
+  } catch (error) {
+    lock.close();
+    if (error instanceof Error && /locked|busy/i.test(error.message)) return false;
+    throw error;
+  }
+}

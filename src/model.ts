@@ -1,4 +1,6 @@
 import type { FailureClass } from './errors.js';
+import type { LiveAlarm } from './live.js';
+import { nearest } from './text.js';
 
 /**
  * The words that every stage uses, in the order in which one run meets them:
@@ -120,7 +122,7 @@ export interface Draft {
  * How far a run has come. `creating` means: the intent is on disk and a POST may have left;
  * whether the experiment exists is not known until its id is recorded with `created`.
  */
-export type RunStep = 'pending' | 'creating' | 'created' | 'described' | 'done';
+type RunStep = 'pending' | 'creating' | 'created' | 'described' | 'done';
 
 /**
  * Where a run is, in the words that people see in commands, page and metrics. `waiting`: its file is not yet still, so
@@ -153,7 +155,7 @@ export interface SurplusComment {
 }
 
 /** What a run's file was read as before it was read anew. */
-export interface EarlierDraft extends Omit<Draft, 'comments'> {
+interface EarlierDraft extends Omit<Draft, 'comments'> {
   /** Whether the notebook had all of it; else a PATCH of it may have been carried out, perhaps in part. */
   readonly written: boolean;
 }
@@ -242,4 +244,86 @@ export interface ServerFacts {
   readonly setBack: number | undefined;
   /** Whether comments hold the text that we send. Unknown until one was read back. */
   readonly keepsComments: boolean | undefined;
+}
+
+/** A documented request whose answer differs: eLabFTW's records of API keys name the team. */
+export const dialectOf = (keys: readonly Readonly<Record<string, unknown>>[]): Dialect =>
+  keys.some((key) => 'team' in key && 'can_write' in key) ? 'elabftw' : 'v2';
+
+/** What the runs of an instrument have in common: their tables, with the names and units of the columns. */
+export interface Shape {
+  readonly tables: readonly TableShape[];
+}
+
+interface TableShape {
+  readonly name: string;
+  readonly columns: readonly { readonly name: string; readonly unit?: string | undefined }[];
+}
+
+export const shapeOf = ({ tables }: FileRecord): Shape => ({
+  tables: tables.map(({ name, columns }) => ({
+    name,
+    columns: columns.map((column) => ({
+      name: column.name,
+      ...(column.unit !== undefined && { unit: column.unit }),
+    })),
+  })),
+});
+
+/** What of an earlier shape is gone or has another unit, in words. What was added is no change. */
+export function changesBetween(before: Shape, now: Shape): string[] {
+  const several = before.tables.length > 1 || now.tables.length > 1;
+  return before.tables.flatMap((table) => {
+    const same = now.tables.find(({ name }) => name === table.name);
+    if (!same) return [`the table ${quote(table.name)} is gone`];
+    return columnChanges(table, same, several ? ` of the table ${quote(table.name)}` : '');
+  });
+}
+
+function columnChanges(before: TableShape, now: TableShape, ofTable: string): string[] {
+  const units = new Map(now.columns.map(({ name, unit }) => [name, unit]));
+  const known = new Set(before.columns.map(({ name }) => name));
+  const added = now.columns.map(({ name }) => name).filter((name) => !known.has(name));
+  return before.columns.flatMap(({ name, unit }) => {
+    if (!units.has(name)) {
+      const renamed = nearest(name, added);
+      const guess = renamed === undefined ? '' : ` (or is it ${quote(renamed)} now?)`;
+      return [`the column ${quote(name)}${ofTable} is gone${guess}`];
+    }
+    const unitNow = units.get(name);
+    if (unitNow === unit) return [];
+    return [`the unit of ${quote(name)}${ofTable} was ${unit ?? 'none'} and is now ${unitNow ?? 'none'}`];
+  });
+}
+
+const quote = (name: string): string => JSON.stringify(name);
+
+export const CHANNELS = ['webhook', 'command'] as const;
+
+export type Channel = (typeof CHANNELS)[number];
+
+/** That an alarm was raised, or is over, for one who is still to be told. */
+export interface Notice extends LiveAlarm {
+  readonly channel: Channel;
+  readonly state: 'raised' | 'over';
+  /** When it was raised or over. */
+  readonly at: number;
+  /** How often it was tried in vain, and when to try again. */
+  readonly attempts: number;
+  readonly dueAt: number;
+}
+
+/** What must outlive the daemon, so that a restart neither repeats an alarm nor forgets one. */
+export interface AlarmBook {
+  readonly raised: readonly LiveAlarm[];
+  /** In the order in which they are to be told. */
+  readonly untold: readonly Notice[];
+}
+
+/** The middle one of numbers in their order; between the two in the middle, where there are two. */
+export function medianOf(sorted: Float64Array): number {
+  const upper = sorted[sorted.length >> 1] ?? Number.NaN;
+  const lower = sorted[(sorted.length - 1) >> 1] ?? Number.NaN;
+  // Halved before they are added: the sum of two great numbers is infinite.
+  return upper === lower ? upper : lower / 2 + upper / 2;
 }

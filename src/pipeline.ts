@@ -1,7 +1,13 @@
 import type { Instrument } from './config/load.js';
 import { FileError } from './errors.js';
-import type { Draft, FileRecord, FoundFile, IdentifiedFile } from './model.js';
-import { type Shape, shapeOf } from './shape.js';
+import {
+  type Draft,
+  type FileRecord,
+  type FoundFile,
+  type IdentifiedFile,
+  type Shape,
+  shapeOf,
+} from './model.js';
 
 /** A run as the journal takes it in. */
 export interface IngestedRun {

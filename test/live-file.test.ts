@@ -1,7 +1,7 @@
 import { chmodSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { liveFileOf, readLive, writeLive } from '../src/live-file.js';
+import { liveFileOf, readLive, writeLive } from '../src/live.js';
 import { someLive } from './support/live.js';
 import { tempFolder } from './support/temp-folder.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { nearest } from '../src/nearest.js';
+import { nearest } from '../src/text.js';
 
 describe('nearest', () => {
   const names = ['title', 'date', 'body', 'tags'];

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { changesBetween, type Shape, shapeOf } from '../src/shape.js';
+import { changesBetween, type Shape, shapeOf } from '../src/model.js';
 import { nanodrop, table } from './map/samples.js';
 
 /** `Weight (mg)` is a column with a unit. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withoutPath } from '../src/spoken.js';
+import { withoutPath } from '../src/text.js';
 
 test('a reason that begins with the path of its file keeps line and column, in words', () => {
   const tell = (reason: string): string => withoutPath(reason, '/data/a.csv');

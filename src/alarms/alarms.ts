@@ -1,9 +1,9 @@
-import type { AlarmBook, Channel, Notice } from '../alarm-book.js';
 import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
-import { spokenDuration } from '../spoken.js';
+import type { AlarmBook, Channel, Notice } from '../model.js';
+import { spokenDuration } from '../text.js';
 import { examine } from './examine.js';
 import type { Facts, Finding } from './facts.js';
 import { createTelling, type Tell } from './telling.js';

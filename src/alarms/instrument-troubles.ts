@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { DateTime } from 'luxon';
 import type { Live, LiveAlarm } from '../live.js';
-import { spokenDuration, withoutPath } from '../spoken.js';
+import { spokenDuration, withoutPath } from '../text.js';
 import { isSilent } from './days.js';
 import { type Finding, type InstrumentFacts, type Resting, trouble, unsure } from './facts.js';
 

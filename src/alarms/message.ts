@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { Notice } from '../alarm-book.js';
+import type { Notice } from '../model.js';
 
 /** What a webhook gets. `text` alone says it all: chats show just that. */
 export interface Message {

@@ -1,7 +1,7 @@
-import { type AlarmBook, CHANNELS, type Channel, type Notice } from '../alarm-book.js';
 import type { Clock } from '../clock.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
+import { type AlarmBook, CHANNELS, type Channel, type Notice } from '../model.js';
 
 /** Tells one notice to one receiver; rejects where that did not work. */
 export type Tell = (notice: Notice, signal: AbortSignal) => Promise<void>;

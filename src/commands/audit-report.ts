@@ -1,8 +1,7 @@
-import { spokenCount, withoutPath } from '../spoken.js';
 import { differs, FINDING_KINDS, type Finding, type FindingKind } from '../tasks/audit/findings.js';
 import type { Audited } from '../tasks/audit.js';
+import { printableLine, spokenCount, withoutPath } from '../text.js';
 import type { Outcome } from './ask.js';
-import { oneLine } from './printable.js';
 
 interface Repaired {
   readonly outcomes: readonly Outcome[];
@@ -71,7 +70,7 @@ function section(kind: FindingKind, findings: readonly Finding[], columns: numbe
 
 function rowOf(finding: Finding, width: number, columns: number): string {
   const who = width > 0 ? `${whoOf(finding).padEnd(width)}  ` : '';
-  const start = `  ${who}${oneLine(withoutPath(finding.text, finding.path ?? ''))}`;
+  const start = `  ${who}${printableLine(withoutPath(finding.text, finding.path ?? ''))}`;
   return finding.path === undefined ? start : `${start}: ${endOf(finding.path, columns - start.length - 2)}`;
 }
 
@@ -82,7 +81,7 @@ const whoOf = ({ run, experiment }: Finding): string =>
 
 /** The end of a path is what people know a file by. */
 function endOf(path: string, room: number): string {
-  const text = oneLine(path);
+  const text = printableLine(path);
   return text.length <= room ? text : `…${text.slice(text.length - Math.max(1, room - 1))}`;
 }
 
@@ -126,7 +125,7 @@ function safeFiles({ safe }: Audited): string[] {
   return [
     '',
     `${spokenCount(safe.length, 'file')} proved to be in the notebook, and safe to delete:`,
-    ...safe.slice(0, MOST_SHOWN).map(({ path }) => `  ${oneLine(path)}`),
+    ...safe.slice(0, MOST_SHOWN).map(({ path }) => `  ${printableLine(path)}`),
     ...(more > 0 ? [`  and ${more} more: --safe prints all`] : []),
   ];
 }

@@ -3,12 +3,12 @@ import { systemClock } from '../clock.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT, explainProblem, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';
+import { onStopRequest } from '../process.js';
 import { differs, type SafeFile } from '../tasks/audit/findings.js';
 import { type Audited, audit, type Progress } from '../tasks/audit.js';
 import { ask, type Outcome } from './ask.js';
 import { report } from './audit-report.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
-import { onStopRequest } from './signals.js';
 import { outputWidth } from './table.js';
 
 interface AuditCommandOptions extends ConfigOption {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { ConfigError, EXIT, explainProblem, formatPlace, type Problem } from '../errors.js';
-import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 import { checkMapping } from '../mapping.js';
+import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 import {
   examineJournal,
   examineMappings,

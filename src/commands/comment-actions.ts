@@ -1,11 +1,11 @@
 import { LabfeedError } from '../errors.js';
+import { markIn } from '../markers.js';
 import type { Comment } from '../notebook/answers.js';
 import type { Notebook } from '../notebook/client.js';
-import { markIn } from '../reference.js';
 import { isKept, replaceText, textOf } from '../tasks/comment-text.js';
+import { printableLine, printableLines } from '../text.js';
 import type { CommentsOptions, DeleteOptions, EditOptions } from './comments.js';
 import { type ConfigOption, loadNamed, requireVital } from './config-option.js';
-import { manyLines, oneLine } from './printable.js';
 import { confirm, readInput } from './prompt.js';
 import { asTable, type Column, outputWidth } from './table.js';
 import { withNotebook } from './with-notebook.js';
@@ -44,7 +44,7 @@ export async function showComment(
 ): Promise<void> {
   await within(options, async (notebook, field) => {
     const comment = shown(await notebook.readComment(experiment, id), field);
-    console.log(json ? JSON.stringify(comment, null, 2) : manyLines(comment.text ?? NOT_FOUND));
+    console.log(json ? JSON.stringify(comment, null, 2) : printableLines(comment.text ?? NOT_FOUND));
   });
 }
 
@@ -116,7 +116,7 @@ function shown(record: Comment, field: string): ShownComment {
 const LONGEST_OPENING = 60;
 
 function opening({ text, byLabfeed }: ShownComment): string {
-  const line = oneLine(text ?? '');
+  const line = printableLine(text ?? '');
   const start = line.length > LONGEST_OPENING ? `${line.slice(0, LONGEST_OPENING)}…` : line;
   return `"${start}"${byLabfeed ? ' (labfeed filed it, and does not file it again)' : ''}`;
 }

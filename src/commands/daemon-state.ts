@@ -1,7 +1,6 @@
 import { LabfeedError } from '../errors.js';
 import { isFree } from '../journal/database.js';
-import type { Live } from '../live.js';
-import { readLive } from '../live-file.js';
+import { type Live, readLive } from '../live.js';
 
 /** Whether a daemon runs, and what it tells of itself, or the last one told. */
 export interface DaemonState {

@@ -10,13 +10,13 @@ import { type LoadedConfig, loadConfig } from '../config/load.js';
 import { createDaemon, type Daemon } from '../daemon/daemon.js';
 import { EXIT } from '../errors.js';
 import { createLog } from '../log.js';
+import { onStopRequest, stopRequested } from '../process.js';
 import { createSandbox, type Sandbox } from '../sandbox/server.js';
 import { requireVital } from './config-option.js';
 import { createDemoDisplay } from './demo-display.js';
 import { SAMPLE_MAPPINGS, type SampleFile, sampleFiles } from './demo-samples.js';
 import { makeFolder } from './make-folder.js';
 import { portOption } from './port-option.js';
-import { onStopRequest, stopRequested } from './signals.js';
 
 /** The same each time, where it can be: with the address, the journal would take it for another notebook. */
 const USUAL_PORT = 7781;

@@ -1,6 +1,6 @@
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
-import { spokenCount } from '../spoken.js';
 import { claimedBy, claimsBefore } from '../tasks/claims.js';
+import { spokenCount } from '../text.js';
 import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';

@@ -1,8 +1,7 @@
 import { happeningInWords } from '../happenings.js';
 import type { JobDetail } from '../journal/job.js';
 import { nextStep } from '../tasks/next-step.js';
-import { atTime } from '../time-words.js';
-import { indent, manyLines, oneLine } from './printable.js';
+import { atTime, indent, printableLine, printableLines } from '../text.js';
 
 /** One run for people: where it is, what to do, what happened, what is sent. */
 export function jobAsText(job: JobDetail): string {
@@ -14,7 +13,7 @@ function headline({ id, state, experiment, server }: JobDetail): string {
   return `run ${id}: ${state}${where}`;
 }
 
-const fact = (name: string, value: string): string => `${name.padEnd(13)}${oneLine(value)}`;
+const fact = (name: string, value: string): string => `${name.padEnd(13)}${printableLine(value)}`;
 
 function facts(job: JobDetail): string[] {
   const { path, size, modifiedMs, paths } = job;
@@ -35,10 +34,10 @@ function troubles(job: JobDetail): string[] {
   const { reason, attempts, drift } = job;
   const tries = attempts > 0 ? ` (${attempts} attempts)` : '';
   return [
-    ...(reason === undefined ? [] : [`why${tries}`, indent(manyLines(reason))]),
+    ...(reason === undefined ? [] : [`why${tries}`, indent(printableLines(reason))]),
     ...(drift.length === 0
       ? []
-      : ['not like the runs before it', ...drift.map((one) => `  ${oneLine(one)}`)]),
+      : ['not like the runs before it', ...drift.map((one) => `  ${printableLine(one)}`)]),
     fact('to do', nextStep(job)),
   ];
 }
@@ -49,7 +48,7 @@ function history({ history: happenings }: JobDetail): string[] {
     '',
     'history',
     ...happenings.map(
-      (happening) => `  ${atTime(happening.at)}  ${hanging(manyLines(happeningInWords(happening)))}`,
+      (happening) => `  ${atTime(happening.at)}  ${hanging(printableLines(happeningInWords(happening)))}`,
     ),
   ];
 }
@@ -64,10 +63,10 @@ function draft({ draft: sent, comments }: JobDetail): string[] {
     fact('date', sent.date),
     fact('tags', sent.tags.join(', ')),
     `body        ${Buffer.byteLength(sent.body)} bytes of HTML`,
-    indent(manyLines(sent.body)),
+    indent(printableLines(sent.body)),
     ...comments.flatMap((comment) => [
       posted(comment),
-      ...(comment.text === '' ? [] : [indent(manyLines(comment.text))]),
+      ...(comment.text === '' ? [] : [indent(printableLines(comment.text))]),
     ]),
   ];
 }

@@ -1,7 +1,6 @@
 import { basename } from 'node:path';
 import type { Job } from '../journal/job.js';
-import { withoutPath } from '../spoken.js';
-import { atMinute } from '../time-words.js';
+import { atMinute, withoutPath } from '../text.js';
 import { asTable, type Column, outputWidth } from './table.js';
 
 /** A file that is not still yet: the journal does not know it. */

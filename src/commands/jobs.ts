@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import type { Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
-import { nearest } from '../nearest.js';
+import { nearest } from '../text.js';
 import { type ConfigOption, configOption } from './config-option.js';
 import { runningLive } from './daemon-state.js';
 import { jobsTable, type WaitingJob } from './jobs-table.js';

@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { createKey, deleteKeys, listKeys, rotateKey, setKey } from './key-actions.js';
 import { type ConfigOption, configOption } from './config-option.js';
+import { createKey, deleteKeys, listKeys, rotateKey, setKey } from './key-actions.js';
 import { readNumbers } from './number-argument.js';
 
 export interface KeysOptions extends ConfigOption {

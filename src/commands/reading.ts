@@ -2,7 +2,7 @@ import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { UsageError } from '../errors.js';
 import { type JournalReader, openReader } from '../journal/reader.js';
-import { nearest } from '../nearest.js';
+import { nearest } from '../text.js';
 import { type ConfigOption, loadNamed, requireJournal } from './config-option.js';
 
 export interface Reading {

@@ -1,10 +1,9 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { createDaemon } from '../daemon/daemon.js';
-import { keepHeapSmall } from '../heap.js';
 import { createLog } from '../log.js';
+import { keepHeapSmall, onStopRequest, stopRequested } from '../process.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from './config-option.js';
-import { onStopRequest, stopRequested } from './signals.js';
 
 export function addRun(program: Command): void {
   program

@@ -1,11 +1,11 @@
 import { dirname, join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { defaultJournal } from '../config/locations.js';
+import { onStopRequest, stopRequested } from '../process.js';
 import { DIALECTS, type Dialect } from '../sandbox/dialect.js';
 import { createSandbox } from '../sandbox/server.js';
 import { makeFolder } from './make-folder.js';
 import { portOption } from './port-option.js';
-import { onStopRequest, stopRequested } from './signals.js';
 
 interface SandboxOptions {
   readonly port: number;

@@ -1,9 +1,7 @@
 import type { InstrumentSummary, Overview } from '../journal/overview.js';
 import type { Live, LiveGate } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
-import { spokenCount } from '../spoken.js';
-import { atMinute, atTime, fromNow } from '../time-words.js';
-import { manyLines, oneLine } from './printable.js';
+import { atMinute, atTime, fromNow, printableLine, printableLines, spokenCount } from '../text.js';
 import { asTable, type Column } from './table.js';
 
 export interface Status {
@@ -51,12 +49,12 @@ export function statusAsText(status: Status, width: number): string {
   ].join('\n');
 }
 
-const fact = (name: string, value: string): string => `${name.padEnd(10)}${oneLine(value)}`;
+const fact = (name: string, value: string): string => `${name.padEnd(10)}${printableLine(value)}`;
 
 const section = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0
     ? []
-    : ['', title, ...lines.map((line) => `  ${manyLines(line).replaceAll('\n', '\n    ')}`)];
+    : ['', title, ...lines.map((line) => `  ${printableLines(line).replaceAll('\n', '\n    ')}`)];
 
 function daemon({ running, live, at, journal }: Status): string {
   if (running && live)

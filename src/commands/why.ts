@@ -6,11 +6,11 @@ import { EXIT } from '../errors.js';
 import { openReader } from '../journal/reader.js';
 import { gather } from '../tasks/evidence.js';
 import { findFile } from '../tasks/find-file.js';
+import { indent, printableLine, printableLines } from '../text.js';
 import type { Explanation, Finding } from '../why/account.js';
 import { conclude } from '../why/conclude.js';
 import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 import { daemonState } from './daemon-state.js';
-import { indent, manyLines, oneLine } from './printable.js';
 import { asTable, outputWidth } from './table.js';
 
 interface WhyOptions extends ConfigOption {
@@ -66,13 +66,13 @@ async function oneByOne<T, R>(items: readonly T[], act: (item: T) => Promise<R>)
 }
 
 async function asText(asked: string, answers: readonly Explanation[], more: boolean): Promise<string> {
-  const told = ({ text, hint }: Finding): string => manyLines(`${text}${hint ? `\n  → ${hint}` : ''}`);
+  const told = ({ text, hint }: Finding): string => printableLines(`${text}${hint ? `\n  → ${hint}` : ''}`);
   const [first] = answers;
   if (first === undefined)
-    return `nothing is known of ${oneLine(asked)}: neither a folder nor the journal has a file with that in its path`;
+    return `nothing is known of ${printableLine(asked)}: neither a folder nor the journal has a file with that in its path`;
   if (answers.length === 1) {
     const rest = first.findings.map((finding) => indent(told(finding), '    ').replace(/^ {4}/, '  - '));
-    return [oneLine(first.path), indent(told(first.answer)), ...rest].join('\n');
+    return [printableLine(first.path), indent(told(first.answer)), ...rest].join('\n');
   }
   const table = asTable(
     [

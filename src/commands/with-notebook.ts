@@ -1,8 +1,8 @@
 import { systemClock } from '../clock.js';
 import type { Key } from '../config/key.js';
 import type { UsableConfig } from '../config/load.js';
+import { openNotebook } from '../connection.js';
 import type { Notebook } from '../notebook/client.js';
-import { openNotebook } from '../tasks/gated-notebook.js';
 
 /** Hands a command the notebook of the configuration, and closes it at the end. Ctrl-C ends it where it stands. */
 export async function withNotebook<T>(

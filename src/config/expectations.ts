@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { nearest } from '../nearest.js';
+import { nearest } from '../text.js';
 import { regexMistake } from './grammar.js';
 
 /**

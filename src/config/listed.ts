@@ -1,4 +1,4 @@
-import { nearest } from '../nearest.js';
+import { nearest } from '../text.js';
 import { type CommentOptions, type InstrumentConfig, instrumentSchema } from './schema.js';
 import type { YamlFile } from './yaml.js';
 

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { explainProblem, type Problem } from '../errors.js';
-import { nearest } from '../nearest.js';
+import { nearest } from '../text.js';
 import { knownKeys } from './json-schema.js';
 import type { ConfigPath, YamlFile } from './yaml.js';
 

@@ -13,7 +13,7 @@ import { proven } from '../deliver/proven.js';
 import { createQueue } from '../deliver/queue.js';
 import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
-import type { Origin } from '../reference.js';
+import type { Origin } from '../markers.js';
 import type { Observer } from './observer.js';
 
 export interface DeliveryDeps {

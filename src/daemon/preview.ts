@@ -5,11 +5,11 @@ import type { Instrument, LoadedConfig } from '../config/load.js';
 import { explain, explainProblem, FileError } from '../errors.js';
 import { checkMapping } from '../mapping.js';
 import type { FileRecord, IdentifiedFile, Table } from '../model.js';
-import { nearest } from '../nearest.js';
 import type { Preview, PreviewTable } from '../status/api.js';
 import { asInstrument, learn } from '../tasks/learn.js';
 import { learntAsYaml } from '../tasks/learnt-yaml.js';
 import { DATE_FROM, markedComments, type Trial, tryFile } from '../tasks/trial.js';
+import { nearest } from '../text.js';
 import { createMatcher } from '../watch/match.js';
 
 /** A file that somebody hands to the page. It is in memory, and nowhere else. */

@@ -1,4 +1,3 @@
-import type { Channel } from '../alarm-book.js';
 import { createAlarms } from '../alarms/alarms.js';
 import { createCommand } from '../alarms/command.js';
 import type { Facts } from '../alarms/facts.js';
@@ -7,9 +6,9 @@ import { createWebhook } from '../alarms/webhook.js';
 import type { Clock } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
 import type { Journal } from '../journal/journal.js';
-import type { Live } from '../live.js';
-import { removeLive, writeLive } from '../live-file.js';
+import { type Live, removeLive, writeLive } from '../live.js';
 import type { Log } from '../log.js';
+import type { Channel } from '../model.js';
 import { createJournalWatch } from './journal-watch.js';
 import type { Works } from './works.js';
 

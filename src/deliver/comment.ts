@@ -1,6 +1,6 @@
 import { NotebookError } from '../errors.js';
+import { commentMark, markComment } from '../markers.js';
 import type { OpenRun, PlannedComment } from '../model.js';
-import { commentMark, markComment } from '../reference.js';
 import type { CommentRecord, DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
 import { lookWithGrace } from './grace.js';

@@ -1,5 +1,5 @@
+import { provisionalTitle } from '../markers.js';
 import type { OpenRun } from '../model.js';
-import { provisionalTitle } from '../reference.js';
 import type { DeliverDeps } from './deps.js';
 import { surelyNotDone } from './failures.js';
 import { anchorOf, findLost, sweep } from './find-lost.js';

@@ -1,5 +1,5 @@
+import { originIn } from '../markers.js';
 import type { OpenRun } from '../model.js';
-import { originIn } from '../reference.js';
 import type { DeliverDeps, ExperimentChanges } from './deps.js';
 import { edit, outwaitEdits } from './edit.js';
 import { isUntouched, learnTitles } from './ours.js';

@@ -1,6 +1,6 @@
 import { NotebookError } from '../errors.js';
+import { provisionalReference } from '../markers.js';
 import type { OpenRun } from '../model.js';
-import { provisionalReference } from '../reference.js';
 import type { DeliverDeps } from './deps.js';
 import { lookWithGrace } from './grace.js';
 import { isOurCreation, isUntouched } from './ours.js';

@@ -1,5 +1,5 @@
+import { isProvisional, provisionalTitle } from '../markers.js';
 import type { ServerFacts } from '../model.js';
-import { isProvisional, provisionalTitle } from '../reference.js';
 import type { ExperimentRecord, ServerMemory } from './deps.js';
 
 /** Fields in which two blank experiments of the same user differ: ids, links, times, and the day they were made. */

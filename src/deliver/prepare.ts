@@ -1,7 +1,6 @@
-import { dialectOf } from '../dialect.js';
 import { NotebookError } from '../errors.js';
-import type { Dialect } from '../model.js';
-import { type Origin, originIn, provisionalReference } from '../reference.js';
+import { type Origin, originIn, provisionalReference } from '../markers.js';
+import { type Dialect, dialectOf } from '../model.js';
 import type { DeliverDeps, ExperimentRecord } from './deps.js';
 import { HaltedError } from './interruptions.js';
 import { haltSetBack } from './set-back.js';

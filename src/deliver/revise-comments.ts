@@ -1,6 +1,6 @@
 import { NotebookError } from '../errors.js';
+import { markComment } from '../markers.js';
 import type { OpenRun, PlannedComment, SurplusComment } from '../model.js';
-import { markComment } from '../reference.js';
 import { findLostComment } from './comment.js';
 import type { CommentRecord, DeliverDeps } from './deps.js';
 import { edit } from './edit.js';

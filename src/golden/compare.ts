@@ -1,6 +1,6 @@
 import type { Expectation, Scalar } from '../config/expectations.js';
 import type { Draft, FileRecord, Value } from '../model.js';
-import { spokenCount } from '../spoken.js';
+import { spokenCount } from '../text.js';
 import { hasText, isText, isValue } from './agree.js';
 import { quote, quoteAll, quoteDifference, quoteInstead, showDifference } from './differences.js';
 import { type Found, findCell, findColumn, findFact, findTable, type Lack } from './find.js';

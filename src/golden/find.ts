@@ -1,5 +1,5 @@
 import type { Column, FileRecord, Table, Value } from '../model.js';
-import { nearest } from '../nearest.js';
+import { nearest } from '../text.js';
 
 /** The file lacks what a test speaks of. */
 export interface Lack {

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { type AlarmBook, CHANNELS, type Notice } from '../alarm-book.js';
-import type { LiveAlarm } from '../live.js';
-import { ALARM_KINDS } from '../live.js';
+import { ALARM_KINDS, type LiveAlarm } from '../live.js';
+import { type AlarmBook, CHANNELS, type Notice } from '../model.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { z } from 'zod';
+import { referenceOf, refilingsOf } from '../markers.js';
 import type { IdentifiedFile } from '../model.js';
-import { referenceOf, refilingsOf } from '../reference.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 import { hiddenCopy } from './hidden.js';

@@ -2,8 +2,7 @@ import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { LabfeedError, systemCode } from '../errors.js';
-import { lockForLife } from '../file-lock.js';
-import { isNetworkFilesystem } from '../filesystem.js';
+import { isNetworkFilesystem, lockForLife } from '../filesystem.js';
 import { MIGRATIONS } from './migrations.js';
 
 export type Database = DatabaseSyncInstance;

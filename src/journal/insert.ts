@@ -1,6 +1,6 @@
 import { explain, explainProblem, type FileError } from '../errors.js';
+import { type RunIdentity, referenceOf } from '../markers.js';
 import type { Draft, IdentifiedFile } from '../model.js';
-import { type RunIdentity, referenceOf } from '../reference.js';
 import type { Database } from './database.js';
 import type { RememberFile } from './files.js';
 import { createCopyOf } from './hidden.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type CommentMark, referenceOf, refilingsOf } from '../reference.js';
+import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
 import type { Commit } from './commit.js';
 import type { Database } from './database.js';
 

@@ -1,4 +1,4 @@
-import { referenceOf } from '../reference.js';
+import { referenceOf } from '../markers.js';
 import type { Database } from './database.js';
 import type { Answer } from './requests.js';
 import { nameOf, type Standing, stateOf } from './standing.js';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { changesBetween, type Shape } from '../shape.js';
+import { changesBetween, type Shape } from '../model.js';
 import type { Database } from './database.js';
 
 /** How a run is shaped, and what is to be done if that is not as it was. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { dialectOf } from '../dialect.js';
+import { dialectOf } from '../model.js';
 import type { Remembered } from './memory.js';
 
 /** A key as the notebook lists it. Carries a hash of the key on some servers: never to be shown as a whole. */

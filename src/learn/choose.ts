@@ -1,7 +1,6 @@
 import type { ParseMapping } from '../config/vocabulary.js';
 import { explain, FileError } from '../errors.js';
-import type { FileRecord } from '../model.js';
-import { changesBetween, shapeOf } from '../shape.js';
+import { changesBetween, type FileRecord, shapeOf } from '../model.js';
 
 export interface LearnDeps<File> {
   /** How a file is to be read, by its looks. A FileError where that cannot be told. */

@@ -1,6 +1,6 @@
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
-import { manyLines, oneLine } from './clean.js';
+import { manyLines, oneLine } from '../text.js';
 import { escapeHtml } from './html.js';
 import { renderHtmlFacts, renderHtmlTable } from './html-table.js';
 import { describeSource, type SourceFile } from './source.js';

@@ -1,7 +1,7 @@
 import type { CommentOptions } from '../config/schema.js';
+import { MARK_BYTES } from '../markers.js';
 import type { FileRecord, Table } from '../model.js';
-import { MARK_BYTES } from '../reference.js';
-import { cutBytes, manyLines, oneLine } from './clean.js';
+import { cutBytes, manyLines, oneLine } from '../text.js';
 import { packSections, packText, type Room, rangeOf, type Section } from './pack.js';
 import { isCut } from './rows.js';
 import type { SourceFile } from './source.js';

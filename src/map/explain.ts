@@ -1,7 +1,7 @@
 import { LiquidError, UndefinedVariableError } from 'liquidjs';
 import { FileError } from '../errors.js';
 import type { Table } from '../model.js';
-import { nearest } from '../nearest.js';
+import { nearest } from '../text.js';
 import { isCut, RowNotKept } from './rows.js';
 import type { View } from './view.js';
 import { countOf } from './wording.js';

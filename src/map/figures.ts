@@ -1,5 +1,4 @@
-import { medianOf } from '../median.js';
-import type { Column, Table, Value } from '../model.js';
+import { type Column, medianOf, type Table, type Value } from '../model.js';
 import { isCut } from './rows.js';
 import { countOf } from './wording.js';
 

@@ -1,6 +1,6 @@
 import type { Liquid, LiquidError, StaticAnalysis, Token } from 'liquidjs';
 import { LabfeedError } from '../errors.js';
-import { nearest } from '../nearest.js';
+import { nearest } from '../text.js';
 import { FILE_NAMES, VARIABLES } from './view.js';
 
 /** Where a template stands within its instrument: `['experiment', 'tags', 1]`. */

@@ -1,4 +1,4 @@
-import { cutBytes, piecesOf } from './clean.js';
+import { cutBytes, piecesOf } from '../text.js';
 import { countOf } from './wording.js';
 
 /** Lines that belong together under a heading, which is repeated wherever they are continued. */

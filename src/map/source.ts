@@ -1,4 +1,4 @@
-import { oneLine } from './clean.js';
+import { oneLine } from '../text.js';
 import { amountOf } from './wording.js';
 
 /** What the draft says of a file beside its content. */

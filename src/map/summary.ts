@@ -1,5 +1,5 @@
 import type { FileRecord, Table } from '../model.js';
-import { cutBytes, oneLine } from './clean.js';
+import { cutBytes, oneLine } from '../text.js';
 import { figuresOf } from './figures.js';
 import { describeSource, type SourceFile } from './source.js';
 import { alignTable, listLine } from './text-table.js';

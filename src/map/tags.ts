@@ -1,4 +1,4 @@
-import { oneLine } from './clean.js';
+import { oneLine } from '../text.js';
 
 /** In code points, as databases count. */
 const MAX_CHARACTERS = 255;

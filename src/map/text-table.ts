@@ -1,5 +1,5 @@
 import type { Column, Value } from '../model.js';
-import { oneLine } from './clean.js';
+import { oneLine } from '../text.js';
 import { headingOf, withUnit } from './wording.js';
 
 /** A cell longer than this stands out of its column, rather than widening every row. */

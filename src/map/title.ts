@@ -1,6 +1,6 @@
 import { FileError } from '../errors.js';
-import { provisionalTitle } from '../reference.js';
-import { oneLine } from './clean.js';
+import { provisionalTitle } from '../markers.js';
+import { oneLine } from '../text.js';
 import type { SourceFile } from './source.js';
 
 /** Notebooks cut longer titles, without a word. */

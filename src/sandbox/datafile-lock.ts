@@ -1,7 +1,7 @@
 import { realpathSync, rmSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { LabfeedError } from '../errors.js';
-import { lockForLife } from '../file-lock.js';
+import { lockForLife } from '../filesystem.js';
 
 /** Two notebooks on one file would each count for themselves. Returns how to let go of it. */
 export function lockDatafile(path: string): () => void {

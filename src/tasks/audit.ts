@@ -1,11 +1,12 @@
 import type { Clock } from '../clock.js';
 import type { Claim, UsableConfig } from '../config/load.js';
+import { openNotebook } from '../connection.js';
 import { cellsOf } from '../deliver/shown.js';
 import { lookAt } from '../deliver/window.js';
 import { explain, LabfeedError, NotebookError, UsageError } from '../errors.js';
 import { type Evidence, type FiledRun, openEvidence } from '../journal/evidence.js';
-import { nearest } from '../nearest.js';
 import type { Notebook } from '../notebook/client.js';
+import { nearest } from '../text.js';
 import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
@@ -15,7 +16,6 @@ import type { Finding, Repair, SafeFile } from './audit/findings.js';
 import { examineFolder, type FileCounts } from './audit/folder.js';
 import { tellUnfiled } from './audit/unfiled-run.js';
 import { claimedBy, claimsBefore } from './claims.js';
-import { openNotebook } from './gated-notebook.js';
 import { createPatience } from './patience.js';
 import { isFiled } from './reconcile.js';
 

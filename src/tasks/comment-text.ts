@@ -1,5 +1,5 @@
 import { UsageError } from '../errors.js';
-import { commentMark, markComment, markIn } from '../reference.js';
+import { commentMark, markComment, markIn } from '../markers.js';
 
 type CommentRecord = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 import type { Job } from '../journal/job.js';
-import { atTime } from '../time-words.js';
+import { atTime } from '../text.js';
 
 /** What a person can do about a run, or that there is nothing to do. */
 export function nextStep(job: Job): string {

@@ -1,5 +1,5 @@
 import type { MarkedComment } from '../journal/recovery.js';
-import { markIn } from '../reference.js';
+import { markIn } from '../markers.js';
 
 /** What recovery asks of the notebook: nothing but to be read. */
 export interface ReadableNotebook {

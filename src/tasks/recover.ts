@@ -3,7 +3,7 @@ import type { ListedInstrument } from '../config/listed.js';
 import { END_OF_IDS, isSetBack, lookAt } from '../deliver/window.js';
 import { explain, LabfeedError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
-import { originIn, provisionalReference, readLabel } from '../reference.js';
+import { originIn, provisionalReference, readLabel } from '../markers.js';
 import { createPatience } from './patience.js';
 import { type Ask, marksOf, type ReadableExperiment, type ReadableNotebook } from './readable-notebook.js';
 import { type Reconciled, reconcile } from './reconcile.js';

@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
+import { openNotebook } from '../connection.js';
 import { LabfeedError } from '../errors.js';
 import { openJournal } from '../journal/journal.js';
-import { openNotebook } from './gated-notebook.js';
 import { brokenOff, type IdRange, type Recovered, recover } from './recover.js';
 
 export interface RecoveryOptions {

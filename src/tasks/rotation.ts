@@ -3,9 +3,9 @@ import type { Clock } from '../clock.js';
 import { readKey } from '../config/key.js';
 import type { KeyFile } from '../config/key-file.js';
 import type { UsableConfig } from '../config/load.js';
+import { openNotebook } from '../connection.js';
 import { openMemory } from '../keys/memory.js';
 import { type KeyRing, type Rotated, rotate } from '../keys/rotate.js';
-import { openNotebook } from './gated-notebook.js';
 
 export interface RotationOptions {
   readonly clock: Clock;

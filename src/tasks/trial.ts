@@ -1,8 +1,8 @@
 import type { Instrument } from '../config/load.js';
 import type { Mapped } from '../map/draft.js';
 import { createMapping } from '../mapping.js';
+import { markComment, referenceOf } from '../markers.js';
 import type { FileRecord, IdentifiedFile } from '../model.js';
-import { markComment, referenceOf } from '../reference.js';
 
 /** What would be filed for a file: tried, neither sent nor recorded. */
 export interface Trial extends Mapped {

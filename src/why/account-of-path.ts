@@ -1,4 +1,4 @@
-import { spokenDuration } from '../spoken.js';
+import { spokenDuration } from '../text.js';
 import type { Account } from './account.js';
 import { NOT_RUNNING } from './account-of-run.js';
 import type { Evidence, InstrumentEvidence, KnownRun } from './evidence.js';

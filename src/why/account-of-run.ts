@@ -1,4 +1,4 @@
-import { atTime } from '../time-words.js';
+import { atTime } from '../text.js';
 import type { Account, Finding } from './account.js';
 import type { Evidence, KnownRun } from './evidence.js';
 import { runPathOf } from './matching.js';

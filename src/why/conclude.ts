@@ -1,4 +1,4 @@
-import { atTime } from '../time-words.js';
+import { atTime } from '../text.js';
 import type { Explanation, Finding } from './account.js';
 import { accountOfPath } from './account-of-path.js';
 import { accountOfRun, addressOf } from './account-of-run.js';

@@ -9,7 +9,7 @@ import { createLosses } from '../../src/deliver/losses.js';
 import { prepare } from '../../src/deliver/prepare.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Journal } from '../../src/journal/journal.js';
-import { commentMark } from '../../src/reference.js';
+import { commentMark } from '../../src/markers.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';

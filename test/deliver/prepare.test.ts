@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { HaltedError } from '../../src/deliver/interruptions.js';
 import { prepare } from '../../src/deliver/prepare.js';
 import { NotebookError } from '../../src/errors.js';
-import { provisionalTitle } from '../../src/reference.js';
+import { provisionalTitle } from '../../src/markers.js';
 import { deliverAll, depsOf, emptyJournal, expectExactly, file, SERVER, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';

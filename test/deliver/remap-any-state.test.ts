@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
+import { markComment, referenceOf } from '../../src/markers.js';
 import type { Draft } from '../../src/model.js';
-import { markComment, referenceOf } from '../../src/reference.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, someDraft } from '../support/runs.js';
 import type { SimulationOptions } from '../support/simulated-notebook.js';

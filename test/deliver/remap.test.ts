@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
+import { markComment } from '../../src/markers.js';
 import type { Draft } from '../../src/model.js';
-import { markComment } from '../../src/reference.js';
 import { someDraft } from '../support/runs.js';
 import { type Redone, withDone } from './redone.js';
 

@@ -1,9 +1,9 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
-import type { AlarmBook } from '../../src/alarm-book.js';
 import { FileError } from '../../src/errors.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, openJournal } from '../../src/journal/journal.js';
+import type { AlarmBook } from '../../src/model.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';

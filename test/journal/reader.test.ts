@@ -3,7 +3,7 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { lockForLife } from '../../src/file-lock.js';
+import { lockForLife } from '../../src/filesystem.js';
 import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
 import { createReader, type JournalReader, openReader } from '../../src/journal/reader.js';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
+import { originIn } from '../../src/markers.js';
 import type { ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
-import { originIn } from '../../src/reference.js';
 import { fillIn, fillInBody, type Given, map, record, SHA, table, v } from './samples.js';
 
 const bodyOf = (given: Given = {}): string => map(given).draft.body;

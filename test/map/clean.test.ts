@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cutBytes, manyLines, oneLine, piecesOf } from '../../src/map/clean.js';
+import { cutBytes, manyLines, oneLine, piecesOf } from '../../src/text.js';
 
 const wellFormed = fc.string({ unit: 'grapheme', size: 'large' });
 const most = fc.integer({ min: 8, max: 100 });

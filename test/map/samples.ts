@@ -1,8 +1,8 @@
 import type { CommentOptions, ExperimentTemplates } from '../../src/config/schema.js';
 import { createMapper, type Mapped, type MapperOptions } from '../../src/map/draft.js';
 import type { SourceFile } from '../../src/map/source.js';
+import { markComment, referenceOf } from '../../src/markers.js';
 import type { Column, ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
-import { markComment, referenceOf } from '../../src/reference.js';
 
 /** A value that means what it says: `v(2.1, '2.100')`. */
 export const v = (value: Value['value'], text = String(value ?? ''), unit?: string): Value =>

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { cleanTags } from '../../src/map/tags.js';
 import { cleanTitle } from '../../src/map/title.js';
-import { provisionalTitle } from '../../src/reference.js';
+import { provisionalTitle } from '../../src/markers.js';
 import { file, fillIn, map, record, v } from './samples.js';
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });

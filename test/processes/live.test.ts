@@ -1,8 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Live } from '../../src/live.js';
-import { readLive } from '../../src/live-file.js';
+import { type Live, readLive } from '../../src/live.js';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { recordingProxy } from '../support/recording-proxy.js';
 import { runSandbox } from '../support/sandbox-view.js';

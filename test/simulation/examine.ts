@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
+import { markComment, markIn } from '../../src/markers.js';
 import type { Draft } from '../../src/model.js';
-import { markComment, markIn } from '../../src/reference.js';
 import type { SimulatedExperiment } from '../support/simulated-notebook.js';
 import { EDITED, type People } from './people.js';
 import { commentsOf, runOf, titleOf, type World } from './world.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { markIn } from '../../src/reference.js';
+import { markIn } from '../../src/markers.js';
 import { isKept, replaceText, textOf } from '../../src/tasks/comment-text.js';
 
 const MARK = 'labfeed 0123456789abcdef.2';

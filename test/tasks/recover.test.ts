@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
-import { markComment, provisionalTitle, referenceOf } from '../../src/reference.js';
+import { markComment, provisionalTitle, referenceOf } from '../../src/markers.js';
 import {
   deliverAll,
   depsOf,

@@ -1,5 +1,4 @@
-import type { BigIntStats } from 'node:fs';
-import { statSync } from 'node:fs';
+import { type BigIntStats, statSync } from 'node:fs';
 import type { Clock } from '../../src/clock.js';
 import type { FoundFile } from '../../src/model.js';
 import { type Listing, type ListOptions, list } from '../../src/watch/list.js';

@@ -1,6 +1,6 @@
 import type { Where } from '../../config/grammar.js';
 import type { Value } from '../../model.js';
-import { nearest } from '../../nearest.js';
+import { nearest } from '../../text.js';
 import type { Line } from '../lines.js';
 import type { Refuse } from '../refuse.js';
 import { cleanName, createUniqueNames } from '../table/names.js';

@@ -1,6 +1,6 @@
 import { regexSource } from '../../config/grammar.js';
 import type { FileError } from '../../errors.js';
-import { nearest } from '../../nearest.js';
+import { nearest } from '../../text.js';
 import type { Line } from '../lines.js';
 import type { Context } from './context.js';
 

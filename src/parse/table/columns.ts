@@ -1,6 +1,6 @@
 import type { Where } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
-import { nearest } from '../../nearest.js';
+import { nearest } from '../../text.js';
 import type { Line } from '../lines.js';
 import type { Refuse } from '../refuse.js';
 import { unitAfterSlash, unitInBrackets } from '../values/unit.js';

@@ -1,5 +1,4 @@
-import { medianOf } from '../../median.js';
-import type { ColumnSummary, Value } from '../../model.js';
+import { type ColumnSummary, medianOf, type Value } from '../../model.js';
 
 /** Counts the numbers of a column of which not all are kept. */
 export interface Summary {

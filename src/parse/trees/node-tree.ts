@@ -1,4 +1,4 @@
-import { nearest } from '../../nearest.js';
+import { nearest } from '../../text.js';
 import { nearestHit } from './nearest-hit.js';
 import { itemsOf, type Node, writtenAt } from './node.js';
 import { type Path, parsePath, writtenTo } from './path.js';

@@ -1,4 +1,4 @@
-import { nearest } from '../../nearest.js';
+import { nearest } from '../../text.js';
 import { type Condition, type Path, parsePath, type Step } from './path.js';
 import type { DeadEnd, Found, Lookup, Row, Tree } from './tree.js';
 

@@ -1,7 +1,7 @@
 import { cellReference, type Where } from '../../config/grammar.js';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
-import { nearest } from '../../nearest.js';
+import { nearest } from '../../text.js';
 import type { Refuse } from '../refuse.js';
 import { cleanName, createUniqueNames } from '../table/names.js';
 import { createDateReader, type DateOptions, withKnownZone } from '../values/date.js';

@@ -1,5 +1,5 @@
 import type { Filing } from '../../journal/evidence.js';
-import { commentMark, markComment } from '../../reference.js';
+import { commentMark, markComment } from '../../markers.js';
 import type { ReadableComment, ReadableExperiment } from '../readable-notebook.js';
 import type { Repair } from './findings.js';
 

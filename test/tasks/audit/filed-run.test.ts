@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { cellsOf } from '../../../src/deliver/shown.js';
 import { NotebookError } from '../../../src/errors.js';
 import type { FiledRun, Filing } from '../../../src/journal/evidence.js';
-import { markComment } from '../../../src/reference.js';
+import { markComment } from '../../../src/markers.js';
 import { examineFiled, type FiledRunDeps } from '../../../src/tasks/audit/filed-run.js';
 import type { ReadableComment } from '../../../src/tasks/readable-notebook.js';
 import { isFiled } from '../../../src/tasks/reconcile.js';
