@@ -1,9 +1,8 @@
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
-import { claimedBy, claimsBefore } from '../tasks/claims.js';
 import { spokenCount } from '../text.js';
-import { list } from '../watch/list.js';
-import { createMatcher } from '../watch/match.js';
+import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
+import { list } from '../watch/scan.js';
 import type { Finding } from './findings.js';
 import type { Overlap } from './overlaps.js';
 

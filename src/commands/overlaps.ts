@@ -1,7 +1,7 @@
 import { basename, join, relative } from 'node:path';
 import type { Claim } from '../config/load.js';
 import type { RunKind } from '../config/run.js';
-import { claimedBy } from '../tasks/claims.js';
+import { claimedBy } from '../watch/match.js';
 import type { Finding } from './findings.js';
 
 /** Two instruments that want the same files. */

@@ -13,8 +13,8 @@ import { createIntake } from '../watch/intake.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns, type Runs } from '../watch/runs.js';
 import { settle } from '../watch/settle.js';
+import type { LineState } from '../watch/state.js';
 import { createWatcher } from '../watch/watcher.js';
-import type { LineState } from './line-state.js';
 import type { Observer } from './observer.js';
 
 export interface LineDeps {

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import type { ConfigProblem } from '../live.js';
-import { createLineState, type LineState } from './line-state.js';
+import { createLineState, type LineState } from '../watch/state.js';
 
 /** An instrument as people ask about it: how its line is, be it stopped. */
 export interface WatchedInstrument {

@@ -10,7 +10,7 @@ import type { Journal } from '../journal/journal.js';
 import type { ConfigProblem } from '../live.js';
 import type { Log } from '../log.js';
 import { checkMapping } from '../mapping.js';
-import { claimedBy, claimsBefore } from '../tasks/claims.js';
+import { claimedBy, claimsBefore } from '../watch/match.js';
 import { createDecisions } from './decisions.js';
 import { createDelivery } from './delivery.js';
 import { createHousekeeping } from './housekeeping.js';

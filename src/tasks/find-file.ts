@@ -3,8 +3,8 @@ import { basename, resolve } from 'node:path';
 import type { Claim } from '../config/load.js';
 import type { JournalReader } from '../journal/reader.js';
 import type { Live } from '../live.js';
-import { list } from '../watch/list.js';
 import { createMatcher } from '../watch/match.js';
+import { list } from '../watch/scan.js';
 import { asWatched } from './watched-path.js';
 
 export interface Places {

@@ -4,12 +4,9 @@ import type { Claim, LoadedConfig } from '../config/load.js';
 import { explainProblem } from '../errors.js';
 import type { Live } from '../live.js';
 import { checkMapping } from '../mapping.js';
-import { doneFileOf } from '../watch/done-file.js';
-import { createGrouping } from '../watch/grouping.js';
-import { createMatcher } from '../watch/match.js';
-import { reasonOf } from '../watch/reason.js';
+import { isAbsent, reasonOf } from '../watch/identify.js';
+import { createGrouping, createMatcher, doneFileOf } from '../watch/match.js';
 import { DEFAULT_QUIET_MS } from '../watch/settle.js';
-import { isAbsent } from '../watch/stamp.js';
 import type { InstrumentEvidence, Rule } from '../why/evidence.js';
 import { insideOf } from './watched-path.js';
 

@@ -3,7 +3,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
 import type { IdentifiedFile } from '../model.js';
 import { learn } from '../parse/parse.js';
-import { contentOf } from '../watch/content.js';
+import { contentOf } from '../watch/identify.js';
 
 /** What looking at a file suggests about how it is to be read. */
 export interface Measured {

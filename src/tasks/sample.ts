@@ -4,10 +4,9 @@ import type { RunKind } from '../config/run.js';
 import type { InstrumentConfig } from '../config/schema.js';
 import { LabfeedError, systemCode } from '../errors.js';
 import type { FoundFile, IdentifiedFile } from '../model.js';
-import { identify } from '../watch/identify.js';
+import { identify, stampOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
-import { stampOf } from '../watch/stamp.js';
 
 /** What of an instrument says which files make one run. */
 export type SampleOf = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'run'>;

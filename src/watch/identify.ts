@@ -1,11 +1,8 @@
 import { createHash } from 'node:crypto';
-import { type BigIntStats, close, constants, fstat, open, read, stat } from 'node:fs';
+import { type BigIntStats, close, constants, createReadStream, fstat, open, read, stat } from 'node:fs';
 import { promisify } from 'node:util';
-import { FileChangedError, systemCode } from '../errors.js';
-import type { DiskFile, Hashed } from '../model.js';
-import { FileBusyError } from './busy.js';
-import { reasonOf } from './reason.js';
-import { isAbsent, sameStamp, stampOf } from './stamp.js';
+import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
+import type { DiskFile, FileStamp, Hashed } from '../model.js';
 
 // A third less processor time for a small file than fs/promises, whose handles are made for more than this.
 const disk = {
@@ -85,7 +82,7 @@ function changed(file: DiskFile, what: string, cause?: unknown): FileChangedErro
 }
 
 /** What a failure to read a file means: that it was changed, or that it cannot be read now. */
-export function explained(file: DiskFile, error: unknown): unknown {
+function explained(file: DiskFile, error: unknown): unknown {
   const code = systemCode(error);
   // Not a matter of the disk: what was thrown above, the signal's reason, a fault of our own.
   if (code === undefined || !/^E[A-Z0-9]+$/.test(code)) return error;
@@ -109,4 +106,78 @@ function hintFor(code: string): string {
     default:
       return 'it is tried again by itself';
   }
+}
+
+/** The bytes that were hashed: those that were kept, or the file once more, as long as it is still the same. */
+export const contentOf = (file: DiskFile & Hashed): Uint8Array | (() => AsyncIterable<Uint8Array>) =>
+  file.content ?? (() => readAgain(file));
+
+async function* readAgain(file: DiskFile & Hashed): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const piece of createReadStream(file.location, { highWaterMark: 256 * 1024 })) yield piece;
+  } catch (error) {
+    throw explained(file, error);
+  }
+  const [stats] = await statAll([file.location]);
+  if (stats === undefined || stats instanceof Error || !sameStamp(stampOf(stats), file)) {
+    throw new FileChangedError('the file was changed while it was read', { where: { file: file.path } });
+  }
+}
+
+export function stampOf({ size, mtimeNs, ino }: BigIntStats): FileStamp {
+  return { size: Number(size), mtimeNs, inode: ino };
+}
+
+export function sameStamp(a: FileStamp, b: FileStamp): boolean {
+  return a.size === b.size && a.mtimeNs === b.mtimeNs && a.inode === b.inode;
+}
+
+/** Tells folders apart. An inode alone does not do: a folder deleted and made anew often gets the same one. */
+export function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
+  return `${dev}:${ino}:${birthtimeNs}`;
+}
+
+/** Whether an error says that there is nothing under this name (any more), rather than that it cannot be seen. */
+export function isAbsent(error: unknown): boolean {
+  const code = systemCode(error);
+  return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP';
+}
+
+/**
+ * All at once, by callbacks: 50,000 stats take 0.25 s this way, 0.6 s in a window of 64, and 1.0 s as promises,
+ * since each wake-up of the event loop then brings many answers.
+ */
+export function statAll(locations: readonly (string | Buffer)[]): Promise<(BigIntStats | Error)[]> {
+  return new Promise((resolve) => {
+    const results: (BigIntStats | Error)[] = new Array(locations.length);
+    let left = locations.length;
+    if (left === 0) resolve(results);
+    locations.forEach((location, index) => {
+      stat(location, { bigint: true }, (error, stats) => {
+        results[index] = error ?? stats;
+        left -= 1;
+        if (left === 0) resolve(results);
+      });
+    });
+  });
+}
+
+/** The file is there and cannot be read now: locked, forbidden, or on a share that does not answer. Try again later. */
+export class FileBusyError extends LabfeedError {
+  override readonly name = 'FileBusyError';
+}
+
+const NO_ANSWER = new Set([
+  ...['EIO', 'ESTALE', 'ENOTCONN', 'ETIMEDOUT', 'EHOSTDOWN', 'EHOSTUNREACH', 'ENETDOWN', 'ENETUNREACH'],
+  ...['ECONNABORTED', 'ECONNRESET', 'EREMOTEIO', 'ENODEV', 'ENXIO', 'ENOMEDIUM'],
+]);
+
+/** Why a folder or file could not be read, for people. */
+export function reasonOf(error: unknown): string {
+  const code = systemCode(error) ?? '';
+  if (code === 'ENOENT') return 'it is not there';
+  if (code === 'ENOTDIR') return 'it, or something above it, is a file and not a folder';
+  if (code === 'EACCES' || code === 'EPERM') return 'this user may not read it';
+  if (NO_ANSWER.has(code)) return `the disk or share does not answer (${code})`;
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,14 +1,13 @@
+import { createHash } from 'node:crypto';
 import type { RunKind } from '../config/run.js';
-import type { DiskFile, FoundFile, IdentifiedFile, Part } from '../model.js';
-import { createGrouping, type Grouping, placesOf } from './grouping.js';
-import { identify } from './identify.js';
-import { identifyAll } from './identify-all.js';
-import { list } from './list.js';
-import type { Matcher } from './match.js';
-import { type Glance, glance } from './settle.js';
-import { isAbsent, stampOf, statAll } from './stamp.js';
+import { FileChangedError } from '../errors.js';
+import type { DiskFile, FoundFile, Hashed, IdentifiedFile, Part } from '../model.js';
+import { type IdentifyOptions, identify, isAbsent, KEEP_BYTES, stampOf, statAll } from './identify.js';
+import { createGrouping, type Grouping, type Matcher, placesOf } from './match.js';
+import { list } from './scan.js';
+import { type Glance, glance, isSame } from './settle.js';
 
-export interface RunsOptions {
+interface RunsOptions {
   /** The watched folder. */
   readonly root: string;
   readonly run: RunKind;
@@ -132,4 +131,44 @@ async function lookAtJoined(
   }
   if (parts.length === 0) return 'absent';
   return { ...together(run, parts), ...(lacks !== undefined && { lacks }) };
+}
+
+interface IdentifyAllOptions extends IdentifyOptions {
+  look(run: FoundFile): Promise<Glance>;
+}
+
+/**
+ * Hashes every file of a run that has settled, and holds the run against what settled once more: a file that came
+ * meanwhile belongs to it. As many contents are handed on as are kept of a single file.
+ */
+async function identifyAll(
+  run: FoundFile,
+  { look, signal, keepBytes = KEEP_BYTES }: IdentifyAllOptions,
+): Promise<IdentifiedFile> {
+  const parts: (DiskFile & Part & Hashed)[] = [];
+  let left = keepBytes;
+  for (const part of run.parts ?? []) {
+    const hashed = await identify(part, { signal, keepBytes: left });
+    if (hashed.content) left -= hashed.size;
+    parts.push({ ...part, ...hashed });
+  }
+  const now = await look(run);
+  if (typeof now === 'string' || now.lacks !== undefined || !isSame(now, run)) {
+    throw new FileChangedError('the run is no longer the same: a file was added, taken away or written to', {
+      where: { file: run.path },
+    });
+  }
+  return { ...run, sha256: hashOf(parts), parts };
+}
+
+/** As `sha256sum` would print them in the order of their names, so that anybody can compute it again. */
+function hashOf(parts: readonly (Part & Hashed)[]): string {
+  const lines = parts
+    .map(({ role, sha256 }) => ({
+      role: Buffer.from(role),
+      line: `${sha256}  ${role.replace(/[\\\n]/g, '\\$&')}\n`,
+    }))
+    .sort((a, b) => Buffer.compare(a.role, b.role))
+    .map(({ line }) => line);
+  return createHash('sha256').update(lines.join('')).digest('hex');
 }

@@ -2,8 +2,8 @@ import { posix } from 'node:path';
 import type { Clock } from '../clock.js';
 import type { Ready } from '../config/schema.js';
 import { type FoundFile, filesOf } from '../model.js';
-import { doneFileOf } from './done-file.js';
-import { isAbsent, sameStamp, stampOf, statAll } from './stamp.js';
+import { isAbsent, sameStamp, stampOf, statAll } from './identify.js';
+import { doneFileOf } from './match.js';
 
 /** What holds where the configuration asks for nothing: nothing half-written is ever taken. */
 export const DEFAULT_QUIET_MS = 5000;
@@ -16,7 +16,7 @@ const DONE_SHARE = 0.1;
 /** How long to wait before looking again where a share does not answer. */
 const NO_ANSWER_MS = 10_000;
 
-export interface SettleOptions {
+interface SettleOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   /** Goes through this one at a time or a few: a share that hangs must not take every thread for file access. */

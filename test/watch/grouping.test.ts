@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { createGrouping, placesOf } from '../../src/watch/grouping.js';
-import { createMatcher } from '../../src/watch/match.js';
+import { createGrouping, createMatcher, placesOf } from '../../src/watch/match.js';
 
 const memberOf = (kind: Parameters<typeof createGrouping>[0], path: string) =>
   createGrouping(kind)?.memberOf(path);

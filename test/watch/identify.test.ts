@@ -4,8 +4,7 @@ import { appendFileSync, chmodSync, renameSync, rmSync, truncateSync, writeFileS
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { FileChangedError } from '../../src/errors.js';
-import { FileBusyError } from '../../src/watch/busy.js';
-import { identify } from '../../src/watch/identify.js';
+import { FileBusyError, identify } from '../../src/watch/identify.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { asNobody, found, never } from './support.js';
 

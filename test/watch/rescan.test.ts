@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.js';
-import type { Bells } from '../../src/watch/bells.js';
-import { pauseMs, retryMs } from '../../src/watch/pause.js';
+import type { Bells } from '../../src/watch/events.js';
+import { pauseMs, retryMs } from '../../src/watch/watcher.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { ERROR, eventually, WARN, watching } from './watching.js';
 

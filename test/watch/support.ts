@@ -1,8 +1,8 @@
 import { type BigIntStats, statSync } from 'node:fs';
 import type { Clock } from '../../src/clock.js';
 import type { FoundFile } from '../../src/model.js';
-import { type Listing, type ListOptions, list } from '../../src/watch/list.js';
 import { createMatcher } from '../../src/watch/match.js';
+import { type Listing, type ListOptions, list } from '../../src/watch/scan.js';
 
 export const never = new AbortController().signal;
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createUnmatched, type Unmatched } from '../../src/watch/unmatched.js';
+import { createUnmatched, type Unmatched } from '../../src/watch/scan.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { watching } from './watching.js';
 
