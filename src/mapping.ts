@@ -5,7 +5,7 @@ import type { ReadDate } from './map/date.js';
 import { checkTemplates, createMapper, type Mapped } from './map/draft.js';
 import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from './model.js';
 import { parse } from './parse/parse.js';
-import { type DateReading, readDate } from './parse/values/read-date.js';
+import { type DateReading, readDate } from './parse/values/date.js';
 import { contentOf } from './watch/identify.js';
 
 /** How one instrument's files become drafts: the same for the daemon, for `try` and for `check`. */

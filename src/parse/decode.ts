@@ -1,6 +1,6 @@
 import { isAscii } from 'node:buffer';
 import iconv from 'iconv-lite';
-import type { Refuse } from './refuse.js';
+import type { Refuse } from './lines.js';
 
 /** Large enough to be quick, small enough that others need not wait for it. */
 const PIECE_BYTES = 256 * 1024;

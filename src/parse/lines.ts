@@ -1,4 +1,5 @@
-import type { Refuse } from './refuse.js';
+import { setImmediate } from 'node:timers/promises';
+import { FileError } from '../errors.js';
 
 /** A line of a file and the cells in it. A quoted cell can span several lines of the file: they are one here. */
 export interface Line {
@@ -68,4 +69,86 @@ export async function* withEnds(
     yield all.slice(0, all.length - held.length);
   }
   yield held.map((line, n) => ({ ...line, fromEnd: held.length - n }));
+}
+
+interface Refusal {
+  /** The line that is meant, and which of its cells (from 0). */
+  readonly line?: Line | undefined;
+  readonly cell?: number | undefined;
+  /** The place itself, from 1, where the file is not made of cells; 0 where it is in no line. */
+  readonly at?: { readonly line: number; readonly column?: number } | undefined;
+  /** What settles it: the ready line for the mapping, wherever there is one. */
+  readonly hint?: string;
+  /** A pattern of the mapping is not found: another alternative may fit the file. */
+  readonly isAbsent?: boolean;
+}
+
+/** The file is not of the kind that the mapping describes. */
+export class AbsentError extends FileError {}
+
+/** Makes the error that quarantines the file; the caller throws it. */
+export type Refuse = (message: string, refusal?: Refusal) => FileError;
+
+export const createRefuse =
+  (file: string): Refuse =>
+  (message, { line, cell, at, hint, isAbsent } = {}) =>
+    new (isAbsent ? AbsentError : FileError)(message, {
+      where: {
+        file,
+        ...(line && { line: line.number }),
+        ...(line && cell !== undefined && { column: columnOf(line, cell) }),
+        ...(at?.line ? at : undefined),
+      },
+      ...(hint !== undefined && { hint }),
+    });
+
+/** Where a cell begins, in characters from 1. Only errors ask, so it is looked for and not kept. */
+function columnOf(line: Line, cell: number): number {
+  let at = 0;
+  for (const earlier of line.cells.slice(0, cell)) {
+    at = Math.max(at, line.text.indexOf(earlier, at)) + earlier.length;
+  }
+  return Math.max(at, line.text.indexOf(line.cells[cell] ?? '', at)) + 1;
+}
+
+/** Quotes what a file says, cut to what fits in a sentence. */
+export const quote = (text: string): string =>
+  JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+
+/** How long reading may keep the rest of the daemon waiting at a stretch. */
+const STRETCH_MS = 8;
+
+/** Keeps long work from blocking the daemon and from going on for ever. */
+export interface Pace {
+  /**
+   * To be asked every few hundred steps of a loop, `if (pace.due()) await pace.rest()`:
+   * asking costs next to nothing, an `await` at every step would not.
+   */
+  due(): boolean;
+  /** Lets others run; throws once the time is up or the signal was given. */
+  rest(): Promise<void>;
+}
+
+interface PaceOptions {
+  readonly maxMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly refuse: Refuse;
+}
+
+export function createPace({ maxMs, signal, refuse }: PaceOptions): Pace {
+  const start = performance.now();
+  let resumed = start;
+  return {
+    due: () => performance.now() - resumed > STRETCH_MS,
+    async rest() {
+      if (performance.now() - start > maxMs) {
+        throw refuse(`reading took longer than ${maxMs / 1000} s`, {
+          hint: 'if such files are to be read, allow more: `limits: { seconds: 300 }`',
+        });
+      }
+      signal?.throwIfAborted();
+      await setImmediate();
+      resumed = performance.now();
+    },
+  };
 }

@@ -1,17 +1,17 @@
+import { posix } from 'node:path';
+import picomatch from 'picomatch';
 import { type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
-import type { FileRecord } from '../model.js';
-import { FORMATS, type FormatReader } from './formats/formats.js';
-import type { OpenFile } from './formats/open-file.js';
-import { HEAD_BYTES, recognise } from './formats/recognise.js';
-import { join } from './join.js';
+import type { DateHabits, FileRecord, Value } from '../model.js';
+import { createUniqueNames } from './extract/columns.js';
+import { FIRST_LINES, lineNotFound } from './extract/context.js';
+import { openLines } from './formats/delimited.js';
+import { FORMATS, type FormatReader, HEAD_BYTES, recognise } from './formats/formats.js';
+import { compileLine } from './grammar.js';
+import { AbsentError, createPace, createRefuse, type Line, type Refuse } from './lines.js';
 import { withMapping } from './measure/measure.js';
 import type { Measured } from './measure/measured.js';
-import { createPace } from './pace.js';
-import { mainOf, otherOf } from './parts.js';
-import { AbsentError, createRefuse, type Refuse } from './refuse.js';
-import { requireWhen } from './require-when.js';
-import { headOf, type Source } from './source.js';
+import { headOf, type OpenFile, type Part, type Source } from './source.js';
 
 /**
  * Reads a file as its mapping says; without a mapping, as measuring it suggests.
@@ -32,7 +32,7 @@ export async function parse(
 }
 
 /** Looks at a sample file and says how it is to be read, and what it leaves open. */
-export async function learn(source: Source, signal?: AbortSignal): Promise<Measured> {
+export async function measure(source: Source, signal?: AbortSignal): Promise<Measured> {
   signal?.throwIfAborted();
   return measureFile(openFile(source, withDefaults({}), signal));
 }
@@ -116,4 +116,113 @@ async function measureFile(file: OpenFile): Promise<Measured> {
   const options = withDefaults({});
   const format = await formatOf(file, options);
   return format.measure(file, options, (mapping: ParseMapping) => readAs(file, withDefaults(mapping)));
+}
+
+/** The file of a run that its mapping reads first; the run itself where it is one file. */
+function mainOf(
+  run: Source,
+  options: Pick<ParseOptions, 'main' | 'also' | 'format'>,
+  refuse: Refuse,
+): Source {
+  const { parts } = run;
+  if (!parts) return run;
+  if (options.main !== undefined) return onlyOne(parts, options.main, '`main`', refuse);
+  // Whoever joins files says which is the first.
+  const first = parts.find(({ path }) => path === run.path);
+  const others = Object.keys(options.also ?? {}).filter((name) => !name.includes('{stem}'));
+  const left = parts.filter(({ within }) => !others.some((name) => fits(name, within)));
+  const only = first ?? (left.length === 1 ? left[0] : undefined);
+  if (only) return only;
+  // What is not read need not be one of them: the folder's own name is known.
+  if (options.format === 'none') return run;
+  throw refuse(
+    `the run has ${parts.length} files, and the mapping does not say which one is read: ${namesOf(parts)}`,
+    {
+      hint: `name it: \`main: ${JSON.stringify(left[0]?.within ?? '*.csv')}\``,
+    },
+  );
+}
+
+/** A further file of a run, as `also` names it. */
+function otherOf({ parts = [] }: Source, main: Source, name: string, refuse: Refuse): Source {
+  const { name: stem } = posix.parse(main.name);
+  // As it stands: a stem may hold what a glob takes for a sign.
+  const glob = name.replaceAll('{stem}', () => stem.replace(/[\\*?[\]{}()!+@|]/g, '\\$&'));
+  return onlyOne(parts, glob, `\`also: { ${JSON.stringify(name)}: … }\``, refuse);
+}
+
+function onlyOne(parts: readonly Part[], glob: string, word: string, refuse: Refuse): Source {
+  const found = parts.filter(({ within }) => fits(glob, within));
+  const [only] = found;
+  if (!only) {
+    throw refuse(
+      `no file of the run is what ${word} names, ${JSON.stringify(glob)}; there are ${namesOf(parts)}`,
+      {
+        isAbsent: true,
+      },
+    );
+  }
+  if (found.length > 1) {
+    throw refuse(
+      `${found.length} files of the run are what ${word} names, ${JSON.stringify(glob)}: ${namesOf(found)}`,
+      {
+        hint: 'write it so that it fits one of them alone',
+      },
+    );
+  }
+  return only;
+}
+
+const fits = (glob: string, name: string): boolean => picomatch.isMatch(name, glob, { dot: true });
+
+const MOST_NAMED = 5;
+
+function namesOf(parts: readonly Part[]): string {
+  const names = parts.slice(0, MOST_NAMED).map(({ within }) => within);
+  return parts.length > MOST_NAMED
+    ? `${names.join(', ')} and ${parts.length - MOST_NAMED} more`
+    : names.join(', ');
+}
+
+/** What several files of one run say, as one record. A name that comes again gets ` (2)`. */
+function join(main: FileRecord, others: readonly FileRecord[]): FileRecord {
+  if (others.length === 0) return main;
+  const records = [main, ...others];
+  const factName = createUniqueNames();
+  const tableName = createUniqueNames();
+  return {
+    meta: new Map(
+      records.flatMap(({ meta }) => [...meta].map(([name, value]) => [factName(name), value] as const)),
+    ),
+    tables: records.flatMap(({ tables }) =>
+      tables.map((table) => ({ ...table, name: tableName(table.name) })),
+    ),
+    dates: { ...main.dates, known: datesIn(others, main.dates) },
+  };
+}
+
+const ISO = /^\d{4}-\d{2}-\d{2}(?!\d)/;
+
+/** What files that write dates in another way than the main one mean by theirs. */
+function datesIn(others: readonly FileRecord[], mains: DateHabits | undefined): ReadonlyMap<string, string> {
+  const differing = others.filter(({ dates }) => JSON.stringify(dates) !== JSON.stringify(mains));
+  return new Map(differing.flatMap(({ meta }) => [...meta.values()].flatMap(asDate)));
+}
+
+const asDate = ({ value, text }: Value): [string, string][] =>
+  typeof value === 'string' && ISO.test(value) && text !== value ? [[text.trim(), value]] : [];
+
+/** Refuses a file that has no such line as `when` says: the mapping is not for it. */
+async function requireWhen(file: OpenFile, options: ParseOptions, format: FormatReader): Promise<void> {
+  const { when } = options;
+  if (when === undefined) return;
+  const isMeant = compileLine(when);
+  const lines = format.lines ? await format.lines(file, options) : (await openLines(file, options)).lines;
+  const first: Line[] = [];
+  for await (const batch of lines()) {
+    if (batch.some(isMeant)) return;
+    if (first.length < FIRST_LINES) for (const line of batch) first.push(line);
+    if (file.pace.due()) await file.pace.rest();
+  }
+  throw lineNotFound('when', when, { first, refuse: file.refuse });
 }

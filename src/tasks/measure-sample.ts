@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import type { ParseMapping } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
 import type { IdentifiedFile } from '../model.js';
-import { learn } from '../parse/parse.js';
+import { measure } from '../parse/parse.js';
 import { contentOf } from '../watch/identify.js';
 
 /** What looking at a file suggests about how it is to be read. */
@@ -17,7 +17,7 @@ export interface Measured {
 export async function measureSample(file: IdentifiedFile, signal?: AbortSignal): Promise<Measured> {
   const { path, size } = file;
   const source = { path, name: basename(path), size, content: contentOf(file) };
-  const { likely, doubts, refusal } = await learn(source, signal);
+  const { likely, doubts, refusal } = await measure(source, signal);
   const questions =
     doubts.length > 0 || !refusal ? doubts : [`by itself it would be refused: ${said(refusal)}`];
   return { mapping: likely, doubts: questions };

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cutAll } from '../../src/parse/formats/delimited.js';
-import { findDelimiter } from '../../src/parse/formats/find-delimiter.js';
-import { compileSplit } from '../../src/parse/grammar/split.js';
+import { compileSplit } from '../../src/parse/cells.js';
+import { cutAll, findDelimiter } from '../../src/parse/formats/delimited.js';
 import type { Line } from '../../src/parse/lines.js';
 
 const cut = (text: string, delimiter = ',', quote: string | null = '"'): Promise<Line[]> =>

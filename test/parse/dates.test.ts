@@ -1,9 +1,12 @@
 import fc from 'fast-check';
 import { DateTime } from 'luxon';
 import { describe, expect, test } from 'vitest';
-import { createDateReader, type DateOptions } from '../../src/parse/values/date.js';
-import { compileDigitPattern } from '../../src/parse/values/digit-pattern.js';
-import { readDate } from '../../src/parse/values/read-date.js';
+import {
+  compileDigitPattern,
+  createDateReader,
+  type DateOptions,
+  readDate,
+} from '../../src/parse/values/date.js';
 
 const asDate = (text: string, options: DateOptions) => createDateReader(options).readAsDate(text);
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, readingSchema } from '../../src/config/vocabulary.js';
-import { learn } from '../../src/parse/parse.js';
+import { measure } from '../../src/parse/parse.js';
 import { columns, meta, read, refusal, rows } from './reading.js';
 
-const learnt = (text: string) => learn({ path: 'x', name: 'x', content: Buffer.from(text) });
+const learnt = (text: string) => measure({ path: 'x', name: 'x', content: Buffer.from(text) });
 
 const measured = async (text: string): Promise<ParseMapping> => (await learnt(text)).mapping;
 

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
 import { parse } from '../../src/parse/parse.js';
-import { readDate } from '../../src/parse/values/read-date.js';
+import { readDate } from '../../src/parse/values/date.js';
 
 const FOLDER = '/runs/s1.D';
 

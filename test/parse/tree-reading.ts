@@ -2,15 +2,12 @@ import { type CellReference, cellReference } from '../../src/config/grammar.js';
 import { type ParseMapping, type ParseOptions, withDefaults } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
 import type { FileRecord } from '../../src/model.js';
+import { readLabelled, readTree, type TreeFile } from '../../src/parse/extract/tree-facts.js';
+import { readJson, readXml } from '../../src/parse/formats/documents.js';
 import { readJcamp } from '../../src/parse/formats/jcamp.js';
-import { readJson } from '../../src/parse/formats/json.js';
 import { readRecords } from '../../src/parse/formats/records.js';
-import type { WholeFile } from '../../src/parse/formats/whole.js';
-import { readXml } from '../../src/parse/formats/xml.js';
-import { createPace } from '../../src/parse/pace.js';
-import { createRefuse } from '../../src/parse/refuse.js';
-import { readLabelled } from '../../src/parse/trees/read-labelled.js';
-import { readTree, type TreeFile } from '../../src/parse/trees/read-tree.js';
+import { createPace, createRefuse } from '../../src/parse/lines.js';
+import type { WholeFile } from '../../src/parse/source.js';
 
 export type TreeFormat = 'json' | 'xml' | 'records' | 'jcamp';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parsePath } from '../../src/parse/trees/path.js';
+import { parsePath } from '../../src/parse/extract/tree.js';
 import { columns, meta, rows } from './reading.js';
 import { readAs, refusalAs } from './tree-reading.js';
 

@@ -2,9 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Value } from '../../src/model.js';
 import { createDateReader } from '../../src/parse/values/date.js';
-import { createNumberReader, type Marks } from '../../src/parse/values/number.js';
 import { isUnit, unitAfterSlash, unitInBrackets } from '../../src/parse/values/unit.js';
-import { createValueReader } from '../../src/parse/values/value.js';
+import { createNumberReader, createValueReader, type Marks } from '../../src/parse/values/value.js';
 
 interface Setting extends Partial<Marks> {
   readonly missing?: string[];

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
-import { readSheets } from '../../src/parse/formats/xlsx.js';
-import { createRefuse } from '../../src/parse/refuse.js';
+import { readSheets } from '../../src/parse/formats/workbook.js';
+import { createRefuse } from '../../src/parse/lines.js';
 import { mutations } from './mutations.js';
 import { readOrRefuse } from './tree-reading.js';
 

@@ -1,15 +1,15 @@
 import type { SplitWord } from '../../config/grammar.js';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import type { FileRecord } from '../../model.js';
+import { type Cut, compileSplit, cutLines, NO_SPLIT } from '../cells.js';
 import { decode, findEncoding } from '../decode.js';
-import { depthOf } from '../grammar/line.js';
-import { compileSplit, NO_SPLIT } from '../grammar/split.js';
+import type { Context } from '../extract/context.js';
+import { createPairFinder } from '../extract/facts.js';
+import { createWatchedCells, readRecord } from '../extract/lines.js';
+import type { TreeFile } from '../extract/tree-facts.js';
+import { depthOf } from '../grammar.js';
 import { type Line, toLines, withEnds } from '../lines.js';
-import { readRecord } from '../read/record.js';
-import { piecesOf, type Source } from '../source.js';
-import { type Cut, cutLines } from './cut.js';
-import { findDelimiter, LOOK_LINES } from './find-delimiter.js';
-import type { OpenFile } from './open-file.js';
+import { load, MOST_WHOLE_BYTES, type OpenFile, piecesOf, type Source, type WholeFile } from '../source.js';
 
 const MOST_BYTES = 2 ** 30;
 
@@ -122,4 +122,88 @@ export async function cutAll(texts: readonly string[], cut: Cut, from: number): 
   for await (const batch of cutLines([texts.slice(from - 1)], cut, from))
     for (const line of batch) lines.push(line);
   return lines;
+}
+
+/** In the order in which they are believed where several cut equally well: `1,5;2,5` is cut at `;`. */
+const SIGNS = ['tab', ';', '|', ','];
+const BLANKS = ['spaces', 'whitespace'];
+const LOOK_LINES = 1000;
+
+interface Candidate {
+  readonly delimiter: string;
+  /** How many lines in a row it cuts alike, and into how many cells. */
+  readonly run: number;
+  readonly width: number;
+}
+
+/** The delimiter that cuts the most lines in a row into equally many cells; undefined where none does. */
+export function findDelimiter(texts: readonly string[]): string | undefined {
+  const look = texts.slice(0, LOOK_LINES).map((text) => text.replace(/"[^"]*"/g, 'q'));
+  const sign = best(SIGNS, look);
+  const blank = best(BLANKS, look);
+  // Words of a sentence are cut by blanks too, so blanks must be by far the more regular.
+  const isBlanks = blank !== undefined && blank.run >= 3 && blank.run > 2 * (sign?.run ?? 0);
+  return (isBlanks ? blank : sign)?.delimiter;
+}
+
+function best(delimiters: readonly string[], texts: readonly string[]): Candidate | undefined {
+  let found: Candidate | undefined;
+  for (const delimiter of delimiters) {
+    const candidate = longestRun(delimiter, texts);
+    if (candidate.run > 0 && (!found || isBetter(candidate, found))) found = candidate;
+  }
+  return found;
+}
+
+/** One odd line does not decide; but what cuts twice as fine at least as regularly is the better delimiter. */
+const isBetter = (later: Candidate, found: Candidate): boolean =>
+  later.run > 1.2 * found.run || (1.2 * later.run >= found.run && later.width >= 2 * found.width);
+
+function longestRun(delimiter: string, texts: readonly string[]): Candidate {
+  const split = compileSplit(delimiter);
+  let longest: Candidate = { delimiter, run: 0, width: 0 };
+  let run = 0;
+  let width = 0;
+  for (const text of texts) {
+    if (text.trim() === '') continue;
+    const cells = split.cut(text).length;
+    run = cells > 1 && cells === width ? run + 1 : Number(cells > 1);
+    width = cells;
+    if (run > longest.run) longest = { delimiter, run, width };
+  }
+  return longest;
+}
+
+/** The whole of a file, for formats that cannot be read piece by piece. */
+export async function loadWhole(
+  { source, refuse, pace }: OpenFile,
+  { limits }: ParseOptions,
+): Promise<WholeFile> {
+  return { bytes: await load(source, limits.maxBytes ?? MOST_WHOLE_BYTES, refuse), refuse, pace };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** What `meta` and cell references find beside the tree: in the file's name or path, or in its lines where it has some. */
+export async function namedIn(
+  { source, refuse, pace }: OpenFile,
+  options: ParseOptions,
+  lines: readonly Line[] = [],
+): Promise<TreeFile> {
+  const context: Context = {
+    ...{ options, refuse, pace, sheets: [], first: lines.slice(0, 100), maxKeptCells: 0 },
+    ...{ path: source.path, name: source.name, cut: cutAt(options.delimiter ?? 'tab', options.quote) },
+  };
+  const cells = createWatchedCells(context);
+  const finders = options.meta.map((finder) => createPairFinder(finder, context));
+  for (const line of lines) {
+    cells.take(line);
+    for (const finder of finders) finder.take(line, false);
+  }
+  const pairs = finders.flatMap((finder) => finder.finish(NONE));
+  return {
+    ...{ refuse, pace },
+    named: pairs.map(({ line, ...pair }) => ({ ...pair, line: line?.number })),
+    cell: (written) => cells.at(written)?.text,
+  };
 }

@@ -1,5 +1,4 @@
-import { isBlank, type Line } from '../lines.js';
-import type { Pace } from '../pace.js';
+import { isBlank, type Line, type Pace } from '../lines.js';
 import { areNumberNames, isAsWide, type Kind, kindsOf, merge } from './kinds.js';
 
 /** Rows that belong together: lines `from` to before `to`, all cut alike, with the same kinds in the same columns. */

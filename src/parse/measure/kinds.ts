@@ -1,8 +1,7 @@
 import type { Line } from '../lines.js';
 import { readIso } from '../values/date.js';
 import { dateForms } from '../values/date-forms.js';
-import { createNumberReader } from '../values/number.js';
-import { readQuantity } from '../values/value.js';
+import { createNumberReader, readQuantity } from '../values/value.js';
 
 /** What a cell looks like, whatever the marks. `any`: nothing, or a word for no value, which stands in any column. */
 export type Kind = 'any' | 'number' | 'date' | 'text';

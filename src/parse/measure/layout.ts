@@ -1,5 +1,4 @@
-import { isBlank, type Line } from '../lines.js';
-import type { Pace } from '../pace.js';
+import { isBlank, type Line, type Pace } from '../lines.js';
 import { type Body, findBody, isMeasure } from './body.js';
 import { findHeading, type Heading } from './heading.js';
 import { type FoundPlate, findPlates } from './plates.js';

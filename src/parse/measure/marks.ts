@@ -1,6 +1,6 @@
 import type { ParseMapping } from '../../config/vocabulary.js';
 import type { Line } from '../lines.js';
-import { createNumberReader, type Marks } from '../values/number.js';
+import { createNumberReader, type Marks } from '../values/value.js';
 import type { Body } from './body.js';
 import { looksNumeric } from './kinds.js';
 

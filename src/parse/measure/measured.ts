@@ -1,8 +1,7 @@
 import type { ParseMapping } from '../../config/vocabulary.js';
 import type { FileError } from '../../errors.js';
 import type { FileRecord } from '../../model.js';
-import type { Pace } from '../pace.js';
-import type { Refuse } from '../refuse.js';
+import type { Pace, Refuse } from '../lines.js';
 
 /** How a file is to be read, in the words of a mapping, as far as the file itself tells. */
 export interface Measured {

@@ -1,5 +1,5 @@
 import type { ParseMapping } from '../../config/vocabulary.js';
-import { compileSplit } from '../grammar/split.js';
+import { compileSplit } from '../cells.js';
 import { isBlank, type Line } from '../lines.js';
 import { bareUnit, isUnit } from '../values/unit.js';
 

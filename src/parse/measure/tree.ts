@@ -1,6 +1,5 @@
 import type { ParseMapping } from '../../config/vocabulary.js';
-import { type Node, writtenAt } from '../trees/node.js';
-import type { Tree } from '../trees/tree.js';
+import { type Node, type Tree, writtenAt } from '../extract/tree.js';
 import type { TableMapping } from './describe.js';
 import type { Measured, Measuring } from './measured.js';
 import { settleDates } from './settle-dates.js';

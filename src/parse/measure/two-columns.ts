@@ -1,6 +1,5 @@
 import type { FileError } from '../../errors.js';
-import { isBlank, type Line } from '../lines.js';
-import type { Refuse } from '../refuse.js';
+import { isBlank, type Line, type Refuse } from '../lines.js';
 import { kindsOf } from './kinds.js';
 
 /**

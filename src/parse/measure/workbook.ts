@@ -1,6 +1,5 @@
 import type { ParseMapping } from '../../config/vocabulary.js';
-import type { Sheet } from '../formats/workbook/sheet-thread.js';
-import { linesOf } from '../formats/workbook.js';
+import { linesOf, type Sheet } from '../formats/workbook.js';
 import { isBlank, type Line } from '../lines.js';
 import type { TableMapping } from './describe.js';
 import { measureLines } from './measure.js';

@@ -1,0 +1,124 @@
+import { areaOf, regexSource } from '../../config/grammar.js';
+import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
+import type { FileError } from '../../errors.js';
+import { nearest } from '../../text.js';
+import { type Cut, compileSplit, cutLine } from '../cells.js';
+import type { Line, Pace, Refuse } from '../lines.js';
+
+/** What every part of the reading knows of the file and of how it is to be read. */
+export interface Context {
+  readonly options: ParseOptions;
+  readonly cut: Cut;
+  readonly path: string;
+  readonly name: string;
+  /** The names of a workbook's sheets; none for other files. */
+  readonly sheets: readonly string[];
+  /** How many cells of a table are kept: a cell takes about 100 bytes. */
+  readonly maxKeptCells: number;
+  /** Whether a file that says nothing is fine, since only its name is asked for. */
+  readonly isNameEnough?: boolean;
+  /** Whether there are further mappings to try where this one is not for the file. */
+  readonly isAlternative?: boolean | undefined;
+  readonly refuse: Refuse;
+  readonly pace: Pace;
+  /** The first lines, to name the nearest where one is not found. */
+  readonly first: readonly Line[];
+}
+
+export const isComment = ({ text }: Line, { options: { comment } }: Context): boolean =>
+  comment !== undefined && text.trimStart().startsWith(comment);
+
+/** A line as `meta` and `header` read it: without the mark of a comment. */
+export function withoutMark(line: Line, context: Context, cut = context.cut): Line {
+  if (!isComment(line, context)) return line;
+  const text = line.text.trimStart().slice(context.options.comment?.length);
+  return cutLine({ ...line, text }, cut);
+}
+
+/** How many of the first lines are kept for this. */
+export const FIRST_LINES = 2000;
+
+/** What to say where no line is the one that the mapping means by `key`: the nearest is named. */
+export function lineNotFound(
+  key: string,
+  written: readonly (string | number)[],
+  { first, refuse }: Pick<Context, 'first' | 'refuse'>,
+): FileError {
+  const near = nearestStart(written, first);
+  return refuse(`no line fits \`${key}: ${written.join(' or ')}\``, {
+    ...near,
+    isAbsent: true,
+    hint: near
+      ? `did you mean \`${key}: ${JSON.stringify(near.start)}\`?`
+      : `correct \`${key}\` in the mapping`,
+  });
+}
+
+/** About so many characters, to the end of a word. */
+const startOf = (text: string, length: number): string =>
+  text.slice(0, length) + (/^[\p{L}\p{N}]*/u.exec(text.slice(length, length + 20))?.[0] ?? '');
+
+/** A line that begins nearly like one of these texts. */
+function nearestStart(
+  written: readonly (string | number)[],
+  lines: readonly Line[],
+): { line: Line; start: string } | undefined {
+  for (const wanted of written) {
+    if (typeof wanted === 'number' || regexSource(wanted) !== undefined) continue;
+    const starts = lines.map(({ text }) => startOf(text.trim(), wanted.length));
+    const start = nearest(wanted.slice(0, 80), new Set(starts.filter((text) => text !== '')));
+    const line = start === undefined ? undefined : lines[starts.indexOf(start)];
+    if (start !== undefined && line) return { line, start };
+  }
+  return undefined;
+}
+
+/** The part of a file that a table or a finder looks at. */
+interface Place {
+  /** The line as it is seen there; undefined where it lies outside. To be shown every line, once. */
+  see(line: Line): Line | undefined;
+  readonly cut: Cut;
+}
+
+/** `sheet`, `area` and a `delimiter` of its own narrow what a table or a finder sees. */
+export function createPlace(
+  { sheet, area, delimiter }: Pick<TableOptions, 'sheet' | 'area' | 'delimiter'>,
+  context: Context,
+): Place {
+  const cut: Cut =
+    delimiter === undefined ? context.cut : { split: compileSplit(delimiter), quote: context.cut.quote };
+  const wanted = sheetNumber(sheet, context);
+  const within = area === undefined ? undefined : rectangle(area);
+  const recut = delimiter === undefined ? (line: Line) => line : (line: Line) => cutLine(line, cut);
+  if (context.sheets.length === 0 && !within) return { see: recut, cut };
+  return {
+    cut,
+    see(line) {
+      if ((line.sheet ?? 0) !== wanted) return undefined;
+      const own = recut(line);
+      return within ? within(own) : own;
+    },
+  };
+}
+
+function sheetNumber(sheet: string | number | undefined, { sheets, refuse }: Context): number {
+  if (sheet === undefined || sheets.length === 0) return 0;
+  const index = typeof sheet === 'number' ? sheet - 1 : sheets.indexOf(sheet);
+  if (sheets[index] !== undefined) return index;
+  throw refuse(`there is no sheet ${JSON.stringify(sheet)}`, {
+    hint: `the sheets are: ${sheets.slice(0, 20).join(', ')}`,
+    isAbsent: true,
+  });
+}
+
+/** Lines of text are counted as they come: in a spreadsheet, a quoted cell with line breaks stands in one line. */
+function rectangle(area: string): (line: Line) => Line | undefined {
+  const { fromLine = 1, toLine = Number.POSITIVE_INFINITY, fromCell = 1, toCell } = areaOf(area) ?? {};
+  let counted = 0;
+  return (line) => {
+    const place = line.sheet === undefined ? ++counted : line.number;
+    if (place < fromLine || place > toLine) return undefined;
+    const cells = line.cells.slice(fromCell - 1, toCell);
+    return { ...line, cells, text: cells.join('\t') };
+  };
+}

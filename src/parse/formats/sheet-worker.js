@@ -1,0 +1,144 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { CFB, read, SSF } from '@e965/xlsx';
+
+// @ts-check
+/**
+ * Reads a workbook in a thread of its own: the library cannot be interrupted, a damaged .xls can keep it busy for ever,
+ * and a large file takes memory without measure. A thread can be ended, and its memory is limited.
+ * Plain JavaScript, so that the thread can start from the sources as well as from what was built.
+ */
+
+/** @import { CellObject, WorkBook } from '@e965/xlsx' */
+
+/** So much text is handed over: one long text may stand in any number of cells. */
+const MOST_CHARACTERS = 100_000_000;
+/** Empty cells between others count too: a lone cell in the last column makes a long line. */
+const MOST_CELLS = 10_000_000;
+
+const ERRORS = new Map([
+  [0, '#NULL!'],
+  [7, '#DIV/0!'],
+  [15, '#VALUE!'],
+  [23, '#REF!'],
+  [29, '#NAME?'],
+  [36, '#NUM!'],
+  [42, '#N/A'],
+  [43, '#GETTING_DATA'],
+]);
+
+/**
+ * Every sheet in its order, with the rows and cells where the spreadsheet has them.
+ * @param {WorkBook} book
+ */
+function linesOf(book) {
+  const is1904 = book.Workbook?.WBProps?.date1904 === true;
+  const sheets = book.SheetNames.map((name) => ({ name, rows: rowsOf(book, name) }));
+  const cells = sheets.reduce((sum, { rows }) => rows.reduce((all, row) => all + row.length, sum), 0);
+  if (cells > MOST_CELLS) throw new Error(`its sheets span more than ${MOST_CELLS} cells`);
+  let characters = 0;
+  return sheets.map(({ name, rows }) => {
+    const lines = Array.from(rows, (row = []) => {
+      const line = Array.from(row, (cell) => (cell ? textOf(cell, is1904) : ''));
+      while (line.at(-1) === '') line.pop();
+      for (const text of line) characters += text.length;
+      if (characters > MOST_CHARACTERS) throw new Error(`it holds more than ${MOST_CHARACTERS} characters`);
+      return line;
+    });
+    while (lines.at(-1)?.length === 0) lines.pop();
+    return { name, lines };
+  });
+}
+
+/**
+ * @param {WorkBook} book
+ * @param {string} name
+ * @returns {(CellObject | undefined)[][]}
+ */
+function rowsOf(book, name) {
+  return book.Sheets[name]?.['!data'] ?? [];
+}
+
+/**
+ * The value that is stored, not the one that is shown.
+ * @param {CellObject} cell
+ * @param {boolean} is1904
+ * @returns {string}
+ */
+function textOf({ t, v, z, f }, is1904) {
+  if (v === undefined || v === null || t === 'z') return f ? `=${f}` : '';
+  if (t === 'e') return ERRORS.get(Number(v)) ?? '#ERROR!';
+  if (typeof v === 'number') {
+    const format = typeof z === 'string' ? z : '';
+    return (
+      (SSF.is_date(format) ? momentOf(v, format, is1904) : undefined) ??
+      `${v}`.replace('.', workerData.decimal)
+    );
+  }
+  return String(v).trim();
+}
+
+/**
+ * A number that is shown as a date, a time or a duration.
+ * @param {number} serial
+ * @param {string} format
+ * @param {boolean} is1904
+ */
+function momentOf(serial, format, is1904) {
+  const signs = format.replace(/"[^"]*"|\\.|_./g, '');
+  const isElapsed = /\[[hms]+\]/i.test(signs);
+  const hasTime = /[hs]/i.test(signs);
+  const hasDay = /[dye]|m{3}/i.test(signs) || !hasTime;
+  const wholeMs = Math.round(serial * 86_400_000);
+  // Thousandths of a second are the last digits of such a number, and seldom exact.
+  const ms = Math.abs((wholeMs % 1000) - 500) > 498 ? Math.round(wholeMs / 1000) * 1000 : wholeMs;
+  if (ms < 0) return undefined;
+  const day = Math.floor(ms / 86_400_000) + (is1904 ? 1462 : 0);
+  if (isElapsed || day === 0 || (!hasDay && ms < 86_400_000)) return clockOf(ms);
+  // Spreadsheets believe in a 29 February 1900, and count one day too many from then on.
+  const date = new Date(Date.UTC(1899, 11, day < 60 ? 31 : 30) + day * 86_400_000);
+  if (Number.isNaN(date.getTime()) || date.getUTCFullYear() > 9999) return undefined;
+  const text = date.toISOString().slice(0, 10);
+  return hasTime || ms % 86_400_000 !== 0 ? `${text}T${clockOf(ms % 86_400_000)}` : text;
+}
+
+/** @param {number} ms */
+function clockOf(ms) {
+  const pad = (/** @type {number} */ n) => String(n).padStart(2, '0');
+  const seconds = Math.floor(ms / 1000);
+  const fraction = ms % 1000 === 0 ? '' : `.${String(ms % 1000).padStart(3, '0')}`;
+  return `${pad(Math.floor(seconds / 3600))}:${pad(Math.floor(seconds / 60) % 60)}:${pad(seconds % 60)}${fraction}`;
+}
+
+/**
+ * Parts come unpacked, so that nothing in them can grow: the library gets an archive that is not compressed.
+ * @param {readonly { name: string, content: Uint8Array }[]} parts
+ * @returns {Uint8Array}
+ */
+function archiveOf(parts) {
+  const [only] = parts;
+  if (only?.name === '') return Buffer.from(only.content);
+  const archive = CFB.utils.cfb_new();
+  for (const { name, content } of parts) CFB.utils.cfb_add(archive, `/${name}`, content);
+  return CFB.write(archive, { type: 'buffer', fileType: 'zip', compression: false });
+}
+
+/**
+ * A formula that nobody has computed yet. The library passes over it, unless it is to keep all cells without a value,
+ * of which some workbooks have very many.
+ * @param {readonly { content: Uint8Array }[]} parts
+ */
+function hasBareFormula(parts) {
+  return parts.some(({ content }) =>
+    ['</f></c>', '</f><v></v>', '</f><v/>'].some((end) =>
+      Buffer.from(content.buffer, content.byteOffset, content.byteLength).includes(end),
+    ),
+  );
+}
+
+/** @type {{ parts: { name: string, content: Uint8Array }[] }} */
+const { parts } = workerData;
+const book = read(archiveOf(parts), {
+  ...{ type: 'buffer', dense: true, cellNF: true, cellText: false, cellHTML: false, nodim: true },
+  sheetStubs: hasBareFormula(parts),
+});
+parentPort?.postMessage(linesOf(book));
