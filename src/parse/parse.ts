@@ -2,6 +2,8 @@ import { posix } from 'node:path';
 import picomatch from 'picomatch';
 import { type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
+import { withMapping } from '../learn/measure.js';
+import type { Measured } from '../learn/measured.js';
 import type { DateHabits, FileRecord, Value } from '../model.js';
 import { createUniqueNames } from './extract/columns.js';
 import { FIRST_LINES, lineNotFound } from './extract/context.js';
@@ -9,8 +11,6 @@ import { openLines } from './formats/delimited.js';
 import { FORMATS, type FormatReader, HEAD_BYTES, recognise } from './formats/formats.js';
 import { compileLine } from './grammar.js';
 import { AbsentError, createPace, createRefuse, type Line, type Refuse } from './lines.js';
-import { withMapping } from './measure/measure.js';
-import type { Measured } from './measure/measured.js';
 import { headOf, type OpenFile, type Part, type Source } from './source.js';
 
 /**

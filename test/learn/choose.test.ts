@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
-import { choose } from '../../src/learn/choose.js';
+import { choose, measureSample } from '../../src/learn/learn.js';
 import type { IdentifiedFile } from '../../src/model.js';
-import { measureSample } from '../../src/tasks/measure-sample.js';
 import { record, table, v } from '../map/samples.js';
 import { read } from '../parse/reading.js';
 import { sha256 } from '../support/runs.js';

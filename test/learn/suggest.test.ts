@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { commonFolder, suggestFiles, suggestName, suggestTitle } from '../../src/learn/suggest.js';
+import { commonFolder, suggestFiles, suggestName, suggestTitle } from '../../src/learn/learn.js';
 import { record, v } from '../map/samples.js';
 
 test('an instrument is called after its folder, or after the sample where any folder is called so', () => {

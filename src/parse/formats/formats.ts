@@ -1,14 +1,12 @@
 import { SaxesParser } from 'saxes';
 import type { Format, ParseOptions } from '../../config/vocabulary.js';
+import { measureText } from '../../learn/measure.js';
+import type { Measured } from '../../learn/measured.js';
+import { measureRecords, measureSheets, measureTree } from '../../learn/trees.js';
 import type { FileRecord } from '../../model.js';
 import { readRecord } from '../extract/lines.js';
 import { readLabelled, readTree } from '../extract/tree-facts.js';
 import type { Line } from '../lines.js';
-import { measureText } from '../measure/measure.js';
-import type { Measured } from '../measure/measured.js';
-import { measureRecords } from '../measure/records.js';
-import { measureTree } from '../measure/tree.js';
-import { measureSheets } from '../measure/workbook.js';
 import type { OpenFile } from '../source.js';
 import { cutAt, firstLines, loadWhole, namedIn, openText, readDelimited } from './delimited.js';
 import { looksLikeJson, readJson, readXml } from './documents.js';

@@ -1,32 +1,33 @@
 import { stringify } from 'yaml';
-import type { ParseMapping } from '../../config/vocabulary.js';
-import { FileError } from '../../errors.js';
-import type { FileRecord } from '../../model.js';
-import { cutAll, cutAt, delimiterOf } from '../formats/delimited.js';
-import { isBlank, type Line, type Refuse } from '../lines.js';
-import { doubtfulNumber } from '../values/value.js';
-import { findCommentMark } from './comment-mark.js';
-import { type Described, describePlates, describeRows, type TableMapping } from './describe.js';
-import { type Group, groupTables, isPlates, isRows } from './groups.js';
-import { isRule } from './heading.js';
-import { isNoValue } from './kinds.js';
-import { type Found, findLayout } from './layout.js';
-import { findLineDate } from './line-date.js';
-import { findLoose } from './loose.js';
-import { type Doubt, findMarks, type MarksMapping } from './marks.js';
-import type { Measured, Measuring } from './measured.js';
-import { findPairs } from './pairs.js';
-import { settleDates } from './settle-dates.js';
-import { refuseTwoColumns } from './two-columns.js';
-import { type FoundDates, findDates } from './when.js';
+import type { ParseMapping } from '../config/vocabulary.js';
+import { FileError } from '../errors.js';
+import type { FileRecord } from '../model.js';
+import { cutAll, cutAt, delimiterOf } from '../parse/formats/delimited.js';
+import { isBlank, type Line, type Refuse } from '../parse/lines.js';
+import { dateForms } from '../parse/values/date-forms.js';
+import { doubtfulNumber } from '../parse/values/value.js';
+import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
+import {
+  type Described,
+  describePlates,
+  describeRows,
+  type Group,
+  groupTables,
+  isPlates,
+  isRows,
+  type TableMapping,
+} from './describe.js';
+import { type Found, findLayout, isNoValue, isRule, kindsOf } from './layout.js';
+import { type Doubt, findMarks, type MarksMapping, type Measured, type Measuring } from './measured.js';
+import { type FinderMapping, findPairs } from './pairs.js';
 
 /** The first lines of a file, and what measuring them needs. */
-export interface TextFile extends Measuring {
+interface TextFile extends Measuring {
   readonly texts: readonly string[];
 }
 
 /** Lines that were cut into cells, from whatever they came. */
-export interface Measurable extends Described {
+interface Measurable extends Described {
   readonly delimiter: string | undefined;
   /** The part of the mapping that says how lines come about. */
   readonly base: ParseMapping;
@@ -206,7 +207,7 @@ const inOneLine = (mapping: ParseMapping): string =>
   stringify(mapping, { collectionStyle: 'flow', lineWidth: 0 }).trim();
 
 /** A mapping in one line, ready to be put into the configuration. */
-export const asLine = (mapping: ParseMapping): string => `parse: ${inOneLine(mapping)}`;
+const asLine = (mapping: ParseMapping): string => `parse: ${inOneLine(mapping)}`;
 
 /** Without a mapping there is none that a hint could be put into, so a refusal also tells the one that was used. */
 export const withMapping = ({ message, where, hint }: FileError, mapping: ParseMapping): FileError =>
@@ -239,3 +240,108 @@ function refuseMarks({ line, cell, settledBy }: Doubt, mapping: ParseMapping, re
     hint: choices.length > 0 ? `say which: ${choices.join(' or ')}` : hint,
   });
 }
+
+const MARKS = ['#', '!', '~', '%', '//', '*', ';'];
+const LOOK_LINES = 200;
+
+/** What comments begin with: the first line is one, others are, and rows are not. */
+function findCommentMark(texts: readonly string[]): string | undefined {
+  const filled = texts.slice(0, LOOK_LINES).filter((text) => text.trim() !== '');
+  const mark = MARKS.find((candidate) => filled[0]?.trimStart().startsWith(candidate));
+  if (mark === undefined) return undefined;
+  const marked = filled.filter((text) => text.trimStart().startsWith(mark)).length;
+  const isLabelled = mark === '#' && filled.some((text) => text.startsWith('##'));
+  return marked >= 2 && marked < filled.length && !isLabelled ? mark : undefined;
+}
+
+/**
+ * Names with values, or a small table of two columns? `a,b` above `x,1` can be either, and taken for facts
+ * its header would become one. Nobody but a person can tell.
+ */
+function refuseTwoColumns(lines: readonly Line[], refuse: Refuse): FileError | undefined {
+  for (const [header, ...rows] of blocksOf(lines)) {
+    if (
+      !header ||
+      rows.length === 0 ||
+      !isPair(header, 'text') ||
+      !rows.every((row) => isPair(row, 'number'))
+    )
+      continue;
+    return refuse('these lines can be a table of two columns, or names with values', {
+      line: header,
+      hint: 'say which: `parse: { table: {} }`, or `parse: { meta: { separator: "," } }`',
+    });
+  }
+  return undefined;
+}
+
+/** A text first, and this after it. */
+function isPair(line: Line, second: 'text' | 'number'): boolean {
+  const kinds = kindsOf(line);
+  return kinds.length === 2 && kinds[0] === 'text' && kinds[1] === second;
+}
+
+/** Lines that stand together, without a blank one between them. */
+function blocksOf(lines: readonly Line[]): Line[][] {
+  const blocks: Line[][] = [[]];
+  for (const line of lines) {
+    if (isBlank(line)) blocks.push([]);
+    else blocks.at(-1)?.push(line);
+  }
+  return blocks;
+}
+
+const MOST_LINES = 12;
+const MOST_CELLS = 20;
+
+/**
+ * Lines near the top that say something without naming it: a title, an instrument, a date.
+ * They become facts under the names that spreadsheets give to cells, A1, B1, for a person to rename.
+ */
+function findLoose(
+  lines: readonly Line[],
+  isFree: (line: Line) => boolean,
+  delimiter: string | undefined,
+): FinderMapping[] {
+  return lines
+    .filter((line) => isFree(line) && !isBlank(line) && isTelling(line))
+    .slice(0, MOST_LINES)
+    .map((line) => describe(line, delimiter));
+}
+
+/** Not a rule, not the name of a section, not a page of prose. */
+const isTelling = ({ text }: Line): boolean =>
+  text.length <= 300 &&
+  /[\p{L}\p{N}]{2}/u.test(text) &&
+  !/^\W*\[[^\]]*\]\W*$/.test(text) &&
+  !/^[~>]/.test(text.trim());
+
+function describe(line: Line, delimiter: string | undefined): FinderMapping {
+  const whole: FinderMapping = { line: line.number, match: `/(?<A${line.number}>\\S.*\\S)/` };
+  // A date can have commas in it.
+  if (dateForms(line.text).length > 0) return whole;
+  // Quotes around all that a line says are not part of it.
+  if (line.text.trim().startsWith('"') && line.cells.filter((cell) => cell !== '').length === 1) {
+    const place = line.cells.findIndex((cell) => cell !== '') + 1;
+    return { line: line.number, cells: { [`${letter(place)}${line.number}`]: place } };
+  }
+  const signs = [delimiter ?? ',', ',', ';', 'tab', '|'].filter((sign) => !/^[sw]/.test(sign));
+  for (const sign of new Set(signs)) {
+    const cells = line.text.split(sign === 'tab' ? '\t' : sign).map((cell) => cell.trim());
+    const filled = cells.map((cell, n) => [cell, n + 1] as const).filter(([cell]) => cell !== '');
+    // Words with a comma between them are one sentence.
+    if (filled.length < (sign === delimiter ? 2 : 3) || filled.length > MOST_CELLS) continue;
+    const named = filled.map(([, place]) => [`${letter(place)}${line.number}`, place]);
+    return {
+      line: line.number,
+      ...(sign !== delimiter && { delimiter: sign }),
+      cells: Object.fromEntries(named),
+    };
+  }
+  return whole;
+}
+
+const letter = (place: number): string =>
+  place > 26
+    ? letter(Math.floor((place - 1) / 26)) + letter(((place - 1) % 26) + 1)
+    : String.fromCharCode(64 + place);

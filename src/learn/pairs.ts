@@ -1,12 +1,12 @@
-import type { ParseMapping } from '../../config/vocabulary.js';
-import { compileSplit } from '../cells.js';
-import { isBlank, type Line } from '../lines.js';
-import { bareUnit, isUnit } from '../values/unit.js';
+import type { ParseMapping } from '../config/vocabulary.js';
+import { compileSplit } from '../parse/cells.js';
+import { isBlank, type Line } from '../parse/lines.js';
+import { bareUnit, isUnit } from '../parse/values/unit.js';
 
 export type FinderMapping = Exclude<NonNullable<ParseMapping['meta']>, readonly unknown[]>;
 
 /** How the facts of a file are found, and which lines hold them. */
-export interface FoundPairs {
+interface FoundPairs {
   readonly finders: FinderMapping[];
   /** What lines are cut at, where they are a name and a value. */
   readonly separators: readonly string[];
@@ -121,7 +121,7 @@ function bestSeparator(
 }
 
 /** The lines that are a name and a value. */
-export function pairLines(lines: readonly Line[], separator: string, delimiter: string | undefined): Line[] {
+function pairLines(lines: readonly Line[], separator: string, delimiter: string | undefined): Line[] {
   const split = compileSplit(separator);
   const isCut = delimiter !== undefined && compileSplit(delimiter).text !== undefined;
   return lines.filter(({ text, cells }) => {

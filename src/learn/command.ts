@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
-import { learn } from '../tasks/learn.js';
-import { learntAsYaml } from '../tasks/learnt-yaml.js';
 import { openSample } from '../tasks/sample.js';
+import { learn, learntAsYaml } from './learn.js';
 
 interface LearnOptions {
   readonly json?: boolean;
