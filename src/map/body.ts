@@ -1,15 +1,14 @@
+import { Drop } from 'liquidjs';
 import { FileError } from '../errors.js';
-import type { FileRecord } from '../model.js';
+import type { FileRecord, Value } from '../model.js';
 import { manyLines, oneLine } from '../text.js';
-import { escapeHtml } from './html.js';
-import { renderHtmlFacts, renderHtmlTable } from './html-table.js';
-import { describeSource, type SourceFile } from './source.js';
-import { amountOf, countOf, type WhereAll } from './wording.js';
+import { describeSource, type SourceFile } from './date.js';
+import { amountOf, countOf, cutTable, headingOf, type TableRows, type WhereAll, withUnit } from './tables.js';
 
 /** What a notebook takes. */
 const MAX_BYTES = 4_120_000;
 
-export interface BodySources {
+interface BodySources {
   /** The filled-in template, where there is one. */
   readonly template: string | undefined;
   readonly record: FileRecord;
@@ -89,4 +88,89 @@ function showCut(
     return heading + renderHtmlTable(table, { maxRows, maxChars, whereAll });
   });
   return facts + shown.join('');
+}
+
+const ALL = Number.POSITIVE_INFINITY;
+
+interface TableCut {
+  readonly maxRows: number;
+  readonly whereAll: WhereAll;
+  /** The most characters of one cell that are shown. */
+  readonly maxChars?: number;
+}
+
+/** Where rows are left out, it ends with how many there are and what they come to. */
+export function renderHtmlTable(table: TableRows, { maxRows, whereAll, maxChars = ALL }: TableCut): string {
+  const { shown, rest } = cutTable(table, maxRows, whereAll);
+  if (!rest) return renderRows(table, shown, maxChars);
+  const { note, figures } = rest;
+  const rows = shown > 0 ? renderRows(table, shown, maxChars) : '';
+  const summary = figures.count > 0 ? renderRows(figures, figures.count, maxChars) : '';
+  return `${rows}<p>${note}</p>\n${summary}`;
+}
+
+/** Nothing but table, tr, th and td: notebooks strip the rest. Values as written, everything escaped. */
+function renderRows({ columns, rows }: TableRows, shown: number, maxChars: number): string {
+  const show = (text: string) => escapeLines(shorten(text, maxChars));
+  let html = `<table>\n<tr>${columns.map((column) => `<th>${show(headingOf(column))}</th>`).join('')}</tr>\n`;
+  for (let i = 0; i < shown; i++) {
+    html += '<tr>';
+    for (const { text } of rows[i] ?? []) html += `<td>${show(text)}</td>`;
+    html += '</tr>\n';
+  }
+  return `${html}</table>\n`;
+}
+
+/** Facts, one a row: name and value. */
+export function renderHtmlFacts(facts: ReadonlyMap<string, Value>, maxChars = ALL): string {
+  const show = (text: string) => escapeLines(shorten(text, maxChars));
+  let html = '<table>\n';
+  for (const [name, value] of facts)
+    html += `<tr><th>${show(name)}</th><td>${show(withUnit(value))}</td></tr>\n`;
+  return `${html}</table>\n`;
+}
+
+/** Never between the halves of a character. */
+function shorten(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const cut = text.slice(0, maxChars);
+  return `${cut.replace(/[\ud800-\udbff]$/, '')}…`;
+}
+
+const SPECIAL = /[&<>"']/;
+const SPECIAL_OR_BREAK = /[&<>"'\r\n]/;
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** Text that cannot become markup, neither between tags nor in a quoted attribute. */
+export function escapeHtml(text: string): string {
+  return SPECIAL.test(text) ? text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign) : text;
+}
+
+/** Line breaks of a text stay visible. */
+export function escapeLines(text: string): string {
+  return SPECIAL_OR_BREAK.test(text) ? escapeHtml(text).replace(/\r\n?|\n/g, '<br>') : text;
+}
+
+/** Markup that the program or the template's author wrote, with every value in it escaped: printed as it is. */
+export class Markup extends Drop {
+  readonly html: string;
+
+  constructor(html: string) {
+    super();
+    this.html = html;
+  }
+
+  override valueOf(): string {
+    return this.html;
+  }
+
+  override toString(): string {
+    return this.html;
+  }
 }

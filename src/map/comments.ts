@@ -1,21 +1,17 @@
 import type { CommentOptions } from '../config/schema.js';
 import { MARK_BYTES } from '../markers.js';
 import type { FileRecord, Table } from '../model.js';
-import { cutBytes, manyLines, oneLine } from '../text.js';
-import { packSections, packText, type Room, rangeOf, type Section } from './pack.js';
-import { isCut } from './rows.js';
-import type { SourceFile } from './source.js';
-import { summarize } from './summary.js';
-import { alignTable, listLine } from './text-table.js';
-import { countOf, type WhereAll } from './wording.js';
+import { cutBytes, manyLines, oneLine, piecesOf } from '../text.js';
+import { describeSource, type SourceFile } from './date.js';
+import { alignTable, amountOf, countOf, figuresOf, isCut, listLine, type WhereAll } from './tables.js';
 
-export interface Comments {
+interface Comments {
   readonly comments: readonly string[];
   /** Where a reader of the body finds every row. */
   readonly allRows: WhereAll;
 }
 
-export interface CommentSources {
+interface CommentSources {
   readonly record: FileRecord;
   readonly file: SourceFile;
   readonly options: CommentOptions;
@@ -119,4 +115,151 @@ function commentFacts({ meta }: FileRecord, file: SourceFile, room: Room): strin
     line: (index) => lines[index] ?? '',
   };
   return packSections([section], room);
+}
+
+/** Lines that belong together under a heading, which is repeated wherever they are continued. */
+interface Section {
+  /** What stands above the lines from `first` to `last`, counted from 1. */
+  heading(first: number, last: number): string;
+  readonly count: number;
+  line(index: number): string;
+}
+
+interface Room {
+  readonly maxBytes: number;
+  readonly maxParts: number;
+}
+
+/** `12 rows`, or `rows 1–500 of 2,000` where these are not all. */
+function rangeOf(first: number, last: number, count: number): string {
+  if (first === 1 && last === count) return count === 1 ? '1 row' : `${countOf(count)} rows`;
+  return `rows ${countOf(first)}–${countOf(last)} of ${countOf(count)}`;
+}
+
+/**
+ * Texts that hold every line of every section exactly once, as few as it goes, cut between lines only.
+ * Nothing where more of them would be needed than are allowed.
+ */
+function packSections(sections: readonly Section[], { maxBytes, maxParts }: Room): string[] | undefined {
+  const parts: string[] = [];
+  let current = '';
+  let used = 0;
+  const finish = (): void => {
+    if (current !== '') parts.push(current);
+    current = '';
+    used = 0;
+  };
+  for (const section of sections) {
+    for (let from = 0; from < section.count; ) {
+      const gap = current === '' ? '' : '\n\n';
+      const block = takeLines(section, from, maxBytes - used - gap.length, current === '');
+      if (block) {
+        current += gap + block.text;
+        used += gap.length + block.bytes;
+        from = block.next;
+      }
+      if (from < section.count) finish();
+      if (parts.length + (current === '' ? 0 : 1) > maxParts) return undefined;
+    }
+  }
+  finish();
+  return parts.length > maxParts ? undefined : parts;
+}
+
+/** The heading and as many lines as fit; nothing where not even one does, unless there will never be more room. */
+function takeLines(
+  section: Section,
+  from: number,
+  maxBytes: number,
+  isAllRoom: boolean,
+): { text: string; bytes: number; next: number } | undefined {
+  // The longest that the heading can be, since its numbers are known only afterwards.
+  const headingBytes = Buffer.byteLength(section.heading(section.count, section.count));
+  let bytes = headingBytes;
+  const lines: string[] = [];
+  let next = from;
+  for (; next < section.count; next++) {
+    const line = section.line(next);
+    const size = Buffer.byteLength(line) + 1;
+    if (bytes + size > maxBytes) break;
+    lines.push(line);
+    bytes += size;
+  }
+  if (next === from) {
+    if (!isAllRoom) return undefined;
+    lines.push(cutBytes(section.line(next++), maxBytes - bytes - 1));
+  }
+  const text = `${section.heading(from + 1, next)}\n${lines.join('\n')}`;
+  return { text, bytes: Buffer.byteLength(text), next };
+}
+
+/** A text cut between its lines, and within a line only where that alone is too long. */
+function packText(text: string, { maxBytes, maxParts }: Room): string[] | undefined {
+  const parts: string[] = [];
+  let lines: string[] = [];
+  let bytes = 0;
+  const finish = (): void => {
+    const part = lines
+      .join('\n')
+      .replace(/^\s*\n/, '')
+      .trimEnd();
+    if (part !== '') parts.push(part);
+    lines = [];
+    bytes = 0;
+  };
+  for (const line of text.split('\n')) {
+    for (const piece of piecesOf(line, maxBytes)) {
+      const size = Buffer.byteLength(piece) + 1;
+      if (bytes + size - 1 > maxBytes) finish();
+      lines.push(piece);
+      bytes += size;
+    }
+    if (parts.length > maxParts) return undefined;
+  }
+  finish();
+  return parts.length > maxParts ? undefined : parts;
+}
+
+/** What many readings come to, in one text of at most so many bytes that says where they all are. */
+function summarize(record: FileRecord, file: SourceFile, maxBytes: number): string {
+  const source = [
+    `Summary of ${describeSource({ ...file, name: cutBytes(oneLine(file.name), 300) })}`,
+    `sha256:${file.sha256}`,
+  ];
+  const lines = record.tables.length > 0 ? record.tables.flatMap(summaryOf) : factsOf(record);
+  return keepLines([...source, ...lines], maxBytes);
+}
+
+function summaryOf(table: Table): string[] {
+  const { columns, rows } = figuresOf(table, 'all columns');
+  const { head, line } = alignTable(columns, rows);
+  const size = `${amountOf(table.count, 'row')}, ${amountOf(table.columns.length, 'column')}`;
+  return [
+    '',
+    oneLine(`${table.name}: ${size}; all rows are in the raw file`),
+    ...head.split('\n'),
+    ...rows.map(line),
+  ];
+}
+
+const factsOf = ({ meta }: FileRecord): string[] => [
+  '',
+  `${amountOf(meta.size, 'fact')}; all are in the raw file`,
+  ...Array.from(meta, ([name, value]) => listLine(name, value)),
+];
+
+/** As many lines as there is room for, and how many there would have been. */
+function keepLines(lines: readonly string[], maxBytes: number): string {
+  const sizes = lines.map((line) => Buffer.byteLength(line) + 1);
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  if (total - 1 <= maxBytes) return lines.join('\n');
+  const left = (n: number) => `… ${amountOf(n, 'more line')}; all is in the raw file`;
+  let room = maxBytes - Buffer.byteLength(left(lines.length));
+  const kept: string[] = [];
+  for (const [i, line] of lines.entries()) {
+    room -= sizes[i] ?? 0;
+    if (room < 0) break;
+    kept.push(line);
+  }
+  return [...kept, left(lines.length - kept.length)].join('\n');
 }

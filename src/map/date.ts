@@ -1,6 +1,7 @@
 import { FileError } from '../errors.js';
 import type { Value } from '../model.js';
-import type { SourceFile } from './source.js';
+import { oneLine } from '../text.js';
+import { amountOf } from './tables.js';
 
 /**
  * How the mapping reads a date that is not ISO: the date; all formats that fit, where they make it different
@@ -13,7 +14,7 @@ export type ReadDate = (
 /** Where the date was found: the template, the fact `date`, or the day on which the file was modified. */
 export type DateOrigin = 'template' | 'fact' | 'modified';
 
-export interface DateSources {
+interface DateSources {
   /** The filled-in template, where there is one. */
   readonly template: string | undefined;
   readonly fact: Value | undefined;
@@ -98,3 +99,45 @@ function localDay(ms: number): string {
   const at = new Date(ms);
   return new Date(Date.UTC(at.getFullYear(), at.getMonth(), at.getDate())).toISOString().slice(0, 10);
 }
+
+/** What the draft says of a file beside its content. */
+export interface SourceFile {
+  readonly name: string;
+  /** The name without its extension. */
+  readonly stem: string;
+  readonly path: string;
+  readonly size: number;
+  readonly modifiedMs: number;
+  readonly sha256: string;
+  /** Of a run of several files: all of them, by their names in it. */
+  readonly parts?: readonly SourcePart[] | undefined;
+}
+
+type SourcePart = Omit<SourceFile, 'stem' | 'path'>;
+
+/** For people who look for the raw file: what they see of it in a listing. */
+export const describeSource = ({ name, size, modifiedMs, parts }: SourcePart): string =>
+  [
+    oneLine(name),
+    ...(parts ? [amountOf(parts.length, 'file')] : []),
+    sizeOf(size),
+    `modified ${localTime(modifiedMs).replace(/T(.{8})/, ' $1 ')}`,
+  ].join(', ');
+
+/** `1,234 bytes`, `12.3 MB (12,345,678 bytes)`. */
+function sizeOf(bytes: number): string {
+  const exact = amountOf(bytes, 'byte');
+  if (bytes < 100_000) return exact;
+  const [unit, name] = bytes < 1e6 ? [1e3, 'kB'] : bytes < 1e9 ? [1e6, 'MB'] : [1e9, 'GB'];
+  return `${(bytes / unit).toFixed(1)} ${name} (${exact})`;
+}
+
+/** In the machine's time zone, with its offset: `2026-03-04T10:11:12+01:00`. */
+export function localTime(ms: number): string {
+  const offset = -Math.round(new Date(ms).getTimezoneOffset());
+  const there = new Date(ms + offset * 60_000).toISOString().slice(0, 19);
+  const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60];
+  return `${there}${offset < 0 ? '-' : '+'}${two(hours)}:${two(minutes)}`;
+}
+
+const two = (n: number): string => String(n).padStart(2, '0');

@@ -1,14 +1,20 @@
 import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
+import { FileError } from '../errors.js';
+import { provisionalTitle } from '../markers.js';
 import type { Draft, FileRecord, Value } from '../model.js';
+import { oneLine } from '../text.js';
 import { makeBody } from './body.js';
 import { makeComments } from './comments.js';
-import { chooseDate, type DateOrigin, ISO_DATE, type ReadDate, readIsoOnly } from './date.js';
-import { createEngines } from './engines.js';
+import {
+  chooseDate,
+  type DateOrigin,
+  ISO_DATE,
+  type ReadDate,
+  readIsoOnly,
+  type SourceFile,
+} from './date.js';
 import type { TemplateError } from './mistakes.js';
-import type { SourceFile } from './source.js';
-import { cleanTags } from './tags.js';
-import { compileTemplates, type TemplateSources } from './templates.js';
-import { cleanTitle } from './title.js';
+import { compileTemplates, createEngines, type TemplateSources } from './templates.js';
 import { ALL_ROWS, createView } from './view.js';
 
 export interface MapperOptions {
@@ -26,7 +32,7 @@ export interface Mapped {
 }
 
 /** What the notebook is to hold for a file that says this. The same for the same file, but for `now`. */
-export type Mapper = (record: FileRecord, file: SourceFile, nowMs: number) => Mapped;
+type Mapper = (record: FileRecord, file: SourceFile, nowMs: number) => Mapped;
 
 /** Throws a TemplateError where a template cannot be used. */
 export function createMapper({
@@ -73,3 +79,63 @@ const isIso = ({ value }: Value): boolean => typeof value === 'string' && ISO_DA
 /** Every mistake in the templates, for who checks a configuration. */
 export const checkTemplates = (sources: TemplateSources): readonly TemplateError[] =>
   compileTemplates(sources, createEngines(readIsoOnly)).mistakes;
+
+/** Notebooks cut longer titles, without a word. */
+const MAX_GRAPHEMES = 255;
+const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
+
+/** One line, not empty, cut so that one sees it. */
+export function cleanTitle(filledIn: string, file: SourceFile): string {
+  const title = cutGraphemes(oneLine(filledIn.replace(/\s*[\r\n]+\s*/g, ' ')).trim());
+  if (title === '') {
+    throw new FileError('the title is empty', {
+      where: { file: file.path },
+      hint: 'say what to use then, for example {{ meta.Sample | default: file.stem }}',
+    });
+  }
+  // Experiments that were made and not yet described are known by such titles.
+  if (RESERVED.test(title)) {
+    throw new FileError(`the title ${JSON.stringify(title)} is one that labfeed keeps for itself`, {
+      where: { file: file.path },
+      hint: 'add something to the title, for example {{ instrument }}',
+    });
+  }
+  return title;
+}
+
+const RESERVED = new RegExp(`^${provisionalTitle('[0-9a-f]{16}')}$`, 'i');
+
+function cutGraphemes(text: string): string {
+  // A grapheme has at least one code unit, so what is this short needs no counting.
+  if (text.length <= MAX_GRAPHEMES) return text;
+  let count = 0;
+  let end = 0;
+  for (const { index } of segmenter.segment(text)) {
+    if (count === MAX_GRAPHEMES - 1) end = index;
+    if (count === MAX_GRAPHEMES) return `${text.slice(0, end)}…`;
+    count++;
+  }
+  return text;
+}
+
+/** In code points, as databases count. */
+const MAX_CHARACTERS = 255;
+
+/** Tags as notebooks take them: one line, no `|`, not too long, none empty, none twice in whatever case. */
+export function cleanTags(filledIn: readonly string[]): string[] {
+  const tags = new Map<string, string>();
+  for (const text of filledIn) {
+    const tag = cutCharacters(oneLine(text).replaceAll('|', ' ').trim());
+    const folded = tag.toLowerCase();
+    if (tag !== '' && !tags.has(folded)) tags.set(folded, tag);
+  }
+  return [...tags.values()];
+}
+
+function cutCharacters(text: string): string {
+  if (text.length <= MAX_CHARACTERS) return text;
+  // A character has at most two code units: more need not be looked at.
+  const characters = Array.from(text.slice(0, 2 * MAX_CHARACTERS + 2));
+  if (characters.length <= MAX_CHARACTERS) return text;
+  return `${characters.slice(0, MAX_CHARACTERS - 1).join('')}…`;
+}

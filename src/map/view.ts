@@ -1,8 +1,7 @@
+import { type Comparable, type ComparableResult, Drop, toValue } from 'liquidjs';
 import type { Column, FileRecord, Table, Value } from '../model.js';
-import { cutRows, isCut } from './rows.js';
-import { localTime, type SourceFile } from './source.js';
-import type { WhereAll } from './wording.js';
-import { showValue } from './written.js';
+import { localTime, type SourceFile } from './date.js';
+import { cutRows, isCut, type WhereAll } from './tables.js';
 
 /** Which table, and which of its rows, an object in a template stands for. Not visible to the template. */
 export const ORIGIN = Symbol('origin');
@@ -21,7 +20,7 @@ export interface FactsOrigin {
 }
 
 /** `constructor` or `__proto__` are names in a file like any other: nothing is inherited. */
-export interface Named {
+interface Named {
   [name: string]: unknown;
   [ORIGIN]?: RowOrigin | TableOrigin | FactsOrigin;
 }
@@ -38,7 +37,7 @@ export interface View {
   readonly scope: Scope;
 }
 
-export interface Scope {
+interface Scope {
   readonly meta: Named;
   readonly readings: readonly Named[];
   readonly columns: readonly { name: string; unit: string | null }[];
@@ -148,4 +147,115 @@ function put(named: Named, name: string, value: Value): void {
   if (value.value !== null || value.text === '') return;
   const beside = `${name} text`;
   if (!(beside in named)) named[beside] = value.text;
+}
+
+/**
+ * A value as templates see it: prints as it was written (`2.100`), compares and computes as what it is (2.1).
+ * Not a Drop, since Liquid would then print its value.
+ */
+export class Written implements Comparable {
+  readonly value: string | number | true;
+  readonly text: string;
+  readonly unit: string | null;
+
+  constructor(value: string | number | true, { text, unit }: Value) {
+    this.value = value;
+    this.text = text;
+    this.unit = unit ?? null;
+  }
+
+  toString(): string {
+    return this.text;
+  }
+
+  valueOf(): string | number | true {
+    return this.value;
+  }
+
+  toJSON(): string | number | true {
+    return this.value;
+  }
+
+  get length(): number {
+    return this.text.length;
+  }
+
+  get size(): number {
+    return this.text.length;
+  }
+
+  /** What Liquid's `contains` asks for. */
+  indexOf(part: unknown): number {
+    return this.text.indexOf(String(part));
+  }
+
+  equals(other: unknown): ComparableResult {
+    // `empty`, `blank` and `nil` know what equals them.
+    if (other instanceof Drop && typeof other['equals'] === 'function') return other['equals'](this.text);
+    const that = plain(other);
+    return that === this.value || that === this.text;
+  }
+
+  gt(other: unknown): boolean {
+    return this.value > plain(other);
+  }
+
+  geq(other: unknown): boolean {
+    return this.value >= plain(other);
+  }
+
+  lt(other: unknown): boolean {
+    return this.value < plain(other);
+  }
+
+  leq(other: unknown): boolean {
+    return this.value <= plain(other);
+  }
+}
+
+/** The value false. A Drop, since Liquid takes every other object for true. */
+export class WrittenFalse extends Drop {
+  readonly text: string;
+
+  constructor(text: string) {
+    super();
+    this.text = text;
+  }
+
+  override valueOf(): false {
+    return false;
+  }
+
+  override toString(): string {
+    return this.text;
+  }
+
+  toJSON(): false {
+    return false;
+  }
+}
+
+/** Compared with anything but a number or a text, a value is neither more nor less. */
+function plain(other: unknown): string | number | true {
+  if (other instanceof Written) return other.value;
+  return typeof other === 'string' || typeof other === 'number' || other === true ? other : Number.NaN;
+}
+
+type Seen = Written | WrittenFalse | '' | null;
+
+/** Nothing stays nothing, so that `if` and `default` see it. */
+function showValue(value: Value): Seen {
+  const meaning = value.value;
+  if (meaning === null || meaning === '') return meaning;
+  return meaning === false ? new WrittenFalse(value.text) : new Written(meaning, value);
+}
+
+/** What tells two values apart that Liquid would tell apart as objects. */
+export const identityOf = (seen: unknown): unknown =>
+  seen instanceof Written ? `${typeof seen.value} ${seen.text} ${seen.unit}` : toValue(seen);
+
+/** A value as a text, whatever it is. */
+export function textIn(value: unknown): string {
+  const inside: unknown = toValue(value);
+  return inside == null ? '' : String(inside);
 }

@@ -1,6 +1,6 @@
 import type { CommentOptions, ExperimentTemplates } from '../../src/config/schema.js';
+import type { SourceFile } from '../../src/map/date.js';
 import { createMapper, type Mapped, type MapperOptions } from '../../src/map/draft.js';
-import type { SourceFile } from '../../src/map/source.js';
 import { markComment, referenceOf } from '../../src/markers.js';
 import type { Column, ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
 

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { cleanTags } from '../../src/map/tags.js';
-import { cleanTitle } from '../../src/map/title.js';
+import { cleanTags, cleanTitle } from '../../src/map/draft.js';
 import { provisionalTitle } from '../../src/markers.js';
 import { file, fillIn, map, record, v } from './samples.js';
 
