@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../src/config/load.js';
-import { createMapping, type Mapping } from '../src/mapping.js';
+import { createMapping, type Mapping } from '../src/mapping/mapping.js';
 import { tempFolder } from './support/temp-folder.js';
 
 const NOW = Date.UTC(2026, 11, 1);

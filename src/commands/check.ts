@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { ConfigError, EXIT, explainProblem, formatPlace, type Problem } from '../errors.js';
-import { checkMapping } from '../mapping.js';
+import { checkMapping } from '../mapping/mapping.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 import {
   examineJournal,

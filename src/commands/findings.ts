@@ -8,9 +8,9 @@ import { journalOf } from '../config/locations.js';
 import type { NotebookConfig } from '../config/schema.js';
 import { ConfigError, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/inspect.js';
-import { checkMapping } from '../mapping.js';
+import { checkMapping } from '../mapping/mapping.js';
+import { runGoldenTests } from '../mapping/tests.js';
 import { createNotebook } from '../notebook/client.js';
-import { runGoldenTests } from '../tasks/golden-tests.js';
 import { summary } from './test-results.js';
 
 /** One thing that `check` looked at. */

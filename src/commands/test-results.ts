@@ -1,6 +1,6 @@
 import type { Instrument } from '../config/load.js';
 import { EXIT, explainProblem, formatPlace } from '../errors.js';
-import type { TestResult } from '../tasks/golden-tests.js';
+import type { TestResult } from '../mapping/tests.js';
 
 /** Tells what came of the golden tests: what passes on stdout, what fails on stderr. */
 export function tellTests(

@@ -1,5 +1,5 @@
+import { DATE_FROM, markedComments, type Trial } from '../mapping/sample.js';
 import type { Table } from '../model.js';
-import { DATE_FROM, markedComments, type Trial } from '../tasks/trial.js';
 
 export const trialAsJson = (trial: Trial) => ({
   file: trial.file.path,

@@ -6,7 +6,7 @@ import { explain, FileChangedError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import type { Remapped } from '../journal/remap.js';
 import type { Log } from '../log.js';
-import { createMapping } from '../mapping.js';
+import { createMapping } from '../mapping/mapping.js';
 import type { FoundFile } from '../model.js';
 import { ingest, type Outcome, type Stages } from '../pipeline.js';
 import { createIntake } from '../watch/intake.js';

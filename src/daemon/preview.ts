@@ -4,10 +4,10 @@ import { stringify } from 'yaml';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { explain, explainProblem, FileError } from '../errors.js';
 import { asInstrument, learn, learntAsYaml } from '../learn/learn.js';
-import { checkMapping } from '../mapping.js';
+import { checkMapping } from '../mapping/mapping.js';
+import { DATE_FROM, markedComments, type Trial, tryFile } from '../mapping/sample.js';
 import type { FileRecord, IdentifiedFile, Table } from '../model.js';
 import type { Preview, PreviewTable } from '../status/api.js';
-import { DATE_FROM, markedComments, type Trial, tryFile } from '../tasks/trial.js';
 import { nearest } from '../text.js';
 import { createMatcher } from '../watch/match.js';
 

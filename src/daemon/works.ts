@@ -9,7 +9,7 @@ import { explainProblem, type Problem } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import type { ConfigProblem } from '../live.js';
 import type { Log } from '../log.js';
-import { checkMapping } from '../mapping.js';
+import { checkMapping } from '../mapping/mapping.js';
 import { claimedBy, claimsBefore } from '../watch/match.js';
 import { createDecisions } from './decisions.js';
 import { createDelivery } from './delivery.js';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
-import { openSample } from '../tasks/sample.js';
+import { openSample } from '../mapping/sample.js';
 import { learn, learntAsYaml } from './learn.js';
 
 interface LearnOptions {

@@ -4,7 +4,7 @@ import type { Instrument } from '../config/load.js';
 import { INSTRUMENT_NAME, instrumentSchema } from '../config/schema.js';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { explain, FileError } from '../errors.js';
-import { createMapping } from '../mapping.js';
+import { createMapping } from '../mapping/mapping.js';
 import { changesBetween, type FileRecord, type IdentifiedFile, shapeOf } from '../model.js';
 import { measure } from '../parse/parse.js';
 import { contentOf } from '../watch/identify.js';

@@ -3,7 +3,7 @@ import { dirname, join, relative, sep } from 'node:path';
 import type { Claim, LoadedConfig } from '../config/load.js';
 import { explainProblem } from '../errors.js';
 import type { Live } from '../live.js';
-import { checkMapping } from '../mapping.js';
+import { checkMapping } from '../mapping/mapping.js';
 import { isAbsent, reasonOf } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf } from '../watch/match.js';
 import { DEFAULT_QUIET_MS } from '../watch/settle.js';

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parse as parseCsv } from 'csv-parse/sync';
 import { loadConfig } from '../../dist/config/load.js';
-import { createMapping } from '../../dist/mapping.js';
+import { createMapping } from '../../dist/mapping/mapping.js';
 import { identify } from '../../dist/watch/identify.js';
 import { median, ratios } from './ratios.mjs';
 import { csv, NOWHERE } from './site.mjs';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { expectSchema } from '../../src/config/expectations.js';
-import { compare, type Made } from '../../src/golden/compare.js';
+import { compare, type Made } from '../../src/mapping/tests.js';
 import { nanodrop, record, table, v } from '../map/samples.js';
 
 const plate = table('plate', ['Well'], [[v('H12')]]);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { type Instrument, loadConfig } from '../../src/config/load.js';
-import { runGoldenTests, type TestDeps } from '../../src/tasks/golden-tests.js';
+import { runGoldenTests, type TestDeps } from '../../src/mapping/tests.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 function instruments(text: string): readonly Instrument[] {

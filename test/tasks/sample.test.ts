@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { loadConfig } from '../../src/config/load.js';
-import { runGoldenTests } from '../../src/tasks/golden-tests.js';
-import { openRun } from '../../src/tasks/sample.js';
+import { openRun } from '../../src/mapping/sample.js';
+import { runGoldenTests } from '../../src/mapping/tests.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const FILES = {

@@ -1,12 +1,12 @@
 import { posix } from 'node:path';
-import type { Instrument } from './config/load.js';
-import { FileError, LabfeedError, type Problem } from './errors.js';
-import type { ReadDate } from './map/date.js';
-import { checkTemplates, createMapper, type Mapped } from './map/draft.js';
-import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from './model.js';
-import { parse } from './parse/parse.js';
-import { type DateReading, readDate } from './parse/values/date.js';
-import { contentOf } from './watch/identify.js';
+import type { Instrument } from '../config/load.js';
+import { FileError, LabfeedError, type Problem } from '../errors.js';
+import type { ReadDate } from '../map/date.js';
+import { checkTemplates, createMapper, type Mapped } from '../map/draft.js';
+import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from '../model.js';
+import { parse } from '../parse/parse.js';
+import { type DateReading, readDate } from '../parse/values/date.js';
+import { contentOf } from '../watch/identify.js';
 
 /** How one instrument's files become drafts: the same for the daemon, for `try` and for `check`. */
 export interface Mapping {

@@ -1,15 +1,19 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import type { Instrument } from '../config/load.js';
 import type { RunKind } from '../config/run.js';
 import type { InstrumentConfig } from '../config/schema.js';
 import { LabfeedError, systemCode } from '../errors.js';
-import type { FoundFile, IdentifiedFile } from '../model.js';
+import type { Mapped } from '../map/draft.js';
+import { markComment, referenceOf } from '../markers.js';
+import type { FileRecord, FoundFile, IdentifiedFile } from '../model.js';
 import { identify, stampOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
+import { createMapping } from './mapping.js';
 
 /** What of an instrument says which files make one run. */
-export type SampleOf = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'run'>;
+type SampleOf = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'run'>;
 
 /** A file that a person names, taken as it is: who names it knows that nobody writes to it. */
 export async function openSample(
@@ -74,3 +78,36 @@ const describeRun = (run: Exclude<RunKind, 'file'>): string =>
   'folder' in run
     ? `a folder with files of a run, or one of them (run: { folder: ${JSON.stringify(run.folder)} })`
     : `one of the files that are joined: ${run.join.join(', ')}`;
+
+/** What would be filed for a file: tried, neither sent nor recorded. */
+export interface Trial extends Mapped {
+  readonly instrument: Instrument;
+  readonly file: IdentifiedFile;
+  readonly record: FileRecord;
+}
+
+/** Reads and maps a file as the daemon would. A FileError where it would be quarantined. */
+export async function tryFile(
+  instrument: Instrument,
+  file: IdentifiedFile,
+  nowMs: number,
+  signal?: AbortSignal,
+): Promise<Trial> {
+  const mapping = createMapping(instrument);
+  const record = await mapping.parse(file, signal);
+  return { instrument, file, record, ...mapping.map(record, file, nowMs) };
+}
+
+/** The comments with their marks: exactly what would be sent. */
+export function markedComments({ instrument, file, draft }: Trial): string[] {
+  const copy = instrument.duplicates === 'ingest' ? file.path : '';
+  const reference = referenceOf({ instrument: instrument.name, sha256: file.sha256, copy, refiling: 0 });
+  return draft.comments.map((text, index) => markComment(text, reference, index + 1));
+}
+
+/** Where a date came from, for people. */
+export const DATE_FROM: Readonly<Record<Mapped['dateFrom'], string>> = {
+  template: 'from the template',
+  fact: 'from the fact "date"',
+  modified: 'the day the file was modified',
+};
