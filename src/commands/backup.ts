@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { journalOf } from '../config/locations.js';
-import { backUp } from '../journal/backup.js';
+import { backUp } from '../journal/maintenance.js';
 import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
 
 interface BackupOptions extends ConfigOption {

@@ -7,7 +7,7 @@ import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import type { NotebookConfig } from '../config/schema.js';
 import { ConfigError, formatPlace, LabfeedError, type Problem } from '../errors.js';
-import { inspectJournal } from '../journal/inspect.js';
+import { inspectJournal } from '../journal/maintenance.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests } from '../mapping/tests.js';
 import { createNotebook } from '../notebook/client.js';

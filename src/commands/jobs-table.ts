@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { Job } from '../journal/job.js';
+import type { Job } from '../journal/reader.js';
 import { atMinute, withoutPath } from '../text.js';
 import { asTable, type Column, outputWidth } from './table.js';
 

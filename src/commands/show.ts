@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { LabfeedError } from '../errors.js';
-import type { JobDetail } from '../journal/job.js';
+import type { JobDetail } from '../journal/reader.js';
 import { nextStep } from '../tasks/next-step.js';
 import { type ConfigOption, configOption } from './config-option.js';
 import { jobAsText } from './job-text.js';

@@ -1,4 +1,4 @@
-import type { InstrumentSummary, Overview } from '../journal/overview.js';
+import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import type { Live, LiveGate } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { atMinute, atTime, fromNow, printableLine, printableLines, spokenCount } from '../text.js';

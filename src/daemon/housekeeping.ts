@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
-import type { Pruning } from '../journal/prune.js';
+import type { Pruning } from '../journal/maintenance.js';
 import type { Log } from '../log.js';
 
 export interface HousekeepingDeps {

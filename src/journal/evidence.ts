@@ -1,11 +1,9 @@
 import { z } from 'zod';
 import { type DiskFile, RUN_STATES } from '../model.js';
 import { openBeside } from './client.js';
-import type { Database } from './database.js';
-import { signed } from './files.js';
-import { createCopyOf } from './hidden.js';
-import { flag, nullable } from './row.js';
-import { stateOf } from './state.js';
+import { type Database, flag, nullable } from './database.js';
+import { createCopyOf, signed } from './files.js';
+import { stateOf } from './migrations.js';
 
 /** A run that the journal has as done, with the experiment that should prove it. */
 export type FiledRun = z.output<typeof filedRow>;
@@ -35,7 +33,7 @@ export interface KnownPath {
   readonly isUntouched: boolean;
 }
 
-export interface Content {
+interface Content {
   readonly instrument: string;
   readonly sha256: string;
   /** The path, where equal bytes at other paths are runs of their own; else empty. */
@@ -58,7 +56,7 @@ export interface Evidence {
   close(): void;
 }
 
-export interface ServerEvidence {
+interface ServerEvidence {
   readonly dialect: string | undefined;
   /** Why nothing is sent there. */
   readonly halted: string | undefined;

@@ -1,12 +1,12 @@
+import { createHash } from 'node:crypto';
+import { skipBeforeNs } from '../config/existing.js';
 import type { Existing } from '../config/schema.js';
 import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
-import type { Commit } from './commit.js';
-import type { Database } from './database.js';
-import { hiddenPath } from './hidden.js';
-import { createQuestion } from './question.js';
+import type { Commit, Database } from './database.js';
+import type { Answer } from './requests.js';
 
 /** Why a path is known although it may have no run: it was taken, passed over, or is part of a question. */
-export type Verdict = 'taken' | 'skipped' | 'asked';
+type Verdict = 'taken' | 'skipped' | 'asked';
 
 export interface FileJournal {
   /** The quick look: of these files, the ones that are new or not as they were. */
@@ -109,3 +109,105 @@ export function createFileJournal(
 
 /** Some file systems number inodes beyond what SQLite's signed integers hold; only equality matters here. */
 export const signed = (inode: bigint): bigint => BigInt.asIntN(64, inode);
+
+/** The question that many old files at an instrument's first scan raise. To be called within a commit. */
+interface Question {
+  /** The first scan has ended: from now on the question, if there is one, can be answered. */
+  raise(instrument: string, at: number): void;
+  /** Settles it; returns how many files were waiting, and how many of them are to be taken. */
+  settle(
+    instrument: string,
+    existing: Existing,
+    at: number,
+  ): { readonly asked: number; readonly taken: number };
+  hadFirstScan(instrument: string): boolean;
+}
+
+function createQuestion(database: Database): Question {
+  const scanned = database.prepare('SELECT 1 FROM instruments WHERE name = ?');
+  const count = database.prepare(
+    "SELECT count(*) AS asked FROM files WHERE instrument = ? AND verdict = 'asked'",
+  );
+  const mark = database.prepare(
+    'INSERT INTO instruments VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET asked = excluded.asked',
+  );
+  const skip = database.prepare(
+    "UPDATE files SET verdict = 'skipped' WHERE instrument = ? AND verdict = 'asked' AND mtime_ns < ?",
+  );
+  const free = database.prepare("DELETE FROM files WHERE instrument = ? AND verdict = 'asked'");
+  const askedOf = (instrument: string): number => Number((count.get(instrument) as { asked: number }).asked);
+
+  return {
+    raise: (instrument, at) => void mark.run(instrument, at, askedOf(instrument)),
+    settle(instrument, existing, at) {
+      const asked = askedOf(instrument);
+      if (asked === 0) return { asked, taken: 0 };
+      skip.run(instrument, skipBeforeNs(existing));
+      const taken = Number(free.run(instrument).changes);
+      mark.run(instrument, at, 0);
+      return { asked, taken };
+    },
+    hadFirstScan: (instrument) => scanned.get(instrument) !== undefined,
+  };
+}
+
+/** Answers it as a person says. */
+export function createBackfill(
+  database: Database,
+): (instrument: string, existing: Existing, at: number) => Answer {
+  const question = createQuestion(database);
+
+  return (instrument, existing, at) => {
+    if (!question.hadFirstScan(instrument)) {
+      const text = `${instrument} was not scanned to the end yet: the question, if there is one, comes after that`;
+      return { done: false, text };
+    }
+    const { asked, taken } = question.settle(instrument, existing, at);
+    if (asked === 0) return { done: false, text: `no old files of ${instrument} wait for an answer` };
+    const passed = asked - taken;
+    const parts = [
+      ...(taken > 0 ? [`${files(taken)} will be filed, after what comes in meanwhile`] : []),
+      ...(passed > 0 ? [`${files(passed)} passed over`] : []),
+    ];
+    return { done: true, text: `${instrument}: ${parts.join('; ')}`, rescan: instrument };
+  };
+}
+
+const files = (count: number): string => (count === 1 ? '1 old file' : `${count} old files`);
+
+/**
+ * What stands in the place of a name that was erased: a file of that name is known again, but nobody reads the name
+ * from it. No path begins so, since paths are absolute.
+ */
+const hide = (...parts: readonly string[]): string =>
+  `${HIDDEN}${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
+
+const HIDDEN = 'erased:';
+
+/** As SQL: whether a path in `files` can be read. */
+export const READABLE = `path NOT GLOB '${HIDDEN}*'`;
+
+export const hiddenPath = (instrument: string, path: string): string => hide(instrument, path);
+
+/** What tells equal files at several paths apart, and is a path itself. */
+interface Copy {
+  readonly instrument: string;
+  readonly sha256: string;
+  readonly copy: string;
+}
+
+/** Hidden once and for all runs of these bytes at this path, also those to come. */
+export const hiddenCopy = ({ instrument, sha256, copy }: Copy): string =>
+  copy.startsWith(HIDDEN) ? copy : hide(instrument, sha256, copy);
+
+/** As what the journal knows a copy: by its path, or hidden where one of its runs was erased. */
+export function createCopyOf(database: Database): (run: Copy) => string {
+  const find = database.prepare(
+    'SELECT 1 FROM runs WHERE instrument = ? AND sha256 = ? AND copy = ? LIMIT 1',
+  );
+  return (run) => {
+    if (run.copy === '') return '';
+    const hidden = hiddenCopy(run);
+    return find.get(run.instrument, run.sha256, hidden) === undefined ? run.copy : hidden;
+  };
+}

@@ -1,18 +1,29 @@
 import { LabfeedError } from '../errors.js';
-import { createAdopt } from './adopt.js';
-import type { Commit } from './commit.js';
-import type { Database } from './database.js';
-import { createErase, createForgetAnswers } from './erase.js';
-import { createIgnore } from './ignore.js';
-import { createBackfill } from './question.js';
-import { createRefile } from './refile.js';
-import { createPlaces, createRemap } from './remap.js';
-import { createRepair } from './repair.js';
-import { type Answer, type Request, requestSchema } from './requests.js';
-import { createReadAnew, createRetry } from './retry.js';
-import { createShapes } from './shapes.js';
-import { findSource, isStillThere, type SourceState } from './source.js';
-import { createStanding, hasSeveralFiles, type Standing } from './standing.js';
+import type { Commit, Database } from './database.js';
+import {
+  createAdopt,
+  createErase,
+  createForgetAnswers,
+  createIgnore,
+  createReadAnew,
+  createRefile,
+  createRepair,
+  createRetry,
+} from './decisions.js';
+import { createPlaces, createRemap } from './drafts.js';
+import { createShapes } from './drift.js';
+import { createBackfill } from './files.js';
+import {
+  type Answer,
+  createStanding,
+  findSource,
+  hasSeveralFiles,
+  isStillThere,
+  type Request,
+  requestSchema,
+  type SourceState,
+  type Standing,
+} from './requests.js';
 
 /** What was asked, and what became of it. */
 export interface Decision extends Answer {

@@ -1,17 +1,28 @@
 import type { Clock } from '../clock.js';
-import { type AlarmJournal, createAlarmJournal } from './alarms.js';
-import { createApplyChange } from './changes.js';
-import { createCommit } from './commit.js';
-import { type Database, openDatabase } from './database.js';
-import { createDueJournal, type DueJournal } from './due.js';
+import {
+  type AlarmJournal,
+  createAlarmJournal,
+  createRestingJournal,
+  type RestingJournal,
+} from './alarms.js';
+import { createCommit, type Database, openDatabase } from './database.js';
 import { createFileJournal, type FileJournal } from './files.js';
 import { createInbox, type Inbox } from './inbox.js';
-import { createPruning, type Pruning } from './prune.js';
+import { createPruning, type Pruning } from './maintenance.js';
+import {
+  createApplyChange,
+  createDueJournal,
+  createRunJournal,
+  type DueJournal,
+  type RunJournal,
+} from './outbox.js';
 import { createRecoveryJournal, type RecoveryJournal } from './recovery.js';
-import { createRestingJournal, type RestingJournal } from './resting.js';
-import { createRunJournal, type RunJournal } from './runs.js';
-import { createServerJournal, type ServerJournal } from './servers.js';
-import { createSetBackJournal, type SetBackJournal } from './set-back.js';
+import {
+  createServerJournal,
+  createSetBackJournal,
+  type ServerJournal,
+  type SetBackJournal,
+} from './servers.js';
 
 /** The truth about every run. Whatever it promises to have recorded is on disk. */
 export interface Journal {
@@ -37,7 +48,7 @@ export async function openJournal(path: string, clock: Clock): Promise<Journal> 
   return createJournal({ ...(await openDatabase(path)), clock });
 }
 
-export interface JournalParts {
+interface JournalParts {
   /** Open, and of today's version. */
   readonly database: Database;
   readonly isNew?: boolean;

@@ -1,22 +1,10 @@
+import { z } from 'zod';
 import { systemClock } from '../clock.js';
+import { RUN_STATES, type RunState } from '../model.js';
 import { openCurrent } from './client.js';
-import type { Database } from './database.js';
-import { READABLE } from './hidden.js';
-import {
-  commentRow,
-  draftRow,
-  fileRow,
-  happeningRow,
-  IN_STATE,
-  JOB,
-  type Job,
-  type JobDetail,
-  type JobFilter,
-  jobRow,
-  type KnownFile,
-} from './job.js';
-import { createOverview, type Overview } from './overview.js';
-import { textList } from './row.js';
+import { type Database, flag, nullable, textList } from './database.js';
+import { READABLE } from './files.js';
+import { stateOf } from './migrations.js';
 
 /** The journal for those who only look. It is read as it is at that moment, whoever writes it. */
 export interface JournalReader {
@@ -97,4 +85,177 @@ export function createReader(database: Database, now = systemClock.now): Journal
     sameContent: (sha256) => same.all(sha256).map((row) => jobRow.parse(row)),
     close: () => database.close(),
   };
+}
+
+/** A run as a list shows it. */
+export type Job = z.output<typeof jobRow>;
+
+/** A run with all that the journal has of it. */
+export interface JobDetail extends Job {
+  /** Absent where its file could not be read, or where it was erased. */
+  readonly draft: { title: string; date: string; body: string; tags: string[] } | undefined;
+  readonly comments: readonly { n: number; text: string; comment: number | undefined }[];
+  readonly history: readonly Happening[];
+  /** Where its bytes were seen. */
+  readonly paths: readonly string[];
+  /** What differs from the runs before it. */
+  readonly drift: readonly string[];
+}
+
+type Happening = z.output<typeof happeningRow>;
+
+interface JobFilter {
+  readonly state?: RunState | undefined;
+  readonly instrument?: string | undefined;
+  readonly limit: number;
+  /** Only runs with a smaller number: the next page. */
+  readonly before?: number | undefined;
+}
+
+/** A file that the journal knows, whether or not it became a run. */
+type KnownFile = z.output<typeof fileRow>;
+
+const text = nullable(z.string());
+const number = nullable(z.number());
+
+const jobRow = z.object({
+  id: z.number(),
+  instrument: z.string(),
+  state: z.enum(RUN_STATES),
+  step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
+  /** Empty where it was erased. */
+  path: z.string(),
+  size: z.number(),
+  modifiedMs: z.number(),
+  sha256: z.string(),
+  backlog: flag,
+  /** What the notebook calls it. */
+  title: text,
+  server: text,
+  experiment: number,
+  failure: text,
+  /** Why it rests, or why its last attempt failed. */
+  reason: text,
+  attempts: z.number(),
+  dueAt: z.number(),
+  addedAt: z.number(),
+  updatedAt: z.number(),
+});
+
+/** What `jobRow` reads. */
+const JOB = `runs.id, runs.instrument, ${stateOf('runs')} AS state, step, path, size, modified_ms AS modifiedMs, sha256,
+  backlog, drafts.title AS title, server, experiment, failure, reason, attempts, due_at AS dueAt, added_at AS addedAt,
+  updated_at AS updatedAt FROM runs LEFT JOIN drafts ON drafts.run = runs.id`;
+
+/** Each state as an index knows it: SQLite sees that one serves only where its condition stands there word by word. */
+const IN_STATE: Readonly<Record<RunState, string>> = {
+  waiting: 'false',
+  queued: "step <> 'done' AND resting IS NULL AND step = 'pending'",
+  sending: "step <> 'done' AND resting IS NULL AND step <> 'pending'",
+  done: "step = 'done' AND resting IS NULL",
+  quarantined: "resting = 'quarantined'",
+  held: "resting = 'held'",
+  ignored: "resting = 'ignored'",
+};
+
+const happeningRow = z.object({
+  at: z.number(),
+  event: z.string(),
+  detail: text.transform((json): unknown => (json === undefined ? undefined : JSON.parse(json))),
+});
+
+const draftRow = z.object({ title: z.string(), date: z.string(), body: z.string(), tags: textList });
+
+const commentRow = z.object({ n: z.number(), text: z.string(), comment: number });
+
+const fileRow = z.object({
+  instrument: z.string(),
+  path: z.string(),
+  /** `asked`: part of the question about old files. */
+  verdict: z.enum(['taken', 'skipped', 'asked']),
+  run: number,
+});
+
+type Tally = Readonly<Record<RunState, number>>;
+
+/** An instrument as the journal knows it; also one that is no longer in the configuration. */
+export interface InstrumentSummary {
+  readonly name: string;
+  readonly runs: Tally;
+  /** The run that came last. */
+  readonly last: Job | undefined;
+  /** How many old files wait for an answer. */
+  readonly asked: number;
+  /** How many runs came in each hour since 1970 that had any, of the last so many days; oldest first. */
+  readonly hours: readonly { readonly hour: number; readonly runs: number }[];
+  /** When the run was added that has waited longest for its delivery. */
+  readonly oldestAt: number | undefined;
+}
+
+interface ServerSummary {
+  readonly url: string;
+  readonly dialect: string | undefined;
+  /** Why nothing is sent there until a person has recovered the journal. */
+  readonly halted: string | undefined;
+}
+
+export interface Overview {
+  readonly instruments: readonly InstrumentSummary[];
+  readonly servers: readonly ServerSummary[];
+}
+
+const DAYS = 30;
+const HOUR_MS = 3_600_000;
+
+/** Asked for every second while somebody looks at the page: nothing here reads all runs. */
+function createOverview(
+  database: Database,
+  jobs: (filter: JobFilter) => Job[],
+  now: () => number,
+): () => Overview {
+  const tallies = database.prepare('SELECT instrument, state, runs FROM tallies ORDER BY instrument');
+  const asked = database.prepare('SELECT name, asked FROM instruments');
+  // Old rows stay: a year of them is smaller than one run's draft.
+  const hours = database.prepare(
+    'SELECT hour, runs FROM hours WHERE instrument = ? AND hour > ? ORDER BY hour',
+  );
+  const oldest = database.prepare(
+    `SELECT added_at AS addedAt FROM runs WHERE step <> 'done' AND resting IS NULL AND instrument = ? AND backlog = ?
+       ORDER BY id LIMIT 1`,
+  );
+  const servers = database.prepare('SELECT url, dialect, halted FROM servers ORDER BY url');
+
+  function oldestOf(instrument: string): number | undefined {
+    const rows = [0, 1].map((backlog) => oldest.get(instrument, backlog) as { addedAt: number } | undefined);
+    const times = rows.flatMap((row) => (row === undefined ? [] : [row.addedAt]));
+    return times.length === 0 ? undefined : Math.min(...times);
+  }
+
+  return () => {
+    const since = Math.floor(now() / HOUR_MS) - DAYS * 24;
+    const counted = tallies.all() as { instrument: string; state: RunState; runs: number }[];
+    const questions = new Map(
+      (asked.all() as { name: string; asked: number }[]).map(({ name, asked }) => [name, asked]),
+    );
+    const names = new Set([...questions.keys(), ...counted.map(({ instrument }) => instrument)]);
+    return {
+      instruments: [...names].sort().map((name) => ({
+        name,
+        runs: tallyOf(counted.filter(({ instrument }) => instrument === name)),
+        last: jobs({ instrument: name, limit: 1 })[0],
+        asked: questions.get(name) ?? 0,
+        hours: hours.all(name, since) as { hour: number; runs: number }[],
+        oldestAt: oldestOf(name),
+      })),
+      servers: (servers.all() as { url: string; dialect: string | null; halted: string | null }[]).map(
+        ({ url, dialect, halted }) => ({ url, dialect: dialect ?? undefined, halted: halted ?? undefined }),
+      ),
+    };
+  };
+}
+
+function tallyOf(counted: readonly { state: RunState; runs: number }[]): Tally {
+  const none = RUN_STATES.map((state): [RunState, number] => [state, 0]);
+  const some = counted.map(({ state, runs }): [RunState, number] => [state, runs]);
+  return Object.fromEntries([...none, ...some]) as Record<RunState, number>;
 }

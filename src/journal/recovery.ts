@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
-import type { Commit } from './commit.js';
-import type { Database } from './database.js';
+import type { Commit, Database } from './database.js';
 
 /** An experiment of the notebook that says which run it is. */
-export interface FiledRun {
+interface FiledRun {
   readonly server: string;
   readonly experiment: number;
   readonly instrument: string;
@@ -36,7 +35,7 @@ export interface RecoveryJournal {
   end(server: string, halted?: string): Promise<void>;
 }
 
-export interface Beginning {
+interface Beginning {
   /** Why nothing was sent before. */
   readonly halted: string | undefined;
   /** From this id on, at the latest, ids do not mean what they meant: the server was set back. */

@@ -1,4 +1,4 @@
-import type { Job } from '../journal/job.js';
+import type { Job } from '../journal/reader.js';
 import { atTime } from '../text.js';
 
 /** What a person can do about a run, or that there is nothing to do. */

@@ -1,7 +1,7 @@
 import { isOurCreation } from '../deliver/ours.js';
 import { lookAt } from '../deliver/window.js';
 import type { Journal } from '../journal/journal.js';
-import type { PlacedRun } from '../journal/set-back.js';
+import type { PlacedRun } from '../journal/servers.js';
 import { originIn, provisionalReference, readLabel } from '../markers.js';
 import type { ServerFacts } from '../model.js';
 import { type Ask, marksOf, type ReadableNotebook } from './readable-notebook.js';

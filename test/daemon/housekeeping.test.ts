@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createHousekeeping } from '../../src/daemon/housekeeping.js';
-import type { Pruned } from '../../src/journal/prune.js';
+import type { Pruned } from '../../src/journal/maintenance.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';
 

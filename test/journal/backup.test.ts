@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { backUp } from '../../src/journal/backup.js';
 import { openClient } from '../../src/journal/client.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
+import { backUp } from '../../src/journal/maintenance.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';

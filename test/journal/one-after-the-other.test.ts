@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { NewRun } from '../../src/journal/insert.js';
+import type { NewRun } from '../../src/journal/drafts.js';
 import { filesOf, type RunChange } from '../../src/model.js';
 import { createMatcher } from '../../src/watch/match.js';
 import { createRuns } from '../../src/watch/runs.js';

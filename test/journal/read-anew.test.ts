@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { openClient } from '../../src/journal/client.js';
-import type { NewRun } from '../../src/journal/insert.js';
+import type { NewRun } from '../../src/journal/drafts.js';
 import type { Journal } from '../../src/journal/journal.js';
 import type { RunChange } from '../../src/model.js';
 import { emptyJournal, SERVER } from '../support/filing.js';

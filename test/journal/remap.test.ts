@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import type { NewRun } from '../../src/journal/insert.js';
+import type { NewRun } from '../../src/journal/drafts.js';
 import type { Draft, RunChange } from '../../src/model.js';
 import { SERVER } from '../support/filing.js';
 import { newRun, someDraft } from '../support/runs.js';

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { NewRun } from '../../src/journal/insert.js';
+import type { NewRun } from '../../src/journal/drafts.js';
 import { filesOf, type RunChange } from '../../src/model.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';

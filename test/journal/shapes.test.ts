@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import type { Added } from '../../src/journal/insert.js';
+import type { Added } from '../../src/journal/drafts.js';
+import type { Shaped } from '../../src/journal/drift.js';
 import type { Journal } from '../../src/journal/journal.js';
-import type { Shaped } from '../../src/journal/shapes.js';
 import type { Shape } from '../../src/model.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { type AskedJournal, openAsked } from './asked-journal.js';

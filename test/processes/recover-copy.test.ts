@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { backUp } from '../../src/journal/backup.js';
+import { backUp } from '../../src/journal/maintenance.js';
 import {
   deliverAll,
   depsOf,

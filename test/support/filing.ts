@@ -7,7 +7,7 @@ import { deliver } from '../../src/deliver/deliver.js';
 import type { DeliverDeps } from '../../src/deliver/deps.js';
 import { treat } from '../../src/deliver/failures.js';
 import { createLosses } from '../../src/deliver/losses.js';
-import type { NewRun } from '../../src/journal/insert.js';
+import type { NewRun } from '../../src/journal/drafts.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
 import { type RecoverDeps, type Recovered, recover } from '../../src/tasks/recover.js';

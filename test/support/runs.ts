@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { NewRun } from '../../src/journal/insert.js';
+import type { NewRun } from '../../src/journal/drafts.js';
 import type { Draft } from '../../src/model.js';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

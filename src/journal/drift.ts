@@ -18,14 +18,14 @@ export interface Drift {
   readonly held: boolean;
 }
 
-export interface Judgement {
+interface Judgement {
   readonly drift: Drift | undefined;
   /** What the instrument's runs look like from now on, where that is new. */
   readonly accepted: readonly Shape[] | undefined;
 }
 
 /** To be called within a commit: what is compared is what the runs before have left. */
-export interface Shapes {
+interface Shapes {
   judge(instrument: string, mapping: string, shaped: Shaped): Judgement;
   /** Records what was judged, for a run that has its number now. */
   record(run: number, judgement: Judgement, shape: Shape | undefined, at: number): void;
