@@ -1,16 +1,19 @@
 import type { Clock } from '../clock.js';
 import type { NotebookConfig } from '../config/schema.js';
 import type { Admit } from '../connection.js';
-import { createCreations } from '../deliver/creations.js';
-import { deliver } from '../deliver/deliver.js';
-import type { DeliverDeps, Notebook, ServerMemory } from '../deliver/deps.js';
-import { createGate, type Gate } from '../deliver/gate.js';
-import { longestGraceMs } from '../deliver/grace.js';
-import { StoppedError } from '../deliver/interruptions.js';
-import { createLosses } from '../deliver/losses.js';
-import { prepare } from '../deliver/prepare.js';
-import { proven } from '../deliver/proven.js';
+import {
+  createCreations,
+  createLosses,
+  type DeliverDeps,
+  longestGraceMs,
+  type Notebook,
+  type ServerMemory,
+  StoppedError,
+} from '../deliver/context.js';
+import { deliver, proven } from '../deliver/deliver.js';
+import { createGate, type Gate } from '../deliver/limiter.js';
 import { createQueue } from '../deliver/queue.js';
+import { prepare } from '../deliver/server.js';
 import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
 import type { Origin } from '../markers.js';

@@ -4,7 +4,7 @@ import type { Key } from '../config/key.js';
 import type { Claim, Instrument, LoadedConfig, UsableConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { connect, type Heard } from '../connection.js';
-import type { Gate } from '../deliver/gate.js';
+import type { Gate } from '../deliver/limiter.js';
 import { explainProblem, type Problem } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import type { ConfigProblem } from '../live.js';

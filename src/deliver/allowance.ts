@@ -1,7 +1,4 @@
 import type { Log } from '../log.js';
-import { estimate } from './estimate.js';
-import { createMemory } from './memory.js';
-import { createPatience } from './patience.js';
 
 /** How many requests a second the server takes, as far as its answers have shown. */
 export interface Allowance {
@@ -104,6 +101,179 @@ export function createAllowance(most: number, log: Log): Allowance {
       resume = Math.max(resume, rate);
       rate = Math.max(resume * SLOW_START, Math.min(resume, 1));
       reopened(now);
+    },
+  };
+}
+
+/** A time in which the server refused. */
+interface Refusal {
+  /** The pace at which we were too fast. */
+  readonly rate: number;
+  /** From the first refusal to the next acceptance. */
+  readonly closedMs: number;
+  /** From the first refusal to the last. */
+  readonly refusingMs: number;
+}
+
+interface Estimate {
+  /** How fast we really were; those who send may be slower than their pace. */
+  readonly was: number;
+  /** Where refusals begin. */
+  readonly limit: number;
+  /** Where to go on. */
+  readonly rate: number;
+}
+
+/** A server that goes on refusing counts over a long time: over many times that, its rate is averaged. */
+const RECENT_TO_REFUSING = 10;
+/** Refusals begin at least this near to where they were met, unless the server went on refusing. */
+const NEAR = 0.95;
+/** Go on no faster than this part of the limit. */
+const BACK_TO = 0.9;
+
+/**
+ * What the server took over all the time, open or closed, it can take always. What it took until its last
+ * refusal was too much. The limit lies between the two, and so does the pace: half-way, by ratio.
+ */
+function estimate(memory: Memory, { rate, closedMs, refusingMs }: Refusal): Estimate {
+  const recent = memory.recall(RECENT_TO_REFUSING * refusingMs);
+  const overall = memory.recall(Number.POSITIVE_INFINITY);
+  const was = Math.min(rate, perSecond(recent.taken, recent.openMs));
+  const enough = perSecond(overall.taken, overall.openMs + closedMs);
+  const tooMuch = perSecond(recent.taken, recent.openMs + refusingMs);
+  // A long refusal after a few requests says little about a rate.
+  const least = was / (1 + recent.taken / 4);
+  const limit = Math.max(least, Math.min(tooMuch, Math.max(NEAR * was, Math.sqrt(was * enough))));
+  // No server counts in less than a second: what a first burst of less reached cannot go on.
+  const sustained = perSecond(recent.taken, Math.max(1000, recent.openMs) + refusingMs);
+  return { was, limit, rate: Math.min(BACK_TO * limit, Math.sqrt(enough * Math.min(limit, sustained))) };
+}
+
+/** One more than was seen, so that nothing seen is not taken for nothing possible. */
+const perSecond = (taken: number, ms: number): number => (1000 * (taken + 1)) / Math.max(1, ms);
+
+/** How many requests the server took, and over how much time in which they could have been sent. */
+interface Taken {
+  readonly taken: number;
+  readonly openMs: number;
+}
+
+interface Memory {
+  add(taken: number, openMs: number): void;
+  /** Over about this long, or as far back as is known. */
+  recall(ms: number): Taken;
+  clear(): void;
+}
+
+const HORIZONS_MS = [2000, 10_000, 60_000, 240_000];
+
+/** What lies further back than a horizon fades by halves, so that no times of single requests are kept. */
+function createMemory(): Memory {
+  const spans = HORIZONS_MS.map((horizonMs) => ({ horizonMs, taken: 0, openMs: 0 }));
+  return {
+    add(taken, openMs) {
+      for (const span of spans) {
+        span.taken += taken;
+        span.openMs += openMs;
+        if (span.openMs > span.horizonMs) {
+          span.taken /= 2;
+          span.openMs /= 2;
+        }
+      }
+    },
+    recall: (ms) => spans.find(({ horizonMs }) => horizonMs >= ms) ?? spans.at(-1) ?? { taken: 0, openMs: 0 },
+    clear() {
+      for (const span of spans) {
+        span.taken = 0;
+        span.openMs = 0;
+      }
+    },
+  };
+}
+
+/** How long a limit is believed, how soon it is approached, and how fast more is tried afterwards. */
+interface Patience {
+  /** Refusals were met at this pace, and cost so much time; the limit is now taken to be there. */
+  refused(was: number, limit: number, closedMs: number): void;
+  approachMs(): number;
+  /** After so much more time without a refusal: by what part the limit may be raised. */
+  tried(ms: number): number;
+}
+
+/** An approach takes half the time that the server took to forgive, within these bounds. */
+const APPROACH_MS = { least: 3000, most: 30_000 };
+/** A limit is believed for twenty times what a refusal costs, in time and in requests. */
+const BELIEVED = { leastMs: 60_000, mostMs: 400_000, toClosed: 20, requests: 100 };
+/** But only for a ninth or a third of that until refusals have been met about there twice more. */
+const SURE = 2;
+const ABOUT = 1.1;
+/** Then this much more is tried in the time of an approach, and ever faster. */
+const TRIED = { perApproach: 0.03, perRequest: 0.005 };
+
+function createPatience(): Patience {
+  let lastWas = 0;
+  let confirmed = 0;
+  /** How long the server takes to forgive; fades, so that one long pause is not held against it for ever. */
+  let forgivesMs = 0;
+  let approachMs = APPROACH_MS.least;
+  let leftMs = 0;
+  return {
+    refused(was, limit, closedMs) {
+      const same = was < lastWas * ABOUT && was > lastWas / ABOUT;
+      confirmed = same ? Math.min(confirmed + 1, SURE) : 0;
+      lastWas = was;
+      forgivesMs = Math.max(closedMs, 0.8 * forgivesMs);
+      approachMs = Math.min(APPROACH_MS.most, Math.max(APPROACH_MS.least, forgivesMs / 2));
+      const forTime = Math.min(BELIEVED.mostMs, Math.max(BELIEVED.leastMs, BELIEVED.toClosed * forgivesMs));
+      leftMs = Math.max(forTime, (1000 * BELIEVED.requests) / limit) * 3 ** (confirmed - SURE);
+    },
+    approachMs: () => approachMs,
+    tried(ms) {
+      leftMs -= ms;
+      if (leftMs >= 0) return 0;
+      return Math.min(TRIED.perRequest, (TRIED.perApproach * ms * (1 - leftMs / approachMs)) / approachMs);
+    },
+  };
+}
+
+/**
+ * So much may be caught up on after a late timer or a short lull. A timer's grain is a millisecond: at
+ * 2,000 a second, each wake lets a few pass.
+ */
+const SLACK_MS = 100;
+
+/** Spreads requests evenly: what a server grants by the minute or the second is not spent in its first moment. */
+export interface Pace {
+  waitMs(now: number, perSecond: number): number;
+  started(now: number, perSecond: number): void;
+  /** Nothing is saved up before this time. */
+  restart(at: number): void;
+}
+
+export function createPace(): Pace {
+  /** Requests that may go at once; grows with time. */
+  let credit = 0;
+  let creditAt = Number.NEGATIVE_INFINITY;
+
+  function settle(now: number, perSecond: number): void {
+    if (now <= creditAt) return;
+    const most = Math.max(1, (perSecond * SLACK_MS) / 1000);
+    credit = Math.min(most, credit + ((now - creditAt) * perSecond) / 1000);
+    creditAt = now;
+  }
+
+  return {
+    waitMs(now, perSecond) {
+      settle(now, perSecond);
+      return credit >= 1 ? 0 : ((1 - credit) / perSecond) * 1000 + creditAt - now;
+    },
+    started(now, perSecond) {
+      settle(now, perSecond);
+      credit -= 1;
+    },
+    restart(at) {
+      credit = 0;
+      creditAt = at;
     },
   };
 }

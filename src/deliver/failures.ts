@@ -1,8 +1,7 @@
-import { explain, type FailureClass, NotebookError } from '../errors.js';
+import type { Clock } from '../clock.js';
+import { explain, type FailureClass, LabfeedError, NotebookError } from '../errors.js';
 import type { RunChange } from '../model.js';
-import { backoffMs } from './backoff.js';
-import { NotYetError, StoppedError } from './interruptions.js';
-import { StaleError } from './promptly.js';
+import { NotYetError, StoppedError } from './context.js';
 
 /**
  * What a failure does, by its class (which `notebook/verdict.ts` decides):
@@ -30,7 +29,7 @@ const TREATMENT: Record<FailureClass, 'quarantined' | 'held' | 'again'> = {
 const MOST_REFUSALS = 5;
 
 /** What has failed since the run last came a step further. */
-export interface Tries {
+interface Tries {
   readonly attempts: number;
   /** How many of them ended as `isRefusal` says: an outage, or a grace, says nothing about the run's values. */
   readonly refusals: number;
@@ -40,7 +39,7 @@ export interface Tries {
  * Whether the notebook itself, and no proxy before it, failed at what the run wanted written. Nothing that is read
  * can be refused for its values; and what is read may be another's: looks go past everybody's experiments.
  */
-export const isRefusal = (error: unknown): boolean =>
+const isRefusal = (error: unknown): boolean =>
   error instanceof NotebookError && error.scope === 'run' && (error.status ?? 0) >= 500 && error.lost;
 
 /** How a run goes on after its delivery broke off. Undefined: as it is, as soon as labfeed runs again. */
@@ -77,3 +76,64 @@ export const surelyNotDone = (error: unknown): boolean =>
   error instanceof StoppedError ||
   error instanceof StaleError ||
   (error instanceof NotebookError && !error.lost);
+
+/**
+ * How often the notebook has refused each run since it last came a step further. In memory alone: a restart costs the
+ * run a few more tries, nothing else.
+ */
+interface Refusals {
+  /** `attempts`: as the journal counts them, which begins anew with each step. */
+  before(run: number, attempts: number): number;
+  note(run: number, error: unknown, change: RunChange): void;
+  forget(run: number): void;
+}
+
+export function createRefusals(): Refusals {
+  const counts = new Map<number, number>();
+  return {
+    before(run, attempts) {
+      if (attempts === 0) counts.delete(run);
+      return counts.get(run) ?? 0;
+    },
+    note(run, error, change) {
+      if (change.kind === 'rested') counts.delete(run);
+      else if (isRefusal(error)) counts.set(run, (counts.get(run) ?? 0) + 1);
+    },
+    forget(run) {
+      counts.delete(run);
+    },
+  };
+}
+
+const FIRST_MS = 1000;
+const LONGEST_MS = 5 * 60_000;
+
+/** Doubles with every attempt; the upper half is left to chance, so that many who wait do not return together. */
+export function backoffMs(attempts: number, random: () => number = Math.random): number {
+  const full = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(attempts, 20));
+  return Math.round(full * (0.5 + random() / 2));
+}
+
+/** What was true when the request was decided on may no longer be: it was not sent. */
+export class StaleError extends LabfeedError {
+  override readonly name = 'StaleError';
+}
+
+/** Sends a request unless the gate keeps it waiting for so long that its reason has gone stale. */
+export async function promptly<T>(
+  withinMs: number,
+  clock: Clock,
+  send: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const stale = new AbortController();
+  const sent = new AbortController();
+  clock.sleep(withinMs, sent.signal).then(
+    () => stale.abort(new StaleError('waited too long at the gate')),
+    () => undefined,
+  );
+  try {
+    return await send(stale.signal);
+  } finally {
+    sent.abort();
+  }
+}

@@ -3,9 +3,8 @@ import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
 import type { OpenRun, RunChange } from '../model.js';
-import { treat } from './failures.js';
-import { HaltedError } from './interruptions.js';
-import { createRefusals } from './refusals.js';
+import { HaltedError } from './context.js';
+import { createRefusals, treat } from './failures.js';
 
 export interface QueueDeps {
   readonly concurrency: number;

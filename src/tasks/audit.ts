@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.js';
 import type { Claim, UsableConfig } from '../config/load.js';
 import { openNotebook } from '../connection.js';
-import { cellsOf } from '../deliver/shown.js';
-import { lookAt } from '../deliver/window.js';
+import { lookAt } from '../deliver/reconcile.js';
+import { cellsOf } from '../deliver/revise.js';
 import { explain, LabfeedError, NotebookError, UsageError } from '../errors.js';
 import { type Evidence, type FiledRun, openEvidence } from '../journal/evidence.js';
 import type { Notebook } from '../notebook/client.js';

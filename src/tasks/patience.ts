@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import { backoffMs } from '../deliver/backoff.js';
+import { backoffMs } from '../deliver/failures.js';
 import { NotebookError } from '../errors.js';
 import type { Ask } from './readable-notebook.js';
 

@@ -1,5 +1,4 @@
-import { isOurCreation } from '../deliver/ours.js';
-import { lookAt } from '../deliver/window.js';
+import { isOurCreation, lookAt } from '../deliver/reconcile.js';
 import type { Journal } from '../journal/journal.js';
 import type { PlacedRun } from '../journal/servers.js';
 import { originIn, provisionalReference, readLabel } from '../markers.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import type { ListedInstrument } from '../config/listed.js';
-import { END_OF_IDS, isSetBack, lookAt } from '../deliver/window.js';
+import { END_OF_IDS, isSetBack, lookAt } from '../deliver/reconcile.js';
 import { explain, LabfeedError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import { originIn, provisionalReference, readLabel } from '../markers.js';

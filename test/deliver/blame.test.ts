@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { deliver } from '../../src/deliver/deliver.js';
-import type { Notebook } from '../../src/deliver/deps.js';
+import type { Notebook } from '../../src/deliver/context.js';
+import { deliver, proven } from '../../src/deliver/deliver.js';
 import { treat } from '../../src/deliver/failures.js';
-import { proven } from '../../src/deliver/proven.js';
 import { NotebookError } from '../../src/errors.js';
 import { deliverAll, depsOf, emptyJournal, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';

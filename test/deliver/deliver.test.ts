@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest';
 import { memoryOf } from '../../src/daemon/delivery.js';
-import { createCreations } from '../../src/deliver/creations.js';
+import {
+  createCreations,
+  createLosses,
+  type DeliverDeps,
+  HaltedError,
+  type Notebook,
+  NotYetError,
+  StoppedError,
+} from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import type { DeliverDeps, Notebook } from '../../src/deliver/deps.js';
 import { treat } from '../../src/deliver/failures.js';
-import { HaltedError, NotYetError, StoppedError } from '../../src/deliver/interruptions.js';
-import { createLosses } from '../../src/deliver/losses.js';
-import { prepare } from '../../src/deliver/prepare.js';
+import { prepare } from '../../src/deliver/server.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Journal } from '../../src/journal/journal.js';
 import { commentMark } from '../../src/markers.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { NotYetError, StoppedError } from '../../src/deliver/context.js';
 import { treat } from '../../src/deliver/failures.js';
-import { NotYetError, StoppedError } from '../../src/deliver/interruptions.js';
 import { type FailureClass, NotebookError } from '../../src/errors.js';
 
 const NOW = 1_000_000;

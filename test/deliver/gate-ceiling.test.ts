@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.js';
-import { createGate } from '../../src/deliver/gate.js';
+import { createGate } from '../../src/deliver/limiter.js';
 import { NotebookError } from '../../src/errors.js';
 import { randomFrom } from '../support/load.js';
 import { silentLog } from '../support/silent-log.js';

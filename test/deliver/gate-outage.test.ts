@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createGate } from '../../src/deliver/gate.js';
+import { createGate } from '../../src/deliver/limiter.js';
 import { type FailureClass, NotebookError } from '../../src/errors.js';
 import { randomFrom } from '../support/load.js';
 import { silentLog } from '../support/silent-log.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createGate } from '../../src/deliver/gate.js';
-import { StoppedError } from '../../src/deliver/interruptions.js';
+import { StoppedError } from '../../src/deliver/context.js';
+import { createGate } from '../../src/deliver/limiter.js';
 import { NotebookError } from '../../src/errors.js';
 import { createLog } from '../../src/log.js';
 import { manualClock } from '../support/manual-clock.js';

@@ -1,10 +1,8 @@
 import { memoryOf } from '../../src/daemon/delivery.js';
-import { createCreations } from '../../src/deliver/creations.js';
+import { createCreations, createLosses, type DeliverDeps, type Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import type { DeliverDeps, Notebook } from '../../src/deliver/deps.js';
 import { treat } from '../../src/deliver/failures.js';
-import { createLosses } from '../../src/deliver/losses.js';
-import { prepare } from '../../src/deliver/prepare.js';
+import { prepare } from '../../src/deliver/server.js';
 import { NotebookError } from '../../src/errors.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import type { Draft, OpenRun } from '../../src/model.js';

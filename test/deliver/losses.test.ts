@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLosses } from '../../src/deliver/losses.js';
+import { createLosses } from '../../src/deliver/context.js';
 import { manualClock } from '../support/manual-clock.js';
 
 test('a loss counts from when it was last noted, and one that is not known from the beginning', () => {

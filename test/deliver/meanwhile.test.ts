@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import type { Notebook } from '../../src/deliver/deps.js';
 import { deliverAll, depsOf, FIRST_ID, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';

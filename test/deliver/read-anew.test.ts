@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import type { Notebook } from '../../src/deliver/deps.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Journal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';

@@ -1,7 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect } from 'vitest';
+import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import type { Notebook } from '../../src/deliver/deps.js';
 import { treat } from '../../src/deliver/failures.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { showsBody } from '../../src/deliver/shown.js';
+import { showsBody } from '../../src/deliver/revise.js';
 
 const row = (...cells: string[]): string =>
   `<table><tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr></table>`;

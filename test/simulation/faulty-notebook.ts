@@ -1,4 +1,4 @@
-import type { Notebook } from '../../src/deliver/deps.js';
+import type { Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Life } from './timeline.js';
 import type { World } from './world.js';

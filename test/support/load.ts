@@ -1,4 +1,4 @@
-import { createGate, type Gate } from '../../src/deliver/gate.js';
+import { createGate, type Gate } from '../../src/deliver/limiter.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Limiter } from './limiters.js';
 import { silentLog } from './silent-log.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { HaltedError } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import { HaltedError } from '../../src/deliver/interruptions.js';
 import { openClient } from '../../src/journal/client.js';
 import type { Journal } from '../../src/journal/journal.js';
 import type { Request } from '../../src/journal/requests.js';

@@ -1,4 +1,4 @@
-import type { CommentRecord, ExperimentRecord, Notebook } from '../../src/deliver/deps.js';
+import type { CommentRecord, ExperimentRecord, Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 
 export interface SimulatedExperiment {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cellsOf } from '../../../src/deliver/shown.js';
+import { cellsOf } from '../../../src/deliver/revise.js';
 import { NotebookError } from '../../../src/errors.js';
 import type { FiledRun, Filing } from '../../../src/journal/evidence.js';
 import { markComment } from '../../../src/markers.js';

@@ -1,12 +1,10 @@
 import { NotebookError } from '../errors.js';
 import { type Origin, originIn, provisionalReference } from '../markers.js';
 import { type Dialect, dialectOf } from '../model.js';
-import type { DeliverDeps, ExperimentRecord } from './deps.js';
-import { HaltedError } from './interruptions.js';
-import { haltSetBack } from './set-back.js';
-import { END_OF_IDS, isSetBack, lookAt, readUpward } from './window.js';
+import { type DeliverDeps, type ExperimentRecord, HaltedError } from './context.js';
+import { END_OF_IDS, haltSetBack, isSetBack, lookAt, readUpward } from './reconcile.js';
 
-export interface Preparation {
+interface Preparation {
   /** As configured; `auto` finds out. */
   readonly dialect: 'auto' | Dialect;
   /** Whether a filed experiment that says so is one that this journal should know. */
