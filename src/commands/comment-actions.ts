@@ -1,7 +1,7 @@
 import { LabfeedError } from '../errors.js';
 import { markIn } from '../markers.js';
-import type { Comment } from '../notebook/answers.js';
 import type { Notebook } from '../notebook/client.js';
+import type { Comment } from '../notebook/responses.js';
 import { isKept, replaceText, textOf } from '../tasks/comment-text.js';
 import { printableLine, printableLines } from '../text.js';
 import type { CommentsOptions, DeleteOptions, EditOptions } from './comments.js';

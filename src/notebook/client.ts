@@ -1,3 +1,4 @@
+import { type ConnectionOptions, createConnection } from './http.js';
 import {
   type Comment,
   type Experiment,
@@ -12,8 +13,7 @@ import {
   readPatched,
   readTags,
   type Tag,
-} from './answers.js';
-import { type ConnectionOptions, createConnection } from './connection.js';
+} from './responses.js';
 import {
   comment,
   comments,
@@ -62,11 +62,11 @@ export interface Notebook {
 }
 
 /** No tags: a POST with a tag that the team forbids fails although the experiment was made. */
-export interface NewExperiment {
+interface NewExperiment {
   readonly title?: string;
 }
 
-export interface ExperimentChanges {
+interface ExperimentChanges {
   readonly title?: string;
   /** YYYY-MM-DD. */
   readonly date?: string;
@@ -77,7 +77,7 @@ export interface ExperimentChanges {
 }
 
 /** The contract does not show these names; they are eLabFTW's. */
-export interface NewKey {
+interface NewKey {
   readonly name?: string;
   readonly canwrite?: 0 | 1;
 }

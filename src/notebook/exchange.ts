@@ -5,7 +5,7 @@ import type { Dispatcher } from 'undici';
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** What goes onto the wire. */
-export interface Sending {
+interface Sending {
   readonly method: Method;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -22,7 +22,7 @@ export interface Answer {
   readonly cut?: Error;
 }
 
-export type Exchange =
+type Exchange =
   | { readonly answer: Answer }
   /** `sent` is false only where no byte of the request can have left. */
   | { readonly answer: undefined; readonly sent: boolean; readonly error: Error };

@@ -1,6 +1,6 @@
 import { NotebookError } from '../errors.js';
-import { isId } from './answers.js';
-import type { Subject } from './verdict.js';
+import type { Subject } from './errors.js';
+import { isId } from './responses.js';
 
 /** Where a request goes, and whom its refusal concerns. */
 export interface Target {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { FailureClass } from '../../src/errors.ts';
-import type { Notebook } from '../../src/notebook/client.ts';
-import { type Operation, refusal } from '../support/contract-handlers.ts';
-import { failureOf, openContract } from '../support/open-notebook.ts';
+import type { FailureClass } from '../../src/errors.js';
+import type { Notebook } from '../../src/notebook/client.js';
+import { type Operation, refusal } from '../support/contract-handlers.js';
+import { failureOf, openContract } from '../support/open-notebook.js';
 
 interface Row {
   readonly call: (notebook: Notebook) => Promise<unknown>;

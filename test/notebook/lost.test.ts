@@ -2,9 +2,9 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { Pool } from 'undici';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { exchange, type Method } from '../../src/notebook/exchange.ts';
-import { failureOf, openNotebook } from '../support/open-notebook.ts';
-import { serveRaw } from '../support/raw-server.ts';
+import { exchange, type Method } from '../../src/notebook/exchange.js';
+import { failureOf, openNotebook } from '../support/open-notebook.js';
+import { serveRaw } from '../support/raw-server.js';
 
 /** A port of this machine on which nobody listens. */
 async function closedPort(): Promise<string> {

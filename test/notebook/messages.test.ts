@@ -1,11 +1,10 @@
 import { inspect } from 'node:util';
 import { HttpResponse } from 'msw';
 import { expect, test } from 'vitest';
-import type { NotebookError } from '../../src/errors.ts';
-import { explain } from '../../src/errors.ts';
-import { quote } from '../../src/notebook/quote.ts';
-import { page, type Reply, refusal } from '../support/contract-handlers.ts';
-import { failureOf, KEY, openContract } from '../support/open-notebook.ts';
+import { explain, type NotebookError } from '../../src/errors.js';
+import { quote } from '../../src/notebook/errors.js';
+import { page, type Reply, refusal } from '../support/contract-handlers.js';
+import { failureOf, KEY, openContract } from '../support/open-notebook.js';
 
 const text =
   (status: number, body: string): Reply =>

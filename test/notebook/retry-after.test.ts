@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { retryAfterMs } from '../../src/notebook/retry-after.ts';
+import { retryAfterMs } from '../../src/notebook/errors.js';
 
 const NOW = Date.UTC(2026, 0, 31, 12, 0, 0);
 const HOUR_MS = 3_600_000;

@@ -1,11 +1,11 @@
 import { HttpResponse } from 'msw';
 import { expect, test } from 'vitest';
-import { NotebookError } from '../../src/errors.ts';
-import type { Notebook } from '../../src/notebook/client.ts';
-import { contractHandlers, created, refusal } from '../support/contract-handlers.ts';
-import { serveHandlers } from '../support/msw-server.ts';
-import { failureOf, KEY, openContract, openNotebook } from '../support/open-notebook.ts';
-import { serveRaw } from '../support/raw-server.ts';
+import { NotebookError } from '../../src/errors.js';
+import type { Notebook } from '../../src/notebook/client.js';
+import { contractHandlers, created, refusal } from '../support/contract-handlers.js';
+import { serveHandlers } from '../support/msw-server.js';
+import { failureOf, KEY, openContract, openNotebook } from '../support/open-notebook.js';
+import { serveRaw } from '../support/raw-server.js';
 
 test('a request with a body carries the bare key and exactly the JSON type', async () => {
   const { notebook, server } = await openContract();

@@ -1,8 +1,8 @@
 import { expect, onTestFinished } from 'vitest';
-import { NotebookError } from '../../src/errors.ts';
-import { createNotebook, type Notebook, type NotebookOptions } from '../../src/notebook/client.ts';
-import { contractHandlers, type Operation, type Reply } from './contract-handlers.ts';
-import { type MswServer, serveHandlers } from './msw-server.ts';
+import { NotebookError } from '../../src/errors.js';
+import { createNotebook, type Notebook, type NotebookOptions } from '../../src/notebook/client.js';
+import { contractHandlers, type Operation, type Reply } from './contract-handlers.js';
+import { type MswServer, serveHandlers } from './msw-server.js';
 
 export const KEY = '3-0123456789abcdef';
 
