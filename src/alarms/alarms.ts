@@ -4,11 +4,10 @@ import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
 import type { AlarmBook, Channel, Notice } from '../model.js';
 import { spokenDuration } from '../text.js';
-import { examine } from './examine.js';
-import type { Facts, Finding } from './facts.js';
-import { createTelling, type Tell } from './telling.js';
+import { createTelling, type Tell } from './channels.js';
+import { examine, type Facts, type Finding } from './conditions.js';
 
-export interface AlarmsDeps {
+interface AlarmsDeps {
   facts(): Promise<Facts>;
   load(): Promise<AlarmBook>;
   /** May fail: the alarms are kept in memory until it can. */

@@ -1,8 +1,6 @@
 import { createAlarms } from '../alarms/alarms.js';
-import { createCommand } from '../alarms/command.js';
-import type { Facts } from '../alarms/facts.js';
-import type { Tell } from '../alarms/telling.js';
-import { createWebhook } from '../alarms/webhook.js';
+import { createCommand, createWebhook, type Tell } from '../alarms/channels.js';
+import type { Facts } from '../alarms/conditions.js';
 import type { Clock } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
 import type { Journal } from '../journal/journal.js';

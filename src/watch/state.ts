@@ -1,4 +1,4 @@
-import { createStrangers, type Strangers } from '../alarms/strangers.js';
+import { createStrangers, type Strangers } from '../alarms/conditions.js';
 import type { Clock } from '../clock.js';
 import type { LiveInstrument, WaitingFile } from '../live.js';
 import type { Unmatched } from './scan.js';

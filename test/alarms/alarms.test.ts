@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Alarms, createAlarms } from '../../src/alarms/alarms.js';
-import type { Facts } from '../../src/alarms/facts.js';
-import type { Tell } from '../../src/alarms/telling.js';
+import type { Tell } from '../../src/alarms/channels.js';
+import type { Facts } from '../../src/alarms/conditions.js';
 import type { AlarmBook, Channel, Notice } from '../../src/model.js';
 import { manualClock } from '../support/manual-clock.js';
 import { silentLog } from '../support/silent-log.js';

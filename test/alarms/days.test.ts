@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isSilent } from '../../src/alarms/days.js';
+import { isSilent } from '../../src/alarms/conditions.js';
 import type { Weekday } from '../../src/config/silence.js';
 
 const HOUR = 3_600_000;

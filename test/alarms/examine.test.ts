@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { examine } from '../../src/alarms/examine.js';
-import type { Facts } from '../../src/alarms/facts.js';
+import { examine, type Facts } from '../../src/alarms/conditions.js';
 import type { Weekday } from '../../src/config/silence.js';
 import type { LiveGate } from '../../src/live.js';
 import { facts, instrument, NOW } from './facts.js';

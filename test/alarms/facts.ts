@@ -1,4 +1,4 @@
-import type { Facts, InstrumentFacts } from '../../src/alarms/facts.js';
+import type { Facts, InstrumentFacts } from '../../src/alarms/conditions.js';
 import type { LiveInstrument } from '../../src/live.js';
 
 export const NOW = Date.UTC(2026, 0, 5, 12);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createStrangers } from '../../src/alarms/strangers.js';
+import { createStrangers } from '../../src/alarms/conditions.js';
 
 /** One folder that is listed again and again. */
 function folder() {

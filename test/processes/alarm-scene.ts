@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Message } from '../../src/alarms/message.js';
+import type { Message } from '../../src/alarms/channels.js';
 import { makeSite, type Site } from '../support/daemon-process.js';
 import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
 import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
