@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { happeningInWords } from '../src/happenings.js';
 import type { RunChange } from '../src/model.js';
+import { happeningInWords } from '../src/status/history.js';
 
 /** One of each that the journal writes down; the compiler names one that is missing. */
 const CHANGES: { readonly [Kind in RunChange['kind']]: Extract<RunChange, { kind: Kind }> } = {

@@ -1,5 +1,5 @@
-import { happeningInWords } from '../happenings.js';
 import type { JobDetail } from '../journal/reader.js';
+import { happeningInWords } from '../status/history.js';
 import { nextStep } from '../tasks/next-step.js';
 import { atTime, indent, printableLine, printableLines } from '../text.js';
 

@@ -3,7 +3,6 @@ import type { Clock } from '../clock.js';
 import { readToken } from '../config/key.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
 import { LabfeedError } from '../errors.js';
-import { happeningInWords } from '../happenings.js';
 import { type JournalClient, openClient } from '../journal/client.js';
 import { type JobDetail, type JournalReader, openReader } from '../journal/reader.js';
 import { type Request, requestSchema } from '../journal/requests.js';
@@ -11,6 +10,7 @@ import type { Live } from '../live.js';
 import type { Log } from '../log.js';
 import type { DecisionAnswer, DecisionRequest } from '../status/api.js';
 import type { Place } from '../status/deps.js';
+import { happeningInWords } from '../status/history.js';
 import type { Status, StatusTrouble } from '../status/status.js';
 import { createJournalWatch } from './journal-watch.js';
 

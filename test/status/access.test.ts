@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createAccess } from '../../src/status/access.js';
+import { createAccess } from '../../src/status/auth.js';
 import { manualClock } from '../support/manual-clock.js';
 import { type Serving, serve, someInstrument, someLive, TOKEN } from './serving.js';
 

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import type { DecisionRequest } from '../../src/status/api.js';
-import { createHostCheck } from '../../src/status/host.js';
+import { createHostCheck } from '../../src/status/auth.js';
 import { PAGE_TOKEN, type Sending, serve, someDetail } from './serving.js';
 
 const CSP =

@@ -5,8 +5,8 @@ import type { Live } from '../../src/live.js';
 import type { Job, JobDetail, PageState } from '../../src/status/api.js';
 import type { Place, StatusDeps } from '../../src/status/deps.js';
 import { createMetrics } from '../../src/status/metrics.js';
-import { createPageState } from '../../src/status/page-state.js';
 import { createServer } from '../../src/status/server.js';
+import { createPageState } from '../../src/status/status.js';
 import { type Answer, answerOf } from '../support/answer.js';
 import { silentLog } from '../support/silent-log.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { atTime } from './text.js';
+import { atTime } from '../text.js';
 
 /** What the journal wrote down about a run, and when. */
 interface Happening {
