@@ -1,7 +1,7 @@
 import type { Clock } from './clock.js';
-import { holdKey, type Key, readKey } from './config/key.js';
 import type { UsableConfig } from './config/load.js';
 import type { NotebookConfig } from './config/schema.js';
+import { holdKey, type Key, readKey } from './config/secrets.js';
 import { createGate } from './deliver/limiter.js';
 import { NotebookError } from './errors.js';
 import { createLog } from './log.js';

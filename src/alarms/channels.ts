@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { hostname } from 'node:os';
 import { request } from 'undici';
 import type { Clock } from '../clock.js';
-import type { Words } from '../config/alarms.js';
+import type { Words } from '../config/schema.js';
 import { LabfeedError } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';

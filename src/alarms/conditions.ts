@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { DateTime } from 'luxon';
-import type { Silence, Weekday } from '../config/silence.js';
+import type { Silence, Weekday } from '../config/schema.js';
 import type { Live, LiveAlarm, LiveGate, LiveInstrument } from '../live.js';
 import { spokenDuration, withoutPath } from '../text.js';
 

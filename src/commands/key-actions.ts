@@ -1,8 +1,7 @@
 import { systemClock } from '../clock.js';
-import { readKey } from '../config/key.js';
 import { type KeyFile, openKeyFile, targetOf } from '../config/key-file.js';
 import type { UsableConfig } from '../config/load.js';
-import type { SecretSource } from '../config/secret.js';
+import { readKey, type SecretSource } from '../config/secrets.js';
 import { LabfeedError, NotebookError, UsageError } from '../errors.js';
 import { NOTHING, peekMemory } from '../keys/memory.js';
 import { canWrite, type KeyRecord, recordOf } from '../keys/record.js';

@@ -1,6 +1,6 @@
 import { basename, join, relative } from 'node:path';
 import type { Claim } from '../config/load.js';
-import type { RunKind } from '../config/run.js';
+import type { RunKind } from '../config/schema.js';
 import { claimedBy } from '../watch/match.js';
 import type { Finding } from './findings.js';
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { jsonSchema } from '../config/json-schema.js';
+import { jsonSchema } from '../config/problems.js';
 
 export function addSchema(program: Command): void {
   program

@@ -1,6 +1,6 @@
 import { systemClock } from '../clock.js';
-import type { Key } from '../config/key.js';
 import type { UsableConfig } from '../config/load.js';
+import type { Key } from '../config/secrets.js';
 import { openNotebook } from '../connection.js';
 import type { Notebook } from '../notebook/client.js';
 

@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import picomatch from 'picomatch';
 import { z } from 'zod';
-import type { Place, Problem } from '../errors.js';
-import { resolveCommand } from './alarms.js';
-import { expandInclude } from './include.js';
-import { type ListedInstrument, listInstruments, mayHideInstruments } from './listed.js';
+import { type Place, type Problem, systemCode } from '../errors.js';
+import { nearest } from '../text.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
 import {
+  type CommentOptions,
   type Config,
   configSchema,
   INSTRUMENT_NAME,
   type InstrumentConfig,
   instrumentSchema,
+  resolveCommand,
 } from './schema.js';
-import { resolveSecret } from './secret.js';
-import { findUnheeded } from './unheeded.js';
+import { resolveSecret } from './secrets.js';
 import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
 
 /** An instrument as it is used: with its name, its folder made absolute, and the way back to its lines. */
@@ -32,7 +32,7 @@ export interface Instrument extends InstrumentConfig {
 /** What of an instrument says which files are its. */
 export type Claim = Pick<Instrument, 'name' | 'watch' | 'files' | 'ignore' | 'ready' | 'run'>;
 
-export type Settings = Omit<Config, 'include' | 'instruments' | 'notebook'>;
+type Settings = Omit<Config, 'include' | 'instruments' | 'notebook'>;
 
 /** What could be read of a configuration, and all that is wrong with it. */
 export interface LoadedConfig {
@@ -73,7 +73,7 @@ export function loadConfig(file: string): LoadedConfig {
   const hiding: Problem[] = [...main.problems];
   const problems: Problem[] = [];
   const wrong = new Set<string>();
-  const top = asMap(main, hiding);
+  const top = requireMap(main, hiding);
   const isUnreadable = hiding.length > 0;
   const setting = <K extends keyof Config>(key: K): Config[K] | undefined => {
     const stops = VITAL.has(key) ? 'daemon' : 'nothing';
@@ -121,7 +121,7 @@ function readSettings(
   };
 }
 
-function asMap(yaml: YamlFile, problems: Problem[]): Record<string, unknown> {
+function requireMap(yaml: YamlFile, problems: Problem[]): Record<string, unknown> {
   const { value } = yaml;
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;
@@ -159,7 +159,7 @@ function readParts(main: YamlFile, globs: string[] | undefined, { problems, hidi
     const part = readYaml(file);
     // A part that cannot be read takes its own instruments down, not the daemon.
     const unread: Problem[] = [...part.problems];
-    reportUnknownKeys(part, asMap(part, unread), ['instruments'], { problems, hiding });
+    reportUnknownKeys(part, requireMap(part, unread), ['instruments'], { problems, hiding });
     hiding.push(...unread.map((problem): Problem => ({ ...problem, stops: 'nothing' })));
     parts.push(part);
   }
@@ -253,3 +253,71 @@ function fingerprint({ parse, experiment, comments }: WrittenInstrument): string
     .digest('hex')
     .slice(0, 16);
 }
+
+/** The files that an `include` glob names, seen from the file it stands in, in the order of their names. */
+function expandInclude(glob: string, from: string): string[] {
+  const absolute = resolve(dirname(from), glob);
+  const { base, isGlob } = picomatch.scan(absolute);
+  if (!isGlob) return [absolute];
+  const matches = picomatch(absolute);
+  return filesBelow(base)
+    .filter((file) => matches(file))
+    .sort();
+}
+
+function filesBelow(folder: string): string[] {
+  try {
+    return readdirSync(folder, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() || entry.isSymbolicLink())
+      .map((entry) => join(entry.parentPath, entry.name));
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+/** An instrument that is written down, be it with mistakes: what has to be known of it to know its runs again. */
+export interface ListedInstrument extends Pick<InstrumentConfig, 'duplicates'> {
+  readonly name: string;
+  readonly comments: Pick<CommentOptions, 'readings' | 'text'>;
+}
+
+const { duplicates, comments } = instrumentSchema.shape;
+
+function listInstruments(parts: readonly YamlFile[]): ListedInstrument[] {
+  return parts.flatMap(({ value }) =>
+    Object.entries(asMap(asMap(value)['instruments'])).map(([name, instrument]) => {
+      const written = asMap(instrument);
+      return {
+        name,
+        duplicates: duplicates.safeParse(written['duplicates']).data ?? duplicates.parse(undefined),
+        comments: comments.safeParse(written['comments']).data ?? comments.parse(undefined),
+      };
+    }),
+  );
+}
+
+/** Whether instruments may stand behind a key that is not known: `instrumnets: { … }`, `includ: more.yaml`. */
+const mayHideInstruments = (key: string, value: unknown): boolean =>
+  (typeof value === 'object' && value !== null) || nearest(key, ['include']) !== undefined;
+
+const asMap = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : {};
+
+/** Warns of a key that somebody wrote and that has no effect yet, rather than let them trust in it. */
+function findUnheeded(parts: readonly YamlFile[]): Problem[] {
+  return parts.flatMap((yaml) =>
+    Object.entries(asMap2(asMap2(yaml.value)['instruments']))
+      .filter(([, instrument]) => (asMap2(instrument)['attach'] ?? 'never') !== 'never')
+      .map(([name]) => ({
+        where: yaml.placeOfKey(['instruments', name, 'attach']),
+        message: 'attach has no effect in this version: the raw file is not attached',
+        stops: 'nothing',
+      })),
+  );
+}
+
+const asMap2 = (value: unknown): Record<string, unknown> =>
+  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};

@@ -1,7 +1,7 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import { explainProblem, type Problem } from '../errors.js';
 import { nearest } from '../text.js';
-import { knownKeys } from './json-schema.js';
+import { configSchema } from './schema.js';
 import type { ConfigPath, YamlFile } from './yaml.js';
 
 type Issue = z.core.$ZodIssue;
@@ -14,7 +14,7 @@ export interface CheckContext {
   readonly stops: Problem['stops'];
 }
 
-export type Checked<T> =
+type Checked<T> =
   | { readonly value: T; readonly problems: readonly [] }
   | { readonly value: undefined; readonly problems: readonly Problem[] };
 
@@ -152,3 +152,32 @@ const KINDS: Record<string, string> = {
 };
 
 const article = (kind: string): string => KINDS[kind] ?? `a ${kind}`;
+
+type JsonSchema = z.core.JSONSchema.BaseSchema;
+
+/** The configuration's JSON Schema, as editors want it: of what is written, before defaults and units are applied. */
+export const jsonSchema = (): JsonSchema =>
+  z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
+
+/** The keys that the schema knows at this place of the configuration. */
+function knownKeys(path: ConfigPath): string[] {
+  let level: JsonSchema[] = forms(jsonSchema());
+  for (const part of path) level = level.flatMap((schema) => inner(schema, part)).flatMap(forms);
+  return [...new Set(level.flatMap((schema) => Object.keys(schema.properties ?? {})))];
+}
+
+const isSchema = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null;
+
+/** A schema and the alternatives within it. */
+const forms = (schema: JsonSchema): JsonSchema[] => [
+  schema,
+  ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])]
+    .filter(isSchema)
+    .flatMap(forms),
+];
+
+function inner(schema: JsonSchema, part: string | number): JsonSchema[] {
+  const found =
+    typeof part === 'number' ? schema.items : (schema.properties?.[part] ?? schema.additionalProperties);
+  return isSchema(found) && !Array.isArray(found) ? [found] : [];
+}

@@ -1,13 +1,261 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import { resolve } from 'node:path';
 import { z } from 'zod';
-import { alarmsSchema } from './alarms.js';
 import { expectSchema } from './expectations.js';
-import { runSchema } from './run.js';
-import { secret } from './secret.js';
-import { silenceSchema } from './silence.js';
-import { statusSchema } from './status.js';
-import { text } from './text.js';
+import { secret, text } from './secrets.js';
 import { duration, rate, size, wait } from './units.js';
 import { parseSchema } from './vocabulary.js';
+
+/** Where a server listens. */
+interface Address {
+  /** A name or an IP address, without brackets. */
+  readonly host: string;
+  /** 0 takes any free one. */
+  readonly port: number;
+}
+
+const NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+
+/** `127.0.0.1:7780`, `[::1]:7780`, `localhost:7780`; undefined where the text is none of these. */
+export function readAddress(text: string): Address | undefined {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  if (host === undefined || port > 65_535) return undefined;
+  const isHost = bracketed === undefined ? isName(host) : isIPv6(bracketed);
+  return isHost ? { host: host.toLowerCase(), port } : undefined;
+}
+
+/** A name as it stands in an address, or an IPv4 address; `1.2.3.400` is neither. */
+const isName = (text: string): boolean => isIPv4(text) || (NAME.test(text) && !/^[\d.]+$/.test(text));
+
+/** What is wrong with an address that cannot be read, where it is one of the usual mistakes. */
+function addressHint(text: string): string | undefined {
+  if (/^:\d+$/.test(text))
+    return `write the address before the port: 127.0.0.1${text} for this machine alone, 0.0.0.0${text} for all (which needs a token)`;
+  if (/^https?:/i.test(text)) return 'without http:// and without a path';
+  if (isIPv6(text.replace(/:\d+$/, '')) || isIPv6(text))
+    return 'an IPv6 address stands in brackets: [::1]:7780';
+  if (!text.includes(':')) return `with the port behind it: ${isName(text) ? text : '127.0.0.1'}:7780`;
+  return undefined;
+}
+
+/** Whether only programs on this machine can reach it. */
+export function isLoopback({ host }: Pick<Address, 'host'>): boolean {
+  if (isIPv4(host)) return host.startsWith('127.');
+  // The same address can be written in many ways; a URL has it in its shortest.
+  if (isIPv6(host)) return /^\[::(1\]|ffff:7f[0-9a-f]{2}:)/.test(new URL(`http://[${host}]`).hostname);
+  return host === 'localhost';
+}
+
+const USUAL = '127.0.0.1:7780';
+const EXPECTED_ADDRESS = `expected an address such as ${USUAL}`;
+
+const address = z
+  .string({ error: EXPECTED_ADDRESS })
+  .transform((text, ctx): Address => {
+    const read = readAddress(text);
+    if (read) return read;
+    ctx.addIssue({ code: 'custom', message: EXPECTED_ADDRESS, params: { hint: addressHint(text) } });
+    return z.NEVER;
+  })
+  .describe('Address and port, such as 127.0.0.1:7780 or [::1]:7780.');
+
+const NEEDS_TOKEN = 'other machines can reach this address: it needs a token';
+const HOW_TO_TOKEN =
+  'status: { address: …, token: { file: PATH } }, with a token of your own in that file (openssl rand -hex 32)';
+
+/** The page shows what is filed, and takes decisions: beyond this machine, only for those who know the token. */
+const guarded = z
+  .strictObject({
+    address: address.prefault(USUAL),
+    token: secret(
+      'token',
+      'Where the token is that people log in to the page with: in a file, an environment variable or a systemd credential.',
+    ).optional(),
+    names: z
+      .array(z.string().refine(isName, 'expected a name such as labfeed.example.org, without a port'))
+      .default([])
+      .describe('Names under which people open the page, beside its address and localhost.'),
+  })
+  .check(({ value, issues }) => {
+    if (value.token || isLoopback(value.address)) return;
+    issues.push({
+      code: 'custom',
+      input: value,
+      path: ['address'],
+      message: NEEDS_TOKEN,
+      params: { hint: HOW_TO_TOKEN },
+    });
+  });
+
+const alone = address.transform((read, ctx) => {
+  if (!isLoopback(read))
+    ctx.addIssue({ code: 'custom', message: NEEDS_TOKEN, params: { hint: HOW_TO_TOKEN } });
+  return { address: read, names: [] as string[], token: undefined };
+});
+
+const statusSchema = z
+  .union([z.literal(false), alone, guarded], { error: `${EXPECTED_ADDRESS}, or false` })
+  .prefault(USUAL)
+  .describe(
+    'Where the status page listens, or false. An address that other machines can reach needs a token.',
+  );
+
+/** A program and its arguments. */
+export type Words = readonly [string, ...string[]];
+
+/** Whom to tell of alarms, beside log, page and metrics. */
+interface AlarmChannels {
+  readonly webhook?: string | undefined;
+  readonly command?: Words | undefined;
+}
+
+const COMMAND = 'expected a program and its arguments, such as /usr/local/bin/page-me --to "lab it"';
+
+const alarmsSchema = z
+  .strictObject({
+    webhook: z
+      .url({ protocol: /^https?$/, error: 'expected an address such as https://chat.example.org/hook' })
+      .refine(
+        (url) => !URL.canParse(url) || !(new URL(url).username || new URL(url).password),
+        'an address with a name or password in it is refused',
+      )
+      .optional()
+      .describe('An address that gets a POST with JSON for each alarm, and again when it is over.'),
+    command: z
+      .string({ error: COMMAND })
+      .transform((text, context): Words => {
+        const [program, ...rest] = wordsOf(text) ?? [];
+        if (program) return [program, ...rest];
+        context.addIssue({ code: 'custom', message: COMMAND });
+        return z.NEVER;
+      })
+      .optional()
+      .describe(
+        'A program that is started for each alarm, and again when it is over. Without a shell; LABFEED_ALARM_STATE, _KIND, _INSTRUMENT, _TEXT and _SINCE are in its environment.',
+      ),
+  })
+  .describe('Whom to tell of alarms, beside log, page and metrics.');
+
+const WORD = /(?:[^\s"']+|"[^"]*"|'[^']*')+/g;
+
+/** Cuts at blanks, but not within quotes; undefined where a quote is not closed. */
+function wordsOf(text: string): string[] | undefined {
+  if (text.replaceAll(WORD, '').trim() !== '') return undefined;
+  return (text.match(WORD) ?? []).map((word) => word.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2'));
+}
+
+/** A program without a slash in its name is looked for where programs are. */
+export function resolveCommand(alarms: AlarmChannels, folder: string): AlarmChannels {
+  const [program, ...rest] = alarms.command ?? [];
+  return program?.includes('/') ? { ...alarms, command: [resolve(folder, program), ...rest] } : alarms;
+}
+
+/** From 1 for Monday to 7 for Sunday. */
+export type Weekday = 1 | 2 | 3 | 4 | 5 | 6 | 7;
+
+/** When to tell that nothing comes. */
+export interface Silence {
+  readonly afterMs: number;
+  /** Only time on these days counts. */
+  readonly days: ReadonlySet<Weekday>;
+}
+
+const NAMES: readonly string[] = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
+const ALL: readonly Weekday[] = [1, 2, 3, 4, 5, 6, 7];
+const EXPECTED_DAYS = 'expected days such as mon-fri, or mon,wed,fri';
+
+const days = z
+  .string({ error: EXPECTED_DAYS })
+  .transform((text, context): ReadonlySet<Weekday> => {
+    const chosen = text.split(',').flatMap((part) => {
+      const span = spanOf(part.trim());
+      if (span.length === 0)
+        context.addIssue({ code: 'custom', message: `${EXPECTED_DAYS}, found "${part}"` });
+      return span;
+    });
+    return new Set(chosen);
+  })
+  .describe('Only time on these days counts, as this machine’s clock has them: mon-fri, or mon,wed,fri.');
+
+/** `mon-fri`, `sat-mon`, `wed`; nothing where it is not written so. */
+function spanOf(text: string): readonly Weekday[] {
+  const [first, last = first, more] = text.split('-').map((name) => NAMES.indexOf(name));
+  if (first === undefined || last === undefined || first < 0 || last < 0 || more !== undefined) return [];
+  const length = ((last - first + 7) % 7) + 1;
+  return [...ALL, ...ALL].slice(first, first + length);
+}
+
+const after = () => duration().refine((ms) => ms > 0, 'expected more than nothing');
+
+const silenceSchema = z
+  .union(
+    [
+      after().transform((afterMs): Silence => ({ afterMs, days: new Set(ALL) })),
+      z
+        .strictObject({ after: after().describe('How long.'), days: days.optional() })
+        .transform((written): Silence => ({ afterMs: written.after, days: written.days ?? new Set(ALL) })),
+    ],
+    { error: 'expected a duration such as 24h, or { after: 24h, days: mon-fri }' },
+  )
+  .describe('Raise an alarm when nothing has come for this long: 24h, or { after: 24h, days: mon-fri }.');
+
+/** What one run of an instrument is made of, as it stands in a configuration. */
+
+const RUN = 'file, folder, { folder: "**/*.D" } or { join: ["{stem}.csv", "{stem}.xml"] }';
+const STEM = 'a name with one {stem} in it, such as "{stem}.csv"';
+
+const partName = z
+  .string({ error: `expected ${STEM}` })
+  .refine((name) => name.split('{stem}').length === 2, `expected ${STEM}`)
+  .refine(
+    (name) => !/^\/|(^|\/)\.\.?(\/|$)/.test(name),
+    'expected a name beside the others, or in a folder beside them',
+  );
+
+const several = z
+  .strictObject({
+    folder: z
+      .string({ error: 'expected a glob such as "**/*.D"' })
+      .min(1, 'expected a glob such as "**/*.D"')
+      .optional()
+      .describe('Which folders are runs, seen from the watched one; all that lies in one belongs to it.'),
+    join: z
+      .array(partName)
+      .min(2, 'expected the names of at least two files: one alone is run: file')
+      .refine((names) => new Set(names).size === names.length, 'expected each name once')
+      .optional()
+      .describe(
+        'Files of one stem, beside each other, are one run; the first is the one that it is known by.',
+      ),
+  })
+  .refine(({ folder, join }) => (folder === undefined) !== (join === undefined), {
+    error: 'expected folder or join',
+  });
+
+const runSchema = z
+  .union([z.literal('file'), z.literal('folder').transform((): FolderRun => ({ folder: '*' })), several], {
+    error: ({ input }) =>
+      input === 'growing' ? '"run: growing" is not available in this version' : `expected ${RUN}`,
+  })
+  .transform((written): RunKind => {
+    if (written === 'file') return written;
+    const { folder, join } = written as Partial<FolderRun & JoinedRun>;
+    return join ? { join } : { folder: folder ?? '*' };
+  });
+
+/** Each outermost folder that fits the glob. */
+interface FolderRun {
+  readonly folder: string;
+}
+
+/** Files of one stem. */
+interface JoinedRun {
+  readonly join: readonly string[];
+}
+
+export type RunKind = 'file' | FolderRun | JoinedRun;
 
 /**
  * The configuration: the one source of its types, defaults, messages and JSON Schema.
@@ -79,7 +327,7 @@ export const existingSchema = z.union(
   { error: 'expected ingest, skip or { since: 2026-01-01 }' },
 );
 
-export const experimentSchema = z
+const experimentSchema = z
   .strictObject({
     title: text('a template').optional(),
     date: text('a template').optional(),
@@ -90,7 +338,7 @@ export const experimentSchema = z
     'What the experiment is made of: Liquid templates over meta, readings, columns, tables, file, instrument, now.',
   );
 
-export const commentsSchema = z
+const commentsSchema = z
   .strictObject({
     readings: z
       .enum(['table', 'each', 'summary', 'none'])
@@ -211,3 +459,10 @@ export type ExperimentTemplates = z.output<typeof experimentSchema>;
 export type CommentOptions = z.output<typeof commentsSchema>;
 export type InstrumentConfig = z.output<typeof instrumentSchema>;
 export type Config = z.output<typeof configSchema>;
+
+/** Of the files that were there before, those modified before this instant (in nanoseconds) are passed over. */
+export function skipBeforeNs(existing: Existing): bigint {
+  if (existing === 'ingest') return 0n;
+  if (existing === 'skip') return 2n ** 62n;
+  return BigInt(new Date(`${existing.since}T00:00:00`).getTime()) * 1_000_000n;
+}

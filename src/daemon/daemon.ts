@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
-import { holdKey, readKey } from '../config/key.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
+import { holdKey, readKey } from '../config/secrets.js';
 import { ConfigError, explain, LabfeedError, type Problem } from '../errors.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import type { Live } from '../live.js';

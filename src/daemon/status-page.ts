@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { Clock } from '../clock.js';
-import { readToken } from '../config/key.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
+import { readToken } from '../config/secrets.js';
 import { LabfeedError } from '../errors.js';
 import { type JournalClient, openClient } from '../journal/client.js';
 import { type JobDetail, type JournalReader, openReader } from '../journal/reader.js';

@@ -1,8 +1,8 @@
 import { relative } from 'node:path';
 import type { Clock } from '../clock.js';
-import type { Key } from '../config/key.js';
 import type { Claim, Instrument, LoadedConfig, UsableConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
+import type { Key } from '../config/secrets.js';
 import { connect, type Heard } from '../connection.js';
 import type { Gate } from '../deliver/limiter.js';
 import { explainProblem, type Problem } from '../errors.js';

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { skipBeforeNs } from '../config/existing.js';
-import type { Existing } from '../config/schema.js';
+import { type Existing, skipBeforeNs } from '../config/schema.js';
 import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import type { Commit, Database } from './database.js';
 import type { Answer } from './requests.js';

@@ -1,8 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Instrument } from '../config/load.js';
-import type { RunKind } from '../config/run.js';
-import type { InstrumentConfig } from '../config/schema.js';
+import type { InstrumentConfig, RunKind } from '../config/schema.js';
 import { LabfeedError, systemCode } from '../errors.js';
 import type { Mapped } from '../map/draft.js';
 import { markComment, referenceOf } from '../markers.js';

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import type { ListedInstrument } from '../config/listed.js';
+import type { ListedInstrument } from '../config/load.js';
 import { END_OF_IDS, isSetBack, lookAt } from '../deliver/reconcile.js';
 import { explain, LabfeedError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';

@@ -1,8 +1,8 @@
 import { hostname } from 'node:os';
 import type { Clock } from '../clock.js';
-import { readKey } from '../config/key.js';
 import type { KeyFile } from '../config/key-file.js';
 import type { UsableConfig } from '../config/load.js';
+import { readKey } from '../config/secrets.js';
 import { openNotebook } from '../connection.js';
 import { openMemory } from '../keys/memory.js';
 import { type KeyRing, type Rotated, rotate } from '../keys/rotate.js';

@@ -1,5 +1,4 @@
-import { skipBeforeNs } from '../config/existing.js';
-import type { Existing } from '../config/schema.js';
+import { type Existing, skipBeforeNs } from '../config/schema.js';
 import { type FoundFile, filesOf } from '../model.js';
 import { merge } from './runs.js';
 

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { posix, relative, sep } from 'node:path';
 import picomatch from 'picomatch';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
-import type { RunKind } from '../config/run.js';
+import type { RunKind } from '../config/schema.js';
 import type { DiskFile, Part } from '../model.js';
 
 export interface MatchOptions {

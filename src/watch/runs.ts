@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { RunKind } from '../config/run.js';
+import type { RunKind } from '../config/schema.js';
 import { FileChangedError } from '../errors.js';
 import type { DiskFile, FoundFile, Hashed, IdentifiedFile, Part } from '../model.js';
 import { type IdentifyOptions, identify, isAbsent, KEEP_BYTES, stampOf, statAll } from './identify.js';

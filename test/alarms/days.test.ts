@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isSilent } from '../../src/alarms/conditions.js';
-import type { Weekday } from '../../src/config/silence.js';
+import type { Weekday } from '../../src/config/schema.js';
 
 const HOUR = 3_600_000;
 const ZURICH = 'Europe/Zurich';

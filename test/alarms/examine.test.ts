@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { examine, type Facts } from '../../src/alarms/conditions.js';
-import type { Weekday } from '../../src/config/silence.js';
+import type { Weekday } from '../../src/config/schema.js';
 import type { LiveGate } from '../../src/live.js';
 import { facts, instrument, NOW } from './facts.js';
 

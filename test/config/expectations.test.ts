@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { expectSchema } from '../../src/config/expectations.js';
-import { jsonSchema } from '../../src/config/json-schema.js';
+import { jsonSchema } from '../../src/config/problems.js';
 
 const read = (written: Record<string, unknown>) => expectSchema.parse(written);
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { holdKey, readKey } from '../../src/config/key.js';
+import { holdKey, readKey } from '../../src/config/secrets.js';
 import { explain } from '../../src/errors.js';
 import { tempFolder } from '../support/temp-folder.js';
 

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { isLoopback, readAddress } from '../../src/config/address.js';
-import { readToken } from '../../src/config/key.js';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
+import { isLoopback, readAddress } from '../../src/config/schema.js';
+import { readToken } from '../../src/config/secrets.js';
 import { explain, explainProblem } from '../../src/errors.js';
 import { tempFolder } from '../support/temp-folder.js';
 

@@ -1,7 +1,7 @@
 import { systemClock } from '../../dist/clock.js';
-import { holdKey, readKey } from '../../dist/config/key.js';
 import { loadConfig } from '../../dist/config/load.js';
 import { journalOf } from '../../dist/config/locations.js';
+import { holdKey, readKey } from '../../dist/config/secrets.js';
 import { nobody } from '../../dist/daemon/observer.js';
 import { createWorks } from '../../dist/daemon/works.js';
 import { openJournal } from '../../dist/journal/journal.js';

@@ -1,8 +1,8 @@
 import { renameSync } from 'node:fs';
 import { systemClock } from '../../dist/clock.js';
-import { readKey } from '../../dist/config/key.js';
 import { openKeyFile } from '../../dist/config/key-file.js';
 import { loadConfig } from '../../dist/config/load.js';
+import { readKey } from '../../dist/config/secrets.js';
 import { openMemory } from '../../dist/keys/memory.js';
 import { rotate } from '../../dist/keys/rotate.js';
 import { keyName, openRings } from '../../dist/tasks/rotation.js';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import type { ListedInstrument } from '../../src/config/listed.js';
+import type { ListedInstrument } from '../../src/config/load.js';
 import { memoryOf } from '../../src/daemon/delivery.js';
 import { createCreations, createLosses, type DeliverDeps } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';

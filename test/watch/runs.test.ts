@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { RunKind } from '../../src/config/run.js';
+import type { RunKind } from '../../src/config/schema.js';
 import { FileChangedError } from '../../src/errors.js';
 import type { FoundFile, IdentifiedFile } from '../../src/model.js';
 import { createMatcher } from '../../src/watch/match.js';

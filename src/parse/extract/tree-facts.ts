@@ -1,6 +1,5 @@
 import { cellReference, type Where } from '../../config/grammar.js';
-import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
-import { tableSchema } from '../../config/vocabulary-table.js';
+import { type ParseOptions, type TableOptions, tableSchema } from '../../config/vocabulary.js';
 import type { FileRecord, Table, Value } from '../../model.js';
 import { nearest } from '../../text.js';
 import type { Pace, Refuse } from '../lines.js';

@@ -1,7 +1,34 @@
 import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { z } from 'zod';
 import { ConfigError, type Place, type Problem, systemCode } from '../errors.js';
-import type { SecretSource } from './secret.js';
+
+/** A secret stands in no configuration: only where it is. */
+export const secret = (what: string, described: string) =>
+  z
+    .strictObject(
+      {
+        file: text(`the path of a file that holds the ${what}`).optional(),
+        env: text('the name of an environment variable').optional(),
+        credential: text('the name of a systemd credential').optional(),
+      },
+      {
+        error: (issue) =>
+          issue.code === 'invalid_type'
+            ? `expected where the ${what} is, not the ${what} itself: { file: PATH }, { env: NAME } or { credential: NAME }`
+            : undefined,
+      },
+    )
+    .refine((from) => Object.values(from).filter((part) => part !== undefined).length === 1, {
+      error: 'expected exactly one of file, env and credential',
+    })
+    .describe(described);
+
+export type SecretSource = z.output<ReturnType<typeof secret>>;
+
+/** A file is looked for from the folder of the configuration. */
+export const resolveSecret = (source: SecretSource, folder: string): SecretSource =>
+  source.file === undefined ? source : { file: resolve(folder, source.file) };
 
 /** The key as it is now. */
 export interface Key {
@@ -80,3 +107,6 @@ function credentialPath(name: string, env: NodeJS.ProcessEnv): string | undefine
   const folder = env['CREDENTIALS_DIRECTORY'];
   return folder === undefined ? undefined : join(folder, name);
 }
+
+/** A text that is not empty. */
+export const text = (what: string) => z.string({ error: `expected ${what}` }).min(1, `expected ${what}`);
