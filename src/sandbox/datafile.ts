@@ -1,13 +1,13 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readSync, realpathSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { LabfeedError, systemCode } from '../errors.js';
-import { lockDatafile } from './datafile-lock.js';
+import { lockForLife } from '../filesystem.js';
 
 export type Database = InstanceType<typeof DatabaseSync>;
 
 /** The notebook's file, open for this process alone. */
-export interface Datafile {
+interface Datafile {
   readonly db: Database;
   close(): void;
 }
@@ -195,4 +195,21 @@ function leaveOneFile(db: Database): void {
   } catch {
     // Somebody else has the file open. Then the side files are theirs too.
   }
+}
+
+/** Two notebooks on one file would each count for themselves. Returns how to let go of it. */
+function lockDatafile(path: string): () => void {
+  const name = `${realpathSync(path)}.lock`;
+  const lock = new DatabaseSync(name);
+  if (!lockForLife(lock)) {
+    throw new LabfeedError('another sandbox has this data file', {
+      where: { file: path },
+      hint: 'stop that one first, or choose another file with --data',
+    });
+  }
+  return () => {
+    // While it is still held, so that the next one makes its own.
+    rmSync(name, { force: true });
+    lock.close();
+  };
 }

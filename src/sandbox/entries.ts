@@ -1,7 +1,5 @@
 import type { Clock } from '../clock.js';
 import type { Database } from './datafile.js';
-import { PEOPLE } from './people.js';
-import { timestamp, today } from './times.js';
 
 /** As eLabFTW numbers them. */
 export const STATE = { normal: 1, archived: 2, deleted: 3 } as const;
@@ -122,3 +120,35 @@ export function storeEntries(db: Database, clock: Clock) {
 type EntryRow = Omit<Entry, 'tags'> & { readonly tags: string };
 
 const toEntry = (row: EntryRow): Entry => ({ ...row, tags: JSON.parse(row.tags) as readonly string[] });
+
+/** Who writes in the notebook: `owner` is the user that the keys belong to. */
+export type Who = 'owner' | 'colleague' | 'administrator';
+
+export interface Person {
+  readonly userid: number;
+  readonly firstname: string;
+  readonly lastname: string;
+  readonly email: string;
+}
+
+export const PEOPLE: Readonly<Record<Who, Person>> = {
+  owner: { userid: 1, firstname: 'Sam', lastname: 'Sandbox', email: 'sam@eln.invalid' },
+  colleague: { userid: 2, firstname: 'Kim', lastname: 'Colleague', email: 'kim@eln.invalid' },
+  administrator: { userid: 3, firstname: 'Ada', lastname: 'Admin', email: 'ada@eln.invalid' },
+};
+
+/** Nobody else ever writes here, so that an unknown number can only be the first user's. */
+export function whoIs(userid: number): Who {
+  if (userid === PEOPLE.colleague.userid) return 'colleague';
+  return userid === PEOPLE.administrator.userid ? 'administrator' : 'owner';
+}
+
+export const personOf = (userid: number): Person => PEOPLE[whoIs(userid)];
+
+export const fullName = ({ firstname, lastname }: Person) => `${firstname} ${lastname}`;
+
+/** UTC, to the second: what notebooks of this kind show. Too coarse to tell two quick changes apart. */
+export const timestamp = (clock: Clock) => new Date(clock.now()).toISOString().slice(0, 19).replace('T', ' ');
+
+/** The local day. Sweden writes it YYYY-MM-DD. */
+export const today = (clock: Clock) => new Date(clock.now()).toLocaleDateString('sv-SE');

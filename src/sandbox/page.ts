@@ -1,10 +1,9 @@
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { Refusal } from './refusal.js';
-import { type Handler, readId, resource } from './resource.js';
-import type { Store } from './store.js';
-import { STYLE } from './style.js';
-import { renderExperiment, renderList, renderMissing } from './views.js';
+import type { Experiment } from './entries.js';
+import { type Handler, Refusal, readId, resource } from './requests.js';
+import { sanitise } from './sanitise.js';
+import type { Comment, ExperimentSummary, Store } from './store.js';
 
 const ON_A_PAGE = 50;
 
@@ -65,3 +64,212 @@ export function isLocal({ hostname, ip }: Pick<FastifyRequest, 'hostname' | 'ip'
   const byAddress = host === 'localhost' || isIP(host) !== 0;
   return byAddress && /^(?:::ffff:)?127\.|^::1$/.test(ip);
 }
+
+interface Layout {
+  readonly title: string;
+  readonly content: Html;
+  /** Loads the page anew by itself, so that new experiments appear without a script. */
+  readonly refreshSeconds?: number;
+}
+
+function layOut({ title, content, refreshSeconds }: Layout): string {
+  const refresh = refreshSeconds ? html`<meta http-equiv="refresh" content="${refreshSeconds}">` : '';
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+${refresh}
+<title>${title}</title>
+<link rel="stylesheet" href="/style.css">
+</head>
+<body>
+<header><a href="/">Sandbox notebook</a><span>to try things out: no login, on this machine only</span></header>
+<main>
+${content}
+</main>
+</body>
+</html>
+`.markup;
+}
+
+/** A title may be blank, but a link must have something to click on. */
+const named = (title: string) => title.trim() || 'Untitled';
+
+const showTags = (tags: readonly string[]) => tags.map((tag) => html`<span class="tag">${tag}</span>`);
+
+const count = (n: number, one: string, many: string) => `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+
+interface ListPage {
+  readonly list: readonly ExperimentSummary[];
+  readonly total: number;
+  readonly page: number;
+  readonly pages: number;
+}
+
+function renderList({ list, total, page, pages }: ListPage): string {
+  const rows = list.map(
+    (one) => html`<tr><td class="fixed">${one.id}</td><td class="fixed">${one.date}</td>
+<td><a href="/view/${one.id}">${named(one.title)}</a> ${showTags(one.tags)}</td>
+<td class="count">${one.comments}</td><td class="fixed wide">${one.modified_at}</td></tr>
+`,
+  );
+  const table = html`<p class="facts">${count(total, 'experiment', 'experiments')}, newest first. Times are in UTC.</p>
+<div class="card list"><table>
+<thead><tr><th>No.</th><th>Date</th><th>Title</th><th class="count">Comments</th>
+<th class="wide">Last change</th></tr></thead>
+<tbody>
+${rows}</tbody>
+</table></div>`;
+  const empty = html`<div class="card empty"><b>No experiments yet</b>What is filed in this notebook appears here by itself.</div>`;
+  const newer = page > 1 ? html`<a href="/?page=${page - 1}" rel="prev">← Newer</a>` : '';
+  const older = page < pages ? html`<a href="/?page=${page + 1}" rel="next">Older →</a>` : '';
+  const paging = html`<nav><span>${newer}</span><span>Page ${page} of ${pages}</span><span>${older}</span></nav>`;
+  return layOut({
+    title: 'Experiments · Sandbox notebook',
+    content: html`<h1>Experiments</h1>
+${total === 0 ? empty : table}
+${pages > 1 ? paging : ''}`,
+    // Not while somebody leafs through the older ones.
+    ...(page === 1 ? { refreshSeconds: 5 } : {}),
+  });
+}
+
+function renderExperiment(experiment: Experiment, comments: readonly Comment[]): string {
+  const title = named(experiment.title);
+  // No element that a body may hold: whatever is left open in it, or closed too often, ends with the section.
+  const body = experiment.body.trim()
+    ? html`<section class="card content">${trusted(sanitise(experiment.body))}</section>`
+    : html`<p class="soft">The body is empty.</p>`;
+  return layOut({
+    title: `${title} · Sandbox notebook`,
+    content: html`<nav><a href="/">← All experiments</a></nav>
+<h1>${title}</h1>
+<p class="facts"><span>No. <b>${experiment.id}</b></span><span>Date <b>${experiment.date}</b></span>
+<span>Created ${experiment.created_at} UTC</span><span>Last change ${experiment.modified_at} UTC</span></p>
+<p>${showTags(experiment.tags)}</p>
+${body}
+<h2>${count(comments.length, 'comment', 'comments')}</h2>
+${comments.map(renderComment)}`,
+  });
+}
+
+/** A comment is plain text. The line break after `<pre>` is one that browsers drop; without it they drop the text's own. */
+function renderComment({ id, comment, created_at, modified_at }: Comment): Html {
+  const changed = modified_at === created_at ? '' : `, changed ${modified_at} UTC`;
+  return html`<article class="card comment"><h3>No. ${id}, ${created_at} UTC${changed}</h3><pre>
+${comment}</pre></article>
+`;
+}
+
+function renderMissing(id: number): string {
+  return layOut({
+    title: 'Not found · Sandbox notebook',
+    content: html`<nav><a href="/">← All experiments</a></nav>
+<div class="card empty"><b>There is no experiment ${id}</b>It was deleted, or never made.</div>`,
+  });
+}
+
+/** Markup that may go into a page as it is. Made by `html` below, or by who vouches for it. */
+interface Html {
+  readonly markup: string;
+}
+
+const trusted = (markup: string): Html => ({ markup });
+
+const ESCAPES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+const escapeText = (text: string) => text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '');
+
+type Part = string | number | Html | readonly Html[];
+
+/** Markup from a template literal. Every text that is put in is escaped: forgetting it is not possible. */
+function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  const markup = literals.map((literal, index) => literal + render(parts[index] ?? ''));
+  return trusted(markup.join(''));
+}
+
+function render(part: Part): string {
+  if (typeof part === 'string') return escapeText(part);
+  if (typeof part === 'number') return String(part);
+  return 'markup' in part ? part.markup : part.map(({ markup }) => markup).join('');
+}
+
+/** The pages' look. A constant rather than a file of its own, because the compiler copies no other files. */
+const STYLE = `
+:root {
+  color-scheme: light dark;
+  --paper: #fcfcfa;
+  --card: #ffffff;
+  --ink: #1f2428;
+  --soft: #667078;
+  --line: #e3e5e3;
+  --accent: #0b6b61;
+  --wash: #eef5f3;
+  --mono: ui-monospace, "SF Mono", "Cascadia Code", "DejaVu Sans Mono", Menlo, Consolas, monospace;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --paper: #16181b; --card: #1d2024; --ink: #e4e6e8; --soft: #98a1a9;
+    --line: #30353a; --accent: #62c9b9; --wash: #1f2c2c;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0; background: var(--paper); color: var(--ink);
+  font: 16px/1.55 system-ui, "Segoe UI", "Helvetica Neue", "Noto Sans", sans-serif;
+}
+header, main { max-width: 62rem; margin: 0 auto; padding: 0 1.5rem; }
+header { display: flex; flex-wrap: wrap; align-items: baseline; gap: .25rem 1rem; padding-block: 1.25rem; }
+header a { color: var(--ink); font-weight: 650; text-decoration: none; }
+header span { color: var(--soft); font-size: .875rem; }
+main { padding-bottom: 3rem; }
+a { color: var(--accent); text-underline-offset: .2em; }
+h1 { font-size: 1.75rem; line-height: 1.25; margin: 1rem 0 .5rem; letter-spacing: -.01em; overflow-wrap: anywhere; }
+h2 { font-size: 1.0625rem; margin: 2.25rem 0 .75rem; }
+.soft { color: var(--soft); }
+.facts { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin: 0 0 .75rem; color: var(--soft); font-size: .9375rem; }
+.facts b { color: var(--ink); font-weight: 550; }
+.tag {
+  display: inline-block; margin: .1rem .3rem .1rem 0; padding: .05rem .6rem; border-radius: 1rem;
+  background: var(--wash); color: var(--accent); font-size: .8125rem; overflow-wrap: anywhere;
+}
+.card { background: var(--card); border: 1px solid var(--line); border-radius: .6rem; }
+.empty { padding: 3.5rem 1.5rem; text-align: center; color: var(--soft); }
+.empty b { display: block; margin-bottom: .25rem; color: var(--ink); font-size: 1.125rem; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .45rem .9rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
+th { font-weight: 600; }
+.list { overflow-x: auto; }
+.list table { width: 100%; font-size: .9375rem; }
+.list thead th { color: var(--soft); font-size: .8125rem; font-weight: 500; }
+.list tbody tr:hover { background: var(--wash); }
+.list tbody tr:last-child td { border-bottom: 0; }
+.list td a { margin-right: .4rem; color: var(--ink); font-weight: 500; text-decoration: none; overflow-wrap: anywhere; }
+.list td a:hover { color: var(--accent); text-decoration: underline; }
+.fixed { width: 1%; white-space: nowrap; color: var(--soft); }
+.count { width: 1%; text-align: right; }
+nav { display: flex; justify-content: space-between; gap: 1rem; margin: 1rem 0; font-size: .9375rem; color: var(--soft); }
+.content { padding: .25rem 1.5rem; overflow-x: auto; overflow-wrap: break-word; }
+.content h1, .content h2, .content h3 { font-size: 1.125rem; margin: 1.25rem 0 .5rem; }
+.content table { margin: 1rem 0; font-size: .9375rem; }
+.content thead th, .content tr:first-child th { border-bottom: 2px solid var(--line); }
+.content pre, .content code { font-family: var(--mono); font-size: .875em; }
+.content pre { overflow-x: auto; }
+.comment { margin-bottom: 1rem; overflow: hidden; }
+.comment h3 {
+  margin: 0; padding: .5rem 1rem; border-bottom: 1px solid var(--line);
+  color: var(--soft); font-size: .8125rem; font-weight: 400;
+}
+.comment pre {
+  margin: 0; padding: .85rem 1rem; overflow-x: auto; white-space: pre; tab-size: 8;
+  font: .84375rem/1.5 var(--mono);
+}
+@media (max-width: 40rem) { .wide { display: none; } header, main { padding-inline: 1rem; } }
+`;

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RateLimit } from '../../src/sandbox/rate-limit.js';
+import type { RateLimit } from '../../src/sandbox/faults.js';
 import { createSandbox } from '../../src/sandbox/server.js';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { tempFolder } from '../support/temp-folder.js';

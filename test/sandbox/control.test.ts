@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
-import { createRequestLog } from '../../src/sandbox/requests.ts';
-import { caller, newExperiment, playground } from './playground.ts';
+import { systemClock } from '../../src/clock.js';
+import { createRequestLog } from '../../src/sandbox/requests.js';
+import { caller, newExperiment, playground } from './playground.js';
 
 const DIALECTS = ['v2', 'elabftw'] as const;
 

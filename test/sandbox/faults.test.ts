@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import type { SeenRequest } from '../../src/sandbox/requests.ts';
-import { createSandbox } from '../../src/sandbox/server.ts';
-import { caller, newExperiment, type Playground, playground } from './playground.ts';
+import type { SeenRequest } from '../../src/sandbox/requests.js';
+import { createSandbox } from '../../src/sandbox/server.js';
+import { caller, newExperiment, type Playground, playground } from './playground.js';
 
 const EXPERIMENTS = '/api/v2/experiments';
 const DIALECTS = ['v2', 'elabftw'] as const;

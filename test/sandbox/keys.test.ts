@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createSandbox } from '../../src/sandbox/server.ts';
-import { caller, failure, madeIn, playground, temporaryFolder } from './playground.ts';
+import { createSandbox } from '../../src/sandbox/server.js';
+import { caller, failure, madeIn, playground, temporaryFolder } from './playground.js';
 
 const KEYS = '/api/v2/apikeys';
 

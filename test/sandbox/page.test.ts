@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { isLocal } from '../../src/sandbox/page.ts';
-import { caller, newExperiment, playground } from './playground.ts';
+import { isLocal } from '../../src/sandbox/page.js';
+import { caller, newExperiment, playground } from './playground.js';
 
 const ATTACK = `</pre></title></td><script>alert(1)</script><img src=x onerror=alert(1)>"'&`;
 const ESCAPED =

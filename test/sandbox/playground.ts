@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, onTestFinished } from 'vitest';
-import type { Control } from '../../src/sandbox/control.ts';
-import { createSandbox, type SandboxOptions } from '../../src/sandbox/server.ts';
-import { type Answer, answerOf } from '../support/answer.ts';
+import type { Control } from '../../src/sandbox/control.js';
+import { createSandbox, type SandboxOptions } from '../../src/sandbox/server.js';
+import { type Answer, answerOf } from '../support/answer.js';
 
 export interface Sending {
   readonly method?: string;

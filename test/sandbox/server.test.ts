@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { explain, LabfeedError } from '../../src/errors.ts';
-import { createSandbox } from '../../src/sandbox/server.ts';
-import { CLI } from '../support/daemon-process.ts';
-import { caller, newExperiment, playground, temporaryFolder } from './playground.ts';
+import { explain, LabfeedError } from '../../src/errors.js';
+import { createSandbox } from '../../src/sandbox/server.js';
+import { CLI } from '../support/daemon-process.js';
+import { caller, newExperiment, playground, temporaryFolder } from './playground.js';
 
 async function refusalOf(file: string, port = 0): Promise<string> {
   const sandbox = createSandbox({ file, port });

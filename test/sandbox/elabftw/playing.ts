@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
-import type { SandboxOptions } from '../../../src/sandbox/server.ts';
-import type { Answer } from '../../support/answer.ts';
-import { madeIn, type Playground, playground } from '../playground.ts';
+import type { SandboxOptions } from '../../../src/sandbox/server.js';
+import type { Answer } from '../../support/answer.js';
+import { madeIn, type Playground, playground } from '../playground.js';
 
 export const EXPERIMENTS = '/api/v2/experiments';
 
