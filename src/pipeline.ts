@@ -5,12 +5,14 @@ import {
   type FileRecord,
   type FoundFile,
   type IdentifiedFile,
+  type OpenRun,
+  type RunChange,
   type Shape,
   shapeOf,
 } from './model.js';
 
 /** A run as the journal takes it in. */
-export interface IngestedRun {
+interface IngestedRun {
   readonly instrument: string;
   readonly file: IdentifiedFile;
   /** The path, where the instrument files equal bytes at other paths as runs of their own. */
@@ -101,3 +103,18 @@ async function take(
   if (outcome === 'queued') stages.enqueue();
   return outcome;
 }
+
+/** Whoever wants to see what the daemon does, while it does it. */
+export interface Observer {
+  filed(run: OpenRun, experiment: number): void;
+  /** A run is quarantined, held or postponed. */
+  setBack(run: OpenRun, change: RunChange): void;
+  /** A file does not read as its mapping says. */
+  refused(instrument: string, path: string, problem: FileError): void;
+}
+
+export const nobody: Observer = {
+  filed: () => undefined,
+  setBack: () => undefined,
+  refused: () => undefined,
+};

@@ -1,6 +1,6 @@
 import { basename, join } from 'node:path';
-import type { Observer } from '../daemon/observer.js';
 import { explain } from '../errors.js';
+import type { Observer } from '../pipeline.js';
 
 export interface DemoDisplay extends Observer {
   begin(): void;

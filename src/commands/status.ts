@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
-import { shownProblem } from '../daemon/live-problems.js';
+import { shownProblem } from '../daemon/works.js';
 import { type ConfigOption, configOption } from './config-option.js';
 import { daemonState } from './daemon-state.js';
 import { reading } from './reading.js';

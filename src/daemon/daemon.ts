@@ -8,17 +8,14 @@ import type { Live } from '../live.js';
 import type { Log } from '../log.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests } from '../mapping/tests.js';
+import { nobody, type Observer } from '../pipeline.js';
 import { version } from '../process.js';
 import type { Place } from '../status/deps.js';
-import { shownRefusal } from './live-problems.js';
-import { nobody, type Observer } from './observer.js';
-import { createReporting, type Reporting } from './reporting.js';
-import { createRequestCounter } from './request-count.js';
-import { createStatusPage, placeOf } from './status-page.js';
-import { watchedInstruments } from './watched.js';
-import { createWorks, type Works } from './works.js';
+import { createStatusPage, placeOf } from './page.js';
+import { createReporting, createRequestCounter, type Reporting } from './reporting.js';
+import { createWorks, shownRefusal, type Works, watchedInstruments } from './works.js';
 
-export interface DaemonOptions {
+interface DaemonOptions {
   readonly config: UsableConfig;
   readonly clock: Clock;
   readonly log: Log;

@@ -17,7 +17,7 @@ import { prepare } from '../deliver/server.js';
 import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
 import type { Origin } from '../markers.js';
-import type { Observer } from './observer.js';
+import type { Observer } from '../pipeline.js';
 
 export interface DeliveryDeps {
   readonly notebook: NotebookConfig;

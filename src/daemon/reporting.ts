@@ -1,16 +1,19 @@
+import { constants } from 'node:fs';
+import { access, stat, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { createAlarms } from '../alarms/alarms.js';
 import { createCommand, createWebhook, type Tell } from '../alarms/channels.js';
 import type { Facts } from '../alarms/conditions.js';
 import type { Clock } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
+import { systemCode } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
-import { type Live, removeLive, writeLive } from '../live.js';
+import { type Live, type RequestCount, removeLive, writeLive } from '../live.js';
 import type { Log } from '../log.js';
 import type { Channel } from '../model.js';
-import { createJournalWatch } from './journal-watch.js';
 import type { Works } from './works.js';
 
-export interface ReportingDeps {
+interface ReportingDeps {
   readonly journal: Journal;
   readonly journalPath: string;
   /** The works that run now. */
@@ -156,5 +159,45 @@ async function factsOf(
         };
       }),
     ),
+  };
+}
+
+/** Less than this, and the next run may not be recorded. */
+const LEAST_FREE_BYTES = 1024 * 1024;
+
+/** Makes the function that says why the journal cannot be written, or is no longer the one that was opened. */
+export function createJournalWatch(path: string): () => Promise<string | undefined> {
+  let opened: bigint | undefined;
+
+  return async () => {
+    try {
+      await access(path, constants.R_OK | constants.W_OK);
+      await access(dirname(path), constants.W_OK);
+      const { ino } = await stat(path, { bigint: true });
+      opened ??= ino;
+      if (ino !== opened) return `the journal ${path} was replaced while labfeed runs: restart labfeed`;
+      const { bavail, bsize } = await statfs(dirname(path));
+      return bavail * bsize < LEAST_FREE_BYTES ? `the disk of the journal ${path} is full` : undefined;
+    } catch (error) {
+      return `the journal ${path} cannot be written (${systemCode(error) ?? error})`;
+    }
+  };
+}
+
+/** How the requests of a daemon ended, since it started. */
+interface RequestCounter {
+  count(method: string, status: number | undefined): void;
+  list(): RequestCount[];
+}
+
+export function createRequestCounter(): RequestCounter {
+  const counts = new Map<string, RequestCount>();
+  return {
+    count(method, answered) {
+      const status = answered === undefined ? 'none' : String(answered);
+      const key = `${method} ${status}`;
+      counts.set(key, { method, status, count: (counts.get(key)?.count ?? 0) + 1 });
+    },
+    list: () => [...counts.keys()].sort().flatMap((key) => counts.get(key) ?? []),
   };
 }

@@ -5,21 +5,27 @@ import { journalOf } from '../config/locations.js';
 import type { Key } from '../config/secrets.js';
 import { connect, type Heard } from '../connection.js';
 import type { Gate } from '../deliver/limiter.js';
-import { explainProblem, type Problem } from '../errors.js';
+import {
+  ConfigError,
+  explain,
+  explainProblem,
+  formatPlace,
+  type LabfeedError,
+  type Problem,
+} from '../errors.js';
+import type { Decision, Inbox } from '../journal/inbox.js';
 import type { Journal } from '../journal/journal.js';
+import type { Pruning } from '../journal/maintenance.js';
 import type { ConfigProblem } from '../live.js';
 import type { Log } from '../log.js';
 import { checkMapping } from '../mapping/mapping.js';
+import type { Observer } from '../pipeline.js';
 import { claimedBy, claimsBefore } from '../watch/match.js';
-import { createDecisions } from './decisions.js';
+import { createLineState, type LineState } from '../watch/state.js';
 import { createDelivery } from './delivery.js';
-import { createHousekeeping } from './housekeeping.js';
-import { createInstrumentLine } from './instrument-line.js';
-import { shownProblem } from './live-problems.js';
-import type { Observer } from './observer.js';
-import { type WatchedInstrument, watchedInstruments } from './watched.js';
+import { createInstrumentLine } from './intake.js';
 
-export interface WorksDeps {
+interface WorksDeps {
   readonly config: UsableConfig;
   readonly journal: Journal;
   readonly clock: Clock;
@@ -175,3 +181,166 @@ const fields = (problem: Problem) => ({
   ...(typeof problem.stops === 'object' ? problem.stops : {}),
   problem: explainProblem(problem),
 });
+
+/** An instrument as people ask about it: how its line is, be it stopped. */
+interface WatchedInstrument {
+  readonly name: string;
+  readonly state: LineState;
+  /** Undefined where a mistake or a failed test stops it. */
+  readonly usable: Instrument | undefined;
+}
+
+/** Every instrument that is written down, each once. */
+export function watchedInstruments(
+  { listed, claims, instruments }: LoadedConfig,
+  problems: readonly ConfigProblem[],
+  clock: Clock,
+): WatchedInstrument[] {
+  const broken = new Set(problems.map(({ instrument }) => instrument));
+  return [...new Set(listed.map(({ name }) => name))].map((name) => {
+    const watch = claims.find((claim) => claim.name === name)?.watch ?? '';
+    const usable = instruments.find((instrument) => instrument.name === name && !broken.has(name));
+    const state = createLineState({ name, watch }, clock);
+    if (usable === undefined) state.is('stopped');
+    return { name, state, usable };
+  });
+}
+
+interface DecisionsDeps {
+  readonly inbox: Inbox;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** There may be something to deliver. */
+  ring(): void;
+  /** There is something to read anew in this instrument's folder, or old files are to be taken from there. */
+  rescan(instrument: string, isForOld: boolean): void;
+}
+
+interface Decisions {
+  start(): void;
+  /** Resolves when the journal is no longer used. */
+  stop(): Promise<void>;
+}
+
+/** How often the inbox is looked into: one lookup in an index that is mostly empty. */
+const LOOK_MS = 500;
+const TROUBLE_MS = 5000;
+
+/** What people decide through commands, carried out by the daemon that holds the journal. */
+export function createDecisions({ inbox, clock, log, ring, rescan }: DecisionsDeps): Decisions {
+  const stopping = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+
+  async function look(): Promise<number> {
+    try {
+      const decisions = await inbox.apply();
+      for (const decision of decisions) tell(decision, log);
+      if (decisions.some(({ done }) => done)) ring();
+      for (const isForOld of [false, true]) {
+        const rescans = decisions.filter(({ request }) => (request?.kind === 'backfill') === isForOld);
+        for (const instrument of new Set(rescans.map(({ rescan }) => rescan)))
+          if (instrument !== undefined) rescan(instrument, isForOld);
+      }
+      return decisions.length > 0 ? 0 : LOOK_MS;
+    } catch (error) {
+      log.error({ reason: explain(error) }, 'requests of people cannot be read, trying again');
+      return TROUBLE_MS;
+    }
+  }
+
+  async function keepLooking(): Promise<void> {
+    while (!stopping.signal.aborted) await clock.sleep(await look(), stopping.signal).catch(() => undefined);
+  }
+
+  return {
+    start() {
+      running = keepLooking();
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+function tell({ done, text, request }: Decision, log: Log): void {
+  if (done) log.info({ ...request, text }, 'a person decided');
+  else log.warn({ ...request, reason: text }, 'what a person asked for was refused');
+}
+
+interface HousekeepingDeps {
+  readonly journal: Pruning;
+  /** How long the history of finished runs is kept; undefined where that is not known. */
+  readonly keepMs: number | undefined;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface Housekeeping {
+  start(): void;
+  /** Resolves when the journal is no longer used. */
+  stop(): Promise<void>;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Between two batches, so that files and deliveries get their turn. */
+const PAUSE_MS = 50;
+
+/** What the journal need not keep for ever, removed at the start and then daily. */
+export function createHousekeeping({ journal, keepMs, clock, log }: HousekeepingDeps): Housekeeping {
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  let running: Promise<void> = Promise.resolve();
+  const pause = (ms: number): Promise<void> => clock.sleep(ms, signal).catch(() => undefined);
+
+  async function prune(before: number): Promise<number> {
+    let removed = 0;
+    for (let from: number | undefined = 0; from !== undefined && !signal.aborted; await pause(PAUSE_MS)) {
+      const { runs, next } = await journal.prune(before, from);
+      removed += runs;
+      from = next;
+    }
+    return removed;
+  }
+
+  async function keepPruning(olderMs: number): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        const runs = await prune(clock.now() - olderMs);
+        if (runs > 0) log.info({ runs }, 'the history of old runs is removed');
+      } catch (error) {
+        log.error(
+          { reason: explain(error) },
+          'the history of old runs cannot be removed, trying again in a day',
+        );
+      }
+      await pause(DAY_MS);
+    }
+  }
+
+  return {
+    start() {
+      if (keepMs !== undefined) running = keepPruning(keepMs);
+    },
+    async stop() {
+      stopping.abort();
+      await running;
+    },
+  };
+}
+
+/** A mistake in the configuration as people are shown it. */
+export const shownProblem = ({ where, message, hint, stops }: Problem): ConfigProblem => ({
+  at: formatPlace(where),
+  message,
+  hint,
+  instrument: typeof stops === 'object' ? stops.instrument : undefined,
+});
+
+/** Why a configuration was refused; what has no place of its own concerns the file. */
+export function shownRefusal(error: LabfeedError, file: string): ConfigProblem[] {
+  if (error instanceof ConfigError) return error.problems.map(shownProblem);
+  const { message, hint, where = { file } } = error;
+  return [{ at: formatPlace(where), message, hint, instrument: undefined }];
+}

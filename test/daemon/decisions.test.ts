@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDecisions } from '../../src/daemon/decisions.js';
+import { createDecisions } from '../../src/daemon/works.js';
 import type { Decision } from '../../src/journal/inbox.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';

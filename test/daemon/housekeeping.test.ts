@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createHousekeeping } from '../../src/daemon/housekeeping.js';
+import { createHousekeeping } from '../../src/daemon/works.js';
 import type { Pruned } from '../../src/journal/maintenance.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';

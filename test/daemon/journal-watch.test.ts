@@ -1,7 +1,7 @@
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createJournalWatch } from '../../src/daemon/journal-watch.js';
+import { createJournalWatch } from '../../src/daemon/reporting.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 test('a journal that is moved away or replaced while labfeed runs is told', async () => {

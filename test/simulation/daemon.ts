@@ -1,8 +1,8 @@
 import { notebookSchema } from '../../src/config/schema.js';
 import { createDelivery } from '../../src/daemon/delivery.js';
-import { nobody } from '../../src/daemon/observer.js';
 import { createJournal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';
+import { nobody } from '../../src/pipeline.js';
 import { faultyNotebook, TIMEOUT_MS } from './faulty-notebook.js';
 import type { Life } from './timeline.js';
 import { runOf, type Trace, type World } from './world.js';

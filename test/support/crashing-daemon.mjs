@@ -2,10 +2,10 @@ import { systemClock } from '../../dist/clock.js';
 import { loadConfig } from '../../dist/config/load.js';
 import { journalOf } from '../../dist/config/locations.js';
 import { holdKey, readKey } from '../../dist/config/secrets.js';
-import { nobody } from '../../dist/daemon/observer.js';
 import { createWorks } from '../../dist/daemon/works.js';
 import { openJournal } from '../../dist/journal/journal.js';
 import { createLog } from '../../dist/log.js';
+import { nobody } from '../../dist/pipeline.js';
 
 /*
  * The daemon as it is built, but for its journal: at the named record of one run it kills its own process, as a power

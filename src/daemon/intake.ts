@@ -8,16 +8,15 @@ import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
 import { createMapping } from '../mapping/mapping.js';
 import type { FoundFile } from '../model.js';
-import { ingest, type Outcome, type Stages } from '../pipeline.js';
+import { ingest, type Observer, type Outcome, type Stages } from '../pipeline.js';
 import { createIntake } from '../watch/intake.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns, type Runs } from '../watch/runs.js';
 import { settle } from '../watch/settle.js';
 import type { LineState } from '../watch/state.js';
 import { createWatcher } from '../watch/watcher.js';
-import type { Observer } from './observer.js';
 
-export interface LineDeps {
+interface LineDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
@@ -33,7 +32,7 @@ export interface LineDeps {
   hasFiles(): void;
 }
 
-export interface InstrumentLine {
+interface InstrumentLine {
   readonly instrument: string;
   /** Resolves when the folder was scanned once, or at least looked for, and is being watched. */
   start(): Promise<void>;

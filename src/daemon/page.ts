@@ -12,9 +12,9 @@ import type { DecisionAnswer, DecisionRequest } from '../status/api.js';
 import type { Place } from '../status/deps.js';
 import { happeningInWords } from '../status/history.js';
 import type { Status, StatusTrouble } from '../status/status.js';
-import { createJournalWatch } from './journal-watch.js';
+import { createJournalWatch } from './reporting.js';
 
-export interface StatusPageDeps {
+interface StatusPageDeps {
   readonly journal: string;
   readonly version: string;
   readonly clock: Clock;
@@ -23,7 +23,7 @@ export interface StatusPageDeps {
 }
 
 /** The page that shows what the daemon does, and takes decisions for it. */
-export interface StatusPage {
+interface StatusPage {
   /** Shows this configuration's instruments, where it wants them shown. The journal must be there. */
   show(config: UsableConfig, place: Place | undefined): Promise<void>;
   /** Why it is not there, though it should be. */
