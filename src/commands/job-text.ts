@@ -1,7 +1,7 @@
 import type { JobDetail } from '../journal/reader.js';
 import { happeningInWords } from '../status/history.js';
-import { nextStep } from '../tasks/next-step.js';
 import { atTime, indent, printableLine, printableLines } from '../text.js';
+import { nextStep } from '../why/gather.js';
 
 /** One run for people: where it is, what to do, what happened, what is sent. */
 export function jobAsText(job: JobDetail): string {

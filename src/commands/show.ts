@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { LabfeedError } from '../errors.js';
 import type { JobDetail } from '../journal/reader.js';
-import { nextStep } from '../tasks/next-step.js';
+import { nextStep } from '../why/gather.js';
 import { type ConfigOption, configOption } from './config-option.js';
 import { jobAsText } from './job-text.js';
 import { readNumber } from './number-argument.js';

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import { tellTests } from '../check/findings.js';
 import { systemClock } from '../clock.js';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { ConfigError, EXIT, explain, FileError, LabfeedError, UsageError } from '../errors.js';
@@ -8,7 +9,6 @@ import { openRun, type Trial, tryFile } from '../mapping/sample.js';
 import { runGoldenTests } from '../mapping/tests.js';
 import { nearest } from '../text.js';
 import { type ConfigOption, configOption, loadNamed } from './config-option.js';
-import { tellTests } from './test-results.js';
 import { trialAsJson, trialAsText } from './trial.js';
 
 interface TryOptions extends ConfigOption {

@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { chownSync, closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { LabfeedError } from '../errors.js';
+import { dialectOf } from '../model.js';
 
 const id = z.int().positive();
 const made = z.strictObject({ id, print: z.string() });
@@ -32,14 +34,14 @@ export type Remembered = z.output<typeof rememberedSchema>;
 export const NOTHING: Remembered = { remove: [], doubtful: [] };
 
 /** Kept beside the key, without the key. Durable when `write` returns. */
-export interface RotationMemory {
+interface RotationMemory {
   read(): Remembered;
   write(remembered: Remembered): void;
   close(): void;
 }
 
 /** Where the memory of the rotations of a key in this file is kept. */
-export const memoryFileOf = (keyFile: string): string => `${keyFile}.rotation`;
+const memoryFileOf = (keyFile: string): string => `${keyFile}.rotation`;
 
 /**
  * Opens the memory, and keeps every other rotation of the same key out until it is closed or the process ends, however
@@ -123,3 +125,57 @@ const cannotOpen = (file: string, error: unknown): LabfeedError =>
       cause: error,
     },
   );
+
+/** A key as the notebook lists it. Carries a hash of the key on some servers: never to be shown as a whole. */
+export type KeyRecord = { readonly id?: number | undefined; readonly name?: string | undefined } & Readonly<
+  Record<string, unknown>
+>;
+
+/** By which a key is known again without being kept. Keys are long and random: nothing of them can be read from it. */
+export const printOf = (key: string): string =>
+  createHash('sha256').update(`labfeed key ${key}`).digest('hex').slice(0, 16);
+
+/**
+ * Which of the listed keys this one is; undefined where that cannot be told for sure. The list is that of the key's own
+ * account, so that it stands in it. The contract has no word for it: rotation remembers what it made, eLabFTW's keys
+ * begin with their number, and where there is one key only, it is that one.
+ */
+export function recordOf(
+  key: string,
+  records: readonly KeyRecord[],
+  { key: written, rotating }: Pick<Remembered, 'key' | 'rotating'> = {},
+): KeyRecord | undefined {
+  const print = printOf(key);
+  const made = [written, rotating?.made].find((one) => one?.print === print);
+  if (made) return records.find(({ id }) => id === made.id);
+  return numbered(key, records) ?? (records.length === 1 ? records[0] : undefined);
+}
+
+/** The one whose number the key begins with, on a server that makes keys so. */
+function numbered(key: string, records: readonly KeyRecord[]): KeyRecord | undefined {
+  const [, number] = /^(\d+)-/.exec(key) ?? [];
+  if (number === undefined || dialectOf(records) !== 'elabftw') return undefined;
+  return records.find(({ id }) => id === Number(number));
+}
+
+/** The key that was made between two lists; undefined where somebody else made one of this name meanwhile. */
+export function madeBetween(
+  before: readonly KeyRecord[],
+  after: readonly KeyRecord[],
+  name: string,
+  key: string,
+): KeyRecord | undefined {
+  const known = new Set(before.map(({ id }) => id));
+  const added = after.filter((record) => record.id !== undefined && !known.has(record.id));
+  const named = added.filter((record) => record.name === name);
+  return numbered(key, named) ?? (named.length === 1 ? named[0] : undefined);
+}
+
+/** Surely not used since it was made. A server that does not tell leaves it open. */
+export const wasNeverUsed = (record: KeyRecord): boolean => record['last_used_at'] === null;
+
+/** Undefined where the server does not tell. */
+export function canWrite({ can_write, canwrite }: KeyRecord): boolean | undefined {
+  const told = can_write ?? canwrite;
+  return typeof told === 'number' || typeof told === 'boolean' ? Boolean(told) : undefined;
+}

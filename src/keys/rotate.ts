@@ -1,9 +1,23 @@
+import { hostname } from 'node:os';
+import type { Clock } from '../clock.js';
+import type { UsableConfig } from '../config/load.js';
+import { readKey } from '../config/secrets.js';
+import { openNotebook } from '../connection.js';
 import { LabfeedError } from '../errors.js';
-import type { Remembered } from './memory.js';
-import { canWrite, type KeyRecord, madeBetween, printOf, recordOf, wasNeverUsed } from './record.js';
+import type { KeyFile } from './key-file.js';
+import {
+  canWrite,
+  type KeyRecord,
+  madeBetween,
+  openMemory,
+  printOf,
+  type Remembered,
+  recordOf,
+  wasNeverUsed,
+} from './memory.js';
 
 /** The notebook as rotation asks it, under one key. */
-export interface KeyRing {
+interface KeyRing {
   listKeys(): Promise<readonly KeyRecord[]>;
   /** Resolves with the new key, which is told this once. */
   createKey(fields: { readonly name: string; readonly canwrite: 0 | 1 }): Promise<string>;
@@ -145,3 +159,56 @@ const named = (records: readonly KeyRecord[], name: string): KeyRecord[] =>
 
 const idsOf = (records: readonly KeyRecord[]): number[] =>
   records.flatMap(({ id }) => (id === undefined ? [] : [id]));
+
+interface RotationOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** What a key of the labfeed on this machine is called in the notebook. */
+export const keyName = (host: string = hostname()): string => `labfeed@${host}`;
+
+/** From the old key to the new one: the notebook, the key's file and the memory beside it, put together. */
+export async function rotateKey(
+  config: UsableConfig,
+  file: KeyFile,
+  options: RotationOptions,
+): Promise<Rotated> {
+  const current = readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
+  const memory = openMemory(file.path, config.notebook.url);
+  const { as, close } = openRings(config, options);
+  try {
+    return await rotate({ name: keyName(), current, as, memory, write: file.write });
+  } finally {
+    await close();
+    memory.close();
+  }
+}
+
+export interface KeyRings {
+  as(key: string): KeyRing;
+  close(): Promise<void>;
+}
+
+/** The notebook under one key or another, through one gate. One request at a time. */
+export function openRings(config: UsableConfig, options: RotationOptions): KeyRings {
+  let key = '';
+  const notebook = openNotebook(config, {
+    ...options,
+    key: { current: () => key, refresh: () => undefined },
+  });
+  return {
+    as(wanted) {
+      const asking = <T>(request: () => Promise<T>): Promise<T> => {
+        key = wanted;
+        return request();
+      };
+      return {
+        listKeys: () => asking(() => notebook.listKeys()),
+        createKey: (fields) => asking(() => notebook.createKey(fields)),
+        deleteKey: (id) => asking(() => notebook.deleteKey(id)),
+      };
+    },
+    close: () => notebook.close(),
+  };
+}

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { report } from '../../src/commands/audit-report.js';
-import type { Audited } from '../../src/tasks/audit.js';
+import type { Audited } from '../../src/audit/audit.js';
+import { report } from '../../src/audit/command.js';
 
 const AUDITED: Audited = {
   server: 'https://eln.example.org',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { mergeOverlaps, overlapFinding, possibleOverlaps } from '../../src/commands/overlaps.js';
+import { mergeOverlaps, overlapFinding, possibleOverlaps } from '../../src/check/folders.js';
 import type { Claim } from '../../src/config/load.js';
 
 const claim = (name: string, watch: string, ...files: string[]): Claim => ({

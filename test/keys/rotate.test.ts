@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { LabfeedError } from '../../src/errors.js';
-import { NOTHING, type Remembered } from '../../src/keys/memory.js';
-import { type KeyRecord, printOf, recordOf } from '../../src/keys/record.js';
+import { type KeyRecord, NOTHING, printOf, type Remembered, recordOf } from '../../src/keys/memory.js';
 import { type RotateDeps, rotate } from '../../src/keys/rotate.js';
 
 const NAME = 'labfeed@lab';

@@ -1,11 +1,10 @@
 import { renameSync } from 'node:fs';
 import { systemClock } from '../../dist/clock.js';
-import { openKeyFile } from '../../dist/config/key-file.js';
 import { loadConfig } from '../../dist/config/load.js';
 import { readKey } from '../../dist/config/secrets.js';
+import { openKeyFile } from '../../dist/keys/key-file.js';
 import { openMemory } from '../../dist/keys/memory.js';
-import { rotate } from '../../dist/keys/rotate.js';
-import { keyName, openRings } from '../../dist/tasks/rotation.js';
+import { keyName, openRings, rotate } from '../../dist/keys/rotate.js';
 
 /*
  * A rotation as it is built, which kills its own process after so many of its steps, as a power cut would. It names each

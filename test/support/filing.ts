@@ -8,7 +8,7 @@ import { treat } from '../../src/deliver/failures.js';
 import type { NewRun } from '../../src/journal/drafts.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
-import { type RecoverDeps, type Recovered, recover } from '../../src/tasks/recover.js';
+import { type RecoverDeps, type Recovered, recover } from '../../src/recover/recover.js';
 import { manualClock } from './manual-clock.js';
 import { newRun, someDraft } from './runs.js';
 import type { SimulatedNotebook } from './simulated-notebook.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { conclude } from '../../src/why/conclude.js';
 import type { Evidence, InstrumentEvidence, KnownRun } from '../../src/why/evidence.js';
+import { conclude } from '../../src/why/why.js';
 
 const PATH = '/srv/nanodrop/run-17.tsv';
 const NOW = Date.parse('2026-10-05T12:00:00Z');

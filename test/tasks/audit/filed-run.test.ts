@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest';
+import { examineFiled, type FiledRunDeps } from '../../../src/audit/runs.js';
 import { cellsOf } from '../../../src/deliver/revise.js';
 import { NotebookError } from '../../../src/errors.js';
 import type { FiledRun, Filing } from '../../../src/journal/evidence.js';
 import { markComment } from '../../../src/markers.js';
-import { examineFiled, type FiledRunDeps } from '../../../src/tasks/audit/filed-run.js';
-import type { ReadableComment } from '../../../src/tasks/readable-notebook.js';
-import { isFiled } from '../../../src/tasks/reconcile.js';
+import { isFiled, type ReadableComment } from '../../../src/recover/reconcile.js';
 
 const REFERENCE = '0123456789abcdef';
 const RUN: FiledRun = {

@@ -1,12 +1,19 @@
 import type { Clock } from '../clock.js';
-import type { ListedInstrument } from '../config/load.js';
+import type { ListedInstrument, UsableConfig } from '../config/load.js';
+import { openNotebook } from '../connection.js';
 import { END_OF_IDS, isSetBack, lookAt } from '../deliver/reconcile.js';
 import { explain, LabfeedError } from '../errors.js';
-import type { Journal } from '../journal/journal.js';
+import { type Journal, openJournal } from '../journal/journal.js';
 import { originIn, provisionalReference, readLabel } from '../markers.js';
-import { createPatience } from './patience.js';
-import { type Ask, marksOf, type ReadableExperiment, type ReadableNotebook } from './readable-notebook.js';
-import { type Reconciled, reconcile } from './reconcile.js';
+import {
+  type Ask,
+  createPatience,
+  marksOf,
+  type ReadableExperiment,
+  type ReadableNotebook,
+  type Reconciled,
+  reconcile,
+} from './reconcile.js';
 
 export interface IdRange {
   readonly from: number;
@@ -179,8 +186,45 @@ const notReached = (cause: unknown): LabfeedError =>
     cause,
   });
 
-export const brokenOff = (cause: unknown): LabfeedError =>
+const brokenOff = (cause: unknown): LabfeedError =>
   new LabfeedError(`recovery was broken off: ${cause instanceof Error ? cause.message : cause}`, {
     hint: 'what was recovered is kept; run it again, and it goes on where it stopped. Until then nothing is sent',
     cause,
   });
+
+interface RecoveryOptions {
+  readonly config: UsableConfig;
+  /** Where the journal is. */
+  readonly path: string;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly range: IdRange | undefined;
+  progress(id: number, so: Recovered): void;
+  trouble(reason: string): void;
+}
+
+/** From the notebook to the journal: the client, the gate and the journal that no daemon holds, put together. */
+export async function recoverJournal(options: RecoveryOptions): Promise<Recovered> {
+  const { config, path, clock, signal } = options;
+  // The key is read first: where there is none, no journal is made.
+  const notebook = openNotebook(config, { clock, signal });
+  const journal = await openJournal(path, clock);
+  try {
+    return await recover({
+      ...options,
+      server: config.notebook.url,
+      instruments: config.listed,
+      journal,
+      notebook,
+    });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    const { halted } = await journal.servers.server(config.notebook.url);
+    throw halted === undefined
+      ? new LabfeedError('stopped before anything was read or changed')
+      : brokenOff('it was stopped');
+  } finally {
+    await notebook.close();
+    await journal.close();
+  }
+}

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
+import { type ConfigOption, configOption, loadNamed } from '../commands/config-option.js';
 import { ConfigError, EXIT, explainProblem, formatPlace, type Problem } from '../errors.js';
 import { checkMapping } from '../mapping/mapping.js';
-import { type ConfigOption, configOption, loadNamed } from './config-option.js';
 import {
   examineJournal,
   examineMappings,
@@ -10,8 +10,7 @@ import {
   examineTests,
   type Finding,
 } from './findings.js';
-import { examineFolders } from './folder-findings.js';
-import { mergeOverlaps, overlapFinding, possibleOverlaps } from './overlaps.js';
+import { examineFolders, mergeOverlaps, overlapFinding, possibleOverlaps } from './folders.js';
 
 interface CheckOptions extends ConfigOption {
   readonly offline?: boolean;

@@ -1,17 +1,16 @@
 import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
+import { type ConfigOption, configOption, loadNamed, requireJournal } from '../commands/config-option.js';
+import { daemonState } from '../commands/daemon-state.js';
+import { asTable, outputWidth } from '../commands/table.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT } from '../errors.js';
 import { openReader } from '../journal/reader.js';
-import { gather } from '../tasks/evidence.js';
-import { findFile } from '../tasks/find-file.js';
 import { indent, printableLine, printableLines } from '../text.js';
-import type { Explanation, Finding } from '../why/account.js';
-import { conclude } from '../why/conclude.js';
-import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
-import { daemonState } from './daemon-state.js';
-import { asTable, outputWidth } from './table.js';
+import type { Explanation, Finding } from './evidence.js';
+import { findFile, gather } from './gather.js';
+import { conclude } from './why.js';
 
 interface WhyOptions extends ConfigOption {
   readonly json?: boolean;

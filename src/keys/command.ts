@@ -1,16 +1,92 @@
+import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
-import { type KeyFile, openKeyFile, targetOf } from '../config/key-file.js';
+import { type ConfigOption, configOption, loadNamed, requireVital } from '../commands/config-option.js';
+import { readNumbers } from '../commands/number-argument.js';
+import { confirm, readSecret } from '../commands/prompt.js';
+import { asTable, type Column, outputWidth } from '../commands/table.js';
 import type { UsableConfig } from '../config/load.js';
 import { readKey, type SecretSource } from '../config/secrets.js';
 import { LabfeedError, NotebookError, UsageError } from '../errors.js';
-import { NOTHING, peekMemory } from '../keys/memory.js';
-import { canWrite, type KeyRecord, recordOf } from '../keys/record.js';
-import type { Rotated } from '../keys/rotate.js';
-import { type KeyRings, keyName, openRings, rotateKey as rotateConfigured } from '../tasks/rotation.js';
-import { type ConfigOption, loadNamed, requireVital } from './config-option.js';
-import type { CreateOptions, DeleteKeysOptions, KeysOptions } from './keys.js';
-import { confirm, readSecret } from './prompt.js';
-import { asTable, type Column, outputWidth } from './table.js';
+import { type KeyFile, openKeyFile, targetOf } from './key-file.js';
+import { canWrite, type KeyRecord, NOTHING, peekMemory, recordOf } from './memory.js';
+import { type KeyRings, keyName, openRings, type Rotated, rotateKey as rotateConfigured } from './rotate.js';
+
+export interface KeysOptions extends ConfigOption {
+  readonly json?: boolean;
+}
+
+export interface CreateOptions extends KeysOptions {
+  readonly readOnly?: boolean;
+}
+
+export interface DeleteKeysOptions extends KeysOptions {
+  readonly yes?: boolean;
+}
+
+const EXAMPLES = `
+Example:
+  labfeed keys list
+  labfeed keys set < new-key.txt
+  labfeed keys rotate
+  labfeed keys create "plate reader PC"
+  labfeed keys delete 7`;
+
+export function addKeys(program: Command): void {
+  const keys = program
+    .command('keys')
+    .description('the API keys of the account, and the one that labfeed uses')
+    .addHelpText('after', EXAMPLES);
+  keys
+    .command('list')
+    .description("list the account's keys, and which of them labfeed uses")
+    .addOption(configOption())
+    .option('--json', 'print them as JSON')
+    .addHelpText('after', '\nExample:\n  labfeed keys list')
+    .action(listKeys);
+  keys
+    .command('create')
+    .description('make a key and show it, this once; labfeed goes on with its own')
+    .argument('<name>', 'what it is called in the notebook', readName)
+    .addOption(configOption())
+    .option('--read-only', 'a key that may only read')
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', '\nExample:\n  labfeed keys create "plate reader PC"')
+    .action(createKey);
+  keys
+    .command('set')
+    .description('take a key from standard input, prove it, and write it where the configuration reads it')
+    .addOption(configOption())
+    .option('--json', 'print what was done as JSON')
+    .addHelpText('after', '\nExample:\n  labfeed keys set < new-key.txt')
+    .action(setKey);
+  keys
+    .command('delete')
+    .description('delete keys of the account; asks first')
+    .argument('<key...>', 'their numbers, as list shows them', readNumbers)
+    .addOption(configOption())
+    .option('--yes', 'do not ask')
+    .option('--json', 'print what was deleted as JSON')
+    .addHelpText('after', '\nExample:\n  labfeed keys delete 7')
+    .action(deleteKeys);
+  keys
+    .command('rotate')
+    .description(
+      'make a new key, prove it, write it where the configuration reads it, and delete the old one',
+    )
+    .addOption(configOption())
+    .option('--json', 'print what was done as JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  labfeed keys rotate\n\nThe daemon goes on with the new key by itself. Broken off, it is repaired by running it again.',
+    )
+    .action(rotateKey);
+}
+
+/** The notebook would make up a name, by which nobody knows the key again. */
+function readName(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('expected a name.');
+  return text;
+}
 
 /** A key as people see it. What the notebook does not tell is undefined. */
 interface ShownKey {
@@ -34,7 +110,7 @@ const COLUMNS: readonly Column<ShownKey>[] = [
 /** Seconds tell nobody more, and would take the room of the names. */
 const toMinute = (time = ''): string => time.replace(/^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d).*$/, '$1 $2');
 
-export async function listKeys({ json, ...options }: KeysOptions): Promise<void> {
+async function listKeys({ json, ...options }: KeysOptions): Promise<void> {
   const config = load(options);
   const { records, own } = await withRings(config, ({ as }) => look(config, as));
   const shown = records.map(
@@ -52,7 +128,7 @@ export async function listKeys({ json, ...options }: KeysOptions): Promise<void>
   if (!own) console.log('which of them labfeed uses, the notebook does not tell');
 }
 
-export async function createKey(name: string, { readOnly, json, ...options }: CreateOptions): Promise<void> {
+async function createKey(name: string, { readOnly, json, ...options }: CreateOptions): Promise<void> {
   const config = load(options);
   const key = await withRings(config, ({ as }) =>
     as(currentKey(config)).createKey({ name, canwrite: readOnly ? 0 : 1 }),
@@ -61,7 +137,7 @@ export async function createKey(name: string, { readOnly, json, ...options }: Cr
   if (!json) process.stderr.write('this key is shown only now; the notebook does not tell it again\n');
 }
 
-export async function setKey({ json, ...options }: KeysOptions): Promise<void> {
+async function setKey({ json, ...options }: KeysOptions): Promise<void> {
   const config = load(options);
   const file = writableFile(config, 'set');
   const key = await readSecret('the API key');
@@ -81,7 +157,7 @@ export async function setKey({ json, ...options }: KeysOptions): Promise<void> {
   console.log(WHEN_TAKEN);
 }
 
-export async function deleteKeys(
+async function deleteKeys(
   ids: readonly number[],
   { yes, json, ...options }: DeleteKeysOptions,
 ): Promise<void> {
@@ -104,7 +180,7 @@ export async function deleteKeys(
   });
 }
 
-export async function rotateKey({ json, ...options }: KeysOptions): Promise<void> {
+async function rotateKey({ json, ...options }: KeysOptions): Promise<void> {
   const config = load(options);
   const file = writableFile(config, 'rotate');
   const signal = new AbortController().signal;

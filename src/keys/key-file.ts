@@ -26,7 +26,7 @@ export interface KeyFile {
   write(key: string): void;
 }
 
-export interface KeyFileOptions {
+interface KeyFileOptions {
   /** The step in which the new key takes the place of the old one. */
   readonly rename?: (from: string, to: string) => void;
 }

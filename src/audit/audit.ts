@@ -6,19 +6,16 @@ import { cellsOf } from '../deliver/revise.js';
 import { explain, LabfeedError, NotebookError, UsageError } from '../errors.js';
 import { type Evidence, type FiledRun, openEvidence } from '../journal/evidence.js';
 import type { Notebook } from '../notebook/client.js';
+import { createPatience, isFiled } from '../recover/reconcile.js';
 import { nearest } from '../text.js';
 import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
 import { list } from '../watch/scan.js';
-import { aFewAtATime } from './audit/a-few-at-a-time.js';
-import { type Examined, examineFiled, type FiledRunDeps, unproved } from './audit/filed-run.js';
-import type { Finding, Repair, SafeFile } from './audit/findings.js';
-import { examineFolder, type FileCounts } from './audit/folder.js';
-import { tellUnfiled } from './audit/unfiled-run.js';
-import { createPatience } from './patience.js';
-import { isFiled } from './reconcile.js';
+import type { Finding, Repair, SafeFile } from './findings.js';
+import { aFewAtATime, examineFolder, type FileCounts } from './folder.js';
+import { type Examined, examineFiled, type FiledRunDeps, tellUnfiled, unproved } from './runs.js';
 
-export interface AuditOptions {
+interface AuditOptions {
   readonly config: UsableConfig;
   /** Where the journal is. */
   readonly path: string;

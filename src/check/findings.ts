@@ -2,16 +2,15 @@ import { constants, statSync } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { systemClock } from '../clock.js';
-import type { LoadedConfig } from '../config/load.js';
+import type { Instrument, LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import type { NotebookConfig } from '../config/schema.js';
 import { readKey, readToken } from '../config/secrets.js';
-import { ConfigError, formatPlace, LabfeedError, type Problem } from '../errors.js';
+import { ConfigError, EXIT, explainProblem, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
 import { checkMapping } from '../mapping/mapping.js';
-import { runGoldenTests } from '../mapping/tests.js';
+import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import { createNotebook } from '../notebook/client.js';
-import { summary } from './test-results.js';
 
 /** One thing that `check` looked at. */
 export interface Finding {
@@ -167,3 +166,37 @@ function whose(keys: readonly Readonly<Record<string, unknown>>[]): string {
   const team = keys.map((key) => key['team_name']).find((name) => typeof name === 'string');
   return `its account has ${keys.length === 1 ? 'one key' : `${keys.length} keys`}: ${names.join(', ')}${team ? `; team ${team}` : ''}`;
 }
+
+/** Tells what came of the golden tests: what passes on stdout, what fails on stderr. */
+export function tellTests(
+  instruments: readonly Instrument[],
+  results: readonly TestResult[],
+  json: boolean | undefined,
+): void {
+  if (json) console.log(JSON.stringify(results.map(testAsJson), null, 2));
+  else for (const { name } of instruments) tellInstrument(name, results);
+  if (results.some(({ problems }) => problems.length > 0)) process.exitCode = EXIT.failed;
+}
+
+function tellInstrument(name: string, results: readonly TestResult[]): void {
+  const own = results.filter(({ instrument }) => instrument === name);
+  console.log(summary(name, own));
+  for (const problem of own.flatMap(({ problems }) => problems))
+    process.stderr.write(`${explainProblem(problem)}\n`);
+}
+
+/** How many tests of an instrument pass, in a line. */
+function summary(name: string, results: readonly TestResult[]): string {
+  const failing = results.filter(({ problems }) => problems.length > 0).length;
+  const tests = results.length === 1 ? '1 test' : `${results.length} tests`;
+  if (results.length === 0) return `${name}: no tests`;
+  if (failing > 0) return `${name}: ${failing} of ${tests} ${failing === 1 ? 'fails' : 'fail'}`;
+  return `${name}: ${tests} ${results.length === 1 ? 'passes' : 'pass'}`;
+}
+
+const testAsJson = ({ instrument, file, problems }: TestResult) => ({
+  instrument,
+  file,
+  passed: problems.length === 0,
+  problems: problems.map(({ where, message, hint }) => ({ at: formatPlace(where), message, hint })),
+});

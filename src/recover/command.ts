@@ -1,13 +1,12 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
+import { type ConfigOption, configOption, loadNamed, requireJournal } from '../commands/config-option.js';
+import { readNumber } from '../commands/number-argument.js';
 import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { ConfigError, explainProblem } from '../errors.js';
 import { onStopRequest } from '../process.js';
-import type { IdRange, Recovered } from '../tasks/recover.js';
-import { recoverJournal } from '../tasks/recovery.js';
-import { type ConfigOption, configOption, loadNamed, requireJournal } from './config-option.js';
-import { readNumber } from './number-argument.js';
+import { type IdRange, type Recovered, recoverJournal } from './recover.js';
 
 interface RecoverOptions extends ConfigOption {
   readonly ids?: IdRange;

@@ -1,11 +1,14 @@
+import type { Clock } from '../clock.js';
+import { backoffMs } from '../deliver/failures.js';
 import { isOurCreation, lookAt } from '../deliver/reconcile.js';
+import { NotebookError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
+import type { MarkedComment } from '../journal/recovery.js';
 import type { PlacedRun } from '../journal/servers.js';
-import { originIn, provisionalReference, readLabel } from '../markers.js';
+import { markIn, originIn, provisionalReference, readLabel } from '../markers.js';
 import type { ServerFacts } from '../model.js';
-import { type Ask, marksOf, type ReadableNotebook } from './readable-notebook.js';
 
-export interface ReconcileDeps {
+interface ReconcileDeps {
   readonly server: string;
   readonly journal: Pick<Journal, 'servers' | 'setBack'>;
   readonly notebook: ReadableNotebook;
@@ -100,4 +103,61 @@ async function lastBelow(experiment: number, { notebook, ask, progress }: Reconc
     if ((await ask(() => lookAt(id, notebook))) !== 'missing') return id;
   }
   return 0;
+}
+
+/** What recovery asks of the notebook: nothing but to be read. */
+export interface ReadableNotebook {
+  listKeys(): Promise<unknown>;
+  readExperiment(id: number): Promise<ReadableExperiment>;
+  listComments(experiment: number): Promise<readonly ReadableComment[]>;
+}
+
+export type ReadableExperiment = {
+  readonly title?: unknown;
+  readonly date?: unknown;
+  readonly body?: unknown;
+} & Readonly<Record<string, unknown>>;
+
+export type ReadableComment = { readonly id: number } & Readonly<Record<string, unknown>>;
+
+/** Sends a request, and again for as long as it may yet succeed. */
+export type Ask = <T>(request: () => Promise<T>) => Promise<T>;
+
+/** The comments that bear a mark. The contract names no fields: it may stand in any text of the record. */
+export function marksOf(records: readonly ReadableComment[]): MarkedComment[] {
+  return records.flatMap((record) =>
+    Object.values(record).flatMap((value) => {
+      const mark = typeof value === 'string' ? markIn(value) : undefined;
+      return mark ? [{ ...mark, id: record.id }] : [];
+    }),
+  );
+}
+
+interface PatienceDeps {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** The notebook does not answer for now. */
+  trouble(reason: string): void;
+  /** What is thrown when it was tried often enough. */
+  brokenOff(cause: NotebookError): Error;
+}
+
+/** So often in a row a request is tried that could succeed: with the waits between, some minutes. */
+const MOST_ATTEMPTS = 8;
+
+/** Lets a long work of many requests outlast a notebook that is away for some minutes. */
+export function createPatience({ clock, signal, trouble, brokenOff }: PatienceDeps): Ask {
+  return async (request) => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await request();
+      } catch (error) {
+        if (!(error instanceof NotebookError) || !error.retryable || error.failure === 'auth') throw error;
+        if (attempt === MOST_ATTEMPTS) throw brokenOff(error);
+        trouble(error.message);
+        // Where everybody waits, the gate sees to it.
+        if (error.scope === 'run') await clock.sleep(backoffMs(attempt), signal);
+      }
+    }
+  };
 }
