@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { ask, type Outcome } from '../commands/ask.js';
-import { type ConfigOption, configOption, loadNamed, requireVital } from '../commands/config-option.js';
-import { outputWidth } from '../commands/table.js';
+import { type ConfigOption, configOption, loadNamed, requireVital } from '../commands/options.js';
+import { outputWidth } from '../commands/terminal.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT, explainProblem, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type ConfigOption, configOption, loadNamed } from '../commands/config-option.js';
+import { type ConfigOption, configOption, loadNamed } from '../commands/options.js';
 import { ConfigError, EXIT, explainProblem, formatPlace, type Problem } from '../errors.js';
 import { checkMapping } from '../mapping/mapping.js';
 import {

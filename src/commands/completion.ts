@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
+import { jsonSchema } from '../config/problems.js';
 import { RUN_STATES } from '../model.js';
-import { type Completed, type CompletedCommand, SCRIPTS } from './completion-scripts.js';
-import { type ConfigOption, configOption, loadNamed } from './config-option.js';
+import { type ConfigOption, configOption, loadNamed } from './options.js';
 
 interface CompletionOptions extends ConfigOption {
   readonly instruments?: boolean;
@@ -70,4 +70,181 @@ function completed(name: string, choices: readonly string[] | undefined): Comple
   if (choices) return choices;
   if (name === 'state') return RUN_STATES;
   return name === 'file' || name === 'instrument' ? name : undefined;
+}
+
+/** A word of the command line, as far as a shell can complete it. */
+type Completed = 'file' | 'instrument' | readonly string[] | undefined;
+
+interface CompletedOption {
+  /** `--config`, and its short form where it has one. */
+  readonly names: readonly string[];
+  readonly description: string;
+  readonly takesValue: boolean;
+  readonly value: Completed;
+}
+
+interface CompletedCommand {
+  readonly name: string;
+  readonly description: string;
+  readonly options: readonly CompletedOption[];
+  /** The last one repeats where the command takes several. */
+  readonly arguments: readonly Completed[];
+}
+
+type Script = (commands: readonly CompletedCommand[]) => string;
+
+const SCRIPTS: Readonly<Record<'bash' | 'zsh' | 'fish', Script>> = { bash, zsh, fish };
+
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Options that take a value, by command: what a shell completes right after them. */
+const valued = ({ options }: CompletedCommand): readonly CompletedOption[] =>
+  options.filter(({ takesValue }) => takesValue);
+
+/** bash: what follows an option, else options where a dash is written, else the command's arguments. */
+function bash(commands: readonly CompletedCommand[]): string {
+  return `# labfeed completion for bash
+_labfeed() {
+  local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} command=\${COMP_WORDS[1]-} IFS=$'\\n'
+  COMPREPLY=()
+  if (( COMP_CWORD == 1 )); then
+    COMPREPLY=($(compgen -W ${quote(commands.map(({ name }) => name).join('\n'))} -- "$word"))
+    return
+  fi
+  case "$command:$before" in
+${commands
+  .flatMap((command) =>
+    valued(command).map(
+      ({ names, value }) =>
+        `    ${names.map((name) => `${command.name}:${name}`).join('|')}) ${bashOf(value)}; return ;;`,
+    ),
+  )
+  .join('\n')}
+  esac
+  if [[ $word == -* ]]; then
+    case "$command" in
+${commands
+  .map(
+    ({ name, options }) =>
+      `      ${name}) COMPREPLY=($(compgen -W ${quote(options.flatMap(({ names }) => names).join('\n'))} -- "$word")) ;;`,
+  )
+  .join('\n')}
+    esac
+    return
+  fi
+  case "$command:$(( COMP_CWORD > 2 ))" in
+${commands
+  .flatMap((command) =>
+    firstAndRest(command).map((value, index) => `    ${command.name}:${index}) ${bashOf(value)} ;;`),
+  )
+  .join('\n')}
+  esac
+}
+_labfeed_instruments() {
+  local name
+  while IFS= read -r name; do
+    [[ $name == "$1"* ]] && COMPREPLY+=("$(printf %q "$name")")
+  done < <("\${COMP_WORDS[0]}" completion --instruments 2>/dev/null)
+}
+complete -F _labfeed labfeed
+`;
+}
+
+function bashOf(value: Completed): string {
+  if (value === undefined) return ':';
+  if (value === 'file') return 'COMPREPLY=($(compgen -f -- "$word")); compopt -o filenames 2>/dev/null';
+  if (value === 'instrument') return '_labfeed_instruments "$word"';
+  return `COMPREPLY=($(compgen -W ${quote(value.join('\n'))} -- "$word"))`;
+}
+
+/** What the first word after the command is, and what those after it are. */
+const firstAndRest = ({ arguments: all }: CompletedCommand): [Completed, Completed] => [all[0], all.at(-1)];
+
+function zsh(commands: readonly CompletedCommand[]): string {
+  const described = commands.map(({ name, description }) => quote(`${name}:${description}`)).join(' ');
+  return `#compdef labfeed
+_labfeed_instruments() {
+  local -a names
+  names=("\${(@f)$("$words[1]" completion --instruments 2>/dev/null)}")
+  compadd -a names
+}
+_labfeed() {
+  local -a commands
+  if (( CURRENT == 2 )); then
+    commands=(${described})
+    _describe command commands
+    return
+  fi
+  case "$words[2]:$words[CURRENT-1]" in
+${commands
+  .flatMap((command) =>
+    valued(command).map(
+      ({ names, value }) =>
+        `    ${names.map((name) => `${command.name}:${name}`).join('|')}) ${zshOf(value)}; return ;;`,
+    ),
+  )
+  .join('\n')}
+  esac
+  if [[ $words[CURRENT] == -* ]]; then
+    case "$words[2]" in
+${commands
+  .map(
+    ({ name, options }) => `      ${name}) compadd -- ${options.flatMap(({ names }) => names).join(' ')} ;;`,
+  )
+  .join('\n')}
+    esac
+    return
+  fi
+  case "$words[2]:$(( CURRENT > 3 ))" in
+${commands
+  .flatMap((command) =>
+    firstAndRest(command).map((value, index) => `    ${command.name}:${index}) ${zshOf(value)} ;;`),
+  )
+  .join('\n')}
+  esac
+}
+compdef _labfeed labfeed
+`;
+}
+
+function zshOf(value: Completed): string {
+  if (value === undefined) return ':';
+  if (value === 'file') return '_files';
+  if (value === 'instrument') return '_labfeed_instruments';
+  return `compadd -- ${value.join(' ')}`;
+}
+
+function fish(commands: readonly CompletedCommand[]): string {
+  const lines = commands.flatMap((command) => {
+    const within = `complete -c labfeed -n ${quote(`__fish_seen_subcommand_from ${command.name}`)}`;
+    const words = command.arguments.filter((one) => one !== undefined && one !== 'file');
+    const noFiles = command.arguments.includes('file') ? '' : ' -f';
+    return [
+      `complete -c labfeed -f -n __fish_use_subcommand -a ${command.name} -d ${quote(command.description)}`,
+      ...command.options.map((option) => `${within} ${fishOption(option)}`),
+      ...(words.length > 0 ? words : [[]]).map((value) => `${within}${noFiles} -a ${fishOf(value)}`),
+    ];
+  });
+  return `# labfeed completion for fish\n${lines.join('\n')}\n`;
+}
+
+function fishOption({ names, description, takesValue, value }: CompletedOption): string {
+  const flags = names.map((name) =>
+    name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.replace('-', '')}`,
+  );
+  const words = value === undefined || value === 'file' ? '' : ` -f -a ${fishOf(value)}`;
+  return `${flags.join(' ')} -d ${quote(description)}${takesValue ? ` -r${words}` : ''}`;
+}
+
+const fishOf = (value: Exclude<Completed, undefined | 'file'>): string =>
+  quote(value === 'instrument' ? '(labfeed completion --instruments 2>/dev/null)' : value.join(' '));
+
+export function addSchema(program: Command): void {
+  program
+    .command('schema')
+    .description("print the configuration's JSON Schema, for editors")
+    .addHelpText('after', '\nExample:\n  labfeed schema > labfeed.schema.json')
+    .action(async () => {
+      console.log(JSON.stringify(jsonSchema(), null, 2));
+    });
 }

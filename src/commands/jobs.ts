@@ -1,14 +1,23 @@
+import { basename } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
+import { LabfeedError } from '../errors.js';
+import type { Job, JobDetail } from '../journal/reader.js';
 import type { Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
-import { nearest } from '../text.js';
-import { type ConfigOption, configOption } from './config-option.js';
-import { runningLive } from './daemon-state.js';
-import { jobsTable, type WaitingJob } from './jobs-table.js';
-import { readNumber } from './number-argument.js';
-import { reading, requireInstrument } from './reading.js';
-import { asLine, oldFiles } from './status-text.js';
+import { happeningInWords } from '../status/history.js';
+import { atMinute, atTime, indent, nearest, printableLine, printableLines, withoutPath } from '../text.js';
+import { nextStep } from '../why/gather.js';
+import {
+  type ConfigOption,
+  configOption,
+  reading,
+  readNumber,
+  requireInstrument,
+  runningLive,
+} from './options.js';
+import { asLine, oldFiles } from './status.js';
+import { asTable, type Column, outputWidth } from './terminal.js';
 
 interface JobsOptions extends ConfigOption {
   readonly state?: RunState;
@@ -76,3 +85,136 @@ const nothing = (state: RunState | undefined, instrument: string | undefined): s
     ...(instrument === undefined ? [] : [`of ${instrument}`]),
     ...(state === undefined ? [] : [`that are ${state}`]),
   ].join(' ');
+
+/** A file that is not still yet: the journal does not know it. */
+interface WaitingJob {
+  readonly state: 'waiting';
+  readonly instrument: string;
+  readonly path: string;
+  readonly since: number;
+  readonly reason: string;
+}
+
+type Listed = Job | WaitingJob;
+
+export const jobsTable = (jobs: readonly Listed[], now: number): string =>
+  asTable(columns(now), jobs, outputWidth());
+
+const columns = (now: number): Column<Listed>[] => [
+  { title: 'job', align: 'right', text: (job) => ('id' in job ? String(job.id) : '-') },
+  { title: 'state', text: ({ state }) => state },
+  { title: 'instrument', flexible: true, text: ({ instrument }) => instrument },
+  { title: 'file', flexible: true, text: ({ path }) => (path === '' ? '(erased)' : basename(path)) },
+  { title: 'since', text: (job) => atMinute('id' in job ? job.updatedAt : job.since, now) },
+  {
+    title: 'exp.',
+    align: 'right',
+    text: (job) => ('id' in job && job.experiment !== undefined ? String(job.experiment) : ''),
+  },
+  { title: 'what', flexible: true, text: what },
+];
+
+/** Why it is not filed, or as what it is. */
+function what(job: Listed): string {
+  const [reason = ''] = withoutPath(job.reason ?? '', job.path).split('\n');
+  return reason || ('id' in job ? (job.title ?? '') : '');
+}
+
+/** One run for people: where it is, what to do, what happened, what is sent. */
+function jobAsText(job: JobDetail): string {
+  return [headline(job), ...facts(job), ...troubles(job), ...history(job), ...draft(job)].join('\n');
+}
+
+function headline({ id, state, experiment, server }: JobDetail): string {
+  const where = experiment === undefined ? '' : `, experiment ${experiment} of ${server}`;
+  return `run ${id}: ${state}${where}`;
+}
+
+const fact = (name: string, value: string): string => `${name.padEnd(13)}${printableLine(value)}`;
+
+function facts(job: JobDetail): string[] {
+  const { path, size, modifiedMs, paths } = job;
+  const others = paths.filter((other) => other !== path);
+  // A run that was recovered from the notebook knows its file by name alone.
+  const modified = modifiedMs === 0 ? '' : ` (${size} bytes, modified ${atTime(modifiedMs)})`;
+  return [
+    fact('instrument', job.instrument),
+    fact('file', path === '' ? '(erased)' : `${path}${modified}`),
+    ...others.map((other) => fact('also seen as', other)),
+    fact('sha256', job.sha256),
+    fact('taken', `${atTime(job.addedAt)}${job.backlog ? ', as one of the old files' : ''}`),
+    fact('last change', atTime(job.updatedAt)),
+  ];
+}
+
+function troubles(job: JobDetail): string[] {
+  const { reason, attempts, drift } = job;
+  const tries = attempts > 0 ? ` (${attempts} attempts)` : '';
+  return [
+    ...(reason === undefined ? [] : [`why${tries}`, indent(printableLines(reason))]),
+    ...(drift.length === 0
+      ? []
+      : ['not like the runs before it', ...drift.map((one) => `  ${printableLine(one)}`)]),
+    fact('to do', nextStep(job)),
+  ];
+}
+
+function history({ history: happenings }: JobDetail): string[] {
+  if (happenings.length === 0) return ['', 'history     none is kept of it any more'];
+  return [
+    '',
+    'history',
+    ...happenings.map(
+      (happening) => `  ${atTime(happening.at)}  ${hanging(printableLines(happeningInWords(happening)))}`,
+    ),
+  ];
+}
+
+const hanging = (text: string): string => text.replaceAll('\n', `\n${' '.repeat(23)}`);
+
+function draft({ draft: sent, comments }: JobDetail): string[] {
+  if (sent === undefined) return comments.length === 0 ? [] : ['', ...comments.map(posted)];
+  return [
+    '',
+    fact('title', sent.title),
+    fact('date', sent.date),
+    fact('tags', sent.tags.join(', ')),
+    `body        ${Buffer.byteLength(sent.body)} bytes of HTML`,
+    indent(printableLines(sent.body)),
+    ...comments.flatMap((comment) => [
+      posted(comment),
+      ...(comment.text === '' ? [] : [indent(printableLines(comment.text))]),
+    ]),
+  ];
+}
+
+const posted = ({ n, comment }: JobDetail['comments'][number]): string =>
+  `comment ${n}   ${comment === undefined ? 'not posted yet' : `posted, as ${comment}`}`;
+
+interface ShowOptions extends ConfigOption {
+  readonly json?: boolean;
+}
+
+export function addShow(program: Command): void {
+  program
+    .command('show')
+    .description('show one run: what became of it and when, what is sent for it, and what to do next')
+    .argument('<job>', 'the number of the run', readNumber)
+    .addOption(configOption())
+    .option('--json', 'print it as JSON')
+    .addHelpText('after', '\nExample:\n  labfeed show 17')
+    .action(show);
+}
+
+async function show(id: number, { json, ...options }: ShowOptions): Promise<void> {
+  const job = reading(options, ({ reader }): JobDetail => {
+    const found = reader.job(id);
+    if (found) return found;
+    const [last] = reader.jobs({ limit: 1 });
+    throw new LabfeedError(`there is no run ${id}`, {
+      hint: last ? `the last one is ${last.id}; labfeed jobs lists them` : 'there are no runs yet',
+    });
+  });
+  if (json) return console.log(JSON.stringify({ ...job, next: nextStep(job) }, null, 2));
+  console.log(jobAsText(job));
+}

@@ -4,8 +4,7 @@ import { defaultJournal } from '../config/locations.js';
 import { onStopRequest, stopRequested } from '../process.js';
 import { DIALECTS, type Dialect } from '../sandbox/dialect.js';
 import { createSandbox } from '../sandbox/server.js';
-import { makeFolder } from './make-folder.js';
-import { portOption } from './port-option.js';
+import { makeFolder, portOption } from './options.js';
 
 interface SandboxOptions {
   readonly port: number;

@@ -5,11 +5,11 @@ import { systemClock } from '../clock.js';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { ConfigError, EXIT, explain, FileError, LabfeedError, UsageError } from '../errors.js';
 import { checkMapping } from '../mapping/mapping.js';
-import { openRun, type Trial, tryFile } from '../mapping/sample.js';
+import { DATE_FROM, markedComments, openRun, type Trial, tryFile } from '../mapping/sample.js';
 import { runGoldenTests } from '../mapping/tests.js';
+import type { Table } from '../model.js';
 import { nearest } from '../text.js';
-import { type ConfigOption, configOption, loadNamed } from './config-option.js';
-import { trialAsJson, trialAsText } from './trial.js';
+import { type ConfigOption, configOption, loadNamed } from './options.js';
 
 interface TryOptions extends ConfigOption {
   readonly json?: boolean;
@@ -99,3 +99,43 @@ async function usableInstrument(name: string, config: LoadedConfig): Promise<Ins
 async function tryNamed(instrument: Instrument, path: string): Promise<Trial> {
   return tryFile(instrument, await openRun(resolve(path), instrument), systemClock.now());
 }
+
+export const trialAsJson = (trial: Trial) => ({
+  file: trial.file.path,
+  instrument: trial.instrument.name,
+  record: {
+    meta: Object.fromEntries([...trial.record.meta].map(([name, { value }]) => [name, value])),
+    tables: trial.record.tables.map(tableAsJson),
+  },
+  draft: { ...trial.draft, comments: markedComments(trial) },
+});
+
+/** Of very many rows the first are shown, and how many there are. */
+const tableAsJson = ({ name, columns, rows, count }: Table) => ({
+  name,
+  columns,
+  ...(count > rows.length && { count }),
+  rows: rows.map((row) =>
+    Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null])),
+  ),
+});
+
+function trialAsText(trial: Trial): string {
+  const { draft, dateFrom, instrument, file } = trial;
+  const comments = markedComments(trial);
+  return [
+    `file        ${file.path}`,
+    `instrument  ${instrument.name}`,
+    `title       ${draft.title}`,
+    `date        ${draft.date} (${DATE_FROM[dateFrom]})`,
+    `tags        ${draft.tags.join(', ')}`,
+    `body        ${Buffer.byteLength(draft.body)} bytes of HTML`,
+    indent(draft.body),
+    ...comments.flatMap((text, index) => [
+      `comment ${index + 1} of ${comments.length}, ${Buffer.byteLength(text)} bytes`,
+      indent(text),
+    ]),
+  ].join('\n');
+}
+
+const indent = (text: string): string => text.replace(/^/gm, '  ');

@@ -1,9 +1,13 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
-import { type ConfigOption, configOption, loadNamed, requireVital } from '../commands/config-option.js';
-import { readNumbers } from '../commands/number-argument.js';
-import { confirm, readSecret } from '../commands/prompt.js';
-import { asTable, type Column, outputWidth } from '../commands/table.js';
+import {
+  type ConfigOption,
+  configOption,
+  loadNamed,
+  readNumbers,
+  requireVital,
+} from '../commands/options.js';
+import { asTable, type Column, confirm, outputWidth, readSecret } from '../commands/terminal.js';
 import type { UsableConfig } from '../config/load.js';
 import { readKey, type SecretSource } from '../config/secrets.js';
 import { LabfeedError, NotebookError, UsageError } from '../errors.js';

@@ -1,7 +1,12 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
-import { type ConfigOption, configOption, loadNamed, requireJournal } from '../commands/config-option.js';
-import { readNumber } from '../commands/number-argument.js';
+import {
+  type ConfigOption,
+  configOption,
+  loadNamed,
+  readNumber,
+  requireJournal,
+} from '../commands/options.js';
 import type { LoadedConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { ConfigError, explainProblem } from '../errors.js';

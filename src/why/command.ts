@@ -1,9 +1,14 @@
 import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
-import { type ConfigOption, configOption, loadNamed, requireJournal } from '../commands/config-option.js';
-import { daemonState } from '../commands/daemon-state.js';
-import { asTable, outputWidth } from '../commands/table.js';
+import {
+  type ConfigOption,
+  configOption,
+  daemonState,
+  loadNamed,
+  requireJournal,
+} from '../commands/options.js';
+import { asTable, outputWidth } from '../commands/terminal.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT } from '../errors.js';
 import { openReader } from '../journal/reader.js';

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { jobsTable } from '../../src/commands/jobs-table.js';
+import { jobsTable } from '../../src/commands/jobs.js';
 import type { Job } from '../../src/journal/reader.js';
 
 const NOW = Date.UTC(2026, 0, 5, 12);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { needsPerson, type Status, statusAsText } from '../../src/commands/status-text.js';
+import { needsPerson, type Status, statusAsText } from '../../src/commands/status.js';
 import type { InstrumentSummary } from '../../src/journal/reader.js';
 import { RUN_STATES, type RunState } from '../../src/model.js';
 import { someLive } from '../support/live.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asTable, type Column, outputWidth } from '../../src/commands/table.js';
+import { asTable, type Column, outputWidth } from '../../src/commands/terminal.js';
 
 interface Row {
   readonly id: string;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { trialAsJson } from '../../src/commands/trial.js';
+import { trialAsJson } from '../../src/commands/try.js';
 
 type Trial = Parameters<typeof trialAsJson>[0];
 

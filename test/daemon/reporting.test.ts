@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from '
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
-import { requireVital } from '../../src/commands/config-option.js';
+import { requireVital } from '../../src/commands/options.js';
 import { loadConfig } from '../../src/config/load.js';
 import { createReporting, type Reporting } from '../../src/daemon/reporting.js';
 import { openJournal } from '../../src/journal/journal.js';

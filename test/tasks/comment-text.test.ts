@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { isKept, replaceText, textOf } from '../../src/commands/comments.js';
 import { markIn } from '../../src/markers.js';
-import { isKept, replaceText, textOf } from '../../src/tasks/comment-text.js';
 
 const MARK = 'labfeed 0123456789abcdef.2';
 const OTHER = 'labfeed fedcba9876543210.1';
