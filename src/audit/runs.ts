@@ -205,9 +205,7 @@ const linesOf = (record: ReadableComment): string[] => textsOf(record).flatMap((
 
 /** As it was sent, or as markup of it. */
 const says = (record: ReadableComment, wanted: string, textOf: CommentDeps['textOf']): boolean =>
-  textsOf(record).some((text) => [squeezed2(text), textOf(text)].includes(squeezed2(wanted)));
-
-const squeezed2 = (text: string): string => text.replace(/\s+/g, '');
+  textsOf(record).some((text) => [squeezed(text), textOf(text)].includes(squeezed(wanted)));
 
 /** What the journal says of a run that is not, or not yet, in the notebook. */
 export function tellUnfiled(run: UnfiledRun): Finding {

@@ -309,8 +309,8 @@ const asMap = (value: unknown): Readonly<Record<string, unknown>> =>
 /** Warns of a key that somebody wrote and that has no effect yet, rather than let them trust in it. */
 function findUnheeded(parts: readonly YamlFile[]): Problem[] {
   return parts.flatMap((yaml) =>
-    Object.entries(asMap2(asMap2(yaml.value)['instruments']))
-      .filter(([, instrument]) => (asMap2(instrument)['attach'] ?? 'never') !== 'never')
+    Object.entries(asMap(asMap(yaml.value)['instruments']))
+      .filter(([, instrument]) => (asMap(instrument)['attach'] ?? 'never') !== 'never')
       .map(([name]) => ({
         where: yaml.placeOfKey(['instruments', name, 'attach']),
         message: 'attach has no effect in this version: the raw file is not attached',
@@ -318,6 +318,3 @@ function findUnheeded(parts: readonly YamlFile[]): Problem[] {
       })),
   );
 }
-
-const asMap2 = (value: unknown): Record<string, unknown> =>
-  typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
