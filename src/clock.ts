@@ -1,20 +1,73 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** Time as the program sees it. Handed in, so that tests own it. */
+/** Time, injected so that tests control it. */
 export interface Clock {
-  /** Milliseconds since 1970, for records. May jump when somebody sets the clock. */
+  /** Milliseconds since 1970, for records. Jumps when somebody sets the system clock. */
   now(): number;
-  /** Milliseconds that only ever grow, for waits. */
+  /** Milliseconds that never go backwards, for measuring and waiting. */
   monotonic(): number;
-  /** Rejects with the signal's reason when it is aborted. */
+  /** Resolves after `ms`, or as soon as the signal is aborted. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
-/** setTimeout takes no more than 2^31 - 1 ms and would otherwise fire at once. */
-const LONGEST_MS = 2 ** 31 - 1;
+/** setTimeout accepts at most 2^31 - 1 ms and fires at once beyond that. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: Date.now,
   monotonic: () => performance.now(),
-  sleep: (ms, signal) => delay(Math.min(ms, LONGEST_MS), undefined, signal ? { signal } : {}),
+  sleep: (ms, signal) =>
+    // The timer rejects only when the signal is aborted.
+    delay(Math.min(ms, MAX_TIMER_MS), undefined, signal ? { signal } : {}).catch(() => undefined),
 };
+
+export interface BackoffOptions {
+  readonly firstMs?: number;
+  readonly maxMs?: number;
+  readonly random?: () => number;
+}
+
+/** Doubles with every attempt (from 0). The upper half is random, so that clients do not come back in step. */
+export function backoffMs(
+  attempt: number,
+  { firstMs = 1000, maxMs = 5 * 60_000, random = Math.random }: BackoffOptions = {},
+): number {
+  const fullMs = Math.min(maxMs, firstMs * 2 ** Math.min(attempt, 20));
+  return Math.round(fullMs * (0.5 + random() / 2));
+}
+
+/** A task that is repeated until it is stopped. */
+export interface Loop {
+  /** Ends the current wait. During a run, the next one follows without a wait. */
+  wake(): void;
+  /** Resolves when the current run has ended. */
+  stop(): Promise<void>;
+}
+
+/** Runs the task now and then every `intervalMs`, or after the milliseconds that the task returns. */
+export function every(
+  intervalMs: number,
+  clock: Clock,
+  task: (signal: AbortSignal) => Promise<number | undefined>,
+): Loop {
+  const stopping = new AbortController();
+  let waiting = new AbortController();
+
+  async function repeat(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      waiting = new AbortController();
+      const waitMs = (await task(stopping.signal)) ?? intervalMs;
+      await clock.sleep(waitMs, waiting.signal);
+    }
+  }
+
+  const running = Promise.resolve().then(repeat);
+  return {
+    wake: () => waiting.abort(),
+    async stop() {
+      stopping.abort();
+      waiting.abort();
+      await running;
+    },
+  };
+}

@@ -105,7 +105,7 @@ export function createDelivery({
       gate.stop();
       const ended = new AbortController();
       const ending = Promise.all([queue.stop(), notebook.close()]).finally(() => ended.abort());
-      await Promise.race([ending, clock.sleep(withinMs, ended.signal).catch(() => undefined)]);
+      await Promise.race([ending, clock.sleep(withinMs, ended.signal)]);
     },
   };
 }

@@ -92,7 +92,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
         if (!(error instanceof FileChangedError)) {
           log.warn({ file: found.path, waitMs, reason: explain(error) }, 'file cannot be taken yet, waiting');
         }
-        await clock.sleep(waitMs, stopping.signal).catch(() => undefined);
+        await clock.sleep(waitMs, stopping.signal);
       }
     }
   }

@@ -80,7 +80,7 @@ export function createReporting(deps: ReportingDeps): Reporting {
     while (!stopping.signal.aborted) {
       if (works()) await alarms.look();
       await write();
-      await clock.sleep(LOOK_MS, stopping.signal).catch(() => undefined);
+      await clock.sleep(LOOK_MS, stopping.signal);
     }
   }
 

@@ -249,7 +249,7 @@ export function createDecisions({ inbox, clock, log, ring, rescan }: DecisionsDe
   }
 
   async function keepLooking(): Promise<void> {
-    while (!stopping.signal.aborted) await clock.sleep(await look(), stopping.signal).catch(() => undefined);
+    while (!stopping.signal.aborted) await clock.sleep(await look(), stopping.signal);
   }
 
   return {
@@ -292,7 +292,7 @@ export function createHousekeeping({ journal, keepMs, clock, log }: Housekeeping
   const stopping = new AbortController();
   const { signal } = stopping;
   let running: Promise<void> = Promise.resolve();
-  const pause = (ms: number): Promise<void> => clock.sleep(ms, signal).catch(() => undefined);
+  const pause = (ms: number): Promise<void> => clock.sleep(ms, signal);
 
   async function prune(before: number): Promise<number> {
     let removed = 0;

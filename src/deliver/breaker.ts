@@ -1,9 +1,8 @@
-import type { Clock } from '../clock.js';
+import { backoffMs, type Clock } from '../clock.js';
 import type { NotebookError } from '../errors.js';
 import type { LiveGate } from '../live.js';
 import type { Log } from '../log.js';
 import type { Allowance, Pace } from './allowance.js';
-import { backoffMs } from './failures.js';
 
 /** What a request is remembered by until its answer is there. */
 export interface Pass {
@@ -168,7 +167,7 @@ const LONG_MS = 5000;
 function nextWaitMs(trouble: Trouble, perSecond: number, now: number, random: () => number): number {
   const longestMs = Math.max(LIMIT_LONGEST_MS, 3000 / perSecond, (now - trouble.closedAt) / 3);
   const most = trouble.outage ? Number.POSITIVE_INFINITY : Math.log2(longestMs / 1000);
-  const waitMs = backoffMs(Math.min(trouble.attempts, most), random);
+  const waitMs = backoffMs(Math.min(trouble.attempts, most), { random });
   trouble.attempts += 1;
   return waitMs;
 }

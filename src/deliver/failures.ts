@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.js';
+import { backoffMs, type Clock } from '../clock.js';
 import { explain, type FailureClass, LabfeedError, NotebookError } from '../errors.js';
 import type { RunChange } from '../model.js';
 import { NotYetError, StoppedError } from './context.js';
@@ -53,14 +53,14 @@ export function treat(
   const reason = explain(error);
   if (error instanceof NotYetError) return postponed(error.untilMs, 'server', reason);
   if (!(error instanceof NotebookError))
-    return postponed(now + backoffMs(attempts, random), 'server', reason);
+    return postponed(now + backoffMs(attempts, { random }), 'server', reason);
   const { failure, retryAfterMs = 0 } = error;
   const treatment = TREATMENT[failure];
   if (treatment !== 'again') return { kind: 'rested', as: treatment, failure, reason };
   if (isRefusal(error) && refusals + 1 >= MOST_REFUSALS) {
     return { kind: 'rested', as: 'quarantined', failure, reason };
   }
-  return postponed(now + Math.max(retryAfterMs, backoffMs(attempts, random)), failure, reason);
+  return postponed(now + Math.max(retryAfterMs, backoffMs(attempts, { random })), failure, reason);
 }
 
 const postponed = (dueAt: number, failure: FailureClass, reason: string): RunChange => ({
@@ -105,15 +105,6 @@ export function createRefusals(): Refusals {
   };
 }
 
-const FIRST_MS = 1000;
-const LONGEST_MS = 5 * 60_000;
-
-/** Doubles with every attempt; the upper half is left to chance, so that many who wait do not return together. */
-export function backoffMs(attempts: number, random: () => number = Math.random): number {
-  const full = Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(attempts, 20));
-  return Math.round(full * (0.5 + random() / 2));
-}
-
 /** What was true when the request was decided on may no longer be: it was not sent. */
 export class StaleError extends LabfeedError {
   override readonly name = 'StaleError';
@@ -127,10 +118,9 @@ export async function promptly<T>(
 ): Promise<T> {
   const stale = new AbortController();
   const sent = new AbortController();
-  clock.sleep(withinMs, sent.signal).then(
-    () => stale.abort(new StaleError('waited too long at the gate')),
-    () => undefined,
-  );
+  void clock.sleep(withinMs, sent.signal).then(() => {
+    if (!sent.signal.aborted) stale.abort(new StaleError('waited too long at the gate'));
+  });
   try {
     return await send(stale.signal);
   } finally {

@@ -55,7 +55,7 @@ export function createGate({ perSecond, clock, log, random = Math.random }: Gate
   function sleep(ms: number): void {
     sleeping = true;
     // Timers cut fractions off: without rounding up, each wait would end with a second, tiny one.
-    const slept = clock.sleep(Math.ceil(ms), stopping.signal).catch(() => undefined);
+    const slept = clock.sleep(Math.ceil(ms), stopping.signal);
     void slept.then(() => {
       sleeping = false;
       letPass();

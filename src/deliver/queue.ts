@@ -75,7 +75,7 @@ export function createQueue(deps: QueueDeps): Queue {
         { reason: explain(error) },
         'nothing is sent to the notebook until a person has looked at it',
       );
-      await clock.sleep(HALTED_MS, stopping.signal).catch(() => undefined);
+      await clock.sleep(HALTED_MS, stopping.signal);
       return;
     }
     const attempts = run?.attempts ?? 0;
@@ -97,7 +97,7 @@ export function createQueue(deps: QueueDeps): Queue {
         { run: id, reason: cause instanceof Error ? cause.message : cause },
         'journal not writable, waiting',
       );
-      await clock.sleep(JOURNAL_TROUBLE_MS, stopping.signal).catch(() => undefined);
+      await clock.sleep(JOURNAL_TROUBLE_MS, stopping.signal);
     }
   }
 
@@ -108,7 +108,7 @@ export function createQueue(deps: QueueDeps): Queue {
         await feedOnce(concurrency - underWay.size);
       } catch (error) {
         log.error({ reason: explain(error) }, 'journal not readable, waiting');
-        await clock.sleep(JOURNAL_TROUBLE_MS, stopping.signal).catch(() => undefined);
+        await clock.sleep(JOURNAL_TROUBLE_MS, stopping.signal);
       }
     }
   }
@@ -130,7 +130,7 @@ export function createQueue(deps: QueueDeps): Queue {
   }
 
   async function rung(withinMs: number): Promise<void> {
-    await clock.sleep(withinMs, bell.signal).catch(() => undefined);
+    await clock.sleep(withinMs, bell.signal);
   }
 
   function ring(): void {

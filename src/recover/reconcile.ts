@@ -1,5 +1,4 @@
-import type { Clock } from '../clock.js';
-import { backoffMs } from '../deliver/failures.js';
+import { backoffMs, type Clock } from '../clock.js';
 import { isOurCreation, lookAt } from '../deliver/reconcile.js';
 import { NotebookError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
@@ -157,6 +156,7 @@ export function createPatience({ clock, signal, trouble, brokenOff }: PatienceDe
         trouble(error.message);
         // Where everybody waits, the gate sees to it.
         if (error.scope === 'run') await clock.sleep(backoffMs(attempt), signal);
+        signal.throwIfAborted();
       }
     }
   };

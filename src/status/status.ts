@@ -57,7 +57,7 @@ export function createStatus(deps: StatusDeps): Status {
   /** What files runs does not stop for a page that cannot be shown: only a wrong address keeps labfeed from starting. */
   async function keepTrying(at: Place, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
-      await clock.sleep(RETRY_MS, signal).catch(() => undefined);
+      await clock.sleep(RETRY_MS, signal);
       if (!signal.aborted && (await listen(at))) return;
     }
   }

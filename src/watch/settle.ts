@@ -63,6 +63,7 @@ export async function settle(
 
   for (;;) {
     if (waitMs > 0) await clock.sleep(waitMs, signal);
+    signal.throwIfAborted();
     // The done-file first: what is written before it appears is then in the glance that follows.
     const isDone = doneFile === undefined || (await lane(() => exists(doneFile)));
     const now = await lane(() => look(file));

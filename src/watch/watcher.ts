@@ -85,7 +85,7 @@ export function createWatcher(options: WatchOptions, deps: WatcherDeps): Watcher
       rings.stop();
       hearing.forgetAll();
       const ended = new AbortController();
-      const enough = clock.sleep(STOP_MS, ended.signal).catch(() => undefined);
+      const enough = clock.sleep(STOP_MS, ended.signal);
       await Promise.race([running, enough]);
       ended.abort();
     },
@@ -143,7 +143,7 @@ async function keepAnswering(
 ): Promise<void> {
   while (!signal.aborted) {
     await rings.heard();
-    await clock.sleep(GATHER_MS, signal).catch(() => undefined);
+    await clock.sleep(GATHER_MS, signal);
     for (const [folder, rung] of rings.take()) await answer(folder, rung);
   }
 }
@@ -179,7 +179,7 @@ function createRounds({ scan, clock, signal }: RoundsDeps): Rounds {
         if (asked.length > 0 || signal.aborted) continue;
         nap = new AbortController();
         // Being woken is as good as having slept.
-        await clock.sleep(pauseMs, nap.signal).catch(() => undefined);
+        await clock.sleep(pauseMs, nap.signal);
       }
       for (const done of asked) done();
     },
@@ -237,7 +237,7 @@ function createAnswer(deps: AnswerDeps): (folder: string, rung: Rung) => Promise
       failures += 1;
       log.error({ folder, err: error }, 'a change could not be followed up, scanning instead');
       // Where the receiver is in trouble, a file that is always written to must not become a scan at each write.
-      await clock.sleep(retryMs(failures), signal).catch(() => undefined);
+      await clock.sleep(retryMs(failures), signal);
       deps.rescan();
     }
   };

@@ -106,11 +106,11 @@ function createLife(at: Timeline['at'], time: Pick<Clock, 'now' | 'monotonic'>):
 }
 
 function sleep(schedule: Timeline['at'], ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
     const abort = (): void => {
       cancel();
-      reject(signal?.reason);
+      resolve();
     };
     const cancel = schedule(ms, () => {
       signal?.removeEventListener('abort', abort);

@@ -21,11 +21,11 @@ export function simulatedClock(startMs = Date.UTC(2026, 0, 1)): SimulatedClock {
   let order = 0;
 
   function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
+    return new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
       const onAbort = (): void => {
         sleepers.splice(sleepers.indexOf(sleeper), 1);
-        reject(signal?.reason);
+        resolve();
       };
       const sleeper: Sleeper = {
         at: elapsed + Math.max(0, ms),
