@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest';
+import { backoffMs, every, systemClock } from '../src/clock.js';
+import { manualClock } from './support/manual-clock.js';
+import { simulatedClock } from './support/simulated-clock.js';
+
+describe('sleep', () => {
+  test.each([
+    ['the system clock', systemClock],
+    ['the simulated clock', simulatedClock()],
+    ['the manual clock', manualClock()],
+  ])('%s resolves when the signal is aborted, before or during the sleep', async (_name, clock) => {
+    await clock.sleep(60_000, AbortSignal.abort());
+    const during = new AbortController();
+    const slept = clock.sleep(60_000, during.signal);
+    during.abort();
+    expect(await slept).toBeUndefined();
+  });
+});
+
+describe('backoffMs', () => {
+  const waits = (random: number, attempts: readonly number[]): number[] =>
+    attempts.map((attempt) => backoffMs(attempt, { firstMs: 1000, maxMs: 10_000, random: () => random }));
+
+  test('doubles with every attempt up to the maximum', () => {
+    expect(waits(1, [0, 1, 2, 3, 4, 1000])).toEqual([1000, 2000, 4000, 8000, 10_000, 10_000]);
+  });
+
+  test('at most half of the delay is random', () => {
+    expect(waits(0, [0, 1, 2, 1000])).toEqual([500, 1000, 2000, 5000]);
+  });
+});
+
+describe('every', () => {
+  test('runs at once, then after the interval or the delay that the task returned', async () => {
+    const clock = simulatedClock();
+    const ranAt: number[] = [];
+    const loop = every(1000, clock, async () => {
+      ranAt.push(clock.monotonic());
+      return ranAt.length === 2 ? 50 : undefined;
+    });
+    await clock.run(clock.sleep(2100));
+    await loop.stop();
+    expect(ranAt).toEqual([0, 1000, 1050, 2050]);
+  });
+
+  test('wake ends the wait; during a run it saves the next wait', async () => {
+    const clock = simulatedClock();
+    let runs = 0;
+    const loop = every(60_000, clock, async () => {
+      runs += 1;
+      if (runs === 1) loop.wake();
+    });
+    await clock.run(clock.sleep(1));
+    expect(runs).toBe(2);
+    loop.wake();
+    await clock.run(clock.sleep(1));
+    expect(runs).toBe(3);
+    await loop.stop();
+  });
+
+  test('stop waits for the current run, aborts its signal and ends the loop', async () => {
+    const clock = simulatedClock();
+    const steps: string[] = [];
+    const loop = every(10, clock, async (signal) => {
+      steps.push('begins');
+      await clock.sleep(500, signal);
+      steps.push(signal.aborted ? 'ends, aborted' : 'ends');
+    });
+    await clock.run(clock.sleep(100));
+    await clock.run(loop.stop());
+    expect(steps).toEqual(['begins', 'ends, aborted']);
+  });
+});
