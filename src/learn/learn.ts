@@ -2,13 +2,14 @@ import { basename, dirname, extname, parse, relative, sep } from 'node:path';
 import { stringify } from 'yaml';
 import type { Instrument } from '../config/load.js';
 import { INSTRUMENT_NAME, instrumentSchema } from '../config/schema.js';
-import type { ParseMapping } from '../config/vocabulary.js';
+import { type ParseMapping, withDefaults } from '../config/vocabulary.js';
 import { explain, FileError } from '../errors.js';
 import { createMapping } from '../mapping/mapping.js';
 import { changesBetween, type FileRecord, type IdentifiedFile, shapeOf } from '../model.js';
-import { measure } from '../parse/parse.js';
+import { openFile } from '../parse/source.js';
 import { contentOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
+import { measureFile } from './formats.js';
 
 /** An instrument as it would stand in a configuration, made from samples. */
 interface Learnt {
@@ -258,7 +259,7 @@ interface Measured {
 export async function measureSample(file: IdentifiedFile, signal?: AbortSignal): Promise<Measured> {
   const { path, size } = file;
   const source = { path, name: basename(path), size, content: contentOf(file) };
-  const { likely, doubts, refusal } = await measure(source, signal);
+  const { likely, doubts, refusal } = await measureFile(openFile(source, withDefaults({}), signal));
   const questions =
     doubts.length > 0 || !refusal ? doubts : [`by itself it would be refused: ${said(refusal)}`];
   return { mapping: likely, doubts: questions };

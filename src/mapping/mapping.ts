@@ -1,10 +1,14 @@
 import { posix } from 'node:path';
 import type { Instrument } from '../config/load.js';
+import { withDefaults } from '../config/vocabulary.js';
 import { FileError, LabfeedError, type Problem } from '../errors.js';
+import { measureFile } from '../learn/formats.js';
+import { withMapping } from '../learn/measure.js';
 import type { ReadDate } from '../map/date.js';
 import { checkTemplates, createMapper, type Mapped } from '../map/draft.js';
 import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from '../model.js';
-import { parse } from '../parse/parse.js';
+import { mainFile, parse, readFile } from '../parse/parse.js';
+import { openFile, type Source } from '../parse/source.js';
 import { type DateReading, readDate } from '../parse/values/date.js';
 import { contentOf } from '../watch/identify.js';
 
@@ -38,7 +42,7 @@ export function createMapping(instrument: Instrument): Mapping {
   return {
     async parse(file, signal) {
       try {
-        return await parse(sourceOf(file), instrument.parse, signal);
+        return await parseRun(sourceOf(file), instrument.parse, signal);
       } catch (error) {
         signal?.throwIfAborted();
         throw asFileError(error, file);
@@ -53,6 +57,25 @@ export function createMapping(instrument: Instrument): Mapping {
       }
     },
   };
+}
+
+/** Reads a run by its mapping. An instrument without `parse` has each file measured before it is read. */
+export async function parseRun(
+  source: Source,
+  alternatives: Instrument['parse'],
+  signal?: AbortSignal,
+): Promise<FileRecord> {
+  signal?.throwIfAborted();
+  if (alternatives) return parse(source, alternatives, signal);
+  const options = withDefaults({});
+  const file = openFile(mainFile(source, options), options, signal);
+  const { mapping, refusal } = await measureFile(file);
+  if (refusal) throw refusal;
+  try {
+    return await readFile(file, withDefaults(mapping));
+  } catch (error) {
+    throw error instanceof FileError ? withMapping(error, mapping) : error;
+  }
 }
 
 /** The map stage wants to name the formats that settle an ambiguous date, and nothing more of them. */
@@ -70,7 +93,7 @@ function asFileError(error: unknown, { path }: IdentifiedFile): Error {
 }
 
 /** What is read of a file, or of those that make the run. */
-const sourceOf = ({ parts, ...file }: IdentifiedFile): Parameters<typeof parse>[0] => ({
+const sourceOf = ({ parts, ...file }: IdentifiedFile): Source => ({
   ...pick(file),
   content: parts ? new Uint8Array() : contentOf(file),
   parts: parts?.map((part) => ({ ...pick(part), within: part.name, content: contentOf(part) })),

@@ -1,54 +1,27 @@
 import { posix } from 'node:path';
 import picomatch from 'picomatch';
-import { type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
-import { FileError } from '../errors.js';
-import { withMapping } from '../learn/measure.js';
-import type { Measured } from '../learn/measured.js';
+import type { ParseOptions } from '../config/vocabulary.js';
+import type { FileError } from '../errors.js';
 import type { DateHabits, FileRecord, Value } from '../model.js';
 import { createUniqueNames } from './extract/columns.js';
 import { FIRST_LINES, lineNotFound } from './extract/context.js';
 import { openLines } from './formats/delimited.js';
-import { FORMATS, type FormatReader, HEAD_BYTES, recognise } from './formats/formats.js';
+import { FORMATS, type FormatReader, formatOf } from './formats/formats.js';
 import { compileLine } from './grammar.js';
-import { AbsentError, createPace, createRefuse, type Line, type Refuse } from './lines.js';
-import { headOf, type OpenFile, type Part, type Source } from './source.js';
+import { AbsentError, createRefuse, type Line, type Refuse } from './lines.js';
+import { type OpenFile, openFile, type Part, type Source } from './source.js';
 
 /**
- * Reads a file as its mapping says; without a mapping, as measuring it suggests.
- * What does not read as the mapping says, or would have to be guessed, is a FileError.
+ * Reads a run by the first of its alternative mappings whose patterns are all found in it.
+ * Throws a FileError if the run does not match them, or if a value would have to be guessed.
  */
 export async function parse(
   source: Source,
-  alternatives: readonly ParseOptions[] | undefined,
+  alternatives: readonly ParseOptions[],
   signal?: AbortSignal,
 ): Promise<FileRecord> {
   signal?.throwIfAborted();
   const refuse = createRefuse(source.path);
-  if (!alternatives) {
-    const options = withDefaults({});
-    return readMeasured(openFile(mainOf(source, options, refuse), options, signal));
-  }
-  return readFirstFitting(source, alternatives, refuse, signal);
-}
-
-/** Looks at a sample file and says how it is to be read, and what it leaves open. */
-export async function measure(source: Source, signal?: AbortSignal): Promise<Measured> {
-  signal?.throwIfAborted();
-  return measureFile(openFile(source, withDefaults({}), signal));
-}
-
-function openFile(source: Source, { limits }: ParseOptions, signal: AbortSignal | undefined): OpenFile {
-  const refuse = createRefuse(source.path);
-  return { source, refuse, pace: createPace({ maxMs: limits.maxMs, signal, refuse }), signal };
-}
-
-/** The first of several mappings whose patterns are all found in the file. */
-async function readFirstFitting(
-  source: Source,
-  alternatives: readonly ParseOptions[],
-  refuse: Refuse,
-  signal: AbortSignal | undefined,
-): Promise<FileRecord> {
   const refusals: FileError[] = [];
   for (const [n, options] of alternatives.entries()) {
     try {
@@ -72,8 +45,8 @@ async function readAll(
     isAlternative,
   }: { refuse: Refuse; signal: AbortSignal | undefined; isAlternative: boolean },
 ): Promise<FileRecord> {
-  const main = mainOf(source, options, refuse);
-  const record = await readAs({ ...openFile(main, options, signal), isAlternative }, options);
+  const main = mainFile(source, options);
+  const record = await readFile({ ...openFile(main, options, signal), isAlternative }, options);
   const others: FileRecord[] = [];
   for (const [name, readings] of Object.entries(options.also ?? {})) {
     others.push(await parse(otherOf(source, main, name, refuse), readings, signal));
@@ -81,51 +54,19 @@ async function readAll(
   return join(record, others);
 }
 
-async function readAs(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const format = await formatOf(file, options);
+/** Reads one file by one mapping. */
+export async function readFile(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
+  const format = FORMATS[await formatOf(file, options)];
   await requireWhen(file, options, format);
   const record = await format.read(file, options);
   return { ...record, dates: options.dates };
 }
 
-async function formatOf(
-  { source, refuse }: OpenFile,
-  { format, limits }: ParseOptions,
-): Promise<FormatReader> {
-  if (format !== 'auto') return FORMATS[format];
-  const most = limits.maxBytes ?? Number.POSITIVE_INFINITY;
-  const recognised = recognise(await headOf(source, HEAD_BYTES, most, refuse), source.name);
-  if ('format' in recognised) return FORMATS[recognised.format];
-  throw refuse(`the file is not text: it is ${recognised.unreadable}`, {
-    hint: 'to file it without reading it: `parse: { format: none }`',
-    isAbsent: true,
-  });
-}
-
-async function readMeasured(file: OpenFile): Promise<FileRecord> {
-  const { mapping, refusal } = await measureFile(file);
-  if (refusal) throw refusal;
-  try {
-    return await readAs(file, withDefaults(mapping));
-  } catch (error) {
-    throw error instanceof FileError ? withMapping(error, mapping) : error;
-  }
-}
-
-async function measureFile(file: OpenFile): Promise<Measured> {
-  const options = withDefaults({});
-  const format = await formatOf(file, options);
-  return format.measure(file, options, (mapping: ParseMapping) => readAs(file, withDefaults(mapping)));
-}
-
 /** The file of a run that its mapping reads first; the run itself where it is one file. */
-function mainOf(
-  run: Source,
-  options: Pick<ParseOptions, 'main' | 'also' | 'format'>,
-  refuse: Refuse,
-): Source {
+export function mainFile(run: Source, options: Pick<ParseOptions, 'main' | 'also' | 'format'>): Source {
   const { parts } = run;
   if (!parts) return run;
+  const refuse = createRefuse(run.path);
   if (options.main !== undefined) return onlyOne(parts, options.main, '`main`', refuse);
   // Whoever joins files says which is the first.
   const first = parts.find(({ path }) => path === run.path);

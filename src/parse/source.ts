@@ -1,6 +1,6 @@
 import type { ParseOptions } from '../config/vocabulary.js';
 import { decode, findEncoding } from './decode.js';
-import type { Pace, Refuse } from './lines.js';
+import { createPace, createRefuse, type Pace, type Refuse } from './lines.js';
 
 /** A file as the caller has it: its bytes, or a way to read them, from the beginning each time. */
 export interface Source {
@@ -82,6 +82,16 @@ export interface OpenFile {
   readonly refuse: Refuse;
   readonly pace: Pace;
   readonly signal?: AbortSignal | undefined;
+}
+
+/** `limits.maxMs` holds for everything that is done with the file until it is opened again. */
+export function openFile(
+  source: Source,
+  { limits }: Pick<ParseOptions, 'limits'>,
+  signal?: AbortSignal,
+): OpenFile {
+  const refuse = createRefuse(source.path);
+  return { source, refuse, pace: createPace({ maxMs: limits.maxMs, signal, refuse }), signal };
 }
 
 /** A file that must be held as a whole before anything can be said of it, unlike lines. */

@@ -4,7 +4,7 @@ import { FileError } from '../../src/errors.js';
 import { choose, measureSample } from '../../src/learn/learn.js';
 import type { IdentifiedFile } from '../../src/model.js';
 import { record, table, v } from '../map/samples.js';
-import { read } from '../parse/reading.js';
+import { read } from '../support/reading.js';
 import { sha256 } from '../support/runs.js';
 
 const sample = (name: string, content: string): IdentifiedFile => ({

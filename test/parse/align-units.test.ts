@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { columns, read } from './reading.js';
+import { columns, read } from '../support/reading.js';
 
 const table = (text: string) =>
   read(text, { delimiter: 'whitespace', table: { units: 'nextRow', skip: '/^-+$/' } });

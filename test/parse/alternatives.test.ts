@@ -1,7 +1,7 @@
 import { utils, write } from '@e965/xlsx';
 import { describe, expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
-import { meta, read, refusal, rows } from './reading.js';
+import { meta, read, refusal, rows } from '../support/reading.js';
 
 const OLD: ParseMapping = { delimiter: ';', decimal: ',', table: { after: '[Messwerte]' } };
 const NEW: ParseMapping = { delimiter: ',', table: { after: '[Data]' } };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { columns, meta, read, refusal, rows } from './reading.js';
+import { columns, meta, read, refusal, rows } from '../support/reading.js';
 
 const BLOCKS = { every: '/^(?<step>Step \\d)/', header: 'No' };
 const table = (text: string, options: object) => read(text, { delimiter: ',', table: options });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { columns, read, refusal, rows } from './reading.js';
+import { columns, read, refusal, rows } from '../support/reading.js';
 
 const table = (text: string, options: object) => read(text, { delimiter: ',', table: options });
 

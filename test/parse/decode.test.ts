@@ -1,6 +1,6 @@
 import iconv from 'iconv-lite';
 import { describe, expect, test } from 'vitest';
-import { columns, read, refusal, rows } from './reading.js';
+import { columns, read, refusal, rows } from '../support/reading.js';
 
 const TABLE = { delimiter: ',', table: {} };
 const TEXT = 'Probe,T (°C)\nMüller µ,21.5\n';

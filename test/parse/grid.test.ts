@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
-import { columns, read, refusal, rows } from './reading.js';
+import { columns, read, refusal, rows } from '../support/reading.js';
 
 type Grid = NonNullable<ParseMapping['table']>;
 

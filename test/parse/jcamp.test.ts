@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { convert } from 'jcampconverter';
 import { describe, expect, test } from 'vitest';
+import { columns, meta, rows } from '../support/reading.js';
 import { mutations } from './mutations.js';
-import { columns, meta, rows } from './reading.js';
 import { readAs, readOrRefuse, refusalAs } from './tree-reading.js';
 
 const block = (data: string, extra: readonly string[] = []) =>

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { withDefaults } from '../../src/config/vocabulary.js';
 import { readJson } from '../../src/parse/formats/documents.js';
+import { meta, rows } from '../support/reading.js';
 import { mutations } from './mutations.js';
-import { meta, rows } from './reading.js';
 import { readAs, readOrRefuse, refusalAs, wholeFile } from './tree-reading.js';
 
 describe('JSON', () => {

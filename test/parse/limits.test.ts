@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { withDefaults } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
 import { parse } from '../../src/parse/parse.js';
-import { refusal } from './reading.js';
+import { refusal } from '../support/reading.js';
 
 const CSV = { delimiter: ',', table: {} };
 const long = (rows: number) => Buffer.from(`a,b,c\n${'1,2,3\n'.repeat(rows)}`);

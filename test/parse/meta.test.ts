@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { meta, read, refusal, rows } from './reading.js';
+import { meta, read, refusal, rows } from '../support/reading.js';
 
 describe('facts outside of tables', () => {
   test('a line is cut at its first separator, both sides trimmed', async () => {

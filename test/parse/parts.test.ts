@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
-import { parse } from '../../src/parse/parse.js';
+import { parseRun } from '../../src/mapping/mapping.js';
 import { readDate } from '../../src/parse/values/date.js';
 
 const FOLDER = '/runs/s1.D';
@@ -17,7 +17,7 @@ function read(
   }));
   const path = joined ? (parts[0]?.path ?? '') : FOLDER;
   const alternatives = mapping === undefined ? undefined : [mapping].flat().map(withDefaults);
-  return parse({ path, name: basename(path), content: Buffer.alloc(0), parts }, alternatives);
+  return parseRun({ path, name: basename(path), content: Buffer.alloc(0), parts }, alternatives);
 }
 
 const CSV = 'Peak,Area\nA,12\n';

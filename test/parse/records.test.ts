@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { meta, rows } from '../support/reading.js';
 import { mutations } from './mutations.js';
-import { meta, rows } from './reading.js';
 import { readAs, readOrRefuse, refusalAs } from './tree-reading.js';
 
 const ASTM = [

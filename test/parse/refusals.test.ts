@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { read, refusal, rows } from './reading.js';
+import { read, refusal, rows } from '../support/reading.js';
 
 const CSV = { delimiter: ',', table: {} };
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
-import { read } from './reading.js';
+import { read } from '../support/reading.js';
 
 const MAPPINGS: (ParseMapping | undefined)[] = [
   undefined,

@@ -3,7 +3,7 @@ import iconv from 'iconv-lite';
 import { describe, expect, test } from 'vitest';
 import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
-import { meta, read, refusal, rows } from './reading.js';
+import { meta, read, refusal, rows } from '../support/reading.js';
 
 /** A file that comes in such pieces, from its beginning each time that it is opened. */
 const streamOf = (pieces: Iterable<string | Uint8Array>) =>

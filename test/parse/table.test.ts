@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { columns, read, rows } from './reading.js';
+import { columns, read, rows } from '../support/reading.js';
 
 describe('where a table is', () => {
   test('at the top, with its names in the first line, unless the mapping says otherwise', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parsePath } from '../../src/parse/extract/tree.js';
-import { columns, meta, rows } from './reading.js';
+import { columns, meta, rows } from '../support/reading.js';
 import { readAs, refusalAs } from './tree-reading.js';
 
 describe('a path', () => {

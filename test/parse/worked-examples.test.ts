@@ -1,7 +1,7 @@
 import iconv from 'iconv-lite';
 import { expect, test } from 'vitest';
 import { parse as parseYaml } from 'yaml';
-import { columns, meta, read, rows } from './reading.js';
+import { columns, meta, read, rows } from '../support/reading.js';
 
 /**
  * Whole mappings, each for the export of one instrument, as a person would write them.

@@ -1,109 +1,81 @@
 import { SaxesParser } from 'saxes';
 import type { Format, ParseOptions } from '../../config/vocabulary.js';
-import { measureText } from '../../learn/measure.js';
-import type { Measured } from '../../learn/measured.js';
-import { measureRecords, measureSheets, measureTree } from '../../learn/trees.js';
 import type { FileRecord } from '../../model.js';
 import { readRecord } from '../extract/lines.js';
 import { readLabelled, readTree } from '../extract/tree-facts.js';
 import type { Line } from '../lines.js';
-import type { OpenFile } from '../source.js';
-import { cutAt, firstLines, loadWhole, namedIn, openText, readDelimited } from './delimited.js';
+import { headOf, type OpenFile } from '../source.js';
+import { cutAt, loadWhole, namedIn, readDelimited } from './delimited.js';
 import { looksLikeJson, readJson, readXml } from './documents.js';
 import { readJcamp } from './jcamp.js';
 import { delimitersIn, readRecords } from './records.js';
 import { openSheets, readWorkbook, sheetLines } from './workbook.js';
 
-/** What labfeed does with one kind of file. A new kind is one more of these. */
+/** How files of one format are read. */
 export interface FormatReader {
-  /** Reads a file as the options say. */
   read(file: OpenFile, options: ParseOptions): Promise<FileRecord>;
-  /**
-   * Says how a file is to be read, in the words of a mapping, as far as the file itself tells.
-   * `read` tries a mapping on the file.
-   */
-  measure(file: OpenFile, options: ParseOptions, read: TryMapping): Promise<Measured>;
-  /** The lines among which `when` looks, where they are not those of its text. */
+  /** The lines that `when` searches, if they are not the lines of the file's text. */
   lines?(file: OpenFile, options: ParseOptions): Promise<() => AsyncIterable<readonly Line[]>>;
 }
 
-type TryMapping = Parameters<typeof measureText>[0]['read'];
-
-/** More lines tell nothing new about how a file is written. */
-const MEASURED_LINES = 20_000;
-
-const delimited: FormatReader = {
-  read: readDelimited,
-  async measure(file, options, read) {
-    const texts = await firstLines(await openText(file, options), MEASURED_LINES);
-    return measureText({ ...file, name: file.source.name, texts, read });
-  },
-};
-
-/** Places within places: facts and tables are paths into a tree. */
-const nested = (format: 'json' | 'xml', readNested: typeof readJson): FormatReader => ({
-  async read(file, options) {
-    const tree = await readNested(await loadWhole(file, options), options);
-    return readTree(tree, await namedIn(file, options), options);
-  },
-  async measure(file, options, read) {
-    const tree = await readNested(await loadWhole(file, options), options);
-    return measureTree(format, tree, { ...file, name: file.source.name, read });
-  },
-});
-
-const records: FormatReader = {
-  async read(file, options) {
-    const { tree, lines } = await readRecords(await loadWhole(file, options), options);
-    return readTree(tree, await namedIn(file, options, lines), options);
-  },
-  async measure(file, options, read) {
-    const found = await readRecords(await loadWhole(file, options), options);
-    return measureRecords(found, { ...file, name: file.source.name, read });
-  },
-};
-
-const jcamp: FormatReader = {
-  async read(file, options) {
-    const labelled = await readJcamp(await loadWhole(file, options), options);
-    return readLabelled(labelled, await namedIn(file, options), options);
-  },
-  measure: async () => selfEvident('jcamp'),
-};
-
-const xlsx: FormatReader = {
-  read: readWorkbook,
-  async measure(file, options, read) {
-    return measureSheets(await openSheets(file, options), { ...file, name: file.source.name, read });
-  },
-  async lines(file, options) {
-    const sheets = await openSheets(file, options);
-    return () => sheetLines(sheets, options);
-  },
-};
-
-const none: FormatReader = {
-  read: readNone,
-  measure: async () => selfEvident('none'),
-};
-
-/** Such files need no more of a mapping than the name of their format. */
-const selfEvident = (format: 'jcamp' | 'none'): Measured => ({
-  ...{ mapping: { format }, likely: { format }, doubts: [], refusal: undefined },
-});
-
-/** One for each word that `format` knows. Plain text is delimited text that is cut only where the mapping says. */
+/** Plain text is delimited text that is split only where the mapping says so. */
 export const FORMATS: Readonly<Record<Format, FormatReader>> = {
-  ...{ delimited, text: delimited, records, jcamp, xlsx, none },
-  json: nested('json', readJson),
-  xml: nested('xml', readXml),
+  delimited: { read: readDelimited },
+  text: { read: readDelimited },
+  json: {
+    async read(file, options) {
+      const tree = await readJson(await loadWhole(file, options), options);
+      return readTree(tree, await namedIn(file, options), options);
+    },
+  },
+  xml: {
+    async read(file, options) {
+      const tree = await readXml(await loadWhole(file, options), options);
+      return readTree(tree, await namedIn(file, options), options);
+    },
+  },
+  records: {
+    async read(file, options) {
+      const { tree, lines } = await readRecords(await loadWhole(file, options), options);
+      return readTree(tree, await namedIn(file, options, lines), options);
+    },
+  },
+  jcamp: {
+    async read(file, options) {
+      const labelled = await readJcamp(await loadWhole(file, options), options);
+      return readLabelled(labelled, await namedIn(file, options), options);
+    },
+  },
+  xlsx: {
+    read: readWorkbook,
+    async lines(file, options) {
+      const sheets = await openSheets(file, options);
+      return () => sheetLines(sheets, options);
+    },
+  },
+  none: { read: readNone },
 };
+
+/** The format that the mapping names; with `auto`, the one that the file is recognised by. */
+export async function formatOf(
+  { source, refuse }: OpenFile,
+  { format, limits }: ParseOptions,
+): Promise<Format> {
+  if (format !== 'auto') return format;
+  const most = limits.maxBytes ?? Number.POSITIVE_INFINITY;
+  const recognised = recognise(await headOf(source, HEAD_BYTES, most, refuse), source.name);
+  if ('format' in recognised) return recognised.format;
+  throw refuse(`the file is not text: it is ${recognised.unreadable}`, {
+    hint: 'to file it without reading it: `parse: { format: none }`',
+    isAbsent: true,
+  });
+}
 
 /** What kind of file it is; or why it is none that can be read. */
 type Recognised = { readonly format: Format } | { readonly unreadable: string };
 
 /** Enough of a file to know it by. */
-export const HEAD_BYTES = 64 * 1024;
+const HEAD_BYTES = 64 * 1024;
 
 const BINARY: readonly [start: string, what: string][] = [
   ['%PDF', 'a PDF document'],

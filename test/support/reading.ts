@@ -1,8 +1,9 @@
 import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
+import { measureFile } from '../../src/learn/formats.js';
+import { parseRun } from '../../src/mapping/mapping.js';
 import type { FileRecord, Value } from '../../src/model.js';
-import { parse } from '../../src/parse/parse.js';
-import type { Source } from '../../src/parse/source.js';
+import { openFile, type Source } from '../../src/parse/source.js';
 
 type Content = string | Source['content'];
 
@@ -14,7 +15,7 @@ export function read(
 ): Promise<FileRecord> {
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
   const options = mapping && [mapping].flat().map(withDefaults);
-  return parse({ path, name: path.split('/').at(-1) ?? path, content: bytes }, options);
+  return parseRun({ path, name: path.split('/').at(-1) ?? path, content: bytes }, options);
 }
 
 /** The refusal of a text that must not be read. */
@@ -40,3 +41,9 @@ export const columns = (record: FileRecord, table = 0): string[] =>
 
 export const meta = (record: FileRecord): Record<string, Value['value']> =>
   Object.fromEntries([...record.meta].map(([name, { value }]) => [name, value]));
+
+/** What measuring a text suggests. */
+export const measured = (text: string) => {
+  const source = { path: 'x', name: 'x', content: Buffer.from(text) };
+  return measureFile(openFile(source, withDefaults({})));
+};

@@ -1,8 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { measure } from '../../src/parse/parse.js';
-import { columns, meta, read, rows } from './reading.js';
 
-const learnt = (text: string) => measure({ path: 'x', name: 'x', content: Buffer.from(text) });
+import { columns, measured as learnt, meta, read, rows } from '../support/reading.js';
 
 const XY = 'x,y,z\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
 

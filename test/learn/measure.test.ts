@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, readingSchema } from '../../src/config/vocabulary.js';
-import { measure } from '../../src/parse/parse.js';
-import { columns, meta, read, refusal, rows } from './reading.js';
 
-const learnt = (text: string) => measure({ path: 'x', name: 'x', content: Buffer.from(text) });
+import { columns, measured as learnt, meta, read, refusal, rows } from '../support/reading.js';
 
 const measured = async (text: string): Promise<ParseMapping> => (await learnt(text)).mapping;
 
