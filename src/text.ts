@@ -1,41 +1,88 @@
-import { DateTime } from 'luxon';
+/**
+ * Wording shared by commands, logs and the page. The page imports this file into the browser, so it must not import
+ * Node modules or use Node globals while it is loaded.
+ */
 
-/** How long, as people say it: in the one unit that fits. */
-export function spokenDuration(ms: number): string {
-  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
-  if (ms < 100_000) return `${Math.floor(ms / 1000)} s`;
-  if (ms < 100 * 60_000) return `${Math.floor(ms / 60_000)} min`;
-  if (ms < 48 * 3_600_000) return `${Math.floor(ms / 3_600_000)} h`;
-  return `${Math.floor(ms / 86_400_000)} days`;
+/** `7`, `1,312`. */
+export const formatCount = (n: number): string => n.toLocaleString('en');
+
+/** `1 run`, `1,312 runs`. */
+export const plural = (n: number, one: string, many = `${one}s`): string =>
+  `${formatCount(n)} ${n === 1 ? one : many}`;
+
+/** `1,234 bytes`, `12.3 MB`. */
+export function formatBytes(n: number): string {
+  if (n < 100_000) return plural(n, 'byte');
+  const [unit, name] = n < 1e6 ? [1e3, 'kB'] : n < 1e9 ? [1e6, 'MB'] : [1e9, 'GB'];
+  return `${(n / unit).toFixed(1)} ${name}`;
 }
 
-/** A reason that begins with the place of the mistake, where the file is named already: its line and column stay. */
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** `150 ms`, `90 seconds`, `12 minutes`, `3 hours`, `2 days`: the smallest unit that keeps the number below about 100. */
+export function formatDuration(ms: number): string {
+  if (ms < SECOND) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 100 * SECOND) return plural(Math.floor(ms / SECOND), 'second');
+  if (ms < 100 * MINUTE) return plural(Math.floor(ms / MINUTE), 'minute');
+  if (ms < 2 * DAY) return plural(Math.floor(ms / HOUR), 'hour');
+  return plural(Math.floor(ms / DAY), 'day');
+}
+
+/** `5 minutes ago`, `just now`, `in 12 seconds`. */
+export function relativeTime(ms: number, now: number): string {
+  if (ms > now - 10 * SECOND && ms < now + SECOND) return 'just now';
+  return ms < now ? `${formatDuration(now - ms)} ago` : `in ${formatDuration(ms - now)}`;
+}
+
+const two = (n: number): string => String(n).padStart(2, '0');
+
+/** `2026-03-04`, in local time as all times here. */
+export function formatDay(ms: number): string {
+  const date = new Date(ms);
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+/** `14:32`. */
+function formatMinute(ms: number): string {
+  const date = new Date(ms);
+  return `${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+/** `14:32:10`. */
+const formatSecond = (ms: number): string => `${formatMinute(ms)}:${two(new Date(ms).getSeconds())}`;
+
+/** `2026-03-04 14:32:10`. */
+export const formatTime = (ms: number): string => `${formatDay(ms)} ${formatSecond(ms)}`;
+
+/** `14:32:10` on the day of `now`, otherwise `2026-03-04 14:32`. */
+export const formatClock = (ms: number, now: number): string =>
+  formatDay(ms) === formatDay(now) ? formatSecond(ms) : `${formatDay(ms)} ${formatMinute(ms)}`;
+
+/** `03-04 14:32`, with the year if it is not the current one. */
+export function formatShortTime(ms: number, now: number): string {
+  const day = formatDay(ms);
+  const [year] = formatDay(now).split('-');
+  return `${day.startsWith(`${year}-`) ? day.slice(5) : day} ${formatMinute(ms)}`;
+}
+
+/** `a`, `a and b`, `a, b and c`. */
+export const joinWords = (words: readonly string[]): string =>
+  words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
+
+/** With a capital letter and a full stop. */
+export const asSentence = (text: string): string =>
+  text === '' ? '' : `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?:]$/.test(text) ? '' : '.'}`;
+
+/** Replaces the `PATH:7:4: ` at the start of a reason by `line 7, column 4: `, for places that already name the file. */
 export function withoutPath(reason: string, path: string): string {
-  if (path === '' || !reason.startsWith(path)) return reason;
-  const rest = reason.slice(path.length);
-  const [, line, column] = /^:(\d+)(?::(\d+))?: /.exec(rest) ?? [];
-  const told = rest.replace(/^(?::\d+){0,2}: /, '');
-  if (line === undefined) return told;
-  return `line ${line}${column === undefined ? '' : `, column ${column}`}: ${told}`;
-}
-
-/** `1 run`, `2 runs`. */
-export const spokenCount = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`;
-
-/** A time as people of this place read it, to the second. */
-export const atTime = (ms: number): string => DateTime.fromMillis(ms).toFormat('yyyy-MM-dd HH:mm:ss');
-
-/** To the minute, for lists; the year is left out where it is this one. */
-export function atMinute(ms: number, now: number): string {
-  const time = DateTime.fromMillis(ms);
-  return time.toFormat(time.year === DateTime.fromMillis(now).year ? 'MM-dd HH:mm' : 'yyyy-MM-dd HH:mm');
-}
-
-/** `5 minutes ago`, `in 12 seconds`. */
-export function fromNow(ms: number, now: number): string {
-  if (Math.abs(ms - now) < 1000) return 'just now';
-  const base = DateTime.fromMillis(now);
-  return DateTime.fromMillis(ms).toRelative({ base, locale: 'en' }) ?? atTime(ms);
+  if (path === '' || !reason.startsWith(`${path}:`)) return reason;
+  const rest = reason.slice(path.length + 1);
+  const [place, line, column] = /^(\d+)(?::(\d+))?: /.exec(rest) ?? [];
+  if (place === undefined) return rest.trimStart();
+  return `line ${line}${column === undefined ? '' : `, column ${column}`}: ${rest.slice(place.length)}`;
 }
 
 /** The known name that a mistyped one was most likely meant to be; nothing where none is near. */
@@ -135,7 +182,8 @@ export function* piecesOf(text: string, maxBytes: number): Generator<string> {
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
 const CUT = '…';
-const CUT_BYTES = Buffer.byteLength(CUT);
+/** In UTF-8. */
+const CUT_BYTES = 3;
 
 /** At most so many bytes of UTF-8; what is cut off is seen to be. */
 export function cutBytes(text: string, maxBytes: number): string {

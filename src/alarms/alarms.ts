@@ -3,7 +3,7 @@ import { explain } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
 import type { AlarmBook, Channel, Notice } from '../model.js';
-import { spokenDuration } from '../text.js';
+import { formatDuration } from '../text.js';
 import { createTelling, type Tell } from './channels.js';
 import { examine, type Facts, type Finding } from './conditions.js';
 
@@ -95,7 +95,7 @@ export function createAlarms({ facts, load, save, channels, clock, log }: Alarms
     for (const [key, alarm] of raised) {
       if (seen.has(key)) continue;
       raised.delete(key);
-      const text = `over after ${spokenDuration(clock.now() - alarm.since)}: ${alarm.text}`;
+      const text = `over after ${formatDuration(clock.now() - alarm.since)}: ${alarm.text}`;
       announce('over', { ...alarm, text });
     }
   }

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { DateTime } from 'luxon';
 import type { Silence, Weekday } from '../config/schema.js';
 import type { Live, LiveAlarm, LiveGate, LiveInstrument } from '../live.js';
-import { spokenDuration, withoutPath } from '../text.js';
+import { formatDuration, withoutPath } from '../text.js';
 
 /** A notebook that is back sooner was being restarted. */
 const OUTAGE_GRACE_MS = 5 * 60_000;
@@ -114,7 +114,7 @@ function silence({ live, silence, quietSince }: InstrumentFacts, now: number): F
     return [unsure('silence', name)];
   if (!isSilent(silence, quietSince, now)) return [];
   const since = DateTime.fromMillis(quietSince).toFormat('yyyy-MM-dd HH:mm');
-  const text = `${name}: no file has come since ${since}, for more than ${spokenDuration(silence.afterMs)}`;
+  const text = `${name}: no file has come since ${since}, for more than ${formatDuration(silence.afterMs)}`;
   return [trouble('silence', name, text)];
 }
 

@@ -7,7 +7,7 @@ import { journalOf } from '../config/locations.js';
 import { EXIT, explainProblem, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';
 import { onStopRequest } from '../process.js';
-import { printableLine, spokenCount, withoutPath } from '../text.js';
+import { plural, printableLine, withoutPath } from '../text.js';
 import { type Audited, audit, type Progress } from './audit.js';
 import { differs, FINDING_KINDS, type Finding, type FindingKind, type SafeFile } from './findings.js';
 
@@ -165,11 +165,11 @@ export function report(
 function summary({ server, runs, folders, brokenOff }: Audited): string[] {
   return [
     brokenOff === undefined
-      ? `${spokenCount(runs.filed, 'run')} filed at ${server}: ${runs.proved} read back as they were filed`
-      : `${server} could not be read to the end: ${spokenCount(runs.filed, 'run')} looked at, ${runs.proved} read back as they were filed`,
+      ? `${plural(runs.filed, 'run')} filed at ${server}: ${runs.proved} read back as they were filed`
+      : `${server} could not be read to the end: ${plural(runs.filed, 'run')} looked at, ${runs.proved} read back as they were filed`,
     ...folders.map(
       ({ name, watch, files, proved, unproved, onTheirWay, resting, notTaken }) =>
-        `${name}: ${spokenCount(files, 'file')} in ${watch}${listed({
+        `${name}: ${plural(files, 'file')} in ${watch}${listed({
           'safe to delete': proved,
           'filed, but not proved': unproved,
           'on their way': onTheirWay,
@@ -255,7 +255,7 @@ function safeFiles({ safe }: Audited): string[] {
   const more = safe.length - MOST_SHOWN;
   return [
     '',
-    `${spokenCount(safe.length, 'file')} proved to be in the notebook, and safe to delete:`,
+    `${plural(safe.length, 'file')} proved to be in the notebook, and safe to delete:`,
     ...safe.slice(0, MOST_SHOWN).map(({ path }) => `  ${printableLine(path)}`),
     ...(more > 0 ? [`  and ${more} more: --safe prints all`] : []),
   ];
@@ -272,7 +272,7 @@ function repairs({ outcomes, hasDaemon }: Repaired): string[] {
 
 function conclusion({ findings, brokenOff }: Audited): string {
   const differences = findings.filter(differs).length;
-  if (differences > 0) return `${spokenCount(differences, 'difference')}`;
+  if (differences > 0) return `${plural(differences, 'difference')}`;
   return brokenOff === undefined ? 'nothing differs' : 'nothing differs in what was looked at';
 }
 

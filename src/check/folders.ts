@@ -1,7 +1,7 @@
 import { basename, join, relative } from 'node:path';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
-import { spokenCount } from '../text.js';
+import { plural } from '../text.js';
 import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
 import { list } from '../watch/scan.js';
@@ -44,8 +44,8 @@ async function examineFolder(instrument: Instrument, earlier: readonly Claim[]):
       const text = `${name}: the folder ${watch} is ${result.state}: ${result.reason}`;
       return { findings: [{ level: 'wrong', text, hint }], overlaps: [] };
     }
-    const grouped = run === 'file' ? '' : `, of ${spokenCount(runs.size, 'run')}`;
-    const text = `${name}: ${watch} is there, ${spokenCount(result.files, 'file')} ${result.files === 1 ? 'matches' : 'match'}${grouped}`;
+    const grouped = run === 'file' ? '' : `, of ${plural(runs.size, 'run')}`;
+    const text = `${name}: ${watch} is there, ${plural(result.files, 'file')} ${result.files === 1 ? 'matches' : 'match'}${grouped}`;
     const found: Finding = { level: 'good', text };
     const unread = result.unread.map(
       ({ path, reason }): Finding => ({ level: 'note', text: `${name}: ${path} cannot be read: ${reason}` }),

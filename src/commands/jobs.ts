@@ -6,7 +6,15 @@ import type { Job, JobDetail } from '../journal/reader.js';
 import type { Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { happeningInWords } from '../status/history.js';
-import { atMinute, atTime, indent, nearest, printableLine, printableLines, withoutPath } from '../text.js';
+import {
+  formatShortTime,
+  formatTime,
+  indent,
+  nearest,
+  printableLine,
+  printableLines,
+  withoutPath,
+} from '../text.js';
 import { nextStep } from '../why/gather.js';
 import {
   type ConfigOption,
@@ -105,7 +113,7 @@ const columns = (now: number): Column<Listed>[] => [
   { title: 'state', text: ({ state }) => state },
   { title: 'instrument', flexible: true, text: ({ instrument }) => instrument },
   { title: 'file', flexible: true, text: ({ path }) => (path === '' ? '(erased)' : basename(path)) },
-  { title: 'since', text: (job) => atMinute('id' in job ? job.updatedAt : job.since, now) },
+  { title: 'since', text: (job) => formatShortTime('id' in job ? job.updatedAt : job.since, now) },
   {
     title: 'exp.',
     align: 'right',
@@ -136,14 +144,14 @@ function facts(job: JobDetail): string[] {
   const { path, size, modifiedMs, paths } = job;
   const others = paths.filter((other) => other !== path);
   // A run that was recovered from the notebook knows its file by name alone.
-  const modified = modifiedMs === 0 ? '' : ` (${size} bytes, modified ${atTime(modifiedMs)})`;
+  const modified = modifiedMs === 0 ? '' : ` (${size} bytes, modified ${formatTime(modifiedMs)})`;
   return [
     fact('instrument', job.instrument),
     fact('file', path === '' ? '(erased)' : `${path}${modified}`),
     ...others.map((other) => fact('also seen as', other)),
     fact('sha256', job.sha256),
-    fact('taken', `${atTime(job.addedAt)}${job.backlog ? ', as one of the old files' : ''}`),
-    fact('last change', atTime(job.updatedAt)),
+    fact('taken', `${formatTime(job.addedAt)}${job.backlog ? ', as one of the old files' : ''}`),
+    fact('last change', formatTime(job.updatedAt)),
   ];
 }
 
@@ -165,7 +173,7 @@ function history({ history: happenings }: JobDetail): string[] {
     '',
     'history',
     ...happenings.map(
-      (happening) => `  ${atTime(happening.at)}  ${hanging(printableLines(happeningInWords(happening)))}`,
+      (happening) => `  ${formatTime(happening.at)}  ${hanging(printableLines(happeningInWords(happening)))}`,
     ),
   ];
 }

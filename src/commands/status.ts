@@ -4,7 +4,7 @@ import { shownProblem } from '../daemon/works.js';
 import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import type { Live, LiveGate } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
-import { atMinute, atTime, fromNow, printableLine, printableLines, spokenCount } from '../text.js';
+import { formatShortTime, formatTime, plural, printableLine, printableLines, relativeTime } from '../text.js';
 import { type ConfigOption, configOption, daemonState, reading } from './options.js';
 import { asTable, type Column, outputWidth } from './terminal.js';
 
@@ -67,7 +67,7 @@ export function statusAsText(status: Status, width: number): string {
   const known = running ? live : undefined;
   const rows = rowsOf(status);
   const attention = needsPerson(status).map(asLine);
-  const alarms = (known?.alarms ?? []).map(({ since, text }) => `since ${atTime(since)}: ${text}`);
+  const alarms = (known?.alarms ?? []).map(({ since, text }) => `since ${formatTime(since)}: ${text}`);
   return [
     fact('daemon', daemon(status)),
     fact(
@@ -95,9 +95,9 @@ const section = (title: string, lines: readonly string[]): string[] =>
 
 function daemon({ running, live, at, journal }: Status): string {
   if (running && live)
-    return `runs since ${atTime(live.startedAt)} (pid ${live.pid}, version ${live.version}), seen ${fromNow(live.at, at)}`;
+    return `runs since ${formatTime(live.startedAt)} (pid ${live.pid}, version ${live.version}), seen ${relativeTime(live.at, at)}`;
   if (running) return `runs, or a command such as recover holds ${journal}; it tells nothing of itself`;
-  const last = live ? `; the last one was seen ${fromNow(live.at, at)}, and ended without a word` : '';
+  const last = live ? `; the last one was seen ${relativeTime(live.at, at)}, and ended without a word` : '';
   return `does not run${last}. This is what the journal knows: ${journal}`;
 }
 
@@ -109,9 +109,9 @@ function gate(state: LiveGate, now: number): string {
     case 'slow start':
       return `takes requests, at ${state.perSecond.toFixed(1)}/s for now (${state.kind})`;
     case 'held':
-      return `waits, next request ${fromNow(state.until, now)}: ${state.reason}`;
+      return `waits, next request ${relativeTime(state.until, now)}: ${state.reason}`;
     case 'down':
-      return `away since ${atTime(state.since)}, next try ${fromNow(state.probeAt, now)}: ${state.reason}`;
+      return `away since ${formatTime(state.since)}, next try ${relativeTime(state.probeAt, now)}: ${state.reason}`;
   }
 }
 
@@ -121,8 +121,8 @@ function queue({ instruments }: Overview, now: number): string {
   const runs = instruments.reduce((sum, { runs: counts }) => sum + counts.queued + counts.sending, 0);
   const times = instruments.flatMap(({ oldestAt }) => (oldestAt === undefined ? [] : [oldestAt]));
   if (runs === 0) return 'empty';
-  const oldest = times.length === 0 ? '' : `, the oldest since ${atTime(Math.min(...times))}`;
-  return `${spokenCount(runs, 'run')}${oldest}${times.length === 0 ? '' : ` (${fromNow(Math.min(...times), now)})`}`;
+  const oldest = times.length === 0 ? '' : `, the oldest since ${formatTime(Math.min(...times))}`;
+  return `${plural(runs, 'run')}${oldest}${times.length === 0 ? '' : ` (${relativeTime(Math.min(...times), now)})`}`;
 }
 
 /** An instrument as a row. */
@@ -168,7 +168,7 @@ function columns(rows: readonly Row[], now: number): Column<Row>[] {
     ...states.map(
       (state): Column<Row> => ({ title: state, align: 'right', text: ({ runs }) => String(runs[state]) }),
     ),
-    { title: 'last file', text: ({ lastAt }) => (lastAt === undefined ? '-' : atMinute(lastAt, now)) },
+    { title: 'last file', text: ({ lastAt }) => (lastAt === undefined ? '-' : formatShortTime(lastAt, now)) },
     ...(rows.some((row) => row.folder !== '') ? [FOLDER] : []),
   ];
 }
@@ -197,7 +197,7 @@ export function needsPerson({ overview, notebook: url, running, problems }: Stat
         .filter((state) => runs[state] > 0)
         .map((state) => ({
           instrument: name,
-          text: `${name}: ${spokenCount(runs[state], 'run')} ${state}`,
+          text: `${name}: ${plural(runs[state], 'run')} ${state}`,
           command: `labfeed jobs --state ${state} --instrument ${quoted(name)}`,
         })),
       ...oldFiles({ name, asked }),
@@ -212,7 +212,7 @@ export const oldFiles = ({ name, asked }: Pick<InstrumentSummary, 'name' | 'aske
     : [
         {
           instrument: name,
-          text: `${name}: ${spokenCount(asked, 'old file')} ${asked === 1 ? 'waits' : 'wait'} for an answer`,
+          text: `${name}: ${plural(asked, 'old file')} ${asked === 1 ? 'waits' : 'wait'} for an answer`,
           command: `labfeed backfill ${quoted(name)}`,
         },
       ];
@@ -226,6 +226,8 @@ function mistakes({ problems, refused }: Pick<Live, 'problems' | 'refused'>): st
     `${at}: ${message}${hint === undefined ? '' : `\n→ ${hint}`}`;
   return [
     ...problems.map(tell),
-    ...(refused ? [`the reload of ${atTime(refused.at)} was refused:`, ...refused.problems.map(tell)] : []),
+    ...(refused
+      ? [`the reload of ${formatTime(refused.at)} was refused:`, ...refused.problems.map(tell)]
+      : []),
   ];
 }

@@ -6,7 +6,7 @@ import { regexSource } from '../config/grammar.js';
 import type { Instrument } from '../config/load.js';
 import { explain, FileError, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import type { Column, Draft, FileRecord, Table, Value } from '../model.js';
-import { nearest, spokenCount } from '../text.js';
+import { nearest, plural } from '../text.js';
 import { createMapping, type Mapping } from './mapping.js';
 import { openRun } from './sample.js';
 
@@ -222,8 +222,7 @@ function tags(wanted: readonly string[], came: readonly string[]): Lack | undefi
 
 function comments(wanted: number | readonly string[], came: readonly string[]): Lack | undefined {
   const count = typeof wanted === 'number' ? wanted : wanted.length;
-  if (count !== came.length)
-    return different(spokenCount(count, 'comment'), spokenCount(came.length, 'comment'));
+  if (count !== came.length) return different(plural(count, 'comment'), plural(came.length, 'comment'));
   if (typeof wanted === 'number') return undefined;
   for (const [index, one] of wanted.entries()) {
     const lack = part(one, came[index] ?? '');
@@ -237,7 +236,7 @@ function rows(wanted: number, record: FileRecord, name: string | undefined): Lac
   // A file with facts alone has no readings; a table that somebody names must be there.
   if ('lack' in found && name !== undefined) return found.lack;
   const came = 'lack' in found ? 0 : found.it.count;
-  return came === wanted ? undefined : different(spokenCount(wanted, 'row'), spokenCount(came, 'row'));
+  return came === wanted ? undefined : different(plural(wanted, 'row'), plural(came, 'row'));
 }
 
 function columnNames(wanted: readonly string[], came: readonly string[]): Lack | undefined {

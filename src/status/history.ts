@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { atTime } from '../text.js';
+import { formatTime } from '../text.js';
 
 /** What the journal wrote down about a run, and when. */
 interface Happening {
@@ -57,7 +57,7 @@ const WORDS: Readonly<Record<string, (detail: Detail) => string>> = {
   commentRevised: ({ n }) => `comment ${n} was changed to what the file reads as now`,
   commentDropped: ({ n }) => `comment ${n}, which the file no longer gives, is gone`,
   finished: () => 'all of it is in the notebook',
-  postponed: ({ dueAt = 0, reason }) => `put off until ${atTime(dueAt)}: ${reason}`,
+  postponed: ({ dueAt = 0, reason }) => `put off until ${formatTime(dueAt)}: ${reason}`,
   rested: ({ as, reason }) => `${as}: ${reason}`,
   retried: (detail) =>
     detail.with === undefined ? 'somebody had it tried again' : `goes on together with run ${detail.with}`,

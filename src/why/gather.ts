@@ -6,7 +6,7 @@ import { explain, explainProblem } from '../errors.js';
 import type { Job, JournalReader } from '../journal/reader.js';
 import type { Live } from '../live.js';
 import { checkMapping } from '../mapping/mapping.js';
-import { atTime } from '../text.js';
+import { formatTime } from '../text.js';
 import { identify, isAbsent, reasonOf, stampOf } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf } from '../watch/match.js';
 import { list } from '../watch/scan.js';
@@ -217,7 +217,7 @@ export function nextStep(job: Job): string {
     case 'sending':
       return job.reason === undefined
         ? 'nothing: it is sent as soon as the notebook takes it'
-        : `nothing: it is tried again at ${atTime(job.dueAt)}; if the reason stays the same, look after the notebook`;
+        : `nothing: it is tried again at ${formatTime(job.dueAt)}; if the reason stays the same, look after the notebook`;
     case 'done':
       return path === '' ? 'nothing: it was filed, and erased here' : 'nothing: it is filed';
     case 'quarantined':

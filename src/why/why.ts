@@ -1,4 +1,4 @@
-import { atTime, spokenDuration } from '../text.js';
+import { formatDuration, formatTime } from '../text.js';
 import {
   type Account,
   type Evidence,
@@ -52,7 +52,7 @@ function fileFindings({ file, path, runs }: Evidence, run: KnownRun | undefined)
     case 'present': {
       const { size, modifiedMs, sha256, unread } = file;
       const read = sha256 === undefined ? ` and was not read: ${unread}` : '';
-      const now = { text: `the file has ${size} bytes, was modified ${atTime(modifiedMs)}${read}` };
+      const now = { text: `the file has ${size} bytes, was modified ${formatTime(modifiedMs)}${read}` };
       const others = runs.filter((other) => other.id !== run?.id);
       return [
         now,
@@ -64,7 +64,7 @@ function fileFindings({ file, path, runs }: Evidence, run: KnownRun | undefined)
 }
 
 const ofOtherBytes = ({ id, state, addedAt }: KnownRun): Finding => ({
-  text: `run ${id} (${state}) was made of other bytes under the same path, on ${atTime(addedAt)}`,
+  text: `run ${id} (${state}) was made of other bytes under the same path, on ${formatTime(addedAt)}`,
 });
 
 const ofTheSameBytes = ({ id, state, instrument, path }: KnownRun): Finding => ({
@@ -165,22 +165,22 @@ function underWay(owner: InstrumentEvidence, before: KnownRun | undefined, evide
       `its done-file ${doneFile.name} is missing`,
       'the instrument writes it when the file is complete (ready.doneFile)',
     );
-  if (waiting) return wait(`${waiting.reason}, seen ${spokenDuration(now - waiting.since)} ago`);
+  if (waiting) return wait(`${waiting.reason}, seen ${formatDuration(now - waiting.since)} ago`);
   if (!daemon.running) return wait('it is taken once labfeed runs');
   return wait(stillness(owner, evidence));
 }
 
 function stillness({ quietMs }: InstrumentEvidence, { file, now }: Evidence): string {
   const modified =
-    file.state === 'present' ? `; it was modified ${spokenDuration(now - file.modifiedMs)} ago` : '';
-  return `it is taken once labfeed has seen it hold still for ${spokenDuration(quietMs)}${modified}`;
+    file.state === 'present' ? `; it was modified ${formatDuration(now - file.modifiedMs)} ago` : '';
+  return `it is taken once labfeed has seen it hold still for ${formatDuration(quietMs)}${modified}`;
 }
 
 /** What became of a file that is a run. */
 function accountOfRun(run: KnownRun, evidence: Evidence): Account {
   const path = runPathOf(evidence);
   const known: Finding = {
-    text: `known since ${atTime(run.addedAt)} as run ${run.id} of ${run.instrument}${pathOf(run, path)}`,
+    text: `known since ${formatTime(run.addedAt)} as run ${run.id} of ${run.instrument}${pathOf(run, path)}`,
   };
   if (isCopy(run, path)) {
     const text = `not filed again: the same bytes are run ${run.id} already (${inWords(run, evidence)}), from ${run.path}`;
@@ -203,7 +203,7 @@ function inWords(run: KnownRun, evidence: Evidence): string {
   const made = experiment === undefined ? '' : `, as experiment ${experiment}`;
   switch (state) {
     case 'done':
-      return `filed on ${atTime(run.updatedAt)} as experiment ${experiment ?? '?'}: ${addressOf(run, evidence) ?? run.server ?? ''}`;
+      return `filed on ${formatTime(run.updatedAt)} as experiment ${experiment ?? '?'}: ${addressOf(run, evidence) ?? run.server ?? ''}`;
     case 'quarantined':
       return `quarantined${made}${because}`;
     case 'held':
@@ -225,7 +225,7 @@ function blockers(run: KnownRun, { servers, daemon, now }: Evidence): Finding[] 
   return [
     ...(halted === undefined ? [] : [{ text: `nothing is sent: ${halted}`, hint: 'labfeed recover' }]),
     ...(daemon.running ? gateFindings(daemon.gate) : [NOT_RUNNING]),
-    ...(run.dueAt > now ? [{ text: `it is tried again at ${atTime(run.dueAt)}` }] : []),
+    ...(run.dueAt > now ? [{ text: `it is tried again at ${formatTime(run.dueAt)}` }] : []),
   ];
 }
 
@@ -239,12 +239,14 @@ function gateFindings(gate: Evidence['daemon']['gate']): Finding[] {
     case 'down':
       return [
         {
-          text: `the notebook has not been available since ${atTime(gate.since)}: ${gate.reason}`,
+          text: `the notebook has not been available since ${formatTime(gate.since)}: ${gate.reason}`,
           ...(gate.failure === 'auth' && { hint: 'see labfeed keys: the notebook refuses the key' }),
         },
       ];
     case 'held':
-      return [{ text: `the notebook takes no more for now, until ${atTime(gate.until)}: ${gate.reason}` }];
+      return [
+        { text: `the notebook takes no more for now, until ${formatTime(gate.until)}: ${gate.reason}` },
+      ];
     case 'slowed':
     case 'slow start':
       return [

@@ -102,7 +102,7 @@ test('a trouble is told once while it lasts, and once when it is over', async ()
   expect(alarms.raised()).toMatchObject([{ kind: 'quarantine', instrument: 'nanodrop' }]);
   await pass(alarms, facts(), 5);
   expect(told.slice(2)).toEqual(['webhook: over quarantine', 'command: over quarantine']);
-  expect(notices.at(-1)?.text).toMatch(/^over after 5 s: nanodrop: a run is quarantined/);
+  expect(notices.at(-1)?.text).toMatch(/^over after 5 seconds: nanodrop: a run is quarantined/);
   expect(alarms.raised()).toEqual([]);
 });
 

@@ -33,7 +33,7 @@ test('silence is told once it has lasted, but not of a folder that is gone or an
   expect(ofInstrument({ silence, quietSince: quietSince + 1 })).toEqual([]);
   expect(ofInstrument({ silence, quietSince })).toEqual([
     expect.stringMatching(
-      /^silence nanodrop: nanodrop: no file has come since 2026-01-0\d \d\d:00, .* 24 h$/,
+      /^silence nanodrop: nanodrop: no file has come since 2026-01-0\d \d\d:00, .* 24 hours$/,
     ),
   ]);
   expect(ofInstrument({ silence, quietSince: undefined })).toEqual(['silence unsure']);

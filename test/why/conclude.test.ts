@@ -177,9 +177,9 @@ test('a file that is not still yet says for how long of how much', () => {
   const told = about({ instruments: [instrument({ waiting })] });
   expect(told).toMatchObject({
     outcome: 'waiting',
-    answer: { text: 'not ingested yet: still for 2 s of 5 s, seen 7 s ago' },
+    answer: { text: 'not ingested yet: still for 2 s of 5 s, seen 7 seconds ago' },
   });
-  expect(about().answer.text).toMatch(/hold still for 5 s; it was modified 2 s ago/);
+  expect(about().answer.text).toMatch(/hold still for 5 seconds; it was modified 2 seconds ago/);
 });
 
 test('a missing done-file is named', () => {
