@@ -1,77 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { type IncomingHttpHeaders, STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../clock.js';
 import type { Log } from '../log.js';
-
-/** A request to the API as it came over the wire. */
-export interface SeenRequest {
-  /** Counts from 1. */
-  readonly number: number;
-  readonly atMs: number;
-  readonly method: string;
-  /** With the query, as it was sent. */
-  readonly path: string;
-  /** All but the key. */
-  readonly headers: Readonly<IncomingHttpHeaders>;
-  /** Which key came with it, where it is one of the notebook's. */
-  readonly keyId: number | undefined;
-  readonly body: string;
-  /** What the notebook answered, whether or not that got through; undefined where it was never asked. */
-  readonly status: number | undefined;
-}
-
-/** Beyond this the oldest are forgotten, so that a notebook that runs for weeks does not fill the memory. */
-const KEPT_BYTES = 64 * 1024 * 1024;
-/** Roughly what a request takes besides its body. */
-const OVERHEAD_BYTES = 1_024;
-
-export type RequestLog = ReturnType<typeof createRequestLog>;
-type Arrived = Omit<SeenRequest, 'number' | 'atMs' | 'status'>;
-
-export function createRequestLog(clock: Clock) {
-  const kept: SeenRequest[] = [];
-  const underWay = new Set<number>();
-  let whenSettled: (() => void)[] = [];
-  let count = 0;
-  let bytes = 0;
-
-  function forgetOldest(): void {
-    while (bytes > KEPT_BYTES && kept.length > 1) bytes -= sizeOf(kept.shift());
-  }
-
-  return {
-    add(arrived: Arrived): SeenRequest {
-      count += 1;
-      const seen: SeenRequest = { ...arrived, number: count, atMs: clock.now(), status: undefined };
-      kept.push(seen);
-      underWay.add(count);
-      bytes += sizeOf(seen);
-      forgetOldest();
-      return seen;
-    },
-    /** The request is over: answered, or never to be. */
-    end({ number }: SeenRequest, status?: number): void {
-      const index = kept.findLastIndex((seen) => seen.number === number);
-      const seen = kept[index];
-      if (seen && status !== undefined) kept[index] = { ...seen, status };
-      underWay.delete(number);
-      if (underWay.size > 0) return;
-      for (const settle of whenSettled) settle();
-      whenSettled = [];
-    },
-    list: (): readonly SeenRequest[] => [...kept],
-    forget(): void {
-      kept.length = 0;
-      bytes = 0;
-    },
-    /** Resolves when every request so far was carried out, or never will be: also those whose connection was cut. */
-    settled: (): Promise<void> =>
-      underWay.size === 0 ? Promise.resolve() : new Promise((resolve) => void whenSettled.push(resolve)),
-  };
-}
-
-const sizeOf = (seen: SeenRequest | undefined) => (seen ? seen.body.length + OVERHEAD_BYTES : 0);
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
@@ -163,7 +93,7 @@ function statusOf(error: Error): number {
 }
 
 /** What a request may carry at most. Above every limit of a single field. */
-export const MAX_BODY_BYTES = 8 * 1024 * 1024;
+const MAX_BODY_BYTES = 8 * 1024 * 1024;
 
 interface Doorkeeper {
   useKey(key: string): { readonly canWrite: boolean } | undefined;
@@ -212,16 +142,24 @@ function checkContentType({ headers, method }: FastifyRequest): void {
   }
 }
 
-/** Reads a body to its end even where it is too long: a client that is cut off never sees the 413. */
-async function readJson(payload: AsyncIterable<Buffer>): Promise<unknown> {
+/**
+ * Reads a body to its end even if it is too long, because a client whose connection is closed early never sees
+ * the 413. Returns undefined for a body over the limit.
+ */
+export async function readBody(payload: AsyncIterable<Buffer>): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of payload) {
     bytes += chunk.length;
     if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
   }
-  if (bytes > MAX_BODY_BYTES) throw new Refusal(413, `the body is longer than ${MAX_BODY_BYTES} bytes`);
-  return bytes === 0 ? undefined : parseObject(Buffer.concat(chunks));
+  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks);
+}
+
+async function readJson(payload: AsyncIterable<Buffer>): Promise<unknown> {
+  const bytes = await readBody(payload);
+  if (!bytes) throw new Refusal(413, `the body is longer than ${MAX_BODY_BYTES} bytes`);
+  return bytes.length === 0 ? undefined : parseObject(bytes);
 }
 
 function parseObject(bytes: Buffer): object {

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Control } from '../../src/sandbox/control.js';
-import type { Fault } from '../../src/sandbox/faults.js';
-import { createSandbox } from '../../src/sandbox/server.js';
 import { type Random, seeded } from '../simulation/random.js';
 import { type DaemonProcess, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import type { Fault } from '../support/faults.js';
+import { type Control, createTestSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
@@ -30,7 +29,7 @@ for (const dialect of ['v2', 'elabftw'] as const) {
     console.log(`chaos on ${dialect}: LABFEED_SEED=${SEED}`);
     const random = seeded(SEED);
     const folder = tempFolder();
-    const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
+    const sandbox = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
     const { url, key } = await sandbox.start();
     onTestFinished(() => sandbox.stop());
     const { control } = sandbox;

@@ -1,16 +1,16 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RateLimit } from '../../src/sandbox/faults.js';
-import { createSandbox } from '../../src/sandbox/server.js';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import type { RateLimit } from '../support/faults.js';
+import { createTestSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
 /** Files that many runs with the real daemon, and returns what the server saw: when, and with which answer. */
 async function fileRuns(runs: number, rate: string, limit?: RateLimit) {
   const folder = tempFolder();
-  const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0 });
+  const sandbox = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0 });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
   sandbox.control.limitRate(limit);

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { makeSite } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { runSandbox } from '../support/sandbox-view.js';
+import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const MAPPING = `instruments:

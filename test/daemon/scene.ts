@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import type { Dialect } from '../../src/model.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
-import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 import type { Message } from '../../src/alarms/channels.js';
 import { makeSite, type Site } from '../support/daemon-process.js';
 import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
-import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 export interface AlarmScene {

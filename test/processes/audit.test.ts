@@ -3,9 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { openJournal } from '../../src/journal/journal.js';
-import type { Control } from '../../src/sandbox/control.js';
 import type { Dialect } from '../../src/sandbox/dialect.js';
-import { createSandbox } from '../../src/sandbox/server.js';
 import {
   type DaemonProcess,
   makeSite,
@@ -15,6 +13,7 @@ import {
   weighing,
 } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
+import { type Control, createTestSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
@@ -30,7 +29,7 @@ const DIALECTS: readonly Dialect[] = ['v2', 'elabftw'];
 /** A daemon that has filed so many runs, each with one comment, and goes on. */
 async function withFiled(dialect: Dialect, runs: number, instruments?: string): Promise<Scene> {
   const folder = tempFolder();
-  const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
+  const sandbox = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
   const site = makeSite(folder, { url, key, ...(instruments !== undefined && { instruments }) });

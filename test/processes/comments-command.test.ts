@@ -4,10 +4,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { DIALECTS, type Dialect } from '../../src/sandbox/dialect.js';
-import { createSandbox } from '../../src/sandbox/server.js';
 import { CLI, makeSite } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
 import { recordingProxy } from '../support/recording-proxy.js';
+import { createTestSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 /** Each command is a process of its own, and the machine may be busy. */
@@ -18,7 +18,7 @@ const MARK = 'labfeed 0123456789abcdef.1';
 /** A notebook with an experiment that labfeed has commented on, and a colleague after it. */
 async function setUp(dialect: Dialect) {
   const folder = tempFolder();
-  const sandbox = createSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
+  const sandbox = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
   const { control } = sandbox;

@@ -7,7 +7,7 @@ import { keyName } from '../../src/keys/rotate.js';
 import { DIALECTS, type Dialect } from '../../src/sandbox/dialect.js';
 import { CLI, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
-import { runSandbox } from '../support/sandbox-view.js';
+import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 

@@ -9,7 +9,7 @@ import { openKeyFile } from '../../src/keys/key-file.js';
 import { keyName, rotateKey } from '../../src/keys/rotate.js';
 import { DIALECTS, type Dialect } from '../../src/sandbox/dialect.js';
 import { makeSite } from '../support/daemon-process.js';
-import { runSandbox } from '../support/sandbox-view.js';
+import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const CRASHING = fileURLToPath(new URL('../support/crashing-rotation.mjs', import.meta.url));

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { type Live, readLive } from '../../src/live.js';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { recordingProxy } from '../support/recording-proxy.js';
-import { runSandbox } from '../support/sandbox-view.js';
+import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { allFiled } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { runSandbox } from '../support/sandbox-view.js';
+import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 async function setUp(dialect: 'v2' | 'elabftw') {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
 import { type Fate, type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
-import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 

@@ -5,7 +5,7 @@ import { allFiled } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
-import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 interface Scene {

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type DaemonProcess, makeSite, startDaemon } from '../support/daemon-process.js';
-import { type RunningSandbox, runSandbox } from '../support/sandbox-view.js';
+import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 

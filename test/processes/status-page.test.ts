@@ -9,7 +9,7 @@ import { createLog } from '../../src/log.js';
 import { call, listen } from '../status/serving.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { runSandbox } from '../support/sandbox-view.js';
+import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 

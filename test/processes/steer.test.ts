@@ -7,7 +7,7 @@ import { allFiled } from '../daemon/scene.js';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { newRun, someDraft } from '../support/runs.js';
-import { runSandbox } from '../support/sandbox-view.js';
+import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 test('many old files wait for an answer; the running daemon takes those that backfill names, and no others', async () => {

@@ -158,3 +158,12 @@ test('many creations at once get ids of their own', async () => {
   const titles = await Promise.all([...ids].map(async (id) => (await call(`${EXPERIMENTS}/${id}`)).json));
   expect(new Set(titles.map((json) => (json as { title: string }).title)).size).toBe(200);
 });
+
+test('without keepsTitle a creation ignores its body', async () => {
+  const { call } = await playground({ keepsTitle: false });
+  const path = await newExperiment(call, { title: 'dropped', tags: ['x'] });
+  expect((await call(path)).json).toMatchObject({ title: 'Untitled', tags: [] });
+  expect(await call('/api/v2/experiments', { method: 'POST', body: { title: 5 } })).toMatchObject({
+    status: 400,
+  });
+});

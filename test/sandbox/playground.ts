@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { request } from 'undici';
 import { expect, onTestFinished } from 'vitest';
-import type { Control } from '../../src/sandbox/control.js';
-import { createSandbox, type SandboxOptions } from '../../src/sandbox/server.js';
+import type { SandboxOptions } from '../../src/sandbox/server.js';
 import { type Answer, answerOf } from '../support/answer.js';
+import { type Control, createTestSandbox } from '../support/sandbox.js';
 
 export interface Sending {
   readonly method?: string;
@@ -48,7 +48,7 @@ export interface Playground {
 
 /** A notebook of the test's own, gone when the test ends. */
 export async function playground(options: Partial<SandboxOptions> = {}): Promise<Playground> {
-  const sandbox = createSandbox({ file: ':memory:', port: 0, ...options });
+  const sandbox = createTestSandbox({ file: ':memory:', port: 0, ...options });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
   return { url, key, call: caller(url, key), control: sandbox.control };

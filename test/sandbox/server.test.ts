@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { explain, LabfeedError } from '../../src/errors.js';
 import { createSandbox } from '../../src/sandbox/server.js';
 import { CLI } from '../support/daemon-process.js';
+import { createTestSandbox } from '../support/sandbox.js';
 import { caller, newExperiment, playground, temporaryFolder } from './playground.js';
 
 async function refusalOf(file: string, port = 0): Promise<string> {
@@ -175,7 +176,7 @@ test('a notebook of the first version is brought up to date with all that it hol
     PRAGMA application_id = ${0x4c_66_4e_62}; PRAGMA user_version = 1`);
   db.close();
   for (const dialect of ['v2', 'elabftw'] as const) {
-    const sandbox = createSandbox({ file, port: 0, dialect });
+    const sandbox = createTestSandbox({ file, port: 0, dialect });
     const { url, key } = await sandbox.start();
     const record = { title: 'old', date: '2026-01-02', body: '<p>x</p>' };
     expect((await caller(url, key)('/api/v2/experiments/1')).json).toMatchObject(record);
@@ -224,7 +225,10 @@ test('stopping twice, or before a start, does no harm', async () => {
 });
 
 test('a client that hangs up in the middle of its body changes nothing', async () => {
-  const { call, url, key } = await playground();
+  const sandbox = createSandbox({ file: ':memory:', port: 0 });
+  const { url, key } = await sandbox.start();
+  onTestFinished(() => sandbox.stop());
+  const call = caller(url, key);
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
   await new Promise((resolve) => socket.once('connect', resolve));
   const head = [
@@ -251,5 +255,16 @@ test('neither keys nor contents are logged', async () => {
   expect(lines.join('')).toContain('"status":201');
   for (const secret of [key, String(made.headers['location']), 'a secret title']) {
     expect(lines.join('')).not.toContain(secret);
+  }
+});
+
+test('a request that is refused before its body is read gets its answer', async () => {
+  const sandbox = createSandbox({ file: ':memory:', port: 0 });
+  const { url } = await sandbox.start();
+  onTestFinished(() => sandbox.stop());
+  const raw = JSON.stringify({ title: 'x'.repeat(3_000_000) });
+  const wrong = caller(url, 'wrong');
+  for (let times = 0; times < 3; times += 1) {
+    expect(await wrong('/api/v2/experiments', { method: 'POST', raw })).toMatchObject({ status: 401 });
   }
 });

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Log } from '../../log.js';
 import { type Entries, type Entry, fullName, type Person, personOf, STATE } from '../entries.js';
-import { MAX_BODY_BYTES, Refusal } from '../requests.js';
+import { Refusal, readBody } from '../requests.js';
 import { sanitise } from '../sanitise.js';
 
 interface Doorkeeper {
@@ -25,7 +25,7 @@ export function followElabftw(api: FastifyInstance, doorkeeper: Doorkeeper): voi
     reply.header('set-cookie', `PHPSESSID=${session}; path=/; secure; HttpOnly; SameSite=Lax`);
   });
   api.removeAllContentTypeParsers();
-  api.addContentTypeParser('*', readBody);
+  api.addContentTypeParser('*', parseBody);
   api.setNotFoundHandler(() => {
     throw improper('Incorrect endpoint.');
   });
@@ -54,11 +54,9 @@ function checkContentType(request: FastifyRequest): void {
   if (headers['content-type'] !== 'application/json') throw improper('Incorrect content-type header.');
 }
 
-async function readBody(request: FastifyRequest, payload: AsyncIterable<Buffer>): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of payload) chunks.push(chunk);
-  const bytes = Buffer.concat(chunks);
-  if (bytes.length > MAX_BODY_BYTES) throw tooLarge();
+async function parseBody(request: FastifyRequest, payload: AsyncIterable<Buffer>): Promise<unknown> {
+  const bytes = await readBody(payload);
+  if (!bytes) throw tooLarge();
   return isMultipart(request) ? readForm(request.headers['content-type'] ?? '', bytes) : parseJson(bytes);
 }
 

@@ -99,20 +99,6 @@ export function extraFields(metadata: string | null): ExtraFields {
   );
 }
 
-/** The metadata of a copy: the same, without the values of the fields that say so. */
-export function blankOnDuplicate(metadata: string | null): string | null {
-  const decoded = decode(metadata);
-  if (!isObject(decoded)) return metadata;
-  const fields = Object.entries(extraFields(metadata)).map(([name, field]) => [
-    name,
-    field.blank_value_on_duplicate === true ? { ...field, value: '' } : field,
-  ]);
-  return JSON.stringify({
-    ...decoded,
-    ...(fields.length > 0 && { extra_fields: Object.fromEntries(fields) }),
-  });
-}
-
 function decode(metadata: string | null): unknown {
   return metadata === null ? undefined : JSON.parse(metadata);
 }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContextOptions, chromium, type Page, type Route } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished, test } from 'vitest';
 import { type DaemonProcess, makeSite, type Site, startDaemon } from '../../support/daemon-process.js';
-import { type RunningSandbox, runSandbox } from '../../support/sandbox-view.js';
+import { type RunningSandbox, runSandbox } from '../../support/sandbox.js';
 import { tempFolder } from '../../support/temp-folder.js';
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];

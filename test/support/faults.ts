@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.js';
-import type { SeenRequest } from './requests.js';
+import type { Clock } from '../../src/clock.js';
+import type { SeenRequest } from './request-log.js';
 
 export type Wait = { readonly ms: number } | { readonly until: Promise<unknown> };
 

@@ -1,10 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import type { SeenRequest } from '../../src/sandbox/requests.js';
-import { createSandbox } from '../../src/sandbox/server.js';
-import { caller, newExperiment, type Playground, playground } from './playground.js';
+import { type Call, caller, newExperiment, type Playground, playground } from '../sandbox/playground.js';
+import type { SeenRequest } from './request-log.js';
+import { createTestSandbox } from './sandbox.js';
 
 const EXPERIMENTS = '/api/v2/experiments';
+const KEYS = '/api/v2/apikeys';
 const DIALECTS = ['v2', 'elabftw'] as const;
 const make = ({ call }: Playground, title: string) => call(EXPERIMENTS, { method: 'POST', body: { title } });
 const titles = ({ control }: Playground) => control.experiments().map(({ title }) => title);
@@ -23,7 +24,7 @@ async function arrived({ control }: Pick<Playground, 'control'>, count: number):
 
 const isCreation = ({ method }: SeenRequest) => method === 'POST';
 
-test.each(DIALECTS)('%s: a request cut off before is never carried out', async (dialect) => {
+test.each(DIALECTS)('%s: a request cut before it arrives is not carried out', async (dialect) => {
   const field = await playground({ dialect });
   const fault = field.control.plan('cutBefore', { when: isCreation });
   await expect(make(field, 'lost')).rejects.toThrow();
@@ -33,18 +34,21 @@ test.each(DIALECTS)('%s: a request cut off before is never carried out', async (
   expect(fault.met).toBe(1);
 });
 
-test.each(DIALECTS)('%s: a request cut off after is carried out, and its answer lost', async (dialect) => {
-  const field = await playground({ dialect });
-  field.control.plan('cutAfter', { times: 2 });
-  await expect(make(field, 'one')).rejects.toThrow();
-  await expect(make(field, 'two')).rejects.toThrow();
-  expect(await make(field, 'three')).toMatchObject({ status: 201 });
-  expect(titles(field)).toEqual(['one', 'two', 'three']);
-  expect(field.control.requests().map(({ status }) => status)).toEqual([201, 201, 201]);
-});
+test.each(DIALECTS)(
+  '%s: a request cut after it arrives is carried out and its answer lost',
+  async (dialect) => {
+    const field = await playground({ dialect });
+    field.control.plan('cutAfter', { times: 2 });
+    await expect(make(field, 'one')).rejects.toThrow();
+    await expect(make(field, 'two')).rejects.toThrow();
+    expect(await make(field, 'three')).toMatchObject({ status: 201 });
+    expect(titles(field)).toEqual(['one', 'two', 'three']);
+    expect(field.control.requests().map(({ status }) => status)).toEqual([201, 201, 201]);
+  },
+);
 
 test.each(DIALECTS)(
-  '%s: a creation carried out after it was cut off gets a higher id than one sent after it',
+  '%s: a creation carried out after its connection was cut gets a higher id than one sent later',
   async (dialect) => {
     const field = await playground({ dialect });
     const { until, release } = latch();
@@ -58,7 +62,7 @@ test.each(DIALECTS)(
   },
 );
 
-test('what was cut off can be carried out after a time', async () => {
+test('a request can be carried out some time after its connection was cut', async () => {
   const field = await playground();
   field.control.plan({ cutThen: { ms: 200 } });
   const began = performance.now();
@@ -69,7 +73,7 @@ test('what was cut off can be carried out after a time', async () => {
 });
 
 test.each(DIALECTS)(
-  '%s: an answer can be a status of one’s choice, with or without its deed',
+  '%s: an answer can be canned, with or without the request being carried out',
   async (dialect) => {
     const field = await playground({ dialect });
     field.control.plan({ answer: 503, headers: { 'retry-after': '7' } });
@@ -89,7 +93,7 @@ test.each(DIALECTS)(
   },
 );
 
-test('a held request is carried out only when it is let go', async () => {
+test('a held request is carried out when it is released', async () => {
   const field = await playground();
   const { until, release } = latch();
   field.control.plan({ holdRequest: { until } });
@@ -101,7 +105,7 @@ test('a held request is carried out only when it is let go', async () => {
   expect(await answer).toMatchObject({ status: 201 });
 });
 
-test('a held answer is that of a request long carried out', async () => {
+test('a held answer delays only the answer', async () => {
   const field = await playground();
   field.control.plan({ holdAnswer: { ms: 200 } });
   const began = performance.now();
@@ -113,7 +117,7 @@ test('a held answer is that of a request long carried out', async () => {
   expect(performance.now() - began).toBeGreaterThan(195);
 });
 
-test('a held request is carried out though its client has gone', async () => {
+test('a held request is carried out even if its client has gone', async () => {
   const field = await playground();
   const { until, release } = latch();
   field.control.plan({ holdRequest: { until } });
@@ -155,7 +159,7 @@ test('faults that fit together are met in the order in which they were planned',
   expect(statuses).toEqual([500, 502, 200]);
 });
 
-test.each(DIALECTS)('%s: keys are refused for a while, then taken again', async (dialect) => {
+test.each(DIALECTS)('%s: a fault can last for a limited time', async (dialect) => {
   let now = 0;
   const clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
   const { call, control } = await playground({ dialect, clock });
@@ -167,7 +171,7 @@ test.each(DIALECTS)('%s: keys are refused for a while, then taken again', async 
   expect(await call('/api/v2/apikeys')).toMatchObject({ status: 200 });
 });
 
-test('a fault can be lifted before it is over, and can be meant for one key', async () => {
+test('a fault can be lifted early, and can apply to one key', async () => {
   const { call, control, url } = await playground();
   const made = await call('/api/v2/apikeys', { method: 'POST', body: { name: 'second', canwrite: 1 } });
   const second = caller(url, String(made.headers['location']).split('/').at(-1));
@@ -178,8 +182,8 @@ test('a fault can be lifted before it is over, and can be meant for one key', as
   expect(await second('/api/v2/apikeys')).toMatchObject({ status: 200 });
 });
 
-test('what waits when the notebook stops is never carried out', async () => {
-  const sandbox = createSandbox({ file: ':memory:', port: 0 });
+test('a request that is held when the notebook stops is not carried out', async () => {
+  const sandbox = createTestSandbox({ file: ':memory:', port: 0 });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
   const { control } = sandbox;
@@ -201,8 +205,8 @@ test('what waits when the notebook stops is never carried out', async () => {
   expect((await Promise.all(sent)).filter((outcome) => outcome === 'cut').length).toBeGreaterThanOrEqual(2);
 });
 
-test('faults and requests outlast a restart', async () => {
-  const sandbox = createSandbox({ file: ':memory:', port: 0 });
+test('faults and recorded requests survive a restart', async () => {
+  const sandbox = createTestSandbox({ file: ':memory:', port: 0 });
   onTestFinished(() => sandbox.stop());
   sandbox.control.plan({ answer: 502 }, { times: 2 });
   for (let times = 1; times <= 2; times += 1) {
@@ -212,4 +216,77 @@ test('faults and requests outlast a restart', async () => {
   }
   expect(sandbox.control.requests()).toHaveLength(2);
   expect(() => sandbox.control.experiments()).toThrow(/not running/);
+});
+
+test.each(
+  DIALECTS.flatMap((dialect) => [
+    [dialect, 'maintenance', 200, 405] as const,
+    [dialect, 'database', 500, 500] as const,
+    [dialect, 'php', 502, 502] as const,
+  ]),
+)(
+  '%s, %s outage: reads get %i and writes %i, as HTML, until it ends',
+  async (dialect, outage, read, write) => {
+    const { call, control } = await playground({ dialect });
+    control.setOutage(outage);
+    const html = { 'content-type': expect.stringMatching(/^text\/html/) };
+    expect(await call(KEYS)).toMatchObject({ status: read, headers: html, json: undefined });
+    for (const method of ['POST', 'PATCH']) {
+      const answer = await call('/api/v2/experiments', { method, body: {} });
+      expect(answer).toMatchObject({ status: write, headers: html, json: undefined });
+    }
+    expect(control.experiments()).toEqual([]);
+    control.setOutage(undefined);
+    expect(await call(KEYS)).toMatchObject({ status: 200, json: [{ id: 1 }] });
+  },
+);
+
+async function limited(dialect: 'v2' | 'elabftw', retryAfter?: 'seconds' | 'date') {
+  const startMs = Date.UTC(2026, 0, 1, 0, 0, 0, 500);
+  const time = { elapsed: 0 };
+  const clock = {
+    now: () => startMs + time.elapsed,
+    monotonic: () => time.elapsed,
+    sleep: async () => undefined,
+  };
+  const { call, control } = await playground({ dialect, clock });
+  control.limitRate({ requests: 2, perMs: 3_000, ...(retryAfter ? { retryAfter } : {}) });
+  return { call, control, time };
+}
+
+const statuses = async (call: Call, times: number) => {
+  const all = [];
+  for (let n = 0; n < times; n += 1) all.push((await call(KEYS)).status);
+  return all;
+};
+
+test.each(DIALECTS)('%s: requests above the rate get 429 until the window ends', async (dialect) => {
+  const { call, control, time } = await limited(dialect);
+  expect(await statuses(call, 4)).toEqual([200, 200, 429, 429]);
+  expect((await call(KEYS)).headers).not.toHaveProperty('retry-after');
+  time.elapsed = 2_999;
+  expect(await statuses(call, 1)).toEqual([429]);
+  time.elapsed = 3_000;
+  expect(await statuses(call, 3)).toEqual([200, 200, 429]);
+  control.limitRate(undefined);
+  expect(await statuses(call, 3)).toEqual([200, 200, 200]);
+});
+
+test.each([
+  ['seconds', '3', '1'],
+  ['date', 'Thu, 01 Jan 2026 00:00:04 GMT', 'Thu, 01 Jan 2026 00:00:04 GMT'],
+] as const)('Retry-After is given in %s', async (form, first, last) => {
+  const { call, time } = await limited('v2', form);
+  await statuses(call, 2);
+  expect((await call(KEYS)).headers).toMatchObject({ 'retry-after': first });
+  time.elapsed = 2_500;
+  expect((await call(KEYS)).headers).toMatchObject({ 'retry-after': last });
+});
+
+test('a rate-limited request does not use up a fault', async () => {
+  const { call, control } = await limited('v2');
+  control.plan({ answer: 502 }, { skip: 2, times: 1 });
+  expect(await statuses(call, 3)).toEqual([200, 200, 429]);
+  control.limitRate(undefined);
+  expect(await statuses(call, 2)).toEqual([502, 200]);
 });
