@@ -191,3 +191,17 @@ export function cutBytes(text: string, maxBytes: number): string {
   const [start = ''] = piecesOf(text, maxBytes - CUT_BYTES);
   return start + CUT;
 }
+
+const HTML_SPECIAL = /[&<>"']/;
+const HTML_ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** Text that cannot become markup, neither between tags nor in a quoted attribute. */
+export function escapeHtml(text: string): string {
+  return HTML_SPECIAL.test(text) ? text.replace(/[&<>"']/g, (char) => HTML_ENTITIES[char] ?? char) : text;
+}

@@ -1,9 +1,9 @@
 import { Drop } from 'liquidjs';
 import { FileError } from '../errors.js';
 import type { FileRecord, Value } from '../model.js';
-import { manyLines, oneLine } from '../text.js';
+import { escapeHtml, formatCount, manyLines, oneLine, plural } from '../text.js';
 import { describeSource, type SourceFile } from './date.js';
-import { amountOf, countOf, cutTable, headingOf, type TableRows, type WhereAll, withUnit } from './tables.js';
+import { cutTable, headingOf, type TableRows, type WhereAll, withUnit } from './tables.js';
 
 /** What a notebook takes. */
 const MAX_BYTES = 4_120_000;
@@ -40,16 +40,19 @@ function listParts({ parts }: SourceFile): string[] {
     .slice(0, MOST_PARTS)
     .map((part) => `<li>${escapeHtml(describeSource(part))}, sha256:${part.sha256}</li>`);
   const more = parts.length - MOST_PARTS;
-  return ['<ul>', ...items, ...(more > 0 ? [`<li>and ${amountOf(more, 'more file')}</li>`] : []), '</ul>'];
+  return ['<ul>', ...items, ...(more > 0 ? [`<li>and ${plural(more, 'more file')}</li>`] : []), '</ul>'];
 }
 
 function fits(body: string, file: SourceFile, maxBytes: number): string {
   const bytes = Buffer.byteLength(body);
   if (bytes <= maxBytes) return body;
-  throw new FileError(`the body has ${countOf(bytes)} bytes, and the notebook takes ${countOf(MAX_BYTES)}`, {
-    where: { file: file.path },
-    hint: 'show fewer rows, for example {{ readings | table: 50 }}',
-  });
+  throw new FileError(
+    `the body has ${formatCount(bytes)} bytes, and the notebook takes ${formatCount(MAX_BYTES)}`,
+    {
+      where: { file: file.path },
+      hint: 'show fewer rows, for example {{ readings | table: 50 }}',
+    },
+  );
 }
 
 /** How much of a file is shown: less and less, until it fits. */
@@ -66,7 +69,7 @@ function showRecord(record: FileRecord, whereAll: WhereAll, maxBytes: number): s
     if (Buffer.byteLength(html) <= maxBytes) return html;
   }
   const { meta, tables } = record;
-  const tooMuch = `${amountOf(meta.size, 'fact')} and ${amountOf(tables.length, 'table')}`;
+  const tooMuch = `${plural(meta.size, 'fact')} and ${plural(tables.length, 'table')}`;
   return `<p>${tooMuch}, too much for this page; all is in the file</p>`;
 }
 
@@ -137,20 +140,7 @@ function shorten(text: string, maxChars: number): string {
   return `${cut.replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
-const SPECIAL = /[&<>"']/;
 const SPECIAL_OR_BREAK = /[&<>"'\r\n]/;
-const ENTITIES: Record<string, string> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-/** Text that cannot become markup, neither between tags nor in a quoted attribute. */
-export function escapeHtml(text: string): string {
-  return SPECIAL.test(text) ? text.replace(/[&<>"']/g, (sign) => ENTITIES[sign] ?? sign) : text;
-}
 
 /** Line breaks of a text stay visible. */
 export function escapeLines(text: string): string {

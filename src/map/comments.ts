@@ -1,9 +1,9 @@
 import type { CommentOptions } from '../config/schema.js';
 import { MARK_BYTES } from '../markers.js';
 import type { FileRecord, Table } from '../model.js';
-import { cutBytes, manyLines, oneLine, piecesOf } from '../text.js';
+import { cutBytes, formatCount, manyLines, oneLine, piecesOf, plural } from '../text.js';
 import { describeSource, type SourceFile } from './date.js';
-import { alignTable, amountOf, countOf, figuresOf, isCut, listLine, type WhereAll } from './tables.js';
+import { alignTable, figuresOf, isCut, listLine, type WhereAll } from './tables.js';
 
 interface Comments {
   readonly comments: readonly string[];
@@ -94,7 +94,7 @@ function commentEach(
   if (tables.reduce((sum, { rows }) => sum + rows.length, 0) > maxParts) return undefined;
   return tables.flatMap(({ name, columns, rows }) =>
     rows.map((cells, i) => {
-      const place = `${cutBytes(oneLine(name), maxBytes / 8)}: row ${countOf(i + 1)} of ${countOf(rows.length)}`;
+      const place = `${cutBytes(oneLine(name), maxBytes / 8)}: row ${formatCount(i + 1)} of ${formatCount(rows.length)}`;
       const lines = columns.map(({ name, unit }, c) => {
         const cell = cells[c] ?? { value: null, text: '' };
         return listLine(name, unit === undefined || cell.unit ? cell : { ...cell, unit });
@@ -132,8 +132,8 @@ interface Room {
 
 /** `12 rows`, or `rows 1–500 of 2,000` where these are not all. */
 function rangeOf(first: number, last: number, count: number): string {
-  if (first === 1 && last === count) return count === 1 ? '1 row' : `${countOf(count)} rows`;
-  return `rows ${countOf(first)}–${countOf(last)} of ${countOf(count)}`;
+  if (first === 1 && last === count) return count === 1 ? '1 row' : `${formatCount(count)} rows`;
+  return `rows ${formatCount(first)}–${formatCount(last)} of ${formatCount(count)}`;
 }
 
 /**
@@ -233,7 +233,7 @@ function summarize(record: FileRecord, file: SourceFile, maxBytes: number): stri
 function summaryOf(table: Table): string[] {
   const { columns, rows } = figuresOf(table, 'all columns');
   const { head, line } = alignTable(columns, rows);
-  const size = `${amountOf(table.count, 'row')}, ${amountOf(table.columns.length, 'column')}`;
+  const size = `${plural(table.count, 'row')}, ${plural(table.columns.length, 'column')}`;
   return [
     '',
     oneLine(`${table.name}: ${size}; all rows are in the raw file`),
@@ -244,7 +244,7 @@ function summaryOf(table: Table): string[] {
 
 const factsOf = ({ meta }: FileRecord): string[] => [
   '',
-  `${amountOf(meta.size, 'fact')}; all are in the raw file`,
+  `${plural(meta.size, 'fact')}; all are in the raw file`,
   ...Array.from(meta, ([name, value]) => listLine(name, value)),
 ];
 
@@ -253,7 +253,7 @@ function keepLines(lines: readonly string[], maxBytes: number): string {
   const sizes = lines.map((line) => Buffer.byteLength(line) + 1);
   const total = sizes.reduce((sum, size) => sum + size, 0);
   if (total - 1 <= maxBytes) return lines.join('\n');
-  const left = (n: number) => `… ${amountOf(n, 'more line')}; all is in the raw file`;
+  const left = (n: number) => `… ${plural(n, 'more line')}; all is in the raw file`;
   let room = maxBytes - Buffer.byteLength(left(lines.length));
   const kept: string[] = [];
   for (const [i, line] of lines.entries()) {

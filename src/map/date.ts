@@ -1,7 +1,6 @@
 import { FileError } from '../errors.js';
 import type { Value } from '../model.js';
-import { oneLine } from '../text.js';
-import { amountOf } from './tables.js';
+import { oneLine, plural } from '../text.js';
 
 /**
  * How the mapping reads a date that is not ISO: the date; all formats that fit, where they make it different
@@ -119,14 +118,14 @@ type SourcePart = Omit<SourceFile, 'stem' | 'path'>;
 export const describeSource = ({ name, size, modifiedMs, parts }: SourcePart): string =>
   [
     oneLine(name),
-    ...(parts ? [amountOf(parts.length, 'file')] : []),
+    ...(parts ? [plural(parts.length, 'file')] : []),
     sizeOf(size),
     `modified ${localTime(modifiedMs).replace(/T(.{8})/, ' $1 ')}`,
   ].join(', ');
 
 /** `1,234 bytes`, `12.3 MB (12,345,678 bytes)`. */
 function sizeOf(bytes: number): string {
-  const exact = amountOf(bytes, 'byte');
+  const exact = plural(bytes, 'byte');
   if (bytes < 100_000) return exact;
   const [unit, name] = bytes < 1e6 ? [1e3, 'kB'] : bytes < 1e9 ? [1e6, 'MB'] : [1e9, 'GB'];
   return `${(bytes / unit).toFixed(1)} ${name} (${exact})`;

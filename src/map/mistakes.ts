@@ -1,8 +1,8 @@
 import { type Liquid, LiquidError, type StaticAnalysis, type Token, UndefinedVariableError } from 'liquidjs';
 import { FileError, LabfeedError } from '../errors.js';
 import type { Table } from '../model.js';
-import { nearest } from '../text.js';
-import { countOf, isCut, RowNotKept } from './tables.js';
+import { formatCount, nearest } from '../text.js';
+import { isCut, RowNotKept } from './tables.js';
 import { FILE_NAMES, VARIABLES, type View } from './view.js';
 
 /** Where a template stands within its instrument: `['experiment', 'tags', 1]`. */
@@ -131,7 +131,7 @@ export function explainRendering(error: unknown, part: Part, view: View): unknow
 }
 
 function rowNotKept({ table, row }: RowNotKept, part: Part, view: View): FileError {
-  const [asked, count, kept] = [row, table.count, table.rows.length].map(countOf);
+  const [asked, count, kept] = [row, table.count, table.rows.length].map(formatCount);
   return new FileError(
     `the ${part} needs row ${asked} of ${nameOf(table, view)}: the file has ${count} rows, of which templates see the first ${kept}`,
     { where: { file: view.file.path }, hint: hintAt(table, view) },

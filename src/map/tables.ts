@@ -1,5 +1,5 @@
 import { type Column, medianOf, type Table, type Value } from '../model.js';
-import { oneLine } from '../text.js';
+import { formatCount, oneLine, plural } from '../text.js';
 
 /** A table, or some rows of one: then `count` is how many these are. */
 export type TableRows = Pick<Table, 'columns' | 'rows' | 'count'>;
@@ -59,7 +59,7 @@ function countFigures(rows: TableRows['rows'], at: number): Figures {
   return { n: counted(n), min, median: written(median) ?? writeLike([min, max], median, 12), max };
 }
 
-const counted = (n: number): Value => ({ value: n, text: countOf(n) });
+const counted = (n: number): Value => ({ value: n, text: formatCount(n) });
 
 /** A number that stands nowhere in the file, with the decimal mark of those that do. */
 function writeLike(neighbours: readonly Value[], number: number, digits: number): Value {
@@ -158,11 +158,11 @@ export function cutTable(table: TableRows, maxRows: number, whereAll: WhereAll):
   const figures = figuresOf(table, 'numeric columns');
   const first = figures.rows.slice(0, MAX_SUMMED_UP);
   const notes = [
-    `${shown > 0 ? `First ${countOf(shown)} of ` : ''}${amountOf(count, 'row')}; all are in the ${whereAll}.`,
+    `${shown > 0 ? `First ${formatCount(shown)} of ` : ''}${plural(count, 'row')}; all are in the ${whereAll}.`,
   ];
   if (first.length < figures.count) {
     notes.push(
-      `Summary of all rows, for the first ${first.length} of ${countOf(figures.count)} numeric columns:`,
+      `Summary of all rows, for the first ${first.length} of ${formatCount(figures.count)} numeric columns:`,
     );
   } else if (first.length > 0) notes.push('Summary of all rows:');
   return {
@@ -212,14 +212,6 @@ export function alignTable(columns: readonly Column[], rows: readonly (readonly 
 export const listLine = (name: string, value: Value): string => oneLine(`${name}: ${withUnit(value)}`);
 
 /** How body and comments put things, so that both put them alike. */
-
-const counts = new Intl.NumberFormat('en-US');
-
-/** `999`, `1,000`. Few are counted most often, and need no formatter. */
-export const countOf = (n: number): string => (n < 1000 ? String(n) : counts.format(n));
-
-/** `1 row`, `1,234 rows`. */
-export const amountOf = (n: number, what: string): string => `${countOf(n)} ${what}${n === 1 ? '' : 's'}`;
 
 export const headingOf = ({ name, unit }: Column): string => (unit ? `${name} (${unit})` : name);
 

@@ -19,7 +19,8 @@ import {
 } from 'liquidjs';
 import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
 import type { Table, Value } from '../model.js';
-import { escapeHtml, escapeLines, Markup, renderHtmlFacts, renderHtmlTable } from './body.js';
+import { escapeHtml } from '../text.js';
+import { escapeLines, Markup, renderHtmlFacts, renderHtmlTable } from './body.js';
 import { ISO_DATE, type ReadDate } from './date.js';
 import {
   explainMistake,

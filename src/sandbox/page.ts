@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { escapeHtml, plural } from '../text.js';
 import type { Experiment } from './entries.js';
 import { type Handler, Refusal, readId, resource } from './requests.js';
 import { sanitise } from './sanitise.js';
@@ -98,8 +99,6 @@ const named = (title: string) => title.trim() || 'Untitled';
 
 const showTags = (tags: readonly string[]) => tags.map((tag) => html`<span class="tag">${tag}</span>`);
 
-const count = (n: number, one: string, many: string) => `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
-
 interface ListPage {
   readonly list: readonly ExperimentSummary[];
   readonly total: number;
@@ -114,7 +113,7 @@ function renderList({ list, total, page, pages }: ListPage): string {
 <td class="count">${one.comments}</td><td class="fixed wide">${one.modified_at}</td></tr>
 `,
   );
-  const table = html`<p class="facts">${count(total, 'experiment', 'experiments')}, newest first. Times are in UTC.</p>
+  const table = html`<p class="facts">${plural(total, 'experiment')}, newest first. Times are in UTC.</p>
 <div class="card list"><table>
 <thead><tr><th>No.</th><th>Date</th><th>Title</th><th class="count">Comments</th>
 <th class="wide">Last change</th></tr></thead>
@@ -149,7 +148,7 @@ function renderExperiment(experiment: Experiment, comments: readonly Comment[]):
 <span>Created ${experiment.created_at} UTC</span><span>Last change ${experiment.modified_at} UTC</span></p>
 <p>${showTags(experiment.tags)}</p>
 ${body}
-<h2>${count(comments.length, 'comment', 'comments')}</h2>
+<h2>${plural(comments.length, 'comment')}</h2>
 ${comments.map(renderComment)}`,
   });
 }
@@ -177,16 +176,6 @@ interface Html {
 
 const trusted = (markup: string): Html => ({ markup });
 
-const ESCAPES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
-const escapeText = (text: string) => text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? '');
-
 type Part = string | number | Html | readonly Html[];
 
 /** Markup from a template literal. Every text that is put in is escaped: forgetting it is not possible. */
@@ -196,7 +185,7 @@ function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
 }
 
 function render(part: Part): string {
-  if (typeof part === 'string') return escapeText(part);
+  if (typeof part === 'string') return escapeHtml(part);
   if (typeof part === 'number') return String(part);
   return 'markup' in part ? part.markup : part.map(({ markup }) => markup).join('');
 }
