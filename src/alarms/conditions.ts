@@ -61,7 +61,7 @@ function first([problem, ...others]: Live['problems']): string {
 const FOLDER_GRACE_MS = 60_000;
 
 /** A stray readme is one occasion, and a second thought is two. */
-const STRANGE_OCCASIONS = 3;
+const MIN_UNMATCHED_ARRIVALS = 3;
 
 /** When an alarm of this kind was raised, if it is on. */
 type InstrumentRaisedAt = (kind: LiveAlarm['kind']) => number | undefined;
@@ -118,10 +118,10 @@ function silence({ live, silence, quietSince }: InstrumentFacts, now: number): F
   return [trouble('silence', name, text)];
 }
 
-function unmatched({ live, strangers }: InstrumentFacts, raisedAt: number | undefined): Finding[] {
+function unmatched({ live, unmatchedArrivals }: InstrumentFacts, raisedAt: number | undefined): Finding[] {
   const { name, lastFileAt, scannedAt } = live;
-  if (strangers.occasions >= STRANGE_OCCASIONS) {
-    const example = strangers.example ?? live.unmatched.example ?? '';
+  if (unmatchedArrivals.occasions >= MIN_UNMATCHED_ARRIVALS) {
+    const example = unmatchedArrivals.example ?? live.unmatched.example ?? '';
     const text = `${name}: files arrive, but none is taken: \`files\` fits none of them, such as ${example}`;
     return [trouble('unmatched', name, text)];
   }
@@ -179,7 +179,7 @@ export interface InstrumentFacts {
   /** When its last file came, or else when its folder was first listed. */
   readonly quietSince: number | undefined;
   /** Files that came where runs should have come. */
-  readonly strangers: { readonly occasions: number; readonly example: string | undefined };
+  readonly unmatchedArrivals: { readonly occasions: number; readonly example: string | undefined };
   readonly quarantined: Resting | undefined;
   readonly held: Resting | undefined;
   /** How many old files wait for an answer. */
@@ -230,54 +230,4 @@ export function isSilent({ afterMs, days }: Silence, from: number, to: number, z
     start = end;
   }
   return elapsedMs >= afterMs;
-}
-
-/** Files of one ending that no glob fits. */
-interface Ending {
-  readonly files: number;
-  readonly example: string;
-}
-
-/** Tells files that come where runs should come from those that always lie beside them. */
-export interface Strangers {
-  /**
-   * After each listing of the folder: what no glob fits, by its ending; how many files fit; and how many have come
-   * so far that fit.
-   */
-  listed(endings: ReadonlyMap<string, Ending>, files: number, came: number): void;
-  /** On how many occasions strange files have come since a run did, and one of them. */
-  seen(): { readonly occasions: number; readonly example: string | undefined };
-}
-
-/**
- * Usual is every ending that lies in the folder when a run has come: the logs and pictures that the instrument writes
- * beside it. Anything else is strange, and so is everything where no run ever came. An occasion is a listing that
- * finds more strange files than the one before: a person who copies a hundred files into the folder makes one.
- */
-export function createStrangers(): Strangers {
-  let usual: ReadonlySet<string> = new Set();
-  let before: ReadonlyMap<string, Ending> | undefined;
-  let cameBefore = 0;
-  let occasions = 0;
-  let example: string | undefined;
-
-  return {
-    listed(endings, files, came) {
-      const hasRuns = before === undefined ? files > 0 : came > cameBefore;
-      if (hasRuns) {
-        usual = new Set(endings.keys());
-        occasions = 0;
-        example = undefined;
-      } else if (before !== undefined) {
-        const more = [...endings].filter(
-          ([ending, { files }]) => !usual.has(ending) && files > (before?.get(ending)?.files ?? 0),
-        );
-        if (more.length > 0) occasions += 1;
-        example = more.at(-1)?.[1].example ?? example;
-      }
-      before = endings;
-      cameBefore = came;
-    },
-    seen: () => ({ occasions, example }),
-  };
 }

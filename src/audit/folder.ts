@@ -21,9 +21,9 @@ export interface FolderDeps {
   readonly journal: Pick<Evidence, 'atPath' | 'ofContent'>;
   list(): AsyncGenerator<FoundFile[], Ended>;
   /** The runs of these files, as far as these show them. */
-  gather(files: readonly FoundFile[]): FoundFile[];
+  group(files: readonly FoundFile[]): FoundFile[];
   /** A run of several files as it is now. */
-  look(run: FoundFile): Promise<(FoundFile & { readonly lacks?: string }) | 'absent' | 'no answer'>;
+  stat(run: FoundFile): Promise<(FoundFile & { readonly missing?: string }) | 'absent' | 'no answer'>;
   /** Whether the file belongs to another instrument, or is the journal itself. */
   isOthers(path: string): boolean;
   /** Hashes it. Rejects with a LabfeedError where it cannot be read, or changes meanwhile. */
@@ -78,7 +78,7 @@ export async function examineFolder(deps: FolderDeps): Promise<FileCounts> {
   for (;;) {
     const next = await listing.next();
     if (!next.done) {
-      const runs = deps.gather(next.value.filter(({ path }) => !deps.isOthers(path)));
+      const runs = deps.group(next.value.filter(({ path }) => !deps.isOthers(path)));
       for (const run of runs) if (run.parts) several.set(run.path, run);
       await aFewAtATime(
         runs.filter(({ parts }) => !parts),
@@ -101,10 +101,10 @@ type Became =
   | { readonly kind: 'taken'; readonly run: KnownRun; readonly file: IdentifiedFile };
 
 async function examineRun(found: FoundFile, deps: FolderDeps): Promise<Became> {
-  const whole = found.parts ? await deps.look(found) : found;
+  const whole = found.parts ? await deps.stat(found) : found;
   if (whole === 'absent') return { kind: 'gone' };
   if (whole === 'no answer') return told('unread', 'the disk or share does not answer');
-  if ('lacks' in whole) return told('never taken', `${whole.lacks} is not there`);
+  if ('missing' in whole) return told('never taken', `${whole.missing} is not there`);
   const known = filesOf(whole).map((file) => deps.journal.atPath(deps.instrument, file));
   if (known.some((one) => one?.verdict === 'asked'))
     return told('asked', 'it waits for an answer about old files');

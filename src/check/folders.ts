@@ -28,7 +28,7 @@ async function examineFolder(instrument: Instrument, earlier: readonly Claim[]):
   const { signal } = new AbortController();
   const matcher = createMatcher({ ...instrument, doneFile: ready.doneFile });
   const listing = list(watch, { matcher, signal });
-  const { gather } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
+  const { group: gather } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
   const runs = new Set<string>();
   const claimed = countClaimed(name, earlier);
   for (;;) {

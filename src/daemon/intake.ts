@@ -9,11 +9,11 @@ import type { Log } from '../log.js';
 import { createMapping } from '../mapping/mapping.js';
 import type { FoundFile } from '../model.js';
 import { ingest, type Observer, type Outcome, type Stages } from '../pipeline.js';
+import type { Activity } from '../watch/activity.js';
 import { createIntake } from '../watch/intake.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns, type Runs } from '../watch/runs.js';
 import { settle } from '../watch/settle.js';
-import type { LineState } from '../watch/state.js';
 import { createWatcher } from '../watch/watcher.js';
 
 interface LineDeps {
@@ -25,7 +25,7 @@ interface LineDeps {
   /** Whether the file is another instrument's, or no instrument's at all. */
   isOthers(path: string): boolean;
   /** Told how the line is. */
-  readonly state: LineState;
+  readonly state: Activity;
   enqueue(): void;
   refused: Observer['refused'];
   /** Told when there are files before anybody has watched. */
@@ -100,7 +100,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
   const intake = createIntake({
     existing: instrument.existing,
     unknown: async (files) =>
-      runs.gather(
+      runs.group(
         await journal.files.unknown(
           name,
           files.filter(({ path }) => !deps.isClaimed(path)),
@@ -195,7 +195,7 @@ function createStages(
         clock,
         signal,
         lane: (look) => looks.add(look),
-        look: runs.look,
+        look: runs.stat,
         lacks: createLackTeller(found, log),
         progress: (progress) => waiting.note(found.path, { for: 'stillness', ...progress }),
       });

@@ -154,7 +154,7 @@ async function factsOf(
           live: shown,
           silence: usable?.silence,
           quietSince: shown.lastFileAt ?? (await journal.resting.firstScanAt(name)),
-          strangers: state.strangers(),
+          unmatchedArrivals: state.unmatchedArrivals(),
           ...(unsettled.get(name) ?? { quarantined: undefined, held: undefined, asked: 0 }),
         };
       }),

@@ -20,8 +20,8 @@ import type { ConfigProblem } from '../live.js';
 import type { Log } from '../log.js';
 import { checkMapping } from '../mapping/mapping.js';
 import type { Observer } from '../pipeline.js';
+import { type Activity, createActivity } from '../watch/activity.js';
 import { claimedBy, claimsBefore } from '../watch/match.js';
-import { createLineState, type LineState } from '../watch/state.js';
 import { createDelivery } from './delivery.js';
 import { createInstrumentLine } from './intake.js';
 
@@ -185,7 +185,7 @@ const fields = (problem: Problem) => ({
 /** An instrument as people ask about it: how its line is, be it stopped. */
 interface WatchedInstrument {
   readonly name: string;
-  readonly state: LineState;
+  readonly state: Activity;
   /** Undefined where a mistake or a failed test stops it. */
   readonly usable: Instrument | undefined;
 }
@@ -200,7 +200,7 @@ export function watchedInstruments(
   return [...new Set(listed.map(({ name }) => name))].map((name) => {
     const watch = claims.find((claim) => claim.name === name)?.watch ?? '';
     const usable = instruments.find((instrument) => instrument.name === name && !broken.has(name));
-    const state = createLineState({ name, watch }, clock);
+    const state = createActivity({ name, watch }, clock);
     if (usable === undefined) state.is('stopped');
     return { name, state, usable };
   });

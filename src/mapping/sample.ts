@@ -39,14 +39,14 @@ export async function openRun(
     const matcher = createMatcher({ ...instrument, doneFile: instrument.ready.doneFile });
     const runs = createRuns({ root, run, matcher, signal, isClaimed: () => false });
     // Of a folder, whatever it holds stands for it.
-    const [found] = runs.gather([
+    const [found] = runs.group([
       isFile ? file : { ...file, path: `${path}/${ANY}`, location: `${path}/${ANY}` },
     ]);
     if (!found || (!isFile && found.path !== path)) continue;
-    const now = await runs.look(found);
+    const now = await runs.stat(found);
     if (typeof now === 'string') continue;
-    if (now.lacks !== undefined) {
-      throw new LabfeedError(`the run is not whole: there is no ${now.lacks}`, { where: { file: path } });
+    if (now.missing !== undefined) {
+      throw new LabfeedError(`the run is not whole: there is no ${now.missing}`, { where: { file: path } });
     }
     return runs.identify(now);
   }

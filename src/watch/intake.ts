@@ -1,6 +1,6 @@
 import { type Existing, skipBeforeNs } from '../config/schema.js';
 import { type FoundFile, filesOf } from '../model.js';
-import { merge } from './runs.js';
+import { mergeRuns } from './runs.js';
 
 /** More old files than this at an instrument's first scan are a question to a person, not a flood. */
 export const FLOOD = 50;
@@ -68,7 +68,7 @@ export function createIntake(deps: IntakeDeps): Intake {
   }
 
   async function hold(files: readonly FoundFile[]): Promise<void> {
-    for (const file of files) undecided.set(file.path, merge(undecided.get(file.path), file));
+    for (const file of files) undecided.set(file.path, mergeRuns(undecided.get(file.path), file));
     if (askedFor === 0 && undecided.size <= FLOOD) return;
     const batch = [...undecided.values()];
     await deps.ask(batch);

@@ -5,7 +5,7 @@ import type { DiskFile, FoundFile, Hashed, IdentifiedFile, Part } from '../model
 import { type IdentifyOptions, identify, isAbsent, KEEP_BYTES, stampOf, statAll } from './identify.js';
 import { createGrouping, type Grouping, type Matcher, placesOf } from './match.js';
 import { list } from './scan.js';
-import { type Glance, glance, isSame } from './settle.js';
+import { isSame, type RunSnapshot, statFile } from './settle.js';
 
 interface RunsOptions {
   /** The watched folder. */
@@ -22,9 +22,9 @@ interface RunsOptions {
 /** What is one run: a file, all that lies in a folder, or files of one stem. */
 export interface Runs {
   /** The runs of these files, as far as these show them. */
-  gather(files: readonly FoundFile[]): FoundFile[];
+  group(files: readonly FoundFile[]): FoundFile[];
   /** A run as it is now, with all that belongs to it. */
-  look(run: FoundFile): Promise<Glance>;
+  stat(run: FoundFile): Promise<RunSnapshot>;
   identify(run: FoundFile): Promise<IdentifiedFile>;
 }
 
@@ -34,16 +34,16 @@ export function createRuns(options: RunsOptions): Runs {
   const grouping = createGrouping(kind);
   if (kind === 'file' || !grouping) {
     return {
-      gather: (files) => [...files],
-      look: glance,
+      group: (files) => [...files],
+      stat: statFile,
       identify: (file) => identify(file, reading),
     };
   }
-  const look = (run: FoundFile): Promise<Glance> =>
+  const look = (run: FoundFile): Promise<RunSnapshot> =>
     'folder' in kind ? lookIntoFolder(run, grouping, options) : lookAtJoined(run, kind.join, options);
   return {
-    gather: (files) => gather(files, grouping, root),
-    look,
+    group: (files) => gather(files, grouping, root),
+    stat: look,
     identify: (run) => identifyAll(run, { look, ...reading }),
   };
 }
@@ -64,7 +64,7 @@ const together = (
 });
 
 /** A run of which a listing brought further files. */
-export const merge = (known: FoundFile | undefined, more: FoundFile): FoundFile =>
+export const mergeRuns = (known: FoundFile | undefined, more: FoundFile): FoundFile =>
   known?.parts && more.parts ? together(more, [...known.parts, ...more.parts]) : more;
 
 function gather(files: readonly FoundFile[], grouping: Grouping, root: string): FoundFile[] {
@@ -87,7 +87,7 @@ async function lookIntoFolder(
   run: FoundFile,
   grouping: Grouping,
   { root, matcher, signal, isClaimed }: RunsOptions,
-): Promise<Glance> {
+): Promise<RunSnapshot> {
   const parts: FoundPart[] = [];
   const { path, location } = run;
   const found = list(root, { matcher, signal, under: path.slice(root.length + 1), location });
@@ -118,7 +118,7 @@ async function lookAtJoined(
   run: FoundFile,
   roles: readonly string[],
   { isClaimed }: RunsOptions,
-): Promise<Glance> {
+): Promise<RunSnapshot> {
   const places = placesOf(run, roles);
   const seen = await statAll(places.map((place) => place.location));
   const parts: FoundPart[] = [];
@@ -130,11 +130,11 @@ async function lookAtJoined(
     else parts.push({ ...place, ...stampOf(stats) });
   }
   if (parts.length === 0) return 'absent';
-  return { ...together(run, parts), ...(lacks !== undefined && { lacks }) };
+  return { ...together(run, parts), ...(lacks !== undefined && { missing: lacks }) };
 }
 
 interface IdentifyAllOptions extends IdentifyOptions {
-  look(run: FoundFile): Promise<Glance>;
+  look(run: FoundFile): Promise<RunSnapshot>;
 }
 
 /**
@@ -153,7 +153,7 @@ async function identifyAll(
     parts.push({ ...part, ...hashed });
   }
   const now = await look(run);
-  if (typeof now === 'string' || now.lacks !== undefined || !isSame(now, run)) {
+  if (typeof now === 'string' || now.missing !== undefined || !isSame(now, run)) {
     throw new FileChangedError('the run is no longer the same: a file was added, taken away or written to', {
       where: { file: run.path },
     });

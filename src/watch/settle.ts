@@ -22,7 +22,7 @@ interface SettleOptions {
   /** Goes through this one at a time or a few: a share that hangs must not take every thread for file access. */
   readonly lane?: <T>(work: () => Promise<T>) => Promise<T>;
   /** What of a run there is now; without it, it is one file. */
-  readonly look?: (run: FoundFile) => Promise<Glance>;
+  readonly look?: (run: FoundFile) => Promise<RunSnapshot>;
   /** Told at each look at which a part of the run is not there. */
   readonly lacks?: (part: string, waitedMs: number) => void;
   /** Told at first, and after each look. */
@@ -39,7 +39,7 @@ export interface Progress {
 }
 
 /** `lacks`: a file without which the run is not whole. */
-export type Glance = (FoundFile & { readonly lacks?: string }) | 'absent' | 'no answer';
+export type RunSnapshot = (FoundFile & { readonly missing?: string }) | 'absent' | 'no answer';
 
 /**
  * Resolves with the file as it is once nobody writes to it any more, or undefined when it is gone.
@@ -49,7 +49,7 @@ export type Glance = (FoundFile & { readonly lacks?: string }) | 'absent' | 'no 
 export async function settle(
   file: FoundFile,
   ready: Ready,
-  { clock, signal, lane = (work) => work(), look = glance, lacks, progress }: SettleOptions,
+  { clock, signal, lane = (work) => work(), look = statFile, lacks, progress }: SettleOptions,
 ): Promise<FoundFile | undefined> {
   const quietMs = ready.quiet ?? (ready.doneFile === undefined ? DEFAULT_QUIET_MS : 0);
   const doneFile = ready.doneFile === undefined ? undefined : doneFileOf(file.location, ready.doneFile);
@@ -78,15 +78,15 @@ export async function settle(
     }
     seen = now;
     const quietLeftMs = stillSinceMs + quietMs - nowMs;
-    if (now.lacks !== undefined) lacks?.(now.lacks, nowMs - startedMs);
-    const isWhole = isDone && now.lacks === undefined;
+    if (now.missing !== undefined) lacks?.(now.missing, nowMs - startedMs);
+    const isWhole = isDone && now.missing === undefined;
     if (isWhole && quietLeftMs <= 0) return now;
     waitMs = isWhole ? quietLeftMs : Math.max(quietLeftMs, doneWaitMs(nowMs - startedMs));
   }
 }
 
-const lackOf = (now: Glance): string | undefined =>
-  typeof now === 'string' || now.lacks === undefined ? undefined : `file ${now.lacks}`;
+const lackOf = (now: RunSnapshot): string | undefined =>
+  typeof now === 'string' || now.missing === undefined ? undefined : `file ${now.missing}`;
 
 /** Whether nothing of a run was written to, replaced, added or taken away. */
 export function isSame(a: FoundFile, b: FoundFile): boolean {
@@ -110,7 +110,7 @@ async function exists(location: string | Buffer): Promise<boolean> {
 }
 
 /** A share that does not answer is no proof that the file is gone. */
-export async function glance(file: FoundFile): Promise<Glance> {
+export async function statFile(file: FoundFile): Promise<RunSnapshot> {
   const [stats] = await statAll([file.location]);
   if (stats === undefined || stats instanceof Error) return isAbsent(stats) ? 'absent' : 'no answer';
   if (!stats.isFile()) return 'absent';

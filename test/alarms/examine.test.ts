@@ -47,7 +47,7 @@ test('files that none of the globs fit are told on the third occasion', () => {
   const unmatched = { files: 9, example: '/data/x.txt' };
   const on = (occasions: number, raisedAt?: number, lastFileAt = NOW - HOUR) =>
     ofInstrument(
-      { live: { unmatched, lastFileAt }, strangers: { occasions, example: '/data/y.txt' } },
+      { live: { unmatched, lastFileAt }, unmatchedArrivals: { occasions, example: '/data/y.txt' } },
       raisedAt,
     );
   expect(on(2)).toEqual(['unmatched unsure']);

@@ -21,7 +21,7 @@ export const instrument = ({ live, ...rest }: Overrides = {}): InstrumentFacts =
   },
   silence: undefined,
   quietSince: NOW - 1000,
-  strangers: { occasions: 0, example: undefined },
+  unmatchedArrivals: { occasions: 0, example: undefined },
   quarantined: undefined,
   held: undefined,
   asked: 0,

@@ -34,7 +34,7 @@ async function folderRun(root: string): Promise<NewRun> {
   const matcher = createMatcher({ files: ['**/*'], ignore: [], run });
   const { signal } = new AbortController();
   const runs = createRuns({ root, run, matcher, signal, isClaimed: () => false });
-  const seen = await runs.look({ path: at, location: at, size: 0, mtimeNs: 0n, inode: 0n, parts: [] });
+  const seen = await runs.stat({ path: at, location: at, size: 0, mtimeNs: 0n, inode: 0n, parts: [] });
   if (typeof seen === 'string') expect.fail(seen);
   return newRun('', { file: await runs.identify(seen) });
 }

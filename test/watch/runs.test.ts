@@ -44,7 +44,7 @@ function setUp(run: RunKind, isClaimed = (_path: string) => false): Scene {
       }
     },
     run(...names) {
-      const [first, ...more] = runs.gather(names.map((name) => found(join(root, name))));
+      const [first, ...more] = runs.group(names.map((name) => found(join(root, name))));
       expect(more).toEqual([]);
       return first ?? expect.fail('the files make a run');
     },
@@ -54,7 +54,7 @@ function setUp(run: RunKind, isClaimed = (_path: string) => false): Scene {
 const partsOf = (run: FoundFile | string): string[] =>
   typeof run === 'string' ? [run] : (run.parts ?? []).map(({ name }) => name);
 
-async function identified({ look, identify }: Scene, run: FoundFile): Promise<IdentifiedFile> {
+async function identified({ stat: look, identify }: Scene, run: FoundFile): Promise<IdentifiedFile> {
   const now = await look(run);
   return typeof now === 'string' ? expect.fail(now) : identify(now);
 }
@@ -65,16 +65,16 @@ describe('what belongs to a run', () => {
     scene.write({ 'a/z.csv': '1', 'a/sub/b.csv': '22', 'a/c.tmp': '', 'b/x.csv': '', 'stray.csv': '' });
     const run = scene.run('a/sub/b.csv');
     expect(run).toMatchObject({ path: join(scene.root, 'a'), size: 2 });
-    expect(await scene.look(run)).toMatchObject({ path: join(scene.root, 'a'), size: 3 });
-    expect(partsOf(await scene.look(run))).toEqual(['sub/b.csv', 'z.csv']);
-    expect(scene.gather([found(join(scene.root, 'stray.csv'))])).toEqual([]);
+    expect(await scene.stat(run)).toMatchObject({ path: join(scene.root, 'a'), size: 3 });
+    expect(partsOf(await scene.stat(run))).toEqual(['sub/b.csv', 'z.csv']);
+    expect(scene.group([found(join(scene.root, 'stray.csv'))])).toEqual([]);
   });
 
   test('files of several runs are told apart', () => {
     const scene = setUp(PAIR);
     scene.write({ 'a.csv': '', 'a.xml': '', 'b.xml': '', 'sub/a.csv': '' });
     const files = ['a.csv', 'b.xml', 'a.xml', 'sub/a.csv'].map((name) => found(join(scene.root, name)));
-    const runs = scene.gather(files);
+    const runs = scene.group(files);
     expect(runs.map(({ path }) => path)).toEqual(
       ['a.csv', 'b.csv', 'sub/a.csv'].map((name) => join(scene.root, name)),
     );
@@ -84,10 +84,10 @@ describe('what belongs to a run', () => {
   test('what belongs to another instrument is no part of a run', async () => {
     const folder = setUp(FOLDER, (path) => path.endsWith('.csv'));
     folder.write({ 'a/x.csv': '', 'a/y.txt': '' });
-    expect(partsOf(await folder.look(folder.run('a/y.txt')))).toEqual(['y.txt']);
+    expect(partsOf(await folder.stat(folder.run('a/y.txt')))).toEqual(['y.txt']);
     const pair = setUp(PAIR, (path) => path.endsWith('.xml'));
     pair.write({ 'a.csv': '', 'a.xml': '' });
-    expect(await pair.look(pair.run('a.csv'))).toMatchObject({ lacks: join(pair.root, 'a.xml') });
+    expect(await pair.stat(pair.run('a.csv'))).toMatchObject({ missing: join(pair.root, 'a.xml') });
   });
 
   test('a run of which nothing is left is gone', async () => {
@@ -99,9 +99,9 @@ describe('what belongs to a run', () => {
       scene.write({ [file]: '' });
       const run = scene.run(file);
       rmSync(join(scene.root, file));
-      expect(await scene.look(run)).toBe('absent');
+      expect(await scene.stat(run)).toBe('absent');
       expect(
-        await settle(run, {}, { clock: sleepingClock(), signal: never, look: scene.look }),
+        await settle(run, {}, { clock: sleepingClock(), signal: never, look: scene.stat }),
       ).toBeUndefined();
     }
   });
@@ -118,7 +118,7 @@ describe('when a run is complete', () => {
     const still = await settle(
       scene.run('a/x.csv'),
       { quiet: 5000 },
-      { clock, signal: never, look: scene.look },
+      { clock, signal: never, look: scene.stat },
     );
     expect(still).toMatchObject({ size: 6 });
     expect(clock.monotonic()).toBe(15_000);
@@ -131,7 +131,7 @@ describe('when a run is complete', () => {
       if (elapsed === 5000) rmSync(join(scene.root, 'a/z.csv'));
     });
     const run = scene.run('a/x.csv', 'a/z.csv');
-    const still = await settle(run, { quiet: 5000 }, { clock, signal: never, look: scene.look });
+    const still = await settle(run, { quiet: 5000 }, { clock, signal: never, look: scene.stat });
     expect(partsOf(still ?? '')).toEqual(['x.csv']);
     expect(clock.monotonic()).toBe(10_000);
   });
@@ -146,7 +146,7 @@ describe('when a run is complete', () => {
     const still = await settle(
       scene.run('a.csv'),
       { quiet: 5000 },
-      { clock, signal: never, look: scene.look, lacks: (part, waitedMs) => told.push([part, waitedMs]) },
+      { clock, signal: never, look: scene.stat, lacks: (part, waitedMs) => told.push([part, waitedMs]) },
     );
     expect(partsOf(still ?? '')).toEqual(['a.csv', 'a.xml']);
     expect(clock.monotonic()).toBeGreaterThan(3_605_000);
@@ -167,7 +167,7 @@ describe('when a run is complete', () => {
       const still = await settle(
         scene.run('a/x.csv'),
         { doneFile },
-        { clock, signal: never, look: scene.look },
+        { clock, signal: never, look: scene.stat },
       );
       expect(still).toBeDefined();
       expect(clock.monotonic()).toBeGreaterThan(60_000);
@@ -229,7 +229,7 @@ describe('what a run is known by', () => {
   test('what changes while it is hashed has to settle anew', async () => {
     const scene = setUp(FOLDER);
     scene.write({ 'a/x.csv': '1' });
-    const run = await scene.look(scene.run('a/x.csv'));
+    const run = await scene.stat(scene.run('a/x.csv'));
     if (typeof run === 'string') expect.fail(run);
     scene.write({ 'a/late.csv': '2' });
     await expect(scene.identify(run)).rejects.toThrow(FileChangedError);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createWaiting } from '../../src/watch/state.js';
+import { createWaiting } from '../../src/watch/activity.js';
 import { manualClock } from '../support/manual-clock.js';
 
 const START = Date.UTC(2026, 0, 1);

@@ -34,8 +34,8 @@ async function examine(paths: readonly string[], changes: Partial<FolderDeps>) {
       yield paths.map(found);
       return { state: 'present', unread: [] };
     },
-    gather: (files) => [...files],
-    look: async (run) => run,
+    group: (files) => [...files],
+    stat: async (run) => run,
     isOthers: () => false,
     identify: async (file) => identified(file, file.path),
     isProved: () => true,
@@ -100,8 +100,8 @@ test('a run of several files is proved as a whole, however the listing cuts it, 
       yield [found('s.D/b')];
       return { state: 'present', unread: [] };
     },
-    gather: (files) => [{ ...found('s.D'), parts: files.map(({ path }) => part(path)) }],
-    look: async () => whole,
+    group: (files) => [{ ...found('s.D'), parts: files.map(({ path }) => part(path)) }],
+    stat: async () => whole,
     identify: async (file) => ({
       ...identified(file, 'both'),
       parts: whole.parts.map((one) => ({ ...one, sha256: one.path })),
@@ -116,7 +116,7 @@ test('a run of several files is proved as a whole, however the listing cuts it, 
     kinds: [],
     safe: ['s.D/a', 's.D/b'],
   });
-  const half = await examine([], { ...deps, look: async () => ({ ...whole, lacks: 's.D/b' }) });
+  const half = await examine([], { ...deps, stat: async () => ({ ...whole, missing: 's.D/b' }) });
   expect(half).toMatchObject({ kinds: ['never taken s.D'], safe: [] });
   const known = { verdict: 'taken', run: run(1, 'with a third'), isUntouched: true } as const;
   const thinned = { atPath: () => known, ofContent: () => undefined };

@@ -1,4 +1,3 @@
-import { createStrangers, type Strangers } from '../alarms/conditions.js';
 import type { Clock } from '../clock.js';
 import type { LiveInstrument, WaitingFile } from '../live.js';
 import type { Unmatched } from './scan.js';
@@ -73,10 +72,10 @@ function leastOf(paths: Iterable<string>): string[] {
 }
 
 /** How one instrument's line is, kept as it changes: counts and a few names, however many files there are. */
-export interface LineState {
+export interface Activity {
   readonly waiting: Waiting;
   /** Files that came where runs should have come. */
-  strangers: Strangers['seen'];
+  unmatchedArrivals: UnmatchedArrivals['seen'];
   is(line: LiveInstrument['line']): void;
   folder(state: LiveInstrument['folder']['state'], reason?: string): void;
   /** What the listing that goes on has met that no glob fits. */
@@ -90,12 +89,12 @@ export interface LineState {
   live(): LiveInstrument;
 }
 
-export function createLineState(
+export function createActivity(
   { name, watch }: { readonly name: string; readonly watch: string },
   clock: Clock,
-): LineState {
+): Activity {
   const waiting = createWaiting(clock);
-  const strangers = createStrangers();
+  const arrivals = createUnmatchedArrivals();
   let line: LiveInstrument['line'] = 'starting';
   let folder: LiveInstrument['folder'] = { state: 'unknown' };
   let scannedAt: number | undefined;
@@ -106,7 +105,7 @@ export function createLineState(
 
   return {
     waiting,
-    strangers: strangers.seen,
+    unmatchedArrivals: arrivals.seen,
     is(now) {
       line = now;
     },
@@ -118,7 +117,7 @@ export function createLineState(
     },
     scanned(result) {
       files = result.files;
-      strangers.listed(unmatched, files, fresh);
+      arrivals.listed(unmatched, files, fresh);
       if (result.complete) scannedAt = clock.now();
     },
     found() {
@@ -150,3 +149,47 @@ function summaryOf(unmatched: Unmatched): LiveInstrument['unmatched'] {
 }
 
 const greater = (one: string, other: string): string => (one > other ? one : other);
+
+/** Tells files that come where runs should come from those that always lie beside them. */
+export interface UnmatchedArrivals {
+  /**
+   * After each listing of the folder: what no glob fits, by its ending; how many files fit; and how many have come
+   * so far that fit.
+   */
+  listed(endings: Unmatched, files: number, came: number): void;
+  /** On how many occasions strange files have come since a run did, and one of them. */
+  seen(): { readonly occasions: number; readonly example: string | undefined };
+}
+
+/**
+ * Usual is every ending that lies in the folder when a run has come: the logs and pictures that the instrument writes
+ * beside it. Anything else is strange, and so is everything where no run ever came. An occasion is a listing that
+ * finds more strange files than the one before: a person who copies a hundred files into the folder makes one.
+ */
+export function createUnmatchedArrivals(): UnmatchedArrivals {
+  let usual: ReadonlySet<string> = new Set();
+  let before: Unmatched | undefined;
+  let cameBefore = 0;
+  let occasions = 0;
+  let example: string | undefined;
+
+  return {
+    listed(endings, files, came) {
+      const hasRuns = before === undefined ? files > 0 : came > cameBefore;
+      if (hasRuns) {
+        usual = new Set(endings.keys());
+        occasions = 0;
+        example = undefined;
+      } else if (before !== undefined) {
+        const more = [...endings].filter(
+          ([ending, { files }]) => !usual.has(ending) && files > (before?.get(ending)?.files ?? 0),
+        );
+        if (more.length > 0) occasions += 1;
+        example = more.at(-1)?.[1].example ?? example;
+      }
+      before = endings;
+      cameBefore = came;
+    },
+    seen: () => ({ occasions, example }),
+  };
+}

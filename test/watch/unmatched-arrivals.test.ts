@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { createStrangers } from '../../src/alarms/conditions.js';
+import { createUnmatchedArrivals } from '../../src/watch/activity.js';
 
 /** One folder that is listed again and again. */
 function folder() {
-  const strangers = createStrangers();
+  const arrivals = createUnmatchedArrivals();
   const endings = new Map<string, { files: number; example: string }>();
   let runs = 0;
   let came = 0;
@@ -17,8 +17,8 @@ function folder() {
       endings.set(ending, { files, example: `/data/${files}${ending}` });
     },
     list() {
-      strangers.listed(new Map(endings), runs, came);
-      return strangers.seen();
+      arrivals.listed(new Map(endings), runs, came);
+      return arrivals.seen();
     },
   };
 }
