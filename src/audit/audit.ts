@@ -63,7 +63,7 @@ export async function audit(options: AuditOptions): Promise<Audited> {
   const journal = openEvidence(path);
   const found: Findings = { findings: [], repairs: [], safe: [], proved: new Set(), folders: [], filed: 0 };
   try {
-    requireKnown(instrument, [...config.claims.map(({ name }) => name), ...journal.instruments()]);
+    requireKnown(instrument, [...config.claims.map(({ name }) => name), ...(await journal.instruments())]);
     const troubles = [
       await untilTrouble(signal, () => examineRuns(found, notebook, journal, options)),
       await untilTrouble(signal, () => examineFolders(found, journal, options)),
@@ -79,7 +79,7 @@ export async function audit(options: AuditOptions): Promise<Audited> {
       brokenOff: troubles.find((trouble) => trouble !== undefined),
     };
   } finally {
-    journal.close();
+    await journal.close();
     await notebook.close();
   }
 }
@@ -111,10 +111,10 @@ async function examineRuns(
   { config, instrument, clock, signal, trouble, progress }: AuditOptions,
 ): Promise<void> {
   const { url, concurrency, dialect } = config.notebook;
-  const server = journal.server(url);
+  const server = await journal.server(url);
   if (server.halted !== undefined)
     found.findings.push({ kind: 'halted', text: `nothing is sent to ${url}: ${server.halted}` });
-  for (const run of journal.unfiled(instrument)) {
+  for await (const run of journal.unfiled(instrument)) {
     const finding = tellUnfiled(run);
     found.findings.push(finding);
     if (finding.kind === 'interrupted') found.repairs.push({ run: run.id, comments: [] });
@@ -136,7 +136,7 @@ async function examineRuns(
     isFiled,
     textOf: cellsOf,
   };
-  const of = journal.countFiled(instrument);
+  const of = await journal.countFiled(instrument);
   await aFewAtATime(journal.filed(instrument), concurrency, async (run) => {
     signal.throwIfAborted();
     progress({ part: 'notebook', runs: found.filed, of });

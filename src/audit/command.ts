@@ -81,7 +81,7 @@ async function askFor(
   path: string,
 ): Promise<{ readonly outcomes: readonly Outcome[]; readonly hasDaemon: boolean }> {
   if (repairs.length === 0) return { outcomes: [], hasDaemon: true };
-  const outcomes = await ask(path, () => repairs.map((repair) => ({ kind: 'repair', ...repair })));
+  const outcomes = await ask(path, async () => repairs.map((repair) => ({ kind: 'repair', ...repair })));
   return { outcomes, hasDaemon: !isFree(path) };
 }
 

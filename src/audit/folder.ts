@@ -105,12 +105,12 @@ async function examineRun(found: FoundFile, deps: FolderDeps): Promise<Became> {
   if (whole === 'absent') return { kind: 'gone' };
   if (whole === 'no answer') return told('unread', 'the disk or share does not answer');
   if ('missing' in whole) return told('never taken', `${whole.missing} is not there`);
-  const known = filesOf(whole).map((file) => deps.journal.atPath(deps.instrument, file));
+  const known = await Promise.all(filesOf(whole).map((file) => deps.journal.atPath(deps.instrument, file)));
   if (known.some((one) => one?.verdict === 'asked'))
     return told('asked', 'it waits for an answer about old files');
   if (known.every((one) => one?.verdict === 'skipped')) return told('skipped', PASSED_OVER);
   try {
-    return examineContent(await deps.identify(whole), known, deps);
+    return await examineContent(await deps.identify(whole), known, deps);
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
     return told('unread', error.message);
@@ -119,16 +119,16 @@ async function examineRun(found: FoundFile, deps: FolderDeps): Promise<Became> {
 
 const PASSED_OVER = 'it was passed over, as the configuration says';
 
-function examineContent(
+async function examineContent(
   file: IdentifiedFile,
   known: readonly (KnownPath | undefined)[],
   { instrument, copies, ignoresChanges, journal }: FolderDeps,
-): Became {
+): Promise<Became> {
   const { sha256, path } = file;
   const before = known.flatMap((one) => one?.run ?? []);
   const run =
     before.find((one) => one.sha256 === sha256) ??
-    journal.ofContent({ instrument, sha256, copy: copies ? path : '' });
+    (await journal.ofContent({ instrument, sha256, copy: copies ? path : '' }));
   if (run) return { kind: 'taken', run, file };
   const [other] = before;
   if (!other) return told('never taken', 'the journal does not know it');
@@ -162,16 +162,17 @@ function standingOf({ id, state }: KnownRun, { isProved }: FolderDeps): Exclude<
  * no more are begun; it is thrown when those under way have ended.
  */
 export async function aFewAtATime<T>(
-  items: Iterable<T>,
+  items: Iterable<T> | AsyncIterable<T>,
   atOnce: number,
   work: (item: T) => Promise<void>,
 ): Promise<void> {
-  const rest = items[Symbol.iterator]();
+  const rest = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
   let hasFailed = false;
 
   async function worker(): Promise<void> {
     try {
-      for (let next = rest.next(); !next.done && !hasFailed; next = rest.next()) await work(next.value);
+      for (let next = await rest.next(); !next.done && !hasFailed; next = await rest.next())
+        await work(next.value);
     } catch (error) {
       hasFailed = true;
       throw error;

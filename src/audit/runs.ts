@@ -10,7 +10,7 @@ export interface FiledRunDeps extends CommentDeps {
   look(experiment: number): Promise<ReadableExperiment | 'missing' | 'private'>;
   /** Rejects unless it is the notebook itself who answers. */
   prove(): Promise<unknown>;
-  filingOf(run: number): Filing;
+  filingOf(run: number): Promise<Filing>;
   /** Whether a body says that it came from this run. */
   isFiled(body: unknown, run: FiledRun): boolean;
 }
@@ -50,7 +50,7 @@ async function examineContent(
   page: ReadableExperiment,
   deps: FiledRunDeps,
 ): Promise<Examined> {
-  const { draft, comments } = deps.filingOf(run.id);
+  const { draft, comments } = await deps.filingOf(run.id);
   const edited = draft ? editsOf(page, draft, deps) : [];
   const held = await examineComments({ experiment, reference: run.reference, comments }, page, deps);
   return {

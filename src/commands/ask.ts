@@ -21,19 +21,21 @@ const LOOK_MS = 100;
 /** Leaves the requests in the journal's inbox, and resolves with what whoever holds the journal made of them. */
 export async function ask(
   path: string,
-  choose: (client: JournalClient) => readonly Request[],
+  choose: (client: JournalClient) => Promise<readonly Request[]>,
 ): Promise<Outcome[]> {
   const client = openClient(path);
   try {
-    const requests = choose(client);
-    const asked = client.ask(requests, systemClock.now());
+    const requests = await choose(client);
+    const asked = await client.ask(requests, systemClock.now());
     await answered(asked, path, client);
-    return requests.map((request, index) => ({
-      ...('run' in request ? { run: request.run } : { instrument: request.instrument }),
-      ...outcomeOf(request, asked[index] ?? 0, client),
-    }));
+    return await Promise.all(
+      requests.map(async (request, index) => ({
+        ...('run' in request ? { run: request.run } : { instrument: request.instrument }),
+        ...(await outcomeOf(request, asked[index] ?? 0, client)),
+      })),
+    );
   } finally {
-    client.close();
+    await client.close();
   }
 }
 
@@ -43,7 +45,8 @@ async function answered(asked: readonly number[], path: string, client: JournalC
   let until = systemClock.monotonic() + WAIT_MS;
   do {
     await applyIfFree(path);
-    const left = open.filter((id) => client.answerTo(id) === undefined);
+    const answers = await Promise.all(open.map((id) => client.answerTo(id)));
+    const left = open.filter((_, index) => answers[index] === undefined);
     if (left.length === 0) return;
     if (left.length < open.length) until = systemClock.monotonic() + WAIT_MS;
     open = left;
@@ -67,10 +70,14 @@ async function applyIfFree(path: string): Promise<void> {
   }
 }
 
-function outcomeOf(request: Request, asked: number, client: JournalClient): Omit<Outcome, 'run'> {
+async function outcomeOf(
+  request: Request,
+  asked: number,
+  client: JournalClient,
+): Promise<Omit<Outcome, 'run'>> {
   // Looked at before the answer, which may come in between.
-  const isWaiting = client.isWaiting(asked);
-  const answer = client.answerTo(asked);
+  const isWaiting = await client.isWaiting(asked);
+  const answer = await client.answerTo(asked);
   if (answer) return { outcome: answer.done ? 'done' : 'refused', text: answer.text };
   if (isWaiting) {
     const text = `${subjectOf(request)}: not answered yet; it is recorded in the journal, and the daemon carries it out as soon as it can`;

@@ -54,9 +54,9 @@ async function retry(jobs: readonly number[], options: RetryOptions): Promise<vo
   const config = loadNamed(options);
   requireJournal(config);
   const journal = journalOf(config);
-  const outcomes = await ask(journal, (client) => {
-    if (quarantined) return client.quarantined().map((run) => ({ kind: 'retry', run }));
-    const runs = instrument === undefined ? jobs : client.done(instrument);
+  const outcomes = await ask(journal, async (client) => {
+    if (quarantined) return (await client.quarantined()).map((run) => ({ kind: 'retry', run }));
+    const runs = instrument === undefined ? jobs : await client.done(instrument);
     return runs.map((run) => ({ kind: remap ? 'remap' : 'retry', run }));
   });
   if (outcomes.length > 0 || json) tellOutcomes(journal, outcomes, json);
@@ -101,7 +101,7 @@ async function refile(jobs: readonly number[], { json, ...options }: RefileOptio
   const config = loadNamed(options);
   requireJournal(config);
   const journal = journalOf(config);
-  tellOutcomes(journal, await ask(journal, () => jobs.map((run) => ({ kind: 'refile', run }))), json);
+  tellOutcomes(journal, await ask(journal, async () => jobs.map((run) => ({ kind: 'refile', run }))), json);
 }
 
 interface IgnoreOptions extends ConfigOption {
@@ -123,7 +123,7 @@ async function ignore(jobs: readonly number[], { json, ...options }: IgnoreOptio
   const config = loadNamed(options);
   requireJournal(config);
   const journal = journalOf(config);
-  tellOutcomes(journal, await ask(journal, () => jobs.map((run) => ({ kind: 'ignore', run }))), json);
+  tellOutcomes(journal, await ask(journal, async () => jobs.map((run) => ({ kind: 'ignore', run }))), json);
 }
 
 interface AdoptOptions extends ConfigOption {
@@ -147,7 +147,7 @@ async function adopt(run: number, experiment: number, { json, ...options }: Adop
   requireVital(config);
   const server = config.notebook.url;
   const journal = journalOf(config);
-  tellOutcomes(journal, await ask(journal, () => [{ kind: 'adopt', run, server, experiment }]), json);
+  tellOutcomes(journal, await ask(journal, async () => [{ kind: 'adopt', run, server, experiment }]), json);
 }
 
 interface EraseOptions extends ConfigOption {
@@ -181,8 +181,8 @@ async function erase(jobs: readonly number[], { before, json, ...options }: Eras
   const config = loadNamed(options);
   requireJournal(config);
   const journal = journalOf(config);
-  const outcomes = await ask(journal, (client) =>
-    (before === undefined ? jobs : client.finishedBefore(startOf(before))).map((run) => ({
+  const outcomes = await ask(journal, async (client) =>
+    (before === undefined ? jobs : await client.finishedBefore(startOf(before))).map((run) => ({
       kind: 'erase',
       run,
     })),
@@ -211,11 +211,11 @@ async function scrub(journal: string): Promise<void> {
   const client = openClient(journal);
   try {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      if (client.scrub()) return;
+      if (await client.scrub()) return;
       await systemClock.sleep(PAUSE_MS);
     }
   } finally {
-    client.close();
+    await client.close();
   }
   process.stderr.write(
     `somebody still reads the journal as it was before (a backup?): ${journal}-wal holds what was erased until then\n`,
@@ -252,9 +252,9 @@ async function backfill(
       hint: `for example: labfeed backfill ${instrument} --since ${since}`,
     });
   const existing: Existing = skip ? 'skip' : since === undefined ? 'ingest' : { since };
-  const journal = reading(options, (opened) => {
-    requireInstrument(instrument, opened);
+  const journal = await reading(options, async (opened) => {
+    await requireInstrument(instrument, opened);
     return opened.journal;
   });
-  tellOutcomes(journal, await ask(journal, () => [{ kind: 'backfill', instrument, existing }]), json);
+  tellOutcomes(journal, await ask(journal, async () => [{ kind: 'backfill', instrument, existing }]), json);
 }

@@ -60,15 +60,16 @@ function readState(text: string): RunState {
 }
 
 async function jobs({ state, instrument, limit, json, ...options }: JobsOptions): Promise<void> {
-  const { listed, more, questions } = reading(options, (opened) => {
-    requireInstrument(instrument, opened);
+  const { listed, more, questions } = await reading(options, async (opened) => {
+    await requireInstrument(instrument, opened);
     const live = runningLive(opened.journal, systemClock.now());
     const waiting = state === undefined || state === 'waiting' ? waitingFiles(live, instrument) : [];
     // One more than asked for tells whether there are more.
-    const runs = opened.reader.jobs({ state, instrument, limit: limit + 1 });
+    const runs = await opened.reader.jobs({ state, instrument, limit: limit + 1 });
     const all = [...waiting, ...runs];
     // Old files that nobody answered for are held too, though they are no runs yet.
-    const asked = state === undefined || state === 'held' ? opened.reader.overview().instruments : [];
+    const { instruments } = await opened.reader.overview();
+    const asked = state === undefined || state === 'held' ? instruments : [];
     const questions = asked.filter(({ name }) => (instrument ?? name) === name).flatMap(oldFiles);
     return { listed: all.slice(0, limit), more: all.length > limit, questions };
   });
@@ -215,10 +216,10 @@ export function addShow(program: Command): void {
 }
 
 async function show(id: number, { json, ...options }: ShowOptions): Promise<void> {
-  const job = reading(options, ({ reader }): JobDetail => {
-    const found = reader.job(id);
+  const job = await reading(options, async ({ reader }): Promise<JobDetail> => {
+    const found = await reader.job(id);
     if (found) return found;
-    const [last] = reader.jobs({ limit: 1 });
+    const [last] = await reader.jobs({ limit: 1 });
     throw new LabfeedError(`there is no run ${id}`, {
       hint: last ? `the last one is ${last.id}; labfeed jobs lists them` : 'there are no runs yet',
     });

@@ -87,24 +87,28 @@ interface Reading {
 }
 
 /** Opens the journal of the named configuration for a look, and closes it again. */
-export function reading<T>(options: ConfigOption, look: (reading: Reading) => T): T {
+export async function reading<T>(options: ConfigOption, look: (reading: Reading) => Promise<T>): Promise<T> {
   const config = loadNamed(options);
   requireJournal(config);
   const journal = journalOf(config);
   const reader = openReader(journal);
   try {
-    return look({ config, journal, reader });
+    return await look({ config, journal, reader });
   } finally {
-    reader.close();
+    await reader.close();
   }
 }
 
 /** Refuses an instrument that neither the configuration nor the journal knows. */
-export function requireInstrument(name: string | undefined, { config, reader }: Reading): void {
+export async function requireInstrument(
+  name: string | undefined,
+  { config, reader }: Reading,
+): Promise<void> {
   if (name === undefined) return;
   const listed = config.listed.map((instrument) => instrument.name);
   if (listed.includes(name)) return;
-  const names = new Set([...listed, ...reader.overview().instruments.map((instrument) => instrument.name)]);
+  const { instruments } = await reader.overview();
+  const names = new Set([...listed, ...instruments.map((instrument) => instrument.name)]);
   if (names.has(name)) return;
   const guess = nearest(name, names);
   throw new UsageError(`there is no instrument ${JSON.stringify(name)}`, {

@@ -26,7 +26,7 @@ export function addStatus(program: Command): void {
 
 async function status({ json, ...options }: StatusOptions): Promise<void> {
   const now = systemClock.now();
-  const state = reading(options, ({ config, journal, reader }) => ({
+  const state = await reading(options, async ({ config, journal, reader }) => ({
     at: now,
     journal,
     ...daemonState(journal, now),
@@ -34,7 +34,7 @@ async function status({ json, ...options }: StatusOptions): Promise<void> {
     notebook: config.notebook?.url,
     /** Also those of which nothing has come yet. */
     listed: config.listed.map(({ name }) => name),
-    overview: reader.overview(),
+    overview: await reader.overview(),
   }));
   if (!json) return console.log(statusAsText(state, outputWidth()));
   const { listed, notebook, ...told } = state;

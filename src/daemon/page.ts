@@ -49,9 +49,9 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
       clock,
       log,
       live,
-      overview: () => reading().overview(),
-      jobs: (query) => reading().jobs(query),
-      job: (id) => inWords(reading().job(id)),
+      overview: async () => reading().overview(),
+      jobs: async (query) => reading().jobs(query),
+      job: async (id) => inWords(await reading().job(id)),
       journalBytes: () => bytesOf(path),
       journalTrouble: createJournalWatch(path),
       async decide(request) {
@@ -75,8 +75,8 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
     trouble: () => status?.trouble(),
     async stop() {
       await status?.stop();
-      reader?.close();
-      client?.close();
+      await reader?.close();
+      await client?.close();
     },
   };
 }
@@ -121,7 +121,7 @@ async function ask(
   const id = await leave(request, until, client, clock);
   while (clock.monotonic() < until) {
     await clock.sleep(LOOK_MS);
-    const answer = client.answerTo(id);
+    const answer = await client.answerTo(id);
     if (answer) return { done: answer.done, text: answer.text };
   }
   return { done: false, text: 'recorded in the journal; it is applied when the present step is finished' };
@@ -131,7 +131,7 @@ async function ask(
 async function leave(request: Request, until: number, client: JournalClient, clock: Clock): Promise<number> {
   for (;;) {
     try {
-      const [id = 0] = client.ask([request], clock.now());
+      const [id = 0] = await client.ask([request], clock.now());
       return id;
     } catch (error) {
       if (!(error instanceof LabfeedError) || clock.monotonic() >= until) throw error;

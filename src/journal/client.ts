@@ -7,19 +7,19 @@ import { type Answer, answerSchema, type Request } from './requests.js';
 /** The journal as commands see it, beside the daemon that holds it: they read, and leave requests. */
 export interface JournalClient {
   /** The runs that are quarantined. */
-  quarantined(): number[];
+  quarantined(): Promise<number[]>;
   /** The runs that can be erased and have not changed since this time. */
-  finishedBefore(time: number): number[];
+  finishedBefore(time: number): Promise<number[]>;
   /** The runs of an instrument that are done, and were not filed anew since. */
-  done(instrument: string): number[];
+  done(instrument: string): Promise<number[]>;
   /** Leaves the requests in the inbox, durably and together; returns their numbers there. */
-  ask(requests: readonly Request[], at: number): number[];
-  answerTo(asked: number): Answer | undefined;
+  ask(requests: readonly Request[], at: number): Promise<number[]>;
+  answerTo(asked: number): Promise<Answer | undefined>;
   /** Whether a request is in the inbox, on disk, and not answered yet. */
-  isWaiting(asked: number): boolean;
+  isWaiting(asked: number): Promise<boolean>;
   /** Takes what was erased out of the write-ahead file too. False while others still read from there. */
-  scrub(): boolean;
-  close(): void;
+  scrub(): Promise<boolean>;
+  close(): Promise<void>;
 }
 
 const SCRUB_MS = 100;
@@ -44,10 +44,10 @@ export function openClient(path: string, busyMs: number = BUSY_MS): JournalClien
   const answer = database.prepare('SELECT answer FROM inbox WHERE id = ?');
 
   return {
-    quarantined: () => (quarantined.all() as { id: number }[]).map(({ id }) => id),
-    finishedBefore: (time) => (finished.all(time) as { id: number }[]).map(({ id }) => id),
-    done: (instrument) => (done.all(instrument) as { id: number }[]).map(({ id }) => id),
-    ask(requests, at) {
+    quarantined: async () => (quarantined.all() as { id: number }[]).map(({ id }) => id),
+    finishedBefore: async (time) => (finished.all(time) as { id: number }[]).map(({ id }) => id),
+    done: async (instrument) => (done.all(instrument) as { id: number }[]).map(({ id }) => id),
+    async ask(requests, at) {
       try {
         database.exec('BEGIN IMMEDIATE');
         const rows: unknown[] = requests.map((request) => put.get(at, JSON.stringify(request)));
@@ -58,18 +58,18 @@ export function openClient(path: string, busyMs: number = BUSY_MS): JournalClien
         throw notWritten(path, error);
       }
     },
-    answerTo(asked) {
+    async answerTo(asked) {
       const row = answer.get(asked) as { answer: string | null } | undefined;
       return row?.answer ? answerSchema.parse(JSON.parse(row.answer)) : undefined;
     },
-    isWaiting: (asked) => waiting.get(asked) !== undefined,
-    scrub() {
+    isWaiting: async (asked) => waiting.get(asked) !== undefined,
+    async scrub() {
       // Not for long: who waits here for a reader keeps the daemon from writing.
       database.exec(`PRAGMA busy_timeout = ${SCRUB_MS}`);
       const row: unknown = database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();
       return (row as { busy: number }).busy === 0;
     },
-    close: () => database.close(),
+    close: async () => database.close(),
   };
 }
 

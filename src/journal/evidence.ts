@@ -43,17 +43,17 @@ interface Content {
 /** What the journal says, for who holds it against the folders and the notebook. No list is in memory as a whole. */
 export interface Evidence {
   /** Also of those that are no longer in the configuration. */
-  instruments(): string[];
-  countFiled(instrument: string | undefined): number;
+  instruments(): Promise<string[]>;
+  countFiled(instrument: string | undefined): Promise<number>;
   /** The oldest first, as they are when their turn comes. */
-  filed(instrument: string | undefined): Iterable<FiledRun>;
-  filingOf(run: number): Filing;
-  unfiled(instrument: string | undefined): Iterable<UnfiledRun>;
-  atPath(instrument: string, file: DiskFile): KnownPath | undefined;
+  filed(instrument: string | undefined): AsyncIterable<FiledRun>;
+  filingOf(run: number): Promise<Filing>;
+  unfiled(instrument: string | undefined): AsyncIterable<UnfiledRun>;
+  atPath(instrument: string, file: DiskFile): Promise<KnownPath | undefined>;
   /** The last filing of this content. */
-  ofContent(content: Content): KnownRun | undefined;
-  server(url: string): ServerEvidence;
-  close(): void;
+  ofContent(content: Content): Promise<KnownRun | undefined>;
+  server(url: string): Promise<ServerEvidence>;
+  close(): Promise<void>;
 }
 
 interface ServerEvidence {
@@ -142,35 +142,35 @@ export function createEvidence(database: Database): Evidence {
   }
 
   return {
-    instruments: () => (instruments.all() as { instrument: string }[]).map((row) => row.instrument),
-    countFiled: (instrument) => (count.get(instrument ?? null) as { runs: number }).runs,
+    instruments: async () => (instruments.all() as { instrument: string }[]).map((row) => row.instrument),
+    countFiled: async (instrument) => (count.get(instrument ?? null) as { runs: number }).runs,
     filed: (instrument) =>
       inPages((after) => filed.all(after, instrument ?? null).map((row) => filedRow.parse(row))),
     unfiled: (instrument) =>
       inPages((after) => unfiled.all(after, instrument ?? null).map((row) => unfiledRow.parse(row))),
-    filingOf(run) {
+    async filingOf(run) {
       const row: unknown = draft.get(run);
       return {
         draft: row === undefined ? undefined : draftRow.parse(row),
         comments: comments.all(run).map((comment) => commentRow.parse(comment)),
       };
     },
-    atPath(instrument, { path, size, mtimeNs, inode }) {
+    async atPath(instrument, { path, size, mtimeNs, inode }) {
       const row: unknown = atPath.get(size, mtimeNs, signed(inode), instrument, path);
       if (row === undefined) return undefined;
       const { run, ...known } = pathRow.parse(row);
       return { ...known, run: run === undefined ? undefined : knownAs(byId.get(run)) };
     },
-    ofContent: (content) => knownAs(byContent.get(content.instrument, content.sha256, copyOf(content))),
-    server: (url) => ({
+    ofContent: async (content) => knownAs(byContent.get(content.instrument, content.sha256, copyOf(content))),
+    server: async (url) => ({
       ...serverRow.parse(server.get(url) ?? { dialect: null, halted: null }),
       spares: (spares.all(url) as { experiment: number }[]).map(({ experiment }) => experiment),
     }),
-    close: () => database.close(),
+    close: async () => database.close(),
   };
 }
 
-function* inPages<T extends { readonly id: number }>(read: (after: number) => T[]): Generator<T> {
+async function* inPages<T extends { readonly id: number }>(read: (after: number) => T[]): AsyncGenerator<T> {
   for (let after = 0; ; ) {
     const page = read(after);
     yield* page;

@@ -9,15 +9,15 @@ import { stateOf } from './migrations.js';
 /** The journal for those who only look. It is read as it is at that moment, whoever writes it. */
 export interface JournalReader {
   /** All of the instruments and the queue, at a cost that does not grow with the journal. */
-  overview(): Overview;
+  overview(): Promise<Overview>;
   /** The newest first. */
-  jobs(filter: JobFilter): Job[];
-  job(id: number): JobDetail | undefined;
+  jobs(filter: JobFilter): Promise<Job[]>;
+  job(id: number): Promise<JobDetail | undefined>;
   /** Files whose path holds this text, the newest first; also of files that are gone. */
-  files(text: string, limit: number): KnownFile[];
+  files(text: string, limit: number): Promise<KnownFile[]>;
   /** Runs of these bytes, of whatever instrument, the newest first. */
-  sameContent(sha256: string): Job[];
-  close(): void;
+  sameContent(sha256: string): Promise<Job[]>;
+  close(): Promise<void>;
 }
 
 /** Where copies are runs of their own, there may be any number. */
@@ -77,13 +77,15 @@ export function createReader(database: Database, now = systemClock.now): Journal
     };
   }
 
+  const overview = createOverview(database, jobs, now);
+
   return {
-    overview: createOverview(database, jobs, now),
-    jobs,
-    job,
-    files: (text, limit) => files.all(text, limit).map((row) => fileRow.parse(row)),
-    sameContent: (sha256) => same.all(sha256).map((row) => jobRow.parse(row)),
-    close: () => database.close(),
+    overview: async () => overview(),
+    jobs: async (filter) => jobs(filter),
+    job: async (id) => job(id),
+    files: async (text, limit) => files.all(text, limit).map((row) => fileRow.parse(row)),
+    sameContent: async (sha256) => same.all(sha256).map((row) => jobRow.parse(row)),
+    close: async () => database.close(),
   };
 }
 

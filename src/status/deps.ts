@@ -10,11 +10,11 @@ export interface StatusDeps {
   readonly clock: Clock;
   readonly log: Log;
   live(): Live;
-  /** This and the next two throw where the journal cannot be read. */
-  overview(): Overview;
+  /** This and the next two reject if the journal cannot be read. */
+  overview(): Promise<Overview>;
   /** The newest first. */
-  jobs(query: JobsQuery): readonly Job[];
-  job(id: number): JobDetail | undefined;
+  jobs(query: JobsQuery): Promise<readonly Job[]>;
+  job(id: number): Promise<JobDetail | undefined>;
   /** What the journal takes on the disk. */
   journalBytes(): Promise<number>;
   /** Why the journal could not be written, for people; undefined where it can be. */

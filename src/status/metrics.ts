@@ -14,9 +14,9 @@ type MetricsDeps = Pick<StatusDeps, 'version' | 'clock' | 'log' | 'live' | 'over
 export function createMetrics({ version, clock, log, live, overview, journalBytes }: MetricsDeps): Metrics {
   let ofProcess: Registry | undefined;
 
-  function readOverview(): Overview | undefined {
+  async function readOverview(): Promise<Overview | undefined> {
     try {
-      return overview();
+      return await overview();
     } catch (error) {
       log.warn({ err: error }, 'the journal cannot be read for the metrics');
       return undefined;
@@ -28,7 +28,8 @@ export function createMetrics({ version, clock, log, live, overview, journalByte
       // At the first scrape: watching the garbage collector costs a little, and is for those who ask.
       ofProcess ??= watchProcess();
       const bytes = await journalBytes().catch(() => undefined);
-      const own = measure({ version, nowMs: clock.now(), live: live(), overview: readOverview(), bytes });
+      const read = await readOverview();
+      const own = measure({ version, nowMs: clock.now(), live: live(), overview: read, bytes });
       const texts = await Promise.all([own.metrics(), ofProcess.metrics()]);
       return { type: own.contentType, text: texts.join('\n') };
     },

@@ -9,7 +9,7 @@ import type { StatusDeps } from './deps.js';
 
 interface ApiDeps extends Pick<StatusDeps, 'jobs' | 'job' | 'decide'> {
   readonly feed: Feed;
-  state(): PageState;
+  state(): Promise<PageState>;
 }
 
 const id = z.coerce.number().pipe(z.int().positive());
@@ -44,21 +44,21 @@ export function serveApi(app: FastifyInstance, { state, feed, jobs, job, decide 
     feed.add(reply.raw);
   });
 
-  app.get('/api/jobs', async ({ query }) => ({ jobs: jobs(read(jobsQuery, query)) }));
+  app.get('/api/jobs', async ({ query }) => ({ jobs: await jobs(read(jobsQuery, query)) }));
 
   app.get<{ Params: { id: string } }>('/api/jobs/:id', async ({ params }) => found(params.id));
 
   app.get<{ Params: { id: string } }>('/api/jobs/:id/body', async ({ params }, reply) => {
-    const { draft } = found(params.id);
+    const { draft } = await found(params.id);
     if (!draft) throw new Refusal(404, `run ${params.id} has no draft`);
     return sendBody(reply, draft.body);
   });
 
   app.post('/api/decide', async ({ body }) => decide(read(decision, body)));
 
-  function found(number: string) {
+  async function found(number: string) {
     const run = id.safeParse(number).data;
-    const detail = run === undefined ? undefined : job(run);
+    const detail = run === undefined ? undefined : await job(run);
     if (!detail) throw new Refusal(404, `there is no run ${number}`);
     return detail;
   }
@@ -178,15 +178,15 @@ const PING_EVERY = 15;
 const MOST_UNREAD = 4 * 1024 * 1024;
 
 /** One timer for all, which runs only while somebody looks. */
-export function createFeed(current: () => PageState, log: Log): Feed {
+export function createFeed(current: () => Promise<PageState>, log: Log): Feed {
   const clients = new Set<ServerResponse>();
   let timer: NodeJS.Timeout | undefined;
   let told = '';
   let event = '';
   let silentFor = 0;
 
-  function look(): boolean {
-    const state = current();
+  async function look(): Promise<boolean> {
+    const state = await current();
     // What the clock alone changes is no news.
     const news = JSON.stringify({ ...state, at: 0, live: { ...state.live, at: 0 } });
     if (news === told) return false;
@@ -202,22 +202,28 @@ export function createFeed(current: () => PageState, log: Log): Feed {
     }
   }
 
-  function tick(): void {
+  async function tick(): Promise<void> {
     silentFor += 1;
-    const hasNews = lookSafely();
+    const hasNews = await lookSafely();
     if (!hasNews && silentFor < PING_EVERY) return;
     tell(hasNews ? event : ': ping\n\n');
     silentFor = 0;
   }
 
   /** A timer has no caller: what is thrown in it would end the daemon. */
-  function lookSafely(): boolean {
+  async function lookSafely(): Promise<boolean> {
     try {
-      return look();
+      return await look();
     } catch (error) {
       log.error({ err: error }, 'the state of the page could not be made');
       return false;
     }
+  }
+
+  /** News goes to all clients: they would get it within the second anyway. */
+  async function greet(client: ServerResponse): Promise<void> {
+    if (await lookSafely()) tell(event);
+    else if (clients.has(client)) client.write(event);
   }
 
   function forget(client: ServerResponse): void {
@@ -239,9 +245,7 @@ export function createFeed(current: () => PageState, log: Log): Feed {
       client.on('close', () => forget(client));
       client.on('error', () => client.destroy());
       timer ??= setInterval(tick, EVERY_MS);
-      // The others are told of news too: they were to hear it within the second anyway.
-      if (lookSafely()) tell(event);
-      else client.write(event);
+      void greet(client);
     },
     stop() {
       for (const client of clients) client.end();

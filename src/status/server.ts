@@ -17,7 +17,7 @@ import { createFeed, type Feed, serveApi, servePreview } from './routes.js';
 export interface ServerDeps extends StatusDeps {
   readonly metrics: Metrics;
   readonly pageToken: string;
-  state(): PageState;
+  state(): Promise<PageState>;
 }
 
 export interface Server {
@@ -186,7 +186,7 @@ function serveHealth(app: FastifyInstance, deps: HealthDeps): void {
 async function hindrances({ live, overview, journalTrouble }: HealthDeps): Promise<Hindrance[]> {
   const trouble = await journalTrouble();
   try {
-    return findHindrances(live(), overview().servers, trouble);
+    return findHindrances(live(), (await overview()).servers, trouble);
   } catch (error) {
     return findHindrances(live(), [], trouble ?? `the journal cannot be read: ${explain(error)}`);
   }

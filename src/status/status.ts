@@ -106,19 +106,25 @@ export function createPageState({
   live,
   overview,
   jobs,
-}: Pick<StatusDeps, 'version' | 'clock' | 'live' | 'overview' | 'jobs'>): () => PageState {
-  let made: { readonly state: PageState; readonly at: number } | undefined;
+}: Pick<StatusDeps, 'version' | 'clock' | 'live' | 'overview' | 'jobs'>): () => Promise<PageState> {
+  let made: { readonly state: Promise<PageState>; readonly at: number } | undefined;
 
-  function attention(): readonly Job[] {
-    const waiting = [...jobs({ state: 'quarantined', limit: MOST }), ...jobs({ state: 'held', limit: MOST })];
-    return waiting.sort((one, other) => other.id - one.id).slice(0, MOST);
+  async function attention(): Promise<readonly Job[]> {
+    const waiting = await Promise.all([
+      jobs({ state: 'quarantined', limit: MOST }),
+      jobs({ state: 'held', limit: MOST }),
+    ]);
+    return waiting
+      .flat()
+      .sort((one, other) => other.id - one.id)
+      .slice(0, MOST);
   }
 
-  function make(): PageState {
+  async function make(): Promise<PageState> {
     const known = { at: clock.now(), version, live: live() };
     try {
-      const read = overview();
-      return { ...known, overview: read, attention: attention(), attentionCount: countAttention(read) };
+      const read = await overview();
+      return { ...known, overview: read, attention: await attention(), attentionCount: countAttention(read) };
     } catch (error) {
       // Without its journal, the daemon still knows how it is; that is when people look.
       const text = `the journal cannot be read: ${explain(error)}`;

@@ -59,7 +59,7 @@ async function why(asked: string, { json, ...options }: WhyOptions): Promise<voi
       process.stderr.write(`the folder ${folder} could not be searched to its end\n`);
     if (answers.every(({ outcome }) => outcome === 'unknown')) process.exitCode = EXIT.failed;
   } finally {
-    reader?.close();
+    await reader?.close();
   }
 }
 

@@ -40,7 +40,7 @@ const MOST_KNOWN = 1000;
 export async function gather(path: string, witnesses: Witnesses): Promise<Evidence> {
   const { config, reader, running, live, now } = witnesses;
   const file = await lookAt(path);
-  const overview = reader?.overview();
+  const overview = await reader?.overview();
   const askedOf = (name: string): number =>
     overview?.instruments.find((instrument) => instrument.name === name)?.asked ?? 0;
   const mayBeFolder = file.state !== 'present';
@@ -48,16 +48,15 @@ export async function gather(path: string, witnesses: Witnesses): Promise<Eviden
     instrumentEvidence(claim, path, { config, live, asked: askedOf(claim.name), mayBeFolder }),
   );
   const paths = new Set([path, runPathOf({ path, instruments })]);
-  const known = [...paths].flatMap(
-    (one) => reader?.files(one, MOST_KNOWN).filter((entry) => entry.path === one) ?? [],
-  );
+  const entries = await Promise.all([...paths].map((one) => reader?.files(one, MOST_KNOWN) ?? []));
+  const known = entries.flat().filter((entry) => paths.has(entry.path));
   return {
     path,
     now,
     file,
     instruments,
     known,
-    runs: runsOf(
+    runs: await runsOf(
       known.flatMap(({ run }) => (run === undefined ? [] : [run])),
       file,
       reader,
@@ -69,11 +68,16 @@ export async function gather(path: string, witnesses: Witnesses): Promise<Eviden
   };
 }
 
-function runsOf(ids: readonly number[], file: FileEvidence, reader: JournalReader | undefined): KnownRun[] {
+async function runsOf(
+  ids: readonly number[],
+  file: FileEvidence,
+  reader: JournalReader | undefined,
+): Promise<KnownRun[]> {
   if (reader === undefined) return [];
-  const byPath = [...new Set(ids)].flatMap((id) => reader.job(id) ?? []);
+  const found = await Promise.all([...new Set(ids)].map((id) => reader.job(id)));
+  const byPath = found.flatMap((job) => job ?? []);
   const sha256 = file.state === 'present' ? file.sha256 : undefined;
-  const byContent = sha256 === undefined ? [] : reader.sameContent(sha256);
+  const byContent = sha256 === undefined ? [] : await reader.sameContent(sha256);
   const runs = new Map([...byPath, ...byContent].map((job) => [job.id, asKnown(job)]));
   return [...runs.values()].sort((a, b) => b.id - a.id);
 }
@@ -273,9 +277,9 @@ const SEARCH_MS = 10_000;
 export async function findFile(asked: string, places: Places): Promise<FoundFiles> {
   const { claims, reader, live, folder } = places;
   const path = asWatched(resolve(folder, asked), claims);
-  const isKnown = reader?.files(path, MOST).some((one) => one.path === path) ?? false;
+  const isKnown = (await reader?.files(path, MOST))?.some((one) => one.path === path) ?? false;
   if (isKnown || lstatSync(path, { throwIfNoEntry: false })) return only(path);
-  const remembered = reader?.files(asked, MOST + 1).map((one) => one.path) ?? [];
+  const remembered = (await reader?.files(asked, MOST + 1))?.map((one) => one.path) ?? [];
   const waiting = live?.instruments.flatMap(({ waiting }) => waiting.first.map((one) => one.path)) ?? [];
   const searched = await Promise.all(
     [...new Set(claims.map(({ watch }) => watch))].map((root) => search(root, asked)),

@@ -35,7 +35,7 @@ async function historyUnder(keep: string): Promise<string[]> {
   await (await start(site.config)).stop();
   const reader = openReader(site.journal);
   onTestFinished(() => reader.close());
-  return (reader.job(1)?.history ?? []).map(({ event }) => event);
+  return ((await reader.job(1))?.history ?? []).map(({ event }) => event);
 }
 
 test('a mistake in keep costs nobody their history', async () => {

@@ -25,11 +25,11 @@ export async function openAsked(): Promise<AskedJournal> {
     journal,
     async ask(request) {
       const client = openClient(path);
-      const [asked = 0] = client.ask([request], 1);
-      expect(client.answerTo(asked)).toBeUndefined();
+      const [asked = 0] = await client.ask([request], 1);
+      expect(await client.answerTo(asked)).toBeUndefined();
       await journal.inbox.apply();
-      const answer = client.answerTo(asked);
-      client.close();
+      const answer = await client.answerTo(asked);
+      await client.close();
       if (!answer) throw new Error('no answer');
       return answer;
     },

@@ -39,8 +39,8 @@ test('a copy made while the journal is written to is whole, private, and a journ
 test('a copy knows that it is one: nothing is sent from it, and nothing asked of the original is done by it', async () => {
   const { path, copy } = await setUp();
   const client = openClient(path);
-  client.ask([{ kind: 'refile', run: 1 }], 1);
-  client.close();
+  await client.ask([{ kind: 'refile', run: 1 }], 1);
+  await client.close();
   backUp(path, copy, SERVER);
   const restored = await open(copy);
   expect((await restored.servers.server(SERVER)).halted).toMatch(/labfeed recover/);

@@ -38,12 +38,12 @@ const stands = (path: string, text: string): boolean =>
   ['', '-wal'].some((ending) => existsSync(path + ending) && readFileSync(path + ending).includes(text));
 
 /** What the command does once its request is answered. */
-function scrub(path: string): boolean {
+async function scrub(path: string): Promise<boolean> {
   const client = openClient(path);
   try {
-    return client.scrub();
+    return await client.scrub();
   } finally {
-    client.close();
+    await client.close();
   }
 }
 
@@ -59,7 +59,7 @@ test('what is erased is nowhere in the files of the journal any more, and its by
     text: 'run 1 is erased; its experiment 12 stays in the notebook',
   });
   expect(await scene.ask({ kind: 'erase', run: 2 })).toEqual({ done: true, text: 'run 2 is erased' });
-  expect(scrub(path)).toBe(true);
+  expect(await scrub(path)).toBe(true);
   expect(stands(path, 'smith')).toBe(false);
   expect(await journal.runs.count()).toEqual({ done: 1, ignored: 1 });
 
@@ -73,10 +73,10 @@ test('what is erased is nowhere in the files of the journal any more, and its by
     expect(await journal.files.wasTaken('balance', { ...run.file, sha256: 'other' })).toBe(true);
   }
   expect(await journal.files.reconsider('balance', 'm2')).toBe(0);
-  scrub(path);
+  await scrub(path);
   expect(stands(path, 'smith')).toBe(false);
   const reader = openReader(path);
-  expect(reader.job(id)).toMatchObject({
+  expect(await reader.job(id)).toMatchObject({
     state: 'done',
     path: '',
     title: undefined,
@@ -85,8 +85,8 @@ test('what is erased is nowhere in the files of the journal any more, and its by
     history: [{ event: 'erased' }],
     comments: [{ n: 1, text: '', comment: 7 }],
   });
-  expect(reader.files('erased', 10)).toEqual([]);
-  reader.close();
+  expect(await reader.files('erased', 10)).toEqual([]);
+  await reader.close();
 });
 
 const REFUSED: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
@@ -95,7 +95,7 @@ const REFUSED: RunChange = { kind: 'rested', as: 'quarantined', failure: 'reques
 async function leaves({ ask, path }: AskedJournal, run: number, name: string): Promise<boolean> {
   expect(stands(path, name)).toBe(true);
   expect(await ask({ kind: 'erase', run })).toMatchObject({ done: true });
-  expect(scrub(path)).toBe(true);
+  expect(await scrub(path)).toBe(true);
   return stands(path, name);
 }
 
@@ -117,12 +117,15 @@ test('that it was to be redone, and what was answered then, goes with an erased 
   await journal.runs.record(1, ...DONE);
   // Not long ago: an answer that nobody fetched in time is removed anyway.
   const client = openClient(path);
-  const [asked = 0] = client.ask([{ kind: 'remap', run: 1 }], manualClock().now());
+  const [asked = 0] = await client.ask([{ kind: 'remap', run: 1 }], manualClock().now());
   await journal.inbox.apply();
-  expect(client.answerTo(asked)).toMatchObject({ done: true, text: expect.stringContaining('smith.csv') });
+  expect(await client.answerTo(asked)).toMatchObject({
+    done: true,
+    text: expect.stringContaining('smith.csv'),
+  });
   expect(await leaves(scene, 1, 'smith')).toBe(false);
-  expect(client.answerTo(asked)).toMatchObject({ done: true, text: 'the run was erased since' });
-  client.close();
+  expect(await client.answerTo(asked)).toMatchObject({ done: true, text: 'the run was erased since' });
+  await client.close();
 });
 
 test('what its columns lack goes with an erased run', async () => {
@@ -147,7 +150,7 @@ test('where equal files at other paths are runs of their own, an erased one is k
     await journal.runs.add(copy(name), someDraft(name));
   await journal.runs.record(1, ...DONE);
   expect(await scene.ask({ kind: 'erase', run: 1 })).toMatchObject({ done: true });
-  scrub(path);
+  await scrub(path);
   expect(stands(path, 'smith')).toBe(false);
   expect(await journal.runs.knows(copy('/data/smith.csv'))).toBe(true);
   expect(await journal.runs.knows(copy('/data/jones.csv'))).toBe(true);

@@ -21,11 +21,11 @@ function manyRuns(runs: number) {
   return { database, evidence: createEvidence(database) };
 }
 
-test('every done run comes once, oldest first, read when its turn comes: never are all of them in memory', () => {
+test('every done run comes once, oldest first, read when its turn comes: never are all of them in memory', async () => {
   const { database, evidence } = manyRuns(3000);
-  expect(evidence.countFiled(undefined)).toBe(2400);
+  expect(await evidence.countFiled(undefined)).toBe(2400);
   const ids: number[] = [];
-  for (const { id } of evidence.filed(undefined)) {
+  for await (const { id } of evidence.filed(undefined)) {
     ids.push(id);
     // Put aside after the first was read, and long before its turn.
     if (id === 1) database.exec("UPDATE runs SET resting = 'held' WHERE id = 2999");
@@ -35,16 +35,18 @@ test('every done run comes once, oldest first, read when its turn comes: never a
   expect(ids).not.toContain(2999);
 });
 
-test('of one instrument only its own runs are told, filed or not', () => {
+test('of one instrument only its own runs are told, filed or not', async () => {
   const { evidence } = manyRuns(1500);
-  const filed = [...evidence.filed('odd')];
+  const filed = await all(evidence.filed('odd'));
   expect(filed).toHaveLength(600);
   expect(filed.every(({ id }) => id % 2 === 1)).toBe(true);
-  expect(evidence.countFiled('odd')).toBe(600);
-  expect([...evidence.unfiled('odd')].map(({ state }) => state)).toEqual(Array(150).fill('quarantined'));
+  expect(await evidence.countFiled('odd')).toBe(600);
+  expect((await all(evidence.unfiled('odd'))).map(({ state }) => state)).toEqual(
+    Array(150).fill('quarantined'),
+  );
 });
 
-test('the last filing of a content counts', () => {
+test('the last filing of a content counts', async () => {
   const { database, evidence } = manyRuns(10);
   database.exec(
     `INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping, step,
@@ -53,14 +55,20 @@ test('the last filing of a content counts', () => {
          FROM runs WHERE id = 1`,
   );
   const content = { instrument: 'odd', sha256: '1'.padStart(64, '0'), copy: '' };
-  expect(evidence.ofContent(content)).toMatchObject({ id: 11, state: 'queued' });
-  expect(evidence.ofContent({ ...content, copy: '/data/1' })).toBeUndefined();
+  expect(await evidence.ofContent(content)).toMatchObject({ id: 11, state: 'queued' });
+  expect(await evidence.ofContent({ ...content, copy: '/data/1' })).toBeUndefined();
 });
 
-test('a done run whose file is to be read anew is not taken for done: its file is still needed', () => {
+test('a done run whose file is to be read anew is not taken for done: its file is still needed', async () => {
   const { database, evidence } = manyRuns(10);
   database.exec("INSERT INTO remaps (run, instrument, path) VALUES (1, 'odd', '/data/1')");
   const content = (id: number) => ({ instrument: 'odd', sha256: `${id}`.padStart(64, '0'), copy: '' });
-  expect(evidence.ofContent(content(1))).toMatchObject({ id: 1, state: 'queued' });
-  expect(evidence.ofContent(content(3))).toMatchObject({ id: 3, state: 'done' });
+  expect(await evidence.ofContent(content(1))).toMatchObject({ id: 1, state: 'queued' });
+  expect(await evidence.ofContent(content(3))).toMatchObject({ id: 3, state: 'done' });
 });
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = [];
+  for await (const item of items) found.push(item);
+  return found;
+}

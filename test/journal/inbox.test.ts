@@ -33,8 +33,8 @@ test('a command leaves its request beside a journal that a daemon holds, and doe
   const id = await run(scene, 'a', INTENDED, HELD);
   expect(isFree(scene.path)).toBe(false);
   const client = openClient(scene.path);
-  client.ask([{ kind: 'retry', run: id }], 1);
-  client.close();
+  await client.ask([{ kind: 'retry', run: id }], 1);
+  await client.close();
   expect(await due(scene.journal)).toEqual([]);
   expect(await scene.journal.inbox.apply()).toMatchObject([
     { done: true, request: { kind: 'retry', run: id } },

@@ -25,7 +25,7 @@ test('of runs finished long ago, history, draft and texts go; what they are know
   expect(await journal.pruning.prune(0, 0)).toEqual({ runs: 0, next: undefined });
   expect(await journal.pruning.prune(LATER, 0)).toEqual({ runs: 2, next: undefined });
   const reader = openReader(path);
-  expect(reader.job(1)).toMatchObject({
+  expect(await reader.job(1)).toMatchObject({
     state: 'done',
     path: '/data/done.csv',
     experiment: 12,
@@ -34,9 +34,9 @@ test('of runs finished long ago, history, draft and texts go; what they are know
     comments: [{ n: 1, text: '', comment: 12 }],
     paths: ['/data/done.csv'],
   });
-  for (const id of [2, 3]) expect(reader.job(id)?.draft).toBeDefined();
-  for (const id of [2, 3, 4]) expect(reader.job(id)?.history).not.toEqual([]);
-  reader.close();
+  for (const id of [2, 3]) expect((await reader.job(id))?.draft).toBeDefined();
+  for (const id of [2, 3, 4]) expect((await reader.job(id))?.history).not.toEqual([]);
+  await reader.close();
   for (const content of ['done', 'open', 'held', 'refused', 'ignored'])
     expect(await journal.runs.knows(newRun(content))).toBe(true);
   expect(await journal.pruning.prune(LATER, 0)).toEqual({ runs: 0, next: undefined });

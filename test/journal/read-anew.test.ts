@@ -38,8 +38,8 @@ async function setUp(name: string | Buffer, ...changes: RunChange[]): Promise<Sc
     run,
     async retry() {
       const client = openClient(join(folder, 'journal.db'));
-      client.ask([{ kind: 'retry', run: 1 }], 1);
-      client.close();
+      await client.ask([{ kind: 'retry', run: 1 }], 1);
+      await client.close();
       return (await journal.inbox.apply())[0];
     },
   };

@@ -31,7 +31,7 @@ async function open(): Promise<Opened> {
   const journal = await openJournal(path, clock);
   const reader = openReader(path);
   onTestFinished(async () => {
-    reader.close();
+    await reader.close();
     await journal.close();
   });
   return { journal, reader, clock };
@@ -52,13 +52,22 @@ test('jobs are found by state and instrument, newest first, and page by page', a
   await add(scene, 'done', INTENDED, { kind: 'created', experiment: 12, found: false }, { kind: 'finished' });
   await add(scene, 'held', HELD);
   await journal.runs.refuse(newRun('refused', { instrument: 'other' }), new FileError('no table'));
-  const found = (filter: object): number[] => reader.jobs({ limit: 10, ...filter }).map(({ id }) => id);
-  expect(found({})).toEqual([5, 4, 3, 2, 1]);
-  expect(found({ limit: 2, before: 4 })).toEqual([3, 2]);
-  expect(found({ instrument: 'other' })).toEqual([5]);
-  expect(RUN_STATES.map((state) => found({ state }))).toEqual([[], [1], [2], [3], [5], [4], []]);
-  expect(found({ state: 'held', instrument: 'other' })).toEqual([]);
-  expect(reader.jobs({ state: 'done', limit: 1 })[0]).toMatchObject({
+  const found = async (filter: object): Promise<number[]> =>
+    (await reader.jobs({ limit: 10, ...filter })).map(({ id }) => id);
+  expect(await found({})).toEqual([5, 4, 3, 2, 1]);
+  expect(await found({ limit: 2, before: 4 })).toEqual([3, 2]);
+  expect(await found({ instrument: 'other' })).toEqual([5]);
+  expect(await Promise.all(RUN_STATES.map((state) => found({ state })))).toEqual([
+    [],
+    [1],
+    [2],
+    [3],
+    [5],
+    [4],
+    [],
+  ]);
+  expect(await found({ state: 'held', instrument: 'other' })).toEqual([]);
+  expect((await reader.jobs({ state: 'done', limit: 1 }))[0]).toMatchObject({
     instrument: 'balance',
     state: 'done',
     title: 'done',
@@ -78,7 +87,7 @@ test('one run comes with its draft, its comments, its history, where it was seen
   await scene.journal.runs.add(newRun('a'), someDraft('A'), shape('x', 'y'));
   await scene.journal.runs.add(newRun('b'), someDraft('B', ['one', 'two']), shape('x'));
   await scene.journal.runs.knows(newRun('b', { path: '/data/copy of b.csv' }));
-  expect(scene.reader.job(2)).toMatchObject({
+  expect(await scene.reader.job(2)).toMatchObject({
     state: 'queued',
     draft: { title: 'B', tags: ['balance'] },
     comments: [
@@ -89,7 +98,7 @@ test('one run comes with its draft, its comments, its history, where it was seen
     paths: ['/data/b.csv', '/data/copy of b.csv'],
     drift: [expect.stringContaining('y')],
   });
-  expect(scene.reader.job(3)).toBeUndefined();
+  expect(await scene.reader.job(3)).toBeUndefined();
 });
 
 test('files are found by a part of their path, whether or not they became runs', async () => {
@@ -97,11 +106,11 @@ test('files are found by a part of their path, whether or not they became runs',
   await add(scene, 'plate 7');
   const skipped = { path: '/data/plate 8.csv', location: '', size: 1, mtimeNs: 1n, inode: 1n };
   await scene.journal.files.skip('balance', [skipped]);
-  expect(scene.reader.files('plate', 10)).toEqual([
+  expect(await scene.reader.files('plate', 10)).toEqual([
     { instrument: 'balance', path: '/data/plate 7.csv', verdict: 'taken', run: 1 },
     { instrument: 'balance', path: '/data/plate 8.csv', verdict: 'skipped', run: undefined },
   ]);
-  expect(scene.reader.files('plate 9', 10)).toEqual([]);
+  expect(await scene.reader.files('plate 9', 10)).toEqual([]);
 });
 
 test('the overview counts runs by hour, knows the last and the oldest that waits, questions and servers', async () => {
@@ -117,7 +126,7 @@ test('the overview counts runs by hour, knows the last and the oldest that waits
   await journal.files.ask('asked', [{ path: '/1', location: '/1', size: 1, mtimeNs: 1n, inode: 1n }]);
   await journal.files.endFirstScan('asked');
   await journal.servers.learn(SERVER, { halted: 'recover first' });
-  expect(reader.overview()).toMatchObject({
+  expect(await reader.overview()).toMatchObject({
     instruments: [
       { name: 'asked', asked: 1, runs: { queued: 1 }, last: { id: 3 } },
       {
@@ -213,7 +222,7 @@ test('whatever happens to runs, the counts are those of a full count', async () 
         // What the tables refuse changes nothing, and is not counted either.
         await perform(one, journal, database).catch(() => undefined);
       }
-      const { instruments } = createReader(database, clock.now).overview();
+      const { instruments } = await createReader(database, clock.now).overview();
       const told = instruments.flatMap(({ name, runs }) =>
         Object.entries(runs).map(([state, count]) => ({ instrument: name, state, runs: count })),
       );
@@ -264,13 +273,13 @@ function watched(): { reader: JournalReader; ran: string[]; plans(): string[] } 
 
 test('no look at the overview, or at what waits for somebody, reads all runs', async () => {
   const { reader, ran, plans } = watched();
-  reader.overview();
+  await reader.overview();
   for (const state of ['queued', 'sending', 'quarantined', 'held', 'ignored'] as const) {
-    reader.jobs({ state, limit: 10 });
-    reader.jobs({ state, instrument: 'balance', limit: 10, before: 7 });
+    await reader.jobs({ state, limit: 10 });
+    await reader.jobs({ state, instrument: 'balance', limit: 10, before: 7 });
   }
-  reader.jobs({ instrument: 'balance', limit: 10 });
-  reader.job(1);
+  await reader.jobs({ instrument: 'balance', limit: 10 });
+  await reader.job(1);
   expect(ran.length).toBeGreaterThan(10);
   // These have a row an instrument or a server, or hold only what is on its way.
   const small = /^SCAN (tallies|instruments|servers|runs USING INDEX runs_(open|due)) /;
@@ -293,11 +302,11 @@ function olderJournal(version: number): string {
   return path;
 }
 
-test('a journal that an older version left is brought up to date when somebody looks', () => {
+test('a journal that an older version left is brought up to date when somebody looks', async () => {
   for (let version = 1; version < MIGRATIONS.length; version++) {
     const reader = openReader(olderJournal(version));
-    expect(reader.overview().instruments).toMatchObject([{ name: 'balance', runs: { queued: 1 } }]);
-    reader.close();
+    expect((await reader.overview()).instruments).toMatchObject([{ name: 'balance', runs: { queued: 1 } }]);
+    await reader.close();
   }
 });
 

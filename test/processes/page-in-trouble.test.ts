@@ -77,7 +77,7 @@ inBrowser(
     let done = 10;
     const { url } = await serve({
       live: () => live,
-      overview: () => ({
+      overview: async () => ({
         ...overview,
         instruments: overview.instruments.map((one, n) =>
           n === 3 ? { ...one, runs: { ...one.runs, done } } : one,

@@ -12,7 +12,7 @@ test('who looks is told the state at once, and again at the next look, a second 
       looks += 1;
       return someLive();
     },
-    jobs: ({ state }) => (state === 'held' ? [someJob(1, { state: 'held', title })] : []),
+    jobs: async ({ state }) => (state === 'held' ? [someJob(1, { state: 'held', title })] : []),
   });
   const { states } = await listen(url);
   await until('told at once', () => states.length === 1);
@@ -77,7 +77,7 @@ test('a state that cannot be made does not end the daemon, and is told when it c
       if (isBroken) throw new Error('no state');
       return someLive();
     },
-    jobs: ({ state }) => (state === 'held' && isMended ? [someJob(9)] : []),
+    jobs: async ({ state }) => (state === 'held' && isMended ? [someJob(9)] : []),
   });
   let isMended = false;
   const { states } = await listen(url);

@@ -81,7 +81,9 @@ describe('every answer', () => {
   });
 
   test('with the body of a draft can run nothing, whatever the file said', async () => {
-    const { call } = await serve({ job: (id) => someDetail(id, '<script>alert(1)</script><p>seven</p>') });
+    const { call } = await serve({
+      job: async (id) => someDetail(id, '<script>alert(1)</script><p>seven</p>'),
+    });
     const { headers, text } = await call('/api/jobs/7/body');
     expect(headers['content-security-policy']).toBe(
       "default-src 'none'; style-src 'self' 'unsafe-inline'; sandbox; frame-ancestors 'self'",
@@ -92,7 +94,7 @@ describe('every answer', () => {
 
   test('that is an error says nothing of what is within', async () => {
     const { call, post } = await serve({
-      job: () => {
+      job: async () => {
         throw new Error('secret at /etc/labfeed/api-key');
       },
     });

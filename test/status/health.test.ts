@@ -35,7 +35,7 @@ describe('/readyz', () => {
     ];
     const { call } = await serve({
       live: () => someLive({ notebook: away, instruments }),
-      overview: () => ({
+      overview: async () => ({
         instruments: [],
         servers: [{ url: away.url, halted: 'the notebook was set back' }],
       }),
@@ -89,12 +89,12 @@ describe('the state of the page', () => {
   test('names the hundred newest runs that need a person, and how many there are', async () => {
     const asked: unknown[] = [];
     const { call } = await serve({
-      jobs(query) {
+      async jobs(query) {
         asked.push(query);
         const odd = query.state === 'held' ? 1 : 0;
         return Array.from({ length: query.limit }, (_, n) => someJob(1000 - 2 * n - odd));
       },
-      overview: () => ({
+      overview: async () => ({
         instruments: [
           { name: 'a', runs: { ...NO_RUNS, quarantined: 300, done: 7 }, asked: 0, hours: [] },
           { name: 'b', runs: { ...NO_RUNS, held: 200 }, asked: 0, hours: [] },
@@ -127,7 +127,7 @@ describe('runs', () => {
   test('are listed by state and instrument, page by page', async () => {
     const asked: unknown[] = [];
     const { call } = await serve({
-      jobs(query) {
+      async jobs(query) {
         asked.push(query);
         return [someJob(4)];
       },

@@ -63,7 +63,7 @@ function samplesOf(text: string): Map<string, number> {
 }
 
 test('/metrics says what the page says, in numbers', async () => {
-  const { call } = await serve({ clock, live: () => live, overview: () => overview });
+  const { call } = await serve({ clock, live: () => live, overview: async () => overview });
   const { status, headers, text } = await call('/metrics');
   expect({ status, type: headers['content-type'] }).toEqual({
     status: 200,
@@ -97,7 +97,7 @@ test('/metrics says what the page says, in numbers', async () => {
 
 test('a trouble that is over is in no later scrape, and a counter counts on', async () => {
   let now = live;
-  const { call } = await serve({ clock, live: () => now, overview: () => overview });
+  const { call } = await serve({ clock, live: () => now, overview: async () => overview });
   await call('/metrics');
   now = someLive({
     notebook: { ...live.notebook, requests: [{ method: 'POST', status: '201', count: 9 }] },
@@ -133,7 +133,7 @@ test('every metric that the README names is there, and there is none that it doe
   const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
   const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(readme) ?? [];
   expect(parse(rules)).toMatchObject({ groups: [{ rules: { length: 6 } }] });
-  const { call } = await serve({ clock, live: () => live, overview: () => overview });
+  const { call } = await serve({ clock, live: () => live, overview: async () => overview });
   const labelled = new Map<string, string>();
   for (const sample of samplesOf((await call('/metrics')).text).keys()) {
     const labels = [...sample.matchAll(/([a-z]+)="/g)].map(([, label]) => label);

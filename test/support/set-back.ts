@@ -52,9 +52,9 @@ export const recovered = ({ journal, notebook }: Scene) =>
 export async function ask({ journal, path }: Scene, request: Request) {
   const client = openClient(path);
   try {
-    client.ask([request], 1);
+    await client.ask([request], 1);
     return (await journal.inbox.apply())[0];
   } finally {
-    client.close();
+    await client.close();
   }
 }

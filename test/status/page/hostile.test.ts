@@ -21,9 +21,9 @@ inBrowser('whatever the fields of runs, instruments and mistakes say stays text'
   const { live, overview, jobs, job } = hostile(ATTACK);
   const serving = await serve({
     live: () => live,
-    overview: () => overview,
-    jobs: () => jobs,
-    job: () => job,
+    overview: async () => overview,
+    jobs: async () => jobs,
+    job: async () => job,
     decide: async () => ({ done: false, text: ATTACK }),
     preview: async () => ({ ok: false, reason: ATTACK, mapping: ATTACK, doubts: [ATTACK] }),
   });
@@ -97,7 +97,7 @@ inBrowser(
     const { job } = hostile('quiet');
     const asked: unknown[] = [];
     const serving = await serve({
-      job: () => ({ ...job, draft: { title: 't', date: 'd', tags: [], body } }),
+      job: async () => ({ ...job, draft: { title: 't', date: 'd', tags: [], body } }),
       decide: async (request) => {
         asked.push(request);
         return { done: true, text: '' };

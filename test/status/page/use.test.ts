@@ -14,7 +14,12 @@ const crowded = () => hostile(`a-${'very'.repeat(30)}-long-name`);
 
 const serveCrowded = () => {
   const { live, overview, jobs, job } = crowded();
-  return serve({ live: () => live, overview: () => overview, jobs: () => jobs, job: () => job });
+  return serve({
+    live: () => live,
+    overview: async () => overview,
+    jobs: async () => jobs,
+    job: async () => job,
+  });
 };
 
 const overflow = (page: Page): Promise<number> =>
@@ -98,11 +103,11 @@ inBrowser('everything can be reached and done with the keyboard alone', SLOW, as
   const job = someJob(7, { state: 'held', step: 'creating', failure: 'conflict', reason: 'two could be it' });
   const { url } = await serve({
     live: () => someLive({ instruments: [someInstrument('balance')] }),
-    overview: () => ({
+    overview: async () => ({
       instruments: [someSummary('balance', { runs: { ...NO_RUNS, held: 1 } })],
       servers: [],
     }),
-    jobs: () => [job],
+    jobs: async () => [job],
     decide: async (request) => {
       asked.push(request);
       return { done: true, text: 'it has experiment 12 now' };

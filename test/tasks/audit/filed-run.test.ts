@@ -45,7 +45,7 @@ const examine = (changes: Partial<FiledRunDeps> = {}, run: Partial<FiledRun> = {
       prove: async () => undefined,
       listComments: async () => [ONE, TWO],
       readComment: async () => undefined,
-      filingOf: () => FILING,
+      filingOf: async () => FILING,
       isFiled,
       textOf: cellsOf,
       ...changes,
@@ -109,7 +109,10 @@ test('what somebody changed is told, proves nothing, and is nothing that a repai
 test('a number that somebody moved to another cell is a change of the body', async () => {
   const table = (...cells: string[]) =>
     `<table><tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr></table>${BODY}`;
-  const filingOf = () => ({ ...FILING, draft: { title: 'a', date: '2026-01-02', body: table('1', '23') } });
+  const filingOf = async () => ({
+    ...FILING,
+    draft: { title: 'a', date: '2026-01-02', body: table('1', '23') },
+  });
   const as = (body: string) => examine({ filingOf, look: async () => ({ ...PAGE, body }) });
   expect(await as(table('1', '23').replaceAll('><', '>\n<'))).toEqual(PROVED);
   expect(await as(table('12', '3'))).toMatchObject({ isProved: false, findings: [{ kind: 'edited' }] });
@@ -148,7 +151,7 @@ test('an experiment that bears the line of other bytes is not ours', async () =>
 });
 
 test('of a run whose draft the journal does not have, the line and the marks are the proof', async () => {
-  const filingOf = () => ({
+  const filingOf = async () => ({
     draft: undefined,
     comments: FILING.comments.map((one) => ({ ...one, text: '' })),
   });

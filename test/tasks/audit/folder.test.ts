@@ -29,7 +29,7 @@ async function examine(paths: readonly string[], changes: Partial<FolderDeps>) {
     folder: '/data',
     copies: false,
     ignoresChanges: false,
-    journal: { atPath: () => undefined, ofContent: () => undefined },
+    journal: { atPath: async () => undefined, ofContent: async () => undefined },
     async *list() {
       yield paths.map(found);
       return { state: 'present', unread: [] };
@@ -61,8 +61,8 @@ test('of files whose content is filed, those are safe whose run the notebook pro
   const names = Object.keys(states) as (keyof typeof states)[];
   const told = await examine(names, {
     journal: {
-      atPath: () => undefined,
-      ofContent: ({ sha256 }) => {
+      atPath: async () => undefined,
+      ofContent: async ({ sha256 }) => {
         const name = sha256 as keyof typeof states;
         return run(names.indexOf(name), name, { state: states[name] });
       },
@@ -77,15 +77,17 @@ test('of files whose content is filed, those are safe whose run the notebook pro
 });
 
 test('a file is known by its content, not by a path that was filed with other bytes', async () => {
-  const atPath: FolderDeps['journal']['atPath'] = (_, { path }) => ({
+  const atPath: FolderDeps['journal']['atPath'] = async (_, { path }) => ({
     verdict: 'taken',
     run: run(1, path === 'same' ? 'same' : 'other bytes'),
     isUntouched: false,
   });
-  const told = await examine(['same', 'rewritten'], { journal: { atPath, ofContent: () => undefined } });
+  const told = await examine(['same', 'rewritten'], {
+    journal: { atPath, ofContent: async () => undefined },
+  });
   expect(told).toMatchObject({ kinds: ['changed rewritten'], safe: ['same'] });
   const ignored = await examine(['rewritten'], {
-    journal: { atPath, ofContent: () => undefined },
+    journal: { atPath, ofContent: async () => undefined },
     ignoresChanges: true,
   });
   expect(ignored).toMatchObject({ kinds: ['skipped rewritten'], safe: [] });
@@ -107,8 +109,8 @@ test('a run of several files is proved as a whole, however the listing cuts it, 
       parts: whole.parts.map((one) => ({ ...one, sha256: one.path })),
     }),
     journal: {
-      atPath: () => undefined,
-      ofContent: ({ sha256 }) => (sha256 === 'both' ? run(1, sha256) : undefined),
+      atPath: async () => undefined,
+      ofContent: async ({ sha256 }) => (sha256 === 'both' ? run(1, sha256) : undefined),
     },
   };
   expect(await examine([], deps)).toMatchObject({
@@ -119,7 +121,7 @@ test('a run of several files is proved as a whole, however the listing cuts it, 
   const half = await examine([], { ...deps, stat: async () => ({ ...whole, missing: 's.D/b' }) });
   expect(half).toMatchObject({ kinds: ['never taken s.D'], safe: [] });
   const known = { verdict: 'taken', run: run(1, 'with a third'), isUntouched: true } as const;
-  const thinned = { atPath: () => known, ofContent: () => undefined };
+  const thinned = { atPath: async () => known, ofContent: async () => undefined };
   expect(await examine([], { ...deps, journal: thinned })).toMatchObject({
     kinds: ['thinned out s.D'],
     safe: [],
@@ -127,9 +129,9 @@ test('a run of several files is proved as a whole, however the listing cuts it, 
 });
 
 test('where equal files are runs of their own, a copy that was not filed is not safe', async () => {
-  const ofContent: FolderDeps['journal']['ofContent'] = ({ sha256, copy }) =>
+  const ofContent: FolderDeps['journal']['ofContent'] = async ({ sha256, copy }) =>
     copy === 'first' ? run(1, sha256) : undefined;
-  const journal = { atPath: () => undefined, ofContent };
+  const journal = { atPath: async () => undefined, ofContent };
   const told = await examine(['first', 'second'], {
     copies: true,
     journal,
@@ -142,11 +144,11 @@ test('files that were passed over or asked about are told without being read; wh
   const verdicts = { old: 'asked', unwanted: 'skipped' } as const;
   const told = await examine(['old', 'unwanted', 'busy'], {
     journal: {
-      atPath: (_, { path }) =>
+      atPath: async (_, { path }) =>
         path in verdicts
           ? { verdict: verdicts[path as keyof typeof verdicts], run: undefined, isUntouched: true }
           : undefined,
-      ofContent: () => undefined,
+      ofContent: async () => undefined,
     },
     identify: async ({ path }) => {
       throw new FileChangedError(`${path} changes`);
