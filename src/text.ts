@@ -3,8 +3,10 @@
  * Node modules or use Node globals while it is loaded.
  */
 
-/** `7`, `1,312`. */
-export const formatCount = (n: number): string => n.toLocaleString('en');
+const counts = new Intl.NumberFormat('en-US');
+
+/** `7`, `1,312`. Small numbers are by far the most frequent and need no formatter. */
+export const formatCount = (n: number): string => (n < 1000 ? String(n) : counts.format(n));
 
 /** `1 run`, `1,312 runs`. */
 export const plural = (n: number, one: string, many = `${one}s`): string =>
@@ -85,7 +87,7 @@ export function withoutPath(reason: string, path: string): string {
   return `line ${line}${column === undefined ? '' : `, column ${column}`}: ${rest.slice(place.length)}`;
 }
 
-/** The known name that a mistyped one was most likely meant to be; nothing where none is near. */
+/** The known name that a misspelt one most likely stands for; undefined if none is close. */
 export function nearest(name: string, known: Iterable<string>): string | undefined {
   const wanted = fold(name);
   let best: string | undefined;
@@ -97,20 +99,20 @@ export function nearest(name: string, known: Iterable<string>): string | undefin
   return best;
 }
 
-/** Case, blanks and the signs that stand for blanks are not what a name is remembered by. */
+/** Names are compared without case, spaces, underscores and hyphens. */
 const fold = (name: string): string => name.toLowerCase().replace(/[\s_-]+/g, '');
 
-/** Infinite where the names have too little in common to be taken for each other. */
+/** Infinite if the names have too little in common. */
 function distanceBetween(a: string, b: string): number {
   const [short, long] = a.length < b.length ? [a, b] : [b, a];
-  const bearable = Math.floor(long.length / 3);
-  const edits = long.length - short.length > bearable ? Number.POSITIVE_INFINITY : countEdits(a, b);
-  if (edits <= bearable) return edits;
-  // `Sample` was meant to be `Sample Name`, unless a mere slip of the finger explains it better.
+  const maxEdits = Math.floor(long.length / 3);
+  const edits = long.length - short.length > maxEdits ? Number.POSITIVE_INFINITY : countEdits(a, b);
+  if (edits <= maxEdits) return edits;
+  // `Sample` may stand for `Sample Name`, but a typing error is the more likely explanation.
   return short.length >= 3 && long.includes(short) ? long.length : Number.POSITIVE_INFINITY;
 }
 
-/** Letters added, left out, replaced or swapped with their neighbour (optimal string alignment). */
+/** Characters inserted, deleted, replaced or swapped with their neighbour (optimal string alignment). */
 function countEdits(a: string, b: string): number {
   let before: number[] = [];
   let above = Array.from({ length: b.length + 1 }, (_, j) => j);
@@ -133,65 +135,6 @@ function countEdits(a: string, b: string): number {
 
 const cell = (row: readonly number[], j: number): number => row[j] ?? Number.POSITIVE_INFINITY;
 
-/** Text from files and names of files, on somebody's terminal: nothing in it may move the cursor or turn the text. */
-
-/** On one line. */
-export const printableLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ');
-
-/** Line breaks and tabs stay. */
-export const printableLines = (text: string): string =>
-  text.replace(/\r\n?/g, '\n').replace(/[^\P{Cc}\n\t]|\p{Cf}/gu, '\ufffd');
-
-export const indent = (text: string, by = '  '): string => text.replace(/^/gm, by);
-
-/** Text from files, made fit for where it goes. Files hold control characters and halves of characters. */
-
-const ODD = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
-const ODD_IN_LINES = /[^\P{Cc}\n\t]|\p{Cs}/u;
-const BREAKS = /[\p{Cc}\u2028\u2029]/gu;
-const CONTROL_IN_LINES = /[^\P{Cc}\n\t]/gu;
-const HALVES = /\p{Cs}/gu;
-
-/** As one line. Each control character becomes one blank, so that the length stays what it was. */
-export function oneLine(text: string): string {
-  return ODD.test(text) ? text.replace(BREAKS, ' ').replace(HALVES, '\ufffd') : text;
-}
-
-/** Line breaks and tabs stay. */
-export function manyLines(text: string): string {
-  if (!ODD_IN_LINES.test(text)) return text;
-  return text.replace(/\r\n?/g, '\n').replace(CONTROL_IN_LINES, ' ').replace(HALVES, '\ufffd');
-}
-
-/** The text cut into pieces of at most so many bytes of UTF-8, four at least, between characters. */
-export function* piecesOf(text: string, maxBytes: number): Generator<string> {
-  if (Buffer.byteLength(text) <= maxBytes) {
-    yield text;
-    return;
-  }
-  const bytes = Buffer.from(text);
-  const most = Math.max(4, Math.floor(maxBytes));
-  for (let from = 0; from < bytes.length; ) {
-    let to = Math.min(from + most, bytes.length);
-    while (to > from && isContinuation(bytes[to])) to--;
-    yield bytes.toString('utf8', from, to);
-    from = to;
-  }
-}
-
-const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
-
-const CUT = '…';
-/** In UTF-8. */
-const CUT_BYTES = 3;
-
-/** At most so many bytes of UTF-8; what is cut off is seen to be. */
-export function cutBytes(text: string, maxBytes: number): string {
-  if (Buffer.byteLength(text) <= maxBytes) return text;
-  const [start = ''] = piecesOf(text, maxBytes - CUT_BYTES);
-  return start + CUT;
-}
-
 const HTML_SPECIAL = /[&<>"']/;
 const HTML_ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -204,4 +147,64 @@ const HTML_ENTITIES: Readonly<Record<string, string>> = {
 /** Text that cannot become markup, neither between tags nor in a quoted attribute. */
 export function escapeHtml(text: string): string {
   return HTML_SPECIAL.test(text) ? text.replace(/[&<>"']/g, (char) => HTML_ENTITIES[char] ?? char) : text;
+}
+
+export const indent = (text: string, by = '  '): string => text.replace(/^/gm, by);
+
+const CONTROL = /[\p{Cc}\u2028\u2029]/gu;
+const CONTROL_IN_LINES = /[^\P{Cc}\n\t]/gu;
+const SURROGATE = /\p{Cs}/gu;
+const NEEDS_CLEANING = /[\p{Cc}\p{Cs}\u2028\u2029]/u;
+const NEEDS_CLEANING_IN_LINES = /[^\P{Cc}\n\t]|\p{Cs}/u;
+
+/** Text from a file as one line. Each control character becomes one space, so the length does not change. */
+export function singleLine(text: string): string {
+  return NEEDS_CLEANING.test(text) ? text.replace(CONTROL, ' ').replace(SURROGATE, '\ufffd') : text;
+}
+
+/** Text from a file without control characters, except line breaks and tabs. */
+export function multiLine(text: string): string {
+  if (!NEEDS_CLEANING_IN_LINES.test(text)) return text;
+  return text.replace(/\r\n?/g, '\n').replace(CONTROL_IN_LINES, ' ').replace(SURROGATE, '\ufffd');
+}
+
+/** One line for a terminal. Format characters are replaced too: they could reverse the direction of the text. */
+export const terminalLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]+/gu, ' ');
+
+/** Text for a terminal; line breaks and tabs stay. */
+export const terminalText = (text: string): string =>
+  text.replace(/\r\n?/g, '\n').replace(/[^\P{Cc}\n\t]|\p{Cf}/gu, '\ufffd');
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+
+/** A UTF-16 code unit takes at most three bytes in UTF-8. */
+const MAX_BYTES_PER_UNIT = 3;
+
+/** Splits a text between characters into pieces of at most `maxBytes` of UTF-8, but at least four. */
+export function* splitBytes(text: string, maxBytes: number): Generator<string> {
+  if (text.length * MAX_BYTES_PER_UNIT <= maxBytes) {
+    yield text;
+    return;
+  }
+  const bytes = encoder.encode(text);
+  const step = Math.max(4, Math.floor(maxBytes));
+  for (let from = 0; from < bytes.length; ) {
+    let to = Math.min(from + step, bytes.length);
+    while (to > from && isContinuation(bytes[to])) to--;
+    yield decoder.decode(bytes.subarray(from, to));
+    from = to;
+  }
+}
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+
+const ELLIPSIS = '…';
+const ELLIPSIS_BYTES = encoder.encode(ELLIPSIS).length;
+
+/** The text, or as much of it as fits into `maxBytes` of UTF-8 together with an ellipsis. */
+export function truncateBytes(text: string, maxBytes: number): string {
+  if (text.length * MAX_BYTES_PER_UNIT <= maxBytes || encoder.encode(text).length <= maxBytes) return text;
+  const [start = ''] = splitBytes(text, maxBytes - ELLIPSIS_BYTES);
+  return start + ELLIPSIS;
 }

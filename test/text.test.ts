@@ -2,15 +2,22 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
   asSentence,
+  escapeHtml,
   formatBytes,
   formatClock,
   formatDuration,
   formatShortTime,
   formatTime,
   joinWords,
+  multiLine,
   nearest,
   plural,
   relativeTime,
+  singleLine,
+  splitBytes,
+  terminalLine,
+  terminalText,
+  truncateBytes,
   withoutPath,
 } from '../src/text.js';
 
@@ -89,6 +96,15 @@ test('a reason that starts with the path of its file keeps line and column', () 
   expect(withoutPath('no table', '')).toBe('no table');
 });
 
+test('text cannot become markup', () => {
+  expect(escapeHtml(`<a b="c" d='e'>&</a>`)).toBe('&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;&lt;/a&gt;');
+});
+
+test('text for a terminal moves no cursor and reverses no direction', () => {
+  expect(terminalLine('a\x1b[2Jb\u202ec\nd')).toBe('a [2Jb c d');
+  expect(terminalText('a\x1b[2Jb\u202ec\r\n\td')).toBe('a\ufffd[2Jb\ufffdc\n\td');
+});
+
 describe('nearest', () => {
   const names = ['title', 'date', 'body', 'tags'];
 
@@ -99,38 +115,38 @@ describe('nearest', () => {
     ['tag', 'tags'],
     ['DATE', 'date'],
     ['boby', 'body'],
-  ])('%s was meant to be %s', (typed, meant) => {
+  ])('%s stands for %s', (typed, meant) => {
     expect(nearest(typed, names)).toBe(meant);
   });
 
-  test.each(['x', 'instrument', '', 'zz', 'comments'])('nothing is near %j', (typed) => {
+  test.each(['x', 'instrument', '', 'zz', 'comments'])('nothing is close to %j', (typed) => {
     expect(nearest(typed, names)).toBeUndefined();
   });
 
-  test('case, blanks, dashes and underscores do not count', () => {
+  test('case, spaces, hyphens and underscores are ignored', () => {
     expect(nearest('sample_id', ['Sample', 'Sample ID'])).toBe('Sample ID');
     expect(nearest('max-bytes', ['maxBytes', 'bytes'])).toBe('maxBytes');
   });
 
-  test('a name within another is near, after those with a slip of the finger', () => {
+  test('a name that contains the other is close, but less so than one with a typing error', () => {
     expect(nearest('Sample', ['Operator', 'Sample Description'])).toBe('Sample Description');
     expect(nearest('Sample', ['Sample Description', 'Samples'])).toBe('Samples');
   });
 
-  test('two swapped letters are one slip', () => {
+  test('two swapped letters count as one edit', () => {
     expect(nearest('ab', ['ba'])).toBeUndefined();
     expect(nearest('Wieght', ['Height', 'Weight'])).toBe('Weight');
   });
 
-  test('the first of equally near names is taken', () => {
+  test('the first of several equally close names wins', () => {
     expect(nearest('cat', ['bat', 'hat'])).toBe('bat');
   });
 
-  test('there is nothing near where nothing is known', () => {
+  test('without known names there is no match', () => {
     expect(nearest('title', [])).toBeUndefined();
   });
 
-  test('a known name is always found as itself, however it is written', () => {
+  test('a known name always matches itself', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.string({ unit: 'binary' }), { minLength: 1 }), fc.nat(), (known, n) => {
         const name = known[n % known.length] ?? '';
@@ -138,5 +154,47 @@ describe('nearest', () => {
         expect(found.toLowerCase().replace(/[\s_-]+/g, '')).toBe(name.toLowerCase().replace(/[\s_-]+/g, ''));
       }),
     );
+  });
+});
+
+const wellFormed = fc.string({ unit: 'grapheme', size: 'large' });
+const maxSize = fc.integer({ min: 8, max: 100 });
+
+describe('text from a file', () => {
+  test('is split between characters, and nothing is lost', () => {
+    fc.assert(
+      fc.property(wellFormed, maxSize, (text, maxBytes) => {
+        const pieces = [...splitBytes(text, maxBytes)];
+        expect(pieces.join('')).toBe(text);
+        for (const piece of pieces) expect(Buffer.byteLength(piece)).toBeLessThanOrEqual(maxBytes);
+      }),
+    );
+  });
+
+  test('is truncated at a character and ends with an ellipsis', () => {
+    fc.assert(
+      fc.property(wellFormed, maxSize, (text, maxBytes) => {
+        const cut = truncateBytes(text, maxBytes);
+        expect(Buffer.byteLength(cut)).toBeLessThanOrEqual(maxBytes);
+        if (cut !== text) expect(text.startsWith(cut.replace(/…$/, ''))).toBe(true);
+      }),
+    );
+    expect(truncateBytes('µµµµµ', 8)).toBe('µµ…');
+    expect(truncateBytes('µµµµ', 8)).toBe('µµµµ');
+    expect([...splitBytes('\ufeffµµµ', 5)]).toEqual(['\ufeffµ', 'µµ']);
+  });
+
+  test('keeps its length as a single line', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        expect(singleLine(text).length).toBe(text.length);
+        expect(singleLine(text)).not.toMatch(/[\p{Cc}\p{Cs}\u2028\u2029]/u);
+      }),
+    );
+  });
+
+  test('keeps line breaks and tabs as several lines', () => {
+    expect(multiLine('a\r\nb\rc\n\td\u0007e\ud800')).toBe('a\nb\nc\n\td e\ufffd');
+    expect(multiLine('a\r\nb')).toBe('a\nb');
   });
 });

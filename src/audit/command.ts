@@ -7,7 +7,7 @@ import { journalOf } from '../config/locations.js';
 import { EXIT, explainProblem, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';
 import { onStopRequest } from '../process.js';
-import { plural, printableLine, withoutPath } from '../text.js';
+import { plural, terminalLine, withoutPath } from '../text.js';
 import { type Audited, audit, type Progress } from './audit.js';
 import { differs, FINDING_KINDS, type Finding, type FindingKind, type SafeFile } from './findings.js';
 
@@ -201,7 +201,7 @@ function section(kind: FindingKind, findings: readonly Finding[], columns: numbe
 
 function rowOf(finding: Finding, width: number, columns: number): string {
   const who = width > 0 ? `${whoOf(finding).padEnd(width)}  ` : '';
-  const start = `  ${who}${printableLine(withoutPath(finding.text, finding.path ?? ''))}`;
+  const start = `  ${who}${terminalLine(withoutPath(finding.text, finding.path ?? ''))}`;
   return finding.path === undefined ? start : `${start}: ${endOf(finding.path, columns - start.length - 2)}`;
 }
 
@@ -212,7 +212,7 @@ const whoOf = ({ run, experiment }: Finding): string =>
 
 /** The end of a path is what people know a file by. */
 function endOf(path: string, room: number): string {
-  const text = printableLine(path);
+  const text = terminalLine(path);
   return text.length <= room ? text : `…${text.slice(text.length - Math.max(1, room - 1))}`;
 }
 
@@ -256,7 +256,7 @@ function safeFiles({ safe }: Audited): string[] {
   return [
     '',
     `${plural(safe.length, 'file')} proved to be in the notebook, and safe to delete:`,
-    ...safe.slice(0, MOST_SHOWN).map(({ path }) => `  ${printableLine(path)}`),
+    ...safe.slice(0, MOST_SHOWN).map(({ path }) => `  ${terminalLine(path)}`),
     ...(more > 0 ? [`  and ${more} more: --safe prints all`] : []),
   ];
 }

@@ -7,7 +7,7 @@ import { LabfeedError, UsageError } from '../errors.js';
 import { commentMark, markComment, markIn } from '../markers.js';
 import type { Notebook } from '../notebook/client.js';
 import type { Comment } from '../notebook/responses.js';
-import { printableLine, printableLines } from '../text.js';
+import { terminalLine, terminalText } from '../text.js';
 import { type ConfigOption, configOption, loadNamed, readNumber, requireVital } from './options.js';
 import { asTable, type Column, confirm, outputWidth, readInput } from './terminal.js';
 
@@ -104,7 +104,7 @@ async function showComment(
 ): Promise<void> {
   await within(options, async (notebook, field) => {
     const comment = shown(await notebook.readComment(experiment, id), field);
-    console.log(json ? JSON.stringify(comment, null, 2) : printableLines(comment.text ?? NOT_FOUND));
+    console.log(json ? JSON.stringify(comment, null, 2) : terminalText(comment.text ?? NOT_FOUND));
   });
 }
 
@@ -176,7 +176,7 @@ function shown(record: Comment, field: string): ShownComment {
 const LONGEST_OPENING = 60;
 
 function opening({ text, byLabfeed }: ShownComment): string {
-  const line = printableLine(text ?? '');
+  const line = terminalLine(text ?? '');
   const start = line.length > LONGEST_OPENING ? `${line.slice(0, LONGEST_OPENING)}…` : line;
   return `"${start}"${byLabfeed ? ' (labfeed filed it, and does not file it again)' : ''}`;
 }

@@ -11,8 +11,8 @@ import {
   formatTime,
   indent,
   nearest,
-  printableLine,
-  printableLines,
+  terminalLine,
+  terminalText,
   withoutPath,
 } from '../text.js';
 import { nextStep } from '../why/gather.js';
@@ -139,7 +139,7 @@ function headline({ id, state, experiment, server }: JobDetail): string {
   return `run ${id}: ${state}${where}`;
 }
 
-const fact = (name: string, value: string): string => `${name.padEnd(13)}${printableLine(value)}`;
+const fact = (name: string, value: string): string => `${name.padEnd(13)}${terminalLine(value)}`;
 
 function facts(job: JobDetail): string[] {
   const { path, size, modifiedMs, paths } = job;
@@ -160,10 +160,10 @@ function troubles(job: JobDetail): string[] {
   const { reason, attempts, drift } = job;
   const tries = attempts > 0 ? ` (${attempts} attempts)` : '';
   return [
-    ...(reason === undefined ? [] : [`why${tries}`, indent(printableLines(reason))]),
+    ...(reason === undefined ? [] : [`why${tries}`, indent(terminalText(reason))]),
     ...(drift.length === 0
       ? []
-      : ['not like the runs before it', ...drift.map((one) => `  ${printableLine(one)}`)]),
+      : ['not like the runs before it', ...drift.map((one) => `  ${terminalLine(one)}`)]),
     fact('to do', nextStep(job)),
   ];
 }
@@ -174,7 +174,7 @@ function history({ history: happenings }: JobDetail): string[] {
     '',
     'history',
     ...happenings.map(
-      (happening) => `  ${formatTime(happening.at)}  ${hanging(printableLines(happeningInWords(happening)))}`,
+      (happening) => `  ${formatTime(happening.at)}  ${hanging(terminalText(happeningInWords(happening)))}`,
     ),
   ];
 }
@@ -189,10 +189,10 @@ function draft({ draft: sent, comments }: JobDetail): string[] {
     fact('date', sent.date),
     fact('tags', sent.tags.join(', ')),
     `body        ${Buffer.byteLength(sent.body)} bytes of HTML`,
-    indent(printableLines(sent.body)),
+    indent(terminalText(sent.body)),
     ...comments.flatMap((comment) => [
       posted(comment),
-      ...(comment.text === '' ? [] : [indent(printableLines(comment.text))]),
+      ...(comment.text === '' ? [] : [indent(terminalText(comment.text))]),
     ]),
   ];
 }

@@ -4,7 +4,7 @@ import { shownProblem } from '../daemon/works.js';
 import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import type { Live, LiveGate } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
-import { formatShortTime, formatTime, plural, printableLine, printableLines, relativeTime } from '../text.js';
+import { formatShortTime, formatTime, plural, relativeTime, terminalLine, terminalText } from '../text.js';
 import { type ConfigOption, configOption, daemonState, reading } from './options.js';
 import { asTable, type Column, outputWidth } from './terminal.js';
 
@@ -86,12 +86,12 @@ export function statusAsText(status: Status, width: number): string {
   ].join('\n');
 }
 
-const fact = (name: string, value: string): string => `${name.padEnd(10)}${printableLine(value)}`;
+const fact = (name: string, value: string): string => `${name.padEnd(10)}${terminalLine(value)}`;
 
 const section = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0
     ? []
-    : ['', title, ...lines.map((line) => `  ${printableLines(line).replaceAll('\n', '\n    ')}`)];
+    : ['', title, ...lines.map((line) => `  ${terminalText(line).replaceAll('\n', '\n    ')}`)];
 
 function daemon({ running, live, at, journal }: Status): string {
   if (running && live)

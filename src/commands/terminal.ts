@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 import { UsageError } from '../errors.js';
-import { printableLine } from '../text.js';
+import { terminalLine } from '../text.js';
 
 export interface Column<Row> {
   readonly title: string;
@@ -27,7 +27,7 @@ export function outputWidth(
 export function asTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width: number): string {
   const cells = [
     columns.map(({ title }) => title.toUpperCase()),
-    ...rows.map((row) => columns.map((column) => printableLine(column.text(row)))),
+    ...rows.map((row) => columns.map((column) => terminalLine(column.text(row)))),
   ];
   const natural = columns.map((_, index) => Math.max(...cells.map((line) => widthOf(line[index] ?? ''))));
   const widths = shrink(natural, columns, width - GAP.length * (columns.length - 1));

@@ -1,7 +1,7 @@
 import { Drop } from 'liquidjs';
 import { FileError } from '../errors.js';
 import type { FileRecord, Value } from '../model.js';
-import { escapeHtml, formatCount, manyLines, oneLine, plural } from '../text.js';
+import { escapeHtml, formatCount, multiLine, plural, singleLine } from '../text.js';
 import { describeSource, type SourceFile } from './date.js';
 import { cutTable, headingOf, type TableRows, type WhereAll, withUnit } from './tables.js';
 
@@ -22,11 +22,11 @@ export function makeBody({ template, record, file, instrument, allRows }: BodySo
   const origin = [
     `<p>Source: ${escapeHtml(describeSource(file))}</p>`,
     ...listParts(file),
-    `<p>labfeed ${escapeHtml(oneLine(`${instrument} ${file.name}`))} sha256:${file.sha256}</p>`,
+    `<p>labfeed ${escapeHtml(singleLine(`${instrument} ${file.name}`))} sha256:${file.sha256}</p>`,
   ].join('\n');
   const room = MAX_BYTES - Buffer.byteLength(origin) - 1;
   const content =
-    template === undefined ? showRecord(record, allRows, room) : fits(manyLines(template), file, room);
+    template === undefined ? showRecord(record, allRows, room) : fits(multiLine(template), file, room);
   return content === '' ? origin : `${content.trimEnd()}\n${origin}`;
 }
 
@@ -65,7 +65,7 @@ const CUTS = [
 function showRecord(record: FileRecord, whereAll: WhereAll, maxBytes: number): string {
   for (const cut of CUTS) {
     if (leastBytes(record, cut) > maxBytes) continue;
-    const html = manyLines(showCut(record, whereAll, cut));
+    const html = multiLine(showCut(record, whereAll, cut));
     if (Buffer.byteLength(html) <= maxBytes) return html;
   }
   const { meta, tables } = record;
@@ -87,7 +87,7 @@ function showCut(
   // One table right below another looks like one.
   const isAlone = tables.length === 1 && meta.size === 0;
   const shown = tables.map((table) => {
-    const heading = isAlone ? '' : `<h3>${escapeHtml(oneLine(table.name))}</h3>\n`;
+    const heading = isAlone ? '' : `<h3>${escapeHtml(singleLine(table.name))}</h3>\n`;
     return heading + renderHtmlTable(table, { maxRows, maxChars, whereAll });
   });
   return facts + shown.join('');

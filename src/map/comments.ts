@@ -1,7 +1,7 @@
 import type { CommentOptions } from '../config/schema.js';
 import { MARK_BYTES } from '../markers.js';
 import type { FileRecord, Table } from '../model.js';
-import { cutBytes, formatCount, manyLines, oneLine, piecesOf, plural } from '../text.js';
+import { formatCount, multiLine, plural, singleLine, splitBytes, truncateBytes } from '../text.js';
 import { describeSource, type SourceFile } from './date.js';
 import { alignTable, figuresOf, isCut, listLine, type WhereAll } from './tables.js';
 
@@ -23,7 +23,7 @@ interface CommentSources {
 export function makeComments({ record, file, options, text }: CommentSources): Comments {
   const room: Room = { maxBytes: options.maxBytes - MARK_BYTES, maxParts: options.maxComments };
   const summary = () => [summarize(record, file, room.maxBytes)];
-  if (text !== undefined) return { comments: packText(manyLines(text), room) ?? summary(), allRows: 'file' };
+  if (text !== undefined) return { comments: packText(multiLine(text), room) ?? summary(), allRows: 'file' };
   if (options.readings === 'none') return { comments: [], allRows: 'file' };
   const tables = record.tables.filter(({ count }) => count > 0);
   if (tables.length === 0)
@@ -68,7 +68,7 @@ function isHopeless(tables: readonly Table[], { maxBytes, maxParts }: Room): boo
 
 function sectionOf({ name, columns, rows }: Table, file: SourceFile, { maxBytes }: Room): Section {
   const { head, line } = alignTable(columns, rows);
-  const [title, headings] = [cutBytes(oneLine(name), maxBytes / 8), cutLines(head, maxBytes / 8)];
+  const [title, headings] = [truncateBytes(singleLine(name), maxBytes / 8), cutLines(head, maxBytes / 8)];
   return {
     heading: (first, last) =>
       `${title}: ${rangeOf(first, last, rows.length)}, from ${source(file, maxBytes)}\n${headings}`,
@@ -81,10 +81,11 @@ function sectionOf({ name, columns, rows }: Table, file: SourceFile, { maxBytes 
 const cutLines = (text: string, maxBytesPerLine: number): string =>
   text
     .split('\n')
-    .map((line) => cutBytes(line, maxBytesPerLine))
+    .map((line) => truncateBytes(line, maxBytesPerLine))
     .join('\n');
 
-const source = ({ name }: SourceFile, maxBytes: number): string => cutBytes(oneLine(name), maxBytes / 4);
+const source = ({ name }: SourceFile, maxBytes: number): string =>
+  truncateBytes(singleLine(name), maxBytes / 4);
 
 function commentEach(
   tables: readonly Table[],
@@ -94,12 +95,12 @@ function commentEach(
   if (tables.reduce((sum, { rows }) => sum + rows.length, 0) > maxParts) return undefined;
   return tables.flatMap(({ name, columns, rows }) =>
     rows.map((cells, i) => {
-      const place = `${cutBytes(oneLine(name), maxBytes / 8)}: row ${formatCount(i + 1)} of ${formatCount(rows.length)}`;
+      const place = `${truncateBytes(singleLine(name), maxBytes / 8)}: row ${formatCount(i + 1)} of ${formatCount(rows.length)}`;
       const lines = columns.map(({ name, unit }, c) => {
         const cell = cells[c] ?? { value: null, text: '' };
         return listLine(name, unit === undefined || cell.unit ? cell : { ...cell, unit });
       });
-      return cutBytes([`${place}, from ${source(file, maxBytes)}`, ...lines].join('\n'), maxBytes);
+      return truncateBytes([`${place}, from ${source(file, maxBytes)}`, ...lines].join('\n'), maxBytes);
     }),
   );
 }
@@ -187,7 +188,7 @@ function takeLines(
   }
   if (next === from) {
     if (!isAllRoom) return undefined;
-    lines.push(cutBytes(section.line(next++), maxBytes - bytes - 1));
+    lines.push(truncateBytes(section.line(next++), maxBytes - bytes - 1));
   }
   const text = `${section.heading(from + 1, next)}\n${lines.join('\n')}`;
   return { text, bytes: Buffer.byteLength(text), next };
@@ -208,7 +209,7 @@ function packText(text: string, { maxBytes, maxParts }: Room): string[] | undefi
     bytes = 0;
   };
   for (const line of text.split('\n')) {
-    for (const piece of piecesOf(line, maxBytes)) {
+    for (const piece of splitBytes(line, maxBytes)) {
       const size = Buffer.byteLength(piece) + 1;
       if (bytes + size - 1 > maxBytes) finish();
       lines.push(piece);
@@ -223,7 +224,7 @@ function packText(text: string, { maxBytes, maxParts }: Room): string[] | undefi
 /** What many readings come to, in one text of at most so many bytes that says where they all are. */
 function summarize(record: FileRecord, file: SourceFile, maxBytes: number): string {
   const source = [
-    `Summary of ${describeSource({ ...file, name: cutBytes(oneLine(file.name), 300) })}`,
+    `Summary of ${describeSource({ ...file, name: truncateBytes(singleLine(file.name), 300) })}`,
     `sha256:${file.sha256}`,
   ];
   const lines = record.tables.length > 0 ? record.tables.flatMap(summaryOf) : factsOf(record);
@@ -236,7 +237,7 @@ function summaryOf(table: Table): string[] {
   const size = `${plural(table.count, 'row')}, ${plural(table.columns.length, 'column')}`;
   return [
     '',
-    oneLine(`${table.name}: ${size}; all rows are in the raw file`),
+    singleLine(`${table.name}: ${size}; all rows are in the raw file`),
     ...head.split('\n'),
     ...rows.map(line),
   ];

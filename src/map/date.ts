@@ -1,6 +1,6 @@
 import { FileError } from '../errors.js';
 import type { Value } from '../model.js';
-import { oneLine, plural } from '../text.js';
+import { formatBytes, plural, singleLine } from '../text.js';
 
 /**
  * How the mapping reads a date that is not ISO: the date; all formats that fit, where they make it different
@@ -117,7 +117,7 @@ type SourcePart = Omit<SourceFile, 'stem' | 'path'>;
 /** For people who look for the raw file: what they see of it in a listing. */
 export const describeSource = ({ name, size, modifiedMs, parts }: SourcePart): string =>
   [
-    oneLine(name),
+    singleLine(name),
     ...(parts ? [plural(parts.length, 'file')] : []),
     sizeOf(size),
     `modified ${localTime(modifiedMs).replace(/T(.{8})/, ' $1 ')}`,
@@ -125,10 +125,8 @@ export const describeSource = ({ name, size, modifiedMs, parts }: SourcePart): s
 
 /** `1,234 bytes`, `12.3 MB (12,345,678 bytes)`. */
 function sizeOf(bytes: number): string {
-  const exact = plural(bytes, 'byte');
-  if (bytes < 100_000) return exact;
-  const [unit, name] = bytes < 1e6 ? [1e3, 'kB'] : bytes < 1e9 ? [1e6, 'MB'] : [1e9, 'GB'];
-  return `${(bytes / unit).toFixed(1)} ${name} (${exact})`;
+  const [short, exact] = [formatBytes(bytes), plural(bytes, 'byte')];
+  return short === exact ? exact : `${short} (${exact})`;
 }
 
 /** In the machine's time zone, with its offset: `2026-03-04T10:11:12+01:00`. */

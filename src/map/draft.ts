@@ -2,7 +2,7 @@ import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
 import { FileError } from '../errors.js';
 import { provisionalTitle } from '../markers.js';
 import type { Draft, FileRecord, Value } from '../model.js';
-import { oneLine } from '../text.js';
+import { singleLine } from '../text.js';
 import { makeBody } from './body.js';
 import { makeComments } from './comments.js';
 import {
@@ -86,7 +86,7 @@ const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
 /** One line, not empty, cut so that one sees it. */
 export function cleanTitle(filledIn: string, file: SourceFile): string {
-  const title = cutGraphemes(oneLine(filledIn.replace(/\s*[\r\n]+\s*/g, ' ')).trim());
+  const title = cutGraphemes(singleLine(filledIn.replace(/\s*[\r\n]+\s*/g, ' ')).trim());
   if (title === '') {
     throw new FileError('the title is empty', {
       where: { file: file.path },
@@ -125,7 +125,7 @@ const MAX_CHARACTERS = 255;
 export function cleanTags(filledIn: readonly string[]): string[] {
   const tags = new Map<string, string>();
   for (const text of filledIn) {
-    const tag = cutCharacters(oneLine(text).replaceAll('|', ' ').trim());
+    const tag = cutCharacters(singleLine(text).replaceAll('|', ' ').trim());
     const folded = tag.toLowerCase();
     if (tag !== '' && !tags.has(folded)) tags.set(folded, tag);
   }

@@ -1,5 +1,5 @@
 import { type Column, medianOf, type Table, type Value } from '../model.js';
-import { formatCount, oneLine, plural } from '../text.js';
+import { formatCount, plural, singleLine } from '../text.js';
 
 /** A table, or some rows of one: then `count` is how many these are. */
 export type TableRows = Pick<Table, 'columns' | 'rows' | 'count'>;
@@ -182,7 +182,7 @@ interface AlignedTable {
 
 /** A table for people who read plain text: a line a row, columns that stand below each other, numbers to the right. */
 export function alignTable(columns: readonly Column[], rows: readonly (readonly Value[])[]): AlignedTable {
-  const headings = columns.map((column) => oneLine(headingOf(column)));
+  const headings = columns.map((column) => singleLine(headingOf(column)));
   const widths = headings.map((heading) => Math.min(heading.length, MAX_WIDTH));
   const numeric = columns.map(() => false);
   for (const cells of rows) {
@@ -201,7 +201,7 @@ export function alignTable(columns: readonly Column[], rows: readonly (readonly 
     line(cells) {
       let line = '';
       for (let i = 0; i < cells.length; i++)
-        line += (i > 0 ? ' | ' : '') + put(oneLine(cells[i]?.text ?? ''), i);
+        line += (i > 0 ? ' | ' : '') + put(singleLine(cells[i]?.text ?? ''), i);
       // A blank line would end the table for who reads it.
       return line.trimEnd() || '|';
     },
@@ -209,7 +209,7 @@ export function alignTable(columns: readonly Column[], rows: readonly (readonly 
 }
 
 /** `name: value unit`, a line each. */
-export const listLine = (name: string, value: Value): string => oneLine(`${name}: ${withUnit(value)}`);
+export const listLine = (name: string, value: Value): string => singleLine(`${name}: ${withUnit(value)}`);
 
 /** How body and comments put things, so that both put them alike. */
 

@@ -12,7 +12,7 @@ import { asTable, outputWidth } from '../commands/terminal.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT } from '../errors.js';
 import { openReader } from '../journal/reader.js';
-import { indent, printableLine, printableLines } from '../text.js';
+import { indent, terminalLine, terminalText } from '../text.js';
 import type { Explanation, Finding } from './evidence.js';
 import { findFile, gather } from './gather.js';
 import { conclude } from './why.js';
@@ -70,13 +70,13 @@ async function oneByOne<T, R>(items: readonly T[], act: (item: T) => Promise<R>)
 }
 
 async function asText(asked: string, answers: readonly Explanation[], more: boolean): Promise<string> {
-  const told = ({ text, hint }: Finding): string => printableLines(`${text}${hint ? `\n  → ${hint}` : ''}`);
+  const told = ({ text, hint }: Finding): string => terminalText(`${text}${hint ? `\n  → ${hint}` : ''}`);
   const [first] = answers;
   if (first === undefined)
-    return `nothing is known of ${printableLine(asked)}: neither a folder nor the journal has a file with that in its path`;
+    return `nothing is known of ${terminalLine(asked)}: neither a folder nor the journal has a file with that in its path`;
   if (answers.length === 1) {
     const rest = first.findings.map((finding) => indent(told(finding), '    ').replace(/^ {4}/, '  - '));
-    return [printableLine(first.path), indent(told(first.answer)), ...rest].join('\n');
+    return [terminalLine(first.path), indent(told(first.answer)), ...rest].join('\n');
   }
   const table = asTable(
     [
