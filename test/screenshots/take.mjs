@@ -29,18 +29,18 @@ try {
   await page.goto(url);
   await page.getByRole('button', { name: 'Retry' }).waitFor();
   await page.locator('.card canvas').nth(1).waitFor();
-  await page.screenshot({ path: here('page.png') });
+  await page.screenshot({ path: here('../../docs/images/page.png') });
 
   await page.setViewportSize({ width: 1200, height: 900 });
   await page.goto(`${url}#/runs/3`);
   await page.frameLocator('iframe').getByText('Methylene blue').first().waitFor();
-  await page.screenshot({ path: here('run.png') });
+  await page.screenshot({ path: here('../../docs/images/run.png') });
 
   await page.goto(`${url}#/try`);
   await page.locator('#sample-instrument').selectOption('learn');
   await page.setInputFiles('#sample', join(instruments, 'spectrometer', 'scan-17.tsv'));
   await page.frameLocator('iframe:visible').getByText('Methylene blue').first().waitFor();
-  await page.screenshot({ path: here('try.png') });
+  await page.screenshot({ path: here('../../docs/images/try.png') });
 } finally {
   await browser.close();
   demo.kill();

@@ -129,9 +129,9 @@ test('where nothing waits, the oldest has waited for no time', async () => {
   expect(samplesOf((await call('/metrics')).text).get('labfeed_oldest_waiting_seconds')).toBe(0);
 });
 
-test('every metric that the README names is there, and there is none that it does not name', async () => {
-  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
-  const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(readme) ?? [];
+test('the documentation names every metric, and no other', async () => {
+  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(page) ?? [];
   expect(parse(rules)).toMatchObject({ groups: [{ rules: { length: 6 } }] });
   const { call } = await serve({ clock, live: () => live, overview: async () => overview });
   const labelled = new Map<string, string>();
@@ -139,8 +139,8 @@ test('every metric that the README names is there, and there is none that it doe
     const labels = [...sample.matchAll(/([a-z]+)="/g)].map(([, label]) => label);
     labelled.set(sample.split('{')[0] ?? '', labels.join(','));
   }
-  const named = new Set(readme.match(/\blabfeed_\w+/g));
+  const named = new Set(page.match(/\blabfeed_\w+/g));
   const own = [...labelled].filter(([name]) => name.startsWith('labfeed_'));
   expect([...named].sort()).toEqual(own.map(([name]) => name).sort());
-  for (const [name, labels] of own) if (labels) expect(readme).toContain(`\`${name}{${labels}}\``);
+  for (const [name, labels] of own) if (labels) expect(page).toContain(`\`${name}{${labels}}\``);
 });
