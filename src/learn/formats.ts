@@ -1,11 +1,11 @@
 import { type Format, type ParseOptions, withDefaults } from '../config/vocabulary.js';
-import { firstLines, loadWhole, openText } from '../parse/formats/delimited.js';
+import { firstLines, openText } from '../parse/cells.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
 import { formatOf } from '../parse/formats/formats.js';
 import { readRecords } from '../parse/formats/records.js';
 import { openSheets } from '../parse/formats/workbook.js';
 import { readFile } from '../parse/parse.js';
-import type { OpenFile } from '../parse/source.js';
+import { loadWhole, type OpenFile } from '../parse/source.js';
 import { measureText } from './measure.js';
 import type { Measured, Measuring } from './measured.js';
 import { measureRecords, measureSheets, measureTree } from './trees.js';

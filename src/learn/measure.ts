@@ -2,7 +2,7 @@ import { stringify } from 'yaml';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
-import { cutAll, cutAt, delimiterOf } from '../parse/formats/delimited.js';
+import { cutAll, cutAt, delimiterOf } from '../parse/cells.js';
 import { isBlank, type Line, type Refuse } from '../parse/lines.js';
 import { dateForms } from '../parse/values/date-forms.js';
 import { doubtfulNumber } from '../parse/values/value.js';

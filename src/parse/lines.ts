@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import type { ParseOptions } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 
 /** A line of a file and the cells in it. A quoted cell can span several lines of the file: they are one here. */
@@ -69,6 +70,22 @@ export async function* withEnds(
     yield all.slice(0, all.length - held.length);
   }
   yield held.map((line, n) => ({ ...line, fromEnd: held.length - n }));
+}
+
+/** How many lines from the end a mapping counts at most: `until: -3`. */
+export function depthOf({ meta, tables, when = [] }: Pick<ParseOptions, 'meta' | 'tables' | 'when'>): number {
+  const forms = [
+    ...Object.values(tables).map(({ after, every, until, header, skip }) => [
+      after,
+      every,
+      until,
+      header,
+      skip,
+    ]),
+    ...meta.map(({ after, until, line }) => [after, until, line]),
+  ].flat(2);
+  const numbers = [...forms, ...when].filter((form) => typeof form === 'number');
+  return Math.max(0, ...numbers.map((number) => -number));
 }
 
 interface Refusal {

@@ -3,11 +3,10 @@ import picomatch from 'picomatch';
 import type { ParseOptions } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
 import type { DateHabits, FileRecord, Value } from '../model.js';
+import { openLines } from './cells.js';
 import { createUniqueNames } from './extract/columns.js';
-import { FIRST_LINES, lineNotFound } from './extract/context.js';
-import { openLines } from './formats/delimited.js';
+import { compileLine, FIRST_LINES, lineNotFound } from './extract/context.js';
 import { FORMATS, type FormatReader, formatOf } from './formats/formats.js';
-import { compileLine } from './grammar.js';
 import { AbsentError, createRefuse, type Line, type Refuse } from './lines.js';
 import { type OpenFile, openFile, type Part, type Source } from './source.js';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compileSplit } from '../../src/parse/cells.js';
-import { cutAll, findDelimiter } from '../../src/parse/formats/delimited.js';
+import { compileSplit, cutAll, findDelimiter } from '../../src/parse/cells.js';
 import type { Line } from '../../src/parse/lines.js';
 
 const cut = (text: string, delimiter = ',', quote: string | null = '"'): Promise<Line[]> =>

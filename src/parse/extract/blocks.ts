@@ -1,10 +1,20 @@
 import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
-import { caught, compileCaptures, compileLine, groupNames, type LineMatcher } from '../grammar.js';
 import { isBlank, isEmpty, type Line, type Refuse } from '../lines.js';
 import type { NumberReader } from '../values/value.js';
 import { type Head, readHeader, refuseNumbers } from './columns.js';
-import { type Context, createPlace, isComment, lineNotFound, withoutMark } from './context.js';
+import {
+  type Context,
+  caught,
+  compileCaptures,
+  compileLine,
+  createPlace,
+  groupNames,
+  isComment,
+  type LineMatcher,
+  lineNotFound,
+  withoutMark,
+} from './context.js';
 import type { TableBuilder } from './table.js';
 
 /** What is done with the lines of a table, once they are found. */

@@ -1,11 +1,11 @@
 import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import { type ColumnSummary, medianOf, type Value } from '../../model.js';
-import { caught, groupNames } from '../grammar.js';
 import type { Line, Refuse } from '../lines.js';
 import { createDateReader, type DateOptions } from '../values/date.js';
 import { doubtfulNumber, isUnreadable, readTyped, type ValueReader } from '../values/value.js';
 import { type Cells, type PlannedColumn, splitUnit } from './columns.js';
+import { caught, groupNames } from './context.js';
 
 /** Reads the cells of one column, and from them what the column is. */
 export interface ColumnCollector {

@@ -3,13 +3,12 @@ import type { Finder } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
 import { nearest } from '../../text.js';
 import { type Cut, compileSplit, type Split } from '../cells.js';
-import { caught, compileLine } from '../grammar.js';
 import { isBlank, type Line, placeOf, type Refuse } from '../lines.js';
 import { createDateReader, type DateOptions } from '../values/date.js';
 import { bareUnit, unitInBrackets } from '../values/unit.js';
 import { isUnreadable, readTyped, type ValueReader } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
-import { type Context, createPlace, lineNotFound, withoutMark } from './context.js';
+import { type Context, caught, compileLine, createPlace, lineNotFound, withoutMark } from './context.js';
 
 /** A name and a value that a finder found. */
 interface Pair {

@@ -2,7 +2,6 @@ import { type CellReference, cellReference } from '../../config/grammar.js';
 import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import { FileError } from '../../errors.js';
 import type { FileRecord, Table } from '../../model.js';
-import { groupNames } from '../grammar.js';
 import { type Line, placeOf, type Refuse } from '../lines.js';
 import { createDateReader, type DateOptions, withKnownZone } from '../values/date.js';
 import { zoneNamed } from '../values/date-forms.js';
@@ -14,7 +13,7 @@ import {
   createTableFinder,
   type TableFinder,
 } from './blocks.js';
-import { type Context, FIRST_LINES } from './context.js';
+import { type Context, FIRST_LINES, groupNames } from './context.js';
 import { createFacts, createPairFinder, type Facts } from './facts.js';
 import { createGridSink } from './grid.js';
 import { createTableBuilder } from './table.js';

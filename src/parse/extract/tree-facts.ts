@@ -2,7 +2,9 @@ import { cellReference, type Where } from '../../config/grammar.js';
 import { type ParseOptions, type TableOptions, tableSchema } from '../../config/vocabulary.js';
 import type { FileRecord, Table, Value } from '../../model.js';
 import { nearest } from '../../text.js';
-import type { Pace, Refuse } from '../lines.js';
+import { cutAt } from '../cells.js';
+import type { Line, Pace, Refuse } from '../lines.js';
+import type { OpenFile } from '../source.js';
 import { createDateReader, type DateOptions, withKnownZone } from '../values/date.js';
 import { zoneNamed } from '../values/date-forms.js';
 import { unitInBrackets } from '../values/unit.js';
@@ -14,6 +16,9 @@ import {
   type ValueReader,
 } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
+import type { Context } from './context.js';
+import { createPairFinder } from './facts.js';
+import { createWatchedCells } from './lines.js';
 import type { Found, Tree } from './tree.js';
 import { type CellContext, readTreeTable, type TextRow, type TextTable, tableFrom } from './tree-tables.js';
 
@@ -53,6 +58,32 @@ export async function readTree(tree: Tree, file: TreeFile, options: ParseOptions
 function withoutPaths(table: TableOptions, { columns }: TextTable): TableOptions {
   const own = Object.entries(table.where ?? {}).filter(([key]) => columns.some(({ name }) => name === key));
   return { ...table, columns: undefined, where: Object.fromEntries(own) };
+}
+
+const NONE: ReadonlySet<string> = new Set();
+
+/** What `meta` and cell references find beside the tree: in the file's name or path, or in its lines where it has some. */
+export async function namedIn(
+  { source, refuse, pace }: OpenFile,
+  options: ParseOptions,
+  lines: readonly Line[] = [],
+): Promise<TreeFile> {
+  const context: Context = {
+    ...{ options, refuse, pace, sheets: [], first: lines.slice(0, 100), maxKeptCells: 0 },
+    ...{ path: source.path, name: source.name, cut: cutAt(options.delimiter ?? 'tab', options.quote) },
+  };
+  const cells = createWatchedCells(context);
+  const finders = options.meta.map((finder) => createPairFinder(finder, context));
+  for (const line of lines) {
+    cells.take(line);
+    for (const finder of finders) finder.take(line, false);
+  }
+  const pairs = finders.flatMap((finder) => finder.finish(NONE));
+  return {
+    ...{ refuse, pace },
+    named: pairs.map(({ line, ...pair }) => ({ ...pair, line: line?.number })),
+    cell: (written) => cells.at(written)?.text,
+  };
 }
 
 /** How the values of a file are read, once it is known where its time zone stands. */

@@ -1,11 +1,11 @@
 import { SaxesParser } from 'saxes';
 import type { Format, ParseOptions } from '../../config/vocabulary.js';
 import type { FileRecord } from '../../model.js';
+import { cutAt, openLines } from '../cells.js';
 import { readRecord } from '../extract/lines.js';
-import { readLabelled, readTree } from '../extract/tree-facts.js';
+import { namedIn, readLabelled, readTree } from '../extract/tree-facts.js';
 import type { Line } from '../lines.js';
-import { headOf, type OpenFile } from '../source.js';
-import { cutAt, loadWhole, namedIn, readDelimited } from './delimited.js';
+import { headOf, loadWhole, type OpenFile, type Source } from '../source.js';
 import { looksLikeJson, readJson, readXml } from './documents.js';
 import { readJcamp } from './jcamp.js';
 import { delimitersIn, readRecords } from './records.js';
@@ -160,6 +160,21 @@ function isRecords(text: string): boolean {
     delimitersIn(line) !== undefined || (/^[0-7]H/.test(line) && delimitersIn(line.slice(1)) !== undefined)
   );
 }
+
+/** Reads delimited text, as the options say. */
+async function readDelimited(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
+  const { source, isAlternative, refuse, pace } = file;
+  const { cut, lines } = await openLines(file, options);
+  const { path, name } = source;
+  const maxKeptCells = keptCellsOf(source);
+  return readRecord({
+    lines,
+    context: { options, cut, path, name, sheets: [], maxKeptCells, isAlternative, refuse, pace },
+  });
+}
+
+/** Small files are kept as they are; what is so large that it is read in a stream must not fill the memory. */
+const keptCellsOf = ({ content }: Source): number => (content instanceof Uint8Array ? 2_000_000 : 40_000);
 
 /** Does not read the file: what is known of it stands in its name and path. */
 async function readNone(file: OpenFile, options: ParseOptions): Promise<FileRecord> {

@@ -2,7 +2,7 @@ import { CsvError } from 'csv-parse';
 import { parse as parseCsv } from 'csv-parse/sync';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { nearest } from '../../text.js';
-import { compileSplit, NO_SPLIT } from '../cells.js';
+import { compileSplit, findDelimiter, NO_SPLIT } from '../cells.js';
 import {
   type Condition,
   type DeadEnd,
@@ -16,7 +16,6 @@ import {
 } from '../extract/tree.js';
 import type { Line, Refuse } from '../lines.js';
 import { type WholeFile, wholeText } from '../source.js';
-import { findDelimiter } from './delimited.js';
 
 /** A file of records, as a tree for paths and as lines for finders and cells. */
 export interface Records {

@@ -4,12 +4,11 @@ import { inflateRaw } from 'node:zlib';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { systemCode } from '../../errors.js';
 import type { FileRecord } from '../../model.js';
+import { cutAt } from '../cells.js';
 import { readRecord } from '../extract/lines.js';
-import { depthOf } from '../grammar.js';
-import { type Line, type Refuse, withEnds } from '../lines.js';
-import { type OpenFile, refuseLarge } from '../source.js';
+import { depthOf, type Line, type Refuse, withEnds } from '../lines.js';
+import { loadWhole, type OpenFile, refuseLarge } from '../source.js';
 import { createPointWriter } from '../values/value.js';
-import { cutAt, loadWhole } from './delimited.js';
 
 /** The sheets of a workbook. */
 export async function openSheets(file: OpenFile, options: ParseOptions): Promise<readonly Sheet[]> {
