@@ -2,7 +2,7 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import type { FileRecord, Table, Value } from '../model.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { readIso } from '../parse/values/date.js';
-import { type DateForm, dateForms } from '../parse/values/date-forms.js';
+import { type DateCandidate, dateCandidates } from '../parse/values/date-candidates.js';
 import { escaped, LOOK_ROWS } from './measured.js';
 import type { FinderMapping } from './pairs.js';
 
@@ -85,14 +85,14 @@ function oddity({ format, iso, days }: Candidate): number {
 }
 
 /** One way to read all dates of a pool. */
-interface Candidate extends DateForm {
+interface Candidate extends DateCandidate {
   /** How many days lie between them then. */
   readonly days: number;
 }
 
 /** The patterns that fit every date of a pool, each with what the first date would be. */
 function candidatesFor(pool: readonly string[]): Candidate[] {
-  const all = pool.map((text) => dateForms(text));
+  const all = pool.map((text) => dateCandidates(text));
   const [first = [], ...others] = all;
   const fitting = first.filter(({ format }) =>
     others.every((forms) => forms.some((form) => lenient(form.format) === lenient(format))),
@@ -108,7 +108,7 @@ function candidatesFor(pool: readonly string[]): Candidate[] {
   }));
 }
 
-function daysBetween(all: readonly (readonly DateForm[])[], format: string): number {
+function daysBetween(all: readonly (readonly DateCandidate[])[], format: string): number {
   const moments = all.map((forms) =>
     Date.parse(forms.find((form) => lenient(form.format) === format)?.iso ?? ''),
   );
@@ -151,7 +151,8 @@ export interface FoundDates {
   readonly columns: ReadonlyMap<string, readonly [day: string, time: string]>;
 }
 
-export const isDate = (text: string): boolean => readIso(text) !== undefined || dateForms(text).length > 0;
+export const isDate = (text: string): boolean =>
+  readIso(text) !== undefined || dateCandidates(text).length > 0;
 /** `30:25:37` is how long something took. */
 const isTime = (text: string): boolean => /^(?:[01]?\d|2[0-3]):\d\d(:\d\d([.,]\d+)?)?( ?[AP]M)?$/i.test(text);
 const hasTime = (text: string): boolean => /\d:\d\d/.test(text);
@@ -335,7 +336,7 @@ interface Hit {
 function dateIn({ text }: Line): Hit[] {
   for (const pattern of [MOMENT, REVERSE, STAMP, ALONE]) {
     const found = pattern.exec(text);
-    if (!found || dateForms(found[0]).length === 0) continue;
+    if (!found || dateCandidates(found[0]).length === 0) continue;
     const before = text.slice(0, found.index);
     const weight = meaningOf({ name: before, text: found[0] });
     if (pattern === ALONE && (isNumbered(before) || weight <= 0)) return [];

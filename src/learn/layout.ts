@@ -1,6 +1,6 @@
-import { isBlank, isEmpty, type Line, type Pace } from '../parse/lines.js';
+import { isBlank, isEmpty, type Line, type TimeSlice } from '../parse/lines.js';
 import { readIso } from '../parse/values/date.js';
-import { dateForms } from '../parse/values/date-forms.js';
+import { dateCandidates } from '../parse/values/date-candidates.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInBrackets } from '../parse/values/unit.js';
 import { createNumberReader, readQuantity } from '../parse/values/value.js';
 
@@ -27,13 +27,13 @@ interface Layout {
 }
 
 /** Where the tables of a file are. */
-export async function findLayout(lines: readonly Line[], pace: Pace): Promise<Layout> {
+export async function findLayout(lines: readonly Line[], slice: TimeSlice): Promise<Layout> {
   const plates = findPlates(lines);
   const found: Found[] = [...plates];
   const nameless: Line[] = [];
   let top = 0;
   for (const { from, to } of [...plates, { from: lines.length, to: lines.length }]) {
-    await search(lines, top, from, { found, nameless, pace, tries: MOST_TRIES });
+    await search(lines, top, from, { found, nameless, slice, tries: MOST_TRIES });
     top = to;
   }
   return { tables: found.sort((a, b) => a.from - b.from), nameless: nameless[0] };
@@ -42,16 +42,16 @@ export async function findLayout(lines: readonly Line[], pace: Pace): Promise<La
 interface Search {
   readonly found: Found[];
   readonly nameless: Line[];
-  readonly pace: Pace;
+  readonly slice: TimeSlice;
   /** How often a find of a line or two that is no table is no reason to stop. */
   tries: number;
 }
 
 /** The surest table first; then what is above and below it is looked through in the same way. */
 async function search(lines: readonly Line[], top: number, bottom: number, all: Search): Promise<void> {
-  const { found, nameless, pace } = all;
+  const { found, nameless, slice } = all;
   if (bottom - top < 2 || found.length >= MOST_TABLES) return;
-  const body = await findBody(lines, top, bottom, pace);
+  const body = await findBody(lines, top, bottom, slice);
   if (!body) return;
   const heading = findHeading(lines, body, top);
   const from = heading.rows === 0 ? body.from : heading.from;
@@ -267,13 +267,13 @@ async function findBody(
   lines: readonly Line[],
   from: number,
   to: number,
-  pace: Pace,
+  slice: TimeSlice,
 ): Promise<Body | undefined> {
   const isSpaced = isDoubleSpaced(lines.slice(from, to));
   let best: Body | undefined;
   let open: Body | undefined;
   for (let index = from; index < to; index++) {
-    if (index % 256 === 0 && pace.due()) await pace.rest();
+    if (index % 256 === 0 && slice.isOver()) await slice.renew();
     const line = lines[index];
     if (!line || (isSpaced && isBlank(line))) continue;
     const row = isBlank(line) ? undefined : kindsOf(line);
@@ -365,14 +365,14 @@ const numbers = createNumberReader({ decimal: undefined, thousands: undefined })
 export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCase());
 
 export const looksNumeric = (text: string): boolean =>
-  numbers.read(text) !== undefined || numbers.isSuspect(text);
+  numbers.read(text) !== undefined || numbers.isAmbiguous(text);
 
 function kindOf(text: string): Kind {
   if (text === '' || isNoValue(text) || /^[<>≤≥]=?\s*\d/.test(text)) return 'any';
   if (looksNumeric(text) || readQuantity(text, numbers)) return 'number';
   // `007` and numbers too long to count stand among numbers and among words.
   if (/^\d+$/.test(text)) return 'any';
-  return readIso(text) !== undefined || CLOCK.test(text) || dateForms(text).length > 0 ? 'date' : 'text';
+  return readIso(text) !== undefined || CLOCK.test(text) || dateCandidates(text).length > 0 ? 'date' : 'text';
 }
 
 const CLOCK = /^\d{1,3}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[AP]M)?$/i;

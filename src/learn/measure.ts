@@ -2,10 +2,10 @@ import { stringify } from 'yaml';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
-import { cutAll, cutAt, delimiterOf } from '../parse/cells.js';
+import { chooseDelimiter, lineFormat, splitAll } from '../parse/cells.js';
 import { isBlank, type Line, type Refuse } from '../parse/lines.js';
-import { dateForms } from '../parse/values/date-forms.js';
-import { doubtfulNumber } from '../parse/values/value.js';
+import { dateCandidates } from '../parse/values/date-candidates.js';
+import { ambiguousNumber } from '../parse/values/value.js';
 import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
 import {
   type Described,
@@ -40,8 +40,8 @@ export async function measureText(file: TextFile): Promise<Measured> {
     throw file.refuse('the file is empty: it has only blank lines');
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
-  const { delimiter: word, from } = delimiterOf(bare, {});
-  const lines = await cutAll(bare, cutAt(word, '"'), from);
+  const { delimiter: word, from } = chooseDelimiter(bare, {});
+  const lines = await splitAll(bare, lineFormat(word, '"'), from);
   const delimiter = typeof word === 'string' ? word : undefined;
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
   return measureLines(
@@ -56,7 +56,7 @@ export async function measureText(file: TextFile): Promise<Measured> {
 
 export async function measureLines(sheet: Measurable, file: Measuring): Promise<Measured> {
   const { lines } = sheet;
-  const { tables: found, nameless } = await findLayout(lines, file.pace);
+  const { tables: found, nameless } = await findLayout(lines, file.slice);
   const bodies = found.flatMap((table) => (table.kind === 'rows' ? [table.body] : []));
   const marks = findMarks(lines, bodies);
   const isOpen = 'settledBy' in marks;
@@ -233,7 +233,7 @@ function wordsForNothing(lines: readonly Line[], found: readonly Found[]): strin
 
 function refuseMarks({ line, cell, settledBy }: Doubt, mapping: ParseMapping, refuse: Refuse): FileError {
   const choices = settledBy.map((choice) => `\`${asLine({ ...mapping, ...choice })}\``);
-  const { problem, hint } = doubtfulNumber(line?.cells[cell] ?? '');
+  const { problem, hint } = ambiguousNumber(line?.cells[cell] ?? '');
   return refuse(problem, {
     line,
     cell,
@@ -319,7 +319,7 @@ const isTelling = ({ text }: Line): boolean =>
 function describe(line: Line, delimiter: string | undefined): FinderMapping {
   const whole: FinderMapping = { line: line.number, match: `/(?<A${line.number}>\\S.*\\S)/` };
   // A date can have commas in it.
-  if (dateForms(line.text).length > 0) return whole;
+  if (dateCandidates(line.text).length > 0) return whole;
   // Quotes around all that a line says are not part of it.
   if (line.text.trim().startsWith('"') && line.cells.filter((cell) => cell !== '').length === 1) {
     const place = line.cells.findIndex((cell) => cell !== '') + 1;

@@ -1,8 +1,8 @@
 import type { ParseMapping } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
-import type { Line, Pace, Refuse } from '../parse/lines.js';
-import { createNumberReader, type Marks } from '../parse/values/value.js';
+import type { Line, Refuse, TimeSlice } from '../parse/lines.js';
+import { createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type Body, looksNumeric } from './layout.js';
 
 /** How a file is to be read, in the words of a mapping, as far as the file itself tells. */
@@ -20,7 +20,7 @@ export interface Measured {
 export interface Measuring {
   readonly name: string;
   readonly refuse: Refuse;
-  readonly pace: Pace;
+  readonly slice: TimeSlice;
   /** Reads the file as a mapping says: what is measured is tried before it is believed. */
   read(mapping: ParseMapping): Promise<FileRecord>;
 }
@@ -64,9 +64,9 @@ export const escaped = (text: string): string =>
 export const LOOK_ROWS = 2000;
 
 /** Reads `1.234` as everybody does, so it needs no proof. */
-const PLAIN: Marks = { decimal: undefined, thousands: undefined };
+const PLAIN: NumberMarks = { decimal: undefined, thousands: undefined };
 const plain = createNumberReader(PLAIN);
-const CANDIDATES: readonly Marks[] = [
+const CANDIDATES: readonly NumberMarks[] = [
   { decimal: ',', thousands: undefined },
   { decimal: undefined, thousands: ',' },
   { decimal: ',', thousands: '.' },
@@ -103,7 +103,7 @@ export function findMarks(lines: readonly Line[], bodies: readonly Body[]): Mark
   };
 }
 
-const written = ({ decimal, thousands }: Marks): MarksMapping => ({
+const written = ({ decimal, thousands }: NumberMarks): MarksMapping => ({
   ...(decimal && { decimal }),
   ...(thousands && { thousands }),
 });

@@ -56,17 +56,17 @@ function findSeveral(lines: readonly Line[], delimiter: string | undefined): Sev
     for (const separator of [':', '=']) {
       const pairs = compileSplit(separator);
       const isOne = (cell: string) => {
-        const parts = pairs.cutOnce(cell);
+        const parts = pairs.once(cell);
         return parts !== undefined && parts[1] !== '' && isPair(parts, separator);
       };
-      const found = lines.filter((line) => cut.cut(line.text).filter(isOne).length > 1);
-      const hits = found.reduce((sum, line) => sum + cut.cut(line.text).filter(isOne).length, 0);
-      const read = lines.filter((line) => cut.cut(line.text).some(isOne));
+      const found = lines.filter((line) => cut.all(line.text).filter(isOne).length > 1);
+      const hits = found.reduce((sum, line) => sum + cut.all(line.text).filter(isOne).length, 0);
+      const read = lines.filter((line) => cut.all(line.text).some(isOne));
       if (hits >= (candidate === delimiter ? 2 : 3) && hits > (best?.hits ?? 0))
         best = { hits, read, finder: { ...own, in: 'cells', separator } };
     }
     const isNamed = (line: Line) => {
-      const cells = cut.cut(line.text).filter((cell) => cell !== '');
+      const cells = cut.all(line.text).filter((cell) => cell !== '');
       return cells.filter((cell, n) => n % 2 === 0 && /[:=]$/.test(cell)).length;
     };
     const found = lines.filter((line) => isNamed(line) > 1);
@@ -107,7 +107,7 @@ function bestSeparator(
 ): string | undefined {
   let best: { separator: string; hits: number } | undefined;
   for (const separator of candidates) {
-    const { cutOnce } = compileSplit(separator);
+    const { once: cutOnce } = compileSplit(separator);
     const cut = lines.filter(({ text }) => cutOnce(text)).length;
     const pairs = pairLines(lines, separator, delimiter);
     const hits = new Set(pairs.map(({ text }) => cutOnce(text)?.[0])).size;
@@ -127,7 +127,7 @@ function pairLines(lines: readonly Line[], separator: string, delimiter: string 
   return lines.filter(({ text, cells }) => {
     // A line of many cells is one of names or of values, not one of both.
     if (isCut && cells.filter((cell) => cell !== '').length > MOST_PIECES) return false;
-    const parts = split.cutOnce(text);
+    const parts = split.once(text);
     return parts !== undefined && isPair(parts, separator);
   });
 }

@@ -1,5 +1,5 @@
 import type { ParseMapping } from '../config/vocabulary.js';
-import { type Node, type Tree, writtenAt } from '../parse/extract/tree.js';
+import { type Node, type Tree, valueAt } from '../parse/extract/tree.js';
 import type { Records } from '../parse/formats/records.js';
 import { linesOf, type Sheet } from '../parse/formats/workbook.js';
 import { isBlank, type Line } from '../parse/lines.js';
@@ -60,7 +60,7 @@ function visit(node: Node, path: string, outline: Outline): void {
 }
 
 function takeOne(name: string, path: string, node: Node, outline: Outline): void {
-  const found = writtenAt(node);
+  const found = valueAt(node);
   if (found && isNumbers(found.text) && Object.keys(outline.tables).length < MOST_TABLES) {
     outline.tables[unique(cleaned(name), outline.tables)] = { columns: { [cleaned(name)]: path } };
   } else if (found && found.text !== '' && found.text.length <= 200)
@@ -81,7 +81,7 @@ function takeSeveral(name: string, path: string, items: readonly Node[], outline
   if (Object.keys(outline.tables).length >= MOST_TABLES) return;
   const isPlain = items.every(({ children }) => children.length === 0);
   const hasValues =
-    isPlain || items.some(({ children }) => children.some((child) => writtenAt(child) !== undefined));
+    isPlain || items.some(({ children }) => children.some((child) => valueAt(child) !== undefined));
   const own = unique(isNumber(name) ? 'readings' : cleaned(name), outline.tables);
   if (hasValues) outline.tables[own] = isPlain ? { columns: { value: path } } : { rows: path };
   if (isPlain) return;

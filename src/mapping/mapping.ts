@@ -96,7 +96,7 @@ function asFileError(error: unknown, { path }: IdentifiedFile): Error {
 const sourceOf = ({ parts, ...file }: IdentifiedFile): Source => ({
   ...pick(file),
   content: parts ? new Uint8Array() : contentOf(file),
-  parts: parts?.map((part) => ({ ...pick(part), within: part.name, content: contentOf(part) })),
+  parts: parts?.map((part) => ({ ...pick(part), relativePath: part.name, content: contentOf(part) })),
 });
 
 const pick = ({ path, size }: DiskFile) => ({ path, size, name: posix.basename(path) });

@@ -2,11 +2,11 @@ import { CsvError } from 'csv-parse';
 import { parse as parseCsv } from 'csv-parse/sync';
 import { regexSource, type SplitWord } from '../config/grammar.js';
 import type { ParseOptions } from '../config/vocabulary.js';
-import { depthOf, type Line, toLines, withEnds } from './lines.js';
-import { decode, findEncoding, type OpenFile, piecesOf } from './source.js';
+import { depthFromEnd, type Line, numberFromEnd, toLines } from './lines.js';
+import { decode, findEncoding, type OpenFile, readChunks } from './source.js';
 
 /** How lines are cut; `quote` is undefined where none is used. */
-export interface Cut {
+export interface LineFormat {
   readonly split: Split;
   readonly quote: string | undefined;
 }
@@ -14,14 +14,14 @@ export interface Cut {
 /** Lines that are cut together: enough that the CSV parser's start does not count, few enough to pause between. */
 const BATCH_LINES = 500;
 /** A quoted cell that goes on for longer than this is a quote that was never closed. */
-const LONGEST_QUOTED_LINES = 100;
+const MAX_QUOTED_LINES = 100;
 /** Where quotes are left open more often than this in one batch, they are ordinary characters throughout it. */
-const MOST_STRAYS = 10;
+const MAX_STRAY_QUOTES = 10;
 
 /** Cuts lines into cells. Lines that a quoted cell holds together become one. `from` is the first line's number. */
-async function* cutLines(
+async function* splitLines(
   batches: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
-  cut: Cut,
+  cut: LineFormat,
   from: number,
 ): AsyncGenerator<Line[]> {
   let waiting: readonly string[] = [];
@@ -30,9 +30,9 @@ async function* cutLines(
     const texts = waiting.length === 0 ? batch : [...waiting, ...batch];
     let at = 0;
     // What comes next may be needed to close a quoted cell, so the last lines wait for it.
-    while (texts.length - at >= BATCH_LINES + LONGEST_QUOTED_LINES) {
+    while (texts.length - at >= BATCH_LINES + MAX_QUOTED_LINES) {
       const end = batchEnd(texts, at, cut);
-      yield cutBatch(texts.slice(at, end), cut, number + at);
+      yield splitBatch(texts.slice(at, end), cut, number + at);
       at = end;
     }
     number += at;
@@ -40,27 +40,27 @@ async function* cutLines(
   }
   for (let at = 0; at < waiting.length; ) {
     const end = batchEnd(waiting, at, cut);
-    yield cutBatch(waiting.slice(at, end), cut, number + at);
+    yield splitBatch(waiting.slice(at, end), cut, number + at);
     at = end;
   }
 }
 
 /** One line by itself, as a table or finder with a delimiter of its own sees it. */
-export const cutLine = (line: Line, cut: Cut): Line => ({
+export const splitLine = (line: Line, cut: LineFormat): Line => ({
   ...line,
-  cells: cutBatch(line.text.split('\n'), cut, line.number).flatMap(({ cells }) => cells),
+  cells: splitBatch(line.text.split('\n'), cut, line.number).flatMap(({ cells }) => cells),
 });
 
 /** A batch does not end within a quoted cell. */
-function batchEnd(texts: readonly string[], start: number, { quote }: Cut): number {
+function batchEnd(texts: readonly string[], start: number, { quote }: LineFormat): number {
   const end = Math.min(start + BATCH_LINES, texts.length);
   if (quote === undefined) return end;
   let open = false;
-  for (let at = start; at < texts.length && at < end + LONGEST_QUOTED_LINES; at++) {
+  for (let at = start; at < texts.length && at < end + MAX_QUOTED_LINES; at++) {
     if (at >= end && !open) return at;
     if (count(texts[at] ?? '', quote) % 2 === 1) open = !open;
   }
-  return open ? end : Math.min(end + LONGEST_QUOTED_LINES, texts.length);
+  return open ? end : Math.min(end + MAX_QUOTED_LINES, texts.length);
 }
 
 function count(text: string, sign: string): number {
@@ -69,15 +69,15 @@ function count(text: string, sign: string): number {
   return times;
 }
 
-function cutBatch(texts: readonly string[], cut: Cut, from: number): Line[] {
+function splitBatch(texts: readonly string[], cut: LineFormat, from: number): Line[] {
   const { split, quote } = cut;
   const isQuoted =
     quote !== undefined && split.text !== undefined && texts.some((text) => text.includes(quote));
-  if (!isQuoted) return texts.map((text, n) => ({ number: from + n, text, cells: split.cut(text) }));
-  return cutQuoted(texts, split, split.text ?? '', quote, from);
+  if (!isQuoted) return texts.map((text, n) => ({ number: from + n, text, cells: split.all(text) }));
+  return splitQuoted(texts, split, split.text ?? '', quote, from);
 }
 
-function cutQuoted(
+function splitQuoted(
   texts: readonly string[],
   split: Split,
   delimiter: string,
@@ -87,10 +87,10 @@ function cutQuoted(
   const lines: Line[] = [];
   let at = 0;
   for (let strays = 0; at < texts.length; strays++) {
-    const records = strays > MOST_STRAYS ? [] : readCsv(texts.slice(at).join('\n'), delimiter, quote);
+    const records = strays > MAX_STRAY_QUOTES ? [] : readCsv(texts.slice(at).join('\n'), delimiter, quote);
     for (const cells of records) {
       const span = 1 + cells.reduce((sum, cell) => sum + count(cell, '\n'), 0);
-      if (span > LONGEST_QUOTED_LINES) break;
+      if (span > MAX_QUOTED_LINES) break;
       lines.push({
         number: from + at,
         text: texts.slice(at, at + span).join('\n'),
@@ -101,7 +101,7 @@ function cutQuoted(
     if (at >= texts.length) break;
     // A quote was never closed: in this line it is an ordinary character.
     const text = texts[at] ?? '';
-    lines.push({ number: from + at, text, cells: split.cut(text) });
+    lines.push({ number: from + at, text, cells: split.all(text) });
     at++;
   }
   return lines;
@@ -136,9 +136,9 @@ function readCsv(text: string, delimiter: string, quote: string): string[][] {
 /** Where a line is cut into cells, or a name from its value. */
 export interface Split {
   /** All pieces, trimmed. */
-  cut(text: string): string[];
+  all(text: string): string[];
   /** What stands before and after the first cut, trimmed; undefined where there is none. */
-  cutOnce(text: string): readonly [before: string, after: string] | undefined;
+  once(text: string): readonly [before: string, after: string] | undefined;
   /** The text at which it cuts, where that is one fixed text: only then can cells be quoted. */
   readonly text?: string;
 }
@@ -153,13 +153,13 @@ export function compileSplit(written: SplitWord): Split {
 }
 
 /** A line that is not cut is one cell. */
-export const NO_SPLIT: Split = { cut: (text) => [text.trim()], cutOnce: () => undefined };
+export const NO_SPLIT: Split = { all: (text) => [text.trim()], once: () => undefined };
 
 function byText(delimiter: string): Split {
   return {
     text: delimiter,
-    cut: (text) => trimmed(text.split(delimiter)),
-    cutOnce(text) {
+    all: (text) => trimmed(text.split(delimiter)),
+    once(text) {
       const at = text.indexOf(delimiter);
       return at < 0 ? undefined : [text.slice(0, at).trim(), text.slice(at + delimiter.length).trim()];
     },
@@ -171,8 +171,8 @@ function byPlaces(written: readonly number[]): Split {
   const places = written.map((place) => place - 1);
   const [first = 0] = places;
   return {
-    cut: (text) => trimmed([0, ...places].map((place, n) => text.slice(place, places[n]))),
-    cutOnce: (text) =>
+    all: (text) => trimmed([0, ...places].map((place, n) => text.slice(place, places[n]))),
+    once: (text) =>
       text.length > first ? [text.slice(0, first).trim(), text.slice(first).trim()] : undefined,
   };
 }
@@ -182,11 +182,11 @@ function byRegex(regex: RegExp, margin: boolean): Split {
   // `split` puts what the groups of a pattern caught among the pieces: they are passed over.
   const step = new RegExp(`${regex.source}|`).exec('')?.length ?? 1;
   return {
-    cut(text) {
+    all(text) {
       const pieces = (margin ? text.trim() : text).split(regex);
       return trimmed(step === 1 ? pieces : pieces.filter((_, n) => n % step === 0));
     },
-    cutOnce(written) {
+    once(written) {
       const text = margin ? written.trim() : written;
       const match = regex.exec(text);
       if (!match) return undefined;
@@ -206,15 +206,15 @@ const MOST_BYTES = 2 ** 30;
 export async function openLines(
   file: OpenFile,
   options: ParseOptions,
-): Promise<{ cut: Cut; lines(): AsyncIterable<readonly Line[]> }> {
+): Promise<{ cut: LineFormat; lines(): AsyncIterable<readonly Line[]> }> {
   const texts = await openText(file, options);
-  const { cut, from } = await findCut(texts, options);
-  const depth = depthOf(options);
+  const { cut, from } = await findLineFormat(texts, options);
+  const depth = depthFromEnd(options);
   return {
     cut,
     lines() {
-      const lines = cutLines(skipFirst(texts(), from - 1), cut, from);
-      return depth === 0 ? lines : withEnds(lines, depth);
+      const lines = splitLines(skipFirst(texts(), from - 1), cut, from);
+      return depth === 0 ? lines : numberFromEnd(lines, depth);
     },
   };
 }
@@ -224,7 +224,7 @@ export async function openText(
   { source, refuse }: OpenFile,
   { encoding, limits }: ParseOptions,
 ): Promise<() => AsyncIterable<readonly string[]>> {
-  const pieces = () => piecesOf(source, limits.maxBytes ?? MOST_BYTES, refuse);
+  const pieces = () => readChunks(source, limits.maxBytes ?? MOST_BYTES, refuse);
   const name = encoding === 'auto' ? await findEncoding(pieces()) : encoding;
   const lines = () => toLines(decode(pieces(), name, refuse), refuse);
   if (!(source.content instanceof Uint8Array)) return lines;
@@ -252,16 +252,16 @@ export async function firstLines(
 }
 
 /** Where lines are cut: at the delimiter that the options name, or at the one that is found. */
-async function findCut(
+async function findLineFormat(
   texts: () => AsyncIterable<readonly string[]>,
   options: Pick<ParseOptions, 'delimiter' | 'quote' | 'format'>,
-): Promise<{ cut: Cut; from: number }> {
-  const { delimiter, from } = delimiterOf(await firstLines(texts, LOOK_LINES), options);
-  return { cut: cutAt(delimiter, options.quote), from };
+): Promise<{ cut: LineFormat; from: number }> {
+  const { delimiter, from } = chooseDelimiter(await firstLines(texts, SAMPLE_LINES), options);
+  return { cut: lineFormat(delimiter, options.quote), from };
 }
 
 /** The delimiter, and the number of the first line that is one of the table's world. */
-export function delimiterOf(
+export function chooseDelimiter(
   head: readonly string[],
   { delimiter, format }: Partial<Pick<ParseOptions, 'delimiter' | 'format'>>,
 ): { delimiter: SplitWord | undefined; from: number } {
@@ -274,7 +274,7 @@ export function delimiterOf(
   };
 }
 
-export const cutAt = (delimiter: SplitWord | undefined, quote: string): Cut => ({
+export const lineFormat = (delimiter: SplitWord | undefined, quote: string): LineFormat => ({
   split: delimiter === undefined ? NO_SPLIT : compileSplit(delimiter),
   quote: quote === 'none' ? undefined : quote,
 });
@@ -291,9 +291,9 @@ async function* skipFirst(
 }
 
 /** Lines cut into cells that are all in memory, as measuring looks at them. */
-export async function cutAll(texts: readonly string[], cut: Cut, from: number): Promise<Line[]> {
+export async function splitAll(texts: readonly string[], cut: LineFormat, from: number): Promise<Line[]> {
   const lines: Line[] = [];
-  for await (const batch of cutLines([texts.slice(from - 1)], cut, from))
+  for await (const batch of splitLines([texts.slice(from - 1)], cut, from))
     for (const line of batch) lines.push(line);
   return lines;
 }
@@ -301,7 +301,7 @@ export async function cutAll(texts: readonly string[], cut: Cut, from: number): 
 /** In the order in which they are believed where several cut equally well: `1,5;2,5` is cut at `;`. */
 const SIGNS = ['tab', ';', '|', ','];
 const BLANKS = ['spaces', 'whitespace'];
-const LOOK_LINES = 1000;
+const SAMPLE_LINES = 1000;
 
 interface Candidate {
   readonly delimiter: string;
@@ -312,7 +312,7 @@ interface Candidate {
 
 /** The delimiter that cuts the most lines in a row into equally many cells; undefined where none does. */
 export function findDelimiter(texts: readonly string[]): string | undefined {
-  const look = texts.slice(0, LOOK_LINES).map((text) => text.replace(/"[^"]*"/g, 'q'));
+  const look = texts.slice(0, SAMPLE_LINES).map((text) => text.replace(/"[^"]*"/g, 'q'));
   const sign = best(SIGNS, look);
   const blank = best(BLANKS, look);
   // Words of a sentence are cut by blanks too, so blanks must be by far the more regular.
@@ -340,7 +340,7 @@ function longestRun(delimiter: string, texts: readonly string[]): Candidate {
   let width = 0;
   for (const text of texts) {
     if (text.trim() === '') continue;
-    const cells = split.cut(text).length;
+    const cells = split.all(text).length;
     run = cells > 1 && cells === width ? run + 1 : Number(cells > 1);
     width = cells;
     if (run > longest.run) longest = { delimiter, run, width };

@@ -17,7 +17,7 @@ export interface Line {
 }
 
 /** No instrument writes such a line; it is a file of another kind, or a broken one. */
-const LONGEST_LINE = 16 * 2 ** 20;
+const MAX_LINE_CHARACTERS = 16 * 2 ** 20;
 
 /** The lines of a text that comes in pieces, whatever ends them: LF, CR LF, CR, CR CR LF, also mixed. */
 export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): AsyncGenerator<string[]> {
@@ -30,11 +30,11 @@ export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): A
     lines[0] = open + lines[0];
     open = lines.pop() ?? '';
     number += lines.length;
-    if (open.length > LONGEST_LINE)
-      throw refuse(`line ${number} is longer than ${LONGEST_LINE / 2 ** 20} million characters`, {
+    if (open.length > MAX_LINE_CHARACTERS)
+      throw refuse(`line ${number} is longer than ${MAX_LINE_CHARACTERS / 2 ** 20} million characters`, {
         line: { number, text: '', cells: [] },
         hint: 'this may be no text of lines: say what it is, `format: json` or `format: none`',
-        isAbsent: true,
+        isMismatch: true,
       });
     return lines;
   };
@@ -51,7 +51,7 @@ export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): A
 }
 
 /** The same for all copies of a line, however they are cut. */
-export const placeOf = ({ sheet = 0, number }: Line): string => `${sheet} ${number}`;
+export const lineKey = ({ sheet = 0, number }: Line): string => `${sheet} ${number}`;
 
 export const isBlank = (line: Line): boolean => line.cells.every((cell) => cell === '');
 
@@ -59,7 +59,7 @@ export const isBlank = (line: Line): boolean => line.cells.every((cell) => cell 
 export const isEmpty = ({ cells }: Line): boolean => cells.length <= 1 && (cells[0] ?? '') === '';
 
 /** Tells the last lines how far from the end they are, where somebody asks: `depth` lines are held back for it. */
-export async function* withEnds(
+export async function* numberFromEnd(
   batches: AsyncIterable<readonly Line[]>,
   depth: number,
 ): AsyncGenerator<readonly Line[]> {
@@ -73,7 +73,11 @@ export async function* withEnds(
 }
 
 /** How many lines from the end a mapping counts at most: `until: -3`. */
-export function depthOf({ meta, tables, when = [] }: Pick<ParseOptions, 'meta' | 'tables' | 'when'>): number {
+export function depthFromEnd({
+  meta,
+  tables,
+  when = [],
+}: Pick<ParseOptions, 'meta' | 'tables' | 'when'>): number {
   const forms = [
     ...Object.values(tables).map(({ after, every, until, header, skip }) => [
       after,
@@ -97,19 +101,19 @@ interface Refusal {
   /** What settles it: the ready line for the mapping, wherever there is one. */
   readonly hint?: string;
   /** A pattern of the mapping is not found: another alternative may fit the file. */
-  readonly isAbsent?: boolean;
+  readonly isMismatch?: boolean;
 }
 
 /** The file is not of the kind that the mapping describes. */
-export class AbsentError extends FileError {}
+export class MismatchError extends FileError {}
 
 /** Makes the error that quarantines the file; the caller throws it. */
 export type Refuse = (message: string, refusal?: Refusal) => FileError;
 
 export const createRefuse =
   (file: string): Refuse =>
-  (message, { line, cell, at, hint, isAbsent } = {}) =>
-    new (isAbsent ? AbsentError : FileError)(message, {
+  (message, { line, cell, at, hint, isMismatch } = {}) =>
+    new (isMismatch ? MismatchError : FileError)(message, {
       where: {
         file,
         ...(line && { line: line.number }),
@@ -129,35 +133,35 @@ function columnOf(line: Line, cell: number): number {
 }
 
 /** Quotes what a file says, cut to what fits in a sentence. */
-export const quote = (text: string): string =>
+export const quoted = (text: string): string =>
   JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 
 /** How long reading may keep the rest of the daemon waiting at a stretch. */
-const STRETCH_MS = 8;
+const SLICE_MS = 8;
 
 /** Keeps long work from blocking the daemon and from going on for ever. */
-export interface Pace {
+export interface TimeSlice {
   /**
    * To be asked every few hundred steps of a loop, `if (pace.due()) await pace.rest()`:
    * asking costs next to nothing, an `await` at every step would not.
    */
-  due(): boolean;
+  isOver(): boolean;
   /** Lets others run; throws once the time is up or the signal was given. */
-  rest(): Promise<void>;
+  renew(): Promise<void>;
 }
 
-interface PaceOptions {
+interface TimeSliceOptions {
   readonly maxMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly refuse: Refuse;
 }
 
-export function createPace({ maxMs, signal, refuse }: PaceOptions): Pace {
+export function createTimeSlice({ maxMs, signal, refuse }: TimeSliceOptions): TimeSlice {
   const start = performance.now();
   let resumed = start;
   return {
-    due: () => performance.now() - resumed > STRETCH_MS,
-    async rest() {
+    isOver: () => performance.now() - resumed > SLICE_MS,
+    async renew() {
       if (performance.now() - start > maxMs) {
         throw refuse(`reading took longer than ${maxMs / 1000} s`, {
           hint: 'if such files are to be read, allow more: `limits: { seconds: 300 }`',

@@ -5,9 +5,9 @@ import type { FileError } from '../errors.js';
 import type { DateHabits, FileRecord, Value } from '../model.js';
 import { openLines } from './cells.js';
 import { createUniqueNames } from './extract/columns.js';
-import { compileLine, FIRST_LINES, lineNotFound } from './extract/context.js';
+import { compileLinePattern, HINT_LINES, lineNotFound } from './extract/context.js';
 import { FORMATS, type FormatReader, formatOf } from './formats/formats.js';
-import { AbsentError, createRefuse, type Line, type Refuse } from './lines.js';
+import { createRefuse, type Line, MismatchError, type Refuse } from './lines.js';
 import { type OpenFile, openFile, type Part, type Source } from './source.js';
 
 /**
@@ -26,7 +26,7 @@ export async function parse(
     try {
       return await readAll(source, options, { refuse, signal, isAlternative: n + 1 < alternatives.length });
     } catch (error) {
-      if (alternatives.length === 1 || !(error instanceof AbsentError)) throw error;
+      if (alternatives.length === 1 || !(error instanceof MismatchError)) throw error;
       refusals.push(error);
     }
   }
@@ -45,7 +45,10 @@ async function readAll(
   }: { refuse: Refuse; signal: AbortSignal | undefined; isAlternative: boolean },
 ): Promise<FileRecord> {
   const main = mainFile(source, options);
-  const record = await readFile({ ...openFile(main, options, signal), isAlternative }, options);
+  const record = await readFile(
+    { ...openFile(main, options, signal), hasAlternatives: isAlternative },
+    options,
+  );
   const others: FileRecord[] = [];
   for (const [name, readings] of Object.entries(options.also ?? {})) {
     others.push(await parse(otherOf(source, main, name, refuse), readings, signal));
@@ -70,7 +73,7 @@ export function mainFile(run: Source, options: Pick<ParseOptions, 'main' | 'also
   // Whoever joins files says which is the first.
   const first = parts.find(({ path }) => path === run.path);
   const others = Object.keys(options.also ?? {}).filter((name) => !name.includes('{stem}'));
-  const left = parts.filter(({ within }) => !others.some((name) => fits(name, within)));
+  const left = parts.filter(({ relativePath: within }) => !others.some((name) => fits(name, within)));
   const only = first ?? (left.length === 1 ? left[0] : undefined);
   if (only) return only;
   // What is not read need not be one of them: the folder's own name is known.
@@ -78,7 +81,7 @@ export function mainFile(run: Source, options: Pick<ParseOptions, 'main' | 'also
   throw refuse(
     `the run has ${parts.length} files, and the mapping does not say which one is read: ${namesOf(parts)}`,
     {
-      hint: `name it: \`main: ${JSON.stringify(left[0]?.within ?? '*.csv')}\``,
+      hint: `name it: \`main: ${JSON.stringify(left[0]?.relativePath ?? '*.csv')}\``,
     },
   );
 }
@@ -92,13 +95,13 @@ function otherOf({ parts = [] }: Source, main: Source, name: string, refuse: Ref
 }
 
 function onlyOne(parts: readonly Part[], glob: string, word: string, refuse: Refuse): Source {
-  const found = parts.filter(({ within }) => fits(glob, within));
+  const found = parts.filter(({ relativePath: within }) => fits(glob, within));
   const [only] = found;
   if (!only) {
     throw refuse(
       `no file of the run is what ${word} names, ${JSON.stringify(glob)}; there are ${namesOf(parts)}`,
       {
-        isAbsent: true,
+        isMismatch: true,
       },
     );
   }
@@ -118,7 +121,7 @@ const fits = (glob: string, name: string): boolean => picomatch.isMatch(name, gl
 const MOST_NAMED = 5;
 
 function namesOf(parts: readonly Part[]): string {
-  const names = parts.slice(0, MOST_NAMED).map(({ within }) => within);
+  const names = parts.slice(0, MOST_NAMED).map(({ relativePath: within }) => within);
   return parts.length > MOST_NAMED
     ? `${names.join(', ')} and ${parts.length - MOST_NAMED} more`
     : names.join(', ');
@@ -156,13 +159,13 @@ const asDate = ({ value, text }: Value): [string, string][] =>
 async function requireWhen(file: OpenFile, options: ParseOptions, format: FormatReader): Promise<void> {
   const { when } = options;
   if (when === undefined) return;
-  const isMeant = compileLine(when);
+  const isMeant = compileLinePattern(when);
   const lines = format.lines ? await format.lines(file, options) : (await openLines(file, options)).lines;
   const first: Line[] = [];
   for await (const batch of lines()) {
     if (batch.some(isMeant)) return;
-    if (first.length < FIRST_LINES) for (const line of batch) first.push(line);
-    if (file.pace.due()) await file.pace.rest();
+    if (first.length < HINT_LINES) for (const line of batch) first.push(line);
+    if (file.slice.isOver()) await file.slice.renew();
   }
-  throw lineNotFound('when', when, { first, refuse: file.refuse });
+  throw lineNotFound('when', when, { firstLines: first, refuse: file.refuse });
 }

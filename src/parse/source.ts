@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer';
 import iconv from 'iconv-lite';
 import type { ParseOptions } from '../config/vocabulary.js';
-import { createPace, createRefuse, type Pace, type Refuse } from './lines.js';
+import { createRefuse, createTimeSlice, type Refuse, type TimeSlice } from './lines.js';
 
 /** A file as the caller has it: its bytes, or a way to read them, from the beginning each time. */
 export interface Source {
@@ -18,11 +18,11 @@ export interface Source {
 
 export interface Part extends Source {
   /** Its name seen from the run's folder. */
-  readonly within: string;
+  readonly relativePath: string;
 }
 
 /** The bytes of a file in pieces, unless they are too many: a long file is never in memory as a whole. */
-export async function* piecesOf(
+export async function* readChunks(
   { content, size }: Source,
   maxBytes: number,
   refuse: Refuse,
@@ -50,12 +50,12 @@ export async function* piecesOf(
 /** All bytes of a file at once, for formats that cannot be read piece by piece. */
 async function load(source: Source, maxBytes: number, refuse: Refuse): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
-  for await (const piece of piecesOf(source, maxBytes, refuse)) pieces.push(piece);
+  for await (const piece of readChunks(source, maxBytes, refuse)) pieces.push(piece);
   return pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces);
 }
 
 /** The first bytes of a file, to see what it is. */
-export async function headOf(
+export async function readHead(
   source: Source,
   bytes: number,
   maxBytes: number,
@@ -63,7 +63,7 @@ export async function headOf(
 ): Promise<Uint8Array> {
   const pieces: Uint8Array[] = [];
   let length = 0;
-  for await (const piece of piecesOf(source, maxBytes, refuse)) {
+  for await (const piece of readChunks(source, maxBytes, refuse)) {
     pieces.push(piece);
     length += piece.byteLength;
     if (length >= bytes) break;
@@ -79,9 +79,9 @@ const megabytes = (bytes: number): string =>
 export interface OpenFile {
   readonly source: Source;
   /** Whether there are further mappings to try where this one is not for the file. */
-  readonly isAlternative?: boolean;
+  readonly hasAlternatives?: boolean;
   readonly refuse: Refuse;
-  readonly pace: Pace;
+  readonly slice: TimeSlice;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -92,32 +92,32 @@ export function openFile(
   signal?: AbortSignal,
 ): OpenFile {
   const refuse = createRefuse(source.path);
-  return { source, refuse, pace: createPace({ maxMs: limits.maxMs, signal, refuse }), signal };
+  return { source, refuse, slice: createTimeSlice({ maxMs: limits.maxMs, signal, refuse }), signal };
 }
 
 /** A file that must be held as a whole before anything can be said of it, unlike lines. */
 export interface WholeFile {
   readonly bytes: Uint8Array;
   readonly refuse: Refuse;
-  readonly pace: Pace;
+  readonly slice: TimeSlice;
 }
 
-const MOST_WHOLE_BYTES = 32 * 2 ** 20;
+const MAX_WHOLE_BYTES = 32 * 2 ** 20;
 
 /** The whole of a file, for formats that cannot be read piece by piece. */
 export async function loadWhole(
-  { source, refuse, pace }: OpenFile,
+  { source, refuse, slice: pace }: OpenFile,
   { limits }: ParseOptions,
 ): Promise<WholeFile> {
-  return { bytes: await load(source, limits.maxBytes ?? MOST_WHOLE_BYTES, refuse), refuse, pace };
+  return { bytes: await load(source, limits.maxBytes ?? MAX_WHOLE_BYTES, refuse), refuse, slice: pace };
 }
 
 /** Refuses a file that takes too much memory as a whole. */
-export function refuseLarge(
+export function refuseTooLarge(
   { bytes, refuse }: Pick<WholeFile, 'bytes' | 'refuse'>,
   { limits }: Pick<ParseOptions, 'limits'>,
 ): void {
-  const most = limits.maxBytes ?? MOST_WHOLE_BYTES;
+  const most = limits.maxBytes ?? MAX_WHOLE_BYTES;
   if (bytes.byteLength <= most) return;
   const megabytes = Math.ceil(bytes.byteLength / 2 ** 20);
   throw refuse(
@@ -129,28 +129,28 @@ export function refuseLarge(
 }
 
 /** The text of a whole file. */
-export async function wholeText(
+export async function readText(
   file: WholeFile,
   options: Pick<ParseOptions, 'limits' | 'encoding'>,
 ): Promise<string> {
-  refuseLarge(file, options);
+  refuseTooLarge(file, options);
   const pieces: string[] = [];
-  for await (const piece of wholeDecoded(file, options.encoding)) {
+  for await (const piece of decodeWhole(file, options.encoding)) {
     pieces.push(piece);
-    if (file.pace.due()) await file.pace.rest();
+    if (file.slice.isOver()) await file.slice.renew();
   }
   return pieces.join('');
 }
 
 /** The text of a whole file, piece by piece. */
-export async function* wholeDecoded({ bytes, refuse }: WholeFile, encoding: string): AsyncGenerator<string> {
+export async function* decodeWhole({ bytes, refuse }: WholeFile, encoding: string): AsyncGenerator<string> {
   const name = encoding === 'auto' ? await findEncoding([bytes]) : encoding;
   yield* decode([bytes], name, refuse);
 }
 
 /** Large enough to be quick, small enough that others need not wait for it. */
-const PIECE_BYTES = 256 * 1024;
-const LOOK_BYTES = 64 * 1024;
+const CHUNK_BYTES = 256 * 1024;
+const HEAD_BYTES = 64 * 1024;
 
 /** The text of a file, piece by piece: a long file is never one string. */
 export async function* decode(
@@ -162,9 +162,9 @@ export async function* decode(
   let isFirst = true;
   for await (const piece of withHead(pieces)) {
     const whole = Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength);
-    for (let at = 0; at < whole.length; at += PIECE_BYTES) {
-      const text = decoder.write(whole.subarray(at, at + PIECE_BYTES));
-      if (isFirst) refuseNoText(whole, text, refuse);
+    for (let at = 0; at < whole.length; at += CHUNK_BYTES) {
+      const text = decoder.write(whole.subarray(at, at + CHUNK_BYTES));
+      if (isFirst) refuseBinary(whole, text, refuse);
       isFirst = false;
       yield clean(text);
     }
@@ -184,7 +184,7 @@ async function* withHead(
   for await (const piece of pieces) {
     length += piece.byteLength;
     if (!head) yield piece;
-    else if (head.push(piece) && length >= LOOK_BYTES) {
+    else if (head.push(piece) && length >= HEAD_BYTES) {
       yield joined(head);
       head = undefined;
     }
@@ -238,17 +238,17 @@ const KNOWN_BINARY: readonly [bytes: readonly number[], what: string][] = [
 ];
 
 /** What is known not to be text; and more than a stray control character or two is nothing that anybody wrote. */
-function refuseNoText(bytes: Uint8Array, text: string, refuse: Refuse): void {
+function refuseBinary(bytes: Uint8Array, text: string, refuse: Refuse): void {
   const known = KNOWN_BINARY.find(([start]) => start.every((byte, at) => bytes[at] === byte));
-  if (known) throw refuse(`the file is not text: it is ${known[1]}`, { isAbsent: true });
-  const look = text.slice(0, LOOK_BYTES);
+  if (known) throw refuse(`the file is not text: it is ${known[1]}`, { isMismatch: true });
+  const look = text.slice(0, HEAD_BYTES);
   let controls = 0;
   for (let at = 0; at < look.length; at++) if (isControl(look.charCodeAt(at))) controls++;
   if (controls < 3 || controls * 20 <= look.length) return;
-  const wide = wideEncoding(bytes.subarray(0, LOOK_BYTES));
+  const wide = wideEncoding(bytes.subarray(0, HEAD_BYTES));
   throw refuse('the file is not text', {
     ...(wide && { hint: `if it is text, try: \`encoding: ${wide}\`` }),
-    isAbsent: true,
+    isMismatch: true,
   });
 }
 

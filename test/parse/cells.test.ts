@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compileSplit, cutAll, findDelimiter } from '../../src/parse/cells.js';
+import { compileSplit, findDelimiter, splitAll } from '../../src/parse/cells.js';
 import type { Line } from '../../src/parse/lines.js';
 
 const cut = (text: string, delimiter = ',', quote: string | null = '"'): Promise<Line[]> =>
-  cutAll(text.split('\n'), { split: compileSplit(delimiter), quote: quote ?? undefined }, 1);
+  splitAll(text.split('\n'), { split: compileSplit(delimiter), quote: quote ?? undefined }, 1);
 
 const cells = async (...args: Parameters<typeof cut>) => (await cut(...args)).map((line) => line.cells);
 

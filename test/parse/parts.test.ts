@@ -13,7 +13,12 @@ function read(
   joined = false,
 ) {
   const parts = Object.entries(files).map(([within, text]) => ({
-    ...{ within, path: `${FOLDER}/${within}`, name: basename(within), content: Buffer.from(text) },
+    ...{
+      relativePath: within,
+      path: `${FOLDER}/${within}`,
+      name: basename(within),
+      content: Buffer.from(text),
+    },
   }));
   const path = joined ? (parts[0]?.path ?? '') : FOLDER;
   const alternatives = mapping === undefined ? undefined : [mapping].flat().map(withDefaults);

@@ -6,7 +6,7 @@ import { readLabelled, readTree, type TreeFile } from '../../src/parse/extract/t
 import { readJson, readXml } from '../../src/parse/formats/documents.js';
 import { readJcamp } from '../../src/parse/formats/jcamp.js';
 import { readRecords } from '../../src/parse/formats/records.js';
-import { createPace, createRefuse } from '../../src/parse/lines.js';
+import { createRefuse, createTimeSlice } from '../../src/parse/lines.js';
 import type { WholeFile } from '../../src/parse/source.js';
 
 export type TreeFormat = 'json' | 'xml' | 'records' | 'jcamp';
@@ -14,7 +14,7 @@ export type TreeFormat = 'json' | 'xml' | 'records' | 'jcamp';
 export function wholeFile(content: string | Uint8Array, path = 'runs/plate 7.txt'): WholeFile {
   const refuse = createRefuse(path);
   const bytes = typeof content === 'string' ? Buffer.from(content) : content;
-  return { bytes, refuse, pace: createPace({ maxMs: 60_000, refuse }) };
+  return { bytes, refuse, slice: createTimeSlice({ maxMs: 60_000, refuse }) };
 }
 
 /** Reads a file of a format that is no table, as a mapping says. */
@@ -26,7 +26,7 @@ export async function readAs(
 ): Promise<FileRecord> {
   const options = withDefaults(mapping);
   const file = wholeFile(content);
-  return readFormat(format, file, options, { refuse: file.refuse, pace: file.pace, named });
+  return readFormat(format, file, options, { refuse: file.refuse, slice: file.slice, named });
 }
 
 async function readFormat(

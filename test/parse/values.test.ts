@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest';
 import type { Value } from '../../src/model.js';
 import { createDateReader } from '../../src/parse/values/date.js';
 import { isUnit, unitAfterSlash, unitInBrackets } from '../../src/parse/values/unit.js';
-import { createNumberReader, createValueReader, type Marks } from '../../src/parse/values/value.js';
+import { createNumberReader, createValueReader, type NumberMarks } from '../../src/parse/values/value.js';
 
-interface Setting extends Partial<Marks> {
+interface Setting extends Partial<NumberMarks> {
   readonly missing?: string[];
   readonly format?: string[];
 }

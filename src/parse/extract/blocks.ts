@@ -5,15 +5,15 @@ import type { NumberReader } from '../values/value.js';
 import { type Head, readHeader, refuseNumbers } from './columns.js';
 import {
   type Context,
-  caught,
   compileCaptures,
-  compileLine,
-  createPlace,
+  compileLinePattern,
+  createRegion,
   groupNames,
   isComment,
   type LineMatcher,
   lineNotFound,
-  withoutMark,
+  namedGroups,
+  stripComment,
 } from './context.js';
 import type { TableBuilder } from './table.js';
 
@@ -50,7 +50,7 @@ type State = 'before' | 'between' | 'header' | 'names' | 'units' | 'rows' | 'end
  */
 export function createTableFinder(options: TableOptions, sink: BlockSink, context: Context): TableFinder {
   const match = compileTable(options, context);
-  const place = createPlace(options, context);
+  const place = createRegion(options, context);
   const isPattern = options.header[0] !== 'first' && options.header[0] !== 'none';
   const hasHeader = options.header[0] !== 'none' && options.rows === undefined;
   const late: Line[] = [];
@@ -87,7 +87,7 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
   /** The block has no header of its own: the last one seen is valid in it. */
   function startWithout(): boolean {
     const known: Head | undefined =
-      head ?? (above && { header: [withoutMark(above, context, place.cut)], units: undefined });
+      head ?? (above && { header: [stripComment(above, context, place.lineFormat)], units: undefined });
     if (!known) return false;
     if (!head && above) late.push(above);
     const lines = held;
@@ -146,7 +146,7 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
 
   function takeName(line: Line): boolean {
     if (isBlank(line) || match.isSkipped(line)) return false;
-    names.push(withoutMark(line, context, place.cut));
+    names.push(stripComment(line, context, place.lineFormat));
     hasRows = true;
     if (names.length < options.headerRows) state = 'names';
     else if (options.units === 'nextRow') state = 'units';
@@ -157,15 +157,15 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
   function takeUnits(line: Line): boolean {
     if (isBlank(line) || match.isSkipped(line)) return false;
     hasRows = true;
-    const units = withoutMark(line, context, place.cut);
+    const units = stripComment(line, context, place.lineFormat);
     const [only, ...others] = names;
-    const isByBlanks = place.cut.split.text === undefined && others.length === 0;
+    const isByBlanks = place.lineFormat.split.text === undefined && others.length === 0;
     start({ header: names, units: only && isByBlanks ? alignUnits(units, only) : units });
     return true;
   }
 
   function take(original: Line): boolean {
-    const line = place.see(original);
+    const line = place.view(original);
     if (!line) return false;
     noteAfterBlank(line);
     if (state === 'before') {
@@ -209,11 +209,11 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
       if (options.every && blocks === 0) throw lineNotFound('every', options.every, context);
       if (hasHeader && !head) {
         if (isPattern) throw lineNotFound('header', options.header, context);
-        throw context.refuse('there is no table: only blank lines', { isAbsent: true });
+        throw context.refuse('there is no table: only blank lines', { isMismatch: true });
       }
       if (options.rows !== undefined && found === 0) {
         const hint = 'correct `rows` in the mapping';
-        throw context.refuse(`no line fits \`rows: ${options.rows}\``, { hint, isAbsent: true });
+        throw context.refuse(`no line fits \`rows: ${options.rows}\``, { hint, isMismatch: true });
       }
     },
   };
@@ -222,17 +222,17 @@ export function createTableFinder(options: TableOptions, sink: BlockSink, contex
 const never = () => false;
 
 function compileTable(options: TableOptions, context: Context) {
-  const skip = options.skip ? compileLine(options.skip) : never;
-  const rows = options.rows === undefined ? undefined : compileLine([options.rows]);
-  const until = compileLine(options.until.filter((form) => form !== 'blank'));
+  const skip = options.skip ? compileLinePattern(options.skip) : never;
+  const rows = options.rows === undefined ? undefined : compileLinePattern([options.rows]);
+  const until = compileLinePattern(options.until.filter((form) => form !== 'blank'));
   const endsAtBlank = options.until.includes('blank');
   const isFirst = options.header[0] === 'first';
-  const header = isFirst ? undefined : compileLine(options.header);
+  const header = isFirst ? undefined : compileLinePattern(options.header);
   const isOwn: LineMatcher = (line) => !isBlank(line) && !isComment(line, context) && !skip(line);
   return {
-    after: options.after ? compileLine(options.after) : never,
+    after: options.after ? compileLinePattern(options.after) : never,
     afterCaptures: compileCaptures(options.after ?? []),
-    begins: options.every ? compileLine(options.every) : never,
+    begins: options.every ? compileLinePattern(options.every) : never,
     captures: compileCaptures(options.every ?? []),
     isHeader: header ?? isOwn,
     isSkipped: skip,
@@ -277,7 +277,7 @@ export function createPatternSink(pattern: string, { captureNames, builder }: Si
       builder.begin(columns, captured, undefined);
     },
     row(line) {
-      const groups = caught(regex.exec(line.text));
+      const groups = namedGroups(regex.exec(line.text));
       builder.row(
         names.map((name) => groups.get(name)?.trim() ?? ''),
         line,

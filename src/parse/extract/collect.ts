@@ -3,9 +3,9 @@ import type { TableOptions } from '../../config/vocabulary.js';
 import { type ColumnSummary, medianOf, type Value } from '../../model.js';
 import type { Line, Refuse } from '../lines.js';
 import { createDateReader, type DateOptions } from '../values/date.js';
-import { doubtfulNumber, isUnreadable, readTyped, type ValueReader } from '../values/value.js';
+import { ambiguousNumber, isUnreadable, readTyped, type ValueReader } from '../values/value.js';
 import { type Cells, type PlannedColumn, splitUnit } from './columns.js';
-import { caught, groupNames } from './context.js';
+import { groupNames, namedGroups } from './context.js';
 
 /** Reads the cells of one column, and from them what the column is. */
 export interface ColumnCollector {
@@ -40,7 +40,7 @@ export interface CollectDeps {
 
 export function createCollector(plan: PlannedColumn, deps: CollectDeps): ColumnCollector {
   const read = cellReader(plan, deps);
-  const { isSuspect } = deps.values.numbers;
+  const { isAmbiguous: isSuspect } = deps.values.numbers;
   const isByLooks = plan.spec.type === undefined;
   const values: Value[] = [];
   let summary: ReturnType<typeof createSummary> | undefined;
@@ -111,7 +111,7 @@ function refuseSuspect(
   { text, line }: { text: string; line: Line | undefined },
   refuse: Refuse,
 ): Error {
-  const { problem, hint } = doubtfulNumber(text);
+  const { problem, hint } = ambiguousNumber(text);
   return refuse(`${problem}, in the numeric column ${JSON.stringify(given ?? column?.name)}`, {
     line,
     cell: column?.cell,
@@ -218,7 +218,7 @@ export function createUnpivot(
       const split = splitUnit(plan.column?.name ?? '', units, true);
       const match = regex.exec(name) ?? regex.exec(plan.given ?? split.name);
       if (!match || plan.spec.start !== undefined) return false;
-      const found = caught(match);
+      const found = namedGroups(match);
       const value = found.get('value') ?? 'value';
       const given = typeof plan.spec.unit === 'string' ? plan.spec.unit : undefined;
       pivoted.push({ plan, groups: found, value, unit: given ?? plan.column?.unit ?? split.unit });

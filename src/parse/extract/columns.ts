@@ -105,7 +105,7 @@ export function findColumn(name: string | number, deps: PlanDeps): FileColumn {
   const found = typeof name === 'number' ? columnAt(name - 1, deps) : columnNamed(name, columns, options);
   if (found) return found;
   if (typeof name === 'number')
-    throw refuse(`there is no cell ${name} in the rows`, { line: header, isAbsent: true });
+    throw refuse(`there is no cell ${name} in the rows`, { line: header, isMismatch: true });
   const names = columns.map((column) => column.name);
   const near = nearest(
     name,
@@ -113,7 +113,7 @@ export function findColumn(name: string | number, deps: PlanDeps): FileColumn {
   );
   throw refuse(`there is no column ${JSON.stringify(name)}`, {
     line: header,
-    isAbsent: true,
+    isMismatch: true,
     hint:
       near === undefined
         ? `the columns are: ${names.slice(0, 20).join(', ')}`
@@ -200,7 +200,7 @@ function joinDown(header: readonly Line[], cell: number): string {
 /** A header of numbers is a row that was taken for one. */
 export function refuseNumbers({ header }: Head, numbers: NumberReader, refuse: Refuse): void {
   const names = header.flatMap(({ cells }) => cells).filter((cell) => cell !== '');
-  const isNumber = (name: string) => numbers.read(name) !== undefined || numbers.isSuspect(name);
+  const isNumber = (name: string) => numbers.read(name) !== undefined || numbers.isAmbiguous(name);
   if (names.length === 0 || !names.every(isNumber)) return;
   throw refuse('the header is all numbers', {
     line: header[0],

@@ -2,13 +2,13 @@ import { areaOf, regexSource } from '../../config/grammar.js';
 import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import type { FileError } from '../../errors.js';
 import { nearest } from '../../text.js';
-import { type Cut, compileSplit, cutLine } from '../cells.js';
-import { isBlank, type Line, type Pace, type Refuse } from '../lines.js';
+import { compileSplit, type LineFormat, splitLine } from '../cells.js';
+import { isBlank, type Line, type Refuse, type TimeSlice } from '../lines.js';
 
 /** What every part of the reading knows of the file and of how it is to be read. */
 export interface Context {
   readonly options: ParseOptions;
-  readonly cut: Cut;
+  readonly lineFormat: LineFormat;
   readonly path: string;
   readonly name: string;
   /** The names of a workbook's sheets; none for other files. */
@@ -18,36 +18,36 @@ export interface Context {
   /** Whether a file that says nothing is fine, since only its name is asked for. */
   readonly isNameEnough?: boolean;
   /** Whether there are further mappings to try where this one is not for the file. */
-  readonly isAlternative?: boolean | undefined;
+  readonly hasAlternatives?: boolean | undefined;
   readonly refuse: Refuse;
-  readonly pace: Pace;
+  readonly slice: TimeSlice;
   /** The first lines, to name the nearest where one is not found. */
-  readonly first: readonly Line[];
+  readonly firstLines: readonly Line[];
 }
 
 export const isComment = ({ text }: Line, { options: { comment } }: Context): boolean =>
   comment !== undefined && text.trimStart().startsWith(comment);
 
 /** A line as `meta` and `header` read it: without the mark of a comment. */
-export function withoutMark(line: Line, context: Context, cut = context.cut): Line {
+export function stripComment(line: Line, context: Context, cut = context.lineFormat): Line {
   if (!isComment(line, context)) return line;
   const text = line.text.trimStart().slice(context.options.comment?.length);
-  return cutLine({ ...line, text }, cut);
+  return splitLine({ ...line, text }, cut);
 }
 
 /** How many of the first lines are kept for this. */
-export const FIRST_LINES = 2000;
+export const HINT_LINES = 2000;
 
 /** What to say where no line is the one that the mapping means by `key`: the nearest is named. */
 export function lineNotFound(
   key: string,
   written: readonly (string | number)[],
-  { first, refuse }: Pick<Context, 'first' | 'refuse'>,
+  { firstLines: first, refuse }: Pick<Context, 'firstLines' | 'refuse'>,
 ): FileError {
   const near = nearestStart(written, first);
   return refuse(`no line fits \`${key}: ${written.join(' or ')}\``, {
     ...near,
-    isAbsent: true,
+    isMismatch: true,
     hint: near
       ? `did you mean \`${key}: ${JSON.stringify(near.start)}\`?`
       : `correct \`${key}\` in the mapping`,
@@ -74,26 +74,28 @@ function nearestStart(
 }
 
 /** The part of a file that a table or a finder looks at. */
-interface Place {
+interface Region {
   /** The line as it is seen there; undefined where it lies outside. To be shown every line, once. */
-  see(line: Line): Line | undefined;
-  readonly cut: Cut;
+  view(line: Line): Line | undefined;
+  readonly lineFormat: LineFormat;
 }
 
 /** `sheet`, `area` and a `delimiter` of its own narrow what a table or a finder sees. */
-export function createPlace(
+export function createRegion(
   { sheet, area, delimiter }: Pick<TableOptions, 'sheet' | 'area' | 'delimiter'>,
   context: Context,
-): Place {
-  const cut: Cut =
-    delimiter === undefined ? context.cut : { split: compileSplit(delimiter), quote: context.cut.quote };
+): Region {
+  const cut: LineFormat =
+    delimiter === undefined
+      ? context.lineFormat
+      : { split: compileSplit(delimiter), quote: context.lineFormat.quote };
   const wanted = sheetNumber(sheet, context);
   const within = area === undefined ? undefined : rectangle(area);
-  const recut = delimiter === undefined ? (line: Line) => line : (line: Line) => cutLine(line, cut);
-  if (context.sheets.length === 0 && !within) return { see: recut, cut };
+  const recut = delimiter === undefined ? (line: Line) => line : (line: Line) => splitLine(line, cut);
+  if (context.sheets.length === 0 && !within) return { view: recut, lineFormat: cut };
   return {
-    cut,
-    see(line) {
+    lineFormat: cut,
+    view(line) {
       if ((line.sheet ?? 0) !== wanted) return undefined;
       const own = recut(line);
       return within ? within(own) : own;
@@ -107,7 +109,7 @@ function sheetNumber(sheet: string | number | undefined, { sheets, refuse }: Con
   if (sheets[index] !== undefined) return index;
   throw refuse(`there is no sheet ${JSON.stringify(sheet)}`, {
     hint: `the sheets are: ${sheets.slice(0, 20).join(', ')}`,
-    isAbsent: true,
+    isMismatch: true,
   });
 }
 
@@ -127,7 +129,7 @@ function rectangle(area: string): (line: Line) => Line | undefined {
 export type LineMatcher = (line: Line) => boolean;
 
 /** What a mapping writes for a line: a number, `blank`, `eof`, the text that it begins with, a `/regex/`; any of a list. */
-export function compileLine(written: readonly (string | number)[]): LineMatcher {
+export function compileLinePattern(written: readonly (string | number)[]): LineMatcher {
   const [first, ...others] = written.map(compileForm);
   if (first && others.length === 0) return first;
   return (line) => first?.(line) || others.some((matches) => matches(line));
@@ -155,7 +157,7 @@ const isQuotedStart = (text: string, cell: string | undefined, start: string): b
 /** What the named groups of a `/regex/` caught in the line; nothing for the other forms. */
 export function compileCaptures(written: readonly (string | number)[]): (line: Line) => Map<string, string> {
   const regexes = sourcesOf(written).map((source) => new RegExp(source));
-  return ({ text }) => caught(regexes.map((regex) => regex.exec(text)).find((match) => match !== null));
+  return ({ text }) => namedGroups(regexes.map((regex) => regex.exec(text)).find((match) => match !== null));
 }
 
 /** The names of all groups that these patterns can catch. */
@@ -173,7 +175,7 @@ const sourcesOf = (written: readonly (string | number)[]): string[] =>
     .filter((source) => source !== undefined);
 
 /** The named groups of a match that took part in it. */
-export function caught(match: RegExpExecArray | null | undefined): Map<string, string> {
+export function namedGroups(match: RegExpExecArray | null | undefined): Map<string, string> {
   const groups = Object.entries(match?.groups ?? {});
   return new Map(groups.filter((group): group is [string, string] => group[1] !== undefined));
 }

@@ -2,13 +2,20 @@ import { regexSource, type Where } from '../../config/grammar.js';
 import type { Finder } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
 import { nearest } from '../../text.js';
-import { type Cut, compileSplit, type Split } from '../cells.js';
-import { isBlank, type Line, placeOf, type Refuse } from '../lines.js';
+import { compileSplit, type LineFormat, type Split } from '../cells.js';
+import { isBlank, type Line, lineKey, type Refuse } from '../lines.js';
 import { createDateReader, type DateOptions } from '../values/date.js';
 import { bareUnit, unitInBrackets } from '../values/unit.js';
 import { isUnreadable, readTyped, type ValueReader } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
-import { type Context, caught, compileLine, createPlace, lineNotFound, withoutMark } from './context.js';
+import {
+  type Context,
+  compileLinePattern,
+  createRegion,
+  lineNotFound,
+  namedGroups,
+  stripComment,
+} from './context.js';
 
 /** A name and a value that a finder found. */
 interface Pair {
@@ -66,7 +73,7 @@ export function createFacts(wanted: Readonly<Record<string, Where>>, deps: Facts
     throw refuse(`there is no fact ${JSON.stringify(name)}`, {
       line: near === undefined ? undefined : known.get(near)?.line,
       hint: near === undefined ? all : `did you mean ${JSON.stringify(near)}?`,
-      isAbsent: true,
+      isMismatch: true,
     });
   }
 
@@ -144,12 +151,12 @@ const MOST_PAIRS = 100_000;
 export function createPairFinder(finder: Finder, context: Context): PairFinder {
   const { after, until, line: only, match } = finder;
   const isNamed = after !== undefined || until !== undefined || only !== undefined;
-  const isAfter = compileLine(after ?? []);
-  const isUntil = compileLine((until ?? []).filter((form) => form !== 'blank'));
+  const isAfter = compileLinePattern(after ?? []);
+  const isUntil = compileLinePattern((until ?? []).filter((form) => form !== 'blank'));
   const endsAtBlank = until?.includes('blank') ?? false;
-  const isOnly = compileLine(only ?? []);
-  const place = createPlace(finder, context);
-  const reader = match === undefined ? createPairReader(finder, place.cut) : createMatcher(match);
+  const isOnly = compileLinePattern(only ?? []);
+  const place = createRegion(finder, context);
+  const reader = match === undefined ? createPairReader(finder, place.lineFormat) : createMatcher(match);
   const pairs: Pair[] = [];
   let state: 'before' | 'within' | 'ended' = after === undefined ? 'within' : 'before';
   let hasBegun = false;
@@ -170,7 +177,7 @@ export function createPairFinder(finder: Finder, context: Context): PairFinder {
   if (finder.in === 'name' || finder.in === 'path') {
     const text = finder.in === 'name' ? context.name : context.path;
     // The name of the file is no line of it.
-    keep(reader.read({ number: 0, text, cells: place.cut.split.cut(text) }));
+    keep(reader.read({ number: 0, text, cells: place.lineFormat.split.all(text) }));
     state = 'ended';
     wasFound = true;
   }
@@ -178,7 +185,7 @@ export function createPairFinder(finder: Finder, context: Context): PairFinder {
   return {
     take(original, isClaimed) {
       if (state === 'ended') return;
-      const line = place.see(original);
+      const line = place.view(original);
       if (!line) return;
       if (state === 'before') {
         if (isAfter(line)) state = 'within';
@@ -193,7 +200,7 @@ export function createPairFinder(finder: Finder, context: Context): PairFinder {
       }
       if (isVoid || (isClaimed && !isNamed) || (only !== undefined && !isOnly(line))) return;
       wasFound = true;
-      keep(reader.read(withoutMark(line, context, place.cut)));
+      keep(reader.read(stripComment(line, context, place.lineFormat)));
       if (only !== undefined || reader.isDone()) state = 'ended';
     },
     finish(late) {
@@ -201,9 +208,9 @@ export function createPairFinder(finder: Finder, context: Context): PairFinder {
       if (only !== undefined && !wasFound) throw lineNotFound('line', only, context);
       if (match !== undefined && !reader.isDone()) {
         const hint = 'correct the pattern, or narrow it with `line`';
-        throw context.refuse(`nothing fits \`match: ${match}\``, { hint, isAbsent: true });
+        throw context.refuse(`nothing fits \`match: ${match}\``, { hint, isMismatch: true });
       }
-      return isNamed ? pairs : pairs.filter(({ line }) => !line || !late.has(placeOf(line)));
+      return isNamed ? pairs : pairs.filter(({ line }) => !line || !late.has(lineKey(line)));
     },
   };
 }
@@ -216,7 +223,7 @@ function createMatcher(match: string) {
     read(line: Line): Pair[] {
       const found = regex.exec(line.text);
       isDone ||= found !== null;
-      return [...caught(found)].map(([name, text]) => ({ name, text: text.trim(), line }));
+      return [...namedGroups(found)].map(([name, text]) => ({ name, text: text.trim(), line }));
     },
     isDone: () => isDone,
   };
@@ -230,7 +237,7 @@ interface PairReader {
 }
 
 /** As the finder says: by a separator, cell by cell, line by line, or by the place in the line. */
-function createPairReader(finder: Finder, cut: Cut): PairReader {
+function createPairReader(finder: Finder, cut: LineFormat): PairReader {
   const { separator, cells } = finder;
   if (cells !== undefined) return createPositional(cells);
   if (separator === 'nextLine') return createNextLine();
@@ -301,7 +308,7 @@ function nameAndValue(cell: string): { name: string; text: string } | undefined 
 }
 
 /** Name and value of a line, or of each of its cells, cut at the first separator. */
-function separated(line: Line, split: Split, finder: Finder, cut: Cut): Pair[] {
+function separated(line: Line, split: Split, finder: Finder, cut: LineFormat): Pair[] {
   if (finder.in === 'cells') {
     // A name whose value stands in the next cell is a pair for another finder.
     return line.cells.flatMap((cell) => pairOf(cell, split, finder, line)).filter(({ text }) => text !== '');
@@ -319,9 +326,9 @@ function separated(line: Line, split: Split, finder: Finder, cut: Cut): Pair[] {
 }
 
 function pairOf(text: string, split: Split, finder: Finder, line: Line): Pair[] {
-  const parts = split.cutOnce(text);
+  const parts = split.once(text);
   if (!parts) return [];
-  return [pickPair(parts[0], parts[1], finder.value || finder.unit ? split.cut(text) : [], finder, line)];
+  return [pickPair(parts[0], parts[1], finder.value || finder.unit ? split.all(text) : [], finder, line)];
 }
 
 /** The value is all that follows, or the piece that the finder says; where that is lacking, the last one. */
@@ -335,7 +342,7 @@ function pickPair(name: string, rest: string, pieces: readonly string[], finder:
 }
 
 /** The text of a line without its quotes and without the delimiters at its end. */
-function plainText(line: Line, { split, quote }: Cut): string {
+function plainText(line: Line, { split, quote }: LineFormat): string {
   if (split.text === undefined) return line.text;
   if (quote !== undefined && line.text.includes(quote))
     return withoutTrailingEmpty(line.cells).join(split.text);

@@ -1,4 +1,4 @@
-import { type Line, quote } from '../lines.js';
+import { type Line, quoted } from '../lines.js';
 import type { BlockSink, SinkDeps } from './blocks.js';
 import { cleanName, createUniqueNames, type FileColumn, unnamed } from './columns.js';
 
@@ -89,7 +89,7 @@ export function createGridSink({ options, captureNames, builder, numbers, refuse
         throw refuse('this is no plate: no cells 1, 2, 3 … name its columns', {
           line: header,
           hint: 'say which line they stand in: `header: "…"`',
-          isAbsent: true,
+          isMismatch: true,
         });
       }
       const captured = captureNames.map((name) => captures.get(name) ?? '');
@@ -151,7 +151,7 @@ interface Twice {
 /** Which of two values is meant is for a person to say. */
 const twice = ({ well, label, earlier, text, line }: Twice, refuse: SinkDeps['refuse']): Error =>
   refuse(
-    `well ${well} has more than one ${label === 'value' ? label : `value ${quote(label)}`}: ${quote(earlier)} and ${quote(text)}`,
+    `well ${well} has more than one ${label === 'value' ? label : `value ${quoted(label)}`}: ${quoted(earlier)} and ${quoted(text)}`,
     {
       line,
       hint: "name what was measured, `grid: [first, second]`, or catch what tells the blocks apart: `every: '/^(?<plate>Plate \\d+)/'`",

@@ -2,9 +2,9 @@ import { type CellReference, cellReference } from '../../config/grammar.js';
 import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import { FileError } from '../../errors.js';
 import type { FileRecord, Table } from '../../model.js';
-import { type Line, placeOf, type Refuse } from '../lines.js';
-import { createDateReader, type DateOptions, withKnownZone } from '../values/date.js';
-import { zoneNamed } from '../values/date-forms.js';
+import { type Line, lineKey, type Refuse } from '../lines.js';
+import { createDateReader, type DateOptions, withFixedZone } from '../values/date.js';
+import { parseZone } from '../values/date-candidates.js';
 import { createNumberReader, createValueReader, type ValueReader } from '../values/value.js';
 import {
   type BlockSink,
@@ -13,7 +13,7 @@ import {
   createTableFinder,
   type TableFinder,
 } from './blocks.js';
-import { type Context, FIRST_LINES, groupNames } from './context.js';
+import { type Context, groupNames, HINT_LINES } from './context.js';
 import { createFacts, createPairFinder, type Facts } from './facts.js';
 import { createGridSink } from './grid.js';
 import { createTableBuilder } from './table.js';
@@ -22,13 +22,13 @@ import { createTableBuilder } from './table.js';
 interface LineFile {
   /** From the first line, each time it is called. */
   lines(): AsyncIterable<readonly Line[]>;
-  readonly context: Omit<Context, 'first'>;
+  readonly context: Omit<Context, 'firstLines'>;
 }
 
 /** Reads a file that was cut into lines: tables claim theirs, `meta` reads the others, `facts` picks from all. */
 export async function readRecord({ lines, context }: LineFile): Promise<FileRecord> {
   const { dates } = context.options;
-  const known = withKnownZone(dates);
+  const known = withFixedZone(dates);
   if (typeof dates.zone !== 'object') return (await readOnce(lines(), context, known)).finish();
   // Every date waits for the zone, which may stand anywhere: it is looked for first.
   const { facts } = await readOnce(lines(), context, known);
@@ -47,8 +47,8 @@ async function readOnce(
   dates: DateOptions,
 ): Promise<Reading> {
   const first: Line[] = [];
-  const context: Context = { ...file, first };
-  const { options, pace, refuse } = context;
+  const context: Context = { ...file, firstLines: first };
+  const { options, slice: pace, refuse } = context;
   const values = createValueReader({
     numbers: createNumberReader(options),
     dates: createDateReader(dates),
@@ -66,19 +66,19 @@ async function readOnce(
   for await (const batch of batches) {
     for (const line of batch) {
       isVoid &&= line.text.trim() === '';
-      if (first.length < FIRST_LINES) first.push(line);
+      if (first.length < HINT_LINES) first.push(line);
       cells.take(line);
       let isClaimed = false;
       for (const { finder } of tables) if (finder.take(line)) isClaimed = true;
       if (isClaimed) for (const table of tables) table.yield(line);
       for (const finder of finders) finder.take(line, isClaimed);
     }
-    if (pace.due()) await pace.rest();
+    if (pace.isOver()) await pace.renew();
   }
   if (isVoid && !context.isNameEnough) throw refuse('the file is empty: it has only blank lines');
 
   for (const { finder } of tables) finder.finish();
-  const late = new Set(tables.flatMap(({ finder }) => finder.late.map(placeOf)));
+  const late = new Set(tables.flatMap(({ finder }) => finder.late.map(lineKey)));
   const pairs = finders.flatMap((finder) => finder.finish(late));
   const facts = () => createFacts(options.facts, { pairs, values, dates, refuse, at: cells.at });
   return {
@@ -126,17 +126,17 @@ function createTableReader(name: string, options: TableOptions, deps: TableDeps)
   const grid = options.grid === undefined ? undefined : createGridSink(sinkDeps);
   const plain = options.rows === undefined ? createRowSink : createPatternSink.bind(undefined, options.rows);
   const sink = grid ?? plain(sinkDeps);
-  const finder = createTableFinder(options, context.isAlternative ? guard(sink, refused) : sink, context);
+  const finder = createTableFinder(options, context.hasAlternatives ? guard(sink, refused) : sink, context);
   const taken = new Set<string>();
   return {
     finder,
     yield(line) {
-      if (finder.afterBlank.at(-1)?.number === line.number) taken.add(placeOf(line));
+      if (finder.afterBlank.at(-1)?.number === line.number) taken.add(lineKey(line));
     },
     finish(facts) {
       grid?.flush();
       const table = builder.finish(facts);
-      const open = finder.afterBlank.filter((line) => !taken.has(placeOf(line)));
+      const open = finder.afterBlank.filter((line) => !taken.has(lineKey(line)));
       const line = grid ? open.find(grid.fits) : builder.firstFitting(open);
       if (line) throw moreRows(line, name, refuse);
       return table;
@@ -167,7 +167,7 @@ function requireSomething(record: FileRecord, { refuse, isNameEnough }: Context)
   if (isNameEnough || record.meta.size > 0 || record.tables.some(({ count }) => count > 0)) return record;
   throw refuse('the mapping finds no fact and no row', {
     hint: 'if the file is one plain table: `table: {}`',
-    isAbsent: true,
+    isMismatch: true,
   });
 }
 
@@ -204,7 +204,7 @@ export function createWatchedCells(context: Context): WatchedCells {
       const line = lines.get(written);
       const text = line?.cells[cell - 1];
       if (text === undefined)
-        throw refuse(`there is no cell ${written}, or it lies below`, { line, isAbsent: true });
+        throw refuse(`there is no cell ${written}, or it lies below`, { line, isMismatch: true });
       return { text, line };
     },
   };
@@ -250,7 +250,7 @@ function guard(sink: BlockSink, refused: Refused): BlockSink {
 /** The time zone that the file itself names. */
 function zoneOf(from: string, facts: Facts, refuse: Refuse): string {
   const { text, line } = facts.require(from);
-  const zone = zoneNamed(text);
+  const zone = parseZone(text);
   if (zone !== undefined) return zone;
   throw refuse(`this is no time zone: ${JSON.stringify(text)}`, {
     line,

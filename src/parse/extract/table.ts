@@ -210,7 +210,7 @@ function isLike(
 ): boolean {
   const text = column ? (cells[column.cell] ?? '') : '';
   if (text === '' || isNumeric === false) return true;
-  return values.numbers.isSuspect(text) || typeof (values.read(text).value ?? 0) === 'number';
+  return values.numbers.isAmbiguous(text) || typeof (values.read(text).value ?? 0) === 'number';
 }
 
 function requireCount(

@@ -2,11 +2,11 @@ import { cellReference, type Where } from '../../config/grammar.js';
 import { type ParseOptions, type TableOptions, tableSchema } from '../../config/vocabulary.js';
 import type { FileRecord, Table, Value } from '../../model.js';
 import { nearest } from '../../text.js';
-import { cutAt } from '../cells.js';
-import type { Line, Pace, Refuse } from '../lines.js';
+import { lineFormat } from '../cells.js';
+import type { Line, Refuse, TimeSlice } from '../lines.js';
 import type { OpenFile } from '../source.js';
-import { createDateReader, type DateOptions, withKnownZone } from '../values/date.js';
-import { zoneNamed } from '../values/date-forms.js';
+import { createDateReader, type DateOptions, withFixedZone } from '../values/date.js';
+import { parseZone } from '../values/date-candidates.js';
 import { unitInBrackets } from '../values/unit.js';
 import {
   createNumberReader,
@@ -25,7 +25,7 @@ import { type CellContext, readTreeTable, type TextRow, type TextTable, tableFro
 /** What else is known of a file that is a tree. */
 export interface TreeFile {
   readonly refuse: Refuse;
-  readonly pace: Pace;
+  readonly slice: TimeSlice;
   /** What `meta` found: in the file's name or path, or in its lines where it has some. */
   readonly named: readonly NamedFact[];
   /** The text of a cell such as `=C3`, where the file has lines. */
@@ -34,7 +34,7 @@ export interface TreeFile {
 
 /** Reads JSON, XML or records: facts and tables by their paths. */
 export async function readTree(tree: Tree, file: TreeFile, options: ParseOptions): Promise<FileRecord> {
-  const { refuse, pace, named } = file;
+  const { refuse, slice: pace, named } = file;
   const sources: FactSources = { named, tree, cell: file.cell, refuse };
   const context = createCellContext(options, sources, pace);
   const meta = readFacts(options.facts, sources, context.values, context.dates);
@@ -64,13 +64,17 @@ const NONE: ReadonlySet<string> = new Set();
 
 /** What `meta` and cell references find beside the tree: in the file's name or path, or in its lines where it has some. */
 export async function namedIn(
-  { source, refuse, pace }: OpenFile,
+  { source, refuse, slice: pace }: OpenFile,
   options: ParseOptions,
   lines: readonly Line[] = [],
 ): Promise<TreeFile> {
   const context: Context = {
-    ...{ options, refuse, pace, sheets: [], first: lines.slice(0, 100), maxKeptCells: 0 },
-    ...{ path: source.path, name: source.name, cut: cutAt(options.delimiter ?? 'tab', options.quote) },
+    ...{ options, refuse, slice: pace, sheets: [], firstLines: lines.slice(0, 100), maxKeptCells: 0 },
+    ...{
+      path: source.path,
+      name: source.name,
+      lineFormat: lineFormat(options.delimiter ?? 'tab', options.quote),
+    },
   };
   const cells = createWatchedCells(context);
   const finders = options.meta.map((finder) => createPairFinder(finder, context));
@@ -80,21 +84,21 @@ export async function namedIn(
   }
   const pairs = finders.flatMap((finder) => finder.finish(NONE));
   return {
-    ...{ refuse, pace },
+    ...{ refuse, slice: pace },
     named: pairs.map(({ line, ...pair }) => ({ ...pair, line: line?.number })),
     cell: (written) => cells.at(written)?.text,
   };
 }
 
 /** How the values of a file are read, once it is known where its time zone stands. */
-function createCellContext(options: ParseOptions, sources: FactSources, pace: Pace): CellContext {
+function createCellContext(options: ParseOptions, sources: FactSources, pace: TimeSlice): CellContext {
   const dates = knownDates(options, sources);
   const values = createValueReader({
     numbers: createNumberReader(options),
     dates: createDateReader(dates),
     missing: options.missing,
   });
-  return { options, values, dates, refuse: sources.refuse, pace };
+  return { options, values, dates, refuse: sources.refuse, slice: pace };
 }
 
 function refuseManyRows(rows: number, { limits }: ParseOptions, refuse: Refuse): void {
@@ -133,8 +137,8 @@ function requireFound(written: string | number, sources: FactSources): Found {
   const found = tree?.lookup(written)();
   if (found) return found;
   const names = named.map((fact) => fact.name);
-  const { message, hint, line } = tree?.deadEnd(written) ?? noSuchFact(name, names);
-  throw refuse(message, { hint, at: line === undefined ? undefined : { line }, isAbsent: true });
+  const { message, hint, line } = tree?.explainMissing(written) ?? noSuchFact(name, names);
+  throw refuse(message, { hint, at: line === undefined ? undefined : { line }, isMismatch: true });
 }
 
 const isCalled = (fact: NamedFact, name: string): boolean =>
@@ -162,10 +166,10 @@ function cellAt(written: string, { cell, refuse }: FactSources): Found {
 
 /** The zone may be a fact of the file itself, and every date waits for it. */
 function knownDates({ dates }: ParseOptions, sources: FactSources): DateOptions {
-  if (typeof dates.zone !== 'object') return withKnownZone(dates);
+  if (typeof dates.zone !== 'object') return withFixedZone(dates);
   const { text, line } = requireFound(dates.zone.from, sources);
-  const zone = zoneNamed(text);
-  if (zone !== undefined) return { ...withKnownZone(dates), zone };
+  const zone = parseZone(text);
+  if (zone !== undefined) return { ...withFixedZone(dates), zone };
   throw sources.refuse(`this is no time zone: ${JSON.stringify(text)}`, {
     at: { line },
     hint: 'give the zone itself: `dates: { zone: Europe/Zurich }`',
@@ -237,7 +241,7 @@ export async function readLabelled(
   file: TreeFile,
   options: ParseOptions,
 ): Promise<FileRecord> {
-  const { refuse, pace } = file;
+  const { refuse, slice: pace } = file;
   const sources: FactSources = {
     named: [...file.named, ...labels],
     tree: undefined,

@@ -1,7 +1,7 @@
 import type { Where } from '../../config/grammar.js';
 import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import type { Table } from '../../model.js';
-import type { Line, Pace, Refuse } from '../lines.js';
+import type { Line, Refuse, TimeSlice } from '../lines.js';
 import type { DateOptions } from '../values/date.js';
 import type { ValueReader } from '../values/value.js';
 import { createUniqueNames } from './columns.js';
@@ -45,7 +45,7 @@ export async function readTreeTable(
   const rows: TextRow[] = [];
   for (const [n, line] of found.lines.entries()) {
     if (found.keeps(n)) rows.push({ line, cells: columns.map(({ texts }) => texts[n] ?? '') });
-    if (n % 512 === 0 && context.pace.due()) await context.pace.rest();
+    if (n % 512 === 0 && context.slice.isOver()) await context.slice.renew();
   }
   return { columns, rows };
 }
@@ -108,7 +108,7 @@ async function readRows(
 ): Promise<FoundTable> {
   const rows = tree.rows(path);
   if (!rows) {
-    const { message, hint, line } = tree.deadEnd(path);
+    const { message, hint, line } = tree.explainMissing(path);
     throw context.refuse(`nothing fits \`rows: ${path}\`: ${message}`, {
       hint,
       at: line ? { line } : undefined,
@@ -180,7 +180,7 @@ async function cellsAt(
   path: string | number,
   rows: readonly Row[],
   tree: Tree,
-  { refuse, pace }: CellContext,
+  { refuse, slice: pace }: CellContext,
 ): Promise<(Found | undefined)[]> {
   const lookup = tree.lookup(path);
   const cells: (Found | undefined)[] = [];
@@ -189,10 +189,10 @@ async function cellsAt(
     const cell = lookup(row);
     isThere ||= cell !== undefined;
     cells.push(cell);
-    if (cells.length % 512 === 0 && pace.due()) await pace.rest();
+    if (cells.length % 512 === 0 && pace.isOver()) await pace.renew();
   }
   if (isThere) return cells;
-  const { message, hint, line } = tree.deadEnd(path, rows[0]);
+  const { message, hint, line } = tree.explainMissing(path, rows[0]);
   throw refuse(`${message} in any row`, { hint, at: { line: line ?? rows[0]?.line ?? 1 } });
 }
 
@@ -211,7 +211,7 @@ async function ownColumns(rows: readonly Row[], tree: Tree, context: CellContext
       columns.set(key, column);
     }
     refuseWide(columns.size, rows.length, row, tree, context);
-    if (n % 512 === 0 && context.pace.due()) await context.pace.rest();
+    if (n % 512 === 0 && context.slice.isOver()) await context.slice.renew();
   }
   return [...columns.values()];
 }
@@ -311,7 +311,7 @@ export interface CellContext {
   readonly values: ValueReader;
   readonly dates: DateOptions;
   readonly refuse: Refuse;
-  readonly pace: Pace;
+  readonly slice: TimeSlice;
 }
 
 /**
@@ -324,7 +324,7 @@ export async function tableFrom(
   { columns, rows }: TextTable,
   context: CellContext,
 ): Promise<Table> {
-  const { values, dates, pace } = context;
+  const { values, dates, slice: pace } = context;
   const specs = columns.flatMap(({ name: given, spec }, cell) =>
     spec ? [[given, spec.start === undefined ? { ...spec, from: [cell + 1] } : spec] as const] : [],
   );
@@ -341,7 +341,7 @@ export async function tableFrom(
   builder.begin(own, [], rows[0] && asLine(rows[0]));
   for (const [n, row] of rows.entries()) {
     builder.row(row.cells, asLine(row));
-    if (n % 512 === 0 && pace.due()) await pace.rest();
+    if (n % 512 === 0 && pace.isOver()) await pace.renew();
   }
   return builder.finish(SETTLED);
 }

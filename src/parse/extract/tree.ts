@@ -13,7 +13,7 @@ export function createNodeTree(root: Node, size: number): Tree {
     lookup: (path) => createLookup(parsePath(path), root),
     list: (path) => listAt(parsePath(path), root),
     values: (row) => plainValues(row as Node),
-    deadEnd(path, row) {
+    explainMissing(path, row) {
       const parsed = parsePath(path);
       return deadEnd(parsed, parsed.isAbsolute || !row ? root : (row as Node));
     },
@@ -25,7 +25,7 @@ function createLookup({ isAbsolute, steps }: Path, root: Node): Lookup {
   let hits: { node: Node; found: Found }[] | undefined;
   return (row?: Row) => {
     hits ??= walk(steps, [root]).flatMap((node) => {
-      const found = writtenAt(node);
+      const found = valueAt(node);
       return found ? { node, found } : [];
     });
     return (row ? nearestHit(row as Node, hits) : hits[0])?.found;
@@ -34,14 +34,14 @@ function createLookup({ isAbsolute, steps }: Path, root: Node): Lookup {
 
 function firstValue(nodes: readonly Node[]): Found | undefined {
   for (const node of nodes) {
-    const found = writtenAt(node);
+    const found = valueAt(node);
     if (found) return found;
   }
   return undefined;
 }
 
 /** One list of JSON, or elements that come again; one element may also hold all numbers as its text. */
-function listAt(path: Path, root: Node): { readonly items: readonly Found[] } | DeadEnd {
+function listAt(path: Path, root: Node): { readonly items: readonly Found[] } | Missing {
   const nodes = walk(path.steps, [root]);
   const lists = nodes.filter(({ isList }) => isList);
   const [first] = nodes;
@@ -54,7 +54,7 @@ function listAt(path: Path, root: Node): { readonly items: readonly Found[] } | 
     };
   }
   if (nodes.length === 1 && !first.isList) return { items: numbersIn(first) };
-  const found = nodes.flatMap(itemsOf).map(writtenAt);
+  const found = nodes.flatMap(itemsOf).map(valueAt);
   const items = found.filter((item) => item !== undefined);
   return items.length === found.length ? { items } : deadEnd(path, root);
 }
@@ -63,7 +63,7 @@ const NUMBER = /^[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?$/;
 
 /** A comma stands between numbers where a blank follows it or points are the decimal marks, else it may be one itself. */
 function numbersIn(node: Node): Found[] {
-  const found = writtenAt(node);
+  const found = valueAt(node);
   if (!found) return [];
   const separator = /,\s|\./.test(found.text) ? /[\s,;]+/ : /[\s;]+/;
   const texts = found.text.split(separator).filter((text) => text !== '');
@@ -73,10 +73,10 @@ function numbersIn(node: Node): Found[] {
 
 /** The values that stand right in a row: its own, its attributes, and its children that are one value each. */
 function* plainValues(row: Node): Generator<readonly [string, Found]> {
-  const own = row.text ? writtenAt(row) : undefined;
+  const own = row.text ? valueAt(row) : undefined;
   if (own) yield [row.name === '' ? 'value' : row.name, own];
   for (const [n, child] of row.children.entries()) {
-    const found = writtenAt(child);
+    const found = valueAt(child);
     // An element that only has attributes says nothing itself.
     const isBare = found?.text === '' && child.children.length > 0;
     if (found && !isBare) yield [child.name === '' ? `column ${n + 1}` : child.name.replace(/^@/, ''), found];
@@ -84,7 +84,7 @@ function* plainValues(row: Node): Generator<readonly [string, Found]> {
 }
 
 /** How far a path leads, and what is there instead. */
-function deadEnd(path: Path, from: Node): DeadEnd {
+function deadEnd(path: Path, from: Node): Missing {
   const { steps, written } = path;
   let reached: readonly Node[] = [from];
   for (const [n, step] of steps.entries()) {
@@ -99,7 +99,7 @@ function deadEnd(path: Path, from: Node): DeadEnd {
   };
 }
 
-function astray(path: Path, n: number, name: string, reached: readonly Node[]): DeadEnd {
+function astray(path: Path, n: number, name: string, reached: readonly Node[]): Missing {
   const isDeep = path.steps[n]?.isDeep === true;
   const names = namesIn(isDeep ? walk(parsePath('//*').steps, reached) : reached);
   const near = nearest(
@@ -115,7 +115,7 @@ function astray(path: Path, n: number, name: string, reached: readonly Node[]): 
   };
 }
 
-const MOST_NAMES = 1000;
+const MAX_NAMES = 1000;
 
 /** What stands right below these places. Only so many names: this is a courtesy. */
 function namesIn(nodes: readonly Node[]): string[] {
@@ -124,9 +124,9 @@ function namesIn(nodes: readonly Node[]): string[] {
     for (const item of itemsOf(node)) {
       for (const { name } of item.children) if (name !== '') names.add(name);
     }
-    if (names.size > MOST_NAMES) break;
+    if (names.size > MAX_NAMES) break;
   }
-  return [...names].slice(0, MOST_NAMES);
+  return [...names].slice(0, MAX_NAMES);
 }
 
 /** A place in JSON or XML. Attributes are children whose names begin with `@`. */
@@ -144,12 +144,12 @@ export interface Node {
 }
 
 /** More are not kept: each takes a hundred bytes, and the file may be one of commas only. */
-const MOST_NODES = 3_000_000;
+const MAX_NODES = 3_000_000;
 
 const NONE: Node[] = [];
 
 /** Puts a tree together while a file is read from top to end. */
-export interface Grower {
+export interface TreeBuilder {
   /** Goes into a new place; what comes next belongs to it. */
   open(name: string, isList: boolean, at: Position): Node;
   close(): void;
@@ -166,7 +166,7 @@ export interface Position {
 }
 
 /** `isList`: whether the top is a list of what the file holds. */
-export function createGrower(maxNesting: number, refuse: Refuse, isList = false): Grower {
+export function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = false): TreeBuilder {
   let size = 0;
   let depth = 0;
   const root: Node = create('', undefined, isList, 1, []);
@@ -176,8 +176,8 @@ export function createGrower(maxNesting: number, refuse: Refuse, isList = false)
     return { name, parent, children, text: undefined as string | undefined, isList, order: size++, line };
   }
   function add(name: string, isList: boolean, at: Position, children: Node[]): Node {
-    if (size > MOST_NODES) {
-      throw refuse(`the file has more than ${MOST_NODES} values, more than are read`, { at });
+    if (size > MAX_NODES) {
+      throw refuse(`the file has more than ${MAX_NODES} values, more than are read`, { at });
     }
     const node = create(name, here, isList, at.line, children);
     here.children.push(node);
@@ -216,7 +216,7 @@ const UNIT = /^@?units?$/i;
 const VALUE = /^@?value$/i;
 
 /** What is written at a place. `{ value, unit }` is one value; undefined where there is more than that. */
-export function writtenAt(node: Node): Found | undefined {
+export function valueAt(node: Node): Found | undefined {
   const { text, children, line, isList } = node;
   if (children.length === 0 && text !== undefined) return { text, unit: undefined, line };
   if (isList) return undefined;
@@ -256,7 +256,7 @@ export interface Row {
 export type Lookup = (row?: Row) => Found | undefined;
 
 /** Why a path leads nowhere: for people. */
-export interface DeadEnd {
+export interface Missing {
   readonly message: string;
   readonly hint: string;
   readonly line: number | undefined;
@@ -272,11 +272,11 @@ export interface Tree {
   rows(path: string): readonly Row[] | undefined;
   lookup(path: string | number): Lookup;
   /** The list that a path leads to, for columns that stand beside each other, where it is clear which. */
-  list(path: string | number): { readonly items: readonly Found[] } | DeadEnd;
+  list(path: string | number): { readonly items: readonly Found[] } | Missing;
   /** The plain values of a row by their names, which may come again. */
   values(row: Row): Iterable<readonly [name: string, found: Found]>;
   /** Asked of a row where the path does not begin at the top. */
-  deadEnd(path: string | number, row?: Row): DeadEnd;
+  explainMissing(path: string | number, row?: Row): Missing;
 }
 
 /** Everything that some steps lead to, in the order of the file. */
@@ -342,7 +342,7 @@ function below({ name }: Step, from: readonly Node[]): Node[] {
 }
 
 const holds = ({ key, value }: Condition, node: Node): boolean =>
-  walk(key, [node]).some((child) => writtenAt(child)?.text.trim() === value);
+  walk(key, [node]).some((child) => valueAt(child)?.text.trim() === value);
 
 /**
  * Of all hits of a path from the top, the one that belongs to a row: it stands in the row, else in the innermost

@@ -2,22 +2,28 @@ import iconv from 'iconv-lite';
 import { SaxesParser } from 'saxes';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { FileError } from '../../errors.js';
-import { createGrower, createNodeTree, type Grower, type Position, type Tree } from '../extract/tree.js';
-import { quote, type Refuse } from '../lines.js';
-import { refuseLarge, type WholeFile, wholeDecoded, wholeText } from '../source.js';
-import { createPointWriter } from '../values/value.js';
+import {
+  createNodeTree,
+  createTreeBuilder,
+  type Position,
+  type Tree,
+  type TreeBuilder,
+} from '../extract/tree.js';
+import { quoted, type Refuse } from '../lines.js';
+import { decodeWhole, readText, refuseTooLarge, type WholeFile } from '../source.js';
+import { createDecimalWriter } from '../values/value.js';
 
 /**
  * Reads JSON, and lines of JSON, which are a list. Not by JSON.parse, which forgets how numbers are written (`2.100`),
  * nests as deep as the file likes, lets the last of two like names win, and cannot be interrupted.
  */
 export async function readJson(file: WholeFile, options: ParseOptions): Promise<Tree> {
-  const text = await wholeText(file, options);
-  const grower = createGrower(options.limits.maxNesting, file.refuse, true);
+  const text = await readText(file, options);
+  const grower = createTreeBuilder(options.limits.maxNesting, file.refuse, true);
   const scanner = createScanner(text, file.refuse);
-  const writePoint = createPointWriter(options);
+  const writePoint = createDecimalWriter(options);
   for (let n = 1; takeStep(scanner, grower, writePoint); n++) {
-    if (n % 512 === 0 && file.pace.due()) await file.pace.rest();
+    if (n % 512 === 0 && file.slice.isOver()) await file.slice.renew();
   }
   const { root, size } = grower;
   const [only] = root.children;
@@ -25,7 +31,7 @@ export async function readJson(file: WholeFile, options: ParseOptions): Promise<
 }
 
 /** One value with what stands before it and the ends after it; false at the end of the file. */
-function takeStep(scanner: Scanner, grower: Grower, writePoint: (number: string) => string): boolean {
+function takeStep(scanner: Scanner, grower: TreeBuilder, writePoint: (number: string) => string): boolean {
   const isTop = grower.here === grower.root;
   const name = isTop || grower.here.isList ? '' : scanner.key();
   const at = scanner.position();
@@ -44,7 +50,7 @@ function takeStep(scanner: Scanner, grower: Grower, writePoint: (number: string)
 }
 
 /** Closes what ends here, up to the comma before the next value; false at the end of the file. */
-function takeEnds(scanner: Scanner, grower: Grower): boolean {
+function takeEnds(scanner: Scanner, grower: TreeBuilder): boolean {
   while (grower.here !== grower.root) {
     const end = grower.here.isList ? ']' : '}';
     const sign = scanner.peek();
@@ -65,7 +71,7 @@ export function looksLikeJson(text: string): boolean {
   const scanner = createScanner(text, refuse);
   const first = scanner.peek();
   if (first !== '{' && first !== '[') return false;
-  const grower = createGrower(LOOK_NESTING, refuse, true);
+  const grower = createTreeBuilder(LOOK_NESTING, refuse, true);
   try {
     while (takeStep(scanner, grower, String));
     return true;
@@ -118,7 +124,7 @@ function createScanner(text: string, refuse: Refuse): Scanner {
   }
 
   function mistake(expected: string): Error {
-    const found = peek() === undefined ? 'the end of the file' : quote(text.slice(at, at + 20));
+    const found = peek() === undefined ? 'the end of the file' : quoted(text.slice(at, at + 20));
     return refuse(`this is not JSON: expected ${expected}, and found ${found}`, {
       at: position(),
       hint: 'the file may be cut short; if it is not JSON, say what it is: `format: delimited`',
@@ -185,19 +191,19 @@ function decoded(written: string): string | undefined {
 
 /** Reads XML. Namespaces do not count; nothing is expanded but the five entities that every XML has. */
 export async function readXml(file: WholeFile, options: ParseOptions): Promise<Tree> {
-  refuseLarge(file, options);
-  const grower = createGrower(options.limits.maxNesting, file.refuse);
+  refuseTooLarge(file, options);
+  const grower = createTreeBuilder(options.limits.maxNesting, file.refuse);
   const parser = createParser(grower, file.refuse);
   const encoding = options.encoding === 'auto' ? declaredEncoding(file.bytes) : options.encoding;
-  for await (const piece of wholeDecoded(file, encoding)) {
+  for await (const piece of decodeWhole(file, encoding)) {
     parser.write(piece);
-    if (file.pace.due()) await file.pace.rest();
+    if (file.slice.isOver()) await file.slice.renew();
   }
   parser.close();
   return createNodeTree(grower.root, grower.size);
 }
 
-function createParser(grower: Grower, refuse: Refuse): SaxesParser {
+function createParser(grower: TreeBuilder, refuse: Refuse): SaxesParser {
   const parser = new SaxesParser({ xmlns: false, position: true });
   const position = (): Position => ({ line: parser.line, column: Math.max(parser.column, 1) });
   let attributes: { readonly name: string; readonly value: string }[] = [];

@@ -1,11 +1,11 @@
 import { SaxesParser } from 'saxes';
 import type { Format, ParseOptions } from '../../config/vocabulary.js';
 import type { FileRecord } from '../../model.js';
-import { cutAt, openLines } from '../cells.js';
+import { lineFormat, openLines } from '../cells.js';
 import { readRecord } from '../extract/lines.js';
 import { namedIn, readLabelled, readTree } from '../extract/tree-facts.js';
 import type { Line } from '../lines.js';
-import { headOf, loadWhole, type OpenFile, type Source } from '../source.js';
+import { loadWhole, type OpenFile, readHead, type Source } from '../source.js';
 import { looksLikeJson, readJson, readXml } from './documents.js';
 import { readJcamp } from './jcamp.js';
 import { delimitersIn, readRecords } from './records.js';
@@ -63,11 +63,11 @@ export async function formatOf(
 ): Promise<Format> {
   if (format !== 'auto') return format;
   const most = limits.maxBytes ?? Number.POSITIVE_INFINITY;
-  const recognised = recognise(await headOf(source, HEAD_BYTES, most, refuse), source.name);
+  const recognised = recognise(await readHead(source, HEAD_BYTES, most, refuse), source.name);
   if ('format' in recognised) return recognised.format;
   throw refuse(`the file is not text: it is ${recognised.unreadable}`, {
     hint: 'to file it without reading it: `parse: { format: none }`',
-    isAbsent: true,
+    isMismatch: true,
   });
 }
 
@@ -163,13 +163,23 @@ function isRecords(text: string): boolean {
 
 /** Reads delimited text, as the options say. */
 async function readDelimited(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const { source, isAlternative, refuse, pace } = file;
+  const { source, hasAlternatives: isAlternative, refuse, slice: pace } = file;
   const { cut, lines } = await openLines(file, options);
   const { path, name } = source;
   const maxKeptCells = keptCellsOf(source);
   return readRecord({
     lines,
-    context: { options, cut, path, name, sheets: [], maxKeptCells, isAlternative, refuse, pace },
+    context: {
+      options,
+      lineFormat: cut,
+      path,
+      name,
+      sheets: [],
+      maxKeptCells,
+      hasAlternatives: isAlternative,
+      refuse,
+      slice: pace,
+    },
   });
 }
 
@@ -178,19 +188,19 @@ const keptCellsOf = ({ content }: Source): number => (content instanceof Uint8Ar
 
 /** Does not read the file: what is known of it stands in its name and path. */
 async function readNone(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const { source, refuse, pace } = file;
+  const { source, refuse, slice: pace } = file;
   return readRecord({
     lines: nothing,
     context: {
       ...{
         options: { ...options, tables: {} },
         refuse,
-        pace,
+        slice: pace,
         sheets: [],
         maxKeptCells: 0,
         isNameEnough: true,
       },
-      ...{ path: source.path, name: source.name, cut: cutAt(undefined, 'none') },
+      ...{ path: source.path, name: source.name, lineFormat: lineFormat(undefined, 'none') },
     },
   });
 }

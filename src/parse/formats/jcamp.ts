@@ -1,8 +1,8 @@
 import type { ParseOptions } from '../../config/vocabulary.js';
 import type { NamedFact } from '../extract/tree-facts.js';
 import type { TextRow } from '../extract/tree-tables.js';
-import { type WholeFile, wholeText } from '../source.js';
-import { createPointWriter } from '../values/value.js';
+import { readText, type WholeFile } from '../source.js';
+import { createDecimalWriter } from '../values/value.js';
 
 /** What a JCAMP-DX file says: its labels, and its data as tables. */
 interface Jcamp {
@@ -12,11 +12,11 @@ interface Jcamp {
 
 /** Reads JCAMP-DX: one block, or several within or after each other. */
 export async function readJcamp(file: WholeFile, options: ParseOptions): Promise<Jcamp> {
-  const records = recordsIn((await wholeText(file, options)).split(/\r\n|\n|\r/));
+  const records = recordsIn((await readText(file, options)).split(/\r\n|\n|\r/));
   if (records.length === 0) {
     throw file.refuse('this is not JCAMP-DX: no line begins with ##', {
       hint: 'say what it is: `format: delimited`',
-      isAbsent: true,
+      isMismatch: true,
     });
   }
   const labels: NamedFact[] = [];
@@ -157,7 +157,7 @@ async function seriesRows(
       hint: 'the file lacks ##LASTX and ##DELTAX',
     });
   }
-  const writePoint = createPointWriter(options);
+  const writePoint = createDecimalWriter(options);
   return series.points.map(({ text, line }, n) => ({
     line,
     cells: [writePoint(written(start + n * (step ?? 0))), writePoint(text)],
@@ -245,7 +245,7 @@ async function readTuples(
   file: WholeFile,
   options: ParseOptions,
 ): Promise<TextRow[]> {
-  const writePoint = createPointWriter(options);
+  const writePoint = createDecimalWriter(options);
   const separator = options.decimal === ',' ? /[\s;]+/ : /[\s,;]+/;
   const rows: TextRow[] = [];
   for (const [n, content] of record.lines.entries()) {
@@ -262,7 +262,7 @@ async function readTuples(
       const cells = variables.map(({ factor }, at) => scaled(tuple[at] ?? '', factor, writePoint));
       rows.push({ line, cells });
     }
-    if (n % 64 === 0 && file.pace.due()) await file.pace.rest();
+    if (n % 64 === 0 && file.slice.isOver()) await file.slice.renew();
   }
   return rows;
 }
@@ -353,7 +353,7 @@ async function decodeSeries(
       if (texts === 'more') throw refuse(`there are more points than the ${options.most} that there can be`);
       for (const text of texts) points.push({ text, line });
     }
-    if (n % 64 === 0 && file.pace.due()) await file.pace.rest();
+    if (n % 64 === 0 && file.slice.isOver()) await file.slice.renew();
   }
   return { firstX: firstX ?? 0, points };
 }

@@ -5,9 +5,9 @@ import { nearest } from '../../text.js';
 import { compileSplit, findDelimiter, NO_SPLIT } from '../cells.js';
 import {
   type Condition,
-  type DeadEnd,
   type Found,
   type Lookup,
+  type Missing,
   type Path,
   parsePath,
   type Row,
@@ -15,7 +15,7 @@ import {
   type Tree,
 } from '../extract/tree.js';
 import type { Line, Refuse } from '../lines.js';
-import { type WholeFile, wholeText } from '../source.js';
+import { readText, type WholeFile } from '../source.js';
 
 /** A file of records, as a tree for paths and as lines for finders and cells. */
 export interface Records {
@@ -25,7 +25,7 @@ export interface Records {
 
 /** Reads lines that their first cell types: ASTM E1394 and LIS2-A2, HL7 version 2, and whatever else does so. */
 export async function readRecords(file: WholeFile, options: ParseOptions): Promise<Records> {
-  const text = await wholeText({ ...file, bytes: unframe(file.bytes, file.refuse) }, options);
+  const text = await readText({ ...file, bytes: unframe(file.bytes, file.refuse) }, options);
   const texts = withoutFrameNumbers(text.split(/\r\r\n|\r\n|\n|\r/));
   const lines: Line[] = [];
   const records: TypedLine[] = [];
@@ -43,7 +43,7 @@ export async function readRecords(file: WholeFile, options: ParseOptions): Promi
     // The separator itself is field 1 of an HL7 header, so that MSH-9 is the message type.
     const fields = header?.standard === 'hl7' ? [type, header.field, ...others] : cells;
     if (type !== '') records.push({ type, index: records.length, line: n + 1, fields, dialect });
-    if (n % 512 === 0 && file.pace.due()) await file.pace.rest();
+    if (n % 512 === 0 && file.slice.isOver()) await file.slice.renew();
   }
   if (records.length === 0) throw file.refuse('the file has no records: only blank lines');
   return { tree: createRecordTree(records), lines };
@@ -55,8 +55,8 @@ function otherCut(texts: readonly string[], { delimiter, quote }: ParseOptions):
   const word = delimiter ?? findDelimiter(texts);
   const split = word === undefined ? NO_SPLIT : compileSplit(word);
   const { text: sign } = split;
-  if (sign === undefined || quote === 'none') return split.cut;
-  return (text) => (text.includes(quote) && cutQuoted(text, sign, quote)) || split.cut(text);
+  if (sign === undefined || quote === 'none') return split.all;
+  return (text) => (text.includes(quote) && cutQuoted(text, sign, quote)) || split.all(text);
 }
 
 /** Undefined where a quote is not closed: it is an ordinary character then. */
@@ -274,7 +274,7 @@ function createRecordTree(lines: readonly TypedLine[]): Tree {
       return { items: found.map((line) => fieldOf(line, fields)) };
     },
     values: (row) => allFields(row as TypedLine),
-    deadEnd: (path) => deadEnd(parsePath(path), lines),
+    explainMissing: (path) => deadEnd(parsePath(path), lines),
   };
 }
 
@@ -329,7 +329,7 @@ function* allFields(line: TypedLine): Generator<readonly [string, Found]> {
   }
 }
 
-function deadEnd({ steps, written }: Path, lines: readonly TypedLine[]): DeadEnd {
+function deadEnd({ steps, written }: Path, lines: readonly TypedLine[]): Missing {
   const [first, ...rest] = steps;
   const types = [...new Set(lines.map(({ type }) => type))];
   const sameType = lines.find(({ type }) => type === first?.name);

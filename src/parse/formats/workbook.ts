@@ -4,11 +4,11 @@ import { inflateRaw } from 'node:zlib';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { systemCode } from '../../errors.js';
 import type { FileRecord } from '../../model.js';
-import { cutAt } from '../cells.js';
+import { lineFormat } from '../cells.js';
 import { readRecord } from '../extract/lines.js';
-import { depthOf, type Line, type Refuse, withEnds } from '../lines.js';
-import { loadWhole, type OpenFile, refuseLarge } from '../source.js';
-import { createPointWriter } from '../values/value.js';
+import { depthFromEnd, type Line, numberFromEnd, type Refuse } from '../lines.js';
+import { loadWhole, type OpenFile, refuseTooLarge } from '../source.js';
+import { createDecimalWriter } from '../values/value.js';
 
 /** The sheets of a workbook. */
 export async function openSheets(file: OpenFile, options: ParseOptions): Promise<readonly Sheet[]> {
@@ -22,13 +22,19 @@ export const linesOf = ({ lines }: Sheet, sheet: number): Line[] =>
 
 /** Reads a workbook as the options say. */
 export async function readWorkbook(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const { source, isAlternative, refuse, pace } = file;
+  const { source, hasAlternatives: isAlternative, refuse, slice: pace } = file;
   const sheets = await openSheets(file, options);
   return readRecord({
     lines: () => sheetLines(sheets, options),
     context: {
-      ...{ refuse, pace, isAlternative, maxKeptCells: MOST_CELLS, sheets: sheets.map(({ name }) => name) },
-      ...{ path: source.path, name: source.name, cut: cutAt('tab', 'none') },
+      ...{
+        refuse,
+        slice: pace,
+        hasAlternatives: isAlternative,
+        maxKeptCells: MOST_CELLS,
+        sheets: sheets.map(({ name }) => name),
+      },
+      ...{ path: source.path, name: source.name, lineFormat: lineFormat('tab', 'none') },
       options: withDateCells(options),
     },
   });
@@ -36,7 +42,7 @@ export async function readWorkbook(file: OpenFile, options: ParseOptions): Promi
 
 /** The lines of all sheets, one sheet after the other. */
 export const sheetLines = (sheets: readonly Sheet[], options: ParseOptions): AsyncIterable<readonly Line[]> =>
-  withEnds(replay(sheets), depthOf(options));
+  numberFromEnd(replay(sheets), depthFromEnd(options));
 
 const MOST_CELLS = 2_000_000;
 
@@ -68,10 +74,10 @@ export async function readSheets(
   refuse: Refuse,
   signal?: AbortSignal,
 ): Promise<Sheet[]> {
-  refuseLarge({ bytes, refuse }, options);
+  refuseTooLarge({ bytes, refuse }, options);
   try {
     const parts = await partsOf(bytes, refuse);
-    const decimal = createPointWriter(options)('.');
+    const decimal = createDecimalWriter(options)('.');
     return await readInThread({ parts, decimal }, options.limits.maxMs, signal);
   } catch (error) {
     if (error instanceof ZipProblem || error instanceof ThreadProblem) {
@@ -89,7 +95,7 @@ async function partsOf(bytes: Uint8Array, refuse: Refuse): Promise<ZipPart[]> {
   if (!begins(bytes, ZIP)) {
     throw refuse('the file is no workbook, neither .xlsx nor .xls', {
       hint: 'if it is text whatever its name says: `format: delimited`',
-      isAbsent: true,
+      isMismatch: true,
     });
   }
   const room = Math.min(MOST_ROOM, Math.max(LEAST_ROOM, 100 * bytes.byteLength));

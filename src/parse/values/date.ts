@@ -1,6 +1,12 @@
 import { DateTime } from 'luxon';
 import type { DateHabits } from '../../model.js';
-import { type DateForm, dateForms, isClearZone, isDay, withOffset } from './date-forms.js';
+import {
+  abbreviationToOffset,
+  type DateCandidate,
+  dateCandidates,
+  isDay,
+  isUnambiguousZone,
+} from './date-candidates.js';
 
 export interface DateReader {
   /** The date as ISO text, where the whole text fits one of the patterns. */
@@ -22,7 +28,7 @@ export interface DateOptions {
 }
 
 /** Where the zone stands in the file, only a name of it can be used before the file was read. */
-export const withKnownZone = ({ format, zone, locale }: DateHabits): DateOptions => ({
+export const withFixedZone = ({ format, zone, locale }: DateHabits): DateOptions => ({
   format,
   zone: typeof zone === 'string' ? zone : undefined,
   locale,
@@ -37,13 +43,14 @@ export function createDateReader(options: DateOptions): DateReader {
     .map((format) => reader(format, options));
   const all = formats.map((format) => reader(format, options));
   return {
-    read: (text) => (text.length < LONGEST ? first(written, text) : undefined),
-    readAsDate: (text) => first(all, text) ?? (options.format ? undefined : readPlain(text, options.zone)),
+    read: (text) => (text.length < MAX_DATE_LENGTH ? first(written, text) : undefined),
+    readAsDate: (text) =>
+      first(all, text) ?? (options.format ? undefined : readUnambiguous(text, options.zone)),
   };
 }
 
-function readPlain(text: string, zone: string | undefined): string | undefined {
-  const [form, ...others] = dateForms(text);
+function readUnambiguous(text: string, zone: string | undefined): string | undefined {
+  const [form, ...others] = dateCandidates(text);
   return form && others.every(({ iso }) => iso === form.iso) ? readIso(form.iso, zone) : undefined;
 }
 
@@ -56,7 +63,7 @@ function first(readers: readonly ReadDate[], text: string): string | undefined {
 }
 
 /** No date is longer; a comment of many words is not held against the patterns. */
-const LONGEST = 60;
+const MAX_DATE_LENGTH = 60;
 
 function reader(format: string, { zone, locale }: DateOptions): ReadDate {
   switch (format) {
@@ -111,12 +118,12 @@ function patternReader(pattern: string, zone: string | undefined, locale: string
     for (const sign of signs) if (!text.includes(sign)) return undefined;
     if (!/\d/.test(text)) return undefined;
     const written = text.replace(/\s+/g, ' ');
-    const offset = offsets && withOffset(written);
+    const offset = offsets && abbreviationToOffset(written);
     const date =
       offset === undefined
         ? DateTime.fromFormatParser(written, parser, options)
         : DateTime.fromFormatParser(offset, offsets ?? parser, options);
-    if (!date.isValid || (offsets && !isClearZone(date.zoneName))) return undefined;
+    if (!date.isValid || (offsets && !isUnambiguousZone(date.zoneName))) return undefined;
     if (!hasTime) return date.toISODate();
     const how = { suppressMilliseconds: true, includeOffset: knowsZone } as const;
     return hasDay ? date.toISO(how) : date.toISOTime(how);
@@ -154,7 +161,7 @@ function readSerial(text: string): string | undefined {
   return moment.toISO({ suppressMilliseconds: true, includeOffset: false }) ?? undefined;
 }
 
-export type DateReading = { readonly iso: string } | { readonly ambiguous: readonly DateForm[] };
+export type DateReading = { readonly iso: string } | { readonly ambiguous: readonly DateCandidate[] };
 
 /**
  * Reads one text that is used as a date. Undefined where it is none;
@@ -162,14 +169,14 @@ export type DateReading = { readonly iso: string } | { readonly ambiguous: reado
  */
 export function readDate(text: string, dates: DateHabits): DateReading | undefined {
   const trimmed = text.trim();
-  const known = withKnownZone(dates);
+  const known = withFixedZone(dates);
   const iso = createDateReader(known).readAsDate(trimmed) ?? readIso(trimmed, known.zone);
   const elsewhere = dates.known?.get(trimmed);
   if (elsewhere !== undefined && iso !== undefined && elsewhere !== iso)
-    return { ambiguous: dateForms(trimmed) };
+    return { ambiguous: dateCandidates(trimmed) };
   if (iso !== undefined || elsewhere !== undefined) return { iso: iso ?? elsewhere ?? '' };
   if (dates.format !== undefined) return undefined;
-  const forms = dateForms(trimmed);
+  const forms = dateCandidates(trimmed);
   return forms.length > 0 ? { ambiguous: forms } : undefined;
 }
 

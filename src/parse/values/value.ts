@@ -1,9 +1,9 @@
 import type { ValueType } from '../../config/grammar.js';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
-import { quote } from '../lines.js';
+import { quoted } from '../lines.js';
 import type { DateReader } from './date.js';
-import { dateForms } from './date-forms.js';
+import { dateCandidates } from './date-candidates.js';
 import { bareUnit, isUnit } from './unit.js';
 
 export interface ValueReader {
@@ -47,7 +47,7 @@ export function createValueReader(parts: ReaderParts): ValueReader {
 
 /** `12.4 mg`: a number and a known unit. `1A` and `3C` are wells, so one letter needs a blank before it. */
 export function readQuantity(text: string, numbers: NumberReader): Value | undefined {
-  if (text.length > LONGEST_QUANTITY) return undefined;
+  if (text.length > MAX_QUANTITY_LENGTH) return undefined;
   const [, sign = '', digits = '', gap = '', unit = ''] = QUANTITY.exec(text) ?? [];
   // A single letter in brackets is a remark: `12.5 (a)`.
   if (unit === '' || (gap === '' && /^[A-Za-z]$/.test(unit)) || /^\([A-Za-z]\)$/.test(unit)) return undefined;
@@ -57,7 +57,7 @@ export function readQuantity(text: string, numbers: NumberReader): Value | undef
 }
 
 /** A longer text is a remark, and would only be searched in vain. */
-const LONGEST_QUANTITY = 60;
+const MAX_QUANTITY_LENGTH = 60;
 /** Balances print the sign in a column of its own: `+   12.40315 g`. */
 const QUANTITY = /^([+\-−]?)\s*([\d.,][\d.,'’]*(?:[eE][+-]?\d+)?)(\s*)(\D.*|(?<=\s)1\/.+)$/;
 
@@ -105,29 +105,32 @@ function readNumber(text: string, values: ValueReader): Value | Unreadable {
   const quantity = readQuantity(text, values.numbers);
   if (quantity) return quantity;
   if (values.read(text).value === null) return { value: null, text };
-  return values.numbers.isSuspect(text) ? doubtfulNumber(text) : notA('a number', text);
+  return values.numbers.isAmbiguous(text) ? ambiguousNumber(text) : notA('a number', text);
 }
 
 /** Which marks would make a number of it. Both lines, where both would: only a person knows. */
-export function doubtfulNumber(text: string): Unreadable {
+export function ambiguousNumber(text: string): Unreadable {
   const commas = /,\d+$/.test(text) ? ['decimal: ","'] : [];
   const points = /\.\d+$/.test(text) ? ['decimal: "."'] : [];
   const group = /^[+\-−]?\d{1,3}(?:([.,' \u00a0\u202f’])\d{3})+(?!\d)/.exec(text)?.[1];
   const groups =
     group === undefined ? [] : [`thousands: "${group.trim() === '' ? ' ' : group.replace('’', "'")}"`];
   const lines = [...commas, ...points, ...groups].map((line) => `\`${line}\``).join(' or ');
-  return { problem: `${quote(text)} reads as more than one number, or as none`, hint: `say which: ${lines}` };
+  return {
+    problem: `${quoted(text)} reads as more than one number, or as none`,
+    hint: `say which: ${lines}`,
+  };
 }
 
 function readDay(text: string, dates: DateReader): Value | Unreadable {
   const iso = dates.readAsDate(text);
   if (iso !== undefined) return { value: iso, text };
-  const forms = dateForms(text);
+  const forms = dateCandidates(text);
   const days = [...new Set(forms.map((form) => form.iso.slice(0, 10)))];
   const formats = forms.length > 0 ? forms.map((form) => form.format) : ['dd/MM/yyyy HH:mm:ss'];
   const lines = [...new Set(formats)].map((format) => `\`dates: { format: ${format} }\``);
   return {
-    problem: `${quote(text)} ${days.length > 1 ? `can be ${days.join(' or ')}` : 'is not a date as dates.format says'}`,
+    problem: `${quoted(text)} ${days.length > 1 ? `can be ${days.join(' or ')}` : 'is not a date as dates.format says'}`,
     hint: `say how it is written: ${lines.join(' or ')}`,
   };
 }
@@ -164,18 +167,18 @@ function readBoolean(text: string): Value | Unreadable {
 }
 
 const notA = (what: string, text: string): Unreadable => ({
-  problem: `${quote(text)} is not ${what}`,
+  problem: `${quoted(text)} is not ${what}`,
   hint: `if it means no value: \`missing: [${JSON.stringify(text)}]\``,
 });
 
 /** How numbers are written in a file. */
-export type Marks = Pick<ParseOptions, 'decimal' | 'thousands'>;
+export type NumberMarks = Pick<ParseOptions, 'decimal' | 'thousands'>;
 
 export interface NumberReader {
   /** The number that the whole text is under the file's marks, or undefined. */
   read(text: string): number | undefined;
   /** Whether the text would be a number under other marks: `1,234`, `12,5`, `50.026.184`. */
-  isSuspect(text: string): boolean;
+  isAmbiguous(text: string): boolean;
 }
 
 const ESCAPED: Record<string, string> = { '.': '\\.', ',': ',', ' ': '[ \\u00a0\\u202f]', "'": "['’]" };
@@ -186,7 +189,7 @@ const ANY_MARKS =
 /** The whole numbers beyond this lose digits when counted: serial numbers and barcodes, which stay text. */
 const isExact = (value: number, text: string): boolean => Number.isSafeInteger(value) || /[.eE]/.test(text);
 
-export function createNumberReader(marks: Marks): NumberReader {
+export function createNumberReader(marks: NumberMarks): NumberReader {
   const decimal = marks.decimal ?? (marks.thousands === '.' ? ',' : '.');
   const point = ESCAPED[decimal];
   const group = marks.thousands === undefined ? undefined : ESCAPED[marks.thousands];
@@ -205,7 +208,7 @@ export function createNumberReader(marks: Marks): NumberReader {
 
   return {
     read,
-    isSuspect: (text) =>
+    isAmbiguous: (text) =>
       mayBeNumber(text) && !startsWithZeros(text) && !shape.test(text) && ANY_MARKS.test(text),
   };
 }
@@ -226,7 +229,7 @@ const startsWithZeros = (text: string): boolean => /^[+\-−]?0\d/.test(text);
  * Numbers that a format itself writes with a point (JSON, sheets, JCAMP) get the mark under which all values are read,
  * so that a mapping with `decimal: ","` for its texts does not unmake them.
  */
-export function createPointWriter({
+export function createDecimalWriter({
   decimal,
   thousands,
 }: Pick<ParseOptions, 'decimal' | 'thousands'>): (text: string) => string {

@@ -1,7 +1,7 @@
 import { IANAZone } from 'luxon';
 
 /** One way in which a date can be read: the pattern that reads it so, and what it then is. */
-export interface DateForm {
+export interface DateCandidate {
   readonly format: string;
   readonly iso: string;
 }
@@ -27,7 +27,7 @@ const LONG_MONTHS =
  * All readings of a text as a date, by the orders of day, month and year that people use.
  * None: it is no date. One: it can be read. Several that differ: it must not be guessed.
  */
-export function dateForms(written: string): DateForm[] {
+export function dateCandidates(written: string): DateCandidate[] {
   const whole = written.trim().replace(/\s+/g, ' ');
   if (whole.length < 6 || whole.length > 50) return [];
   if (COMPACT.test(whole)) return compactForms(whole);
@@ -48,14 +48,14 @@ export function dateForms(written: string): DateForm[] {
 function takeZone(text: string): { text: string; zone?: string | undefined } {
   const [, before = '', name = '', after = ''] =
     /^(.*\d(?: ?[AP]M)?) ([A-Z]{3,4})( \d{4})?$/.exec(text) ?? [];
-  const zone = name === '' ? undefined : withOffset(name);
+  const zone = name === '' ? undefined : abbreviationToOffset(name);
   return zone === undefined ? { text } : { text: before + after, zone };
 }
 
 const withZone = (format: string): string =>
   / yyyy$/.test(format) ? format.replace(/ yyyy$/, ' z yyyy') : `${format} z`;
 
-function ctimeForms(text: string): DateForm[] {
+function ctimeForms(text: string): DateCandidate[] {
   const [, day = '', clock = '', year = ''] = CTIME.exec(text) ?? [];
   const time = readClock(clock, true);
   if (!time) return [];
@@ -65,7 +65,7 @@ function ctimeForms(text: string): DateForm[] {
   }));
 }
 
-function momentForms(text: string): DateForm[] {
+function momentForms(text: string): DateCandidate[] {
   const [day, joint, clock] = takeApart(text);
   return dayForms(day).flatMap((form) => {
     // Where a day is written with one digit, so can the hour be.
@@ -79,7 +79,7 @@ function momentForms(text: string): DateForm[] {
 const COMPACT = /^(?:19|20)\d{6}([ _-])\d{6}$/;
 
 /** `20231120 163016`: digits alone, but in two groups. */
-function compactForms(text: string): DateForm[] {
+function compactForms(text: string): DateCandidate[] {
   const [, year = '', month = '', day = '', gap = '', h = '', m = '', s = ''] =
     /^(\d{4})(\d\d)(\d\d)(.)(\d\d)(\d\d)(\d\d)$/.exec(text) ?? [];
   if (!isDay(Number(year), Number(month), Number(day)) || h > '23' || m > '59' || s > '59') return [];
@@ -110,7 +110,7 @@ function takeApart(text: string): [day: string, joint: Joint, clock: string | un
   return [day, { text: joint === 'T' ? "'T'" : joint, before: false }, clock];
 }
 
-function readClock(clock: string, isPadded: boolean): DateForm | undefined {
+function readClock(clock: string, isPadded: boolean): DateCandidate | undefined {
   const [, hour = '', minute = '', second, mark, fraction, gap = '', half] = CLOCK.exec(clock) ?? [];
   const h = Number(hour);
   if (hour === '' || Number(minute) > 59 || Number(second ?? 0) > 59) return undefined;
@@ -125,7 +125,7 @@ function readClock(clock: string, isPadded: boolean): DateForm | undefined {
   };
 }
 
-function dayForms(day: string): DateForm[] {
+function dayForms(day: string): DateCandidate[] {
   const [, first = '', sign = '', second = '', third = ''] = NUMERIC.exec(day) ?? [];
   if (first !== '') return numericForms(first, sign, second, third);
   const [, dayOfMonth = '', joint = '', month = '', year = ''] = NAMED.exec(day) ?? [];
@@ -142,7 +142,7 @@ function dayForms(day: string): DateForm[] {
   return named(`MMM ${'d'.repeat(usDay.length)}${comma} yyyy`, usYear, usMonth, usDay);
 }
 
-function numericForms(first: string, sign: string, second: string, third: string): DateForm[] {
+function numericForms(first: string, sign: string, second: string, third: string): DateCandidate[] {
   if (first.length === 4) {
     const [m, d] = second.length + third.length === 4 ? ['MM', 'dd'] : ['M', 'd'];
     return third.length > 2 ? [] : valid(`yyyy${sign}${m}${sign}${d}`, first, second, third);
@@ -158,7 +158,7 @@ function numericForms(first: string, sign: string, second: string, third: string
   return [...forms, ...valid(`yy${sign}${m}${sign}${d}`, first, second, third)];
 }
 
-function named(format: string, year: string, month: string, day: string): DateForm[] {
+function named(format: string, year: string, month: string, day: string): DateCandidate[] {
   const name = month.toLowerCase();
   const long = LONG_MONTHS.indexOf(name);
   const index = long >= 0 ? long : MONTHS.indexOf(name);
@@ -167,7 +167,7 @@ function named(format: string, year: string, month: string, day: string): DateFo
   return valid(isLong ? format.replace('MMM', 'MMMM') : format, year, String(index + 1), day);
 }
 
-function valid(format: string, year: string, month: string, day: string): DateForm[] {
+function valid(format: string, year: string, month: string, day: string): DateCandidate[] {
   // Two digits belong to the last forty or the next sixty years of 2000, as luxon reads them too.
   const y = year.length === 4 ? Number(year) : Number(year) + (Number(year) > 60 ? 1900 : 2000);
   const m = Number(month);
@@ -208,7 +208,7 @@ const HOURS: Readonly<Record<string, number>> = {
 const ABBREVIATION = /^[A-Z]{3,5}$/;
 
 /** The text with its abbreviated zone written as an offset, `+01:00`; undefined where it has none that is known. */
-export function withOffset(text: string): string | undefined {
+export function abbreviationToOffset(text: string): string | undefined {
   let isFound = false;
   const written = text.replace(/\b[A-Z]{3,4}\b/g, (word) => {
     const hours = HOURS[word];
@@ -224,7 +224,7 @@ function offsetOf(minutes: number): string {
 }
 
 /** The zone that a file names: `Europe/Zurich`, `CEST`, `UTC+2`, `+02:00`. Undefined where it is none. */
-export function zoneNamed(written: string): string | undefined {
+export function parseZone(written: string): string | undefined {
   const text = written.trim();
   const [, sign, hours = '', minutes = '0'] =
     /^(?:UTC|GMT)? ?([+-])(\d{1,2})(?::?([0-5]\d))?$/i.exec(text) ?? [];
@@ -237,4 +237,5 @@ export function zoneNamed(written: string): string | undefined {
 }
 
 /** Whether a zone that luxon read is one that can be meant by its name. */
-export const isClearZone = (name: string | null): boolean => name === 'UTC' || !ABBREVIATION.test(name ?? '');
+export const isUnambiguousZone = (name: string | null): boolean =>
+  name === 'UTC' || !ABBREVIATION.test(name ?? '');
