@@ -71,3 +71,9 @@ export function every(
     },
   };
 }
+
+/** Resolves when the work has ended, or after `ms`. */
+export async function atMost(ms: number, clock: Clock, work: Promise<unknown>): Promise<void> {
+  const ended = new AbortController();
+  await Promise.race([work, clock.sleep(ms, ended.signal)]).finally(() => ended.abort());
+}

@@ -78,7 +78,7 @@ export interface LiveInstrument {
 export interface WaitingFile {
   readonly path: string;
   readonly since: number;
-  /** What it waits for, in words: `still for 2 s of 5 s`, `no done-file run-17.done`. */
+  /** What it waits for, in words: `unchanged for 2 s of 5 s`, `waiting for done-file run-17.done`. */
   readonly reason: string;
 }
 

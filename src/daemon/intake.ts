@@ -13,7 +13,7 @@ import type { Activity } from '../watch/activity.js';
 import { createIntake } from '../watch/intake.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns, type Runs } from '../watch/runs.js';
-import { settle } from '../watch/settle.js';
+import { type Progress, settle } from '../watch/settle.js';
 import { createWatcher } from '../watch/watcher.js';
 
 interface LineDeps {
@@ -82,12 +82,12 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
     ) {
       try {
         const outcome = await ingest(found, backlog, instrument, stages);
-        if (CAME[outcome]) state.came(clock.now());
+        if (CAME[outcome]) state.fileArrived(clock.now());
         tell(log, found, outcome);
         return;
       } catch (error) {
         if (stopping.signal.aborted) return;
-        state.waiting.note(found.path, { for: 'another attempt', reason: explain(error) });
+        state.waiting.update(found.path, { for: 'retry', reason: explain(error) });
         // Somebody writes to it again: that is no trouble, it only has to settle anew.
         if (!(error instanceof FileChangedError)) {
           log.warn({ file: found.path, waitMs, reason: explain(error) }, 'file cannot be taken yet, waiting');
@@ -115,7 +115,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
   });
   let isStarting = true;
   const watcher = createWatcher(instrument, {
-    offer(files, origin) {
+    found(files, origin) {
       if (isStarting && files.length > 0) deps.hasFiles();
       return intake.offer(files, origin);
     },
@@ -123,8 +123,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
       state.scanned(result);
       return intake.scanned(result);
     },
-    folder: state.folder,
-    unmatched: state.unmatched,
+    folder: state.setFolder,
     isOthers: deps.isOthers,
     clock,
     log,
@@ -137,7 +136,7 @@ export function createInstrumentLine(instrument: Instrument, deps: LineDeps): In
       await prepare(instrument, journal, log);
       await watcher.start();
       isStarting = false;
-      state.is('watching');
+      state.setState('watching');
     },
     async stop() {
       stopping.abort();
@@ -187,19 +186,22 @@ function createStages(
 ): Stages {
   const mapping = createMapping(instrument);
   // A share that hangs must not take all threads for file access, nor thousands of files all the memory.
-  const looks = new PQueue({ concurrency: 4 });
+  const stats = new PQueue({ concurrency: 4 });
   const reads = new PQueue({ concurrency: 4 });
   return {
     async settle(found) {
+      const warnOfMissing = createMissingWarning(found, log);
       const still = await settle(found, instrument.ready, {
         clock,
         signal,
-        lane: (look) => looks.add(look),
-        look: runs.stat,
-        lacks: createLackTeller(found, log),
-        progress: (progress) => waiting.note(found.path, { for: 'stillness', ...progress }),
+        limit: (access) => stats.add(access),
+        stat: runs.stat,
+        progress: (progress) => {
+          warnOfMissing(progress);
+          waiting.update(found.path, { for: 'quiet period', ...progress });
+        },
       });
-      waiting.note(found.path, { for: 'its turn' });
+      waiting.update(found.path, { for: 'reader' });
       return still;
     },
     inTurn: (work) => reads.add(work),
@@ -234,13 +236,14 @@ function createStages(
   };
 }
 
-/** Makes the function that says once, after a while, what a run still waits for. */
-function createLackTeller({ path }: FoundFile, log: Log): (part: string, waitedMs: number) => void {
-  let isTold = false;
-  return (part, waitedMs) => {
-    if (isTold || waitedMs < LACK_TOLD_MS) return;
-    isTold = true;
-    log.warn({ file: path, lacks: part, waitedMs }, 'the run waits for a file that has not come');
+/** Returns a function that warns once if a file of the run is missing for long. */
+function createMissingWarning({ path }: FoundFile, log: Log): (progress: Progress) => void {
+  let isWarned = false;
+  return ({ missing }) => {
+    if (isWarned || missing?.kind !== 'file' || missing.waitedMs < LACK_TOLD_MS) return;
+    isWarned = true;
+    const { name, waitedMs } = missing;
+    log.warn({ file: path, missing: name, waitedMs }, 'a file of the run is missing, waiting for it');
   };
 }
 

@@ -110,7 +110,7 @@ export function createWorks(deps: WorksDeps): Works {
   /** A restart must not make an instrument look as if it had never sent anything. */
   async function recall({ name, state }: WatchedInstrument): Promise<void> {
     const lastFileAt = await journal.resting.lastFileAt(name);
-    if (lastFileAt !== undefined) state.came(lastFileAt);
+    if (lastFileAt !== undefined) state.fileArrived(lastFileAt);
   }
 
   return {
@@ -201,7 +201,7 @@ export function watchedInstruments(
     const watch = claims.find((claim) => claim.name === name)?.watch ?? '';
     const usable = instruments.find((instrument) => instrument.name === name && !broken.has(name));
     const state = createActivity({ name, watch }, clock);
-    if (usable === undefined) state.is('stopped');
+    if (usable === undefined) state.setState('stopped');
     return { name, state, usable };
   });
 }

@@ -2,254 +2,211 @@ import { sep } from 'node:path';
 import { FSWatcher, type Throttler, type ThrottleType } from 'chokidar';
 import { systemCode } from '../errors.js';
 import type { Log } from '../log.js';
-import type { Folder } from './folder.js';
 import { isAbsent } from './identify.js';
+import type { Folder } from './scan.js';
 
 /**
- * chokidar, held to one inotify watch a folder. By itself it lists the folder and stats every file in it
- * at each event: ten writes a second into a folder of 50,000 files then cost it more than a whole core,
- * and 0.4 % of one without. What a folder holds is asked of the listing instead; events are only the bell.
+ * chokidar with one inotify watch per folder. chokidar itself lists the folder and stats every file at each event:
+ * ten writes a second into a folder of 50,000 files use more than one core, and 0.4 % of one without the listing.
+ * chokidar has no option to turn that off; the override is tested in `test/watch/watcher.test.ts`.
  */
-class FolderBell extends FSWatcher {
-  /** chokidar asks this before it lists a folder: the answer is no. */
+class FolderWatcher extends FSWatcher {
+  /** chokidar calls this before it lists a folder; false prevents the listing. */
   override _throttle(action: ThrottleType, path: string, timeoutMs: number): Throttler | false {
     return action === 'readdir' ? false : super._throttle(action, path, timeoutMs);
   }
 }
 
-export interface BellsDeps {
-  /** Something happened in a folder; to what, is not always known. */
-  ring(folder: string, name: string | undefined): void;
-  /** The system grants no watch on a folder, or has taken it back. */
-  lost(folder: string, error: unknown): void;
+interface FolderWatchHandlers {
+  /** Something in the folder has changed. The system does not always say what. */
+  event(name: string | undefined): void;
+  /** The watch has ended: with the error if the system refuses it, without one if the folder is gone. */
+  ended(error?: unknown): void;
 }
 
-/** One bell a folder. A folder is named by its path, and known by its identity. */
-export interface Bells {
-  /** Resolves when the bell hangs there, or `lost` was told why it does not. */
-  hang(folder: string, id: string): Promise<void>;
-  has(folder: string, id?: string): boolean;
-  /** Takes down what hangs in a folder and in all below it. */
-  drop(folder: string): void;
-  /** Takes down all but these. */
-  keep(folders: ReadonlySet<string>): void;
+/** A watch on one folder, without its subfolders. */
+export interface FolderWatch {
+  /** Resolves when events arrive, or when the watch has ended. */
+  readonly ready: Promise<void>;
   close(): void;
 }
 
-interface Hung {
-  readonly id: string;
-  close(): void;
-}
+export type WatchFolder = (folder: string, handlers: FolderWatchHandlers) => FolderWatch;
 
-export function createBells({ ring, lost }: BellsDeps): Bells {
-  const bells = new Map<string, Hung>();
-
-  function takeDown(folder: string): void {
-    bells.get(folder)?.close();
-    bells.delete(folder);
-  }
-
-  return {
-    async hang(folder, id) {
-      if (bells.get(folder)?.id === id) return;
-      takeDown(folder);
-      await new Promise<void>((resolve) => {
-        const bell = open(folder);
-        const close = () => {
-          void bell.close();
-          // Closing takes all listeners away, and an error that comes late must not find none.
-          bell.on('error', () => undefined);
-          resolve();
-        };
-        bells.set(folder, { id, close });
-        bell.once('ready', resolve);
-        bell.on('raw', (_event, name, details) => {
-          if (isAt(folder, details)) ring(folder, name ?? undefined);
-          else takeDown(folder);
-        });
-        bell.on('error', (error) => {
-          takeDown(folder);
-          lost(folder, error);
-        });
-      });
-    },
-    has: (folder, id) => bells.has(folder) && (id === undefined || bells.get(folder)?.id === id),
-    drop(folder) {
-      for (const hung of [...bells.keys()]) {
-        if (hung === folder || hung.startsWith(`${folder}/`)) takeDown(hung);
-      }
-    },
-    keep(folders) {
-      for (const hung of [...bells.keys()]) if (!folders.has(hung)) takeDown(hung);
-    },
-    close() {
-      for (const hung of [...bells.keys()]) takeDown(hung);
-    },
-  };
-}
-
-function open(folder: string): FSWatcher {
-  return new FolderBell({
+export const watchFolder: WatchFolder = (folder, { event, ended }) => {
+  const watcher = new FolderWatcher({
     depth: 0,
     ignoreInitial: true,
     ignored: (_path, stats) => stats?.isFile() === true,
-    // chokidar's idea of an editor's temporary file would pass over a folder such as `data~`.
+    // chokidar would treat a folder such as `data~` as an editor's temporary file.
     atomic: false,
-    // Otherwise chokidar shares one watch among all who watch the same path,
-    // and none of them can get a new one when another folder comes to stand there.
+    // Persistent watches on the same path share one instance, which keeps watching a folder that was replaced.
     persistent: false,
   }).add(folder);
+  const closed = new AbortController();
+  const ready = new Promise<void>((resolve) => {
+    watcher.once('ready', resolve);
+    closed.signal.addEventListener('abort', () => resolve());
+  });
+  watcher.on('raw', (_event, name, details) => (isOf(folder, details) ? event(name ?? undefined) : ended()));
+  watcher.on('error', ended);
+  return {
+    ready,
+    close() {
+      closed.abort();
+      void watcher.close();
+      // Closing removes all listeners, and a late error without a listener would end the process.
+      watcher.on('error', () => undefined);
+    },
+  };
+};
+
+/** If a folder disappears before it is watched, chokidar watches its parent instead. */
+const isOf = (folder: string, details: unknown): boolean =>
+  typeof details === 'object' &&
+  details !== null &&
+  'watchedPath' in details &&
+  details.watchedPath === folder;
+
+interface FolderWatchesDeps {
+  readonly root: string;
+  event(folder: string, name: string | undefined): void;
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly open?: WatchFolder | undefined;
 }
 
-/** Where a folder vanishes before it is watched, chokidar watches the one above instead. */
-function isAt(folder: string, details: unknown): boolean {
-  return (
-    typeof details === 'object' &&
-    details !== null &&
-    'watchedPath' in details &&
-    details.watchedPath === folder
-  );
+/** The watches on the folders of one instrument. */
+export interface FolderWatches {
+  /** Resolves when events arrive from the folder, or when it cannot be watched. */
+  add(folder: Folder): Promise<void>;
+  has(folder: Folder): boolean;
+  /** Removes the watch on a folder and on everything below it. */
+  remove(path: string): void;
+  removeAll(): void;
+  /** Called before a full scan, which retries watches that the system refused. */
+  beginScan(): void;
+  /** Called after a full scan: folders it did not find no longer exist. */
+  endScan(): void;
+  /** Whether the system refuses watches, so that events are missing. */
+  areRefused(): boolean;
+}
+
+export function createFolderWatches({ root, event, log, signal, open }: FolderWatchesDeps): FolderWatches {
+  const watches = new Map<string, FolderWatch & { readonly id: string }>();
+  /** The folders found by the current scan, or by events since it began. */
+  let found: Set<string> | undefined;
+  const unwatchable = new Set<string>();
+  let refused = false;
+  let isWarned = false;
+
+  function remove(path: string): void {
+    watches.get(path)?.close();
+    watches.delete(path);
+  }
+
+  function ended(path: string, error: unknown): void {
+    remove(path);
+    // The scan reports folders that are gone or forbidden.
+    if (error === undefined || isAbsent(error) || FORBIDDEN.has(systemCode(error) ?? '')) return;
+    refused = true;
+    if (!isWarned) warnRefused(path, error, log);
+    isWarned = true;
+  }
+
+  return {
+    async add({ path, location, id }) {
+      found?.add(path);
+      if (refused || signal.aborted || watches.get(path)?.id === id) return;
+      if (isWatchable(location)) {
+        remove(path);
+        const watch = (open ?? watchFolder)(path, {
+          event: (name) => event(path, name),
+          ended: (error) => ended(path, error),
+        });
+        watches.set(path, { ...watch, id });
+        await watch.ready;
+      } else if (!unwatchable.has(path)) {
+        unwatchable.add(path);
+        log.warn({ folder: path }, 'cannot watch a folder with this name, using rescans only');
+      }
+    },
+    has: ({ path, id }) => watches.get(path)?.id === id,
+    remove(path) {
+      if (!watches.has(path)) return;
+      for (const other of [...watches.keys()])
+        if (other === path || other.startsWith(`${path}/`)) remove(other);
+    },
+    removeAll() {
+      for (const path of [...watches.keys()]) remove(path);
+    },
+    beginScan() {
+      refused = false;
+      found = new Set();
+    },
+    endScan() {
+      for (const path of [...watches.keys()]) if (found?.has(path) === false) remove(path);
+      found = undefined;
+      if (!isWarned || refused) return;
+      isWarned = false;
+      log.info({ folder: root }, 'all folders are watched again');
+    },
+    areRefused: () => refused,
+  };
 }
 
 const FORBIDDEN = new Set(['EACCES', 'EPERM']);
 
-interface HearingDeps {
-  readonly root: string;
-  ring: BellsDeps['ring'];
-  readonly log: Log;
-  readonly signal: AbortSignal;
-  readonly createBells?: ((deps: BellsDeps) => Bells) | undefined;
-}
+/** chokidar accepts only text, and treats a backslash as a separator. */
+const isWatchable = (location: string | Buffer): boolean =>
+  typeof location === 'string' && (sep === '\\' || !location.includes('\\'));
 
-/** Which folders ring when something changes in them, and whether some do not. */
-export interface Hearing {
-  /** Hangs a bell in a folder. */
-  listenTo(folder: Folder): Promise<void>;
-  hears(folder: Folder): boolean;
-  forget(path: string): void;
-  forgetAll(): void;
-  /** Called before a full scan, which tries anew what the system refused. */
-  beginScan(): void;
-  /** Called after it: folders that it did not meet are no longer there. */
-  endScan(): void;
-  /** Whether a folder stays silent because the system grants no more watches. */
-  isDeaf(): boolean;
-}
-
-export function createHearing(deps: HearingDeps): Hearing {
-  const { root, ring, log, signal } = deps;
-  let deaf = false;
-  let warned = false;
-  /** The folders that the scan under way has met, also by way of events meanwhile. */
-  let met: Set<string> | undefined;
-  const unwatchable = new Set<string>();
-  const bells = (deps.createBells ?? createBells)({
-    ring,
-    lost(folder, error) {
-      // A folder that may not be read, or has gone, is the listing's to tell.
-      if (isAbsent(error) || FORBIDDEN.has(systemCode(error) ?? '')) return;
-      deaf = true;
-      if (!warned) warnOf(error, folder, log);
-      warned = true;
-    },
-  });
-
-  return {
-    async listenTo({ path, location, id }) {
-      met?.add(path);
-      if (deaf || signal.aborted || bells.has(path, id)) return;
-      if (isWatchable(location)) await bells.hang(path, id);
-      else if (!unwatchable.has(path)) {
-        unwatchable.add(path);
-        log.warn({ folder: path }, 'a folder of this name cannot be watched: it is read at each rescan only');
-      }
-    },
-    hears: ({ path, id }) => bells.has(path, id),
-    forget(path) {
-      if (bells.has(path)) bells.drop(path);
-    },
-    forgetAll: () => bells.close(),
-    beginScan() {
-      deaf = false;
-      met = new Set();
-    },
-    endScan() {
-      if (met) bells.keep(met);
-      met = undefined;
-      if (warned && !deaf) {
-        warned = false;
-        log.info({ folder: root }, 'every folder is watched again');
-      }
-    },
-    isDeaf: () => deaf,
-  };
-}
-
-/** chokidar takes text only, and a backslash for a separator. */
-function isWatchable(location: string | Buffer): boolean {
-  return typeof location === 'string' && (sep === '\\' || !location.includes('\\'));
-}
-
-function warnOf(error: unknown, folder: string, log: Log): void {
+function warnRefused(folder: string, error: unknown, log: Log): void {
   const reason = error instanceof Error ? error.message : String(error);
-  log.warn({ folder, reason, hint: hintFor(error) }, 'no watch on the folder: it is read every 10 s instead');
+  log.warn(
+    { folder, reason, hint: hintFor(error) },
+    'cannot watch the folder, rescanning every 10 s instead',
+  );
 }
 
 function hintFor(error: unknown): string {
-  if (systemCode(error) === 'ENOSPC') {
-    return 'raise the system limit: sysctl fs.inotify.max_user_watches=524288';
+  switch (systemCode(error)) {
+    case 'ENOSPC':
+      return 'raise the system limit: sysctl fs.inotify.max_user_watches=524288';
+    case 'EMFILE':
+      return 'raise the system limits: sysctl fs.inotify.max_user_instances=512, and LimitNOFILE of the service';
+    default:
+      return 'no file is lost, but files are noticed later';
   }
-  if (systemCode(error) === 'EMFILE') {
-    return 'raise the system limit: sysctl fs.inotify.max_user_instances=512, and LimitNOFILE of the service';
-  }
-  return 'nothing is lost, but files are noticed later';
 }
 
-/** What rang in one folder: these names, or too many, or something without a name. */
-export type Rung = ReadonlySet<string> | 'anything';
+/** The names of the files that changed, or `all` if there are too many or a name is unknown. */
+export type ChangedNames = ReadonlySet<string> | 'all';
 
-/** More names than this in one folder, and listing it is cheaper than looking at each. */
-const MANY = 200;
+/** Above this number of names, listing the folder is cheaper than a stat call per file. */
+const MAX_NAMES = 200;
 
-export interface Rings {
-  ring(folder: string, name: string | undefined): void;
-  /** Resolves when something has rung, or nothing will any more. */
-  heard(): Promise<void>;
-  /** What has rung since the last time, by folder. */
-  take(): ReadonlyMap<string, Rung>;
-  stop(): void;
+/** File events that were not processed yet, by folder. Holds a bounded number of names for each. */
+export interface PendingEvents {
+  add(folder: string, name: string | undefined): void;
+  /** Removes and returns all of them. */
+  take(): ReadonlyMap<string, ChangedNames>;
 }
 
-/** Gathers bells, so that a burst of them is answered once. Holds a bounded number of names, however long it is. */
-export function createRings(): Rings {
-  let rung = new Map<string, Set<string> | 'anything'>();
-  let wake: (() => void) | undefined;
-  let stopped = false;
-
+export function createPendingEvents(): PendingEvents {
+  let pending = new Map<string, Set<string> | 'all'>();
   return {
-    ring(folder, name) {
-      const names = rung.get(folder) ?? new Set<string>();
-      // U+FFFD stands for bytes that are not UTF-8: that name opens nothing.
-      const nameless = name === undefined || name === '' || name.includes('\ufffd');
-      if (names === 'anything' || nameless || names.size >= MANY) rung.set(folder, 'anything');
-      else rung.set(folder, names.add(name));
-      wake?.();
-    },
-    async heard() {
-      if (rung.size > 0 || stopped) return;
-      await new Promise<void>((resolve) => {
-        wake = resolve;
-      });
-      wake = undefined;
+    add(folder, name) {
+      const names = pending.get(folder) ?? new Set<string>();
+      // U+FFFD stands for bytes that are not UTF-8: a file with that name cannot be opened.
+      const isUnknown = name === undefined || name === '' || name.includes('\ufffd');
+      if (names === 'all' || isUnknown || names.size >= MAX_NAMES) pending.set(folder, 'all');
+      else pending.set(folder, names.add(name));
     },
     take() {
-      const taken = rung;
-      rung = new Map();
+      const taken = pending;
+      pending = new Map();
       return taken;
-    },
-    stop() {
-      stopped = true;
-      wake?.();
     },
   };
 }

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
 import type { DiskFile, FileStamp, Hashed } from '../model.js';
 
-// A third less processor time for a small file than fs/promises, whose handles are made for more than this.
+// These use a third less CPU time for a small file than fs/promises.
 const disk = {
   open: promisify(open),
   fstat: promisify(fstat),
@@ -13,32 +13,32 @@ const disk = {
   close: promisify(close),
 };
 
-export const KEEP_BYTES = 16 * 1024 * 1024;
-/** Large enough for few turns, small enough that hashing one holds nobody up: about a millisecond. */
+export const MAX_KEPT_BYTES = 16 * 1024 * 1024;
+/** Hashing one chunk blocks the event loop for about a millisecond. */
 const CHUNK_BYTES = 1024 * 1024;
 
 export interface IdentifyOptions {
   readonly signal: AbortSignal;
-  /** Files up to this size are handed on with their content. */
+  /** Files up to this size are returned with their content. */
   readonly keepBytes?: number;
 }
 
 /**
- * Hashes the whole content of a file that has settled. What was hashed is what settled: the file is held
- * against that stamp when it is opened (which on a share asks the server anew) and after the last byte.
+ * Hashes the whole content of a settled file. The stamp is compared when the file is opened (on a share, that asks the
+ * server) and after the last byte, so that the bytes that were hashed are those that settled.
  */
 export async function identify(
   file: DiskFile,
-  { signal, keepBytes = KEEP_BYTES }: IdentifyOptions,
+  { signal, keepBytes = MAX_KEPT_BYTES }: IdentifyOptions,
 ): Promise<DiskFile & Hashed> {
   const content = file.size <= keepBytes ? Buffer.allocUnsafeSlow(file.size) : undefined;
   let descriptor: number | undefined;
   try {
-    // Without blocking: should a pipe have come to stand there, opening it would wait for a writer for ever.
+    // Non-blocking: if a pipe has taken the file's place, opening it would wait for a writer.
     descriptor = await disk.open(file.location, constants.O_RDONLY | constants.O_NONBLOCK);
     mustBe(file, await disk.fstat(descriptor, { bigint: true }));
     const sha256 = await hash(descriptor, file, content, signal);
-    // By its name, which finds out both: whether it was written to, and whether another took its place.
+    // By name, which detects both writing and replacement.
     mustBe(file, await disk.stat(file.location, { bigint: true }));
     return { ...file, sha256, ...(content && { content }) };
   } catch (error) {
@@ -59,9 +59,9 @@ async function hash(
   for (let at = 0; at < file.size; ) {
     signal.throwIfAborted();
     const into = content ? at : 0;
-    const most = Math.min(CHUNK_BYTES, file.size - at);
-    const { bytesRead } = await disk.read(descriptor, buffer, into, most, at);
-    if (bytesRead === 0) throw changed(file, 'it became shorter while it was read');
+    const length = Math.min(CHUNK_BYTES, file.size - at);
+    const { bytesRead } = await disk.read(descriptor, buffer, into, length, at);
+    if (bytesRead === 0) throw changed(file, 'it became shorter while it was being read');
     sha256.update(buffer.subarray(into, into + bytesRead));
     at += bytesRead;
   }
@@ -70,23 +70,24 @@ async function hash(
 
 function mustBe(file: DiskFile, stats: BigIntStats): void {
   if (!stats.isFile() || !sameStamp(file, stampOf(stats))) {
-    throw changed(file, 'it was written to, or replaced, since it held still');
+    throw changed(file, 'it was written to or replaced after it had settled');
   }
 }
 
 function changed(file: DiskFile, what: string, cause?: unknown): FileChangedError {
-  return new FileChangedError(`the file is no longer the same: ${what}`, {
+  return new FileChangedError(`the file has changed: ${what}`, {
     where: { file: file.path },
     cause,
   });
 }
 
-/** What a failure to read a file means: that it was changed, or that it cannot be read now. */
+/** Turns a system error into an error that says whether the file has changed or cannot be read now. */
 function explained(file: DiskFile, error: unknown): unknown {
   const code = systemCode(error);
-  // Not a matter of the disk: what was thrown above, the signal's reason, a fault of our own.
+  // Not a system error: thrown above, by the signal, or by a bug.
   if (code === undefined || !/^E[A-Z0-9]+$/.test(code)) return error;
-  if (isAbsent(error) || code === 'ESTALE' || code === 'EISDIR') return changed(file, 'it is gone', error);
+  if (isAbsent(error) || code === 'ESTALE' || code === 'EISDIR')
+    return changed(file, 'it no longer exists', error);
   return new FileBusyError(`the file cannot be read now: ${reasonOf(error)}`, {
     where: { file: file.path },
     hint: hintFor(code),
@@ -98,17 +99,17 @@ function hintFor(code: string): string {
   switch (code) {
     case 'EACCES':
     case 'EPERM':
-      return 'let the user that labfeed runs as read it; it is tried again by itself';
+      return 'give the user that labfeed runs as read permission; labfeed retries by itself';
     case 'EBUSY':
     case 'ETXTBSY':
     case 'EAGAIN':
-      return "the instrument's software may still hold it; it is tried again by itself";
+      return "the instrument's software may still have it open; labfeed retries by itself";
     default:
-      return 'it is tried again by itself';
+      return 'labfeed retries by itself';
   }
 }
 
-/** The bytes that were hashed: those that were kept, or the file once more, as long as it is still the same. */
+/** The bytes that were hashed: from memory, or from the file if it has not changed since. */
 export const contentOf = (file: DiskFile & Hashed): Uint8Array | (() => AsyncIterable<Uint8Array>) =>
   file.content ?? (() => readAgain(file));
 
@@ -120,7 +121,7 @@ async function* readAgain(file: DiskFile & Hashed): AsyncGenerator<Uint8Array> {
   }
   const [stats] = await statAll([file.location]);
   if (stats === undefined || stats instanceof Error || !sameStamp(stampOf(stats), file)) {
-    throw new FileChangedError('the file was changed while it was read', { where: { file: file.path } });
+    throw changed(file, 'it was written to or replaced while it was being read');
   }
 }
 
@@ -132,20 +133,20 @@ export function sameStamp(a: FileStamp, b: FileStamp): boolean {
   return a.size === b.size && a.mtimeNs === b.mtimeNs && a.inode === b.inode;
 }
 
-/** Tells folders apart. An inode alone does not do: a folder deleted and made anew often gets the same one. */
-export function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
+/** The inode alone is not enough: a folder that is deleted and created again often gets the same one. */
+export function folderIdentity({ dev, ino, birthtimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${birthtimeNs}`;
 }
 
-/** Whether an error says that there is nothing under this name (any more), rather than that it cannot be seen. */
+/** Whether an error says that nothing has this name, rather than that it cannot be seen. */
 export function isAbsent(error: unknown): boolean {
   const code = systemCode(error);
   return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP';
 }
 
 /**
- * All at once, by callbacks: 50,000 stats take 0.25 s this way, 0.6 s in a window of 64, and 1.0 s as promises,
- * since each wake-up of the event loop then brings many answers.
+ * All at once with callbacks, because each iteration of the event loop then handles many results: 50,000 stat calls
+ * take 0.25 s this way, 0.6 s in a window of 64, and 1.0 s as promises.
  */
 export function statAll(locations: readonly (string | Buffer)[]): Promise<(BigIntStats | Error)[]> {
   return new Promise((resolve) => {
@@ -162,7 +163,7 @@ export function statAll(locations: readonly (string | Buffer)[]): Promise<(BigIn
   });
 }
 
-/** The file is there and cannot be read now: locked, forbidden, or on a share that does not answer. Try again later. */
+/** The file exists but cannot be read now: locked, forbidden, or on a share that does not respond. */
 export class FileBusyError extends LabfeedError {
   override readonly name = 'FileBusyError';
 }
@@ -172,12 +173,12 @@ const NO_ANSWER = new Set([
   ...['ECONNABORTED', 'ECONNRESET', 'EREMOTEIO', 'ENODEV', 'ENXIO', 'ENOMEDIUM'],
 ]);
 
-/** Why a folder or file could not be read, for people. */
+/** Why a folder or file cannot be read, for messages. */
 export function reasonOf(error: unknown): string {
   const code = systemCode(error) ?? '';
-  if (code === 'ENOENT') return 'it is not there';
-  if (code === 'ENOTDIR') return 'it, or something above it, is a file and not a folder';
-  if (code === 'EACCES' || code === 'EPERM') return 'this user may not read it';
-  if (NO_ANSWER.has(code)) return `the disk or share does not answer (${code})`;
+  if (code === 'ENOENT') return 'it does not exist';
+  if (code === 'ENOTDIR') return 'it or one of its parents is a file, not a folder';
+  if (code === 'EACCES' || code === 'EPERM') return 'permission denied';
+  if (NO_ANSWER.has(code)) return `the disk or share does not respond (${code})`;
   return error instanceof Error ? error.message : String(error);
 }

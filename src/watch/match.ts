@@ -12,21 +12,21 @@ export interface MatchOptions {
   readonly run?: RunKind | undefined;
 }
 
-/** Whether a file is a run, or part of one, and the rule that says so: `why` shows it to people. */
+/** Whether a file is a run or part of one, and the rule that decides it, which `why` shows. */
 type Verdict =
   | { readonly taken: true; readonly pattern: string }
   | { readonly taken: false; readonly rule: 'ignore' | 'doneFile'; readonly pattern: string }
-  /** It lies in no folder that is a run, or is none of the files that are joined. */
+  /** It is in no folder that is a run, or is none of the joined files. */
   | { readonly taken: false; readonly rule: 'run'; readonly pattern: string }
   | { readonly taken: false; readonly rule: 'files' };
 
-/** Paths are relative to the watched folder, with `/` between names. */
+/** Paths are relative to the watched folder, with `/` as separator. */
 export interface Matcher {
-  /** Whether a file in a folder that was not pruned is a run, or part of one. */
+  /** Whether a file in a folder that was not pruned is a run or part of one. */
   takes(path: string): boolean;
-  /** Whether a file in a folder that was not pruned is no run only because no glob fits it. */
+  /** Whether a file in a folder that was not pruned is rejected only because no glob matches it. */
   misses(path: string): boolean;
-  /** Whether nothing below this folder can be a run: it is neither listed nor watched. */
+  /** Whether no file below this folder can be a run. Such folders are neither listed nor watched. */
   prunes(folder: string): boolean;
   verdict(path: string): Verdict;
 }
@@ -37,8 +37,8 @@ interface Rule {
 }
 
 /**
- * `ignore` speaks of folders too, as in .gitignore: what lies in an ignored folder is ignored.
- * So the default keeps out `.snapshot` and `.Trash`, where a share keeps copies of every file.
+ * As in .gitignore, `ignore` applies to folders too: everything in an ignored folder is ignored.
+ * So the default excludes `.snapshot` and `.Trash`, where a share keeps copies of every file.
  */
 export function createMatcher({ files, ignore, doneFile, run }: MatchOptions): Matcher {
   const grouping = createGrouping(run);
@@ -51,7 +51,7 @@ export function createMatcher({ files, ignore, doneFile, run }: MatchOptions): M
   const deepest = Math.max(...fileRules.map(({ pattern }) => reach(pattern)));
   const doneFiles = doneFile === undefined ? undefined : doneFileNames(doneFile);
 
-  // One expression for each question: 50,000 names are asked at every rescan.
+  // One expression per test: each rescan checks up to 50,000 names.
   const wantedRegex = union(fileRules);
   const ignoredRegex = union(ignoreRules);
   const prunedRegex = union(folderRules);
@@ -84,7 +84,7 @@ const describe = (run: RunKind = 'file'): string =>
   run === 'file' ? run : 'folder' in run ? run.folder : run.join.join(', ');
 
 function compile(pattern: string): Rule {
-  // `s`: a name may hold a newline, and `**` is made of dots.
+  // `s`: a name may contain a newline, and `**` compiles to dots.
   return { pattern, regex: picomatch.makeRe(pattern, { dot: true, flags: 's' }) };
 }
 
@@ -97,7 +97,7 @@ function isNegated(pattern: string): boolean {
   return pattern.startsWith('!') && !pattern.startsWith('!(');
 }
 
-/** How many folders deep a pattern can reach; `*.csv` needs no listing of the archive below it. */
+/** The maximum depth of a pattern: for `*.csv`, subfolders need not be listed. */
 function reach(pattern: string): number {
   if (pattern.includes('**') || pattern.includes('(')) return Number.POSITIVE_INFINITY;
   return pattern.split('/').length - 1;
@@ -109,78 +109,78 @@ function foldersAbove(path: string): string[] {
   return names.map((_, index) => names.slice(0, index + 1).join('/'));
 }
 
-/** Which part of which run a file is. */
+/** The run that a file belongs to, and its part in it. */
 interface Membership extends Part {
-  /** The path of the run's folder, or of the first of those that are joined. */
+  /** The path of the run's folder, or of the first joined file. */
   readonly run: string;
 }
 
-/** What makes files one run. Paths are relative to the watched folder, with `/` between names. */
+/** How files form runs. Paths are relative to the watched folder, with `/` as separator. */
 export interface Grouping {
-  /** Undefined: the file is part of no run. */
+  /** Undefined if the file belongs to no run. */
   memberOf(path: string): Membership | undefined;
-  /** Where the file system has the run that is at `run` for people, seen from one of its parts. */
+  /** The location of a run, derived from the location of one of its parts. */
   locate(location: string | Buffer, part: Membership): string | Buffer;
 }
 
-/** Undefined where each file is a run. */
+/** Undefined if each file is a run. */
 export function createGrouping(kind: RunKind = 'file'): Grouping | undefined {
   if (kind === 'file') return undefined;
   return 'folder' in kind ? byFolder(kind.folder) : byStem(kind.join);
 }
 
-/** The outermost folder that fits: whatever lies in a run's folder belongs to it. */
+/** The outermost folder that matches: everything below it belongs to the run. */
 function byFolder(glob: string): Grouping {
-  const fits = picomatch.makeRe(glob, { dot: true, flags: 's' });
+  const folders = picomatch.makeRe(glob, { dot: true, flags: 's' });
   return {
     memberOf(path) {
       for (let at = path.indexOf('/'); at > 0; at = path.indexOf('/', at + 1)) {
         const run = path.slice(0, at);
-        if (!fits.test(run)) continue;
+        if (!folders.test(run)) continue;
         const name = path.slice(at + 1);
         return { run, name, role: name };
       }
       return undefined;
     },
     locate: (location, { name }) =>
-      inBytes(location, (path) => path.split('/').slice(0, -name.split('/').length).join('/')),
+      changePath(location, (path) => path.split('/').slice(0, -name.split('/').length).join('/')),
   };
 }
 
 function byStem(patterns: readonly string[]): Grouping {
   const [first = ''] = patterns;
-  // `a_raw.csv` is the `{stem}_raw.csv` of a rather than the `{stem}.csv` of a_raw.
-  const pickiest = [...patterns].sort((a, b) => b.length - a.length);
+  // Longest first: `a_raw.csv` is the `{stem}_raw.csv` of a, not the `{stem}.csv` of a_raw.
+  const longestFirst = [...patterns].sort((a, b) => b.length - a.length);
   return {
     memberOf(path) {
-      for (const role of pickiest) {
+      for (const role of longestFirst) {
         const found = cut(path, role);
         if (found) return { run: found.base + fill(first, found.stem), name: fill(role, found.stem), role };
       }
       return undefined;
     },
-    locate: (location, { role }) => besideIt(location, role, first),
+    locate: (location, { role }) => locateSibling(location, role, first),
   };
 }
 
-/** Where a run is that is known by the first of the files that are joined. */
+/** The place of a joined run is that of its first file. */
 type Place = Pick<DiskFile, 'path' | 'location'>;
 
-/** Where all files of a joined run are, whether or not they are there. */
+/** The places of all files of a joined run, whether or not they exist. */
 export function placesOf({ path, location }: Place, roles: readonly string[]): (Place & Part)[] {
   const [first = ''] = roles;
   const { base, stem } = cut(path, first) ?? { base: '', stem: '' };
   return roles.map((role) => {
     const name = fill(role, stem);
-    return { path: base + name, location: besideIt(location, first, role), name, role };
+    return { path: base + name, location: locateSibling(location, first, role), name, role };
   });
 }
 
-/** Where another of the joined files is, seen from one of them. */
-const besideIt = (location: string | Buffer, role: string, other: string): string | Buffer =>
-  inBytes(location, (path, written) => {
-    const { base, stem } = cut(path, written(role)) ?? { base: '', stem: '' };
-    return base + fill(written(other), stem);
+/** The location of another joined file. */
+const locateSibling = (location: string | Buffer, role: string, other: string): string | Buffer =>
+  changePath(location, (path, encode) => {
+    const { base, stem } = cut(path, encode(role)) ?? { base: '', stem: '' };
+    return base + fill(encode(other), stem);
   });
 
 /** `x/y/a.csv` by `{stem}.csv`: the base `x/y/` and the stem `a`. */
@@ -198,36 +198,35 @@ function cut(path: string, pattern: string): { base: string; stem: string } | un
   return isWhole ? { base, stem } : undefined;
 }
 
-// A function, since a stem may hold what `replace` takes for an instruction, such as `$&`.
+// A function, because a stem may contain replacement patterns such as `$&`.
 const fill = (pattern: string, stem: string): string => pattern.replace('{stem}', () => stem);
 
-type Written = (text: string) => string;
-
-/** Changes a path as text. Where it is bytes: one character a byte, so that what is not UTF-8 comes through untouched. */
-function inBytes(
+/**
+ * Changes a path as text. A path that is not UTF-8 is treated as one character per byte, so that its bytes stay
+ * unchanged; `encode` converts other text in the same way.
+ */
+function changePath(
   location: string | Buffer,
-  change: (path: string, written: Written) => string,
+  change: (path: string, encode: (text: string) => string) => string,
 ): string | Buffer {
   if (typeof location === 'string') return change(location, (text) => text);
-  const asBytes: Written = (text) => Buffer.from(text).toString('latin1');
-  const bytes = Buffer.from(change(location.toString('latin1'), asBytes), 'latin1');
+  const encode = (text: string): string => Buffer.from(text).toString('latin1');
+  const bytes = Buffer.from(change(location.toString('latin1'), encode), 'latin1');
   return isUtf8(bytes) ? bytes.toString() : bytes;
 }
 
 const PLACEHOLDER = /\{(name|stem)\}/g;
 
-/** Where the done-file of a file is: `{name}.done` beside `a.csv` is `a.csv.done`, `{stem}.ok` is `a.ok`. */
-export function doneFileOf(location: string | Buffer, pattern: string): string | Buffer {
-  if (typeof location === 'string') return fillDoneFile(location, pattern);
-  // One character a byte, so that a name that is not UTF-8 comes through untouched.
-  const filled = Buffer.from(
-    fillDoneFile(location.toString('latin1'), Buffer.from(pattern).toString('latin1')),
-    'latin1',
-  );
-  return isUtf8(filled) ? filled.toString() : filled;
-}
+/** The done-file of a file: for `a.csv`, `{name}.done` is `a.csv.done` and `{stem}.ok` is `a.ok`. */
+export const doneFileOf = (location: string | Buffer, pattern: string): string | Buffer =>
+  changePath(location, (path, encode) => {
+    const { dir, base, name } = posix.parse(path);
+    // A function, because a name may contain replacement patterns such as `$&`.
+    const filled = encode(pattern).replace(PLACEHOLDER, (_, part: string) => (part === 'name' ? base : name));
+    return posix.join(dir, filled);
+  });
 
-/** Matches every path that is a done-file by its name. */
+/** Matches the paths of all done-files. */
 function doneFileNames(pattern: string): RegExp {
   const name = pattern
     .split(/\{(?:name|stem)\}/)
@@ -236,14 +235,7 @@ function doneFileNames(pattern: string): RegExp {
   return new RegExp(`(?:^|/)${name}$`);
 }
 
-function fillDoneFile(location: string, pattern: string): string {
-  const { dir, base, name } = posix.parse(location);
-  // A function, since a name may hold what `replace` takes for an instruction, such as `$&`.
-  const beside = pattern.replace(PLACEHOLDER, (_, part: string) => (part === 'name' ? base : name));
-  return posix.join(dir, beside);
-}
-
-/** What the instruments before this one claim; also those with a mistake, whose files wait until it is mended. */
+/** The claims of the instruments before this one, including those with mistakes: their files wait for the correction. */
 export const claimsBefore = (
   { name }: Pick<Instrument, 'name'>,
   { claims }: LoadedConfig,

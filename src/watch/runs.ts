@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { RunKind } from '../config/schema.js';
 import { FileChangedError } from '../errors.js';
 import type { DiskFile, FoundFile, Hashed, IdentifiedFile, Part } from '../model.js';
-import { type IdentifyOptions, identify, isAbsent, KEEP_BYTES, stampOf, statAll } from './identify.js';
+import { type IdentifyOptions, identify, isAbsent, MAX_KEPT_BYTES, stampOf, statAll } from './identify.js';
 import { createGrouping, type Grouping, type Matcher, placesOf } from './match.js';
 import { list } from './scan.js';
 import { isSame, type RunSnapshot, statFile } from './settle.js';
@@ -13,17 +13,17 @@ interface RunsOptions {
   readonly run: RunKind;
   readonly matcher: Matcher;
   readonly signal: AbortSignal;
-  /** Files up to this size are handed on with their content. */
+  /** Files up to this size are returned with their content. */
   readonly keepBytes?: number;
   /** Whether a file belongs to another instrument. */
   isClaimed(path: string): boolean;
 }
 
-/** What is one run: a file, all that lies in a folder, or files of one stem. */
+/** The runs of an instrument: single files, whole folders, or several files with the same stem. */
 export interface Runs {
-  /** The runs of these files, as far as these show them. */
+  /** Groups files into runs. A run may have more files than were given. */
   group(files: readonly FoundFile[]): FoundFile[];
-  /** A run as it is now, with all that belongs to it. */
+  /** The current state of a run, with all its files. */
   stat(run: FoundFile): Promise<RunSnapshot>;
   identify(run: FoundFile): Promise<IdentifiedFile>;
 }
@@ -39,19 +39,18 @@ export function createRuns(options: RunsOptions): Runs {
       identify: (file) => identify(file, reading),
     };
   }
-  const look = (run: FoundFile): Promise<RunSnapshot> =>
-    'folder' in kind ? lookIntoFolder(run, grouping, options) : lookAtJoined(run, kind.join, options);
+  const stat = (run: FoundFile): Promise<RunSnapshot> =>
+    'folder' in kind ? statFolder(run, grouping, options) : statJoined(run, kind.join, options);
   return {
-    group: (files) => gather(files, grouping, root),
-    stat: look,
-    identify: (run) => identifyAll(run, { look, ...reading }),
+    group: (files) => group(files, grouping, root),
+    stat,
+    identify: (run) => identifyParts(run, { stat, ...reading }),
   };
 }
 
 type FoundPart = DiskFile & Part;
 
-/** Several files as one. */
-const together = (
+const combine = (
   { path, location }: Pick<DiskFile, 'path' | 'location'>,
   parts: readonly FoundPart[],
 ): FoundFile => ({
@@ -63,11 +62,11 @@ const together = (
   parts,
 });
 
-/** A run of which a listing brought further files. */
+/** A scan can report the files of one run in several batches. */
 export const mergeRuns = (known: FoundFile | undefined, more: FoundFile): FoundFile =>
-  known?.parts && more.parts ? together(more, [...known.parts, ...more.parts]) : more;
+  known?.parts && more.parts ? combine(more, [...known.parts, ...more.parts]) : more;
 
-function gather(files: readonly FoundFile[], grouping: Grouping, root: string): FoundFile[] {
+function group(files: readonly FoundFile[], grouping: Grouping, root: string): FoundFile[] {
   const runs = new Map<string, { location: string | Buffer; parts: FoundPart[] }>();
   for (const file of files) {
     const member = grouping.memberOf(file.path.slice(root.length + 1));
@@ -77,73 +76,68 @@ function gather(files: readonly FoundFile[], grouping: Grouping, root: string): 
     run.parts.push(toPart(file, member));
     runs.set(path, run);
   }
-  return [...runs].map(([path, { location, parts }]) => together({ path, location }, parts));
+  return [...runs].map(([path, { location, parts }]) => combine({ path, location }, parts));
 }
 
 const toPart = (file: DiskFile, { name, role }: Part): FoundPart => ({ ...file, name, role });
 
-/** All that lies in a folder now, or nothing as long as some of it cannot be seen. */
-async function lookIntoFolder(
+/** A folder counts only if all of it can be seen. */
+async function statFolder(
   run: FoundFile,
   grouping: Grouping,
   { root, matcher, signal, isClaimed }: RunsOptions,
 ): Promise<RunSnapshot> {
   const parts: FoundPart[] = [];
   const { path, location } = run;
-  const found = list(root, { matcher, signal, under: path.slice(root.length + 1), location });
-  for (;;) {
-    const next = await found.next();
-    if (next.done) {
-      if (next.value.state === 'missing') return 'absent';
-      const isSeen = next.value.state === 'present' && next.value.unread.every(({ forbidden }) => forbidden);
-      if (!isSeen) return 'no answer';
-      break;
-    }
+  const listing = list(root, { matcher, signal, under: path.slice(root.length + 1), location });
+  let next = await listing.next();
+  for (; !next.done; next = await listing.next()) {
     for (const file of next.value) {
       const member = grouping.memberOf(file.path.slice(root.length + 1));
       if (member && !isClaimed(file.path)) parts.push(toPart(file, member));
     }
   }
-  // The order in which a folder is listed says nothing.
-  return parts.length === 0
-    ? 'absent'
-    : together(
-        run,
-        parts.sort((a, b) => (a.name < b.name ? -1 : 1)),
-      );
+  if (next.value.state === 'missing') return 'absent';
+  const isComplete = next.value.state === 'present' && next.value.unread.every(({ forbidden }) => forbidden);
+  if (!isComplete) return 'no answer';
+  if (parts.length === 0) return 'absent';
+  // The order of a listing is arbitrary.
+  return combine(
+    run,
+    parts.sort((a, b) => (a.name < b.name ? -1 : 1)),
+  );
 }
 
-/** The files of one stem that are there now; `lacks` names the first that is not. */
-async function lookAtJoined(
+async function statJoined(
   run: FoundFile,
   roles: readonly string[],
   { isClaimed }: RunsOptions,
 ): Promise<RunSnapshot> {
   const places = placesOf(run, roles);
-  const seen = await statAll(places.map((place) => place.location));
+  const results = await statAll(places.map((place) => place.location));
   const parts: FoundPart[] = [];
-  let lacks: string | undefined;
+  let missing: string | undefined;
   for (const [n, place] of places.entries()) {
-    const stats = seen[n];
+    const stats = results[n];
     if (stats === undefined || (stats instanceof Error && !isAbsent(stats))) return 'no answer';
-    if (stats instanceof Error || !stats.isFile() || isClaimed(place.path)) lacks ??= place.path;
+    if (stats instanceof Error || !stats.isFile() || isClaimed(place.path)) missing ??= place.path;
     else parts.push({ ...place, ...stampOf(stats) });
   }
   if (parts.length === 0) return 'absent';
-  return { ...together(run, parts), ...(lacks !== undefined && { missing: lacks }) };
+  return { ...combine(run, parts), ...(missing !== undefined && { missing }) };
 }
 
-interface IdentifyAllOptions extends IdentifyOptions {
-  look(run: FoundFile): Promise<RunSnapshot>;
+interface IdentifyPartsOptions extends IdentifyOptions {
+  stat(run: FoundFile): Promise<RunSnapshot>;
 }
 
 /**
- * Hashes every file of a run that has settled, and holds the run against what settled once more: a file that came
- * meanwhile belongs to it. As many contents are handed on as are kept of a single file.
+ * Hashes every file of a settled run, then checks the run again: a file that was added meanwhile belongs to it.
+ * The contents returned for all files together are no larger than those of a single file.
  */
-async function identifyAll(
+async function identifyParts(
   run: FoundFile,
-  { look, signal, keepBytes = KEEP_BYTES }: IdentifyAllOptions,
+  { stat, signal, keepBytes = MAX_KEPT_BYTES }: IdentifyPartsOptions,
 ): Promise<IdentifiedFile> {
   const parts: (DiskFile & Part & Hashed)[] = [];
   let left = keepBytes;
@@ -152,17 +146,17 @@ async function identifyAll(
     if (hashed.content) left -= hashed.size;
     parts.push({ ...part, ...hashed });
   }
-  const now = await look(run);
+  const now = await stat(run);
   if (typeof now === 'string' || now.missing !== undefined || !isSame(now, run)) {
-    throw new FileChangedError('the run is no longer the same: a file was added, taken away or written to', {
+    throw new FileChangedError('the run has changed: a file was added, removed or written to', {
       where: { file: run.path },
     });
   }
-  return { ...run, sha256: hashOf(parts), parts };
+  return { ...run, sha256: fingerprintOf(parts), parts };
 }
 
-/** As `sha256sum` would print them in the order of their names, so that anybody can compute it again. */
-function hashOf(parts: readonly (Part & Hashed)[]): string {
+/** Hashes the output of `sha256sum` for the files sorted by name, so that anyone can reproduce it. */
+function fingerprintOf(parts: readonly (Part & Hashed)[]): string {
   const lines = parts
     .map(({ role, sha256 }) => ({
       role: Buffer.from(role),

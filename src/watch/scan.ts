@@ -1,140 +1,48 @@
-import type { BigIntStats } from 'node:fs';
+import { isUtf8 } from 'node:buffer';
+import { type BigIntStats, type Dirent, readdir } from 'node:fs';
 import { posix } from 'node:path';
-import type { Clock } from '../clock.js';
+import { promisify } from 'node:util';
 import { systemCode } from '../errors.js';
-import { isMountPoint } from '../filesystem.js';
-import type { Log } from '../log.js';
 import type { FoundFile } from '../model.js';
-import type { Hearing } from './events.js';
-import {
-  type Candidate,
-  type Entry,
-  type Folder,
-  folderEntries,
-  locationOf,
-  look,
-  type Unread,
-  unreadOf,
-} from './folder.js';
-import { identityOf, isAbsent, reasonOf, statAll } from './identify.js';
+import { folderIdentity, isAbsent, reasonOf, stampOf, statAll } from './identify.js';
 import type { Matcher } from './match.js';
 
-/**
- * Stats under way at once on a share. A share that hangs keeps each of them, and Node has four threads
- * for all file access: half of them stay free for the other instruments.
- */
-const PARALLEL_ON_SHARE = 2;
-
-export interface ScanDeps {
-  readonly root: string;
-  readonly matcher: Matcher;
-  readonly hearing: Hearing;
-  readonly signal: AbortSignal;
-  readonly clock: Clock;
-  readonly log: Log;
-  offer(files: FoundFile[]): Promise<void>;
-  isNetwork(path: string): Promise<boolean>;
-  /** Whether a file that no glob of this instrument fits is no business of its: another's, or not of an instrument at all. */
-  isOthers(path: string): boolean;
-}
-
-interface Scanned {
-  readonly listing: Listing;
-  readonly network: boolean;
-  /** How long the listing took, without the time for which its receiver held it back. */
-  readonly tookMs: number;
-  readonly unmatched: Unmatched;
-}
-
-/** Makes the function that lists the whole folder once, hangs bells on the way, and offers what it finds. */
-export function createScan(deps: ScanDeps): () => Promise<Scanned> {
-  const { root, hearing } = deps;
-  const unlessUnmounted = createMountCheck(root);
-  const tell = createTeller(deps.log);
-
-  return async () => {
-    const network = await deps.isNetwork(root).catch(() => true);
-    hearing.beginScan();
-    const { listing: listed, ...rest } = await listAll(deps, network);
-    const listing = await unlessUnmounted(listed);
-    if (listing.state === 'present') hearing.endScan();
-    else hearing.forgetAll();
-    tell(listing);
-    return { listing, network, ...rest };
-  };
-}
-
-async function listAll(deps: ScanDeps, network: boolean): Promise<Omit<Scanned, 'network'>> {
-  const { root, matcher, hearing, signal, clock } = deps;
-  const unmatched = createUnmatched();
-  const found = list(root, {
-    matcher,
-    signal,
-    ...(network && { parallel: PARALLEL_ON_SHARE }),
-    enter: async (folder) => {
-      await hearing.listenTo(folder);
-      return true;
-    },
-    unmatched(path) {
-      if (!deps.isOthers(path)) unmatched.add(path);
-    },
-  });
-  let tookMs = 0;
-  for (;;) {
-    const since = clock.monotonic();
-    const next = await found.next();
-    tookMs += clock.monotonic() - since;
-    if (next.done) return { listing: next.value, tookMs, unmatched: unmatched.found };
-    await deps.offer(next.value);
-    signal.throwIfAborted();
-  }
-}
-
-/** A share that was unmounted leaves an empty folder behind, which says nothing about its files. */
-function createMountCheck(root: string): (listing: Listing) => Promise<Listing> {
-  let wasMounted = false;
-
-  return async (listing) => {
-    if (listing.state !== 'present') return listing;
-    const mounted = await isMountPoint(root).catch(() => false);
-    if (listing.empty && wasMounted && !mounted) {
-      return { state: 'missing', reason: 'the share or disk that was mounted there is gone' };
-    }
-    wasMounted = mounted;
-    return listing;
-  };
-}
-
-/** Makes the function that names what a listing passed over, each once for as long as that lasts. */
-function createTeller(log: Log): (listing: Listing) => void {
-  let told = new Set<string>();
-
-  return (listing) => {
-    if (listing.state !== 'present') return;
-    for (const { path, reason } of listing.unread) {
-      if (!told.has(path)) log.warn({ path, reason }, 'cannot be looked into, the rest goes on');
-    }
-    for (const path of listing.links) {
-      if (!told.has(path)) log.warn({ path }, 'a linked folder is not followed: watch what it leads to');
-    }
-    told = new Set([...listing.unread.map(({ path }) => path), ...listing.links]);
-  };
-}
-
-/** The most files in one batch: what is handed on at once, and what is held back while the receiver is busy. */
+/** Maximum number of files in one batch. The listing pauses while the receiver processes a batch. */
 const BATCH = 500;
 
-/** Folders read side by side: 10,000 small ones take half the time that they take one by one. */
-const FOLDERS = 32;
+/** Folders read in parallel: 10,000 small folders take half the time they take one by one. */
+const PARALLEL_FOLDERS = 32;
 
-/** What became of a listing. */
+/** A name in a folder, before its kind is known. */
+export interface Candidate {
+  /** For display. */
+  readonly path: string;
+  readonly location: string | Buffer;
+  /** Relative to the watched folder, with `/` as separator. */
+  readonly relative: string;
+}
+
+export interface Folder extends Candidate {
+  /** Differs if another folder takes the same name. */
+  readonly id: string;
+}
+
+/** A path that may exist but cannot be read. */
+interface Unread {
+  readonly path: string;
+  readonly reason: string;
+  /** This user has no permission, as with `lost+found`. Waiting does not help. */
+  readonly forbidden: boolean;
+}
+
+/** The outcome of a listing. */
 export type Listing =
   | {
       readonly state: 'present';
       readonly files: number;
-      /** Whether the folder held nothing at all, not even what does not match. */
+      /** Whether the folder contained nothing at all, not even files that do not match. */
       readonly empty: boolean;
-      /** While there is any, a file that was not listed may still exist. */
+      /** If there are any, files that were not listed may still exist. */
       readonly unread: readonly Unread[];
       /** Linked folders, which are not followed. */
       readonly links: readonly string[];
@@ -144,51 +52,51 @@ export type Listing =
 export interface ListOptions {
   readonly matcher: Matcher;
   readonly signal: AbortSignal;
-  /** Begin at this folder, as seen from the watched one. */
+  /** Start at this folder, relative to the watched one. */
   readonly under?: string;
-  /** Where that folder is, should its name not be text. */
+  /** The location of that folder, if its name is not UTF-8. */
   readonly location?: string | Buffer;
-  /** The most stats under way at once. */
+  /** Maximum number of parallel stat calls. */
   readonly parallel?: number;
-  /** Called before a folder is read, so that a watch set there misses nothing. False: pass it over. */
+  /** Called before a folder is read, so that a watch set here misses nothing. Returns false to skip the folder. */
   readonly enter?: (folder: Folder) => Promise<boolean>;
-  /** Told of each file that no glob fits. */
+  /** Called for each file that matches no glob. */
   readonly unmatched?: ((path: string) => void) | undefined;
 }
 
 /**
- * Lists the runs of a folder and of all below it, in batches, and returns what became of the listing.
- * Linked files are followed; linked folders are not: they can lead in circles, or to the whole disk.
+ * Lists the matching files of a folder and its subfolders in batches, and returns the outcome.
+ * Follows linked files but not linked folders: those can form cycles or lead to the whole disk.
  */
 export async function* list(root: string, options: ListOptions): AsyncGenerator<FoundFile[], Listing> {
   const { matcher, signal, under = '', parallel = BATCH, enter, unmatched } = options;
   const path = under === '' ? root : `${root}/${under}`;
-  const waiting: Candidate[] = [{ path, location: options.location ?? path, relative: under }];
+  const folders: Candidate[] = [{ path, location: options.location ?? path, relative: under }];
   const unread: Unread[] = [];
   const links: string[] = [];
   let batch: FoundFile[] = [];
   let files = 0;
   let empty = true;
 
-  while (waiting.length > 0) {
+  while (folders.length > 0) {
     const candidates: Candidate[] = [];
-    for (const { folder, entries } of await readSome(waiting, Math.min(parallel, FOLDERS), enter)) {
+    for (const { folder, entries } of await readSome(folders, Math.min(parallel, PARALLEL_FOLDERS), enter)) {
       if (entries instanceof Error) {
         if (folder.relative === under) return failure(entries);
         if (!isAbsent(entries)) unread.push(unreadOf(folder.path, entries));
         continue;
       }
       empty &&= entries.length === 0;
-      sort(folder, entries, matcher, { candidates, folders: waiting, unmatched });
+      sortEntries(folder, entries, matcher, { candidates, folders, unmatched });
     }
     signal.throwIfAborted();
     for (let from = 0; from < candidates.length; from += parallel) {
-      const looked = await look(candidates.slice(from, from + parallel), matcher.takes);
+      const found = await statCandidates(candidates.slice(from, from + parallel), matcher.takes);
       signal.throwIfAborted();
-      batch.push(...looked.files);
-      unread.push(...looked.unread);
-      links.push(...looked.folders.map((link) => link.path));
-      files += looked.files.length;
+      batch.push(...found.files);
+      unread.push(...found.unread);
+      links.push(...found.folders.map((link) => link.path));
+      files += found.files.length;
       if (batch.length >= BATCH) {
         yield batch.slice(0, BATCH);
         batch = batch.slice(BATCH);
@@ -199,40 +107,39 @@ export async function* list(root: string, options: ListOptions): AsyncGenerator<
   return { state: 'present', files, empty, unread, links };
 }
 
-interface ReadFolder {
-  readonly folder: Candidate;
-  readonly entries: readonly Entry[] | Error;
+function failure(error: Error): Listing {
+  return { state: systemCode(error) === 'ENOENT' ? 'missing' : 'unreadable', reason: reasonOf(error) };
 }
 
-/** Takes some folders from those that wait, and reads them side by side. */
+/** Removes some folders from the list and reads them in parallel. */
 async function readSome(
-  waiting: Candidate[],
-  most: number,
+  folders: Candidate[],
+  max: number,
   enter: ListOptions['enter'],
-): Promise<ReadFolder[]> {
-  const folders = waiting.splice(-most);
-  const seen = enter ? await statAll(folders.map(({ location }) => location)) : [];
+): Promise<{ readonly folder: Candidate; readonly entries: readonly Entry[] | Error }[]> {
+  const some = folders.splice(-max);
+  const stats = enter ? await statAll(some.map(({ location }) => location)) : [];
   return Promise.all(
-    folders.map(async (folder, index) => ({ folder, entries: await read(folder, seen[index], enter) })),
+    some.map(async (folder, index) => ({ folder, entries: await readFolder(folder, stats[index], enter) })),
   );
 }
 
-async function read(
+async function readFolder(
   folder: Candidate,
   stats: BigIntStats | Error | undefined,
   enter: ListOptions['enter'],
 ): Promise<readonly Entry[] | Error> {
   if (stats instanceof Error) return stats;
   try {
-    if (stats && enter && !(await enter({ ...folder, id: identityOf(stats) }))) return [];
+    if (stats && enter && !(await enter({ ...folder, id: folderIdentity(stats) }))) return [];
     return await folderEntries(folder.location);
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
 }
 
-/** Sorts entries into what is to be looked at and what is to be listed. A link may be either: only a look tells. */
-function sort(
+/** Sorts entries into files to stat and folders to list. Only stat shows whether a link is a file or a folder. */
+function sortEntries(
   folder: Candidate,
   entries: readonly Entry[],
   matcher: Matcher,
@@ -257,34 +164,113 @@ function sort(
   }
 }
 
-function failure(error: Error): Listing {
-  return { state: systemCode(error) === 'ENOENT' ? 'missing' : 'unreadable', reason: reasonOf(error) };
+interface StatResult {
+  readonly files: readonly FoundFile[];
+  readonly folders: readonly Folder[];
+  /** Candidates that have disappeared. */
+  readonly absent: readonly Candidate[];
+  readonly unread: readonly Unread[];
 }
 
-/** Files of one ending (`.csv`) that no glob fits. */
-interface Ending {
+/** Stats each candidate once and returns the files that `takes` accepts, and all folders. */
+export async function statCandidates(
+  candidates: readonly Candidate[],
+  takes: (relative: string) => boolean,
+): Promise<StatResult> {
+  const files: FoundFile[] = [];
+  const folders: Folder[] = [];
+  const absent: Candidate[] = [];
+  const unread: Unread[] = [];
+  const results = await statAll(candidates.map(({ location }) => location));
+  candidates.forEach((candidate, index) => {
+    const stats = results[index];
+    if (stats === undefined) return;
+    if (stats instanceof Error) {
+      if (isAbsent(stats)) absent.push(candidate);
+      else unread.push(unreadOf(candidate.path, stats));
+    } else if (stats.isDirectory()) {
+      folders.push({ ...candidate, id: folderIdentity(stats) });
+    } else if (stats.isFile() && takes(candidate.relative)) {
+      files.push({ path: candidate.path, location: candidate.location, ...stampOf(stats) });
+    }
+  });
+  return { files, folders, absent, unread };
+}
+
+const unreadOf = (path: string, error: unknown): Unread => ({
+  path,
+  reason: reasonOf(error),
+  forbidden: ['EACCES', 'EPERM'].includes(systemCode(error) ?? ''),
+});
+
+const readEntries = promisify(readdir);
+
+interface Entry {
+  /** For display. Bytes that are not UTF-8 are written as `\xNN`. */
+  readonly name: string;
+  /** Set if the name is not UTF-8. */
+  readonly bytes?: Buffer;
+  readonly kind: 'file' | 'folder' | 'link' | 'other';
+}
+
+async function folderEntries(location: string | Buffer): Promise<Entry[]> {
+  const entries = await readEntries(location, { withFileTypes: true });
+  // Node writes U+FFFD for bytes it cannot decode. Such a name cannot be opened, so read the bytes instead.
+  if (!entries.some(({ name }) => name.includes('\ufffd'))) {
+    return entries.map((entry) => ({ name: entry.name, kind: kindOf(entry) }));
+  }
+  const raw = await readEntries(location, { withFileTypes: true, encoding: 'buffer' });
+  return raw.map((entry) =>
+    isUtf8(entry.name)
+      ? { name: entry.name.toString(), kind: kindOf(entry) }
+      : { name: displayName(entry.name), bytes: entry.name, kind: kindOf(entry) },
+  );
+}
+
+/** Below a folder whose location is bytes, all locations are bytes. */
+function locationOf(folder: string | Buffer, { name, bytes }: Entry): string | Buffer {
+  if (typeof folder === 'string' && bytes === undefined) {
+    return folder.endsWith('/') ? folder + name : `${folder}/${name}`;
+  }
+  return Buffer.concat([Buffer.from(folder), Buffer.from('/'), bytes ?? Buffer.from(name)]);
+}
+
+function kindOf(entry: Dirent | Dirent<Buffer>): Entry['kind'] {
+  if (entry.isFile()) return 'file';
+  if (entry.isDirectory()) return 'folder';
+  return entry.isSymbolicLink() ? 'link' : 'other';
+}
+
+/** Decodes UTF-8 and writes other bytes as `\xNN`. */
+function displayName(bytes: Buffer): string {
+  let text = '';
+  for (let at = 0; at < bytes.length; ) {
+    const length = [1, 2, 3, 4].find((n) => at + n <= bytes.length && isUtf8(bytes.subarray(at, at + n)));
+    text += length
+      ? bytes.toString('utf8', at, at + length)
+      : `\\x${(bytes[at] ?? 0).toString(16).toUpperCase().padStart(2, '0')}`;
+    at += length ?? 1;
+  }
+  return text;
+}
+
+/** Files with one extension (`.csv`) that match no glob. */
+interface UnmatchedFiles {
   readonly files: number;
-  /** The last one by name: where names begin with a date or a number, the newest. */
+  /** The last one by name. If names start with a date or a number, this is the newest. */
   readonly example: string;
 }
 
-/** Files that no glob fits, as one listing met them: counted by their endings, since their names are too many to keep. */
-export type Unmatched = ReadonlyMap<string, Ending>;
+/** The unmatched files of one listing, by extension: there are too many names to keep. */
+export type Unmatched = ReadonlyMap<string, UnmatchedFiles>;
 
-/** Endings beyond these are counted as one: a name can end in anything. */
-const MOST_ENDINGS = 50;
-const OTHER_ENDINGS = '*';
+/** A name can end in anything: further extensions are counted together. */
+const MAX_EXTENSIONS = 50;
+const OTHER_EXTENSIONS = '*';
 
-/** Counts while a folder is listed. */
-export function createUnmatched(): { readonly found: Unmatched; add(path: string): void } {
-  const found = new Map<string, Ending>();
-  return {
-    found,
-    add(path) {
-      const own = posix.extname(path).toLowerCase();
-      const ending = found.has(own) || found.size < MOST_ENDINGS ? own : OTHER_ENDINGS;
-      const { files, example } = found.get(ending) ?? { files: 0, example: path };
-      found.set(ending, { files: files + 1, example: path > example ? path : example });
-    },
-  };
+export function addUnmatched(counts: Map<string, UnmatchedFiles>, path: string): void {
+  const own = posix.extname(path).toLowerCase();
+  const extension = counts.has(own) || counts.size < MAX_EXTENSIONS ? own : OTHER_EXTENSIONS;
+  const { files, example } = counts.get(extension) ?? { files: 0, example: path };
+  counts.set(extension, { files: files + 1, example: path > example ? path : example });
 }

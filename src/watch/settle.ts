@@ -5,90 +5,104 @@ import { type FoundFile, filesOf } from '../model.js';
 import { isAbsent, sameStamp, stampOf, statAll } from './identify.js';
 import { doneFileOf } from './match.js';
 
-/** What holds where the configuration asks for nothing: nothing half-written is ever taken. */
+/** Applies if neither a quiet period nor a done-file is configured, so that no half-written file is ever taken. */
 export const DEFAULT_QUIET_MS = 5000;
 
-/** A done-file is looked for often at first, and less often the longer it keeps one waiting. */
-const DONE_FIRST_MS = 1000;
-const DONE_LONGEST_MS = 10_000;
-const DONE_SHARE = 0.1;
+/** A done-file is checked for often at first, then less often: after each tenth of the time it has been missing. */
+const MIN_DONE_CHECK_MS = 1000;
+const MAX_DONE_CHECK_MS = 10_000;
+const DONE_CHECK_SHARE = 0.1;
 
-/** How long to wait before looking again where a share does not answer. */
+/** The wait before the next check if a share does not respond. */
 const NO_ANSWER_MS = 10_000;
 
 interface SettleOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
-  /** Goes through this one at a time or a few: a share that hangs must not take every thread for file access. */
-  readonly lane?: <T>(work: () => Promise<T>) => Promise<T>;
-  /** What of a run there is now; without it, it is one file. */
-  readonly look?: (run: FoundFile) => Promise<RunSnapshot>;
-  /** Told at each look at which a part of the run is not there. */
-  readonly lacks?: (part: string, waitedMs: number) => void;
-  /** Told at first, and after each look. */
+  /** Limits parallel file access: a share that hangs must not block every thread for it. */
+  readonly limit?: <T>(access: () => Promise<T>) => Promise<T>;
+  /** The current state of a run; by default of a single file. */
+  readonly stat?: (run: FoundFile) => Promise<RunSnapshot>;
+  /** Called at the start and after each check. */
   readonly progress?: (progress: Progress) => void;
 }
 
-/** How far a file is from being complete. */
 export interface Progress {
-  /** Of the clock that only grows. */
-  readonly stillSinceMs: number;
+  /** In monotonic time. */
+  readonly unchangedSinceMs: number;
   readonly quietMs: number;
-  /** The done-file, or the part of the run, that is not there. */
-  readonly missing: string | undefined;
+  readonly missing: Missing | undefined;
 }
 
-/** `lacks`: a file without which the run is not whole. */
+/** The done-file, or the file of the run, that does not exist yet. */
+interface Missing {
+  readonly kind: 'done-file' | 'file';
+  readonly name: string;
+  readonly waitedMs: number;
+}
+
+/** `missing`: a file without which the run is not complete. */
 export type RunSnapshot = (FoundFile & { readonly missing?: string }) | 'absent' | 'no answer';
 
 /**
- * Resolves with the file as it is once nobody writes to it any more, or undefined when it is gone.
- * What counts is the stillness that we saw: a modification time long ago proves nothing,
- * since copying preserves it and the clocks of shares are wrong.
+ * Waits until a run is complete: unchanged for the quiet period, with its done-file and all its parts. Resolves with
+ * its final state, or with undefined if it is gone. Only changes that we observe count: an old modification time
+ * proves nothing, because copying preserves it and the clocks of shares are wrong.
  */
 export async function settle(
-  file: FoundFile,
+  run: FoundFile,
   ready: Ready,
-  { clock, signal, lane = (work) => work(), look = statFile, lacks, progress }: SettleOptions,
+  { clock, signal, limit = (access) => access(), stat = statFile, progress }: SettleOptions,
 ): Promise<FoundFile | undefined> {
   const quietMs = ready.quiet ?? (ready.doneFile === undefined ? DEFAULT_QUIET_MS : 0);
-  const doneFile = ready.doneFile === undefined ? undefined : doneFileOf(file.location, ready.doneFile);
+  const doneFile = ready.doneFile === undefined ? undefined : doneFileOf(run.location, ready.doneFile);
   const startedMs = clock.monotonic();
-  let seen = file;
-  let stillSinceMs = startedMs;
-  // Of several files only those that were met are known: all of them have to be still from the first look on.
-  let waitMs = file.parts ? 0 : quietMs;
-  const missing = doneFile === undefined ? undefined : `done-file ${posix.basename(String(doneFile))}`;
-  progress?.({ stillSinceMs, quietMs, missing });
+  let last = run;
+  let unchangedSinceMs = startedMs;
+  progress?.({ unchangedSinceMs, quietMs, missing: missingOf(doneFile, undefined, 0) });
+  // Of several files, only those found so far are known: their quiet period begins with the first complete check.
+  let waitMs = run.parts ? 0 : quietMs;
 
   for (;;) {
     if (waitMs > 0) await clock.sleep(waitMs, signal);
     signal.throwIfAborted();
-    // The done-file first: what is written before it appears is then in the glance that follows.
-    const isDone = doneFile === undefined || (await lane(() => exists(doneFile)));
-    const now = await lane(() => look(file));
+    // The done-file first: whatever was written before it appeared is then part of the snapshot.
+    const isDone = doneFile === undefined || (await limit(() => exists(doneFile)));
+    const now = await limit(() => stat(run));
     signal.throwIfAborted();
     if (now === 'absent') return undefined;
     const nowMs = clock.monotonic();
-    if (now === 'no answer' || !isSame(now, seen)) stillSinceMs = nowMs;
-    progress?.({ stillSinceMs, quietMs, missing: isDone ? lackOf(now) : missing });
+    if (now === 'no answer' || !isSame(now, last)) unchangedSinceMs = nowMs;
+    const missing = missingOf(isDone ? undefined : doneFile, now, nowMs - startedMs);
+    progress?.({ unchangedSinceMs, quietMs, missing });
     if (now === 'no answer') {
       waitMs = NO_ANSWER_MS;
       continue;
     }
-    seen = now;
-    const quietLeftMs = stillSinceMs + quietMs - nowMs;
-    if (now.missing !== undefined) lacks?.(now.missing, nowMs - startedMs);
-    const isWhole = isDone && now.missing === undefined;
-    if (isWhole && quietLeftMs <= 0) return now;
-    waitMs = isWhole ? quietLeftMs : Math.max(quietLeftMs, doneWaitMs(nowMs - startedMs));
+    last = now;
+    const quietLeftMs = unchangedSinceMs + quietMs - nowMs;
+    if (missing === undefined && quietLeftMs <= 0) return now;
+    waitMs = missing === undefined ? quietLeftMs : Math.max(quietLeftMs, doneCheckMs(missing.waitedMs));
   }
 }
 
-const lackOf = (now: RunSnapshot): string | undefined =>
-  typeof now === 'string' || now.missing === undefined ? undefined : `file ${now.missing}`;
+function missingOf(
+  doneFile: string | Buffer | undefined,
+  now: RunSnapshot | undefined,
+  waitedMs: number,
+): Missing | undefined {
+  if (doneFile !== undefined) {
+    return { kind: 'done-file', name: posix.basename(String(doneFile)), waitedMs };
+  }
+  return typeof now === 'object' && now.missing !== undefined
+    ? { kind: 'file', name: now.missing, waitedMs }
+    : undefined;
+}
 
-/** Whether nothing of a run was written to, replaced, added or taken away. */
+const doneCheckMs = (waitedMs: number): number =>
+  Math.min(MAX_DONE_CHECK_MS, Math.max(MIN_DONE_CHECK_MS, waitedMs * DONE_CHECK_SHARE));
+
+/** Whether no file of a run was changed, replaced, added or removed. */
 export function isSame(a: FoundFile, b: FoundFile): boolean {
   const [now, then] = [filesOf(a), filesOf(b)];
   return (
@@ -100,16 +114,12 @@ export function isSame(a: FoundFile, b: FoundFile): boolean {
   );
 }
 
-function doneWaitMs(waitedMs: number): number {
-  return Math.min(DONE_LONGEST_MS, Math.max(DONE_FIRST_MS, waitedMs * DONE_SHARE));
-}
-
 async function exists(location: string | Buffer): Promise<boolean> {
   const [stats] = await statAll([location]);
   return stats !== undefined && !(stats instanceof Error);
 }
 
-/** A share that does not answer is no proof that the file is gone. */
+/** A share that does not respond is no proof that the file is gone. */
 export async function statFile(file: FoundFile): Promise<RunSnapshot> {
   const [stats] = await statAll([file.location]);
   if (stats === undefined || stats instanceof Error) return isAbsent(stats) ? 'absent' : 'no answer';

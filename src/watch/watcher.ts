@@ -1,338 +1,376 @@
 import { lstat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
-import type { Clock } from '../clock.js';
+import { atMost, backoffMs, type Clock, every, type Loop } from '../clock.js';
 import type { InstrumentConfig } from '../config/schema.js';
-import { isNetworkFilesystem } from '../filesystem.js';
+import { isMountPoint, isNetworkFilesystem } from '../filesystem.js';
 import type { Log } from '../log.js';
 import type { FoundFile } from '../model.js';
 import {
-  type Bells,
-  type BellsDeps,
-  createHearing,
-  createRings,
-  type Hearing,
-  type Rings,
-  type Rung,
+  type ChangedNames,
+  createFolderWatches,
+  createPendingEvents,
+  type FolderWatches,
+  type WatchFolder,
 } from './events.js';
-import { type Candidate, type Folder, look } from './folder.js';
-import { createMatcher } from './match.js';
-import { createScan, list, type ScanDeps, type Unmatched } from './scan.js';
+import { createMatcher, type Matcher } from './match.js';
+import {
+  addUnmatched,
+  type Candidate,
+  type Folder,
+  type Listing,
+  list,
+  statCandidates,
+  type Unmatched,
+} from './scan.js';
 
-/** Bells of one burst are answered together. */
+/** Events of one burst are processed together. */
 const GATHER_MS = 75;
 
-/** How long stopping waits for a share that may never answer. */
+/** How long stopping waits for a share that may never respond. */
 const STOP_MS = 2000;
+
+/**
+ * Parallel stat calls on a share. A share that hangs blocks each of them, and Node has four threads for all file
+ * access: two stay free for the other instruments.
+ */
+const PARALLEL_ON_SHARE = 2;
 
 export type WatchOptions = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'poll'> &
   Partial<Pick<InstrumentConfig, 'run'>>;
 
+export type FileOrigin = 'scan' | 'event';
+
+type FolderState = 'present' | 'missing' | 'unreadable';
+
+export interface ScanResult {
+  /** Whether the scan found every file that this user may see. */
+  readonly complete: boolean;
+  readonly files: number;
+  /** Files that match no glob, without those of other instruments. */
+  readonly unmatched: Unmatched;
+}
+
 export interface WatcherDeps {
-  /** Files that are there; the same one may be offered again and again. The scan waits until they are received. */
-  offer(files: FoundFile[], origin: 'scan' | 'event'): Promise<void>;
-  /** A listing has ended. Only a complete one has met every file that this user may see. */
-  scanned(result: { readonly complete: boolean; readonly files: number }): Promise<void>;
-  /** Told at first, and whenever it changes. A folder that is gone says nothing about the files in it. */
+  /** Receives files that exist; the same file may come again. A scan waits until the receiver has accepted them. */
+  found(files: FoundFile[], origin: FileOrigin): Promise<void>;
+  scanned(result: ScanResult): Promise<void>;
+  /** Called with the first state of the folder and with each change. A missing folder says nothing about its files. */
   folder(state: FolderState, reason?: string): void;
-  /** Told after each listing what of it no glob fits, but for files of others. */
-  unmatched?(found: Unmatched): void;
-  isOthers?(path: string): boolean;
+  /** Whether a file that matches no glob belongs to another instrument or to none. */
+  isOthers(path: string): boolean;
   readonly clock: Clock;
   readonly log: Log;
-  isNetwork?(path: string): Promise<boolean>;
-  createBells?(deps: BellsDeps): Bells;
+}
+
+/** Replaced in tests. */
+interface SystemCalls {
+  readonly isNetwork?: (path: string) => Promise<boolean>;
+  readonly watchFolder?: WatchFolder;
 }
 
 export interface Watcher {
-  /** Resolves when the folder was scanned once, or at least looked for, and is being watched. */
+  /** Resolves after the first scan, even if the folder is missing. */
   start(): Promise<void>;
-  /** Resolves when a scan that began after this call has ended. */
+  /** Resolves at the end of a scan that began after this call. */
   rescan(): Promise<void>;
-  /** After it, nothing more is offered. */
+  /** After it resolves, no more files are handed over. */
   stop(): Promise<void>;
 }
 
 /**
- * Finds the files of one instrument. The scan is the truth; events only say where to look sooner.
- * A folder that is gone is looked for, and nothing that was found in it is forgotten.
+ * Finds the files of one instrument. The periodic scan is the source of truth; events only make it faster.
+ * A missing folder is retried, and nothing found in it before is forgotten.
  */
-export function createWatcher(options: WatchOptions, deps: WatcherDeps): Watcher {
+export function createWatcher(
+  options: WatchOptions,
+  deps: WatcherDeps,
+  { isNetwork = isNetworkFilesystem, watchFolder }: SystemCalls = {},
+): Watcher {
   const { clock, log } = deps;
   const stopping = new AbortController();
   const { signal } = stopping;
   const root = resolve(options.watch);
-  const matcher = createMatcher({ ...options, doneFile: options.ready.doneFile });
-  const rings = createRings();
-  const hearing = createHearing({ root, ring: rings.ring, log, signal, createBells: deps.createBells });
-  const scope = { root, matcher, hearing, signal, clock, log };
-  const scan = createScanOnce(options.poll, scope, deps);
-  const rounds = createRounds({ scan, clock, signal });
-  const answer = createAnswer({
-    ...scope,
-    offer: (files) => deps.offer(files, 'event'),
-    rescan: () => void rounds.ask(),
+  let scans: Loop | undefined;
+  let events: Loop | undefined;
+  let requests: (() => void)[] = [];
+  const pending = createPendingEvents();
+  const watches = createFolderWatches({
+    root,
+    log,
+    signal,
+    open: watchFolder,
+    event(folder, name) {
+      pending.add(folder, name);
+      events?.wake();
+    },
   });
-  let running: Promise<unknown> | undefined;
+  const matcher = createMatcher({ ...options, doneFile: options.ready.doneFile });
+  const context: WatchContext = { ...deps, root, matcher, watches, signal, rescan };
+  const scan = createScan(context, options.poll, isNetwork);
+  const processEvents = createEventProcessor(context);
+
+  function rescan(): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((done) => {
+      requests.push(done);
+      scans?.wake();
+    });
+  }
 
   return {
-    start: () =>
-      new Promise((begun) => {
-        running = Promise.all([rounds.run(begun), keepAnswering(rings, answer, clock, signal)]);
-      }),
-    rescan: rounds.ask,
+    start() {
+      const firstScan = rescan();
+      scans = every(Number.POSITIVE_INFINITY, clock, async () => {
+        const served = requests;
+        requests = [];
+        const waitMs = await scan();
+        for (const done of served) done();
+        return waitMs;
+      });
+      events = every(Number.POSITIVE_INFINITY, clock, async () => {
+        await clock.sleep(GATHER_MS, signal);
+        for (const [folder, names] of pending.take()) await processEvents(folder, names);
+      });
+      return firstScan;
+    },
+    rescan,
     async stop() {
       stopping.abort();
-      rings.stop();
-      hearing.forgetAll();
-      const ended = new AbortController();
-      const enough = clock.sleep(STOP_MS, ended.signal);
-      await Promise.race([running, enough]);
-      ended.abort();
+      watches.removeAll();
+      await atMost(STOP_MS, clock, Promise.all([scans?.stop(), events?.stop()]));
+      for (const done of requests) done();
     },
   };
 }
 
-/** Makes the function that scans once, reports, and says how long to wait before the next time. */
-function createScanOnce(
+interface WatchContext extends WatcherDeps {
+  readonly root: string;
+  readonly matcher: Matcher;
+  readonly watches: FolderWatches;
+  readonly signal: AbortSignal;
+  rescan(): Promise<void>;
+}
+
+/** Returns a function that scans the folder, reports the result and returns the wait before the next scan. */
+function createScan(
+  context: WatchContext,
   poll: InstrumentConfig['poll'],
-  scope: Omit<ScanDeps, 'offer' | 'isNetwork' | 'isOthers'>,
-  deps: WatcherDeps,
+  isNetwork: (path: string) => Promise<boolean>,
 ): () => Promise<number> {
-  const { root, hearing, signal, log } = scope;
-  const found = createPresence({ root, log, folder: (state, reason) => deps.folder(state, reason) });
-  const scan = createScan({
-    ...scope,
-    isNetwork: deps.isNetwork ?? isNetworkFilesystem,
-    isOthers: deps.isOthers ?? (() => false),
-    offer(files) {
-      // Said before the receiver takes its time, which can be long for a backlog.
-      found('present');
-      return deps.offer(files, 'scan');
-    },
-  });
+  const { root, watches, signal, scanned, log } = context;
+  const report = createFolderReport(context);
+  const checkMount = createMountCheck(root);
+  const warnOfSkipped = createSkipWarnings(log);
   let failures = 0;
 
-  return async () => {
-    try {
-      const { listing, network, tookMs, unmatched } = await scan();
-      found(listing.state, listing.state === 'present' ? undefined : listing.reason);
-      if (listing.state !== 'present') {
-        failures += 1;
-        return retryMs(failures);
-      }
-      deps.unmatched?.(unmatched);
-      await deps.scanned({
-        complete: listing.unread.every(({ forbidden }) => forbidden),
-        files: listing.files,
-      });
-      failures = 0;
-      return pauseMs({ poll, network, deaf: hearing.isDeaf(), scanMs: tookMs });
-    } catch (error) {
+  async function scan(): Promise<number> {
+    const network = await isNetwork(root).catch(() => true);
+    watches.beginScan();
+    const { listing: listed, unmatched, tookMs } = await listAll(context, network, report);
+    const listing = await checkMount(listed);
+    if (listing.state !== 'present') {
+      watches.removeAll();
+      report(listing.state, listing.reason);
       failures += 1;
-      if (!signal.aborted) log.error({ folder: root, err: error }, 'the scan failed, trying again');
       return retryMs(failures);
     }
-  };
+    watches.endScan();
+    report('present');
+    warnOfSkipped(listing);
+    const complete = listing.unread.every(({ forbidden }) => forbidden);
+    await scanned({ complete, files: listing.files, unmatched });
+    failures = 0;
+    return rescanMs({ poll, network, eventsMissing: watches.areRefused(), scanMs: tookMs });
+  }
+
+  return () =>
+    scan().catch((error: unknown) => {
+      failures += 1;
+      if (!signal.aborted) log.error({ folder: root, err: error }, 'scan failed, retrying');
+      return retryMs(failures);
+    });
 }
 
-async function keepAnswering(
-  rings: Rings,
-  answer: ReturnType<typeof createAnswer>,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
-  while (!signal.aborted) {
-    await rings.heard();
-    await clock.sleep(GATHER_MS, signal);
-    for (const [folder, rung] of rings.take()) await answer(folder, rung);
+type FolderReport = (state: FolderState, reason?: string) => void;
+
+/** Lists the whole folder, watches all folders in it and hands over the files. */
+async function listAll(
+  { root, matcher, watches, signal, clock, found, isOthers }: WatchContext,
+  network: boolean,
+  report: FolderReport,
+): Promise<{ listing: Listing; unmatched: Unmatched; tookMs: number }> {
+  const unmatched = new Map();
+  const listing = list(root, {
+    matcher,
+    signal,
+    ...(network && { parallel: PARALLEL_ON_SHARE }),
+    enter: async (folder) => {
+      await watches.add(folder);
+      return true;
+    },
+    unmatched(path) {
+      if (!isOthers(path)) addUnmatched(unmatched, path);
+    },
+  });
+  // The time the receiver takes does not count as cost of the listing.
+  let tookMs = 0;
+  for (;;) {
+    const since = clock.monotonic();
+    const next = await listing.next();
+    tookMs += clock.monotonic() - since;
+    if (next.done) return { listing: next.value, unmatched, tookMs };
+    // Reported before the receiver is called, which can take long for a backlog.
+    report('present');
+    await found(next.value, 'scan');
+    signal.throwIfAborted();
   }
 }
 
-interface RoundsDeps {
-  /** One scan; resolves with how long to wait before the next. Does not reject. */
-  scan(): Promise<number>;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-}
-
-/** Scans again and again: never two at once, and sooner when asked. */
-interface Rounds {
-  /** Resolves when the signal has ended the rounds; `begun` is called after the first scan. */
-  run(begun: () => void): Promise<void>;
-  /** Resolves when a scan that began after this call has ended. */
-  ask(): Promise<void>;
-}
-
-function createRounds({ scan, clock, signal }: RoundsDeps): Rounds {
-  let asked: (() => void)[] = [];
-  let nap = new AbortController();
-  signal.addEventListener('abort', () => nap.abort(), { once: true });
-
-  return {
-    async run(begun) {
-      while (!signal.aborted) {
-        const waiting = asked;
-        asked = [];
-        const pauseMs = await scan();
-        begun();
-        for (const done of waiting) done();
-        if (asked.length > 0 || signal.aborted) continue;
-        nap = new AbortController();
-        // Being woken is as good as having slept.
-        await clock.sleep(pauseMs, nap.signal);
-      }
-      for (const done of asked) done();
-    },
-    ask() {
-      if (signal.aborted) return Promise.resolve();
-      return new Promise((done) => {
-        asked.push(done);
-        nap.abort();
-      });
-    },
+/** Returns a function that reports the state of the folder when it changes. */
+function createFolderReport({ root, log, folder }: WatchContext): FolderReport {
+  let reported: FolderState | undefined;
+  return (state, reason) => {
+    if (state === reported) return;
+    if (state !== 'present') log.warn({ folder: root, reason }, 'cannot read the folder, retrying');
+    else if (reported !== undefined) log.info({ folder: root }, 'the folder is available again');
+    reported = state;
+    folder(state, reason);
   };
 }
 
-type FolderState = 'present' | 'missing' | 'unreadable';
-
-interface PresenceDeps {
-  readonly root: string;
-  readonly log: Log;
-  folder(state: FolderState, reason?: string): void;
-}
-
-/** Makes the function that is told each time how the folder was found, and passes on what changed: once. */
-function createPresence({ root, log, folder }: PresenceDeps) {
-  let state: FolderState | undefined;
-
-  return (found: FolderState, reason?: string): void => {
-    if (found === state) return;
-    if (found !== 'present') {
-      log.warn({ folder: root, reason }, 'the folder cannot be read: it is looked for until it can');
-    } else if (state !== undefined) {
-      log.info({ folder: root }, 'the folder is there: watching it');
+/** An unmounted share leaves an empty folder behind, which says nothing about its files. */
+function createMountCheck(root: string): (listing: Listing) => Promise<Listing> {
+  let wasMounted = false;
+  return async (listing) => {
+    if (listing.state !== 'present') return listing;
+    const mounted = await isMountPoint(root).catch(() => false);
+    if (listing.empty && wasMounted && !mounted) {
+      return { state: 'missing', reason: 'the share or disk is no longer mounted there' };
     }
-    state = found;
-    folder(found, reason);
+    wasMounted = mounted;
+    return listing;
   };
 }
 
-interface AnswerDeps extends Omit<ScanDeps, 'isNetwork' | 'isOthers'> {
-  /** Asks for a full scan. */
-  rescan(): void;
+/** Returns a function that warns of each path a scan skips, once for as long as the cause persists. */
+function createSkipWarnings(log: Log): (listing: Extract<Listing, { state: 'present' }>) => void {
+  let warned = new Set<string>();
+  return ({ unread, links }) => {
+    for (const { path, reason } of unread) {
+      if (!warned.has(path)) log.warn({ path, reason }, 'cannot read this path, skipping it');
+    }
+    for (const path of links) {
+      if (!warned.has(path)) log.warn({ path }, 'linked folders are not followed: watch the target instead');
+    }
+    warned = new Set([...unread.map(({ path }) => path), ...links]);
+  };
 }
 
-/** Makes the function that looks at what rang in one folder, and offers what it finds. It does not reject. */
-function createAnswer(deps: AnswerDeps): (folder: string, rung: Rung) => Promise<void> {
-  const { signal, clock, log } = deps;
+/** Returns a function that hands over the files that events in one folder concern. It does not reject. */
+function createEventProcessor(context: WatchContext): (folder: string, names: ChangedNames) => Promise<void> {
+  const { signal, clock, log } = context;
   let failures = 0;
-
-  return async (folder, rung) => {
+  return async (folder, names) => {
     if (signal.aborted) return;
     try {
-      await (rung === 'anything' ? listAnew(folder, deps) : lookAt(folder, rung, deps));
+      await (names === 'all' ? listChanged(folder, context) : checkNames(folder, names, context));
       failures = 0;
     } catch (error) {
       if (signal.aborted) return;
       failures += 1;
-      log.error({ folder, err: error }, 'a change could not be followed up, scanning instead');
-      // Where the receiver is in trouble, a file that is always written to must not become a scan at each write.
+      log.error({ folder, err: error }, 'cannot process file events, rescanning');
+      // While the receiver fails, a file that is written to continuously must not cause a scan at each write.
       await clock.sleep(retryMs(failures), signal);
-      deps.rescan();
+      void context.rescan();
     }
   };
 }
 
-/** Lists a folder, and what is new below it: a subfolder that has its own bell would have rung. */
-async function listAnew(start: string, deps: AnswerDeps): Promise<void> {
-  const { root, matcher, signal, hearing } = deps;
-  const found = list(root, {
+/** Lists a folder and its new subfolders. Subfolders that are already watched send events of their own. */
+async function listChanged(start: string, context: WatchContext): Promise<void> {
+  const { root, matcher, signal, watches } = context;
+  const listing = list(root, {
     matcher,
     signal,
-    under: seenFrom(root, start),
+    under: relativeTo(root, start),
     enter: async (folder) => {
-      if (folder.path !== start && hearing.hears(folder)) return false;
-      await hearing.listenTo(folder);
+      if (folder.path !== start && watches.has(folder)) return false;
+      await watches.add(folder);
       return true;
     },
   });
-  let next = await found.next();
-  for (; !next.done; next = await found.next()) {
-    await deps.offer(next.value);
+  let next = await listing.next();
+  for (; !next.done; next = await listing.next()) {
+    await context.found(next.value, 'event');
     signal.throwIfAborted();
   }
   if (next.value.state === 'present') return;
-  if (start === root) deps.rescan();
-  else hearing.forget(start);
+  if (start === root) void context.rescan();
+  else watches.remove(start);
 }
 
-async function lookAt(folder: string, names: ReadonlySet<string>, deps: AnswerDeps): Promise<void> {
-  const { root, matcher, signal, hearing } = deps;
+async function checkNames(folder: string, names: ReadonlySet<string>, context: WatchContext): Promise<void> {
+  const { root, matcher, signal, watches } = context;
   const candidates = [...names].map((name): Candidate => {
     const path = `${folder}/${name}`;
-    return { path, location: path, relative: seenFrom(root, path) };
+    return { path, location: path, relative: relativeTo(root, path) };
   });
-  // What is neither a run as a file nor listed as a folder is not worth a look: a log that is always written to.
-  const { files, folders, absent } = await look(
+  // Skips names that can be neither a run nor a folder to list, such as a log that is written to continuously.
+  const { files, folders, absent } = await statCandidates(
     candidates.filter(({ relative }) => matcher.takes(relative) || !matcher.prunes(relative)),
     matcher.takes,
   );
   signal.throwIfAborted();
-  for (const { path } of absent) hearing.forget(path);
-  // A folder that is deleted rings its own name; the watched one has no parent here that would ring too.
-  if (folder === root && names.has(basename(root)) && !(await isStillThere(root, hearing))) deps.rescan();
-  if (files.length > 0) await deps.offer([...files]);
+  for (const { path } of absent) watches.remove(path);
+  // A deleted folder sends an event with its own name. The watched folder has no watched parent that would send one.
+  if (folder === root && names.has(basename(root)) && !(await isSameFolder(root, watches))) {
+    void context.rescan();
+  }
+  if (files.length > 0) await context.found([...files], 'event');
   for (const found of folders) {
-    if (!hearing.hears(found) && !(await isLink(found))) await listAnew(found.path, deps);
+    if (!watches.has(found) && !(await isLink(found))) await listChanged(found.path, context);
   }
 }
 
-async function isStillThere(root: string, hearing: Hearing): Promise<boolean> {
-  const { folders } = await look([{ path: root, location: root, relative: '' }], () => false);
-  return folders.some((folder) => hearing.hears(folder));
+async function isSameFolder(root: string, watches: FolderWatches): Promise<boolean> {
+  const { folders } = await statCandidates([{ path: root, location: root, relative: '' }], () => false);
+  return folders.some((folder) => watches.has(folder));
 }
 
-function seenFrom(root: string, path: string): string {
-  return path.slice(root.length + 1);
-}
+const relativeTo = (root: string, path: string): string => path.slice(root.length + 1);
 
 async function isLink({ location }: Folder): Promise<boolean> {
   const stats = await lstat(location).catch(() => undefined);
   return stats?.isSymbolicLink() === true;
 }
 
-/** Network shares send no events: the rescan is all there is. */
-const SHARE_MS = 10_000;
-const DISK_MS = 60_000;
-/** However often somebody asks for it. */
-const SHORTEST_MS = 100;
-/** Listing is to take no more than one part in so many of the time. */
-const SCAN_COST = 20;
-const FIRST_RETRY_MS = 1000;
-const LONGEST_RETRY_MS = 10_000;
+/** Network shares send no events for changes made elsewhere, so they depend on rescans. */
+const RESCAN_SHARE_MS = 10_000;
+const RESCAN_DISK_MS = 60_000;
+/** Lower bound for a configured interval. */
+const MIN_RESCAN_MS = 100;
+/** Listing takes at most one twentieth of the time. */
+const MAX_SCAN_SHARE = 20;
 
-interface PauseFacts {
+interface RescanFacts {
   readonly poll: InstrumentConfig['poll'];
   readonly network: boolean;
-  /** Whether some folder could not be watched, so that its changes ring no bell. */
-  readonly deaf: boolean;
-  /** How long the last listing took. */
+  /** Whether some folder cannot be watched. */
+  readonly eventsMissing: boolean;
+  /** Duration of the last listing. */
   readonly scanMs: number;
 }
 
-/** How long to wait before the next rescan. */
-export function pauseMs({ poll, network, deaf, scanMs }: PauseFacts): number {
-  const affordable = (ms: number) => Math.max(ms, scanMs * SCAN_COST);
+/** The wait before the next rescan. */
+export function rescanMs({ poll, network, eventsMissing, scanMs }: RescanFacts): number {
+  const affordable = (ms: number) => Math.max(ms, scanMs * MAX_SCAN_SHARE);
   const chosen =
     poll === 'never'
       ? Number.POSITIVE_INFINITY
       : poll === 'auto'
-        ? affordable(network ? SHARE_MS : DISK_MS)
-        : Math.max(poll, SHORTEST_MS);
-  return deaf ? Math.min(chosen, affordable(SHARE_MS)) : chosen;
+        ? affordable(network ? RESCAN_SHARE_MS : RESCAN_DISK_MS)
+        : Math.max(poll, MIN_RESCAN_MS);
+  return eventsMissing ? Math.min(chosen, affordable(RESCAN_SHARE_MS)) : chosen;
 }
 
-/** How long to wait before trying again what has failed so many times in a row. */
-export function retryMs(failures: number): number {
-  return Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
-}
+const retryMs = (failures: number): number => backoffMs(failures - 1, { maxMs: 10_000 });

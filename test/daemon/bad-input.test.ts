@@ -215,7 +215,7 @@ test.skipIf(!NOBODY_STARTS)('a folder without permission is told and stops nothi
   const told = daemon.lines.find(({ instrument, level }) => instrument === 'secret' && Number(level) >= 40);
   expect(told).toMatchObject({
     folder: join(folder, 'data/secret'),
-    reason: 'this user may not read it',
+    reason: 'permission denied',
   });
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed');

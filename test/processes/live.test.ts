@@ -61,11 +61,11 @@ test('a file that is not complete is named with what it waits for; one that does
     {
       name: 'logger',
       unmatched: { files: 0 },
-      waiting: { first: [{ reason: 'no done-file b.csv.done' }] },
+      waiting: { first: [{ reason: 'waiting for done-file b.csv.done' }] },
     },
   ]);
   const [balance] = live.instruments;
-  expect(balance?.waiting.first[0]?.reason).toMatch(/^still for \d+ s of 600 s$/);
+  expect(balance?.waiting.first[0]?.reason).toMatch(/^unchanged for \d+ s of 600 s$/);
   expect(balance?.scannedAt).toBeGreaterThan(live.startedAt);
   expect(balance?.lastFileAt).toBeUndefined();
   site.drop('b.csv.done', '', 'logger');

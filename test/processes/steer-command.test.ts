@@ -48,7 +48,7 @@ test('jobs, show and status answer while somebody holds the journal, and say wha
   ]);
   expect(jobs).toMatchObject({ status: 0, stderr: '' });
   expect(jobs.stdout).toMatch(
-    /^JOB +STATE +INSTRUMENT +FILE .*\n +- +waiting +balance +new\.csv .*still for 2 s/,
+    /^JOB +STATE +INSTRUMENT +FILE .*\n +- +waiting +balance +new\.csv .*unchanged for 2 s/,
   );
   expect(jobs.stdout).toMatch(
     /^ +2 +quarantined +balance +b\.csv .*no table\n +1 +done .* 12 +Weighing of smith$/m,

@@ -97,7 +97,7 @@ test('every file is told with what became of it, and with the rule that decided'
   expect(evidence(all.get('balance/RUN.CSV'))).toContain('"**/*.csv" would fit but for capitals');
   expect(evidence(all.get('balance/~a.csv'))).toContain('ignore "**/~*" fits it');
   expect(evidence(all.get('late/l.csv'))).toContain('l.csv.done is missing');
-  expect(evidence(all.get('slow/q.csv'))).toMatch(/still for \d+ s of 600 s/);
+  expect(evidence(all.get('slow/q.csv'))).toMatch(/unchanged for \d+ s of 600 s/);
   expect(evidence(all.get('several/run.D/s.csv'))).toMatch(/run of several files: .*\/several\/run\.D/);
   expect(evidence(all.get('old/o.csv'))).toContain('existing: skip');
   expect(evidence(all.get('wrong/w.csv'))).toMatch(/labfeed\.yaml:\d+:\d+: unknown key "prase"/);

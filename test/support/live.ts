@@ -25,7 +25,7 @@ export const someLive = (changes: Partial<Live> = {}): Live => ({
       unmatched: { files: 0, example: undefined },
       waiting: {
         files: 1,
-        first: [{ path: '/srv/balance/new.csv', since: 1, reason: 'still for 2 s of 5 s' }],
+        first: [{ path: '/srv/balance/new.csv', since: 1, reason: 'unchanged for 2 s of 5 s' }],
       },
       lastFileAt: undefined,
     },

@@ -17,19 +17,19 @@ function dropped(content: string | Buffer): string {
   return path;
 }
 
-/** Hashing asks its signal before each chunk: the test acts before the second. */
+/** Hashing checks its signal before each chunk: the test acts before the second. */
 function betweenChunks(act: () => void): AbortSignal {
-  let asked = 0;
+  let checks = 0;
   return Object.assign(new AbortController().signal, {
     throwIfAborted() {
-      asked += 1;
-      if (asked === 2) act();
+      checks += 1;
+      if (checks === 2) act();
     },
   });
 }
 
-describe('the whole content is hashed', () => {
-  test.each([0, 1, 5, MB - 1, MB, MB + 1, 3 * MB + 7])('%i bytes, which are kept', async (size) => {
+describe('identify hashes the whole content', () => {
+  test.each([0, 1, 5, MB - 1, MB, MB + 1, 3 * MB + 7])('of %i bytes, and keeps them', async (size) => {
     const bytes = Buffer.alloc(size, 'run after run ');
     const path = dropped(bytes);
     const file = await identify(found(path), { signal: never });
@@ -37,14 +37,14 @@ describe('the whole content is hashed', () => {
     expect(Buffer.compare(Buffer.from(file.content ?? 'none'), bytes)).toBe(0);
   });
 
-  test('a large file is hashed without being kept', async () => {
+  test('of a large file without keeping it', async () => {
     const bytes = Buffer.alloc(5 * MB + 3, 'a long time series ');
     const file = await identify(found(dropped(bytes)), { signal: never, keepBytes: 5 * MB });
     expect(file.sha256).toBe(sha256(bytes));
     expect(file).not.toHaveProperty('content');
   });
 
-  test('a file whose name is not UTF-8', async () => {
+  test('of a file whose name is not UTF-8', async () => {
     const folder = tempFolder();
     const location = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0xe9])]);
     writeFileSync(location, 'x');
@@ -53,7 +53,7 @@ describe('the whole content is hashed', () => {
   });
 });
 
-describe('what was hashed is what settled', () => {
+describe('identify detects changes since the file settled', () => {
   const bytes = Buffer.alloc(3 * MB, 'x');
 
   test.each([
@@ -77,7 +77,7 @@ describe('what was hashed is what settled', () => {
     }
   });
 
-  test('a file that was written to, or is gone, before it is opened', async () => {
+  test('a file that was written to or deleted before it is opened', async () => {
     const path = dropped('one');
     const file = found(path);
     appendFileSync(path, 'two');
@@ -86,7 +86,7 @@ describe('what was hashed is what settled', () => {
     await expect(identify(file, { signal: never })).rejects.toThrow(FileChangedError);
   });
 
-  test('a pipe in the place of the file does not hold anybody up', async () => {
+  test('a pipe in place of the file, which does not block', async () => {
     const path = dropped('one');
     const file = found(path);
     rmSync(path);
@@ -95,7 +95,7 @@ describe('what was hashed is what settled', () => {
   });
 });
 
-test('a file that may not be read is busy, not bad: it says what to do and can be tried again', async () => {
+test('a file without read permission can be identified once the permission is given', async () => {
   const path = dropped('one');
   chmodSync(join(path, '..'), 0o755);
   chmodSync(path, 0);
@@ -104,14 +104,14 @@ test('a file that may not be read is busy, not bad: it says what to do and can b
   );
   expect(error).toBeInstanceOf(FileBusyError);
   expect(error).toMatchObject({
-    message: 'the file cannot be read now: this user may not read it',
+    message: 'the file cannot be read now: permission denied',
     where: { file: path },
   });
   chmodSync(path, 0o600);
   expect(await identify(found(path), { signal: never })).toMatchObject({ size: 3 });
 });
 
-test('hashing ends with the signal', async () => {
+test('hashing ends when the signal is aborted', async () => {
   const path = dropped('one');
   const signal = AbortSignal.abort(new Error('enough'));
   await expect(identify(found(path), { signal })).rejects.toThrow('enough');

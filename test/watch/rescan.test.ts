@@ -4,51 +4,44 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.js';
-import type { Bells } from '../../src/watch/events.js';
-import { pauseMs, retryMs } from '../../src/watch/watcher.js';
+import type { WatchFolder } from '../../src/watch/events.js';
+import { rescanMs } from '../../src/watch/watcher.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { ERROR, eventually, WARN, watching } from './watching.js';
+import { ERROR, eventually, WARN, watching } from './support.js';
 
-/** Bells that never ring, as on a share. */
-function silentBells(): Bells {
-  const hung = new Map<string, string>();
-  return {
-    hang: async (folder, id) => void hung.set(folder, id),
-    has: (folder, id) => hung.has(folder) && (id === undefined || hung.get(folder) === id),
-    drop: (folder) => void hung.delete(folder),
-    keep: (folders) => {
-      for (const folder of [...hung.keys()]) if (!folders.has(folder)) hung.delete(folder);
-    },
-    close: () => hung.clear(),
+/** Watches without events, as on a share. Keeps the set of open watches. */
+const silentWatches =
+  (watched = new Set<string>()): WatchFolder =>
+  (folder) => {
+    watched.add(folder);
+    return { ready: Promise.resolve(), close: () => void watched.delete(folder) };
   };
-}
 
-describe('the rescan is the truth', () => {
-  test('it finds what events missed', async () => {
+describe('a rescan', () => {
+  test('finds files without events', async () => {
     const folder = tempFolder();
-    const watcher = watching({ watch: folder, poll: 50 }, { createBells: silentBells });
+    const watcher = watching({ watch: folder, poll: 50 }, {}, { watchFolder: silentWatches() });
     await watcher.start();
     mkdirSync(join(folder, 'sub'));
     writeFileSync(join(folder, 'sub/a.csv'), '');
     await eventually(() => expect(watcher.paths('scan')).toEqual([join(folder, 'sub/a.csv')]));
   });
 
-  test('it takes down the bells of folders that went without a sound', async () => {
+  test('ends the watches of folders that disappeared without an event', async () => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'sub'));
-    const bells = silentBells();
-    const watcher = watching({ watch: folder }, { createBells: () => bells });
+    const watched = new Set<string>();
+    const watcher = watching({ watch: folder }, {}, { watchFolder: silentWatches(watched) });
     await watcher.start();
-    expect(bells.has(join(folder, 'sub'))).toBe(true);
+    expect(watched).toEqual(new Set([folder, join(folder, 'sub')]));
     rmSync(join(folder, 'sub'), { recursive: true });
     await watcher.rescan();
-    expect(bells.has(join(folder, 'sub'))).toBe(false);
-    expect(bells.has(folder)).toBe(true);
+    expect(watched).toEqual(new Set([folder]));
   });
 
-  test('with poll: never, a scan comes at start, on events, and when asked for', async () => {
+  test('happens with poll: never only at the start, after events, and on request', async () => {
     const folder = tempFolder();
-    const watcher = watching({ watch: folder }, { createBells: silentBells });
+    const watcher = watching({ watch: folder }, {}, { watchFolder: silentWatches() });
     await watcher.start();
     writeFileSync(join(folder, 'a.csv'), '');
     await pause(300);
@@ -58,7 +51,7 @@ describe('the rescan is the truth', () => {
     expect(watcher.scans).toHaveLength(2);
   });
 
-  test('scans do not overlap, and many who ask share one', async () => {
+  test('does not overlap with another, and one serves all pending requests', async () => {
     const folder = tempFolder();
     writeFileSync(join(folder, 'a.csv'), '');
     let under = 0;
@@ -66,7 +59,7 @@ describe('the rescan is the truth', () => {
     const watcher = watching(
       { watch: folder },
       {
-        offer: async () => {
+        found: async () => {
           under += 1;
           most = Math.max(most, under);
           await pause(30);
@@ -82,18 +75,18 @@ describe('the rescan is the truth', () => {
     expect(watcher.scans).toHaveLength(3);
   });
 
-  test('a scan whose receiver fails is made again', async () => {
+  test('is repeated if the receiver fails', async () => {
     const folder = tempFolder();
     writeFileSync(join(folder, 'a.csv'), '');
-    const offer = vi.fn(async () => undefined).mockRejectedValueOnce(new Error('the journal is busy'));
-    const watcher = watching({ watch: folder }, { offer });
+    const found = vi.fn(async () => undefined).mockRejectedValueOnce(new Error('the journal is busy'));
+    const watcher = watching({ watch: folder }, { found });
     await watcher.start();
     expect(watcher.scans).toEqual([]);
     expect(watcher.logged).toMatchObject([{ level: ERROR }]);
     await eventually(() => expect(watcher.scans).toEqual([{ complete: true, files: 1 }]));
   });
 
-  test('nothing is offered once it has stopped', async () => {
+  test('hands over nothing after the watcher has stopped', async () => {
     const folder = tempFolder();
     const watcher = watching({ watch: folder, poll: 10 });
     await watcher.start();
@@ -101,34 +94,34 @@ describe('the rescan is the truth', () => {
     writeFileSync(join(folder, 'a.csv'), '');
     await watcher.rescan();
     await pause(150);
-    expect(watcher.offers).toEqual([]);
+    expect(watcher.batches).toEqual([]);
   });
 });
 
-describe('how often', () => {
-  const facts = { network: false, deaf: false, scanMs: 10 };
+describe('the interval between rescans', () => {
+  const facts = { network: false, eventsMissing: false, scanMs: 10 };
 
-  test('auto: each minute on a disk, every 10 s on a share, and never more than a twentieth of the time', () => {
-    expect(pauseMs({ ...facts, poll: 'auto' })).toBe(60_000);
-    expect(pauseMs({ ...facts, poll: 'auto', network: true })).toBe(10_000);
-    expect(pauseMs({ ...facts, poll: 'auto', network: true, scanMs: 2000 })).toBe(40_000);
-    expect(pauseMs({ ...facts, poll: 'auto', scanMs: 30_000 })).toBe(600_000);
+  test('is a minute on a disk and 10 s on a share, and scans take at most a twentieth of the time', () => {
+    expect(rescanMs({ ...facts, poll: 'auto' })).toBe(60_000);
+    expect(rescanMs({ ...facts, poll: 'auto', network: true })).toBe(10_000);
+    expect(rescanMs({ ...facts, poll: 'auto', network: true, scanMs: 2000 })).toBe(40_000);
+    expect(rescanMs({ ...facts, poll: 'auto', scanMs: 30_000 })).toBe(600_000);
   });
 
-  test('as it was asked for otherwise', () => {
-    expect(pauseMs({ ...facts, poll: 2000, scanMs: 5000 })).toBe(2000);
-    expect(pauseMs({ ...facts, poll: 'never' })).toBe(Number.POSITIVE_INFINITY);
+  test('is the configured one otherwise', () => {
+    expect(rescanMs({ ...facts, poll: 2000, scanMs: 5000 })).toBe(2000);
+    expect(rescanMs({ ...facts, poll: 'never' })).toBe(Number.POSITIVE_INFINITY);
   });
 
-  test('where bells do not ring, every 10 s at the latest', () => {
-    expect(pauseMs({ ...facts, poll: 'never', deaf: true })).toBe(10_000);
-    expect(pauseMs({ ...facts, poll: 'auto', deaf: true })).toBe(10_000);
-    expect(pauseMs({ ...facts, poll: 300_000, deaf: true })).toBe(10_000);
-    expect(pauseMs({ ...facts, poll: 2000, deaf: true })).toBe(2000);
-    expect(pauseMs({ ...facts, poll: 'never', deaf: true, scanMs: 1000 })).toBe(20_000);
+  test('is at most 10 s if events are missing', () => {
+    expect(rescanMs({ ...facts, poll: 'never', eventsMissing: true })).toBe(10_000);
+    expect(rescanMs({ ...facts, poll: 'auto', eventsMissing: true })).toBe(10_000);
+    expect(rescanMs({ ...facts, poll: 300_000, eventsMissing: true })).toBe(10_000);
+    expect(rescanMs({ ...facts, poll: 2000, eventsMissing: true })).toBe(2000);
+    expect(rescanMs({ ...facts, poll: 'never', eventsMissing: true, scanMs: 1000 })).toBe(20_000);
   });
 
-  test('the time for which the receiver held it back is not the cost of the listing', async () => {
+  test('does not count the time the receiver takes as cost of the scan', async () => {
     const folder = tempFolder();
     writeFileSync(join(folder, 'a.csv'), '');
     let elapsed = 0;
@@ -145,22 +138,36 @@ describe('how often', () => {
       { watch: folder, poll: 'auto' },
       {
         clock,
-        isNetwork: async () => true,
-        offer: async () => {
+        found: async () => {
           elapsed += 3_600_000;
         },
       },
+      { isNetwork: async () => true },
     );
     await watcher.start();
     await eventually(() => expect(pauses).toContain(10_000));
   });
 
-  test('a folder that is away is looked for with growing waits, up to 10 s', () => {
-    expect([1, 2, 3, 4, 5, 60].map(retryMs)).toEqual([1000, 2000, 4000, 8000, 10_000, 10_000]);
+  test('grows up to 10 s while the folder is missing', async () => {
+    const waits: number[] = [];
+    const clock: Clock = {
+      ...systemClock,
+      async sleep(ms, signal) {
+        if (ms > 75) waits.push(ms);
+        await systemClock.sleep(waits.length < 10 && ms > 75 ? 1 : ms, signal);
+      },
+    };
+    const watcher = watching({ watch: join(tempFolder(), 'none') }, { clock });
+    await watcher.start();
+    await eventually(() => expect(waits.length).toBeGreaterThanOrEqual(10));
+    const retries = waits.filter((ms) => ms !== Number.POSITIVE_INFINITY);
+    expect(retries[0]).toBeLessThanOrEqual(1000);
+    expect(retries[3]).toBeGreaterThanOrEqual(4000);
+    expect(Math.max(...retries)).toBeLessThanOrEqual(10_000);
   });
 });
 
-/** Lets the system refuse watches, as it does at its limit. */
+/** Makes the system refuse watches, as it does at its limit. */
 function refuseWatches(code: string): () => void {
   const real = fs.watch;
   const restore = () => {
@@ -179,20 +186,23 @@ function refuseWatches(code: string): () => void {
 test.each([
   ['ENOSPC', 'fs.inotify.max_user_watches'],
   ['EMFILE', 'fs.inotify.max_user_instances'],
-])('at the limit of inotify (%s) it says what to do, lists instead, and recovers', async (code, limit) => {
-  const folder = tempFolder();
-  mkdirSync(join(folder, 'sub'));
-  writeFileSync(join(folder, 'sub/a.csv'), '');
-  const restore = refuseWatches(code);
-  const watcher = watching({ watch: folder });
-  await watcher.start();
-  await watcher.rescan();
-  expect(watcher.paths('scan')).toEqual([join(folder, 'sub/a.csv')]);
-  expect(watcher.logged).toMatchObject([{ level: WARN, hint: expect.stringContaining(limit) }]);
+])(
+  'at the inotify limit (%s) the watcher says what to do, uses rescans, and recovers',
+  async (code, limit) => {
+    const folder = tempFolder();
+    mkdirSync(join(folder, 'sub'));
+    writeFileSync(join(folder, 'sub/a.csv'), '');
+    const restore = refuseWatches(code);
+    const watcher = watching({ watch: folder });
+    await watcher.start();
+    await watcher.rescan();
+    expect(watcher.paths('scan')).toEqual([join(folder, 'sub/a.csv')]);
+    expect(watcher.logged).toMatchObject([{ level: WARN, hint: expect.stringContaining(limit) }]);
 
-  restore();
-  await watcher.rescan();
-  expect(watcher.logged.at(-1)?.msg).toBe('every folder is watched again');
-  writeFileSync(join(folder, 'sub/b.csv'), '');
-  await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'sub/b.csv')]));
-});
+    restore();
+    await watcher.rescan();
+    expect(watcher.logged.at(-1)?.msg).toBe('all folders are watched again');
+    writeFileSync(join(folder, 'sub/b.csv'), '');
+    await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'sub/b.csv')]));
+  },
+);

@@ -26,7 +26,7 @@ const PAIR: RunKind = { join: ['{stem}.csv', '{stem}.xml'] };
 interface Scene extends Runs {
   readonly root: string;
   write(files: Readonly<Record<string, string>>): void;
-  /** As a listing of these files would bring it. */
+  /** The run that a scan makes of these files. */
   run(...names: string[]): FoundFile;
 }
 
@@ -46,7 +46,7 @@ function setUp(run: RunKind, isClaimed = (_path: string) => false): Scene {
     run(...names) {
       const [first, ...more] = runs.group(names.map((name) => found(join(root, name))));
       expect(more).toEqual([]);
-      return first ?? expect.fail('the files make a run');
+      return first ?? expect.fail('the files form a run');
     },
   };
 }
@@ -59,8 +59,8 @@ async function identified({ stat: look, identify }: Scene, run: FoundFile): Prom
   return typeof now === 'string' ? expect.fail(now) : identify(now);
 }
 
-describe('what belongs to a run', () => {
-  test('whichever file of a folder was met, all that it takes of it belong to the run', async () => {
+describe('the files of a run', () => {
+  test('all matching files of a folder belong to it, whichever was found first', async () => {
     const scene = setUp(FOLDER);
     scene.write({ 'a/z.csv': '1', 'a/sub/b.csv': '22', 'a/c.tmp': '', 'b/x.csv': '', 'stray.csv': '' });
     const run = scene.run('a/sub/b.csv');
@@ -70,7 +70,7 @@ describe('what belongs to a run', () => {
     expect(scene.group([found(join(scene.root, 'stray.csv'))])).toEqual([]);
   });
 
-  test('files of several runs are told apart', () => {
+  test('are grouped by run', () => {
     const scene = setUp(PAIR);
     scene.write({ 'a.csv': '', 'a.xml': '', 'b.xml': '', 'sub/a.csv': '' });
     const files = ['a.csv', 'b.xml', 'a.xml', 'sub/a.csv'].map((name) => found(join(scene.root, name)));
@@ -81,7 +81,7 @@ describe('what belongs to a run', () => {
     expect(runs.map(partsOf)).toEqual([['a.csv', 'a.xml'], ['b.xml'], ['a.csv']]);
   });
 
-  test('what belongs to another instrument is no part of a run', async () => {
+  test('do not include files of other instruments', async () => {
     const folder = setUp(FOLDER, (path) => path.endsWith('.csv'));
     folder.write({ 'a/x.csv': '', 'a/y.txt': '' });
     expect(partsOf(await folder.stat(folder.run('a/y.txt')))).toEqual(['y.txt']);
@@ -90,7 +90,7 @@ describe('what belongs to a run', () => {
     expect(await pair.stat(pair.run('a.csv'))).toMatchObject({ missing: join(pair.root, 'a.xml') });
   });
 
-  test('a run of which nothing is left is gone', async () => {
+  test('a run without any files is gone', async () => {
     for (const [kind, file] of [
       [FOLDER, 'a/x.csv'],
       [PAIR, 'a.csv'],
@@ -101,60 +101,61 @@ describe('what belongs to a run', () => {
       rmSync(join(scene.root, file));
       expect(await scene.stat(run)).toBe('absent');
       expect(
-        await settle(run, {}, { clock: sleepingClock(), signal: never, look: scene.stat }),
+        await settle(run, {}, { clock: sleepingClock(), signal: never, stat: scene.stat }),
       ).toBeUndefined();
     }
   });
 });
 
-describe('when a run is complete', () => {
-  test('a folder is taken when nothing in it has changed or come for the quiet time', async () => {
+describe('a run is complete', () => {
+  test('when nothing in its folder was changed or added for the quiet period', async () => {
     const scene = setUp(FOLDER);
     scene.write({ 'a/x.csv': '1' });
     const clock = sleepingClock((elapsed) => {
       if (elapsed === 5000) scene.write({ 'a/late.csv': '2' });
       if (elapsed === 10_000) appendFileSync(join(scene.root, 'a/x.csv'), 'more');
     });
-    const still = await settle(
+    const settled = await settle(
       scene.run('a/x.csv'),
       { quiet: 5000 },
-      { clock, signal: never, look: scene.stat },
+      { clock, signal: never, stat: scene.stat },
     );
-    expect(still).toMatchObject({ size: 6 });
+    expect(settled).toMatchObject({ size: 6 });
     expect(clock.monotonic()).toBe(15_000);
   });
 
-  test('a file that is taken away from a folder starts the wait anew', async () => {
+  test('after another quiet period if a file was removed from its folder', async () => {
     const scene = setUp(FOLDER);
     scene.write({ 'a/x.csv': '1', 'a/z.csv': '2' });
     const clock = sleepingClock((elapsed) => {
       if (elapsed === 5000) rmSync(join(scene.root, 'a/z.csv'));
     });
     const run = scene.run('a/x.csv', 'a/z.csv');
-    const still = await settle(run, { quiet: 5000 }, { clock, signal: never, look: scene.stat });
-    expect(partsOf(still ?? '')).toEqual(['x.csv']);
+    const settled = await settle(run, { quiet: 5000 }, { clock, signal: never, stat: scene.stat });
+    expect(partsOf(settled ?? '')).toEqual(['x.csv']);
     expect(clock.monotonic()).toBe(10_000);
   });
 
-  test('joined files wait for the one that lacks, which is told, and then until it is still', async () => {
+  test('when the last joined file exists, which is reported as missing, and has settled', async () => {
     const scene = setUp(PAIR);
     scene.write({ 'a.csv': '1' });
     const clock = sleepingClock((elapsed) => {
       if (elapsed > 3_600_000 && !existsSync(join(scene.root, 'a.xml'))) scene.write({ 'a.xml': '<x/>' });
     });
-    const told: [string, number][] = [];
-    const still = await settle(
+    const reported: unknown[] = [];
+    const settled = await settle(
       scene.run('a.csv'),
       { quiet: 5000 },
-      { clock, signal: never, look: scene.stat, lacks: (part, waitedMs) => told.push([part, waitedMs]) },
+      { clock, signal: never, stat: scene.stat, progress: ({ missing }) => reported.push(missing) },
     );
-    expect(partsOf(still ?? '')).toEqual(['a.csv', 'a.xml']);
+    expect(partsOf(settled ?? '')).toEqual(['a.csv', 'a.xml']);
     expect(clock.monotonic()).toBeGreaterThan(3_605_000);
-    expect(told.at(-1)?.[0]).toBe(join(scene.root, 'a.xml'));
-    expect(told.at(-1)?.[1]).toBeGreaterThan(3_500_000);
+    const waits = reported.filter((missing) => missing !== undefined);
+    expect(waits.at(-1)).toMatchObject({ kind: 'file', name: join(scene.root, 'a.xml') });
+    expect((waits.at(-1) as { waitedMs: number }).waitedMs).toBeGreaterThan(3_500_000);
   });
 
-  test('the done-file of a folder may lie beside it or in it', async () => {
+  test('when its done-file exists, beside the folder or in it', async () => {
     for (const [doneFile, name] of [
       ['{name}.done', 'a.done'],
       ['{name}/RTAComplete.txt', 'a/RTAComplete.txt'],
@@ -164,19 +165,19 @@ describe('when a run is complete', () => {
       const clock = sleepingClock((elapsed) => {
         if (elapsed > 60_000) scene.write({ [name]: '' });
       });
-      const still = await settle(
+      const settled = await settle(
         scene.run('a/x.csv'),
         { doneFile },
-        { clock, signal: never, look: scene.stat },
+        { clock, signal: never, stat: scene.stat },
       );
-      expect(still).toBeDefined();
+      expect(settled).toBeDefined();
       expect(clock.monotonic()).toBeGreaterThan(60_000);
     }
   });
 });
 
-describe('what a run is known by', () => {
-  test('the hashes and names of its files, as sha256sum lists them', async () => {
+describe('the fingerprint of a run', () => {
+  test('covers the hashes and names of its files as sha256sum lists them', async () => {
     const scene = setUp(FOLDER);
     scene.write({ 'a/x.csv': '1', 'a/B.csv': '2', 'a/sub/ä.csv': '3' });
     const { sha256 } = await identified(scene, scene.run('a/x.csv'));
@@ -184,7 +185,7 @@ describe('what a run is known by', () => {
     expect(execFileSync('sh', ['-c', listing], { cwd: join(scene.root, 'a') }).toString()).toContain(sha256);
   });
 
-  test('not the name of the folder or the stem, nor times', async () => {
+  test('does not cover the name of the folder, the stem, or times', async () => {
     const folder = setUp(FOLDER);
     folder.write({ 'a/x.csv': '1', 'a/y.csv': '2' });
     const before = await identified(folder, folder.run('a/x.csv'));
@@ -200,7 +201,7 @@ describe('what a run is known by', () => {
     expect(c?.sha256).not.toBe(a?.sha256);
   });
 
-  test('each of its files: one that is added, renamed or changed makes another run', async () => {
+  test('changes if a file is added, renamed or changed', async () => {
     const scene = setUp(FOLDER);
     scene.write({ 'a/x.csv': '1' });
     const seen = new Set<string>();
@@ -215,7 +216,7 @@ describe('what a run is known by', () => {
     expect(seen.size).toBe(4);
   });
 
-  test('a name cannot pass for a list of files', async () => {
+  test('cannot be forged by a file name', async () => {
     const scene = setUp(FOLDER);
     scene.write({ 'a/x': '1', 'a/y': '2' });
     const two = await identified(scene, scene.run('a/x'));
@@ -226,7 +227,7 @@ describe('what a run is known by', () => {
     expect(one.sha256).not.toBe(two.sha256);
   });
 
-  test('what changes while it is hashed has to settle anew', async () => {
+  test('is not computed for a run that changes meanwhile', async () => {
     const scene = setUp(FOLDER);
     scene.write({ 'a/x.csv': '1' });
     const run = await scene.stat(scene.run('a/x.csv'));

@@ -13,15 +13,15 @@ function dropped(name = 'run.csv', content = 'a;b\n'): string {
   return path;
 }
 
-describe('quiet', () => {
-  test('a still file is taken after the quiet time, at the price of one sleep', async () => {
+describe('the quiet period', () => {
+  test('an unchanged file is taken after it, with a single sleep', async () => {
     const path = dropped();
     const clock = sleepingClock();
     expect(await settle(found(path), quiet, { clock, signal: never })).toEqual(found(path));
     expect(clock.sleeps).toEqual([5000]);
   });
 
-  test('a file found at start-up waits as well, however old it says it is', async () => {
+  test('applies to files found at start-up too, whatever their modification time', async () => {
     const path = dropped();
     utimesSync(path, 0, 0);
     const clock = sleepingClock();
@@ -29,7 +29,7 @@ describe('quiet', () => {
     expect(clock.monotonic()).toBe(5000);
   });
 
-  test('a file that grows is not taken until it has stopped', async () => {
+  test('starts again while a file grows', async () => {
     const path = dropped();
     const clock = sleepingClock((elapsed) => {
       if (elapsed <= 20_000) appendFileSync(path, 'more\n');
@@ -40,7 +40,7 @@ describe('quiet', () => {
     expect(clock.monotonic()).toBe(25_000);
   });
 
-  test('a file rewritten with the same size is not taken until that has stopped', async () => {
+  test('starts again when a file is rewritten with the same size', async () => {
     const path = dropped('run.csv', 'aaaa');
     const clock = sleepingClock((elapsed) => {
       if (elapsed > 10_000) return;
@@ -52,7 +52,7 @@ describe('quiet', () => {
     expect(clock.monotonic()).toBe(15_000);
   });
 
-  test('another file of the same size and time under the same name starts the wait anew', async () => {
+  test('starts again when another file of the same size and time takes the name', async () => {
     const path = dropped('run.csv', 'aaaa');
     utimesSync(path, 1000, 1000);
     const clock = sleepingClock((elapsed) => {
@@ -65,13 +65,13 @@ describe('quiet', () => {
     expect(clock.monotonic()).toBe(10_000);
   });
 
-  test('an empty file settles as any other', async () => {
+  test('applies to empty files too', async () => {
     const path = dropped('empty.csv', '');
     const settled = await settle(found(path), quiet, { clock: sleepingClock(), signal: never });
     expect(settled?.size).toBe(0);
   });
 
-  test('a file that vanishes, or turns into a folder, is given up', async () => {
+  test('ends when the file disappears or becomes a folder', async () => {
     const path = dropped();
     const gone = sleepingClock(() => rmSync(path, { recursive: true, force: true }));
     const file = found(path);
@@ -80,13 +80,13 @@ describe('quiet', () => {
     expect(await settle(file, quiet, { clock: sleepingClock(), signal: never })).toBeUndefined();
   });
 
-  test('where nothing is asked for, quiet is', async () => {
+  test('is 5 s by default', async () => {
     const clock = sleepingClock();
     await settle(found(dropped()), {}, { clock, signal: never });
     expect(clock.monotonic()).toBe(5000);
   });
 
-  test('waiting ends with the signal', async () => {
+  test('ends when the signal is aborted', async () => {
     const stopping = new AbortController();
     const clock = sleepingClock(() => stopping.abort(new Error('enough')));
     await expect(settle(found(dropped()), quiet, { clock, signal: stopping.signal })).rejects.toThrow(
@@ -94,10 +94,10 @@ describe('quiet', () => {
     );
   });
 
-  test('a share that does not answer is waited for, and the quiet time starts anew', async () => {
+  test('starts again after a share has not responded', async () => {
     const path = dropped();
     let refusals = 2;
-    // A name that is too long stands for any error that is not "gone": the look is made at another place.
+    // A name that is too long stands for any error other than "does not exist".
     const file = found(path);
     const away = {
       ...file,
@@ -111,26 +111,26 @@ describe('quiet', () => {
     expect(clock.sleeps).toEqual([5000, 10_000, 10_000]);
   });
 
-  test('looks go through the lane', async () => {
-    let looks = 0;
+  test('limits parallel file access', async () => {
+    let calls = 0;
     await settle(found(dropped()), quiet, {
       clock: sleepingClock(),
       signal: never,
-      lane: (work) => {
-        looks += 1;
-        return work();
+      limit: (access) => {
+        calls += 1;
+        return access();
       },
     });
-    expect(looks).toBe(1);
+    expect(calls).toBe(1);
   });
 });
 
-describe('done-file', () => {
+describe('a done-file', () => {
   test.each([
     ['{name}.done', 'run 1.csv.done'],
     ['{stem}.ok', 'run 1.ok'],
     ['done/{stem}.ok', 'done/run 1.ok'],
-  ])('%s: the file is taken once %s is there', async (doneFile, name) => {
+  ])('%s: the file is taken once %s exists', async (doneFile, name) => {
     const path = dropped('run 1.csv');
     mkdirSync(join(path, '../done'));
     const clock = sleepingClock((elapsed) => {
@@ -143,7 +143,7 @@ describe('done-file', () => {
     expect(clock.sleeps).toEqual([1000, 1000, 1000]);
   });
 
-  test('a done-file that is already there is enough', async () => {
+  test('that already exists is enough', async () => {
     const path = dropped();
     writeFileSync(`${path}.done`, '');
     const clock = sleepingClock();
@@ -153,7 +153,7 @@ describe('done-file', () => {
     expect(clock.sleeps).toEqual([]);
   });
 
-  test('with both, the file must be quiet and its done-file there', async () => {
+  test('can be combined with a quiet period', async () => {
     const ready = { quiet: 5000, doneFile: '{name}.done' };
     const first = dropped();
     const doneLater = sleepingClock((elapsed) => {
@@ -171,7 +171,7 @@ describe('done-file', () => {
     expect(stillWritten.monotonic()).toBe(15_000);
   });
 
-  test('the longer it waits, the less often it looks', async () => {
+  test('is checked for less often the longer it is missing', async () => {
     const path = dropped();
     const clock = sleepingClock((elapsed) => {
       if (elapsed > 600_000) writeFileSync(`${path}.done`, '');
@@ -181,7 +181,7 @@ describe('done-file', () => {
     expect(clock.sleeps.length).toBeLessThan(100);
   });
 
-  test('a file that vanishes while its done-file is awaited is given up', async () => {
+  test('is no longer waited for when the file disappears', async () => {
     const path = dropped();
     const clock = sleepingClock((elapsed) => {
       if (elapsed > 5000) rmSync(path, { force: true });
@@ -189,7 +189,7 @@ describe('done-file', () => {
     expect(await settle(found(path), { doneFile: '{name}.done' }, { clock, signal: never })).toBeUndefined();
   });
 
-  test('names that hold what a replacement would take for an instruction, or are not UTF-8', async () => {
+  test('is found for names that contain replacement patterns or are not UTF-8', async () => {
     const odd = dropped("$& $1 $' {stem}.csv");
     writeFileSync(`${odd}.done`, '');
     expect(

@@ -3,11 +3,10 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { tempFolder } from '../support/temp-folder.js';
-import { asNobody } from './support.js';
-import { eventually, inotifyWatches, WARN, watching } from './watching.js';
+import { asNobody, eventually, inotifyWatches, WARN, watching } from './support.js';
 
 describe('subfolders', () => {
-  test('one that appears is listed and watched, and so is what lies below it', async () => {
+  test('a new subfolder is listed and watched with everything below it', async () => {
     const folder = tempFolder();
     const made = tempFolder();
     mkdirSync(join(made, 'run.D/data'), { recursive: true });
@@ -22,7 +21,7 @@ describe('subfolders', () => {
     await eventually(() => expect(watcher.paths('event')).toContain(join(folder, 'run.D/data/c.csv')));
   });
 
-  test('one that appears while a scan is held back stays watched after it', async () => {
+  test('a subfolder created during a scan stays watched after it', async () => {
     const folder = tempFolder();
     writeFileSync(join(folder, 'a.csv'), '');
     let release: () => void = () => undefined;
@@ -33,7 +32,7 @@ describe('subfolders', () => {
     const watcher = watching(
       { watch: folder },
       {
-        offer: async (files, origin) => {
+        found: async (files, origin) => {
           if (origin === 'scan') await blocked;
           else byEvent.push(...files.map(({ path }) => path));
         },
@@ -50,7 +49,7 @@ describe('subfolders', () => {
     await eventually(() => expect(byEvent).toContain(join(folder, 'sub/c.csv')));
   });
 
-  test('files dropped while the folders are still being made are found', async () => {
+  test('files written while their folders are being created are found', async () => {
     const folder = tempFolder();
     const watcher = watching({ watch: folder });
     await watcher.start();
@@ -61,7 +60,7 @@ describe('subfolders', () => {
     await eventually(() => expect(watcher.paths('event')).toHaveLength(30));
   });
 
-  test('one that is deleted and made anew is watched anew', async () => {
+  test('a subfolder that is deleted and created again is watched again', async () => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'sub'));
     const before = inotifyWatches();
@@ -78,7 +77,7 @@ describe('subfolders', () => {
     await eventually(() => expect(inotifyWatches() - before).toBe(1));
   });
 
-  test('one that is moved is followed under its new name', async () => {
+  test('a renamed subfolder is watched under its new name', async () => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'old'));
     const watcher = watching({ watch: folder });
@@ -89,7 +88,7 @@ describe('subfolders', () => {
     await eventually(() => expect(watcher.paths()).toEqual([join(folder, 'new/a.csv')]));
   });
 
-  test('one that is moved out of the folder is watched no longer', async () => {
+  test('a subfolder that is moved elsewhere is no longer watched', async () => {
     const folder = tempFolder();
     const elsewhere = tempFolder();
     mkdirSync(join(folder, 'sub/below'), { recursive: true });
@@ -101,7 +100,7 @@ describe('subfolders', () => {
     await eventually(() => expect(inotifyWatches() - before).toBe(1));
   });
 
-  test('ignored and linked ones are neither listed nor watched', async () => {
+  test('ignored and linked subfolders are neither listed nor watched', async () => {
     const folder = tempFolder();
     const elsewhere = tempFolder();
     mkdirSync(join(folder, '.snapshot'));
@@ -116,11 +115,11 @@ describe('subfolders', () => {
     writeFileSync(join(folder, 'b.csv'), '');
     await eventually(() => expect(watcher.paths()).toEqual([join(folder, 'b.csv')]));
     expect(watcher.logged.map(({ msg }) => msg)).toEqual([
-      'a linked folder is not followed: watch what it leads to',
+      'linked folders are not followed: watch the target instead',
     ]);
   });
 
-  test('one that this user may not read is named once and stops nothing, not even the end of the first scan', async () => {
+  test('a subfolder without read permission is reported once and does not keep the scan from being complete', async () => {
     const folder = tempFolder();
     chmodSync(folder, 0o755);
     mkdirSync(join(folder, 'closed'), { mode: 0 });

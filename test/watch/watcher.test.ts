@@ -3,23 +3,22 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { tempFolder } from '../support/temp-folder.js';
-import { found } from './support.js';
-import { ERROR, eventually, inotifyWatches, watching } from './watching.js';
+import { ERROR, eventually, found, inotifyWatches, watching } from './support.js';
 
 describe('the first scan', () => {
-  test('offers what is there, in batches, and says that it was complete', async () => {
+  test('hands over existing files in batches and reports that it was complete', async () => {
     const folder = tempFolder();
     for (let n = 0; n < 600; n += 1) writeFileSync(join(folder, `${n}.csv`), '');
     const watcher = watching({ watch: folder });
     await watcher.start();
     expect(watcher.paths('scan')).toHaveLength(600);
-    expect(watcher.offers.map(({ files }) => files.length)).toEqual([500, 100]);
+    expect(watcher.batches.map(({ files }) => files.length)).toEqual([500, 100]);
     expect(watcher.scans).toEqual([{ complete: true, files: 600 }]);
     expect(watcher.states).toEqual(['present']);
     expect(watcher.logged).toEqual([]);
   });
 
-  test('waits for the receiver, while what is dropped meanwhile is offered at once', async () => {
+  test('waits for the receiver, while files that arrive meanwhile are handed over at once', async () => {
     const folder = tempFolder();
     for (let n = 0; n < 600; n += 1) writeFileSync(join(folder, `${n}.csv`), '');
     let release: () => void = () => undefined;
@@ -30,7 +29,7 @@ describe('the first scan', () => {
     const watcher = watching(
       { watch: folder },
       {
-        offer: async (_files, origin) => {
+        found: async (_files, origin) => {
           origins.push(origin);
           if (origin === 'scan') await blocked;
         },
@@ -46,7 +45,7 @@ describe('the first scan', () => {
     expect(origins).toEqual(['scan', 'event', 'scan']);
   });
 
-  test('5,000 files take one inotify watch, and none once it has stopped', async () => {
+  test('5,000 files need one inotify watch, and none after the watcher has stopped', async () => {
     const folder = tempFolder();
     for (let n = 0; n < 5000; n += 1) writeFileSync(join(folder, `${n}.csv`), '');
     const before = inotifyWatches();
@@ -58,24 +57,24 @@ describe('the first scan', () => {
   });
 });
 
-describe('a bell', () => {
-  test('offers a new file, a change, and what is moved in, with a fresh stamp', async () => {
+describe('file events', () => {
+  test('hand over a new file, a change and a renamed file, with the current stamp', async () => {
     const folder = tempFolder();
     const watcher = watching({ watch: folder });
     await watcher.start();
     const path = join(folder, 'new.csv');
     writeFileSync(path, 'one');
-    await eventually(() => expect(watcher.offers.at(-1)?.files).toEqual([found(path)]));
+    await eventually(() => expect(watcher.batches.at(-1)?.files).toEqual([found(path)]));
     appendFileSync(path, 'two');
-    await eventually(() => expect(watcher.offers.at(-1)?.files).toEqual([found(path)]));
+    await eventually(() => expect(watcher.batches.at(-1)?.files).toEqual([found(path)]));
     utimesSync(path, 1000, 1000);
-    await eventually(() => expect(watcher.offers.at(-1)?.files).toEqual([found(path)]));
+    await eventually(() => expect(watcher.batches.at(-1)?.files).toEqual([found(path)]));
     renameSync(path, join(folder, 'moved.csv'));
     await eventually(() => expect(watcher.paths('event')).toContain(join(folder, 'moved.csv')));
-    expect(watcher.offers.every(({ origin }) => origin === 'event')).toBe(true);
+    expect(watcher.batches.every(({ origin }) => origin === 'event')).toBe(true);
   });
 
-  test('offers nothing that does not match, nor a done-file', async () => {
+  test('hand over neither files that do not match nor done-files', async () => {
     const folder = tempFolder();
     const watcher = watching({
       watch: folder,
@@ -89,38 +88,38 @@ describe('a bell', () => {
     expect(watcher.paths()).toEqual([join(folder, 'd.csv')]);
   });
 
-  test.each([50, 300])('a burst of %i files loses none', async (count) => {
+  test.each([50, 300])('a burst of %i files is handed over completely', async (count) => {
     const folder = tempFolder();
     const watcher = watching({ watch: folder });
     await watcher.start();
     for (let n = 0; n < count; n += 1) writeFileSync(join(folder, `${n}.csv`), 'x');
     await eventually(() => expect(watcher.paths('event')).toHaveLength(count));
-    expect(watcher.offers.length).toBeLessThan(count / 5);
+    expect(watcher.batches.length).toBeLessThan(count / 5);
   });
 
   test.each(['a b.csv', `it's "so".csv`, 'a\nb.csv', '[1]{2}(3).csv', '.hidden'])(
-    'names the file %j',
+    'name the file %j',
     async (name) => {
       const folder = tempFolder();
       const watcher = watching({ watch: folder });
       await watcher.start();
       writeFileSync(join(folder, name), '');
-      await eventually(() => expect(watcher.offers.at(-1)?.files).toEqual([found(join(folder, name))]));
+      await eventually(() => expect(watcher.batches.at(-1)?.files).toEqual([found(join(folder, name))]));
     },
   );
 
-  test('for a name that is not UTF-8 has the folder listed', async () => {
+  test('with a name that is not UTF-8 cause a listing of the folder', async () => {
     const folder = tempFolder();
     const watcher = watching({ watch: folder });
     await watcher.start();
     const location = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from('Mé.csv', 'latin1')]);
     writeFileSync(location, 'x');
     await eventually(() =>
-      expect(watcher.offers.at(-1)?.files).toEqual([found(`${folder}/M\\xE9.csv`, location)]),
+      expect(watcher.batches.at(-1)?.files).toEqual([found(`${folder}/M\\xE9.csv`, location)]),
     );
   });
 
-  test('does not make chokidar list the folder, which would cost a core where there are many files', async () => {
+  test('do not make chokidar list the folder, which would use a whole core with many files', async () => {
     const folder = tempFolder();
     const watcher = watching({ watch: folder });
     await watcher.start();
@@ -135,13 +134,13 @@ describe('a bell', () => {
     expect(listings).not.toHaveBeenCalled();
   });
 
-  test('a receiver that fails has the folder scanned instead', async () => {
+  test('cause a rescan if the receiver fails', async () => {
     const folder = tempFolder();
     const offered: string[] = [];
     const watcher = watching(
       { watch: folder },
       {
-        offer: async (files, origin) => {
+        found: async (files, origin) => {
           if (origin === 'event') throw new Error('the journal is busy');
           offered.push(...files.map(({ path }) => path));
         },

@@ -173,11 +173,11 @@ test('a file that two instruments want goes to the first, and that is told', () 
 });
 
 test('a file that is not still yet says for how long of how much', () => {
-  const waiting = { path: PATH, since: NOW - 7000, reason: 'still for 2 s of 5 s' };
+  const waiting = { path: PATH, since: NOW - 7000, reason: 'unchanged for 2 s of 5 s' };
   const told = about({ instruments: [instrument({ waiting })] });
   expect(told).toMatchObject({
     outcome: 'waiting',
-    answer: { text: 'not ingested yet: still for 2 s of 5 s, seen 7 seconds ago' },
+    answer: { text: 'not ingested yet: unchanged for 2 s of 5 s, seen 7 seconds ago' },
   });
   expect(about().answer.text).toMatch(/hold still for 5 seconds; it was modified 2 seconds ago/);
 });

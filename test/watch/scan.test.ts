@@ -2,13 +2,14 @@ import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } 
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createMatcher } from '../../src/watch/match.js';
+import { addUnmatched, type Unmatched } from '../../src/watch/scan.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { asNobody, found, listed } from './support.js';
+import { asNobody, found, listed, watching } from './support.js';
 
 const present = (files: number) => ({ state: 'present', files, empty: files === 0, unread: [], links: [] });
 
-describe('the listing finds what there is', () => {
-  test('files in the folder and below it, with size, time and inode', async () => {
+describe('a listing', () => {
+  test('finds files in the folder and below it, with size, time and inode', async () => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'a/b'), { recursive: true });
     writeFileSync(join(folder, 'one.csv'), '1');
@@ -21,7 +22,7 @@ describe('the listing finds what there is', () => {
     expect(listing).toEqual(present(2));
   });
 
-  test('only what matches, and nothing from folders that are pruned', async () => {
+  test('finds only files that match, and does not enter ignored folders', async () => {
     const folder = tempFolder();
     mkdirSync(join(folder, '.snapshot'));
     writeFileSync(join(folder, '.snapshot/a.csv'), '');
@@ -36,7 +37,7 @@ describe('the listing finds what there is', () => {
     expect(entered).toEqual(['']);
   });
 
-  test('batches hold no more than 500, also across many folders', async () => {
+  test('returns batches of at most 500 files, also across many folders', async () => {
     const folder = tempFolder();
     for (let n = 0; n < 40; n += 1) mkdirSync(join(folder, `d${n}`));
     for (let n = 0; n < 1240; n += 1) writeFileSync(join(folder, `d${n % 40}`, `${n}.csv`), '');
@@ -45,17 +46,17 @@ describe('the listing finds what there is', () => {
     expect(batches).toEqual([500, 500, 240]);
   });
 
-  test('few stats at once find the same', async () => {
+  test('finds the same files with few parallel stat calls', async () => {
     const folder = tempFolder();
     for (let n = 0; n < 7; n += 1) writeFileSync(join(folder, `${n}.csv`), '');
     expect((await listed(folder, { parallel: 2 })).files).toHaveLength(7);
   });
 
-  test('an empty folder is present and empty', async () => {
+  test('of an empty folder says that it is present and empty', async () => {
     expect((await listed(tempFolder())).listing).toEqual(present(0));
   });
 
-  test('a part of the folder can be listed, with paths as seen from the whole', async () => {
+  test('of a subfolder matches paths relative to the watched folder', async () => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'a/b'), { recursive: true });
     writeFileSync(join(folder, 'a/b/x.csv'), '');
@@ -64,13 +65,13 @@ describe('the listing finds what there is', () => {
     expect(files.map(({ path }) => path)).toEqual([join(folder, 'a/b/x.csv')]);
   });
 
-  test('a listing that is aborted ends', async () => {
+  test('ends when it is aborted', async () => {
     const aborted = AbortSignal.abort(new Error('enough'));
     await expect(listed(tempFolder(), { signal: aborted })).rejects.toThrow('enough');
   });
 });
 
-describe('any name is a name', () => {
+describe('file names', () => {
   test.each([
     'a b.csv',
     `it's "so".csv`,
@@ -86,7 +87,7 @@ describe('any name is a name', () => {
     expect((await listed(folder)).files).toEqual([found(join(folder, name))]);
   });
 
-  test('bytes that are not UTF-8 are kept as bytes, and shown as \\xNN', async () => {
+  test('bytes that are not UTF-8 are kept as bytes and shown as \\xNN', async () => {
     const folder = tempFolder();
     const name = Buffer.from('Mé ü.csv', 'latin1');
     const location = Buffer.concat([Buffer.from(`${folder}/`), name]);
@@ -98,7 +99,7 @@ describe('any name is a name', () => {
     expect(files).toContainEqual(found(join(folder, 'plain ü.csv')));
   });
 
-  test('what lies in a folder whose name is not UTF-8 is found', async () => {
+  test('files in a folder whose name is not UTF-8 are found', async () => {
     const folder = tempFolder();
     const sub = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from([0x64, 0xff])]);
     mkdirSync(sub);
@@ -109,7 +110,7 @@ describe('any name is a name', () => {
 });
 
 describe('links', () => {
-  test('a linked file is a file, a linked folder is named and not followed', async () => {
+  test('linked files are found; linked folders are reported and not followed', async () => {
     const folder = tempFolder();
     const elsewhere = tempFolder();
     writeFileSync(join(elsewhere, 'real.csv'), 'x');
@@ -128,27 +129,27 @@ describe('links', () => {
   });
 });
 
-describe('what cannot be listed is said', () => {
-  test('a folder that is not there is missing', async () => {
+describe('problems', () => {
+  test('a folder that does not exist is missing', async () => {
     const { listing } = await listed(join(tempFolder(), 'none'));
-    expect(listing).toEqual({ state: 'missing', reason: 'it is not there' });
+    expect(listing).toEqual({ state: 'missing', reason: 'it does not exist' });
   });
 
-  test('a file in the place of the folder makes it unreadable', async () => {
+  test('a file in place of the folder makes it unreadable', async () => {
     const file = join(tempFolder(), 'file');
     writeFileSync(file, '');
     expect((await listed(file)).listing).toMatchObject({ state: 'unreadable' });
   });
 
-  test('a folder that may not be read is unreadable', async () => {
+  test('a folder without read permission is unreadable', async () => {
     const folder = join(tempFolder(), 'closed');
     mkdirSync(folder, { mode: 0 });
     const { listing } = await asNobody(() => listed(folder));
-    expect(listing).toEqual({ state: 'unreadable', reason: 'this user may not read it' });
+    expect(listing).toEqual({ state: 'unreadable', reason: 'permission denied' });
     chmodSync(folder, 0o700);
   });
 
-  test('a subfolder that may not be read makes the listing incomplete, and the rest is listed', async () => {
+  test('a subfolder without read permission makes the listing incomplete, and the rest is listed', async () => {
     const folder = tempFolder();
     chmodSync(folder, 0o755);
     mkdirSync(join(folder, 'closed'), { mode: 0 });
@@ -158,17 +159,17 @@ describe('what cannot be listed is said', () => {
     expect(files).toHaveLength(1);
     expect(listing).toMatchObject({
       state: 'present',
-      unread: [{ path: join(folder, 'closed'), reason: 'this user may not read it' }],
+      unread: [{ path: join(folder, 'closed'), reason: 'permission denied' }],
     });
     chmodSync(join(folder, 'closed'), 0o700);
   });
 
-  test('what vanishes while it is listed is passed over', async () => {
+  test('files and folders that disappear during the listing are skipped', async () => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'going'));
     writeFileSync(join(folder, 'a.csv'), '');
     writeFileSync(join(folder, 'b.csv'), '');
-    // One stat at a time, and the first batch of names is read before `enter` is asked about `going`.
+    // The first names are read before `enter` is called for `going`.
     const { listing } = await listed(folder, {
       enter: async ({ relative }) => {
         if (relative === 'going') rmSync(join(folder, 'going'), { recursive: true });
@@ -183,5 +184,42 @@ describe('what cannot be listed is said', () => {
       },
     });
     expect(listing).toMatchObject({ state: 'present', files: 1, unread: [] });
+  });
+});
+
+describe('unmatched files', () => {
+  test('are counted by extension, without ignored files, done-files and files of other instruments', async () => {
+    const folder = tempFolder();
+    mkdirSync(join(folder, 'sub'));
+    const names = ['a.tsv', 'a.tsv.done', 'b.csv', 'sub/c.CSV', 'readme', '~lock.csv', 'theirs.xml', 'z.log'];
+    for (const name of names) writeFileSync(join(folder, name), '');
+    const scans: Unmatched[] = [];
+    const watcher = watching(
+      {
+        watch: folder,
+        files: ['**/*.tsv'],
+        ignore: ['**/~*'],
+        ready: { doneFile: '{name}.done' },
+      },
+      {
+        scanned: async ({ unmatched }) => void scans.push(unmatched),
+        isOthers: (path) => path.endsWith('.xml'),
+      },
+    );
+    await watcher.start();
+    expect(scans).toEqual([
+      new Map([
+        ['.csv', { files: 2, example: join(folder, 'sub/c.CSV') }],
+        ['', { files: 1, example: join(folder, 'readme') }],
+        ['.log', { files: 1, example: join(folder, 'z.log') }],
+      ]),
+    ]);
+  });
+
+  test('with very many extensions are counted together', () => {
+    const counts = new Map();
+    for (let n = 0; n < 1000; n += 1) addUnmatched(counts, `/data/run.${n}`);
+    expect(counts.size).toBeLessThan(60);
+    expect([...counts.values()].reduce((sum, { files }) => sum + files, 0)).toBe(1000);
   });
 });

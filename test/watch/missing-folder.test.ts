@@ -3,28 +3,27 @@ import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { tempFolder } from '../support/temp-folder.js';
-import { asNobody } from './support.js';
-import { eventually, WARN, watching } from './watching.js';
+import { asNobody, eventually, WARN, watching } from './support.js';
 
-describe('a folder that is not there', () => {
-  test('is warned of, looked for, and then scanned and watched', async () => {
+describe('a missing folder', () => {
+  test('is reported and retried, then scanned and watched', async () => {
     const folder = join(tempFolder(), 'later');
     const watcher = watching({ watch: folder });
     await watcher.start();
     expect(watcher.states).toEqual(['missing']);
     expect(watcher.scans).toEqual([]);
-    expect(watcher.logged).toMatchObject([{ level: WARN, reason: 'it is not there' }]);
+    expect(watcher.logged).toMatchObject([{ level: WARN, reason: 'it does not exist' }]);
 
     mkdirSync(folder);
     writeFileSync(join(folder, 'a.csv'), '');
     await eventually(() => expect(watcher.paths('scan')).toEqual([join(folder, 'a.csv')]));
     expect(watcher.states).toEqual(['missing', 'present']);
-    expect(watcher.logged.at(-1)?.msg).toBe('the folder is there: watching it');
+    expect(watcher.logged.at(-1)?.msg).toBe('the folder is available again');
     writeFileSync(join(folder, 'b.csv'), '');
     await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'b.csv')]));
   });
 
-  test('when it goes away while it is watched, it is noticed at once and looked for', async () => {
+  test('is noticed at once if it disappears while it is watched', async () => {
     const above = tempFolder();
     const folder = join(above, 'data');
     mkdirSync(folder);
@@ -39,7 +38,7 @@ describe('a folder that is not there', () => {
     await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'b.csv')]));
   });
 
-  test('when another takes its place, that one is watched', async () => {
+  test('is watched again if another folder takes its place', async () => {
     const above = tempFolder();
     const folder = join(above, 'data');
     mkdirSync(folder);
@@ -57,7 +56,7 @@ describe('a folder that is not there', () => {
 });
 
 describe('a folder that cannot be read', () => {
-  test('because a file stands in its place is warned of once', async () => {
+  test('because a file has its name is reported once', async () => {
     const folder = join(tempFolder(), 'data');
     writeFileSync(folder, '');
     const watcher = watching({ watch: folder });
@@ -72,7 +71,7 @@ describe('a folder that cannot be read', () => {
     expect(watcher.states).toEqual(['unreadable', 'present']);
   });
 
-  test('because this user may not is said so', async () => {
+  test('because of its permissions is reported with that reason', async () => {
     const above = tempFolder();
     chmodSync(above, 0o755);
     const folder = join(above, 'closed');
@@ -81,13 +80,13 @@ describe('a folder that cannot be read', () => {
       const watcher = watching({ watch: folder });
       await watcher.start();
       expect(watcher.states).toEqual(['unreadable']);
-      expect(watcher.logged).toMatchObject([{ level: WARN, reason: 'this user may not read it' }]);
+      expect(watcher.logged).toMatchObject([{ level: WARN, reason: 'permission denied' }]);
     });
     chmodSync(folder, 0o700);
   });
 });
 
-/** Mounting needs root, and a system that lets it. */
+/** Mounting needs root and a system that permits it. */
 function canMount(folder: string): boolean {
   try {
     execFileSync('mount', ['-t', 'tmpfs', 'labfeed-test', folder], { stdio: 'ignore' });
@@ -97,12 +96,12 @@ function canMount(folder: string): boolean {
   }
 }
 
-test('a share that is unmounted leaves an empty folder, which counts as missing', async ({ skip }) => {
+test('the empty folder that an unmounted share leaves behind counts as missing', async ({ skip }) => {
   const folder = tempFolder();
   if (!canMount(folder)) skip('cannot mount here');
   const unmount = () => execFileSync('umount', ['--lazy', folder], { stdio: 'ignore' });
   onTestFinished(() => {
-    // Still mounted only where the test failed.
+    // Still mounted only if the test failed.
     if (mounted) unmount();
   });
   let mounted = true;

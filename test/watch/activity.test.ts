@@ -1,0 +1,116 @@
+import { describe, expect, test } from 'vitest';
+import { createUnmatchedArrivals, createWaitingFiles } from '../../src/watch/activity.js';
+import { manualClock } from '../support/manual-clock.js';
+
+const START = Date.UTC(2026, 0, 1);
+
+describe('waiting files', () => {
+  test('each says what it waits for, according to the clock', () => {
+    const clock = manualClock(START);
+    const waiting = createWaitingFiles(clock);
+    waiting.begin('/data/a.csv');
+    const settling = { for: 'quiet period', unchangedSinceMs: 0, quietMs: 5000, missing: undefined } as const;
+    waiting.update('/data/a.csv', settling);
+    const reason = () => waiting.list().first[0]?.reason;
+    expect(reason()).toBe('unchanged for 0 s of 5 s');
+    clock.advance(2900);
+    expect(reason()).toBe('unchanged for 2 s of 5 s');
+    clock.advance(60_000);
+    expect(reason()).toBe('unchanged for 5 s of 5 s');
+    const missing = { kind: 'done-file', name: 'a.csv.done', waitedMs: 0 } as const;
+    waiting.update('/data/a.csv', { ...settling, quietMs: 0, missing });
+    expect(reason()).toBe('waiting for done-file a.csv.done');
+    waiting.update('/data/a.csv', { for: 'reader' });
+    expect(reason()).toBe('waiting to be read');
+    waiting.update('/data/a.csv', { for: 'retry', reason: 'permission denied' });
+    expect(reason()).toBe('cannot be read yet: permission denied');
+    expect(waiting.list()).toMatchObject({ files: 1, first: [{ path: '/data/a.csv', since: START }] });
+    waiting.end('/data/a.csv');
+    waiting.update('/data/a.csv', { for: 'reader' });
+    expect(waiting.list()).toEqual({ files: 0, first: [] });
+  });
+
+  test('of thousands, the first twenty by name are listed and all are counted', () => {
+    const waiting = createWaitingFiles(manualClock());
+    const paths = Array.from({ length: 5000 }, (_, n) => `/data/${(n * 7919) % 5000}.csv`);
+    for (const path of paths) waiting.begin(path);
+    const { files, first } = waiting.list();
+    expect(files).toBe(5000);
+    expect(first.map(({ path }) => path)).toEqual(paths.toSorted().slice(0, 20));
+  });
+});
+
+/** One folder that is scanned repeatedly. */
+function folder() {
+  const arrivals = createUnmatchedArrivals();
+  const unmatched = new Map<string, { files: number; example: string }>();
+  let runs = 0;
+  let found = 0;
+  return {
+    addRun() {
+      runs += 1;
+      found += 1;
+    },
+    addUnmatched(extension: string, count = 1) {
+      const files = (unmatched.get(extension)?.files ?? 0) + count;
+      unmatched.set(extension, { files, example: `/data/${files}${extension}` });
+    },
+    scan() {
+      arrivals.scanned(new Map(unmatched), runs, found);
+      return arrivals.seen();
+    },
+  };
+}
+
+describe('unmatched arrivals', () => {
+  test('each scan that finds more unmatched files counts once; files from before the start do not count', () => {
+    const { addUnmatched, scan } = folder();
+    addUnmatched('.txt', 5);
+    expect(scan()).toEqual({ occasions: 0, example: undefined });
+    addUnmatched('.txt');
+    expect(scan().occasions).toBe(1);
+    expect(scan().occasions).toBe(1);
+    addUnmatched('.txt', 100);
+    expect(scan()).toEqual({ occasions: 2, example: '/data/106.txt' });
+  });
+
+  test('extensions that the instrument writes next to its runs do not count, however many files come', () => {
+    const { addUnmatched, addRun, scan } = folder();
+    scan();
+    addRun();
+    addUnmatched('.log');
+    addUnmatched('.png', 3);
+    expect(scan().occasions).toBe(0);
+    for (let n = 0; n < 10; n += 1) {
+      addUnmatched('.log');
+      expect(scan().occasions).toBe(0);
+    }
+    addUnmatched('.csv');
+    expect(scan()).toEqual({ occasions: 1, example: '/data/1.csv' });
+  });
+
+  test('a new run resets the count', () => {
+    const { addUnmatched, addRun, scan } = folder();
+    scan();
+    for (const _ of [1, 2, 3]) {
+      addUnmatched('.csv');
+      scan();
+    }
+    expect(scan().occasions).toBe(3);
+    addRun();
+    expect(scan().occasions).toBe(0);
+    addUnmatched('.csv');
+    expect(scan().occasions).toBe(0);
+  });
+
+  test('at the start, extensions of files next to existing runs do not count', () => {
+    const { addUnmatched, addRun, scan } = folder();
+    addRun();
+    addUnmatched('.log', 3);
+    scan();
+    addUnmatched('.log');
+    expect(scan().occasions).toBe(0);
+    addUnmatched('.tsv');
+    expect(scan().occasions).toBe(1);
+  });
+});
