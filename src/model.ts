@@ -1,4 +1,3 @@
-import type { FailureClass } from './errors.js';
 import type { LiveAlarm } from './live.js';
 import { nearest } from './text.js';
 
@@ -119,12 +118,6 @@ export interface Draft {
 }
 
 /**
- * How far a run has come. `creating` means: the intent is on disk and a POST may have left;
- * whether the experiment exists is not known until its id is recorded with `created`.
- */
-type RunStep = 'pending' | 'creating' | 'created' | 'described' | 'done';
-
-/**
  * Where a run is, in the words that people see in commands, page and metrics. `waiting`: its file is not yet still, so
  * that the journal does not know it. `sending`: its delivery has begun. `held`: it needs a decision.
  */
@@ -132,119 +125,8 @@ export const RUN_STATES = ['waiting', 'queued', 'sending', 'done', 'quarantined'
 
 export type RunState = (typeof RUN_STATES)[number];
 
-export interface PlannedComment {
-  readonly n: number;
-  readonly text: string;
-  /** When a POST of it may last have left. */
-  readonly intentAt: number | undefined;
-  /** Its id, once the notebook has it. */
-  readonly comment: number | undefined;
-  /** The id that it had, where the notebook had it once and has it no more. */
-  readonly gone?: number | undefined;
-  /** What it was under earlier readings of the file: the notebook may hold that in its place. */
-  readonly earlier: readonly string[];
-}
-
-/** A comment of an earlier reading for which today's has no use: it is deleted, unless a person has changed it. */
-export interface SurplusComment {
-  readonly n: number;
-  /** Unknown where the answer to its POST was lost. */
-  readonly comment: number | undefined;
-  /** What it may read as. */
-  readonly texts: readonly string[];
-}
-
-/** What a run's file was read as before it was read anew. */
-interface EarlierDraft extends Omit<Draft, 'comments'> {
-  /** Whether the notebook had all of it; else a PATCH of it may have been carried out, perhaps in part. */
-  readonly written: boolean;
-}
-
-/** A run with all that its delivery needs. */
-export interface OpenRun {
-  readonly id: number;
-  readonly instrument: string;
-  readonly reference: string;
-  readonly step: RunStep;
-  readonly server: string | undefined;
-  readonly floor: number | undefined;
-  /** How many earlier creations of it were lost when nobody could look for them: no id was known, or no title. */
-  readonly unseen: number;
-  readonly experiment: number | undefined;
-  /** Whether a person said that this experiment is the run's, whatever it holds. */
-  readonly adopted: boolean;
-  readonly attempts: number;
-  readonly draft: Omit<Draft, 'comments'>;
-  /** The oldest first. */
-  readonly earlier: readonly EarlierDraft[];
-  readonly comments: readonly PlannedComment[];
-  readonly surplus: readonly SurplusComment[];
-}
-
-/** Everything that can happen to a run on its way to the notebook, as the journal records it. */
-export type RunChange =
-  /** Durable before the POST: a crash after it looks for the experiment, never makes a second. */
-  | {
-      readonly kind: 'intended';
-      readonly server: string;
-      readonly floor: number | undefined;
-      /** Earlier creations of this run that were lost when nobody could look for them; none where it is not said. */
-      readonly unseen?: number;
-      readonly at: number;
-    }
-  /** The creation was surely not carried out: the next attempt starts afresh. */
-  | { readonly kind: 'notCreated' }
-  | {
-      readonly kind: 'created';
-      readonly experiment: number;
-      readonly found: boolean;
-      /** Earlier creations of this run were lost when nobody could look for them: they may lie below this id. */
-      readonly sweepBelow?: number;
-    }
-  | { readonly kind: 'described' }
-  | { readonly kind: 'commentIntended'; readonly n: number; readonly at: number }
-  /** The comment was surely not posted. */
-  | { readonly kind: 'notCommented'; readonly n: number }
-  | { readonly kind: 'commented'; readonly n: number; readonly comment: number; readonly found: boolean }
-  /** The comment reads as it does in the draft, and not as it did under an earlier reading. */
-  | { readonly kind: 'commentRevised'; readonly n: number }
-  /** A comment of an earlier reading is gone. */
-  | { readonly kind: 'commentDropped'; readonly n: number }
-  | { readonly kind: 'finished' }
-  | {
-      readonly kind: 'postponed';
-      readonly dueAt: number;
-      readonly failure: FailureClass;
-      readonly reason: string;
-    }
-  | {
-      readonly kind: 'rested';
-      readonly as: 'quarantined' | 'held';
-      readonly failure: FailureClass;
-      readonly reason: string;
-    };
-
 /** `v2` is the contract to the letter; eLabFTW departs from it here and there. */
 export type Dialect = 'v2' | 'elabftw';
-
-/** What was learnt about a server, and is not to be found out again. */
-export interface ServerFacts {
-  readonly dialect: Dialect | undefined;
-  /** The highest experiment id seen there: whatever we create next is above it. */
-  readonly highest: number | undefined;
-  /** Whether a creation's title is kept. Unknown until one was read back. */
-  readonly keepsTitle: boolean | undefined;
-  /** What a new experiment looks like there, in all but ids and times, where titles are not kept. */
-  readonly blank: string | undefined;
-  /** Below this id an experiment may lie whose creation was lost when nobody could look for it. */
-  readonly sweep: number | undefined;
-  /** Why nothing is sent there until a person has recovered the journal. */
-  readonly halted: string | undefined;
-  /** The server was set back to an older state: from this id on, at the latest, ids do not mean what they meant. */
-  readonly setBack: number | undefined;
-  /** Whether comments hold the text that we send. Unknown until one was read back. */
-  readonly keepsComments: boolean | undefined;
-}
 
 /** A documented request whose answer differs: eLabFTW's records of API keys name the team. */
 export const dialectOf = (keys: readonly Readonly<Record<string, unknown>>[]): Dialect =>

@@ -5,11 +5,10 @@ import {
   type FileRecord,
   type FoundFile,
   type IdentifiedFile,
-  type OpenRun,
-  type RunChange,
   type Shape,
   shapeOf,
 } from './model.js';
+import type { OpenRun, RunChange } from './outbox.js';
 
 /** A run as the journal takes it in. */
 interface IngestedRun {

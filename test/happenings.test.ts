@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RunChange } from '../src/model.js';
+import type { RunChange } from '../src/outbox.js';
 import { happeningInWords } from '../src/status/history.js';
 
 /** One of each that the journal writes down; the compiler names one that is missing. */
@@ -15,11 +15,13 @@ const CHANGES: { readonly [Kind in RunChange['kind']]: Extract<RunChange, { kind
   commentDropped: { kind: 'commentDropped', n: 3 },
   finished: { kind: 'finished' },
   postponed: { kind: 'postponed', dueAt: 1, failure: 'server', reason: 'the notebook is away' },
-  rested: { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' },
+  parked: { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' },
 };
 
 test('everything that happens to a run on its way is told in words, not in codes', () => {
-  const told = Object.values(CHANGES).map(({ kind, ...detail }) => happeningInWords({ event: kind, detail }));
+  const told = Object.values(CHANGES).map(({ kind, ...detail }) =>
+    happeningInWords({ event: kind === 'parked' ? 'rested' : kind, detail }),
+  );
   expect(told).toEqual([
     'its experiment is to be created at https://eln',
     'the experiment was not created',

@@ -169,7 +169,7 @@ function createDemoDisplay({ folder, url, page, samples }: DemoPlaces): DemoDisp
         `  quarantined  ${instrument.padEnd(14)}${basename(path)}\n${explain(problem).replace(/^/gm, '               ')}`,
       ),
     setBack(run, change) {
-      if (change.kind === 'rested')
+      if (change.kind === 'parked')
         line(`  ${change.as.padEnd(13)}${run.instrument.padEnd(14)}${run.draft.title}: ${change.reason}`);
     },
     explain(counts, ends) {

@@ -7,7 +7,6 @@ import {
   type DeliverDeps,
   longestGraceMs,
   type Notebook,
-  type ServerMemory,
   StoppedError,
 } from '../deliver/context.js';
 import { deliver, proven } from '../deliver/deliver.js';
@@ -17,6 +16,7 @@ import { prepare } from '../deliver/server.js';
 import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
 import type { Origin } from '../markers.js';
+import type { ServerOutbox } from '../outbox.js';
 import type { Observer } from '../pipeline.js';
 
 export interface DeliveryDeps {
@@ -111,7 +111,7 @@ export function createDelivery({
 }
 
 /** The journal's part for one server. */
-export function memoryOf(server: string, { servers }: Journal): ServerMemory {
+export function memoryOf(server: string, { servers }: Journal): ServerOutbox {
   return {
     facts: () => servers.server(server),
     learn: (facts) => servers.learn(server, facts),
@@ -121,7 +121,7 @@ export function memoryOf(server: string, { servers }: Journal): ServerMemory {
     lastExperiments: (count) => servers.lastExperiments(server, count),
     hasReference: servers.hasReference,
     isCreating: servers.isCreating,
-    countLost: () => servers.countLost(server),
+    countUnknown: () => servers.countUnknown(server),
   };
 }
 

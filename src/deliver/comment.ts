@@ -1,6 +1,6 @@
 import { NotebookError } from '../errors.js';
 import { commentMark, markComment } from '../markers.js';
-import type { OpenRun, PlannedComment, SurplusComment } from '../model.js';
+import type { OpenRun, PlannedComment, SurplusComment } from '../outbox.js';
 import { type CommentRecord, type DeliverDeps, lookWithGrace } from './context.js';
 import { surelyNotDone } from './failures.js';
 import { edit } from './revise.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
-import type { OpenRun, RunChange, ServerFacts } from '../model.js';
+import type { OpenRun, RunChange, ServerOutbox } from '../outbox.js';
 
 /** An experiment as the notebook shows it. Beyond the title, the contract names no fields. */
 export type ExperimentRecord = { readonly title?: unknown; readonly date?: unknown } & Readonly<
@@ -45,25 +45,6 @@ export interface Notebook {
   deleteComment(experiment: number, comment: number): Promise<void>;
 }
 
-/** What delivery needs of the journal, for one server. */
-export interface ServerMemory {
-  facts(): Promise<ServerFacts>;
-  learn(facts: { [K in Exclude<keyof ServerFacts, 'highest'>]?: ServerFacts[K] | null }): Promise<void>;
-  /** Gives the run an experiment of ours that nobody uses, if there is one. */
-  claimSpare(run: OpenRun): Promise<number | undefined>;
-  addSpare(experiment: number, reference?: string): Promise<void>;
-  /** Whether a run, or the store of spares, has this experiment. */
-  hasExperiment(experiment: number): Promise<boolean>;
-  /** The highest so many experiments that runs have, highest first. */
-  lastExperiments(count: number): Promise<number[]>;
-  /** Whether a run of ours has this reference. */
-  hasReference(reference: string): Promise<boolean>;
-  /** Whether a creation of the run with this reference has an answer that is not known. */
-  isCreating(reference: string): Promise<boolean>;
-  /** How many creations have an answer that is not known. */
-  countLost(): Promise<number>;
-}
-
 export interface DeliverDeps {
   readonly notebook: Notebook;
   /** The server's address: ids mean something only together with it. */
@@ -72,7 +53,7 @@ export interface DeliverDeps {
   readonly timeoutMs: number;
   readonly clock: Clock;
   readonly creations: Creations;
-  readonly memory: ServerMemory;
+  readonly memory: ServerOutbox;
   /** Of creations and comments: what has no answer is looked for. */
   readonly losses: Losses;
   /** Of changes, which are sent again. */

@@ -1,6 +1,6 @@
 import { NotebookError } from '../errors.js';
 import { originIn, provisionalTitle } from '../markers.js';
-import type { OpenRun } from '../model.js';
+import type { OpenRun } from '../outbox.js';
 import { dropComment, postComment, refuseTouched, reviseComment } from './comment.js';
 import { type DeliverDeps, type ExperimentChanges, HaltedError, type Notebook } from './context.js';
 import { promptly, StaleError, surelyNotDone } from './failures.js';
@@ -129,7 +129,7 @@ const MOST_WITHOUT_ID = 3;
  */
 async function haltWithoutIds(error: unknown, { memory }: Pick<DeliverDeps, 'memory'>): Promise<void> {
   if (!(error instanceof NotebookError) || error.status !== 201) return;
-  if ((await memory.countLost()) < MOST_WITHOUT_ID) return;
+  if ((await memory.countUnknown()) < MOST_WITHOUT_ID) return;
   const halted = `the notebook makes experiments and does not say which: ${error.message}. See whether a proxy takes the Location header away; then stop labfeed, run \`labfeed recover --ids A-B\` with the ids of the newest experiments, and start it again`;
   await memory.learn({ halted });
   throw new HaltedError(halted);

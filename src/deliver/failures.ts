@@ -1,6 +1,6 @@
 import { backoffMs, type Clock } from '../clock.js';
 import { explain, type FailureClass, LabfeedError, NotebookError } from '../errors.js';
-import type { RunChange } from '../model.js';
+import type { RunChange } from '../outbox.js';
 import { NotYetError, StoppedError } from './context.js';
 
 /**
@@ -56,9 +56,9 @@ export function treat(
     return postponed(now + backoffMs(attempts, { random }), 'server', reason);
   const { failure, retryAfterMs = 0 } = error;
   const treatment = TREATMENT[failure];
-  if (treatment !== 'again') return { kind: 'rested', as: treatment, failure, reason };
+  if (treatment !== 'again') return { kind: 'parked', as: treatment, failure, reason };
   if (isRefusal(error) && refusals + 1 >= MOST_REFUSALS) {
-    return { kind: 'rested', as: 'quarantined', failure, reason };
+    return { kind: 'parked', as: 'quarantined', failure, reason };
   }
   return postponed(now + Math.max(retryAfterMs, backoffMs(attempts, { random })), failure, reason);
 }
@@ -96,7 +96,7 @@ export function createRefusals(): Refusals {
       return counts.get(run) ?? 0;
     },
     note(run, error, change) {
-      if (change.kind === 'rested') counts.delete(run);
+      if (change.kind === 'parked') counts.delete(run);
       else if (isRefusal(error)) counts.set(run, (counts.get(run) ?? 0) + 1);
     },
     forget(run) {

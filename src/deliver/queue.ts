@@ -2,7 +2,7 @@ import PQueue from 'p-queue';
 import type { Clock } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
-import type { OpenRun, RunChange } from '../model.js';
+import type { OpenRun, RunChange } from '../outbox.js';
 import { HaltedError } from './context.js';
 import { createRefusals, treat } from './failures.js';
 
@@ -83,10 +83,10 @@ export function createQueue(deps: QueueDeps): Queue {
     const change = treat(error, tries, clock.now(), deps.random);
     if (change === undefined) return;
     refusals.note(id, error, change);
-    const level = change.kind === 'rested' ? 'warn' : 'info';
+    const level = change.kind === 'parked' ? 'warn' : 'info';
     log[level](
       { run: id, instrument: run?.instrument, ...change },
-      change.kind === 'rested' ? 'run set aside' : 'run postponed',
+      change.kind === 'parked' ? 'run set aside' : 'run postponed',
     );
     try {
       await deps.record(id, change);

@@ -1,13 +1,7 @@
 import { NotebookError } from '../errors.js';
 import { isProvisional, provisionalReference, provisionalTitle } from '../markers.js';
-import type { OpenRun, ServerFacts } from '../model.js';
-import {
-  type DeliverDeps,
-  type ExperimentRecord,
-  HaltedError,
-  lookWithGrace,
-  type ServerMemory,
-} from './context.js';
+import type { OpenRun, ServerFacts, ServerOutbox } from '../outbox.js';
+import { type DeliverDeps, type ExperimentRecord, HaltedError, lookWithGrace } from './context.js';
 
 /**
  * Looks for what an earlier POST of this run may have made. To be called alone: with another creation unanswered,
@@ -24,7 +18,7 @@ async function findCreated(run: OpenRun, deps: DeliverDeps): Promise<number | un
   const facts = await memory.facts();
   const candidates = await findCandidates(run, deps);
   // A title is one run's; blank experiments can be anybody's whose creation was lost. More of them than losses: hold.
-  const explained = facts.keepsTitle === false ? await memory.countLost() : 1 + run.unseen;
+  const explained = facts.keepsTitle === false ? await memory.countUnknown() : 1 + run.unseen;
   if (candidates.length > explained) {
     const ids = candidates.join(', ');
     throw held(`the creation's answer was lost, and more experiments than that could be it: ${ids}`);
@@ -157,7 +151,7 @@ function profileOf(record: ExperimentRecord): string {
 }
 
 /** Whether the server keeps a creation's title is seen on the first one that is read back, and remembered. */
-export async function learnTitles(record: ExperimentRecord, memory: ServerMemory): Promise<void> {
+export async function learnTitles(record: ExperimentRecord, memory: ServerOutbox): Promise<void> {
   const keepsTitle = typeof record.title === 'string' && isProvisional(record.title);
   await memory.learn(keepsTitle ? { keepsTitle } : { keepsTitle, blank: profileOf(record) });
 }
@@ -184,6 +178,6 @@ export function isUntouched(record: ExperimentRecord, { keepsTitle, blank }: Ser
  */
 export async function haltSetBack(id: number, sign: string, { memory }: DeliverDeps): Promise<never> {
   const halted = `the notebook was set back to an older state, or does not count upwards: ${sign}. Stop labfeed, run \`labfeed recover\` and start it again`;
-  await memory.learn({ halted, setBack: id });
+  await memory.learn({ halted, restoredFrom: id });
   throw new HaltedError(halted);
 }

@@ -1,5 +1,6 @@
 import { NotebookError } from '../errors.js';
-import type { Dialect, Draft, OpenRun } from '../model.js';
+import type { Dialect, Draft } from '../model.js';
+import type { OpenRun } from '../outbox.js';
 import { type DeliverDeps, type ExperimentRecord, graceMsOf, NotYetError } from './context.js';
 import { surelyNotDone } from './failures.js';
 

@@ -2,7 +2,8 @@ import { basename } from 'node:path';
 import { z } from 'zod';
 import type { FileError } from '../errors.js';
 import { referenceOf, refilingsOf } from '../markers.js';
-import type { DiskFile, Draft, FoundFile, IdentifiedFile, OpenRun, RunChange } from '../model.js';
+import type { DiskFile, Draft, FoundFile, IdentifiedFile } from '../model.js';
+import type { OpenRun, RunChange } from '../outbox.js';
 import { type Commit, type Database, flag, nullable, textList } from './database.js';
 import {
   type Added,
@@ -259,6 +260,9 @@ export function createDueJournal(database: Database): DueJournal {
   };
 }
 
+/** Events keep the names under which older versions stored them. */
+const EVENTS: Partial<Record<RunChange['kind'], string>> = { parked: 'rested' };
+
 export type ApplyChange = (run: number, change: RunChange, at: number) => void;
 
 /** Applies one change to a run and writes it into the run's history. To be called within a commit. */
@@ -316,7 +320,7 @@ export function createApplyChange(database: Database): ApplyChange {
         return void forgetEarlier.run(run);
       case 'postponed':
         return void postponed.run(change.dueAt, change.failure, change.reason, at, run);
-      case 'rested':
+      case 'parked':
         return void rested.run(change.as, change.failure, change.reason, at, run);
     }
   }
@@ -324,7 +328,7 @@ export function createApplyChange(database: Database): ApplyChange {
   return (run, change, at) => {
     update(run, change, at);
     const { kind, ...detail } = change;
-    history.run(run, at, kind, JSON.stringify(detail));
+    history.run(run, at, EVENTS[kind] ?? kind, JSON.stringify(detail));
   };
 }
 

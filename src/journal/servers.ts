@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { OpenRun, ServerFacts } from '../model.js';
+import type { LearntFacts, OpenRun, ServerFacts } from '../outbox.js';
 import type { Commit, Database } from './database.js';
 import type { ApplyChange } from './outbox.js';
 
@@ -19,10 +19,8 @@ export interface ServerJournal {
   /** Whether a creation of the run with this reference has an answer that is not known. */
   isCreating(reference: string): Promise<boolean>;
   /** How many creations on this server have an answer that is not known. */
-  countLost(url: string): Promise<number>;
+  countUnknown(url: string): Promise<number>;
 }
-
-type LearntFacts = { readonly [K in Exclude<keyof ServerFacts, 'highest'>]?: ServerFacts[K] | null };
 
 const absent = <T>(value: T | null): T | undefined => value ?? undefined;
 const flag = z
@@ -37,7 +35,7 @@ const serverRow = z.object({
   blank: z.string().nullable().transform(absent),
   sweep: z.number().nullable().transform(absent),
   halted: z.string().nullable().transform(absent),
-  setBack: z.number().nullable().transform(absent),
+  restoredFrom: z.number().nullable().transform(absent),
 });
 
 const UNKNOWN: ServerFacts = serverRow.parse({
@@ -48,7 +46,7 @@ const UNKNOWN: ServerFacts = serverRow.parse({
   blank: null,
   sweep: null,
   halted: null,
-  setBack: null,
+  restoredFrom: null,
 });
 
 const ASSIGNMENTS = {
@@ -59,7 +57,7 @@ const ASSIGNMENTS = {
   sweep: 'sweep = ?1',
   halted: 'halted = ?1',
   // Several creations can notice it together; the lowest counts.
-  setBack: 'set_back = min(ifnull(set_back, ?1), ?1)',
+  restoredFrom: 'set_back = min(ifnull(set_back, ?1), ?1)',
 } as const satisfies Record<keyof LearntFacts, string>;
 
 export function createServerJournal(
@@ -70,7 +68,7 @@ export function createServerJournal(
 ): ServerJournal {
   const get = database.prepare(
     `SELECT highest, dialect, keeps_title AS keepsTitle, keeps_comments AS keepsComments, blank, sweep, halted,
-            set_back AS setBack FROM servers WHERE url = ?`,
+            set_back AS restoredFrom FROM servers WHERE url = ?`,
   );
   const known = database.prepare('INSERT OR IGNORE INTO servers (url) VALUES (?)');
   const set = Object.fromEntries(
@@ -132,7 +130,7 @@ export function createServerJournal(
       (last.all(url, count) as { experiment: number }[]).map(({ experiment }) => experiment),
     hasReference: async (reference) => referred.get(reference) !== undefined,
     isCreating: async (reference) => creating.get(reference) !== undefined,
-    countLost: async (url) => Number((lost.get(url) as { creations: number }).creations),
+    countUnknown: async (url) => Number((lost.get(url) as { creations: number }).creations),
   };
 }
 

@@ -5,7 +5,7 @@ import type { Journal } from '../journal/journal.js';
 import type { MarkedComment } from '../journal/recovery.js';
 import type { PlacedRun } from '../journal/servers.js';
 import { markIn, originIn, provisionalReference, readLabel } from '../markers.js';
-import type { ServerFacts } from '../model.js';
+import type { ServerFacts } from '../outbox.js';
 
 interface ReconcileDeps {
   readonly server: string;

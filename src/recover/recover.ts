@@ -102,7 +102,7 @@ async function findSetBack(
   if (!(await isSetBack(last, (id) => ask(() => lookAt(id, notebook))))) return undefined;
   const setBack = Math.min(...last);
   // Once runs were put right, the last ones no longer tell: broken off, it is to go on.
-  await journal.servers.learn(server, { setBack });
+  await journal.servers.learn(server, { restoredFrom: setBack });
   return setBack;
 }
 

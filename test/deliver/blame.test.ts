@@ -51,7 +51,7 @@ test('a 404 to everything is a notebook that is away, not an experiment that som
 
 test.each([403, 404])('a %i to one run holds it where the key is taken', async (status) => {
   const { attempt } = await secondRun({ patchExperiment: refuse('conflict', status) });
-  expect(await attempt()).toMatchObject({ kind: 'rested', as: 'held', failure: 'conflict' });
+  expect(await attempt()).toMatchObject({ kind: 'parked', as: 'held', failure: 'conflict' });
 });
 
 test('a look for a lost creation ends when the key is refused, instead of taking every id for a private one', async () => {

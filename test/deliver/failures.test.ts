@@ -10,17 +10,17 @@ const failed = (failure: FailureClass, details: Partial<NotebookError> = {}) =>
 
 test('what a person must mend is quarantined, what a person has touched is held', () => {
   expect(treat(failed('request'), tries(0), NOW)).toMatchObject({
-    kind: 'rested',
+    kind: 'parked',
     as: 'quarantined',
     failure: 'request',
   });
   expect(treat(failed('file'), tries(0), NOW)).toMatchObject({
-    kind: 'rested',
+    kind: 'parked',
     as: 'quarantined',
     failure: 'file',
   });
   expect(treat(failed('conflict'), tries(0), NOW)).toMatchObject({
-    kind: 'rested',
+    kind: 'parked',
     as: 'held',
     failure: 'conflict',
   });
@@ -45,7 +45,7 @@ test('a write that gets 500 in JSON is tried a few times, then quarantined; an e
     'postponed',
     'postponed',
     'postponed',
-    'rested',
+    'parked',
   ]);
   expect(treat(failed('server', { status: 400, scope: 'run' }), tries(50), NOW)?.kind).toBe('postponed');
 });

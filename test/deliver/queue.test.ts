@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { createQueue, type QueueDeps } from '../../src/deliver/queue.js';
 import { NotebookError } from '../../src/errors.js';
-import type { OpenRun, RunChange } from '../../src/model.js';
+import type { OpenRun, RunChange } from '../../src/outbox.js';
 import { silentLog } from '../support/silent-log.js';
 
 function openRun(id: number): OpenRun {
@@ -110,8 +110,8 @@ test('a failure that passes postpones the run, one that does not sets it aside, 
   expect(delivered).toEqual([4, 1]);
   expect(recorded).toMatchObject([
     { kind: 'postponed', failure: 'server', reason: 'away' },
-    { kind: 'rested', as: 'quarantined', reason: 'bad date' },
-    { kind: 'rested', as: 'held', reason: 'deleted' },
+    { kind: 'parked', as: 'quarantined', reason: 'bad date' },
+    { kind: 'parked', as: 'held', reason: 'deleted' },
   ]);
 });
 
@@ -140,7 +140,7 @@ test('only what the notebook refuses again and again is quarantined: outages in 
       open: async (id) => ({ ...openRun(id), attempts: recorded.length }),
       async record(id, change) {
         recorded.push(change.kind);
-        if (change.kind === 'rested') due.delete(id);
+        if (change.kind === 'parked') due.delete(id);
       },
     },
   );
@@ -148,7 +148,7 @@ test('only what the notebook refuses again and again is quarantined: outages in 
   queue.start();
   await until(() => due.size === 0);
   await queue.stop();
-  expect(recorded).toEqual([...errors.slice(1).map(() => 'postponed'), 'rested']);
+  expect(recorded).toEqual([...errors.slice(1).map(() => 'postponed'), 'parked']);
 });
 
 test('stopping waits for the step under way and starts no other', async () => {

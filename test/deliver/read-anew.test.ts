@@ -110,7 +110,7 @@ test('a creation without an answer is looked for also by a run that was read ane
   };
   const deps = depsOf(journal, broken, clock);
   await expect(deliver(await journal.runs.open(2), deps)).rejects.toThrow('broken');
-  await journal.runs.record(2, { kind: 'rested', as: 'quarantined', failure: 'server', reason: 'broken' });
+  await journal.runs.record(2, { kind: 'parked', as: 'quarantined', failure: 'server', reason: 'broken' });
   await journal.runs.add(newRun('a', { mapping: 'm2' }), draft('after', 'new'));
   await deliverAll(journal, depsOf(journal, notebook, clock), clock);
   expect([...notebook.experiments.values()].map(({ title }) => title)).toEqual(['known', 'after']);

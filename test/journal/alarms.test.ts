@@ -39,7 +39,7 @@ test('what waits for a person is counted by instrument, with the newest of it', 
   await journal.runs.refuse(newRun('a'), new FileError('first'));
   await journal.runs.refuse(newRun('b'), new FileError('second'));
   await journal.runs.add(newRun('c', { instrument: 'other' }), someDraft('C'));
-  await journal.runs.record(3, { kind: 'rested', as: 'held', failure: 'conflict', reason: 'changed' });
+  await journal.runs.record(3, { kind: 'parked', as: 'held', failure: 'conflict', reason: 'changed' });
   await journal.files.ask('third', [{ ...newRun('d').file, path: '/data/d.csv' }]);
   await journal.files.endFirstScan('third');
   expect(await journal.resting.unsettled()).toEqual(
@@ -59,7 +59,7 @@ test('what waits for a person is counted by instrument, with the newest of it', 
       ['third', { quarantined: undefined, held: undefined, asked: 1 }],
     ]),
   );
-  await journal.runs.record(3, { kind: 'rested', as: 'quarantined', failure: 'request', reason: 'no' });
+  await journal.runs.record(3, { kind: 'parked', as: 'quarantined', failure: 'request', reason: 'no' });
   expect((await journal.resting.unsettled()).get('other')).toMatchObject({
     held: undefined,
     quarantined: { runs: 1, reason: 'no' },

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { openClient } from '../../src/journal/client.js';
 import { openReader } from '../../src/journal/reader.js';
-import type { RunChange } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -18,7 +18,7 @@ const DONE: readonly RunChange[] = [
   { kind: 'commented', n: 1, comment: 7, found: false },
   { kind: 'finished' },
 ];
-const HELD: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed smith' };
+const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed smith' };
 
 /** A run whose name stands in everything that the journal keeps of it. */
 async function fileSmith(
@@ -89,7 +89,7 @@ test('what is erased is nowhere in the files of the journal any more, and its by
   await reader.close();
 });
 
-const REFUSED: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
+const REFUSED: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
 
 /** Whether a name still stands anywhere once the run is erased. */
 async function leaves({ ask, path }: AskedJournal, run: number, name: string): Promise<boolean> {

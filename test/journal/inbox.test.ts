@@ -4,13 +4,13 @@ import { FileError } from '../../src/errors.js';
 import { openClient } from '../../src/journal/client.js';
 import { isFree } from '../../src/journal/database.js';
 import type { Journal } from '../../src/journal/journal.js';
-import type { RunChange } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { type AskedJournal, openAsked } from './asked-journal.js';
 
 const SERVER = 'https://eln.example.org';
 const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
-const HELD: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
+const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
 
 const due = (journal: Journal): Promise<number[]> =>
   journal.queue.due(Number.MAX_SAFE_INTEGER, 100, new Set());

@@ -2,7 +2,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { NewRun } from '../../src/journal/drafts.js';
-import { filesOf, type RunChange } from '../../src/model.js';
+import { filesOf } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { createMatcher } from '../../src/watch/match.js';
 import { createRuns } from '../../src/watch/runs.js';
 import { SERVER } from '../support/filing.js';
@@ -17,8 +18,8 @@ const filedAs = (experiment: number): RunChange[] => [
   { kind: 'commented', n: 1, comment: 41, found: false },
   { kind: 'finished' },
 ];
-const HELD: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
-const REFUSED: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
+const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
+const REFUSED: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
 const LATER = Number.MAX_SAFE_INTEGER;
 
 function oneFile(): NewRun {

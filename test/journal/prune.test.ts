@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { openReader } from '../../src/journal/reader.js';
-import type { RunChange } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { openAsked } from './asked-journal.js';
 
@@ -11,7 +11,7 @@ const DONE = (experiment: number): RunChange[] => [
   { kind: 'commented', n: 1, comment: experiment, found: false },
   { kind: 'finished' },
 ];
-const HELD: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
+const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
 const LATER = Number.MAX_SAFE_INTEGER;
 
 test('of runs finished long ago, history, draft and texts go; what they are known by and their ids stay', async () => {

@@ -5,7 +5,7 @@ import { FileError } from '../../src/errors.js';
 import { openClient } from '../../src/journal/client.js';
 import type { NewRun } from '../../src/journal/drafts.js';
 import type { Journal } from '../../src/journal/journal.js';
-import type { RunChange } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { emptyJournal, SERVER } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
@@ -14,7 +14,7 @@ import { tempFolder } from '../support/temp-folder.js';
 const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
 const CREATED: RunChange = { kind: 'created', experiment: 12, found: false };
 const DESCRIBED: RunChange = { kind: 'described' };
-const REFUSED: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
+const REFUSED: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
 const posted = (n: number): RunChange => ({ kind: 'commented', n, comment: 40 + n, found: false });
 
 interface Scene {
@@ -119,7 +119,7 @@ test('a file whose name is not UTF-8 is found where it is', async () => {
 });
 
 test('a held run is not read anew: it goes on where it stood', async () => {
-  const held: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
+  const held: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
   const { journal, run, retry } = await setUp('a.csv', INTENDED, CREATED, held);
   expect((await retry())?.text).toContain('goes on where it stood');
   expect(await journal.runs.knows(run)).toBe(true);

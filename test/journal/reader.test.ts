@@ -8,7 +8,8 @@ import { createJournal, type Journal, openJournal } from '../../src/journal/jour
 import { MIGRATIONS, stateOf } from '../../src/journal/migrations.js';
 import { createReader, type JournalReader, openReader } from '../../src/journal/reader.js';
 import type { Request } from '../../src/journal/requests.js';
-import { RUN_STATES, type RunChange } from '../../src/model.js';
+import { RUN_STATES } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { manualClock } from '../support/manual-clock.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
@@ -17,7 +18,7 @@ import { tempFolder } from '../support/temp-folder.js';
 const SERVER = 'https://eln.example.org';
 const HOUR_MS = 3_600_000;
 const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
-const HELD: RunChange = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
+const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
 
 interface Opened {
   readonly journal: Journal;
@@ -151,7 +152,7 @@ const CHANGES: readonly RunChange[] = [
   { kind: 'finished' },
   { kind: 'postponed', dueAt: 5, failure: 'server', reason: 'away' },
   HELD,
-  { kind: 'rested', as: 'quarantined', failure: 'request', reason: 'too long' },
+  { kind: 'parked', as: 'quarantined', failure: 'request', reason: 'too long' },
 ];
 const KINDS = ['retry', 'refile', 'ignore', 'erase', 'adopt'] as const;
 

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import type { NewRun } from '../../src/journal/drafts.js';
-import type { Draft, RunChange } from '../../src/model.js';
+import type { Draft } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { SERVER } from '../support/filing.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -94,7 +95,7 @@ test('a comment for which there is no use any more is kept in mind until it is g
     comments: [{ n: 1, text: 'uno', comment: 41, earlier: ['one'] }],
     surplus: [{ n: 2, comment: 42, texts: ['two'] }],
   });
-  const refused: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
+  const refused: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
   await scene.journal.runs.record(1, refused);
   await scene.journal.runs.add({ ...scene.run, mapping: 'm3' }, someDraft('third', ['1', '2']));
   expect(await scene.journal.runs.open(1)).toMatchObject({
@@ -213,7 +214,7 @@ test('only a done run is redone, and only one of which it is known what was writ
   expect(await scene.remap(77)).toEqual({ done: false, text: 'there is no run 77' });
   await journal.runs.add(newRun('b'), someDraft('b'));
   expect((await scene.remap(2)).text).toMatch(/^run 2 \(b\.csv\) is on its way: only a run that is done/);
-  await journal.runs.record(2, { kind: 'rested', as: 'held', failure: 'conflict', reason: 'r' });
+  await journal.runs.record(2, { kind: 'parked', as: 'held', failure: 'conflict', reason: 'r' });
   expect((await scene.remap(2)).text).toMatch(/^run 2 \(b\.csv\) is held: .*retry 2 lets it go on/);
   await journal.recovery.take({
     server: SERVER,

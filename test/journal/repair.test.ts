@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { RunChange } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { type AskedJournal, openAsked } from './asked-journal.js';
 
@@ -79,7 +79,7 @@ test('a run that waits for its next attempt goes on at once; how often it failed
 
 test('what a person has to decide is not repaired', async () => {
   const scene = await withRun(...FILED.slice(0, 3), {
-    kind: 'rested',
+    kind: 'parked',
     as: 'held',
     failure: 'conflict',
     reason: 'somebody changed it',

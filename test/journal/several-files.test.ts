@@ -2,7 +2,8 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { NewRun } from '../../src/journal/drafts.js';
-import { filesOf, type RunChange } from '../../src/model.js';
+import { filesOf } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { found } from '../watch/support.js';
@@ -30,7 +31,7 @@ function runOf(at: string, names: readonly string[]): NewRun {
   return newRun('', { file });
 }
 
-const REFUSED: RunChange = { kind: 'rested', as: 'quarantined', failure: 'request', reason: '422' };
+const REFUSED: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
 
 test('of a run that was taken every file is known by the quick look, and one that changes is not', async () => {
   const { journal, rows } = await openAsked();

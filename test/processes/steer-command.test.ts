@@ -4,7 +4,7 @@ import { systemClock } from '../../src/clock.js';
 import { FileError } from '../../src/errors.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import { liveFileOf } from '../../src/live.js';
-import type { RunChange } from '../../src/model.js';
+import type { RunChange } from '../../src/outbox.js';
 import { makeSite, type Site } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { someLive } from '../support/live.js';

@@ -55,7 +55,7 @@ export function startDaemon(world: World): SimulatedDaemon {
     connect: (admit) => faultyNotebook(world, admit, life),
     clock: life.clock,
     log: logTo(trace, life),
-    observer: { ...nobody, filed: noteNews, setBack: (_, { kind }) => kind === 'rested' && noteNews() },
+    observer: { ...nobody, filed: noteNews, setBack: (_, { kind }) => kind === 'parked' && noteNews() },
     random: random.next,
   });
   trace?.('process starts');

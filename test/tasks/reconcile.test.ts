@@ -41,7 +41,7 @@ test('404 from something that is not the notebook makes no run wait for a person
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a', 'b');
-  await journal.servers.learn(SERVER, { halted: 'set back', setBack: FIRST_ID });
+  await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID });
   const missing = (): NotebookError =>
     new NotebookError('conflict', 'not found', { status: 404, lost: false });
   const nowhere = (): NotebookError =>
@@ -89,7 +89,7 @@ async function savedAt(at: number): Promise<boolean> {
   // With the last experiment in place, the ids go on as if nothing had happened; a person has to say that it did.
   const isHalted = notebook.experiments.size < 4;
   if (isHalted) await scene.halts();
-  else await journal.servers.learn(SERVER, { halted: 'a person says so', setBack: FIRST_ID + 4 });
+  else await journal.servers.learn(SERVER, { halted: 'a person says so', restoredFrom: FIRST_ID + 4 });
   const { gone } = await recovered(scene);
   await scene.file();
   const left = ['a', 'b', 'c', 'd'].filter((_, index) => !gone.includes(index + 1));
@@ -128,7 +128,7 @@ test('set back to before labfeed came, the count goes on from the last entry tha
   for (let n = 0; n < 20; n++) notebook.someoneCreates('newer');
   await scene.file('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h');
   setBack();
-  await journal.servers.learn(SERVER, { halted: 'set back', setBack: FIRST_ID + 21 });
+  await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID + 21 });
   expect((await recovered(scene)).gone).toHaveLength(8);
   expect((await journal.servers.server(SERVER)).highest).toBe(last);
   await scene.file('i');
@@ -144,7 +144,7 @@ test('if the newer state comes back after all, recover finds the runs that were 
   await scene.file('b', 'c');
   const setForward = notebook.save();
   setBack();
-  await journal.servers.learn(SERVER, { halted: 'set back', setBack: FIRST_ID + 1 });
+  await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID + 1 });
   expect((await recovered(scene)).gone).toEqual([2, 3]);
   setForward();
   expect(await recovered(scene)).toMatchObject({ completed: 2 });
@@ -162,7 +162,7 @@ test('a run that was filed anew is not held once more when its first experiment 
   await ask(scene, { kind: 'refile', run: 2 });
   await scene.file();
   setBack();
-  await journal.servers.learn(SERVER, { halted: 'set back', setBack: FIRST_ID + 1 });
+  await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID + 1 });
   expect((await recovered(scene)).gone).toEqual([2, 3]);
   expect(await scene.states()).toEqual({ done: 1, held: 1, ignored: 1 });
 });

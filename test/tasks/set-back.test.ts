@@ -28,7 +28,7 @@ for (const kind of KINDS) {
     expect(await journal.servers.server(SERVER)).toMatchObject({
       highest: 103,
       halted: undefined,
-      setBack: undefined,
+      restoredFrom: undefined,
     });
     await scene.file('g', 'h');
     expectExactly(notebook, ['a', 'b', 'f', 'g', 'h']);
@@ -83,7 +83,7 @@ test('an id that a run was given by a person, and that is given out again, stops
   const { notebook, journal } = scene;
   await scene.file('a');
   await see(journal, 'b');
-  const rested = { kind: 'rested', as: 'held', failure: 'conflict', reason: 'which one?' } as const;
+  const rested = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'which one?' } as const;
   await journal.runs.record(2, rested);
   await ask(scene, { kind: 'adopt', run: 2, server: SERVER, experiment: FIRST_ID + 1 });
   await see(journal, 'c');

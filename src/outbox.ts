@@ -1,0 +1,252 @@
+import type { FailureClass, FileError } from './errors.js';
+import type { Dialect, Draft, IdentifiedFile, Shape } from './model.js';
+
+/**
+ * The seam between the program and the store of runs. Intake hands runs over, delivery claims them and records each
+ * step. Every call is asynchronous and stands alone: no call relies on a transaction that includes another one.
+ * A change is durable when its promise resolves.
+ */
+export interface Outbox extends Handover, Deliveries {
+  /** What is known about one notebook server. */
+  server(url: string): ServerOutbox;
+  /** The number of runs in each step or parked state. */
+  count(): Promise<Record<string, number>>;
+}
+
+/** From intake to outbox. Repeating a call after a crash changes nothing: a run is identified by its fingerprint. */
+export interface Handover {
+  /** Tells whether intake has to read this file. Attaches the file to a recovered run that has the same content. */
+  match(run: NewRun): Promise<Match>;
+  /**
+   * Stores a run with its draft, or with the reason why its file cannot be read. The source is not needed afterwards.
+   * A quarantined or drifted run, or one that a person wants remapped, takes the new reading.
+   */
+  add(run: NewRun, reading: Reading): Promise<Added>;
+  /** Runs whose files must be read again: parked under another mapping, or to be remapped. */
+  unread(instrument: string, mapping: string): Promise<UnreadRun[]>;
+}
+
+/** From outbox to notebook. */
+export interface Deliveries {
+  /**
+   * Takes up to `limit` due runs: live before backlog, fair between instruments, oldest first. Nobody else gets them
+   * until they are released, or until the process that claimed them ends.
+   */
+  claim(now: number, limit: number): Promise<number[]>;
+  release(run: number): Promise<void>;
+  /** When the next unclaimed run becomes due. */
+  nextDueAt(): Promise<number | undefined>;
+  load(run: number): Promise<OpenRun>;
+  /** All changes of one call become durable together, or none of them does. */
+  record(run: number, ...changes: RunChange[]): Promise<void>;
+  /** Whether a run of this content has an experiment. */
+  hasContent(instrument: string, sha256: string): Promise<boolean>;
+}
+
+/** What is known about one notebook server: its properties, and which of its experiments are ours. */
+export interface ServerOutbox {
+  facts(): Promise<ServerFacts>;
+  /** Stores what was learnt; null forgets it. */
+  learn(facts: LearntFacts): Promise<void>;
+  /** Gives the run an unused experiment of ours, if there is one; preferably the run's own. */
+  claimSpare(run: OpenRun): Promise<number | undefined>;
+  addSpare(experiment: number, reference?: string): Promise<void>;
+  /** Whether a run has this experiment, or it is a spare. */
+  hasExperiment(experiment: number): Promise<boolean>;
+  /** The highest experiment ids that runs have, highest first. */
+  lastExperiments(count: number): Promise<number[]>;
+  /** Whether a run, on any server, has this reference. */
+  hasReference(reference: string): Promise<boolean>;
+  /** Whether a creation of the run with this reference has an unknown outcome. */
+  isCreating(reference: string): Promise<boolean>;
+  /** The number of creations whose outcome is unknown. */
+  countUnknown(): Promise<number>;
+}
+
+/** The content of a run: what identifies it, apart from how often a person had it refiled. */
+export interface ContentKey {
+  readonly sha256: string;
+  /** The path, if the instrument files equal bytes at other paths as runs of their own; else empty. */
+  readonly copy: string;
+}
+
+/** A run as intake hands it over. */
+export interface NewRun {
+  readonly instrument: string;
+  readonly file: IdentifiedFile;
+  /** See `ContentKey`. */
+  readonly copy: string;
+  readonly backlog: boolean;
+  /** Fingerprint of the mapping that reads the file. */
+  readonly mapping: string;
+  /** The run whose remaining files these may be: all are unchanged since it was taken, and some are gone. */
+  readonly partOf?: ContentKey | undefined;
+}
+
+/**
+ * `new`: no run has this content. `unread`: a run has it, and its file is to be read again. `known`: nothing to do.
+ * `busy`: the run is to be remapped from this file, but its delivery is not finished: try again later.
+ */
+export type Match =
+  | { readonly kind: 'new' | 'unread' | 'busy' }
+  | ({ readonly kind: 'known'; readonly run: number } & Taken);
+
+/** Under which key intake remembers the files of a run. */
+export interface Taken extends ContentKey {
+  /** The run was erased: its files are remembered without their names. */
+  readonly isErased: boolean;
+}
+
+/** What parsing and mapping made of a file. */
+export type Reading =
+  | { readonly draft: Draft; readonly shaped?: Shaped | undefined; readonly problem?: never }
+  | { readonly draft?: never; readonly shaped?: never; readonly problem: FileError };
+
+/** The columns and units of a run, and what to do if they differ from the previous run. */
+export interface Shaped {
+  readonly shape: Shape;
+  readonly drift: 'warn' | 'hold' | 'off';
+  /** How many shapes the instrument's files may have: one for each alternative of its mapping. */
+  readonly kinds: number;
+}
+
+export interface Drift {
+  readonly changes: readonly string[];
+  /** The run that was compared. */
+  readonly since: number | undefined;
+  readonly held: boolean;
+}
+
+export interface Added extends Taken {
+  readonly run: number;
+  /**
+   * `known`: the run was added before, and nothing changed. Of a done run that was read again on request: `revised`,
+   * `unchanged` (it reads as it was filed) or `refused` (it cannot be read, and stays as it was filed).
+   */
+  readonly outcome: 'known' | 'queued' | 'held' | 'quarantined' | 'revised' | 'unchanged' | 'refused';
+  readonly drift: Drift | undefined;
+}
+
+export interface UnreadRun extends ContentKey {
+  /** Where its file was last seen. Empty if the run was erased. */
+  readonly path: string;
+}
+
+/**
+ * How far a run has come. `creating`: the intent is recorded and a POST may have been sent; whether the experiment
+ * exists is unknown until its id is recorded with `created`.
+ */
+export type RunStep = 'pending' | 'creating' | 'created' | 'described' | 'done';
+
+export interface PlannedComment {
+  readonly n: number;
+  readonly text: string;
+  /** When a POST of it may last have been sent. */
+  readonly intentAt: number | undefined;
+  /** Its id, once the notebook has it. */
+  readonly comment: number | undefined;
+  /** The id that it had before it disappeared from the notebook. */
+  readonly gone?: number | undefined;
+  /** Its texts under earlier readings of the file: the notebook may hold one of them instead. */
+  readonly earlier: readonly string[];
+}
+
+/** A comment of an earlier reading that the current one does not need: deleted, unless a person changed it. */
+export interface SurplusComment {
+  readonly n: number;
+  /** Absent if the outcome of its POST is unknown. */
+  readonly comment: number | undefined;
+  /** The texts that it may have. */
+  readonly texts: readonly string[];
+}
+
+/** What a run's file was read as before it was read again. */
+interface EarlierDraft extends Omit<Draft, 'comments'> {
+  /** Whether the notebook had all of it; if not, a PATCH of it may have been applied, perhaps in part. */
+  readonly written: boolean;
+}
+
+/** A run with everything that its delivery needs. */
+export interface OpenRun {
+  readonly id: number;
+  readonly instrument: string;
+  readonly reference: string;
+  readonly step: RunStep;
+  readonly server: string | undefined;
+  readonly floor: number | undefined;
+  /** Earlier creations of it with an unknown outcome that could not be reconciled: no id, or no title, was known. */
+  readonly unseen: number;
+  readonly experiment: number | undefined;
+  /** Whether a person said that this experiment is the run's, whatever it contains. */
+  readonly adopted: boolean;
+  readonly attempts: number;
+  readonly draft: Omit<Draft, 'comments'>;
+  /** The oldest first. */
+  readonly earlier: readonly EarlierDraft[];
+  readonly comments: readonly PlannedComment[];
+  readonly surplus: readonly SurplusComment[];
+}
+
+/** Everything that can happen to a run on its way to the notebook. */
+export type RunChange =
+  /** Durable before the POST: after a crash the experiment is looked for, and no second one is created. */
+  | {
+      readonly kind: 'intended';
+      readonly server: string;
+      readonly floor: number | undefined;
+      /** See `OpenRun.unseen`; 0 by default. */
+      readonly unseen?: number;
+      readonly at: number;
+    }
+  /** The creation certainly did not happen: the next attempt starts again. */
+  | { readonly kind: 'notCreated' }
+  | {
+      readonly kind: 'created';
+      readonly experiment: number;
+      readonly found: boolean;
+      /** Unseen creations of this run may have left experiments below this id. */
+      readonly sweepBelow?: number;
+    }
+  | { readonly kind: 'described' }
+  | { readonly kind: 'commentIntended'; readonly n: number; readonly at: number }
+  /** The comment was certainly not posted. */
+  | { readonly kind: 'notCommented'; readonly n: number }
+  | { readonly kind: 'commented'; readonly n: number; readonly comment: number; readonly found: boolean }
+  /** The comment now has the text of the draft, not one of an earlier reading. */
+  | { readonly kind: 'commentRevised'; readonly n: number }
+  /** A surplus comment is gone. */
+  | { readonly kind: 'commentDropped'; readonly n: number }
+  | { readonly kind: 'finished' }
+  | {
+      readonly kind: 'postponed';
+      readonly dueAt: number;
+      readonly failure: FailureClass;
+      readonly reason: string;
+    }
+  | {
+      readonly kind: 'parked';
+      readonly as: 'quarantined' | 'held';
+      readonly failure: FailureClass;
+      readonly reason: string;
+    };
+
+/** What was learnt about a server, so that it need not be found out again. */
+export interface ServerFacts {
+  readonly dialect: Dialect | undefined;
+  /** The highest experiment id seen there: a new experiment gets a higher one. */
+  readonly highest: number | undefined;
+  /** Whether the title of a creation is kept. Unknown until one was read back. */
+  readonly keepsTitle: boolean | undefined;
+  /** What a new experiment looks like, except for ids and times, on a server that drops titles. */
+  readonly blank: string | undefined;
+  /** Unseen creations may have left experiments below this id. */
+  readonly sweep: number | undefined;
+  /** Why nothing is sent there until a person has recovered the journal. */
+  readonly halted: string | undefined;
+  /** The server was restored to an older state: ids from this one on may have been assigned twice. */
+  readonly restoredFrom: number | undefined;
+  /** Whether comments hold the text that was sent. Unknown until one was read back. */
+  readonly keepsComments: boolean | undefined;
+}
+
+export type LearntFacts = { readonly [K in Exclude<keyof ServerFacts, 'highest'>]?: ServerFacts[K] | null };
