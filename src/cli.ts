@@ -27,7 +27,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   recover: async () => (await import('./recover/command.js')).addRecover,
   comments: async () => (await import('./commands/comments.js')).addComments,
   keys: async () => (await import('./keys/command.js')).addKeys,
-  sandbox: async () => (await import('./commands/sandbox.js')).addSandbox,
+  sandbox: async () => (await import('./commands/run.js')).addSandbox,
   schema: async () => (await import('./commands/completion.js')).addSchema,
   completion: async () => (await import('./commands/completion.js')).addCompletion,
 };

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
-import { ask, type Outcome } from '../commands/ask.js';
+import { ask, type Outcome } from '../commands/decisions.js';
 import { type ConfigOption, configOption, loadNamed, requireVital } from '../commands/options.js';
 import { outputWidth } from '../commands/terminal.js';
 import { journalOf } from '../config/locations.js';

@@ -5,7 +5,13 @@ import { plural } from '../text.js';
 import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
 import { list } from '../watch/scan.js';
-import type { Finding } from './findings.js';
+
+/** One thing that `check` looked at. */
+export interface Finding {
+  readonly level: 'good' | 'note' | 'wrong';
+  readonly text: string;
+  readonly hint?: string;
+}
 
 /** What a look into the watched folders shows. */
 interface FolderFindings {

@@ -1,12 +1,20 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { tellTests } from '../check/findings.js';
 import { systemClock } from '../clock.js';
 import type { Instrument, LoadedConfig } from '../config/load.js';
-import { ConfigError, EXIT, explain, FileError, LabfeedError, UsageError } from '../errors.js';
+import {
+  ConfigError,
+  EXIT,
+  explain,
+  explainProblem,
+  FileError,
+  formatPlace,
+  LabfeedError,
+  UsageError,
+} from '../errors.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { DATE_FROM, markedComments, openRun, type Trial, tryFile } from '../mapping/sample.js';
-import { runGoldenTests } from '../mapping/tests.js';
+import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import type { Table } from '../model.js';
 import { nearest } from '../text.js';
 import { type ConfigOption, configOption, loadNamed } from './options.js';
@@ -139,3 +147,37 @@ function trialAsText(trial: Trial): string {
 }
 
 const indent = (text: string): string => text.replace(/^/gm, '  ');
+
+/** Tells what came of the golden tests: what passes on stdout, what fails on stderr. */
+function tellTests(
+  instruments: readonly Instrument[],
+  results: readonly TestResult[],
+  json: boolean | undefined,
+): void {
+  if (json) console.log(JSON.stringify(results.map(testAsJson), null, 2));
+  else for (const { name } of instruments) tellInstrument(name, results);
+  if (results.some(({ problems }) => problems.length > 0)) process.exitCode = EXIT.failed;
+}
+
+function tellInstrument(name: string, results: readonly TestResult[]): void {
+  const own = results.filter(({ instrument }) => instrument === name);
+  console.log(testSummary(name, own));
+  for (const problem of own.flatMap(({ problems }) => problems))
+    process.stderr.write(`${explainProblem(problem)}\n`);
+}
+
+/** How many tests of an instrument pass, in a line. */
+export function testSummary(name: string, results: readonly TestResult[]): string {
+  const failing = results.filter(({ problems }) => problems.length > 0).length;
+  const tests = results.length === 1 ? '1 test' : `${results.length} tests`;
+  if (results.length === 0) return `${name}: no tests`;
+  if (failing > 0) return `${name}: ${failing} of ${tests} ${failing === 1 ? 'fails' : 'fail'}`;
+  return `${name}: ${tests} ${results.length === 1 ? 'passes' : 'pass'}`;
+}
+
+const testAsJson = ({ instrument, file, problems }: TestResult) => ({
+  instrument,
+  file,
+  passed: problems.length === 0,
+  problems: problems.map(({ where, message, hint }) => ({ at: formatPlace(where), message, hint })),
+});

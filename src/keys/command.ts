@@ -11,8 +11,16 @@ import { asTable, type Column, confirm, outputWidth, readSecret } from '../comma
 import type { UsableConfig } from '../config/load.js';
 import { readKey, type SecretSource } from '../config/secrets.js';
 import { LabfeedError, NotebookError, UsageError } from '../errors.js';
-import { type KeyFile, openKeyFile, targetOf } from './key-file.js';
-import { canWrite, type KeyRecord, NOTHING, peekMemory, recordOf } from './memory.js';
+import {
+  canWrite,
+  type KeyFile,
+  type KeyRecord,
+  NOTHING,
+  openKeyFile,
+  peekMemory,
+  recordOf,
+  targetOf,
+} from './key-file.js';
 import { type KeyRings, keyName, openRings, type Rotated, rotateKey as rotateConfigured } from './rotate.js';
 
 export interface KeysOptions extends ConfigOption {

@@ -4,9 +4,9 @@ import type { UsableConfig } from '../config/load.js';
 import { readKey } from '../config/secrets.js';
 import { openNotebook } from '../connection.js';
 import { LabfeedError } from '../errors.js';
-import type { KeyFile } from './key-file.js';
 import {
   canWrite,
+  type KeyFile,
   type KeyRecord,
   madeBetween,
   openMemory,
@@ -14,7 +14,7 @@ import {
   type Remembered,
   recordOf,
   wasNeverUsed,
-} from './memory.js';
+} from './key-file.js';
 
 /** The notebook as rotation asks it, under one key. */
 interface KeyRing {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { LabfeedError } from '../../src/errors.js';
-import { type KeyRecord, NOTHING, printOf, type Remembered, recordOf } from '../../src/keys/memory.js';
+import { type KeyRecord, NOTHING, printOf, type Remembered, recordOf } from '../../src/keys/key-file.js';
 import { type RotateDeps, rotate } from '../../src/keys/rotate.js';
 
 const NAME = 'labfeed@lab';

@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { sampleFiles } from '../../src/commands/demo-samples.js';
+import { sampleFiles } from '../../src/commands/demo.js';
 import { labfeed } from '../support/labfeed.js';
 import { tempFolder } from '../support/temp-folder.js';
 
