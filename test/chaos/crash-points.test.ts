@@ -7,17 +7,19 @@ import {
   startDaemon,
   weighing,
 } from '../support/daemon-process.js';
-import type { Fate, Recorded } from '../support/recording-proxy.js';
+import type { Decide } from '../support/faults.js';
+import type { SeenRequest } from '../support/request-log.js';
 
 interface Step extends CrashPoint {
   readonly name: string;
   /** The request that leads there. */
-  readonly request: (sent: Recorded) => boolean;
+  readonly request: (sent: SeenRequest) => boolean;
 }
 
-const creation = ({ method, path }: Recorded): boolean => method === 'POST' && path.endsWith('/experiments');
-const patch = ({ method }: Recorded): boolean => method === 'PATCH';
-const comment = ({ method, path }: Recorded): boolean => method === 'POST' && path.endsWith('/comments');
+const creation = ({ method, path }: SeenRequest): boolean =>
+  method === 'POST' && path.endsWith('/experiments');
+const patch = ({ method }: SeenRequest): boolean => method === 'PATCH';
+const comment = ({ method, path }: SeenRequest): boolean => method === 'POST' && path.endsWith('/comments');
 
 /** The way of one run. What was answered is not recorded yet: hence before the record that follows. */
 const STEPS: readonly Step[] = [
@@ -42,8 +44,6 @@ test('killed at every step of a run whose answer to the request before it was lo
   await crashAtEach(scene, 1, losingOnce);
 }, 120_000);
 
-type Decide = (sent: Recorded) => Fate;
-
 /** The first such request is carried out, and its answer reaches nobody. */
 function losingOnce({ request }: Step): Decide {
   let isLost = false;
@@ -59,7 +59,7 @@ function losingOnce({ request }: Step): Decide {
  * to die at. The last one is as it is built.
  */
 async function crashAtEach(scene: Scene, filed: number, decide: (step: Step) => Decide): Promise<void> {
-  const { site, proxy } = scene;
+  const { site, sandbox } = scene;
   const start = (index: number): DaemonProcess => {
     const step = STEPS[index];
     return step ? startCrashing(site.config, filed + index + 1, step) : startDaemon(site.config);
@@ -67,7 +67,7 @@ async function crashAtEach(scene: Scene, filed: number, decide: (step: Step) => 
   let daemon = start(0);
   for (const [index, step] of STEPS.entries()) {
     const n = filed + index;
-    proxy.decide = decide(step);
+    sandbox.control.decide = decide(step);
     site.drop(`w${n}.csv`, weighing(n));
     await daemon.ended;
     if (daemon.child.signalCode !== 'SIGKILL') fail(step, `it did not get there:\n${daemon.output()}`);

@@ -13,14 +13,14 @@ test('50 files dropped at once make 50 experiments with 150 writing requests, an
   await allFiled(first, 50);
   expect(await first.stop()).toBe(0);
   expectEachOnce(scene, 50);
-  expect(scene.proxy.writes()).toHaveLength(150);
+  expect(scene.sandbox.control.writes()).toHaveLength(150);
 
-  const before = scene.proxy.requests.length;
+  const before = scene.sandbox.control.requests().length;
   const second = startDaemon(scene.site.config);
   await second.logged('ready');
   await new Promise((resolve) => setTimeout(resolve, 1000));
   expect(await second.stop()).toBe(0);
-  expect(scene.proxy.requests).toHaveLength(before);
+  expect(scene.sandbox.control.requests()).toHaveLength(before);
 }, 60_000);
 
 test('files that come while the daemon is down, or under another name, are seen at the next start', async () => {
@@ -41,13 +41,13 @@ test('files that come while the daemon is down, or under another name, are seen 
 test('what was taken is delivered even if the source vanishes and the notebook was away', async () => {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
-  scene.proxy.decide = () => ({ answer: 503, headers: { 'retry-after': '1' } });
+  scene.sandbox.control.decide = () => ({ answer: 503, headers: { 'retry-after': '1' } });
   scene.site.drop('w1.csv', weighing(1));
   await daemon.logged((line) => line.msg === 'run taken' && String(line['file']).endsWith('w1.csv'));
   await daemon.logged('notebook not available, waiting');
   rmSync(join(scene.site.folder, 'data'), { recursive: true });
   await daemon.kill();
-  scene.proxy.decide = () => 'pass';
+  scene.sandbox.control.decide = () => 'pass';
   const again = startDaemon(scene.site.config);
   await again.logged('run filed');
   await again.stop();
@@ -59,12 +59,14 @@ test.each([401, 403])(
   async (answer) => {
     const scene = await setUp();
     const daemon = await withOneFiled(scene);
-    scene.proxy.decide = () => ({ answer });
+    scene.sandbox.control.decide = () => ({ answer });
     for (const n of [1, 2, 3, 4]) scene.site.drop(`w${n}.csv`, weighing(n));
     await daemon.logged('notebook not available, waiting');
     await new Promise((resolve) => setTimeout(resolve, 1500));
-    expect(scene.proxy.requests.filter(({ method }) => method === 'POST').length).toBeLessThan(10);
-    scene.proxy.decide = () => 'pass';
+    expect(scene.sandbox.control.requests().filter(({ method }) => method === 'POST').length).toBeLessThan(
+      10,
+    );
+    scene.sandbox.control.decide = () => 'pass';
     await allFiled(daemon, 5);
     await daemon.stop();
     expect(daemon.lines.filter(({ msg }) => msg === 'run set aside')).toEqual([]);
@@ -76,13 +78,14 @@ test('a key that was replaced is picked up without a restart', async () => {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
   writeFileSync(join(scene.site.folder, 'api-key'), 'another-key');
-  scene.proxy.decide = ({ authorization }) => (authorization === 'another-key' ? 'pass' : { answer: 401 });
+  scene.sandbox.control.decide = ({ headers }) =>
+    headers.authorization === 'another-key' ? 'pass' : { answer: 401 };
   scene.site.drop('w1.csv', weighing(1));
   await until('the new key in use', () =>
-    scene.proxy.requests.some(({ authorization }) => authorization === 'another-key'),
+    scene.sandbox.control.requests().some(({ headers }) => headers.authorization === 'another-key'),
   );
   writeFileSync(join(scene.site.folder, 'api-key'), scene.sandbox.key);
-  scene.proxy.decide = () => 'pass';
+  scene.sandbox.control.decide = () => 'pass';
   await allFiled(daemon, 2);
   await daemon.stop();
   expectEachOnce(scene, 2);
@@ -91,7 +94,7 @@ test('a key that was replaced is picked up without a restart', async () => {
 test('a run that the notebook refuses is set aside with its reason, and the others go on', async () => {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
-  scene.proxy.decide = ({ method, body }) =>
+  scene.sandbox.control.decide = ({ method, body }) =>
     method === 'PATCH' && body.includes('w1') ? { answer: 422 } : 'pass';
   for (const n of [1, 2]) scene.site.drop(`w${n}.csv`, weighing(n));
   const aside = await daemon.logged('run set aside');

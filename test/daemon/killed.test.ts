@@ -1,6 +1,5 @@
 import { test } from 'vitest';
 import { startDaemon, weighing } from '../support/daemon-process.js';
-import type { Fate } from '../support/recording-proxy.js';
 import { expectEachOnce, setUp, withOneFiled } from './scene.js';
 
 for (const write of [1, 2, 3]) {
@@ -8,9 +7,9 @@ for (const write of [1, 2, 3]) {
     test(`killed when write ${write} of a run was ${fate === 'cutBefore' ? 'not yet' : 'just'} carried out, it goes on after a restart`, async () => {
       const scene = await setUp();
       const first = await withOneFiled(scene);
-      const done = scene.proxy.writes().length;
-      scene.proxy.decide = async (): Promise<Fate> => {
-        if (scene.proxy.writes().length < done + write) return 'pass';
+      const done = scene.sandbox.control.writes().length;
+      scene.sandbox.control.decide = async () => {
+        if (scene.sandbox.control.writes().length < done + write) return 'pass';
         if (fate === 'cutBefore') await first.kill();
         // The answer reaches nobody any more.
         else setTimeout(() => void first.kill(), 50);
@@ -18,7 +17,7 @@ for (const write of [1, 2, 3]) {
       };
       scene.site.drop('w1.csv', weighing(1));
       await first.ended;
-      scene.proxy.decide = () => 'pass';
+      scene.sandbox.control.decide = () => 'pass';
       const second = startDaemon(scene.site.config);
       await second.logged('run filed');
       await second.stop();

@@ -2,23 +2,20 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { Dialect } from '../../src/model.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
-import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
 import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
-/** A daemon's surroundings: folders and a configuration, a notebook, and a proxy between them. */
+/** What a daemon needs: folders, a configuration and a notebook. */
 export interface Scene {
   readonly site: Site;
   readonly sandbox: RunningSandbox;
-  readonly proxy: RecordingProxy;
 }
 
 export async function setUp(dialect: Dialect = 'v2'): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'), 0, dialect);
-  const proxy = await recordingProxy(sandbox.url);
-  return { sandbox, proxy, site: makeSite(folder, { url: proxy.url, key: sandbox.key }) };
+  return { sandbox, site: makeSite(folder, { url: sandbox.url, key: sandbox.key }) };
 }
 
 const titlesOf = (runs: number): string[] => Array.from({ length: runs }, (_, n) => `w${n} (balance)`).sort();

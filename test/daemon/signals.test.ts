@@ -2,7 +2,6 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
-import { type Fate, recordingProxy } from '../support/recording-proxy.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
@@ -10,13 +9,12 @@ import { until } from '../support/until.js';
 async function setUp(options: { timeout?: string } = {}) {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
-  const proxy = await recordingProxy(sandbox.url);
-  const site = makeSite(folder, { url: proxy.url, key: sandbox.key, ...options });
-  return { site, sandbox, proxy };
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, ...options });
+  return { site, sandbox };
 }
 
 test('SIGTERM lets the step in flight end, records it, and exits with 0', async () => {
-  const { site, sandbox, proxy } = await setUp();
+  const { site, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
   let release: () => void = () => undefined;
@@ -27,7 +25,7 @@ test('SIGTERM lets the step in flight end, records it, and exits with 0', async 
   const posting = new Promise<void>((resolve) => {
     reached = resolve;
   });
-  proxy.decide = async ({ method }): Promise<Fate> => {
+  sandbox.control.decide = async ({ method }): Promise<'pass'> => {
     if (method === 'GET') return 'pass';
     reached();
     await held;
@@ -41,23 +39,23 @@ test('SIGTERM lets the step in flight end, records it, and exits with 0', async 
   expect(await daemon.ended).toBe(0);
   expect(daemon.lines.at(-1)?.msg).toBe('stopped');
 
-  proxy.decide = () => 'pass';
+  sandbox.control.decide = () => 'pass';
   const again = startDaemon(site.config);
   await again.logged('run filed');
   await again.stop();
-  expect(proxy.writes().map(({ method }) => method)).toEqual(['POST', 'PATCH', 'POST']);
+  expect(sandbox.control.writes().map(({ method }) => method)).toEqual(['POST', 'PATCH', 'POST']);
   expect(sandbox.experiments()).toHaveLength(1);
 });
 
 test('SIGTERM exits with 0 within 10 s although the notebook never answers', async () => {
-  const { site, proxy } = await setUp({ timeout: '60s' });
+  const { site, sandbox } = await setUp({ timeout: '60s' });
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
   let asked: () => void = () => undefined;
   const request = new Promise<void>((resolve) => {
     asked = resolve;
   });
-  proxy.decide = () => {
+  sandbox.control.decide = () => {
     asked();
     return new Promise(() => undefined);
   };
@@ -110,10 +108,10 @@ test('SIGTERM ends it in order although nobody reads its log any more', async ()
 });
 
 test('a second signal exits at once', async () => {
-  const { site, proxy } = await setUp();
+  const { site, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
-  proxy.decide = () => new Promise(() => undefined);
+  sandbox.control.decide = () => new Promise(() => undefined);
   site.drop('a.csv', weighing(1));
   await daemon.logged('run taken');
   await new Promise((resolve) => setTimeout(resolve, 100));
@@ -126,18 +124,18 @@ test('a second signal exits at once', async () => {
 });
 
 test('the key is in no log, error, journal or process list, even if the server echoes it', async () => {
-  const { site, sandbox, proxy } = await setUp();
+  const { site, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
-  proxy.decide = ({ method, authorization = '' }) =>
+  sandbox.control.decide = ({ method, headers: { authorization = '' } }) =>
     method === 'PATCH'
-      ? { answer: 400, headers: { 'x-echo': authorization }, body: `{"message":"bad key ${authorization}"}` }
+      ? { answer: 400, headers: { 'x-echo': authorization }, json: { message: `bad key ${authorization}` } }
       : 'pass';
   site.drop('a.csv', weighing(1));
   await daemon.logged('run set aside');
   const commandLine = readFileSync(`/proc/${daemon.child.pid}/cmdline`, 'utf8');
   await daemon.stop();
-  expect(proxy.requests[0]?.authorization).toBe(sandbox.key);
+  expect(sandbox.control.requests()[0]?.headers.authorization).toBe(sandbox.key);
   for (const place of [
     daemon.output(),
     commandLine,

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Message } from '../../src/alarms/channels.js';
 import { makeSite, type Site } from '../support/daemon-process.js';
-import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
 import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -13,7 +12,6 @@ export interface AlarmScene {
   readonly folder: string;
   readonly site: Site;
   readonly sandbox: RunningSandbox;
-  readonly proxy: RecordingProxy;
   readonly webhook: Webhook;
   /** What the command of the alarms was told: state and kind, a line each. */
   commanded(): string[];
@@ -32,10 +30,9 @@ export interface Webhook {
 export async function alarmScene(instruments?: string): Promise<AlarmScene> {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
-  const proxy = await recordingProxy(sandbox.url);
   const webhook = await createReceiver();
   const site = makeSite(folder, {
-    url: proxy.url,
+    url: sandbox.url,
     key: sandbox.key,
     ...(instruments === undefined ? {} : { instruments }),
   });
@@ -48,7 +45,6 @@ export async function alarmScene(instruments?: string): Promise<AlarmScene> {
     folder,
     site,
     sandbox,
-    proxy,
     webhook,
     commanded: () =>
       existsSync(join(folder, 'paged')) ? readFileSync(join(folder, 'paged'), 'utf8').trim().split('\n') : [],

@@ -169,13 +169,13 @@ test('a folder that is renamed away is told after its grace, and is over when it
 }, 180_000);
 
 test('silence and a long outage are told; the next file, and the notebook, make an end of them', async () => {
-  const { webhook, site, proxy } = await alarmScene(
+  const { webhook, site, sandbox } = await alarmScene(
     '  balance: { watch: data/balance, ready: { quiet: 100ms }, silence: 24h }',
   );
   const { daemon, forward } = await startWithin(site.config);
   forward(25 * 3_600_000);
   await until('silence told', () => webhook.messages.length > 0, LONG_MS);
-  proxy.decide = () => 'cutBefore';
+  sandbox.control.decide = () => 'cutBefore';
   site.drop('a.csv', weighing(1));
   await until('silence over', () => webhook.messages.length > 1, LONG_MS);
   await until('the gate is shut', () => daemon.live().notebook.gate.kind === 'down', LONG_MS);
@@ -183,7 +183,7 @@ test('silence and a long outage are told; the next file, and the notebook, make 
   await new Promise((resolve) => setTimeout(resolve, 1200));
   forward(6 * 60_000);
   await until('outage told', () => webhook.messages.length > 2, LONG_MS);
-  proxy.decide = () => 'pass';
+  sandbox.control.decide = () => 'pass';
   await until('outage over', () => webhook.messages.length > 3, LONG_MS);
   expect(webhook.told()).toEqual([
     'raised silence balance',

@@ -6,7 +6,6 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { DIALECTS, type Dialect } from '../../src/sandbox/dialect.js';
 import { CLI, makeSite } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
-import { recordingProxy } from '../support/recording-proxy.js';
 import { createTestSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -25,12 +24,11 @@ async function setUp(dialect: Dialect) {
   const experiment = control.as('owner').create({ title: 'λ DNA' });
   const ours = control.as('owner').comment(experiment, `Well,A260\nA1,2.1\n\n${MARK}`);
   const colleagues = control.as('colleague').comment(experiment, 'looks \u001b[31modd');
-  const proxy = await recordingProxy(url);
-  const { config } = makeSite(folder, { url: proxy.url, key });
+  const { config } = makeSite(folder, { url, key });
   const comments = () => control.experiments()[0]?.comments.map(({ comment }) => comment);
   const run = (...args: (string | number)[]): Promise<Ended> =>
     labfeed(['comments', ...args.map(String), '--config', config]);
-  return { experiment, ours, colleagues, proxy, config, comments, run };
+  return { experiment, ours, colleagues, control, config, comments, run };
 }
 
 for (const dialect of DIALECTS) {
@@ -98,26 +96,25 @@ test('eLabFTW says yes and does nothing to the comment of another person: that i
 });
 
 test('the text goes under the configured name, as application/json', async () => {
-  const { experiment, ours, proxy, config, run } = await setUp('v2');
+  const { experiment, ours, control, config, run } = await setUp('v2');
   const text = readFileSync(config, 'utf8').replace('rate: 2000/s', 'rate: 2000/s\n  commentField: content');
   writeFileSync(config, text);
-  proxy.decide = ({ method }) =>
+  control.decide = ({ method }) =>
     method === 'PATCH'
       ? {
           answer: 200,
-          headers: { 'content-type': 'application/json' },
-          body: '{"content":"x\\n\\nlabfeed 0123456789abcdef.1"}',
+          json: { content: `x\n\n${MARK}` },
         }
       : 'pass';
   expect(await run('edit', experiment, ours, '--text', 'x')).toMatchObject({ status: 0 });
-  expect(proxy.writes().map(({ body }) => JSON.parse(body))).toEqual([{ content: `x\n\n${MARK}` }]);
+  expect(control.writes().map(({ body }) => JSON.parse(body))).toEqual([{ content: `x\n\n${MARK}` }]);
 });
 
 test('requests leave no faster than the configured rate', async () => {
-  const { experiment, ours, proxy, config, run } = await setUp('v2');
+  const { experiment, ours, control, config, run } = await setUp('v2');
   writeFileSync(config, readFileSync(config, 'utf8').replace('rate: 2000/s', 'rate: 60/m'));
   const times: number[] = [];
-  proxy.decide = () => {
+  control.decide = () => {
     times.push(Date.now());
     return 'pass';
   };

@@ -6,19 +6,15 @@ import { systemClock } from '../../src/clock.js';
 import { openJournal } from '../../src/journal/journal.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
 import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 interface Scene {
   readonly site: Site;
   readonly sandbox: RunningSandbox;
-  readonly proxy: RecordingProxy;
   readonly daemon: DaemonProcess;
   /** What somebody made of the experiment of the run that is held. */
   readonly touched: number;
-  /** Changes the title in the notebook, as a person would. */
-  rename(experiment: number, title: string): Promise<void>;
 }
 
 const TITLE = 'w1 (balance)';
@@ -28,29 +24,21 @@ const BY_HAND = 'renamed by hand';
 async function withHeldRun(): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
-  const proxy = await recordingProxy(sandbox.url);
-  const site = makeSite(folder, { url: proxy.url, key: sandbox.key });
-  async function rename(experiment: number, title: string): Promise<void> {
-    const { status } = await fetch(`${sandbox.url}/api/v2/experiments/${experiment}`, {
-      method: 'PATCH',
-      headers: { authorization: sandbox.key, accept: 'application/json', 'content-type': 'application/json' },
-      body: JSON.stringify({ title }),
-    });
-    expect(status).toBe(200);
-  }
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
   site.drop('w0.csv', weighing(0));
   const daemon = startDaemon(site.config);
   await daemon.logged('run filed');
+  const { control } = sandbox;
   let touched = 0;
-  proxy.decide = async ({ method, path }) => {
+  control.decide = ({ method, path }) => {
     if (method !== 'PATCH' || touched > 0) return 'pass';
     touched = Number(path.split('/').at(-1));
-    await rename(touched, BY_HAND);
+    control.as('owner').edit(touched, { title: BY_HAND });
     return 'cutBefore';
   };
   site.drop('w1.csv', weighing(1));
   expect(await daemon.logged('run set aside')).toMatchObject({ as: 'held', run: 2 });
-  return { site, sandbox, proxy, daemon, touched, rename };
+  return { site, sandbox, daemon, touched };
 }
 
 const titles = ({ sandbox }: Scene): string[] => sandbox.experiments().map(({ title }) => title);
@@ -73,9 +61,12 @@ async function noticedAfterMs({ site, daemon }: Scene): Promise<number> {
 const decisions = [
   {
     name: 'retried once its experiment has its provisional title back, is filled in',
-    prepare: async ({ rename, proxy, touched }: Scene) => {
-      const creation = proxy.requests.filter(({ path }) => path.endsWith('/experiments')).at(-1);
-      await rename(touched, JSON.parse(creation?.body ?? '{}').title);
+    prepare: async ({ sandbox: { control }, touched }: Scene) => {
+      const creation = control
+        .requests()
+        .filter(({ path }) => path.endsWith('/experiments'))
+        .at(-1);
+      control.as('owner').edit(touched, JSON.parse(creation?.body ?? '{}'));
     },
     command: () => ['retry', '2'],
     says: /^run 2 \(w1\.csv\) goes on where it stood; it keeps experiment 2$/m,

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type Live, readLive } from '../../src/live.js';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
-import { recordingProxy } from '../support/recording-proxy.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
@@ -13,9 +12,8 @@ const LONG_MS = 60_000;
 async function setUp(instruments?: string) {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
-  const proxy = await recordingProxy(sandbox.url);
   const site = makeSite(folder, {
-    url: proxy.url,
+    url: sandbox.url,
     key: sandbox.key,
     ...(instruments === undefined ? {} : { instruments }),
   });
@@ -31,7 +29,7 @@ async function setUp(instruments?: string) {
     });
     return found as Live;
   }
-  return { folder, site, proxy, says };
+  return { folder, site, sandbox, says };
 }
 
 test('a file that is not complete is named with what it waits for; one that does not match is counted', async () => {
@@ -75,16 +73,16 @@ test('a file that is not complete is named with what it waits for; one that does
 }, 180_000);
 
 test('requests are counted by their answer, and a shut gate says why', async () => {
-  const { site, proxy, says } = await setUp();
+  const { site, sandbox, says } = await setUp();
   const daemon = startDaemon(site.config);
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed', LONG_MS);
   const filed = await says('requests counted', ({ notebook }) =>
     notebook.requests.some(({ method }) => method === 'PATCH'),
   );
-  expect(filed.notebook).toMatchObject({ url: proxy.url, gate: { kind: 'open' } });
+  expect(filed.notebook).toMatchObject({ url: sandbox.url, gate: { kind: 'open' } });
   expect(filed.notebook.requests).toContainEqual({ method: 'POST', status: '201', count: 2 });
-  proxy.decide = () => 'cutBefore';
+  sandbox.control.decide = () => 'cutBefore';
   site.drop('b.csv', weighing(2));
   const down = await says('down', ({ notebook }) => notebook.gate.kind === 'down');
   expect(down.notebook.gate).toMatchObject({ failure: 'server', reason: expect.any(String) });

@@ -7,10 +7,11 @@ for (const write of [1, 2, 3]) {
     test(`write ${write} whose answer is ${fate === 'cutBefore' ? 'lost with its request' : 'lost alone'} is settled by the running daemon`, async () => {
       const scene = await setUp();
       const daemon = await withOneFiled(scene);
-      const done = scene.proxy.writes().length;
+      const done = scene.sandbox.control.writes().length;
       let cut = false;
-      scene.proxy.decide = (request) => {
-        if (cut || request.method === 'GET' || scene.proxy.writes().length < done + write) return 'pass';
+      scene.sandbox.control.decide = (request) => {
+        if (cut || request.method === 'GET' || scene.sandbox.control.writes().length < done + write)
+          return 'pass';
         cut = true;
         return fate;
       };

@@ -9,10 +9,10 @@ import { labfeed } from '../support/labfeed.js';
 async function withRefusedRun(): Promise<{ scene: Scene; daemon: DaemonProcess }> {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
-  scene.proxy.decide = ({ method }) => (method === 'PATCH' ? { answer: 422 } : 'pass');
+  scene.sandbox.control.decide = ({ method }) => (method === 'PATCH' ? { answer: 422 } : 'pass');
   scene.site.drop('w1.csv', weighing(1));
   expect(await daemon.logged('run set aside')).toMatchObject({ as: 'quarantined', run: 2 });
-  scene.proxy.decide = () => 'pass';
+  scene.sandbox.control.decide = () => 'pass';
   return { scene, daemon };
 }
 
@@ -22,9 +22,9 @@ const filed = (daemon: DaemonProcess, run: number) =>
 const experiments = ({ sandbox }: Scene) =>
   sandbox.experiments().map(({ id, title, comments }) => ({ id, title, comments: comments.length }));
 
-function remap({ site, sandbox, proxy }: Scene, title: string): void {
+function remap({ site, sandbox }: Scene, title: string): void {
   const instruments = `  balance: { watch: data/balance, ready: { quiet: 150ms }, experiment: { title: "${title}" } }`;
-  makeSite(site.folder, { url: proxy.url, key: sandbox.key, instruments });
+  makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments });
 }
 
 test('a reload that changed the mapping has a refused run read anew by itself, into the experiment that it has', async () => {
@@ -42,8 +42,8 @@ test('a reload that changed the mapping has a refused run read anew by itself, i
 
 test('a reload that changed something else leaves a refused run alone; retry then reads it anew', async () => {
   const { scene, daemon } = await withRefusedRun();
-  const { site, sandbox, proxy } = scene;
-  makeSite(site.folder, { url: proxy.url, key: sandbox.key, timeout: '2s' });
+  const { site, sandbox } = scene;
+  makeSite(site.folder, { url: sandbox.url, key: sandbox.key, timeout: '2s' });
   daemon.child.kill('SIGHUP');
   await daemon.logged('reloaded');
   await new Promise((resolve) => setTimeout(resolve, 1000));

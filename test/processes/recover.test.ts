@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
-import { type Fate, type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
 import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
@@ -11,14 +10,12 @@ import { until } from '../support/until.js';
 interface Scene {
   readonly site: Site;
   readonly sandbox: RunningSandbox;
-  readonly proxy: RecordingProxy;
 }
 
 async function setUp(): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
-  const proxy = await recordingProxy(sandbox.url);
-  return { sandbox, proxy, site: makeSite(folder, { url: proxy.url, key: sandbox.key }) };
+  return { sandbox, site: makeSite(folder, { url: sandbox.url, key: sandbox.key }) };
 }
 
 const filed = (daemon: DaemonProcess): number => daemon.lines.filter(({ msg }) => msg === 'run filed').length;
@@ -62,26 +59,32 @@ test('a lost journal is rebuilt from the notebook: the daemon then knows every f
   });
   await daemon.stop();
   loseJournal(scene);
-  const before = scene.proxy.requests.length;
+  const before = scene.sandbox.control.requests().length;
   const { status, stdout, stderr } = await recover(scene);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(JSON.parse(stdout)).toMatchObject({ from: 1, to: 5, recovered: 5, known: 0, withoutComments: [] });
-  const writes = scene.proxy.requests.slice(before).filter(({ method }) => method !== 'GET');
+  const writes = scene.sandbox.control
+    .requests()
+    .slice(before)
+    .filter(({ method }) => method !== 'GET');
   expect(writes).toEqual([]);
 
-  const asked = scene.proxy.requests.length;
+  const asked = scene.sandbox.control.requests().length;
   const again = await restart(scene);
   scene.site.drop('w5.csv', weighing(5));
   await again.logged('run filed');
   await again.stop();
-  const sent = scene.proxy.requests.slice(asked).filter(({ method }) => method !== 'GET');
+  const sent = scene.sandbox.control
+    .requests()
+    .slice(asked)
+    .filter(({ method }) => method !== 'GET');
   expect(sent.map(({ method }) => method)).toEqual(['POST', 'PATCH', 'POST']);
   expectEachOnce(scene, [0, 1, 2, 3, 4, 5]);
 }, 60_000);
 
 test('a journal restored from an older backup sends nothing and asks for recover; after it nothing is filed twice', async () => {
   const scene = await setUp();
-  const { site, proxy } = scene;
+  const { site, sandbox } = scene;
   const backup = join(site.folder, 'backup.db');
   const daemon = await fileAll(scene, [0, 1]);
   expect(await labfeed(['backup', backup, '--config', site.config])).toMatchObject({
@@ -93,12 +96,12 @@ test('a journal restored from an older backup sends nothing and asks for recover
   await daemon.stop();
   loseJournal(scene);
   copyFileSync(backup, site.journal);
-  const writes = proxy.writes().length;
+  const writes = sandbox.control.writes().length;
   const halted = startDaemon(site.config);
   const { reason } = await halted.logged('nothing is sent to the notebook until a person has looked at it');
   expect(reason).toContain('labfeed recover');
   await halted.stop();
-  expect(proxy.writes()).toHaveLength(writes);
+  expect(sandbox.control.writes()).toHaveLength(writes);
 
   const { status, stdout } = await recover(scene);
   expect(status).toBe(0);
@@ -108,31 +111,31 @@ test('a journal restored from an older backup sends nothing and asks for recover
   site.drop('w4.csv', weighing(4));
   await again.logged('run filed');
   await again.stop();
-  expect(proxy.writes()).toHaveLength(writes + 3);
+  expect(sandbox.control.writes()).toHaveLength(writes + 3);
   expectEachOnce(scene, [0, 1, 2, 3, 4]);
 }, 60_000);
 
 test('a run that was broken off between creation and PATCH finds its experiment again although the journal was lost', async () => {
   const scene = await setUp();
-  const { proxy, site } = scene;
+  const { sandbox, site } = scene;
   const daemon = await fileAll(scene, [0]);
-  proxy.decide = async ({ method }): Promise<Fate> => {
+  sandbox.control.decide = async ({ method }) => {
     if (method !== 'PATCH') return 'pass';
     await daemon.kill();
     return 'cutBefore';
   };
   site.drop('w1.csv', weighing(1));
   await daemon.ended;
-  proxy.decide = () => 'pass';
+  sandbox.control.decide = () => 'pass';
   loseJournal(scene);
   const { stdout } = await recover(scene);
   expect(JSON.parse(stdout)).toMatchObject({ recovered: 1, spares: 1 });
-  const writes = proxy.writes().length;
+  const writes = sandbox.control.writes().length;
   const again = startDaemon(site.config);
   await again.logged('run filed');
   await again.stop();
   expect(
-    proxy
+    sandbox.control
       .writes()
       .slice(writes)
       .map(({ method }) => method),
@@ -142,7 +145,7 @@ test('a run that was broken off between creation and PATCH finds its experiment 
 
 test('what was found is told in words; mistakes are told, and only such as hide instruments keep recover from reading', async () => {
   const scene = await setUp();
-  const { site, sandbox, proxy } = scene;
+  const { site, sandbox } = scene;
   const daemon = await fileAll(scene, [0]);
   await daemon.stop();
   loseJournal(scene);
@@ -151,7 +154,7 @@ test('what was found is told in words; mistakes are told, and only such as hide 
   expect(words.stdout).toMatch(/^read experiments 1 to 1: 1 runs recovered, 0 completed, 0 known already\n$/);
   loseJournal(scene);
   const wrong = '  balance: { watch: data/balance, pars: {} }\nlog: loud';
-  makeSite(site.folder, { url: proxy.url, key: sandbox.key, instruments: wrong });
+  makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments: wrong });
   const told = await recover(scene);
   expect(told).toMatchObject({
     status: 0,
@@ -164,7 +167,7 @@ test('what was found is told in words; mistakes are told, and only such as hide 
     'instrumnets: { balance: { watch: data/balance } }',
     'include: gone.yaml',
   ]) {
-    makeSite(site.folder, { url: proxy.url, key: sandbox.key, instruments: hiding });
+    makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments: hiding });
     expect(await recover(scene)).toMatchObject({ status: 78 });
   }
   expect(existsSync(site.journal)).toBe(false);

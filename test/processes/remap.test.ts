@@ -35,11 +35,11 @@ test.each(DIALECTS)(
     });
     await allFiled(daemon, 2);
     expect(shown(scene)).toEqual([asAfter('w0'), asAfter('w1')]);
-    const writes = scene.proxy.writes().length;
+    const writes = scene.sandbox.control.writes().length;
     expect((await retry(scene, '1', '--remap')).status).toBe(0);
     await daemon.logged('run read anew: it reads as before, and nothing is sent');
     expect(await daemon.stop()).toBe(0);
-    expect(scene.proxy.writes()).toHaveLength(writes);
+    expect(scene.sandbox.control.writes()).toHaveLength(writes);
     expect(rowsOf(scene)).toMatchObject([{ state: 'done' }, { state: 'done' }]);
   },
   120_000,

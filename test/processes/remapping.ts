@@ -20,7 +20,7 @@ export const AFTER: Reading = {
 };
 
 export function readAs(
-  { site, sandbox, proxy }: Scene,
+  { site, sandbox }: Scene,
   { title, readings, tags = '[balance]', column }: Reading,
 ): void {
   const parse =
@@ -29,7 +29,7 @@ export function readAs(
       : `parse: { table: { header: first, columns: { "${column}": { from: "${column}" } } } }, `;
   const experiment = `experiment: { title: "${title}", tags: ${tags} }, comments: { readings: ${readings} }`;
   const instruments = `  balance: { watch: data/balance, ready: { quiet: 150ms }, ${parse}${experiment} }`;
-  makeSite(site.folder, { url: proxy.url, key: sandbox.key, instruments });
+  makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments });
 }
 
 /** So many runs, filed as they read before. */

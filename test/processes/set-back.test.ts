@@ -4,13 +4,11 @@ import { expect, test } from 'vitest';
 import { allFiled } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { type RecordingProxy, recordingProxy } from '../support/recording-proxy.js';
 import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 interface Scene {
   readonly site: Site;
-  readonly proxy: RecordingProxy;
   readonly sandbox: RunningSandbox;
   drop(...numbers: number[]): void;
   /** Keeps a copy of the notebook's data. */
@@ -24,19 +22,16 @@ const HALTED = 'nothing is sent to the notebook until a person has looked at it'
 async function setUp(): Promise<Scene> {
   const folder = tempFolder();
   const data = join(folder, 'notebook.db');
-  let sandbox = await runSandbox(data);
-  const port = Number(new URL(sandbox.url).port);
-  const proxy = await recordingProxy(sandbox.url);
-  const site = makeSite(folder, { url: proxy.url, key: sandbox.key });
+  const sandbox = await runSandbox(data);
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
   async function whileDown(act: () => void): Promise<void> {
     await sandbox.stop();
     act();
-    sandbox = await runSandbox(data, port);
+    await sandbox.start();
   }
   return {
     site,
-    proxy,
-    sandbox: { ...sandbox, experiments: () => sandbox.experiments() },
+    sandbox,
     drop: (...numbers) => {
       for (const n of numbers) site.drop(`w${n}.csv`, weighing(n));
     },
@@ -79,14 +74,14 @@ test('a notebook that was set back under the running daemon gets one creation an
   const daemon = await start(scene);
   await allFiled(daemon, 2);
   await scene.setBack();
-  const writes = scene.proxy.writes().length;
+  const writes = scene.sandbox.control.writes().length;
   scene.drop(4);
   const { reason } = await daemon.logged(HALTED);
   expect(reason).toMatch(/set back to an older state.*the id 3, which was given out before.*labfeed recover/);
   scene.drop(5);
   await new Promise((resolve) => setTimeout(resolve, 1000));
   expect(await daemon.stop()).toBe(0);
-  const sent = scene.proxy.writes().slice(writes);
+  const sent = scene.sandbox.control.writes().slice(writes);
   expect(sent.map(({ method, path }) => `${method} ${path}`)).toEqual(['POST /api/v2/experiments']);
 
   const words = await recover(scene);
@@ -110,7 +105,7 @@ test('a notebook that was set back far is sent nothing at all, and recover lets 
   await scene.save();
   await fileAndStop(scene, ...numbers(2, 10));
   await scene.setBack();
-  const writes = scene.proxy.writes().length;
+  const writes = scene.sandbox.control.writes().length;
   scene.drop(11);
   for (const attempt of [1, 2]) {
     const halted = await start(scene);
@@ -119,13 +114,13 @@ test('a notebook that was set back far is sent nothing at all, and recover lets 
     );
     expect(await halted.stop()).toBe(0);
   }
-  expect(scene.proxy.writes()).toHaveLength(writes);
+  expect(scene.sandbox.control.writes()).toHaveLength(writes);
   expectEachOnce(scene, [0, 1]);
 
   const { status, stdout } = await recover(scene, '--json');
   expect(status).toBe(0);
   expect(JSON.parse(stdout)).toMatchObject({ gone: numbers(3, 11), reopened: [] });
-  expect(scene.proxy.writes()).toHaveLength(writes);
+  expect(scene.sandbox.control.writes()).toHaveLength(writes);
   const again = await start(scene);
   await allFiled(again, 1);
   await new Promise((resolve) => setTimeout(resolve, 500));

@@ -3,48 +3,50 @@ import type { SeenRequest } from './request-log.js';
 
 export type Wait = { readonly ms: number } | { readonly until: Promise<unknown> };
 
-/** An answer that is not the notebook's own. With neither `html` nor `json`, an error of the usual form. */
+/** An answer in place of the notebook's own. Without `html` and `json`, an error in the usual form. */
 export interface CannedAnswer {
   readonly answer: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly html?: string;
   readonly json?: unknown;
-  /** Whether the notebook does what was asked all the same. */
+  /** Whether the notebook carries out the request first. */
   readonly carriedOut?: boolean;
 }
 
 /** What goes wrong with a request. */
 export type Fault =
-  /** The connection is cut, and the notebook never hears of it. */
+  /** The connection is cut; the notebook never sees the request. */
   | 'cutBefore'
-  /** Carried out; then the connection is cut instead of an answer. */
+  /** The request is carried out; the connection is cut instead of an answer. */
   | 'cutAfter'
-  /** The connection is cut at once, and the request carried out only after a while. */
+  /** The connection is cut at once; the request is carried out later. */
   | { readonly cutThen: Wait }
-  /** It reaches the notebook, or its answer the client, only after a while. */
+  /** The request, or its answer, is delayed. */
   | { readonly holdRequest: Wait }
   | { readonly holdAnswer: Wait }
   | CannedAnswer;
 
-/** Which requests meet a fault. */
+/** Which requests a fault applies to. */
 export interface Scope {
   readonly when?: (request: SeenRequest) => boolean;
-  /** How many of them: 1 where nothing is said, all where `forMs` is. */
+  /** How many of them. Default: 1, or all if `forMs` is set. */
   readonly times?: number;
-  /** Lets this many of them pass first. */
+  /** Lets this many pass first. */
   readonly skip?: number;
-  /** For how long from now. */
+  /** For how long, from now. */
   readonly forMs?: number;
 }
 
 export interface PlannedFault {
-  /** How many requests met it. */
+  /** How many requests it was applied to. */
   readonly met: number;
   lift(): void;
 }
 
-/** A server that is down as a whole: what its proxy, or what is left of it, answers. */
+/** The whole server is down: its proxy answers, or PHP without a database. */
 export type Outage = 'maintenance' | 'database' | 'php';
+
+export type Decide = (request: SeenRequest) => Fault | 'pass' | Promise<Fault | 'pass'>;
 
 export type Faults = ReturnType<typeof createFaults>;
 
@@ -54,6 +56,7 @@ export function createFaults(clock: Clock) {
   let outage: Outage | undefined;
 
   return {
+    decide: (() => 'pass') as Decide,
     plan(fault: Fault, scope: Scope = {}): PlannedFault {
       const plan = createPlan(fault, scope, clock);
       plans.add(plan);
@@ -70,14 +73,16 @@ export function createFaults(clock: Clock) {
     setOutage(kind: Outage | undefined): void {
       outage = kind;
     },
-    /** A proxy's limit comes first: what it turns away meets nothing else. */
-    next(request: SeenRequest): Fault | undefined {
-      const refused = limit?.(request);
-      if (refused) return refused;
+    /** The rate limit comes first, as in a proxy: a request that it rejects uses up no fault. */
+    async next(request: SeenRequest): Promise<Fault | undefined> {
+      const rejected = limit?.(request);
+      if (rejected) return rejected;
       for (const plan of plans) {
         if (plan.takes(request)) return plan.fault;
       }
-      return outage && answerOf(outage, request.method);
+      if (outage) return answerOf(outage, request.method);
+      const decided = await this.decide(request);
+      return decided === 'pass' ? undefined : decided;
     },
   };
 }
@@ -112,7 +117,7 @@ const page = (heading: string) =>
 function answerOf(outage: Outage, method: string): CannedAnswer {
   switch (outage) {
     case 'maintenance':
-      // A file that the proxy serves: it can be read, and not written to.
+      // The proxy serves a static file, which it does for GET only.
       return method === 'GET'
         ? { answer: 200, html: page('Maintenance in progress') }
         : { answer: 405, html: page('405 Not Allowed') };
@@ -123,11 +128,11 @@ function answerOf(outage: Outage, method: string): CannedAnswer {
   }
 }
 
-/** What a proxy in front lets through: so many requests in a window, which begins with the first of them. */
+/** A proxy's limit: so many requests per window. A window begins with its first request. */
 export interface RateLimit {
   readonly requests: number;
   readonly perMs: number;
-  /** How a refusal says when to come again; it says nothing where this is left out. */
+  /** The form of Retry-After. No header by default. */
   readonly retryAfter?: 'seconds' | 'date';
   readonly when?: (request: SeenRequest) => boolean;
 }
@@ -153,7 +158,7 @@ function createRateLimit({ requests, perMs, retryAfter, when = () => true }: Rat
   };
 }
 
-/** Rounded up in both forms: to come again when it says so is never too early. */
+/** Rounded up in both forms, so that a retry at that time is never too early. */
 function format(form: 'seconds' | 'date', remainingMs: number, clock: Clock): string {
   if (form === 'seconds') return String(Math.ceil(remainingMs / 1_000));
   return new Date(Math.ceil((clock.now() + remainingMs) / 1_000) * 1_000).toUTCString();

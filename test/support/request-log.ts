@@ -9,9 +9,8 @@ export interface SeenRequest {
   readonly method: string;
   /** With the query, as it was sent. */
   readonly path: string;
-  /** All but the key. */
   readonly headers: Readonly<IncomingHttpHeaders>;
-  /** Which of the notebook's keys was used. */
+  /** Which of the notebook's keys was used, if the key is known. */
   readonly keyId: number | undefined;
   readonly body: string;
   /** The status of the notebook's answer, whether or not it was delivered. Undefined if it was not carried out. */

@@ -11,6 +11,7 @@ import type { Comment, Store, Upload } from '../../src/sandbox/store.js';
 import {
   type CannedAnswer,
   createFaults,
+  type Decide,
   type Fault,
   type Faults,
   type Outage,
@@ -38,6 +39,8 @@ export interface Control {
   plan(fault: Fault, scope?: Scope): PlannedFault;
   /** Answers 429 above this rate; undefined removes the limit. */
   limitRate(limit: RateLimit | undefined): void;
+  /** Decides about every request that meets no planned fault. It may wait, or stop a process meanwhile. */
+  decide: Decide;
   /** Takes the whole server down; undefined brings it back. */
   setOutage(outage: Outage | undefined): void;
   /** A person at the notebook's web pages. `owner` is the user that the API keys belong to. */
@@ -46,13 +49,15 @@ export interface Control {
   experiments(): readonly HeldExperiment[];
   /** The API requests so far, in the order of arrival. */
   requests(): readonly SeenRequest[];
+  /** The requests that are not GET. */
+  writes(): readonly SeenRequest[];
   forgetRequests(): void;
   /** Resolves when every request so far was carried out or dropped, including those whose connection was cut. */
   settled(): Promise<void>;
 }
 
 export interface TestSandbox extends Sandbox {
-  /** Keeps its faults and requests over a restart. */
+  /** Survives a restart, like the port. */
   readonly control: Control;
 }
 
@@ -60,24 +65,32 @@ export interface TestSandbox extends Sandbox {
 export function createTestSandbox(options: SandboxOptions): TestSandbox {
   const { clock = systemClock, dialect = 'v2' } = options;
   const [faults, requests] = [createFaults(clock), createRequestLog(clock)];
+  let port = options.port;
+  let sandbox: Sandbox | undefined;
   let store: Store | undefined;
   const runningStore = (): Store => {
     if (!store) throw new Error('the sandbox is not running');
     return store;
   };
-  const sandbox = createSandbox({
-    ...options,
-    intercept(api, opened) {
-      const stopping = new AbortController();
-      store = opened;
-      api.addHook('preClose', async () => {
-        store = undefined;
-        stopping.abort();
-      });
-      injectFaults(api, { faults, requests, clock, stopping: stopping.signal, keyId: opened.keys.idOf });
+  const intercept = (api: FastifyInstance, opened: Store): void => {
+    const stopping = new AbortController();
+    store = opened;
+    api.addHook('preClose', async () => {
+      store = undefined;
+      stopping.abort();
+    });
+    injectFaults(api, { faults, requests, clock, stopping: stopping.signal, keyId: opened.keys.idOf });
+  };
+  return {
+    async start() {
+      sandbox = createSandbox({ ...options, port, intercept });
+      const started = await sandbox.start();
+      port = Number(new URL(started.url).port);
+      return started;
     },
-  });
-  return { ...sandbox, control: createControl({ faults, requests, dialect, store: runningStore }) };
+    stop: async () => sandbox?.stop(),
+    control: createControl({ faults, requests, dialect, store: runningStore }),
+  };
 }
 
 interface ControlDeps {
@@ -92,6 +105,12 @@ function createControl({ faults, requests, dialect, store }: ControlDeps): Contr
   return {
     plan: faults.plan,
     limitRate: faults.limitRate,
+    get decide() {
+      return faults.decide;
+    },
+    set decide(decide) {
+      faults.decide = decide;
+    },
     setOutage: faults.setOutage,
     as: (who) => simulatedUser(who, store, dialect),
     experiments: () =>
@@ -99,6 +118,7 @@ function createControl({ faults, requests, dialect, store }: ControlDeps): Contr
         .entries.all()
         .map((entry) => heldExperiment(entry, store())),
     requests: requests.list,
+    writes: () => requests.list().filter(({ method }) => method !== 'GET'),
     forgetRequests: requests.forget,
     settled: requests.settled,
   };
@@ -139,7 +159,7 @@ function injectFaults(api: FastifyInstance, interceptor: Interceptor): void {
   api.addHook('onRequest', async (request, reply) => {
     const body = await readAll(request.raw);
     const seen = requests.add(describe(request, body, interceptor));
-    const fault = faults.next(seen);
+    const fault = await faults.next(seen);
     intercepted.set(request, { seen, body, fault });
     const outcome = fault ? await applyBefore(fault, request, interceptor) : 'pass';
     if (outcome === 'pass') return undefined;
@@ -198,10 +218,11 @@ async function waited(wait: Wait, { clock, stopping }: Interceptor): Promise<boo
 }
 
 function describe(request: FastifyRequest, body: Buffer, { keyId }: Interceptor) {
-  const { authorization, ...headers } = request.headers;
+  const { method, url: path, headers } = request;
+  const { authorization } = headers;
   return {
-    method: request.method,
-    path: request.url,
+    method,
+    path,
     headers,
     keyId: authorization === undefined ? undefined : keyId(authorization),
     body: body.toString(),
@@ -226,6 +247,8 @@ export interface RunningSandbox {
   readonly url: string;
   readonly key: string;
   readonly stop: () => Promise<void>;
+  /** Starts it again after a stop, on the same port. */
+  readonly start: () => Promise<unknown>;
   /** Everything in its data file, also while it is stopped. */
   experiments(): FiledExperiment[];
   readonly control: Control;
@@ -236,7 +259,7 @@ export async function runSandbox(file: string, port = 0, dialect: Dialect = 'v2'
   const { start, stop, control } = createTestSandbox({ file, port, dialect });
   const { url, key } = await start();
   onTestFinished(stop);
-  return { url, key, stop, control, experiments: () => readDataFile(file) };
+  return { url, key, start, stop, control, experiments: () => readDataFile(file) };
 }
 
 function readDataFile(file: string): FiledExperiment[] {
