@@ -1,28 +1,27 @@
 import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
 import { FileError } from '../errors.js';
-import { provisionalTitle } from '../markers.js';
+import { isProvisional } from '../markers.js';
 import type { Draft, FileRecord, Value } from '../model.js';
-import { singleLine } from '../text.js';
+import { formatDay, singleLine } from '../text.js';
 import { makeBody } from './body.js';
 import { makeComments } from './comments.js';
+import { createInput, ROWS_LOCATION, type SourceFile } from './scope.js';
+import type { TemplateError } from './template-errors.js';
 import {
-  chooseDate,
-  type DateOrigin,
+  compileTemplates,
+  createEngines,
   ISO_DATE,
   type ReadDate,
   readIsoOnly,
-  type SourceFile,
-} from './date.js';
-import type { TemplateError } from './mistakes.js';
-import { compileTemplates, createEngines, type TemplateSources } from './templates.js';
-import { ALL_ROWS, createView } from './view.js';
+  type TemplateSources,
+} from './templates.js';
 
 export interface MapperOptions {
   /** The instrument's name. */
   readonly instrument: string;
   readonly experiment: ExperimentTemplates;
   readonly comments: CommentOptions;
-  /** How the mapping reads dates that are not ISO; without it there are none. */
+  /** Reads dates as the mapping's formats say. Default: ISO dates only. */
   readonly readDate?: ReadDate;
 }
 
@@ -31,100 +30,87 @@ export interface Mapped {
   readonly dateFrom: DateOrigin;
 }
 
-/** What the notebook is to hold for a file that says this. The same for the same file, but for `now`. */
+/** The template, the fact `date`, or the day the file was modified. */
+type DateOrigin = 'template' | 'fact' | 'modified';
+
+/** Makes the draft of one file. Depends on its arguments only. */
 type Mapper = (record: FileRecord, file: SourceFile, nowMs: number) => Mapped;
 
-/** Throws a TemplateError where a template cannot be used. */
+/** Throws a TemplateError if a template has a mistake. */
 export function createMapper({
   instrument,
   experiment,
   comments,
   readDate = readIsoOnly,
 }: MapperOptions): Mapper {
-  const { templates, mistakes } = compileTemplates({ experiment, comments }, createEngines(readDate));
-  if (mistakes[0]) throw mistakes[0];
+  const { templates, errors } = compileTemplates({ experiment, comments }, createEngines(readDate));
+  if (errors[0]) throw errors[0];
   return (record, file, nowMs) => {
-    const view = createView(record, file, instrument, nowMs);
-    const title = cleanTitle(templates.title?.(view) ?? `${file.stem || file.name} (${instrument})`, file);
-    const { date, dateFrom } = chooseDate({
-      template: templates.date?.(view),
-      fact: record.meta.get('date') ?? dateByAnyCase(record.meta, readDate),
-      file,
-      readDate,
-    });
-    const tags = cleanTags(templates.tags?.map((fillIn) => fillIn(view)) ?? [instrument]);
-    const made = makeComments({ record, file, options: comments, text: templates.comment?.(view) });
-    view.scope[ALL_ROWS] = made.allRows;
+    const input = createInput(record, file, instrument, nowMs);
+    const title = cleanTitle(templates.title?.(input) ?? `${file.stem || file.name} (${instrument})`, file);
+    const { date, dateFrom } = chooseDate(templates.date?.(input), record, file, readDate);
+    const tags = cleanTags(templates.tags?.map((render) => render(input)) ?? [instrument]);
+    const made = makeComments({ record, file, options: comments, text: templates.comment?.(input) });
+    input.scope[ROWS_LOCATION] = made.allRowsIn;
     const body = makeBody({
-      template: templates.body?.(view),
+      template: templates.body?.(input),
       record,
       file,
       instrument,
-      allRows: made.allRows,
+      allRowsIn: made.allRowsIn,
     });
     return { draft: { title, date, body, tags, comments: made.comments }, dateFrom };
   };
 }
 
-/** `Date` and `DATE` are the fact `date` as well, where they hold a date: also one that can be read two ways. */
-function dateByAnyCase(meta: FileRecord['meta'], readDate: ReadDate): Value | undefined {
-  for (const [name, value] of meta) {
-    if (name.toLowerCase() === 'date' && (isIso(value) || readDate(value.text) !== undefined)) return value;
-  }
-  return undefined;
-}
-
-const isIso = ({ value }: Value): boolean => typeof value === 'string' && ISO_DATE.test(value);
-
-/** Every mistake in the templates, for who checks a configuration. */
+/** All mistakes in the templates of an instrument. */
 export const checkTemplates = (sources: TemplateSources): readonly TemplateError[] =>
-  compileTemplates(sources, createEngines(readIsoOnly)).mistakes;
+  compileTemplates(sources, createEngines(readIsoOnly)).errors;
 
-/** Notebooks cut longer titles, without a word. */
-const MAX_GRAPHEMES = 255;
+/** Notebooks silently cut longer titles. */
+const MAX_TITLE_GRAPHEMES = 255;
 const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
-/** One line, not empty, cut so that one sees it. */
-export function cleanTitle(filledIn: string, file: SourceFile): string {
-  const title = cutGraphemes(singleLine(filledIn.replace(/\s*[\r\n]+\s*/g, ' ')).trim());
+/** One line, not empty, with a visible "…" if it was cut. */
+export function cleanTitle(rendered: string, file: SourceFile): string {
+  const where = { file: file.path };
+  const title = cutGraphemes(singleLine(rendered.replace(/\s*[\r\n]+\s*/g, ' ')).trim());
   if (title === '') {
     throw new FileError('the title is empty', {
-      where: { file: file.path },
-      hint: 'say what to use then, for example {{ meta.Sample | default: file.stem }}',
+      where,
+      hint: 'add a fallback, for example {{ meta.Sample | default: file.stem }}',
     });
   }
-  // Experiments that were made and not yet described are known by such titles.
-  if (RESERVED.test(title)) {
-    throw new FileError(`the title ${JSON.stringify(title)} is one that labfeed keeps for itself`, {
-      where: { file: file.path },
+  // Delivery recognises experiments that were created but not yet filled in by such titles.
+  if (isProvisional(title.toLowerCase())) {
+    throw new FileError(`the title ${JSON.stringify(title)} is reserved for labfeed`, {
+      where,
       hint: 'add something to the title, for example {{ instrument }}',
     });
   }
   return title;
 }
 
-const RESERVED = new RegExp(`^${provisionalTitle('[0-9a-f]{16}')}$`, 'i');
-
 function cutGraphemes(text: string): string {
-  // A grapheme has at least one code unit, so what is this short needs no counting.
-  if (text.length <= MAX_GRAPHEMES) return text;
+  // A grapheme has at least one code unit, so a short text needs no counting.
+  if (text.length <= MAX_TITLE_GRAPHEMES) return text;
   let count = 0;
   let end = 0;
   for (const { index } of segmenter.segment(text)) {
-    if (count === MAX_GRAPHEMES - 1) end = index;
-    if (count === MAX_GRAPHEMES) return `${text.slice(0, end)}…`;
+    if (count === MAX_TITLE_GRAPHEMES - 1) end = index;
+    if (count === MAX_TITLE_GRAPHEMES) return `${text.slice(0, end)}…`;
     count++;
   }
   return text;
 }
 
 /** In code points, as databases count. */
-const MAX_CHARACTERS = 255;
+const MAX_TAG_CHARACTERS = 255;
 
-/** Tags as notebooks take them: one line, no `|`, not too long, none empty, none twice in whatever case. */
-export function cleanTags(filledIn: readonly string[]): string[] {
+/** Tags that notebooks accept: one line, without `|`, cut to length, not empty, unique ignoring case. */
+export function cleanTags(rendered: readonly string[]): string[] {
   const tags = new Map<string, string>();
-  for (const text of filledIn) {
+  for (const text of rendered) {
     const tag = cutCharacters(singleLine(text).replaceAll('|', ' ').trim());
     const folded = tag.toLowerCase();
     if (tag !== '' && !tags.has(folded)) tags.set(folded, tag);
@@ -133,9 +119,85 @@ export function cleanTags(filledIn: readonly string[]): string[] {
 }
 
 function cutCharacters(text: string): string {
-  if (text.length <= MAX_CHARACTERS) return text;
-  // A character has at most two code units: more need not be looked at.
-  const characters = Array.from(text.slice(0, 2 * MAX_CHARACTERS + 2));
-  if (characters.length <= MAX_CHARACTERS) return text;
-  return `${characters.slice(0, MAX_CHARACTERS - 1).join('')}…`;
+  if (text.length <= MAX_TAG_CHARACTERS) return text;
+  // A code point has at most two code units.
+  const characters = Array.from(text.slice(0, 2 * MAX_TAG_CHARACTERS + 2));
+  if (characters.length <= MAX_TAG_CHARACTERS) return text;
+  return `${characters.slice(0, MAX_TAG_CHARACTERS - 1).join('')}…`;
 }
+
+/** The day of the run as YYYY-MM-DD: always a real day, at most one day after the file was modified. */
+function chooseDate(
+  template: string | undefined,
+  { meta }: FileRecord,
+  file: SourceFile,
+  readDate: ReadDate,
+): { date: string; dateFrom: DateOrigin } {
+  const fact = meta.get('date') ?? dateFactInAnyCase(meta, readDate);
+  const modified = formatDay(file.modifiedMs);
+  const [dateFrom, written]: [DateOrigin, string] =
+    template !== undefined
+      ? ['template', template]
+      : fact && fact.value !== null && fact.text.trim() !== ''
+        ? ['fact', isIso(fact) ? String(fact.value) : fact.text]
+        : ['modified', modified];
+  const date = readDay(written.trim(), file, readDate);
+  // One day of difference is allowed for clocks and time zones.
+  if (dayNumber(date) - dayNumber(modified) > 1) {
+    throw new FileError(`the date ${date} is more than one day after the file was modified (${modified})`, {
+      where: { file: file.path },
+      hint: 'check the clocks of the instrument and of this computer, and the date format (parse.dates)',
+    });
+  }
+  return { date, dateFrom };
+}
+
+/** `Date` and `DATE` count as the fact `date` if they hold a date, even an ambiguous one. */
+function dateFactInAnyCase(meta: FileRecord['meta'], readDate: ReadDate): Value | undefined {
+  for (const [name, value] of meta) {
+    if (name.toLowerCase() === 'date' && (isIso(value) || readDate(value.text) !== undefined)) return value;
+  }
+  return undefined;
+}
+
+const isIso = ({ value }: Value): boolean => typeof value === 'string' && ISO_DATE.test(value);
+
+function readDay(text: string, file: SourceFile, readDate: ReadDate): string {
+  const where = { file: file.path };
+  if (text === '') {
+    throw new FileError('the date is empty', {
+      where,
+      hint: 'add a fallback, for example {{ meta.Date | default: file.modified }}',
+    });
+  }
+  const read = ISO_DATE.test(text) ? { iso: text } : readDate(text);
+  if (read === undefined) {
+    throw new FileError(`cannot read ${JSON.stringify(text)} as a date`, {
+      where,
+      hint: `add the date format under parse, for example ${formatLine('dd/MM/yyyy')}`,
+    });
+  }
+  if ('ambiguous' in read) {
+    const lines = new Set(read.ambiguous.map(formatLine));
+    throw new FileError(`the date ${JSON.stringify(text)} is ambiguous`, {
+      where,
+      hint: `add the date format under parse: ${[...lines].join(' or ')}`,
+    });
+  }
+  const day = read.iso.slice(0, 10);
+  if (!ISO_DATE.test(day) || !isRealDay(day)) {
+    throw new FileError(`the date ${JSON.stringify(text)} is not a calendar date`, { where });
+  }
+  return day;
+}
+
+const formatLine = (format: string): string =>
+  `dates: { format: ${/^[\w/.: -]+$/.test(format) ? format : JSON.stringify(format)} }`;
+
+/** 2026-02-30 has the right form but makes notebooks fail. */
+const isRealDay = (day: string): boolean => {
+  const at = new Date(`${day}T00:00:00Z`);
+  return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(day) && day >= '1000';
+};
+
+const dayNumber = (day: string): number => Date.parse(`${day}T00:00:00Z`) / 86_400_000;

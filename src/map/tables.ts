@@ -1,48 +1,89 @@
 import { type Column, medianOf, type Table, type Value } from '../model.js';
 import { formatCount, plural, singleLine } from '../text.js';
 
-/** A table, or some rows of one: then `count` is how many these are. */
+/** A table or a selection of its rows; `count` is the number of rows in either case. */
 export type TableRows = Pick<Table, 'columns' | 'rows' | 'count'>;
 
-const HEADINGS: readonly Column[] = ['column', 'unit', 'n', 'min', 'median', 'max'].map((name) => ({ name }));
-const NOTHING: Value = { value: null, text: '' };
+/** Whether the file has more rows than were kept in memory. */
+export const isPartial = ({ rows, count }: Pick<Table, 'rows' | 'count'>): boolean => rows.length < count;
 
-/** What each column of a table comes to, as a table. Least and greatest are as the file writes them. */
-export function figuresOf(table: TableRows, which: 'all columns' | 'numeric columns'): TableRows {
+/** Where readers find the rows that a shortened table leaves out. */
+export type RowsLocation = 'comments' | 'file';
+
+export const headingOf = ({ name, unit }: Column): string => (unit ? `${name} (${unit})` : name);
+
+/** The value as written, followed by its unit unless that was written with it. */
+export const withUnit = ({ text, unit }: Value): string =>
+  unit && text !== '' && !text.endsWith(unit) ? `${text} ${unit}` : text;
+
+/** `name: value unit`. */
+export const factLine = (name: string, value: Value): string => singleLine(`${name}: ${withUnit(value)}`);
+
+/** Summaries below a shortened table list at most this many columns. */
+const MAX_SUMMARIZED_COLUMNS = 100;
+
+interface ShortenedTable {
+  /** How many rows to show. */
+  readonly shown: number;
+  /** If rows are left out: how many there are and where they are, and a summary of all of them. */
+  readonly rest?: { readonly note: string; readonly summary: TableRows };
+}
+
+/** A shortened table always says how many rows it leaves out. */
+export function shortenTable(table: TableRows, maxRows: number, allRowsIn: RowsLocation): ShortenedTable {
+  const { rows, count } = table;
+  const shown = Math.min(rows.length, maxRows);
+  if (shown === count) return { shown };
+  const summary = summarizeColumns(table, 'numeric columns');
+  const first = summary.rows.slice(0, MAX_SUMMARIZED_COLUMNS);
+  const notes = [
+    `${shown > 0 ? `First ${formatCount(shown)} of ` : ''}${plural(count, 'row')}; all are in the ${allRowsIn}.`,
+  ];
+  if (first.length < summary.count) {
+    const columns = `the first ${first.length} of ${formatCount(summary.count)} numeric columns`;
+    notes.push(`Summary of all rows, for ${columns}:`);
+  } else if (first.length > 0) notes.push('Summary of all rows:');
+  const rest = { note: notes.join(' '), summary: { ...summary, rows: first, count: first.length } };
+  return { shown, rest };
+}
+
+const SUMMARY_COLUMNS: readonly Column[] = ['column', 'unit', 'n', 'min', 'median', 'max'].map((name) => ({
+  name,
+}));
+const NO_VALUE: Value = { value: null, text: '' };
+
+/** One row per column: count, minimum, median and maximum. Minimum and maximum are as written in the file. */
+export function summarizeColumns(table: TableRows, which: 'all columns' | 'numeric columns'): TableRows {
   const rows = table.columns.flatMap((column, i) => {
-    const figures = isCut(table) ? givenFigures(column) : countFigures(table.rows, i);
-    if (figures.min === NOTHING && which === 'numeric columns') return [];
+    const figures = isPartial(table) ? figuresOfSummary(column) : computeFigures(table.rows, i);
+    if (figures.min === NO_VALUE && which === 'numeric columns') return [];
     const { name, unit = '' } = column;
     const { n, min, median, max } = figures;
     return [[{ value: name, text: name }, { value: unit, text: unit }, n, min, median, max]];
   });
-  return { columns: HEADINGS, rows, count: rows.length };
+  return { columns: SUMMARY_COLUMNS, rows, count: rows.length };
 }
 
-/** How many, least, middle and greatest. Of a column without numbers: how many texts, where that is known. */
 interface Figures {
+  /** How many numbers; in a column without numbers, how many non-empty cells, if known. */
   readonly n: Value;
   readonly min: Value;
   readonly median: Value;
   readonly max: Value;
 }
 
-const withoutNumbers = (n: Value): Figures => ({ n, min: NOTHING, median: NOTHING, max: NOTHING });
+const noNumbers = (n: Value): Figures => ({ n, min: NO_VALUE, median: NO_VALUE, max: NO_VALUE });
 
-/** Whoever read all rows has counted. How many texts there are, nobody has. */
-function givenFigures({ summary }: Column): Figures {
-  if (!summary) return withoutNumbers(NOTHING);
+/** From the summary that parsing made of all rows. It covers numbers only. */
+function figuresOfSummary({ summary }: Column): Figures {
+  if (!summary) return noNumbers(NO_VALUE);
   const { n, min, median, isMedianExact, max } = summary;
   const written = writeLike([min, max], median, isMedianExact ? 12 : 6);
-  return {
-    n: counted(n),
-    min,
-    median: isMedianExact ? written : { ...written, text: `≈ ${written.text}` },
-    max,
-  };
+  const shown = isMedianExact ? written : { ...written, text: `≈ ${written.text}` };
+  return { n: countValue(n), min, median: shown, max };
 }
 
-function countFigures(rows: TableRows['rows'], at: number): Figures {
+function computeFigures(rows: TableRows['rows'], at: number): Figures {
   const numbers = new Float64Array(rows.length);
   let n = 0;
   let filled = 0;
@@ -51,17 +92,17 @@ function countFigures(rows: TableRows['rows'], at: number): Figures {
     if (value !== null && value !== undefined && value !== '') filled++;
     if (typeof value === 'number' && Number.isFinite(value)) numbers[n++] = value;
   }
-  if (n === 0) return withoutNumbers(counted(filled));
+  if (n === 0) return noNumbers(countValue(filled));
   const sorted = numbers.subarray(0, n).sort();
   const written = (number: number): Value | undefined => rows.find((row) => row[at]?.value === number)?.[at];
-  const [min = NOTHING, max = NOTHING] = [written(sorted[0] ?? 0), written(sorted[n - 1] ?? 0)];
+  const [min = NO_VALUE, max = NO_VALUE] = [written(sorted[0] ?? 0), written(sorted[n - 1] ?? 0)];
   const median = medianOf(sorted);
-  return { n: counted(n), min, median: written(median) ?? writeLike([min, max], median, 12), max };
+  return { n: countValue(n), min, median: written(median) ?? writeLike([min, max], median, 12), max };
 }
 
-const counted = (n: number): Value => ({ value: n, text: formatCount(n) });
+const countValue = (n: number): Value => ({ value: n, text: formatCount(n) });
 
-/** A number that stands nowhere in the file, with the decimal mark of those that do. */
+/** A calculated number, written with the decimal mark of the file's own numbers. */
 function writeLike(neighbours: readonly Value[], number: number, digits: number): Value {
   const text = String(Number(number.toPrecision(digits)));
   const hasComma = neighbours.some(
@@ -70,10 +111,10 @@ function writeLike(neighbours: readonly Value[], number: number, digits: number)
   return { value: number, text: hasComma ? text.replace('.', ',') : text };
 }
 
-/** A template asked for a row that the file has and that was not kept. */
+/** A template asked for a row that the file has but that was not kept in memory. */
 export class RowNotKept extends Error {
   readonly table: Table;
-  /** Counted from 1. */
+  /** From 1. */
   readonly row: number;
 
   constructor(table: Table, row: number) {
@@ -83,27 +124,24 @@ export class RowNotKept extends Error {
   }
 }
 
-/** Whether the file has more rows than are kept. */
-export const isCut = ({ rows, count }: Pick<Table, 'rows' | 'count'>): boolean => rows.length < count;
-
 /**
- * The rows of a cut table, as an array as long as the file has rows, that makes each when it is first asked for.
- * Who asks for one that was not kept is refused: the sum of the first rows is a wrong sum.
+ * The rows of a partial table: an array with the length of the whole table that creates each row on first access.
+ * Access to a row that was not kept throws, because the sum of only the first rows would be a wrong sum.
  */
-export function cutRows<Row extends object>(
+export function partialRows<Row extends object>(
   table: Table,
-  see: (cells: Table['rows'][number]) => Row,
+  toRow: (cells: Table['rows'][number]) => Row,
 ): readonly Row[] {
-  const seen: Row[] = [];
+  const made: Row[] = [];
   return lazyArray(0, table.count, (index) => {
     const cells = table.rows[index];
     if (!cells) throw new RowNotKept(table, index + 1);
-    seen[index] ??= see(cells);
-    return seen[index];
+    made[index] ??= toRow(cells);
+    return made[index];
   });
 }
 
-/** The items from one index to before another. An array to whoever asks, since nothing but an array is one to Liquid. */
+/** A Proxy of an array, because Liquid treats nothing else as one. */
 function lazyArray<Item extends object>(
   from: number,
   to: number,
@@ -111,16 +149,16 @@ function lazyArray<Item extends object>(
 ): readonly Item[] {
   const length = Math.max(0, to - from);
   const itemOf = (key: string | symbol): Item | undefined =>
-    indexIn(key) < length ? itemAt(from + indexIn(key)) : undefined;
-  // Liquid slices by `offset` first and by `limit` then: the first must not ask for what the second leaves out.
+    toIndex(key) < length ? itemAt(from + toIndex(key)) : undefined;
+  // Liquid applies `offset` before `limit`, each as a slice: the first slice must not read rows the second leaves out.
   const slice = (begin = 0, end = length): readonly Item[] =>
-    lazyArray(from + inside(begin, length), from + inside(end, length), itemAt);
+    lazyArray(from + clampIndex(begin, length), from + clampIndex(end, length), itemAt);
   return new Proxy<Item[]>([], {
     get(target, key) {
       if (key === 'length') return length;
       return key === 'slice' ? slice : (itemOf(key) ?? Reflect.get(target, key));
     },
-    has: (target, key) => indexIn(key) < length || Reflect.has(target, key),
+    has: (target, key) => toIndex(key) < length || Reflect.has(target, key),
     getOwnPropertyDescriptor(target, key) {
       const value = itemOf(key);
       return value === undefined
@@ -130,57 +168,26 @@ function lazyArray<Item extends object>(
   });
 }
 
-/** Not a number where the key is no index. */
-const indexIn = (key: string | symbol): number =>
+/** NaN if the key is not an array index. */
+const toIndex = (key: string | symbol): number =>
   typeof key === 'string' && /^\d+$/.test(key) ? Number(key) : Number.NaN;
 
-/** As `slice` reads its arguments: from the end where negative, and never outside. */
-function inside(at: number, length: number): number {
+/** As Array.prototype.slice interprets its arguments. */
+function clampIndex(at: number, length: number): number {
   const index = Math.trunc(Number(at)) || 0;
   return Math.min(Math.max(index < 0 ? length + index : index, 0), length);
 }
 
-/** More columns than that are not summed up below a table. */
-const MAX_SUMMED_UP = 100;
-
-interface CutTable {
-  /** How many of its rows are shown. */
-  readonly shown: number;
-  /** What is said below them where that is not all: how many there are, where they are, and what they come to. */
-  readonly rest?: { readonly note: string; readonly figures: TableRows };
-}
-
-/** Never some of the rows without a word about the others. */
-export function cutTable(table: TableRows, maxRows: number, whereAll: WhereAll): CutTable {
-  const { rows, count } = table;
-  const shown = Math.min(rows.length, maxRows);
-  if (shown === count) return { shown };
-  const figures = figuresOf(table, 'numeric columns');
-  const first = figures.rows.slice(0, MAX_SUMMED_UP);
-  const notes = [
-    `${shown > 0 ? `First ${formatCount(shown)} of ` : ''}${plural(count, 'row')}; all are in the ${whereAll}.`,
-  ];
-  if (first.length < figures.count) {
-    notes.push(
-      `Summary of all rows, for the first ${first.length} of ${formatCount(figures.count)} numeric columns:`,
-    );
-  } else if (first.length > 0) notes.push('Summary of all rows:');
-  return {
-    shown,
-    rest: { note: notes.join(' '), figures: { ...figures, rows: first, count: first.length } },
-  };
-}
-
-/** A cell longer than this stands out of its column, rather than widening every row. */
+/** A longer cell overflows its column instead of widening every row. */
 const MAX_WIDTH = 32;
 
 interface AlignedTable {
-  /** The headings, and a rule below them. */
+  /** The headings and the rule below them. */
   readonly head: string;
   line(cells: readonly Value[]): string;
 }
 
-/** A table for people who read plain text: a line a row, columns that stand below each other, numbers to the right. */
+/** A table in plain text: one line per row, aligned columns, numbers to the right. */
 export function alignTable(columns: readonly Column[], rows: readonly (readonly Value[])[]): AlignedTable {
   const headings = columns.map((column) => singleLine(headingOf(column)));
   const widths = headings.map((heading) => Math.min(heading.length, MAX_WIDTH));
@@ -194,30 +201,16 @@ export function alignTable(columns: readonly Column[], rows: readonly (readonly 
       if (width > (widths[i] ?? 0)) widths[i] = width;
     }
   }
-  const put = (text: string, i: number): string =>
+  const pad = (text: string, i: number): string =>
     numeric[i] ? text.padStart(widths[i] ?? 0) : text.padEnd(widths[i] ?? 0);
   return {
-    head: `${headings.map(put).join(' | ').trimEnd()}\n${widths.map((width) => '-'.repeat(width)).join('-|-')}`,
+    head: `${headings.map(pad).join(' | ').trimEnd()}\n${widths.map((width) => '-'.repeat(width)).join('-|-')}`,
     line(cells) {
       let line = '';
       for (let i = 0; i < cells.length; i++)
-        line += (i > 0 ? ' | ' : '') + put(singleLine(cells[i]?.text ?? ''), i);
-      // A blank line would end the table for who reads it.
+        line += (i > 0 ? ' | ' : '') + pad(singleLine(cells[i]?.text ?? ''), i);
+      // A blank line would look like the end of the table.
       return line.trimEnd() || '|';
     },
   };
 }
-
-/** `name: value unit`, a line each. */
-export const listLine = (name: string, value: Value): string => singleLine(`${name}: ${withUnit(value)}`);
-
-/** How body and comments put things, so that both put them alike. */
-
-export const headingOf = ({ name, unit }: Column): string => (unit ? `${name} (${unit})` : name);
-
-/** As written; the unit too, where it was not written with the number. */
-export const withUnit = ({ text, unit }: Value): string =>
-  unit && text !== '' && !text.endsWith(unit) ? `${text} ${unit}` : text;
-
-/** Where a reader finds the rows that a table leaves out. */
-export type WhereAll = 'comments' | 'file';

@@ -5,6 +5,8 @@ import {
   type Context,
   Drop,
   defaultOperators,
+  EchoTag,
+  type Emitter,
   evalToken,
   isFalsy,
   Liquid,
@@ -12,48 +14,59 @@ import {
   type LiquidOptions,
   Value as LiquidValue,
   type Operators,
-  filters as standard,
+  Output,
+  Parser,
+  filters as standardFilters,
   type Template,
+  type TopLevelToken,
   toValue,
-  toValueSync,
 } from 'liquidjs';
 import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
 import type { Table, Value } from '../model.js';
 import { escapeHtml } from '../text.js';
-import { escapeLines, Markup, renderHtmlFacts, renderHtmlTable } from './body.js';
-import { ISO_DATE, type ReadDate } from './date.js';
+import { escapeLines, Markup, renderFacts, renderTable } from './body.js';
 import {
-  explainMistake,
-  explainRendering,
+  equalityKey,
+  ORIGIN,
+  type Origin,
+  ROWS_LOCATION,
+  scopeOf,
+  TemplateFalse,
+  type TemplateInput,
+  TemplateValue,
+  toText,
+} from './scope.js';
+import { alignTable, factLine, type RowsLocation, shortenTable, type TableRows } from './tables.js';
+import {
+  explainRenderError,
+  explainSyntaxError,
   type Part,
-  TemplateError,
+  type TemplateError,
   type TemplatePath,
   unknownNames,
-} from './mistakes.js';
-import { alignTable, cutTable, listLine, type TableRows, type WhereAll } from './tables.js';
-import {
-  ALL_ROWS,
-  type FactsOrigin,
-  identityOf,
-  ORIGIN,
-  type RowOrigin,
-  scopeIn,
-  type TableOrigin,
-  textIn,
-  type View,
-  Written,
-  WrittenFalse,
-} from './view.js';
+} from './template-errors.js';
 
-/** A template, ready to be filled in with what one file says. */
-type FillIn = (view: View) => string;
+/**
+ * Reads a date that is not ISO with the mapping's formats: the date; all formats that fit, if they give different
+ * days; undefined if none fits.
+ */
+export type ReadDate = (
+  text: string,
+) => { readonly iso: string } | { readonly ambiguous: readonly string[] } | undefined;
+
+/** A day, alone or followed by a time. */
+export const ISO_DATE = /^\d{4}-\d{2}-\d{2}(?!\d)/;
+
+export const readIsoOnly: ReadDate = (text) => (ISO_DATE.test(text) ? { iso: text } : undefined);
+
+type Render = (input: TemplateInput) => string;
 
 interface Templates {
-  readonly title: FillIn | undefined;
-  readonly date: FillIn | undefined;
-  readonly body: FillIn | undefined;
-  readonly tags: readonly FillIn[] | undefined;
-  readonly comment: FillIn | undefined;
+  readonly title: Render | undefined;
+  readonly date: Render | undefined;
+  readonly body: Render | undefined;
+  readonly tags: readonly Render[] | undefined;
+  readonly comment: Render | undefined;
 }
 
 export interface TemplateSources {
@@ -61,16 +74,16 @@ export interface TemplateSources {
   readonly comments: Pick<CommentOptions, 'text'>;
 }
 
-/** The templates of one instrument, and every mistake in them. */
+/** The templates of one instrument, and all mistakes in them. */
 export function compileTemplates(
   { experiment, comments }: TemplateSources,
   { text, date, html }: Engines,
-): { templates: Templates; mistakes: readonly TemplateError[] } {
-  const mistakes: TemplateError[] = [];
+): { templates: Templates; errors: readonly TemplateError[] } {
+  const errors: TemplateError[] = [];
   const compile = (engine: Liquid, part: Part, path: TemplatePath, source: string | undefined) => {
     if (source === undefined) return undefined;
-    const parsed = parse(engine, path, source, mistakes);
-    return (view: View) => fillIn(engine, parsed, part, view);
+    const parsed = parse(engine, path, source, errors);
+    return (input: TemplateInput) => render(engine, parsed, part, input);
   };
   const templates: Templates = {
     title: compile(text, 'title', ['experiment', 'title'], experiment.title),
@@ -81,81 +94,78 @@ export function compileTemplates(
     ),
     comment: compile(text, 'comments', ['comments', 'text'], comments.text),
   };
-  return { templates, mistakes };
+  return { templates, errors };
 }
 
-function parse(engine: Liquid, path: TemplatePath, source: string, mistakes: TemplateError[]): Template[] {
+function parse(engine: Liquid, path: TemplatePath, source: string, errors: TemplateError[]): Template[] {
   try {
-    const parsed = engine.parse(source);
-    for (const { message, hint, line, column } of unknownNames(analyzeSync(parsed, { partials: false })))
-      mistakes.push(new TemplateError(path, line, column, message, hint));
-    askForNeededOnly(parsed);
+    const parsed = new TemplateParser(engine).parse(source);
+    errors.push(...unknownNames(analyzeSync(parsed, { partials: false }), path));
     return parsed;
   } catch (error) {
     if (!LiquidError.is(error)) throw error;
-    mistakes.push(explainMistake(error, path, engine));
+    errors.push(explainSyntaxError(error, path, engine));
     return [];
   }
 }
 
-/** People look for a run by these: better none than one under half a title or a wrong day. */
-const STRICT: readonly Part[] = ['title', 'date'];
+/** People find a run by these, so a missing name quarantines the run instead of leaving a gap. */
+const STRICT_PARTS: readonly Part[] = ['title', 'date'];
 
-function fillIn(engine: Liquid, parsed: Template[], part: Part, view: View): string {
+function render(engine: Liquid, parsed: Template[], part: Part, input: TemplateInput): string {
   try {
-    const filled: unknown = engine.renderSync(parsed, view.scope, { strictVariables: STRICT.includes(part) });
-    return String(filled);
+    const strictVariables = STRICT_PARTS.includes(part);
+    return String(engine.renderSync(parsed, input.scope, { strictVariables }));
   } catch (error) {
-    throw explainRendering(error, part, view);
+    throw explainRenderError(error, part, input);
   }
 }
 
-/** One Liquid for each way in which values are printed. */
+/** One engine for each way to print values. */
 interface Engines {
   /** Titles, tags and comments: as written. */
   readonly text: Liquid;
-  /** The date: what the mapping read as a date comes out as ISO. */
+  /** The date: values that the mapping read as dates are printed as ISO dates. */
   readonly date: Liquid;
   /** The body: escaped. */
   readonly html: Liquid;
 }
 
 export function createEngines(readDate: ReadDate): Engines {
-  const text = createEngine(printText);
-  const date = createEngine(printDate);
-  const html = createEngine(printHtml);
-  addFilters(text, 'text', readDate);
-  addFilters(date, 'text', readDate);
-  addFilters(html, 'html', readDate);
+  const html = createEngine(printHtml, readDate);
+  registerHtmlFilters(html);
   html.registerTag('capture', CaptureMarkup);
-  return { text, date, html };
+  return { text: createEngine(printText, readDate), date: createEngine(printDate, readDate), html };
 }
 
-/** A template is a page of text: it reads no files. */
+/** Removed, because templates must not read files. */
 const FILE_TAGS = ['include', 'render', 'layout', 'block'];
 
-function createEngine(outputEscape: (value: unknown) => unknown): Liquid {
+function createEngine(outputEscape: (value: unknown) => string, readDate: ReadDate): Liquid {
   const options: LiquidOptions = {
-    outputEscape: outputEscape as (value: unknown) => string,
-    operators: { ...defaultOperators, ...NOTHING_IS_NOT_LESS },
+    outputEscape,
+    operators: { ...defaultOperators, ...NULL_SAFE_OPERATORS },
     strictFilters: true,
     lenientIf: true,
     ownPropertyOnly: true,
     preserveTimezones: true,
-    // The same words on every machine.
+    // Month and day names must not depend on the machine.
     locale: 'en-US',
     templates: {},
-    // A loop within a loop over a long table must not stop the daemon.
+    // Nested loops over a long table must not block the daemon.
     renderLimit: 3000,
     memoryLimit: 2e7,
   };
   const engine = new Liquid(options);
   for (const tag of FILE_TAGS) delete engine.tags[tag];
+  engine.registerTag('assign', StrictAssign);
+  engine.registerTag('echo', LazyEcho);
+  registerFilters(engine, readDate);
   return engine;
 }
 
-/** In JavaScript null is less than 3. A reading that is missing is not. */
-const NOTHING_IS_NOT_LESS: Operators = Object.fromEntries(
+/** In JavaScript null < 3. A missing reading must not compare as less. */
+const NULL_SAFE_OPERATORS: Operators = Object.fromEntries(
   ['<', '<=', '>', '>='].map((name) => {
     const compare = defaultOperators[name];
     return [
@@ -166,23 +176,23 @@ const NOTHING_IS_NOT_LESS: Operators = Object.fromEntries(
   }),
 );
 
-function printText(value: unknown): unknown {
-  if (value instanceof WrittenFalse) return value.text;
-  if (Array.isArray(value)) return value.map(printText).map(String).join('');
-  if (value instanceof Written || value instanceof Drop) return toValue(value) ?? '';
-  // `meta` or a row as a whole.
-  return typeof value === 'object' && value !== null ? JSON.stringify(value) : (value ?? '');
+function printText(value: unknown): string {
+  if (value instanceof TemplateFalse) return value.text;
+  if (Array.isArray(value)) return value.map(printText).join('');
+  if (value instanceof TemplateValue || value instanceof Drop) return toText(value);
+  // `meta` or a row as a whole is printed as JSON.
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '');
 }
 
-const printDate = (value: unknown): unknown =>
-  value instanceof Written && typeof value.value === 'string' && ISO_DATE.test(value.value)
+const printDate = (value: unknown): string =>
+  value instanceof TemplateValue && typeof value.value === 'string' && ISO_DATE.test(value.value)
     ? value.value
     : printText(value);
 
 const printHtml = (value: unknown): string =>
-  value instanceof Markup ? value.html : escapeHtml(String(printText(value)));
+  value instanceof Markup ? value.html : escapeHtml(printText(value));
 
-/** What was captured is escaped already: printing it must not escape it twice. */
+/** Captured text is already escaped and must not be escaped again when it is printed. */
 class CaptureMarkup extends CaptureTag {
   override *render(context: Context): Generator<unknown, void, string> {
     yield* super.render(context);
@@ -193,58 +203,82 @@ class CaptureMarkup extends CaptureTag {
 }
 
 /**
- * Makes parsed templates ask for no more names than they need. Liquid evaluates what stands after `default:`
- * even where it is not used, and lets `assign` pass over a name that is not there.
+ * Evaluates the argument of `default` only if it is used. Liquid evaluates the arguments of all filters first, and
+ * would reject `meta.Sample | default: meta.Name` in a strict template if the file has only the sample.
  */
-function askForNeededOnly(templates: readonly Template[]): void {
-  for (const template of templates) {
-    for (const argument of template.arguments?.() ?? []) {
-      if (!(argument instanceof LiquidValue)) continue;
-      if (template instanceof AssignTag) insist(argument);
-      makeDefaultsLazy(argument);
+function* evaluate(
+  { initial, filters }: LiquidValue,
+  context: Context,
+): Generator<unknown, unknown, unknown> {
+  let value = yield initial.evaluate(context, filters[0]?.name === 'default');
+  for (const [i, filter] of filters.entries()) {
+    const fallback = filter.name === 'default' ? filter.args[0] : undefined;
+    if (fallback === undefined || Array.isArray(fallback)) {
+      value = yield filter.render(value, context);
+      continue;
     }
-    const children = template.children?.(false, true);
-    if (children) askForNeededOnly(toValueSync(children) as Template[]);
-  }
-}
-
-function insist(value: LiquidValue): void {
-  const evaluate = value.value.bind(value);
-  value.value = (context) => evaluate(context, false);
-}
-
-function makeDefaultsLazy({ filters }: LiquidValue): void {
-  filters.forEach((filter, i) => {
-    if (filter.name !== 'default') return;
-    const [fallback] = filter.args;
-    if (fallback === undefined || Array.isArray(fallback)) return;
     const allowsFalse = filter.args.some((arg) => Array.isArray(arg) && arg[0] === 'allow_false');
-    const hasAnother = filters[i + 1]?.name === 'default';
-    filter.render = function* (value: unknown, context: Context) {
-      const present = allowsFalse && toValue(value) === false ? true : isPresent(value, context);
-      return present ? value : yield evalToken(fallback, context, hasAnother);
-    };
-  });
+    const isPresent = hasValue(value, context) || (allowsFalse && toValue(value) === false);
+    if (!isPresent) value = yield evalToken(fallback, context, filters[i + 1]?.name === 'default');
+  }
+  return value;
 }
 
-function isPresent(value: unknown, context: Context): boolean {
+function hasValue(value: unknown, context: Context): boolean {
   if (typeof value === 'string' || Array.isArray(value)) return value.length > 0;
   return !isFalsy(value, context);
 }
 
-/** The words that templates have beside Liquid's own, and Liquid's own where they would guess or draw lots. */
-function addFilters(engine: Liquid, kind: 'html' | 'text', readDate: ReadDate): void {
+class TemplateParser extends Parser {
+  readonly #engine: Liquid;
+
+  constructor(engine: Liquid) {
+    super(engine);
+    this.#engine = engine;
+  }
+
+  override parseToken(token: TopLevelToken, remaining: TopLevelToken[]) {
+    const template = super.parseToken(token, remaining);
+    return template instanceof Output ? new LazyOutput(template.token, this.#engine) : template;
+  }
+}
+
+class LazyOutput extends Output {
+  override *render(context: Context, emitter: Emitter): Generator<unknown, void, unknown> {
+    emitter.write(toValue(yield evaluate(this.value, context)));
+  }
+}
+
+class LazyEcho extends EchoTag {
+  override *render(context: Context, emitter: Emitter): Generator<unknown, void, unknown> {
+    const [value] = this.arguments();
+    if (!(value instanceof LiquidValue)) return;
+    const result = yield evaluate(value, context);
+    const isRaw = value.filters.at(-1)?.raw === true;
+    emitter.write(isRaw ? toValue(result) : this.liquid.options.outputEscape?.(result));
+  }
+}
+
+/** Liquid's own `assign` ignores missing names even in strict templates. */
+class StrictAssign extends AssignTag {
+  override *render(context: Context): Generator<unknown, void, unknown> {
+    const [[value], [name]] = [this.arguments(), this.localScope()];
+    if (value instanceof LiquidValue && name) context.bottom()[name.content] = yield evaluate(value, context);
+  }
+}
+
+/** Adds `table`, and replaces filters of Liquid that guess, pick at random or compare objects by identity. */
+function registerFilters(engine: Liquid, readDate: ReadDate): void {
   engine.unregisterFilter('sample');
-  addDateFilters(engine, readDate);
-  addTableFilter(engine, kind);
+  for (const name of DATE_FILTERS) registerDateFilter(engine, name, readDate);
+  for (const name of ['group_by', 'group_by_exp']) registerGrouping(engine, name);
   engine.registerFilter('uniq', (value: unknown) => distinct(Array.isArray(value) ? value : [value]));
-  for (const name of ['group_by', 'group_by_exp']) addGrouping(engine, name);
-  if (kind === 'html') addMarkupFilters(engine);
+  registerTableFilter(engine, textTable);
 }
 
 function distinct(items: readonly unknown[]): unknown[] {
   const seen = new Map<unknown, unknown>();
-  for (const item of items) if (!seen.has(identityOf(item))) seen.set(identityOf(item), item);
+  for (const item of items) if (!seen.has(equalityKey(item))) seen.set(equalityKey(item), item);
   return [...seen.values()];
 }
 
@@ -253,9 +287,9 @@ interface Group {
   readonly items: unknown[];
 }
 
-/** Liquid makes a group of each object: those of equal values are put together again. */
-function addGrouping(engine: Liquid, name: string): void {
-  const group = standard[name];
+/** Liquid groups values by identity, so groups with equal values are merged afterwards. */
+function registerGrouping(engine: Liquid, name: string): void {
+  const group = standardFilters[name];
   if (typeof group !== 'function') return;
   engine.registerFilter(name, function* (...args: [unknown, ...unknown[]]): Generator<
     unknown,
@@ -264,126 +298,118 @@ function addGrouping(engine: Liquid, name: string): void {
   > {
     const groups = new Map<unknown, Group>();
     for (const { name, items } of yield group.apply(this, args)) {
-      const same = groups.get(identityOf(name));
+      const same = groups.get(equalityKey(name));
       if (same) for (const item of items) same.items.push(item);
-      else groups.set(identityOf(name), { name, items });
+      else groups.set(equalityKey(name), { name, items });
     }
     return [...groups.values()];
   });
 }
 
-/** In a body every value is escaped anyway: asking for it must not escape it twice. */
-function addMarkupFilters(engine: Liquid): void {
-  const add = (name: string, toHtml: (text: string) => string) =>
+/** The body escapes every value, so these filters must not escape it a second time. */
+function registerHtmlFilters(engine: Liquid): void {
+  const register = (name: string, toHtml: (text: string) => string) =>
     engine.registerFilter(name, {
       raw: true,
-      handler: (value: unknown) => (value instanceof Markup ? value : new Markup(toHtml(textIn(value)))),
+      handler: (value: unknown) => (value instanceof Markup ? value : new Markup(toHtml(toText(value)))),
     });
-  add('escape', escapeHtml);
-  add('xml_escape', escapeHtml);
-  add('escape_once', (text) => escapeHtml(text).replace(/&amp;(#?\w+;)/g, '&$1'));
-  add('newline_to_br', escapeLines);
+  register('escape', escapeHtml);
+  register('xml_escape', escapeHtml);
+  register('escape_once', (text) => escapeHtml(text).replace(/&amp;(#?\w+;)/g, '&$1'));
+  register('newline_to_br', escapeLines);
+  registerTableFilter(engine, htmlTable);
 }
 
-const NAMES = ['date', 'date_to_xmlschema', 'date_to_rfc822', 'date_to_string', 'date_to_long_string'];
+const DATE_FILTERS = ['date', 'date_to_xmlschema', 'date_to_rfc822', 'date_to_string', 'date_to_long_string'];
 
-/** Liquid reads `03/04/2026` as an American would. Here a date is ISO, or what the mapping says, or stays a text. */
-function addDateFilters(engine: Liquid, readDate: ReadDate): void {
-  for (const name of NAMES) {
-    const format = standard[name];
-    if (typeof format !== 'function') continue;
-    engine.registerFilter(name, function (value: unknown, ...rest: unknown[]) {
-      if (typeof toValue(value) === 'number') return format.call(this, value, ...rest);
-      const { now } = scopeIn(this.context.environments);
-      const moment = ['now', 'today'].includes(textIn(value)) ? now : momentOf(value, readDate);
-      return moment === undefined ? value : format.call(this, moment, ...rest);
-    });
-  }
+/** Liquid reads `03/04/2026` as an American date. Here only ISO and the mapping's formats count; the rest stays text. */
+function registerDateFilter(engine: Liquid, name: string, readDate: ReadDate): void {
+  const format = standardFilters[name];
+  if (typeof format !== 'function') return;
+  engine.registerFilter(name, function (value: unknown, ...rest: unknown[]) {
+    if (typeof toValue(value) === 'number') return format.call(this, value, ...rest);
+    const { now } = scopeOf(this.context);
+    const time = ['now', 'today'].includes(toText(value)) ? now : toDateTime(value, readDate);
+    return time === undefined ? value : format.call(this, time, ...rest);
+  });
 }
 
-/** A time that every JavaScript reads alike; nothing where the value is none. */
-function momentOf(value: unknown, readDate: ReadDate): string | undefined {
-  const iso = isoOf(value, readDate);
+function toDateTime(value: unknown, readDate: ReadDate): string | undefined {
+  const iso = toIso(value, readDate);
   if (iso === undefined) return undefined;
-  // A day alone would be midnight in Greenwich, and so the day before in America.
-  const moment = `${iso.slice(0, 10)}T${iso.slice(11) || '00:00:00'}`;
-  return Number.isNaN(Date.parse(moment)) ? undefined : moment;
+  // JavaScript reads a day without a time as midnight UTC, which is the day before in America.
+  const time = `${iso.slice(0, 10)}T${iso.slice(11) || '00:00:00'}`;
+  return Number.isNaN(Date.parse(time)) ? undefined : time;
 }
 
-function isoOf(value: unknown, readDate: ReadDate): string | undefined {
-  if (value instanceof Written && typeof value.value === 'string' && ISO_DATE.test(value.value))
-    return value.value;
-  const text = textIn(value).trim();
-  if (ISO_DATE.test(text)) return text;
-  const read = readDate(text);
+function toIso(value: unknown, readDate: ReadDate): string | undefined {
+  const text = printDate(value).trim();
+  const read = ISO_DATE.test(text) ? { iso: text } : readDate(text);
   return read && 'iso' in read ? read.iso : undefined;
 }
 
 const DEFAULT_ROWS = 200;
 
+type ShowTable = (value: unknown, maxRows: number, allRowsIn: RowsLocation) => Markup | string;
+
 /** `{{ readings | table }}`, `{{ tables.wells | table: 50 }}`, `{{ meta | table }}`. */
-function addTableFilter(engine: Liquid, kind: 'html' | 'text'): void {
-  engine.registerFilter('table', {
-    raw: kind === 'html',
-    handler(value: unknown, most: unknown) {
-      const maxRows = most === undefined ? DEFAULT_ROWS : Math.max(0, Math.floor(Number(most)) || 0);
-      const { [ALL_ROWS]: whereAll = 'file' } = scopeIn(this.context.environments);
-      return kind === 'html' ? htmlOf(value, maxRows, whereAll) : textOf(value, maxRows, whereAll);
-    },
+function registerTableFilter(engine: Liquid, show: ShowTable): void {
+  engine.registerFilter('table', function (value: unknown, limit: unknown) {
+    const maxRows = limit === undefined ? DEFAULT_ROWS : Math.max(0, Math.floor(Number(limit)) || 0);
+    return show(value, maxRows, scopeOf(this.context)[ROWS_LOCATION] ?? 'file');
   });
 }
 
-function htmlOf(value: unknown, maxRows: number, whereAll: WhereAll): Markup | '' {
+function htmlTable(value: unknown, maxRows: number, allRowsIn: RowsLocation): Markup | '' {
   const facts = factsIn(value);
-  if (facts) return new Markup(renderHtmlFacts(facts));
+  if (facts) return new Markup(renderFacts(facts));
   const table = tableIn(value);
-  return table ? new Markup(renderHtmlTable(table, { maxRows, whereAll })) : '';
+  return table ? new Markup(renderTable(table, { maxRows, allRowsIn })) : '';
 }
 
-function textOf(value: unknown, maxRows: number, whereAll: WhereAll): string {
+function textTable(value: unknown, maxRows: number, allRowsIn: RowsLocation): string {
   const facts = factsIn(value);
-  if (facts) return Array.from(facts, ([name, fact]) => listLine(name, fact)).join('\n');
+  if (facts) return Array.from(facts, ([name, fact]) => factLine(name, fact)).join('\n');
   const table = tableIn(value);
   if (!table) return '';
-  const { shown, rest } = cutTable(table, maxRows, whereAll);
-  if (!rest) return linesOf(table, shown).join('\n');
-  const { note, figures } = rest;
+  const { shown, rest } = shortenTable(table, maxRows, allRowsIn);
+  if (!rest) return tableLines(table, shown).join('\n');
+  const { note, summary } = rest;
   return [
-    ...(shown > 0 ? [...linesOf(table, shown), ''] : []),
+    ...(shown > 0 ? [...tableLines(table, shown), ''] : []),
     note,
-    ...(figures.count > 0 ? linesOf(figures, figures.count) : []),
+    ...(summary.count > 0 ? tableLines(summary, summary.count) : []),
   ].join('\n');
 }
 
-function linesOf({ columns, rows }: TableRows, shown: number): string[] {
+function tableLines({ columns, rows }: TableRows, shown: number): string[] {
   const first = rows.slice(0, shown);
   const { head, line } = alignTable(columns, first);
   return [head, ...first.map(line)];
 }
-
-type Origin = RowOrigin | TableOrigin | FactsOrigin;
 
 function factsIn(value: unknown): ReadonlyMap<string, Value> | undefined {
   const origin = originOf(value);
   return origin && 'facts' in origin ? origin.facts : undefined;
 }
 
-/** A table, whole or picked over: `readings | where: "Type", "S" | table`. */
+/** A whole table, or rows selected from one: `readings | where: "Type", "S" | table`. */
 function tableIn(value: unknown): TableRows | undefined {
   const whole = originOf(value);
-  if (whole && 'of' in whole && !('cells' in whole)) return whole.of;
+  if (whole && 'table' in whole && !whole.cells) return whole.table;
   const items: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
-  let of: Table | undefined;
+  let table: Table | undefined;
   const rows: (readonly Value[])[] = [];
   for (const item of items) {
     const origin = originOf(item);
-    if (!origin || !('cells' in origin))
-      throw new Error('the filter "table" takes readings, a table or meta');
-    of ??= origin.of;
-    if (of !== origin.of) throw new Error('the filter "table" takes the rows of one table, not of several');
+    if (!origin || !('table' in origin) || !origin.cells)
+      throw new Error('the filter "table" expects readings, a table or meta');
+    table ??= origin.table;
+    if (table !== origin.table)
+      throw new Error('the filter "table" expects rows of one table, not of several');
     rows.push(origin.cells);
   }
-  return of && { columns: of.columns, rows, count: rows.length };
+  return table && { columns: table.columns, rows, count: rows.length };
 }
 
 function originOf(value: unknown): Origin | undefined {

@@ -4,7 +4,7 @@ import { withDefaults } from '../config/vocabulary.js';
 import { FileError, LabfeedError, type Problem } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
 import { withMapping } from '../learn/measure.js';
-import type { ReadDate } from '../map/date.js';
+import type { ReadDate } from '../map/templates.js';
 import { checkTemplates, createMapper, type Mapped } from '../map/draft.js';
 import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from '../model.js';
 import { mainFile, parse, readFile } from '../parse/parse.js';

@@ -3,15 +3,15 @@ import { describe, expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { originIn } from '../../src/markers.js';
 import type { ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
-import { fillIn, fillInBody, type Given, map, record, SHA, table, v } from './samples.js';
+import { type Given, map, record, renderBody, renderTitle, SHA, table, v } from './samples.js';
 
 const bodyOf = (given: Given = {}): string => map(given).draft.body;
 /** Of the machine's time zone on that day. */
-const offset = fillIn('{{ file.modified }}').slice(-6);
+const offset = renderTitle('{{ file.modified }}').slice(-6);
 const source = `<p>Source: run 7.csv, 1,234 bytes, modified 2026-03-04 12:30:15 ${offset}</p>`;
 
 describe('the body', () => {
-  test('shows facts and readings where no template says otherwise', () => {
+  test('shows facts and readings by default', () => {
     expect(bodyOf()).toBe(
       [
         '<table>',
@@ -36,7 +36,7 @@ describe('the body', () => {
     );
   });
 
-  test('lists the files of a run of several, each with what proves it, and counts those beyond a hundred', () => {
+  test('lists the first 100 files of a run with their hashes and counts the rest', () => {
     const parts = Array.from({ length: 102 }, (_, n) => ({
       ...{ name: `<${n}>.bin`, size: n, modifiedMs: Date.UTC(2026, 2, 4), sha256: `hash${n}` },
     }));
@@ -48,7 +48,7 @@ describe('the body', () => {
     expect(originIn(body)).toEqual({ label: 'nanodrop s1.D', sha256: SHA });
   });
 
-  test('names its tables where there are several', () => {
+  test('has a heading above each of several tables', () => {
     const two = record({}, table('a&b', ['x'], [[v(1)]]), table('c', ['y'], []));
     expect(bodyOf({ record: two })).toMatch(/^<h3>a&amp;b<\/h3>\n<table>.*<h3>c<\/h3>\n<table>/s);
   });
@@ -57,7 +57,7 @@ describe('the body', () => {
     expect(bodyOf({ record: record({}, table('readings', ['x'], [[v(1)]])) })).toMatch(/^<table>/);
   });
 
-  test('ends with a visible line that says where it came from', () => {
+  test('ends with a visible origin line', () => {
     const origin = `<p>labfeed nanodrop run 7.csv sha256:${SHA}</p>`;
     expect(bodyOf({ experiment: { body: '<p>x</p>\n\n' } })).toBe(`<p>x</p>\n${source}\n${origin}`);
     expect(bodyOf({ experiment: { body: '{{ meta.Absent }}' } })).toBe(`${source}\n${origin}`);
@@ -73,51 +73,57 @@ describe('the body', () => {
     [123_456, '123.5 kB (123,456 bytes)'],
     [12_345_678, '12.3 MB (12,345,678 bytes)'],
     [2_000_000_000, '2.0 GB (2,000,000,000 bytes)'],
-  ])('names the raw file with its size (%i) and the time it was modified', (size, shown) => {
+  ])('names the raw file with its size (%i) and modification time', (size, shown) => {
     expect(bodyOf({ file: { name: '<b>.csv', size } })).toContain(
       `\n<p>Source: &lt;b&gt;.csv, ${shown}, modified 2026-03-04 12:30:15 ${offset}</p>\n<p>labfeed`,
     );
   });
 
-  test('has values escaped, and the markup of the template not', () => {
-    expect(fillInBody('<p title="{{ meta.Sample }}">{{ meta.Sample }}</p>')).toBe(
+  test('escapes values but not the markup of the template', () => {
+    expect(renderBody('<p title="{{ meta.Sample }}">{{ meta.Sample }}</p>')).toBe(
       '<p title="Plasmid &lt;A&gt;">Plasmid &lt;A&gt;</p>',
     );
   });
 
-  test('has no value escaped twice', () => {
-    expect(fillInBody('{{ meta.Sample | escape }}')).toBe('Plasmid &lt;A&gt;');
-    expect(fillInBody('{% capture x %}<b>{{ meta.Sample }}</b>{% endcapture %}{{ x }}')).toBe(
+  test('escapes no value twice', () => {
+    expect(renderBody('{{ meta.Sample | escape }}')).toBe('Plasmid &lt;A&gt;');
+    expect(renderBody('{% capture x %}<b>{{ meta.Sample }}</b>{% endcapture %}{{ x }}')).toBe(
       '<b>Plasmid &lt;A&gt;</b>',
     );
-    expect(fillInBody('{{ "a &amp; b < c" | escape_once }}')).toBe('a &amp; b &lt; c');
+    expect(renderBody('{{ "a &amp; b < c" | escape_once }}')).toBe('a &amp; b &lt; c');
   });
 
-  test('has values as they are where the template asks for it', () => {
-    expect(fillInBody('{{ meta.Sample | raw }}')).toBe('Plasmid <A>');
+  test('does not escape markup again in echo', () => {
+    expect(renderBody('{% assign t = readings | table %}{% echo t %}')).toBe(
+      renderBody('{{ readings | table }}'),
+    );
   });
 
-  test('shows the lines of a text where the template asks for it', () => {
+  test('prints a value unescaped with the filter raw', () => {
+    expect(renderBody('{{ meta.Sample | raw }}')).toBe('Plasmid <A>');
+  });
+
+  test('shows line breaks with the filter newline_to_br', () => {
     const lines = record({ Note: v('a\n<b>\r\nc') });
-    expect(fillInBody('{{ meta.Note | newline_to_br }}', { record: lines })).toBe('a<br>&lt;b&gt;<br>c');
+    expect(renderBody('{{ meta.Note | newline_to_br }}', { record: lines })).toBe('a<br>&lt;b&gt;<br>c');
   });
 
   test.each(['{% echo meta.Sample %}', '{% cycle meta.Sample, "x" %}', '{% liquid\n echo meta.Sample\n%}'])(
-    '%s prints escaped as well',
+    '%s escapes its value too',
     (template) => {
-      expect(fillInBody(template)).toBe('Plasmid &lt;A&gt;');
+      expect(renderBody(template)).toBe('Plasmid &lt;A&gt;');
     },
   );
 
-  test('cannot be longer than a notebook takes', () => {
+  test('that is too long for the notebook quarantines the run', () => {
     const body = `{% for i in (1..5000) %}<p>${'some text that fills the page to the brim. '.repeat(20)}</p>{% endfor %}`;
     expect(() => bodyOf({ experiment: { body } })).toThrow(FileError);
     expect(() => bodyOf({ experiment: { body } })).toThrow(
-      /the body has [\d,]+ bytes, and the notebook takes 4,120,000/,
+      /the body is [\d,]+ bytes long; the notebook accepts 4,120,000/,
     );
   });
 
-  test('of its own making is shortened until it fits', () => {
+  test('without a template is shortened until it fits', () => {
     const wide = Array.from({ length: 3000 }, (_, i) => `c${i}`);
     const big = record(
       { long: v('x'.repeat(100_000)) },
@@ -134,17 +140,17 @@ describe('the body', () => {
     expect(body).toMatch(/sha256:[0-9a-f]{64}<\/p>$/);
   });
 
-  test('gives up on a file that is all headings', () => {
+  test('of 100,000 facts is replaced by their number', () => {
     const facts = Object.fromEntries(
       Array.from({ length: 100_000 }, (_, i) => [`fact ${i}`, v('&'.repeat(20))]),
     );
     expect(bodyOf({ record: record(facts) })).toContain(
-      '<p>100,000 facts and 0 tables, too much for this page',
+      '<p>100,000 facts and 0 tables, too many for this page; all are in the file</p>',
     );
   });
 });
 
-describe('whatever the file holds', () => {
+describe('for any content of the file', () => {
   const sly = fc.constantFrom(
     '<script>',
     '</p>',
@@ -188,7 +194,7 @@ describe('whatever the file holds', () => {
       ),
     });
   const whole = fileWith(fc.constant(0));
-  const cut = fileWith(fc.nat(1000));
+  const partial = fileWith(fc.nat(1000));
 
   const body = [
     '<p title="{{ file.name }}">{{ file.path }} {{ file.stem }} {{ meta }}</p>',
@@ -197,15 +203,15 @@ describe('whatever the file holds', () => {
     '{% for t in tables %}{% for row in t[1] %}{% capture c %}{{ row }}{% endcapture %}{{ c }}{% endfor %}{% endfor %}',
   ].join('');
 
-  /** The only markup that the program and the template above write. */
+  /** The only markup that labfeed and the template above write. */
   const OURS = /<\/?(?:table|tr|th|td|p|h3)>|<br>|<p title="[^"<>]*">/g;
 
   test.each([
-    ['of its own making', whole, undefined],
-    ['of its own making, for a file of very many rows', cut, undefined],
-    ['of a template', whole, body],
-    ['of a template, for a file of very many rows', cut, '{{ readings | table: 2 }}{{ meta | table }}'],
-  ])('it cannot become markup in a body %s', (_, given, template) => {
+    ['without a template', whole, undefined],
+    ['without a template, for a partial table', partial, undefined],
+    ['with a template', whole, body],
+    ['with a template, for a partial table', partial, '{{ readings | table: 2 }}{{ meta | table }}'],
+  ])('text cannot become markup in a body %s', (_, given, template) => {
     fc.assert(
       fc.property(given, text, (made, name) => {
         const html = bodyOf({
@@ -221,7 +227,7 @@ describe('whatever the file holds', () => {
 
   test('the same file gives the same draft', () => {
     fc.assert(
-      fc.property(cut, (made) => {
+      fc.property(partial, (made) => {
         const once = map({ record: made, experiment: { title: 'x', date: '2026-03-04' } });
         expect(map({ record: made, experiment: { title: 'x', date: '2026-03-04' } })).toEqual(once);
       }),

@@ -1,15 +1,17 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { commentsOf, fillIn, record, SHA, sentBytes, table, v } from './samples.js';
+import type { FileRecord } from '../../src/model.js';
+import { commentsOf, partial, record, renderTitle, SHA, sentBytes, table, v } from './samples.js';
 
-/** As many rows, each with a text that no other has. */
+/** n rows with unique texts. */
 const rows = (n: number, text = (i: number) => `row-${i}-`) =>
   Array.from({ length: n }, (_, i) => [v(i / 2, (i / 2).toFixed(1)), v(text(i))]);
 
-/** Of the machine's time zone on that day. */
-const offset = fillIn('{{ file.modified }}').slice(-6);
+/** The UTC offset of this machine on that day. */
+const offset = renderTitle('{{ file.modified }}').slice(-6);
 
 describe('readings as a table', () => {
-  test('are one comment for an ordinary file, aligned, with units, as written', () => {
+  test('are one aligned comment with units and values as written', () => {
     expect(commentsOf()).toEqual([
       [
         'readings: 3 rows, from run 7.csv',
@@ -22,14 +24,14 @@ describe('readings as a table', () => {
     ]);
   });
 
-  test('carry all tables, each under its name', () => {
+  test('hold all tables, each under its name', () => {
     const two = record({}, table('wells', ['w'], [[v('A1')]]), table('curve', ['r (%)'], [[v(0.99)]]));
     expect(commentsOf({ record: two })).toEqual([
       'wells: 1 row, from run 7.csv\nw\n--\nA1\n\ncurve: 1 row, from run 7.csv\nr (%)\n-----\n 0.99',
     ]);
   });
 
-  test('are split between rows, the heading repeated, each part saying which rows it has', () => {
+  test('are split between rows, each part with the heading and its row range', () => {
     const many = record({}, table('readings', ['t (s)', 'name'], rows(250)));
     const comments = commentsOf({ record: many, comments: { maxBytes: 2048, maxComments: 5 } });
     expect(comments.length).toBe(3);
@@ -42,13 +44,13 @@ describe('readings as a table', () => {
     expect(Math.max(...sentBytes(comments))).toBeLessThanOrEqual(2048);
   });
 
-  test('fill each part: a row is moved to the next only when it does not fit', () => {
+  test('fill each comment before the next one starts', () => {
     const many = record({}, table('readings', ['t', 'name'], rows(300)));
     const comments = commentsOf({ record: many, comments: { maxBytes: 2048, maxComments: 50 } });
     for (const bytes of sentBytes(comments).slice(0, -1)) expect(bytes).toBeGreaterThan(2048 - 60);
   });
 
-  test('that are too many become one summary that names the raw file', () => {
+  test('that do not fit become one summary that names the raw file', () => {
     const many = record({}, table('readings', ['t (s)', 'name'], rows(2001)));
     const comments = commentsOf({ record: many, comments: { maxBytes: 2048, maxComments: 5 } });
     expect(comments).toEqual([
@@ -65,13 +67,13 @@ describe('readings as a table', () => {
     ]);
   });
 
-  test('in a million rows are not laid out before it is known that they are too many', () => {
+  test('of a million rows are summarized without laying them out', () => {
     const row = [v(1), v('x')];
     const many = record({}, table('readings', ['t', 'name'], new Array(1_000_000).fill(row)));
     expect(commentsOf({ record: many })[0]).toContain('1,000,000 rows');
   });
 
-  test('with a row that is longer than a comment show that it was cut', () => {
+  test('cut a row that is longer than a comment, visibly', () => {
     const long = record(
       {},
       table(
@@ -90,7 +92,7 @@ describe('readings as a table', () => {
     expect(Math.max(...sentBytes(comments))).toBeLessThanOrEqual(2048);
   });
 
-  test('with more columns than fit in a line still leave room for the rows', () => {
+  test('with very many columns still have room for the rows', () => {
     const names = Array.from({ length: 500 }, (_, i) => `column number ${i}`);
     const wide = record({}, table('x'.repeat(5000), names, [names.map((name) => v(name))]));
     const comments = commentsOf({
@@ -103,7 +105,7 @@ describe('readings as a table', () => {
     expect(Math.max(...sentBytes(comments))).toBeLessThanOrEqual(1024);
   });
 
-  test('keep to one line a row, whatever the cells hold', () => {
+  test('have one line per row, whatever the cells hold', () => {
     const odd = record({}, table('a\nb', ['c\nd'], [[v('e\nf\u0000g')], [v('')]]));
     expect(commentsOf({ record: odd, file: { name: 'h\ni.csv' } })).toEqual([
       'a b: 2 rows, from h i.csv\nc d\n-----\ne f g\n|',
@@ -111,8 +113,8 @@ describe('readings as a table', () => {
   });
 });
 
-describe('readings each', () => {
-  test('are a comment a row', () => {
+describe('readings: each', () => {
+  test('makes one comment per row', () => {
     expect(commentsOf({ comments: { readings: 'each' } })).toEqual([
       'readings: row 1 of 3, from run 7.csv\nWell: A1\nA260: 1.50 AU\nRemark: ',
       'readings: row 2 of 3, from run 7.csv\nWell: A2\nA260: < 0.10 AU\nRemark: low',
@@ -120,12 +122,12 @@ describe('readings each', () => {
     ]);
   });
 
-  test('that are too many become one summary', () => {
+  test('makes one summary if there are too many rows', () => {
     const comments = commentsOf({ comments: { readings: 'each', maxComments: 2 } });
     expect(comments).toEqual([expect.stringContaining('Summary of run 7.csv')]);
   });
 
-  test('are cut where one is too long', () => {
+  test('cuts a comment that is too long', () => {
     const long = record({}, table('readings', ['a'], [[v('x'.repeat(5000))]]));
     const comments = commentsOf({ record: long, comments: { readings: 'each', maxBytes: 1024 } });
     expect(comments).toEqual([expect.stringMatching(/x…$/)]);
@@ -136,22 +138,22 @@ describe('readings each', () => {
 describe('a file without readings', () => {
   const facts = record({ Sample: v('A\nB'), Mass: v(2.1, '2.100', 'mg'), Volume: v(1, '1 mL', 'mL') });
 
-  test.each(['table', 'each', 'summary'] as const)('has its facts as the comment (%s)', (readings) => {
+  test.each(['table', 'each', 'summary'] as const)('has one comment with its facts (%s)', (readings) => {
     expect(commentsOf({ record: facts, comments: { readings } })).toEqual([
       'facts, from run 7.csv\nSample: A B\nMass: 2.100 mg\nVolume: 1 mL',
     ]);
   });
 
-  test('and with an empty table as well', () => {
+  test('but with an empty table has one with its facts too', () => {
     const empty = { ...facts, tables: [table('readings', ['a'], [])] };
     expect(commentsOf({ record: empty })).toEqual([expect.stringContaining('facts, from')]);
   });
 
-  test('nor facts has no comment, rather than an empty one', () => {
+  test('or facts has no comment', () => {
     expect(commentsOf({ record: record({}) })).toEqual([]);
   });
 
-  test('whose facts are too many has them counted', () => {
+  test('and with too many facts has a summary with their number', () => {
     const many = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`fact ${i}`, v('x'.repeat(50))]));
     const comments = commentsOf({ record: record(many), comments: { maxBytes: 2048 } });
     expect(comments).toEqual([expect.stringContaining('1,000 facts; all are in the raw file\nfact 0: xxx')]);
@@ -159,8 +161,8 @@ describe('a file without readings', () => {
   });
 });
 
-describe('a template for comments', () => {
-  test('takes the place of the readings, as plain text', () => {
+describe('a comment template', () => {
+  test('replaces the readings, as plain text', () => {
     const text = '{{ meta.Sample }}\n{{ readings | table: 2 }}';
     expect(commentsOf({ comments: { text, readings: 'none' } })).toEqual([
       [
@@ -181,11 +183,11 @@ describe('a template for comments', () => {
     );
   });
 
-  test('that comes out empty makes no comment', () => {
+  test('that renders to nothing makes no comment', () => {
     expect(commentsOf({ comments: { text: ' \n{{ meta.Absent }}\n' } })).toEqual([]);
   });
 
-  test('is split between lines, and within one only where it must be', () => {
+  test('is split between lines, and within a line only if that is too long', () => {
     const text = `${'a'.repeat(700)}\n${'b'.repeat(700)}\n${'µ'.repeat(700)}`;
     const comments = commentsOf({ comments: { text, maxBytes: 1024 } });
     expect(comments.slice(0, 2)).toEqual(['a'.repeat(700), 'b'.repeat(700)]);
@@ -193,7 +195,7 @@ describe('a template for comments', () => {
     expect(Math.max(...sentBytes(comments))).toBeLessThanOrEqual(1024);
   });
 
-  test('that is far too long is replaced by the summary', () => {
+  test('that renders to too much text is replaced by the summary', () => {
     const text = '{% for i in (1..10000) %}line {{ i }}\n{% endfor %}';
     expect(commentsOf({ comments: { text, maxBytes: 1024 } })).toEqual([
       expect.stringContaining('Summary of'),
@@ -201,8 +203,188 @@ describe('a template for comments', () => {
   });
 });
 
-describe('no comments', () => {
-  test('are made where none are asked for', () => {
+describe('readings: none', () => {
+  test('makes no comment', () => {
     expect(commentsOf({ comments: { readings: 'none' } })).toEqual([]);
+  });
+});
+
+describe('for any content of the file', () => {
+  const text = fc.string({ unit: 'binary', maxLength: 300 });
+  const tables = fc.array(
+    fc
+      .record({ name: text, headings: fc.array(text, { minLength: 1, maxLength: 4 }), count: fc.nat(60) })
+      .chain(({ name, headings, count }) =>
+        fc
+          .array(fc.array(text, { minLength: headings.length, maxLength: headings.length }), {
+            minLength: count,
+            maxLength: count,
+          })
+          .map((cells) => ({ name, headings, cells })),
+      ),
+    { maxLength: 3 },
+  );
+
+  test('comments are not empty and stay within the limits', () => {
+    fc.assert(
+      fc.property(
+        tables,
+        fc.dictionary(text, text),
+        fc.constantFrom('table', 'each', 'summary', 'none'),
+        fc.integer({ min: 1024, max: 4096 }),
+        fc.integer({ min: 1, max: 20 }),
+        text,
+        (made, facts, readings, maxBytes, maxComments, name) => {
+          const given: FileRecord = {
+            meta: new Map(Object.entries(facts).map(([key, value]) => [key, v(value)])),
+            tables: made.map(({ name, headings, cells }) =>
+              table(
+                name,
+                headings,
+                cells.map((row) => row.map((cell) => v(cell))),
+              ),
+            ),
+          };
+          const comments = commentsOf({
+            record: given,
+            file: { name, stem: 'x' },
+            comments: { readings, maxBytes, maxComments },
+          });
+          expect(comments.length).toBeLessThanOrEqual(maxComments);
+          expect(comments.every((comment) => comment.trim() !== '')).toBe(true);
+          expect(Math.max(0, ...sentBytes(comments))).toBeLessThanOrEqual(maxBytes);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test('every row is in the comments exactly once, in order', () => {
+    const fill = fc.string({ unit: 'grapheme', maxLength: 40 });
+    fc.assert(
+      fc.property(
+        fc.array(fc.array(fill, { minLength: 1, maxLength: 200 }), { minLength: 1, maxLength: 3 }),
+        fc.integer({ min: 1024, max: 4096 }),
+        (made, maxBytes) => {
+          const given = made.map((texts, t) =>
+            table(
+              `table ${t}`,
+              ['id', 'fill'],
+              texts.map((cell, i) => [v(`<${t}:${i}>`), v(cell.replace(/[<>:]/g, ''))]),
+            ),
+          );
+          const comments = commentsOf({
+            record: record({}, ...given),
+            comments: { maxBytes, maxComments: 100 },
+          });
+          const found = comments.join('\n').match(/<\d+:\d+>/g);
+          expect(found).toEqual(made.flatMap((texts, t) => texts.map((_, i) => `<${t}:${i}>`)));
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('a summary', () => {
+  const summaryOf = (given: FileRecord) =>
+    commentsOf({ record: given, comments: { readings: 'summary' } })[0] ?? '';
+
+  test('has count, minimum, median and maximum, as written in the file', () => {
+    const values = [v(3, '3,0'), v(1, '1,00'), v(null, 'OVER'), v(2, '2,000'), v('text')];
+    const line = summaryOf(
+      record(
+        {},
+        table(
+          't',
+          ['x (mg)'],
+          values.map((value) => [value]),
+        ),
+      ),
+    )
+      .split('\n')
+      .at(-1);
+    expect(line?.split('|').map((cell) => cell.trim())).toEqual(['x', 'mg', '3', '1,00', '2,000', '3,0']);
+  });
+
+  test('has the mean of the two middle values as median of an even number of values', () => {
+    const line = (numbers: number[]) =>
+      summaryOf(
+        record(
+          {},
+          table(
+            't',
+            ['x'],
+            numbers.map((n) => [v(n)]),
+          ),
+        ),
+      )
+        .split('\n')
+        .at(-1)
+        ?.split('|')[4]
+        ?.trim();
+    expect(line([1, 2])).toBe('1.5');
+    expect(line([0.1, 0.2])).toBe('0.15');
+    expect(line([2, 2, 9, 1])).toBe('2');
+    expect(line([1e308, 1.6e308])).toBe('1.3e+308');
+  });
+
+  test('of too many columns is partial, and counts the lines left out', () => {
+    const names = Array.from({ length: 300 }, (_, i) => `column ${i}`);
+    const wide = record({}, table('t', names, [names.map((_, i) => v(i))]));
+    const comments = commentsOf({ record: wide, comments: { readings: 'summary', maxBytes: 2048 } });
+    expect(comments).toEqual([expect.stringMatching(/\n… \d+ more lines; everything is in the raw file$/)]);
+    expect(Math.max(...sentBytes(comments))).toBeLessThanOrEqual(2048);
+  });
+});
+
+describe('a partial table', () => {
+  const trace = partial(
+    table('trace', ['t (s)', 'V (mV)', 'note'], [[v(0, '0.0'), v(1.5, '1,5'), v('x')]]),
+    5_000_000,
+    {
+      t: {
+        n: 5_000_000,
+        min: v(0, '0.0'),
+        median: 1_250_000,
+        isMedianExact: false,
+        max: v(2.5e6, '2500000.0'),
+      },
+      V: { n: 4_999_000, min: v(-0.5, '-0,50'), median: 1.25, isMedianExact: true, max: v(3, '3,00') },
+    },
+  );
+  const huge = record({}, trace, table('peaks', ['t (s)'], [[v(1)], [v(4)]]));
+
+  test.each(['table', 'each', 'summary'] as const)(
+    'has a summary of all rows, never only some of them (%s)',
+    (readings) => {
+      expect(commentsOf({ record: huge, file: { size: 209_715_200 }, comments: { readings } })).toEqual([
+        [
+          `Summary of run 7.csv, 209.7 MB (209,715,200 bytes), modified 2026-03-04 12:30:15 ${offset}`,
+          `sha256:${SHA}`,
+          '',
+          'trace: 5,000,000 rows, 3 columns; all rows are in the raw file',
+          'column | unit |         n |   min |    median |       max',
+          '-------|------|-----------|-------|-----------|----------',
+          't      | s    | 5,000,000 |   0.0 | ≈ 1250000 | 2500000.0',
+          'V      | mV   | 4,999,000 | -0,50 |      1,25 |      3,00',
+          'note   |      |           |       |           |',
+          '',
+          'peaks: 2 rows, 1 column; all rows are in the raw file',
+          'column | unit | n | min | median | max',
+          '-------|------|---|-----|--------|----',
+          't      | s    | 2 |   1 |    2.5 |   4',
+        ].join('\n'),
+      ]);
+    },
+  );
+
+  test('has no comment with readings: none', () => {
+    expect(commentsOf({ record: huge, comments: { readings: 'none' } })).toEqual([]);
+  });
+
+  test('names the raw file even if its name is very long', () => {
+    const [comment = ''] = commentsOf({ record: huge, file: { name: 'µ'.repeat(400) } });
+    expect(comment).toMatch(/^Summary of µ+…, 1,234 bytes, modified 2026-/);
   });
 });

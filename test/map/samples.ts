@@ -1,10 +1,11 @@
 import type { CommentOptions, ExperimentTemplates } from '../../src/config/schema.js';
-import type { SourceFile } from '../../src/map/date.js';
+import { FileError } from '../../src/errors.js';
 import { createMapper, type Mapped, type MapperOptions } from '../../src/map/draft.js';
+import type { SourceFile } from '../../src/map/scope.js';
 import { markComment, referenceOf } from '../../src/markers.js';
 import type { Column, ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
 
-/** A value that means what it says: `v(2.1, '2.100')`. */
+/** `v(2.1, '2.100')`: the value 2.1, written 2.100. */
 export const v = (value: Value['value'], text = String(value ?? ''), unit?: string): Value =>
   unit === undefined ? { value, text } : { value, text, unit };
 
@@ -23,8 +24,8 @@ export const table = (
   count: rows.length,
 });
 
-/** The same table as the first rows of many, each numeric column with what all of them come to. */
-export const cut = (
+/** The table as the first rows of a partial table of `count` rows, with summaries of its columns. */
+export const partial = (
   { name, columns, rows }: Table,
   count: number,
   summaries: Readonly<Record<string, ColumnSummary>> = {},
@@ -96,12 +97,12 @@ export function map(given: Given = {}): Mapped {
   return mapper(given.record ?? nanodrop, { ...file, ...given.file }, MODIFIED);
 }
 
-/** What a title's template makes of the sample: the shortest way to see what templates see. */
-export const fillIn = (title: string, given: Given = {}): string =>
+/** Renders a title template with the sample. */
+export const renderTitle = (title: string, given: Given = {}): string =>
   map({ ...given, experiment: { title } }).draft.title;
 
-/** The same in the body, without the lines that say where it came from. */
-export const fillInBody = (body: string, given: Given = {}): string =>
+/** Renders a body template with the sample, and removes the source and origin lines. */
+export const renderBody = (body: string, given: Given = {}): string =>
   map({ ...given, experiment: { body } }).draft.body.replace(
     /\n?<p>Source: .*<\/p>\n<p>labfeed .*<\/p>$/,
     '',
@@ -111,6 +112,17 @@ export const commentsOf = (given: Given = {}): readonly string[] => map(given).d
 
 const reference = referenceOf({ instrument: 'nanodrop', sha256: SHA, copy: '', refiling: 0 });
 
-/** How long the comments are when they are sent, with their marks. */
+/** The size of the comments as sent, with their marker lines. */
 export const sentBytes = (comments: readonly string[]): number[] =>
   comments.map((comment, i) => Buffer.byteLength(markComment(comment, reference, i + 1)));
+
+/** The error that quarantines the run. */
+export function fileErrorOf(act: () => unknown): FileError {
+  try {
+    act();
+  } catch (error) {
+    if (error instanceof FileError) return error;
+    throw error;
+  }
+  throw new Error('expected a FileError');
+}

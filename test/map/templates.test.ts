@@ -1,33 +1,33 @@
 import { describe, expect, test } from 'vitest';
-import { FileError } from '../../src/errors.js';
 import { checkTemplates, createMapper } from '../../src/map/draft.js';
-import { TemplateError } from '../../src/map/mistakes.js';
-import { comments, file, fillIn, fillInBody, map, record, SHA, table, v } from './samples.js';
-
-function refusal(act: () => unknown): { message: string; hint: string | undefined; where: unknown } {
-  try {
-    act();
-  } catch (error) {
-    if (error instanceof FileError) return { message: error.message, hint: error.hint, where: error.where };
-    throw error;
-  }
-  throw new Error('nothing was refused');
-}
+import { TemplateError } from '../../src/map/template-errors.js';
+import {
+  comments,
+  file,
+  fileErrorOf,
+  map,
+  record,
+  renderBody,
+  renderTitle,
+  SHA,
+  table,
+  v,
+} from './samples.js';
 
 describe('templates see', () => {
   test('the facts, the readings, the file and the instrument', () => {
-    expect(fillIn('{{ meta.Sample }} on {{ instrument }}')).toBe('Plasmid <A> on nanodrop');
-    expect(fillIn('{% for row in readings %}{{ row.Well }}={{ row.A260 }} {% endfor %}')).toBe(
+    expect(renderTitle('{{ meta.Sample }} on {{ instrument }}')).toBe('Plasmid <A> on nanodrop');
+    expect(renderTitle('{% for row in readings %}{{ row.Well }}={{ row.A260 }} {% endfor %}')).toBe(
       'A1=1.50 A2= A1=10.0',
     );
-    expect(fillIn('{{ file.name }}|{{ file.stem }}|{{ file.path }}|{{ file.size }}')).toBe(
+    expect(renderTitle('{{ file.name }}|{{ file.stem }}|{{ file.path }}|{{ file.size }}')).toBe(
       'run 7.csv|run 7|/srv/nanodrop/run 7.csv|1234',
     );
-    expect(fillInBody('{{ file.sha256 }}')).toBe(SHA);
+    expect(renderBody('{{ file.sha256 }}')).toBe(SHA);
   });
 
   test('the columns with their units', () => {
-    expect(fillIn('{% for c in columns %}{{ c.name }}[{{ c.unit }}] {% endfor %}')).toBe(
+    expect(renderTitle('{% for c in columns %}{{ c.name }}[{{ c.unit }}] {% endfor %}')).toBe(
       'Well[] A260[AU] Remark[]',
     );
   });
@@ -35,25 +35,27 @@ describe('templates see', () => {
   test('all tables by name, the first of them as readings', () => {
     const two = record({}, table('wells', ['w'], [[v('A1')]]), table('curve', ['R² (%)'], [[v(0.99)]]));
     expect(
-      fillIn('{{ readings[0].w }} {{ tables.wells[0].w }} {{ tables.curve[0]["R²"] }}', { record: two }),
+      renderTitle('{{ readings[0].w }} {{ tables.wells[0].w }} {{ tables.curve[0]["R²"] }}', { record: two }),
     ).toBe('A1 A1 0.99');
-    expect(fillIn('{{ tables.curve.columns[0].unit }} {{ tables.curve.size }}', { record: two })).toBe('% 1');
+    expect(renderTitle('{{ tables.curve.columns[0].unit }} {{ tables.curve.size }}', { record: two })).toBe(
+      '% 1',
+    );
   });
 
-  test('when the file was modified and what time it is, in local time', () => {
-    expect(fillIn('{{ file.modified | date: "%Y-%m-%d %H:%M:%S" }}')).toBe('2026-03-04 12:30:15');
-    expect(fillIn('{{ now | date: "%d.%m.%Y" }} {{ "now" | date: "%H:%M" }}')).toBe('04.03.2026 12:30');
-    expect(fillIn('{{ file.modified }}')).toMatch(/^2026-03-04T12:30:15[+-]\d\d:\d\d$/);
+  test('the modification time and the current time, in local time', () => {
+    expect(renderTitle('{{ file.modified | date: "%Y-%m-%d %H:%M:%S" }}')).toBe('2026-03-04 12:30:15');
+    expect(renderTitle('{{ now | date: "%d.%m.%Y" }} {{ "now" | date: "%H:%M" }}')).toBe('04.03.2026 12:30');
+    expect(renderTitle('{{ file.modified }}')).toMatch(/^2026-03-04T12:30:15[+-]\d\d:\d\d$/);
   });
 
   test('no readings as an empty list', () => {
-    expect(fillIn('{{ readings.size }}{{ columns.size }}', { record: record({ a: v(1) }) })).toBe('00');
+    expect(renderTitle('{{ readings.size }}{{ columns.size }}', { record: record({ a: v(1) }) })).toBe('00');
   });
 
   test('template syntax in the data as data', () => {
     const sly = record({ Sample: v('{{ instrument }}{% raw %}') });
-    expect(fillIn('{{ meta.Sample }}', { record: sly })).toBe('{{ instrument }}{% raw %}');
-    expect(fillInBody('{{ meta.Sample }}', { record: sly })).toBe('{{ instrument }}{% raw %}');
+    expect(renderTitle('{{ meta.Sample }}', { record: sly })).toBe('{{ instrument }}{% raw %}');
+    expect(renderBody('{{ meta.Sample }}', { record: sly })).toBe('{{ instrument }}{% raw %}');
   });
 });
 
@@ -64,33 +66,33 @@ describe('a date in a template', () => {
     odd: v('03/04/2026'),
   });
 
-  test('is written in any format, in the zone that it was written in', () => {
-    expect(fillIn('{{ meta.day | date: "%d %b %Y" }}', { record: dated })).toBe('02 Jan 2026');
-    expect(fillIn('{{ meta.time | date: "%d.%m. %H:%M" }}', { record: dated })).toBe('02.01. 23:30');
-    expect(fillIn('{{ "2026-01-02 10:11" | date: "%H.%M" }}')).toBe('10.11');
+  test('can be formatted, in its own time zone', () => {
+    expect(renderTitle('{{ meta.day | date: "%d %b %Y" }}', { record: dated })).toBe('02 Jan 2026');
+    expect(renderTitle('{{ meta.time | date: "%d.%m. %H:%M" }}', { record: dated })).toBe('02.01. 23:30');
+    expect(renderTitle('{{ "2026-01-02 10:11" | date: "%H.%M" }}')).toBe('10.11');
   });
 
-  test('that can be read in two ways is not read in one of them', () => {
-    expect(fillIn('{{ meta.odd | date: "%Y-%m-%d" }}', { record: dated })).toBe('03/04/2026');
-    expect(fillIn('{{ meta.odd | date_to_string }}', { record: dated })).toBe('03/04/2026');
+  test('that is ambiguous stays as written', () => {
+    expect(renderTitle('{{ meta.odd | date: "%Y-%m-%d" }}', { record: dated })).toBe('03/04/2026');
+    expect(renderTitle('{{ meta.odd | date_to_string }}', { record: dated })).toBe('03/04/2026');
   });
 
-  test('is read as the mapping says', () => {
+  test('is read with the formats of the mapping', () => {
     const readDate = (text: string) => (text === '03/04/2026' ? { iso: '2026-04-03' } : undefined);
-    expect(fillIn('{{ meta.odd | date: "%B" }}', { record: dated, readDate })).toBe('April');
+    expect(renderTitle('{{ meta.odd | date: "%B" }}', { record: dated, readDate })).toBe('April');
   });
 });
 
-describe('a name that the file lacks', () => {
-  test('quarantines the run when the title needs it, and the nearest is named', () => {
-    const { message, hint, where } = refusal(() => fillIn('{{ meta.Sampel }}'));
+describe('a missing name', () => {
+  test('quarantines the run if the title needs it, and the hint has the nearest name', () => {
+    const { message, hint, where } = fileErrorOf(() => renderTitle('{{ meta.Sampel }}'));
     expect(message).toBe('the title needs meta.Sampel, which this file does not have');
     expect(hint).toContain('did you mean meta.Sample?');
     expect(where).toEqual({ file: file.path });
   });
 
-  test('quarantines the run when the date needs it', () => {
-    const { message } = refusal(() => map({ experiment: { date: '{{ meta.Date }}' } }));
+  test('quarantines the run if the date needs it', () => {
+    const { message } = fileErrorOf(() => map({ experiment: { date: '{{ meta.Date }}' } }));
     expect(message).toBe('the date needs meta.Date, which this file does not have');
   });
 
@@ -104,47 +106,54 @@ describe('a name that the file lacks', () => {
     ['{{ tables.reading[0].Well }}', 'tables.readings'],
     ['{{ meta.Sample | append: meta.Operater }}', 'meta.Operator'],
   ])('%s: did you mean %s?', (title, meant) => {
-    expect(refusal(() => fillIn(title)).hint).toContain(`did you mean ${meant}?`);
+    expect(fileErrorOf(() => renderTitle(title)).hint).toContain(`did you mean ${meant}?`);
   });
 
-  test('is no excuse for a name that has nothing to do with it', () => {
-    const { message, hint } = refusal(() => fillIn('{{ readings[9].Well }}'));
+  test('has no hint if no name is near', () => {
+    const { message, hint } = fileErrorOf(() => renderTitle('{{ readings[9].Well }}'));
     expect(message).toContain('the title needs readings[9],');
     expect(hint).not.toContain('did you mean');
   });
 
-  test('can be allowed for with default', () => {
-    expect(fillIn('{{ meta.Absent | default: "none" }}')).toBe('none');
-    expect(fillIn('{{ meta.Absent | default: meta.Sample }}')).toBe('Plasmid <A>');
-    expect(fillIn('{% assign s = meta.Absent | default: file.stem %}{{ s }}')).toBe('run 7');
+  test('can have a default', () => {
+    expect(renderTitle('{{ meta.Absent | default: "none" }}')).toBe('none');
+    expect(renderTitle('{{ meta.Absent | default: meta.Sample }}')).toBe('Plasmid <A>');
+    expect(renderTitle('{% assign s = meta.Absent | default: file.stem %}{{ s }}')).toBe('run 7');
   });
 
-  test('is not asked for where the default is not needed', () => {
-    expect(fillIn('{{ meta.Sample | default: meta.Absent }}')).toBe('Plasmid <A>');
-    expect(fillIn('{% for i in (1..1) %}{{ meta.Sample | default: meta.Absent }}{% endfor %}')).toBe(
+  test('as an unused default is ignored', () => {
+    expect(renderTitle('{{ meta.Sample | default: meta.Absent }}')).toBe('Plasmid <A>');
+    expect(renderTitle('{% for i in (1..1) %}{{ meta.Sample | default: meta.Absent }}{% endfor %}')).toBe(
       'Plasmid <A>',
     );
   });
 
-  test('may be followed by as many defaults as it takes', () => {
-    expect(fillIn('{{ meta.A | default: meta.B | default: meta.C | default: "last" }}')).toBe('last');
-    expect(refusal(() => fillIn('{{ meta.A | default: meta.B | default: meta.C }}')).message).toContain(
-      'meta.C',
+  test('as an unused default is ignored in assign and echo too', () => {
+    expect(renderTitle('{% assign s = meta.Sample | default: meta.Absent %}{{ s }}')).toBe('Plasmid <A>');
+    expect(renderTitle('{% echo meta.Sample | default: meta.Absent %}')).toBe('Plasmid <A>');
+  });
+
+  test('can have a chain of defaults', () => {
+    expect(renderTitle('{{ meta.A | default: meta.B | default: meta.C | default: "last" }}')).toBe('last');
+    expect(
+      fileErrorOf(() => renderTitle('{{ meta.A | default: meta.B | default: meta.C }}')).message,
+    ).toContain('meta.C');
+  });
+
+  test('does not break the standard behaviour of default', () => {
+    expect(renderTitle('{{ false | default: "x", allow_false: true }}')).toBe('false');
+    expect(renderTitle('{{ meta.Valid | default: "x" }}')).toBe('x');
+    expect(renderTitle('{{ meta.Valid | default: "x", allow_false: true }}')).toBe('NO');
+    expect(renderTitle('{{ "" | default: "x" }}{{ readings | where: "Well", "Z" | default: "y" }}')).toBe(
+      'xy',
     );
   });
 
-  test('default keeps its other word', () => {
-    expect(fillIn('{{ false | default: "x", allow_false: true }}')).toBe('false');
-    expect(fillIn('{{ meta.Valid | default: "x" }}')).toBe('x');
-    expect(fillIn('{{ meta.Valid | default: "x", allow_false: true }}')).toBe('NO');
-    expect(fillIn('{{ "" | default: "x" }}{{ readings | where: "Well", "Z" | default: "y" }}')).toBe('xy');
-  });
-
-  test('can be asked about with if, unless and case', () => {
-    expect(fillIn('{% if meta.Absent %}a{% elsif meta.Sample %}b{% endif %}')).toBe('b');
-    expect(fillIn('{% if meta.Absent == "x" or meta.Sample %}b{% endif %}')).toBe('b');
-    expect(fillIn('{% unless meta.Absent %}b{% endunless %}')).toBe('b');
-    expect(fillIn('{% case meta.Absent %}{% when "x" %}a{% else %}b{% endcase %}')).toBe('b');
+  test('can be tested with if, unless and case', () => {
+    expect(renderTitle('{% if meta.Absent %}a{% elsif meta.Sample %}b{% endif %}')).toBe('b');
+    expect(renderTitle('{% if meta.Absent == "x" or meta.Sample %}b{% endif %}')).toBe('b');
+    expect(renderTitle('{% unless meta.Absent %}b{% endunless %}')).toBe('b');
+    expect(renderTitle('{% case meta.Absent %}{% when "x" %}a{% else %}b{% endcase %}')).toBe('b');
   });
 
   test('is empty elsewhere', () => {
@@ -175,30 +184,30 @@ describe('a mistake in a template', () => {
     ['{{ meta.X', '1:1', '{{ meta.X is not closed', 'expected }}'],
     ['a\n {% if meta.X', '2:2', '{% if meta.X is not closed', 'expected %}'],
     ['{% if meta.X %}a', '1:1', '{% if meta.X %} is not closed', 'expected {% endif %}'],
-    ['a {% endif %}', '1:3', '{% endif %} closes or continues nothing', undefined],
-    ['{{ meta.X\n| rond }}', '2:3', 'there is no filter "rond"', 'did you mean round?'],
-    ['{% assign x = meta.X | upcsae %}', '1:24', 'there is no filter "upcsae"', 'did you mean upcase?'],
-    ['{% fro x in readings %}', '1:1', 'there is no tag "fro"', 'did you mean for?'],
-    ['{% for x %}{% endfor %}', '1:1', '{% for x %} cannot be read', 'expected {% for row in readings %}'],
+    ['a {% endif %}', '1:3', '{% endif %} has no matching opening tag', undefined],
+    ['{{ meta.X\n| rond }}', '2:3', 'unknown filter "rond"', 'did you mean round?'],
+    ['{% assign x = meta.X | upcsae %}', '1:24', 'unknown filter "upcsae"', 'did you mean upcase?'],
+    ['{% fro x in readings %}', '1:1', 'unknown tag "fro"', 'did you mean for?'],
+    ['{% for x %}{% endfor %}', '1:1', 'cannot read {% for x %}', 'expected {% for row in readings %}'],
     ['{{ }}', '1:4', 'expected a name or a value, found ""', undefined],
     ['{{ file.nmae }}', '1:4', 'file has no "nmae"', 'did you mean name?'],
-    ['{{ reading.size }}', '1:4', 'there is nothing called "reading"', 'did you mean readings?'],
-    ['{{ readings | sample }}', '1:15', 'there is no filter "sample"', undefined],
-  ])('%j is placed at %s and put in plain words', (source, at, message, hint) => {
+    ['{{ reading.size }}', '1:4', 'unknown name "reading"', 'did you mean readings?'],
+    ['{{ readings | sample }}', '1:15', 'unknown filter "sample"', undefined],
+  ])('%j is reported at %s', (source, at, message, hint) => {
     expect(mistakes(source)).toEqual([{ message, hint, at }]);
   });
 
-  test('such as a name with a blank that is not in brackets is explained', () => {
+  test('with a space in a name suggests brackets', () => {
     const [mistake] = mistakes('{{ meta.Sample ID }}');
-    expect(mistake?.message).toBe('there is nothing called "ID"');
+    expect(mistake?.message).toBe('unknown name "ID"');
     expect(mistake?.hint).toContain('meta["Sample ID"]');
   });
 
-  test.each(['include', 'render', 'layout'])('such as %s is one: templates read no files', (tag) => {
-    expect(mistakes(`{% ${tag} "x" %}`)[0]?.message).toBe(`there is no tag "${tag}"`);
+  test.each(['include', 'render', 'layout'])('is to use %s, because templates read no files', (tag) => {
+    expect(mistakes(`{% ${tag} "x" %}`)[0]?.message).toBe(`unknown tag "${tag}"`);
   });
 
-  test('names the template, and none hides another', () => {
+  test('is reported with its path, together with all others', () => {
     const found = checkTemplates({
       experiment: { title: '{{', date: '{{ x }}', body: '{% if %}', tags: ['fine', '{{ meta.a | nope }}'] },
       comments: { text: '{{ now | }}{{ y }}' },
@@ -212,7 +221,7 @@ describe('a mistake in a template', () => {
     ]);
   });
 
-  test('keeps a mapper from being made', () => {
+  test('makes createMapper throw', () => {
     const make = () =>
       createMapper({ instrument: 'x', experiment: { body: '\n{{ meta.A | nope }}' }, comments });
     expect(make).toThrow(TemplateError);
@@ -228,22 +237,22 @@ describe('a mistake in a template', () => {
     '{% increment i %}{{ i }}',
     '{{ readings | where_exp: "r", "r.x > 3" | size }}',
     '{% comment %}{{ nothing }}{% endcomment %}{% raw %}{{ nothing }}{% endraw %}',
-  ])('is not seen in %s', (source) => {
+  ])('is not reported in %s', (source) => {
     expect(mistakes(source)).toEqual([]);
   });
 });
 
-describe('a template that fails on a file', () => {
-  test('quarantines that run with the reason', () => {
-    const { message, where } = refusal(() => fillInBody('{{ "x" | table }}'));
+describe('a template that cannot be rendered', () => {
+  test('quarantines the run with the reason', () => {
+    const { message, where } = fileErrorOf(() => renderBody('{{ "x" | table }}'));
     expect(message).toBe(
-      'the template of the body cannot be filled in: the filter "table" takes readings, a table or meta',
+      'cannot render the body template: the filter "table" expects readings, a table or meta',
     );
     expect(where).toEqual({ file: file.path });
   });
 
-  test('by asking for more than the machine has is stopped', () => {
-    const { message } = refusal(() => fillInBody('{% for i in (1..1000000000) %}{% endfor %}'));
+  test('because it exceeds a limit quarantines the run', () => {
+    const { message } = fileErrorOf(() => renderBody('{% for i in (1..1000000000) %}{% endfor %}'));
     expect(message).toContain('limit');
   });
 });
