@@ -136,6 +136,11 @@ interface Losses {
   isNoted(run: number): boolean;
   /** Milliseconds since then. */
   sinceMs(run: number): number;
+  /**
+   * The run adopted a blank experiment that may be another run's. Its own may still appear, so nobody's absence is
+   * proved before its grace period has passed.
+   */
+  adopted(run: number): void;
 }
 
 /** A loss from longer ago than `keptMs` is as old as any: it is forgotten. */
@@ -143,6 +148,8 @@ export function createLosses(clock: Clock, keptMs: number): Losses {
   const began = clock.monotonic();
   /** The oldest first. */
   const lostAt = new Map<number, number>();
+  const timeOf = (run: number): number => lostAt.get(run) ?? began;
+  let adoptedAt = began;
   return {
     note(run) {
       const now = clock.monotonic();
@@ -154,7 +161,10 @@ export function createLosses(clock: Clock, keptMs: number): Losses {
       }
     },
     isNoted: (run) => lostAt.has(run),
-    sinceMs: (run) => clock.monotonic() - (lostAt.get(run) ?? began),
+    sinceMs: (run) => clock.monotonic() - Math.max(timeOf(run), adoptedAt),
+    adopted(run) {
+      adoptedAt = Math.max(adoptedAt, timeOf(run));
+    },
   };
 }
 
@@ -182,9 +192,11 @@ export async function lookWithGrace<T>(
 ): Promise<T | undefined> {
   const graceMs = await graceMsOf(deps);
   const leftMs = (): number => graceMs - deps.losses.sinceMs(run.id);
+  const notYet = (): NotYetError => new NotYetError(pending, deps.clock.now() + Math.max(0, leftMs()));
   const isEarly = leftMs() > 0;
+  // With several creations of one run unaccounted for, adopting the first would leave the last one behind.
+  if (isEarly && run.step === 'creating' && run.unseen > 0) throw notYet();
   const found = await look();
-  if (found === undefined && isEarly)
-    throw new NotYetError(pending, deps.clock.now() + Math.max(0, leftMs()));
+  if (found === undefined && isEarly) throw notYet();
   return found;
 }

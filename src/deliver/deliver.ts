@@ -75,13 +75,15 @@ async function create(run: OpenRun, deps: DeliverDeps): Promise<Created> {
 
 /** In one go: a creation in between could make known what the look had to do without. */
 async function lookAndMake(run: OpenRun, deps: DeliverDeps): Promise<Created> {
+  // Read once. Another run may learn meanwhile whether titles are kept; a sweep that was skipped for lack of that
+  // followed by a search that has it would attribute to this run what other runs left behind.
+  const facts = await deps.memory.facts();
   // First, lest what another run's lost creation left behind be taken for this one's.
-  await sweep(deps);
+  await sweep(facts, deps);
   if (run.step !== 'creating') return useSpareOrMake(run, 0, deps);
-  const { keepsTitle } = await deps.memory.facts();
-  const found = await findLost(run, deps);
+  const found = await findLost(run, facts, deps);
   if (found !== undefined) return { experiment: found, fresh: false };
-  const isUnseen = anchorOf(run) === undefined || keepsTitle === undefined;
+  const isUnseen = anchorOf(run) === undefined || facts.keepsTitle === undefined;
   return useSpareOrMake(run, isUnseen ? run.unseen + 1 : 0, deps);
 }
 

@@ -7,16 +7,15 @@ import { type DeliverDeps, type ExperimentRecord, HaltedError, lookWithGrace } f
  * Looks for what an earlier POST of this run may have made. To be called alone: with another creation unanswered,
  * that one's experiment could be taken for this one's.
  */
-export const findLost = (run: OpenRun, deps: DeliverDeps): Promise<number | undefined> =>
+export const findLost = (run: OpenRun, facts: ServerFacts, deps: DeliverDeps): Promise<number | undefined> =>
   lookWithGrace(run, 'a creation whose answer was lost may still be carried out', deps, () =>
-    findCreated(run, deps),
+    findCreated(run, facts, deps),
   );
 
-async function findCreated(run: OpenRun, deps: DeliverDeps): Promise<number | undefined> {
+async function findCreated(run: OpenRun, facts: ServerFacts, deps: DeliverDeps): Promise<number | undefined> {
   const { notebook, record, memory, server } = deps;
   if (run.server !== server) throw held(`the creation's answer was lost at another notebook, ${run.server}`);
-  const facts = await memory.facts();
-  const candidates = await findCandidates(run, deps);
+  const candidates = await findCandidates(run, facts, deps);
   // A title is one run's; blank experiments can be anybody's whose creation was lost. More of them than losses: hold.
   const explained = facts.keepsTitle === false ? await memory.countUnknown() : 1 + run.unseen;
   if (candidates.length > explained) {
@@ -31,14 +30,14 @@ async function findCreated(run: OpenRun, deps: DeliverDeps): Promise<number | un
   }
   const sweepBelow = run.unseen > 0 ? { sweepBelow: (others.at(-1) ?? experiment) + 1 } : {};
   await record(run.id, { kind: 'created', experiment, found: true, ...sweepBelow });
+  if (facts.keepsTitle === false) deps.losses.adopted(run.id);
   return experiment;
 }
 
 /** The id above which all that creations of this run left behind must lie; none if one was lost unseen. */
 export const anchorOf = ({ floor, unseen }: OpenRun): number | undefined => (unseen > 0 ? undefined : floor);
 
-async function findCandidates(run: OpenRun, deps: DeliverDeps): Promise<number[]> {
-  const facts = await deps.memory.facts();
+async function findCandidates(run: OpenRun, facts: ServerFacts, deps: DeliverDeps): Promise<number[]> {
   const { highest } = facts;
   const candidates: number[] = [];
   const collect = async (experiments: AsyncGenerator<Seen>): Promise<void> => {
@@ -62,9 +61,8 @@ async function findCandidates(run: OpenRun, deps: DeliverDeps): Promise<number[]
  * After the very first creation on a server was lost and another one made, the lost one may lie below it.
  * What is found there is used by the next run before any POST.
  */
-export async function sweep(deps: DeliverDeps): Promise<void> {
+export async function sweep(facts: ServerFacts, deps: DeliverDeps): Promise<void> {
   const { memory } = deps;
-  const facts = await memory.facts();
   // Without knowing whether titles are kept, ours cannot be told from others: later, then.
   if (facts.sweep === undefined || facts.keepsTitle === undefined) return;
   for await (const { id, record } of readDownward(facts.sweep, deps)) {

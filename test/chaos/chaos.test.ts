@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Random, seeded } from '../simulation/random.js';
 import { type DaemonProcess, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import type { Fault } from '../support/faults.js';
+import { type Random, seeded } from '../support/random.js';
 import { type Control, createTestSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';

@@ -5,7 +5,7 @@ import { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, someDraft } from '../support/runs.js';
 import type { SimulationOptions } from '../support/simulated-notebook.js';
 import { anyLife } from './any-life.js';
-import { createLives, type Lives } from './lives.js';
+import { createLives, type Life, type Lives } from './lives.js';
 
 const KINDS: readonly SimulationOptions[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
@@ -14,6 +14,30 @@ function openDatabase(): ReusableDatabase {
   onTestFinished(() => database.close());
   return database;
 }
+
+/** LABFEED_SEED=n repeats one series of histories, LABFEED_RUNS=n sets its length. */
+const SEED = process.env['LABFEED_SEED'] ? { seed: Number(process.env['LABFEED_SEED']) } : {};
+const RUNS = Number(process.env['LABFEED_RUNS'] ?? 300);
+
+/**
+ * One run learns that titles are dropped while another one reconciles: what the first left behind must not be
+ * counted among the candidates of the second.
+ */
+const TITLES_LEARNED_DURING_RECONCILIATION: [SimulationOptions, number[], Life[], number] = [
+  { keepsTitle: false },
+  [0, 0, 0],
+  [
+    { outcomes: [], records: 1, atDeath: 'lost', lateness: 0 },
+    { outcomes: ['refused', 'late'], records: 6, atDeath: 'lost', lateness: 0 },
+    {
+      outcomes: ['answered', 'answered', 'answered', 'refused', 'answered', 'lost'],
+      records: 7,
+      atDeath: 'lost',
+      lateness: 1,
+    },
+  ],
+  1,
+];
 
 /** What the notebook holds for these runs, whatever happened on the way. */
 const wanted = (runs: readonly { title: string; comments: number }[]) =>
@@ -94,8 +118,9 @@ test('whatever lives a few processes have led, and whatever became of their requ
       fc.constantFrom(...KINDS),
       fc.array(fc.nat(3), { minLength: 1, maxLength: 4 }),
       fc.array(anyLife, { maxLength: 5 }),
-      async (kind, comments, pasts) => {
-        const lives = createLives(database, kind);
+      fc.nat(),
+      async (kind, comments, pasts, chance) => {
+        const lives = createLives(database, kind, chance);
         const runs = comments.map((count, index) => ({ title: `run ${index}`, comments: count }));
         for (const { title, comments: count } of runs) await lives.add(title, count);
         for (const past of pasts) {
@@ -105,6 +130,6 @@ test('whatever lives a few processes have led, and whatever became of their requ
         await expectTheEnd(lives, runs);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: RUNS, ...SEED, examples: [TITLES_LEARNED_DURING_RECONCILIATION] },
   );
 });

@@ -362,6 +362,45 @@ test('two creations of a run that were both lost before titles were known are bo
   expectExactly(notebook, ['A', 'B', 'C']);
 });
 
+/** A creation that reaches the server only after its connection was cut. */
+const cutOff = (notebook: Notebook): Notebook => ({
+  ...notebook,
+  createExperiment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+});
+
+test('a run whose earlier creations could not be found waits for the last of them before it adopts one', async () => {
+  const { journal, notebook, deps, clock, b } = await lostBeforeTitlesWereKnown();
+  await expect(deliver(await journal.runs.open(b), { ...deps, notebook: cutOff(notebook) })).rejects.toThrow(
+    'reset',
+  );
+  await deliver(await journal.runs.open(1), deps);
+  await expect(deliver(await journal.runs.open(b), deps)).rejects.toBeInstanceOf(NotYetError);
+  notebook.someoneCreates('Untitled', 1);
+  await add(journal, 'C');
+  await deliverAll(journal, deps, clock);
+  expectExactly(notebook, ['A', 'B', 'C']);
+});
+
+test('where blank experiments are interchangeable, absence is proved only after the grace period of the run that took one', async () => {
+  const { journal, notebook, deps, clock } = await setUp({ keepsTitle: false });
+  await add(journal, 'known');
+  await deliverAll(journal, deps, clock);
+  const cut = { ...deps, notebook: cutOff(notebook) };
+  const first = await add(journal, 'first');
+  await expect(deliver(await journal.runs.open(first), cut)).rejects.toThrow('reset');
+  clock.advance(GRACE_MS / 2);
+  const second = await add(journal, 'second');
+  await expect(deliver(await journal.runs.open(second), cut)).rejects.toThrow('reset');
+  // The first run's creation appears, and the second run adopts it.
+  notebook.someoneCreates('Untitled', 1);
+  await deliver(await journal.runs.open(second), deps);
+  clock.advance(GRACE_MS / 2);
+  await expect(deliver(await journal.runs.open(first), deps)).rejects.toBeInstanceOf(NotYetError);
+  notebook.someoneCreates('Untitled', 1);
+  await deliverAll(journal, deps, clock);
+  expectExactly(notebook, ['known', 'first', 'second']);
+});
+
 test("a person's own blank experiment is not taken for a lost creation, nor are more blanks than losses", async () => {
   const { journal, notebook, deps, clock } = await setUp({ keepsTitle: false });
   await add(journal, 'known');

@@ -9,6 +9,7 @@ import type { Draft } from '../../src/model.js';
 import type { OpenRun } from '../../src/outbox.js';
 import { askRemap } from '../support/ask-remap.js';
 import { manualClock } from '../support/manual-clock.js';
+import { seeded } from '../support/random.js';
 import type { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { type SimulationOptions, simulatedNotebook } from '../support/simulated-notebook.js';
@@ -40,9 +41,11 @@ interface Late {
 export type Lives = ReturnType<typeof createLives>;
 
 /** Journal and notebook, which outlive processes. */
-export function createLives(database: ReusableDatabase, kind: SimulationOptions) {
+/** `chance`: the seed of the back-offs, which decide the order in which runs are delivered. */
+export function createLives(database: ReusableDatabase, kind: SimulationOptions, chance = 1) {
   database.empty();
   const clock = manualClock();
+  const random = seeded(chance).next;
   const notebook = simulatedNotebook(kind);
   const journal = createJournal({ database, clock, release: () => undefined, schedule: queueMicrotask });
   let late: Late[] = [];
@@ -79,7 +82,7 @@ export function createLives(database: ReusableDatabase, kind: SimulationOptions)
           return arrive(({ requests }) => requests < 0);
         },
       });
-      await work(process.depsOf(journal, notebook, clock), journal, clock, () => arrive(() => true));
+      await work(process.depsOf(journal, notebook, clock), journal, clock, random, () => arrive(() => true));
       const open = await Promise.all(
         Array.from({ length: runs }, (_, index) => journal.runs.open(index + 1)),
       );
@@ -171,6 +174,7 @@ async function work(
   deps: DeliverDeps,
   journal: Journal,
   clock: ReturnType<typeof manualClock>,
+  random: () => number,
   arriveAll: () => Promise<void>,
 ): Promise<void> {
   async function bring(id: number): Promise<void> {
@@ -180,7 +184,7 @@ async function work(
       await deliver(run, deps);
     } catch (error) {
       if (error instanceof Crash) throw error;
-      const change = treat(error, { attempts: run.attempts, refusals: run.attempts }, clock.now());
+      const change = treat(error, { attempts: run.attempts, refusals: run.attempts }, clock.now(), random);
       if (change) await deps.record(id, change);
     }
   }

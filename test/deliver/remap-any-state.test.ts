@@ -32,8 +32,8 @@ const READINGS: Readonly<Record<string, Draft>> = {
   'with a comment less': { ...BEFORE, body: '<p>redone</p>', tags: ['new'], comments: ['edited'] },
 };
 
-async function filed(database: ReusableDatabase, kind: SimulationOptions): Promise<Lives> {
-  const lives = createLives(database, kind);
+async function filed(database: ReusableDatabase, kind: SimulationOptions, chance = 1): Promise<Lives> {
+  const lives = createLives(database, kind, chance);
   await lives.add('run', 2);
   await lives.live({ outcomes: [] });
   return lives;
@@ -84,8 +84,9 @@ test('redone several times, whatever lives a few processes have led in between, 
     fc.asyncProperty(
       fc.constantFrom(...KINDS),
       fc.array(fc.tuple(reading, fc.array(anyLife, { maxLength: 3 })), { minLength: 1, maxLength: 3 }),
-      async (kind, readings) => {
-        const lives = await filed(database, kind);
+      fc.nat(),
+      async (kind, readings, chance) => {
+        const lives = await filed(database, kind, chance);
         for (const [draft, pasts] of readings) {
           await lives.remap('run', draft);
           for (const past of pasts) await lives.live(past);

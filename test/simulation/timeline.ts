@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/clock.js';
-import type { Random } from './random.js';
+import type { Random } from '../support/random.js';
 
 /**
  * Time that passes only from event to event. Whatever waits, waits here; which of several events of the same

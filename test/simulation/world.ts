@@ -6,7 +6,7 @@ import {
   type SimulationOptions,
   simulatedNotebook,
 } from '../support/simulated-notebook.js';
-import { type Random, seeded } from './random.js';
+import { type Random, seeded } from '../support/random.js';
 import { createTimeline, type Timeline } from './timeline.js';
 
 /** What outlives the processes of one history. */
