@@ -74,9 +74,11 @@ export function formatShortTime(ms: number, now: number): string {
 export const joinWords = (words: readonly string[]): string =>
   words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 
+export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** With a capital letter and a full stop. */
 export const asSentence = (text: string): string =>
-  text === '' ? '' : `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?:]$/.test(text) ? '' : '.'}`;
+  text === '' || /[.!?:]$/.test(text) ? capitalize(text) : `${capitalize(text)}.`;
 
 /** Replaces the `PATH:7:4: ` at the start of a reason by `line 7, column 4: `, for places that already name the file. */
 export function withoutPath(reason: string, path: string): string {

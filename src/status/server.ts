@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import serveFolder from '@fastify/static';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { explain } from '../errors.js';
@@ -95,8 +94,8 @@ function urlOf({ host, names }: Place, port: number): string {
   return `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}/`;
 }
 
-/** The page's files: compiled and copied here when labfeed is built. */
-const FOLDER = join(import.meta.dirname, 'page');
+/** The built page; the path is the same from `dist/status` and, in tests, from `src/status`. */
+const FOLDER = join(import.meta.dirname, '../../dist/status/page');
 
 interface PageDeps {
   /** Put into the page: whoever sends it back has read the page. */
@@ -114,25 +113,20 @@ async function servePage(app: FastifyInstance, { pageToken, access }: PageDeps):
   );
   app.get('/', (_request, reply) => reply.type(HTML).send(page));
 
-  const folders = [
-    { root: FOLDER, prefix: '/page/' },
-    { root: dirname(createRequire(import.meta.url).resolve('uplot')), prefix: '/page/uplot/' },
-  ];
-  for (const folder of folders) {
-    await app.register(serveFolder, {
-      ...folder,
-      decorateReply: false,
-      index: false,
-      dotfiles: 'deny',
-      // Kept by the browser, but asked for each time: after an upgrade page and server fit.
-      cacheControl: false,
-      setHeaders(reply, path) {
-        reply.header('cache-control', 'no-cache');
-        // For the frames that show drafts: nothing in them counts as being of this site.
-        if (path.endsWith('paper.css')) reply.header('cross-origin-resource-policy', 'cross-origin');
-      },
-    });
-  }
+  await app.register(serveFolder, {
+    root: FOLDER,
+    prefix: '/page/',
+    decorateReply: false,
+    index: false,
+    dotfiles: 'deny',
+    // Browsers keep the files but ask each time, so that after an upgrade the page and the server match.
+    cacheControl: false,
+    setHeaders(reply, path) {
+      reply.header('cache-control', 'no-cache');
+      // For the sandboxed frames that show drafts: they count as another origin.
+      if (path.endsWith('paper.css')) reply.header('cross-origin-resource-policy', 'cross-origin');
+    },
+  });
   if (access) serveLogIn(app, access);
 }
 

@@ -7,42 +7,36 @@ import { startDaemon, weighing } from '../support/daemon-process.js';
 
 const visit = useBrowser();
 
-inBrowser(
-  'a mistake in the configuration is shown with its line, also when a reload was refused for it',
-  SLOW,
-  async () => {
-    const { site, daemon, url } = await openLab(
-      '  balance: { watch: data/balance, ready: { quiet: 150ms } }\n  hplc: { watch: data/hplc, delimeter: tab }',
-    );
-    const { page, troubles } = await visit(url);
-    await page
-      .getByRole('heading', { level: 1, name: 'hplc is stopped by a mistake in the configuration' })
-      .waitFor();
-    const mistake = page.locator('.problems li');
-    expect(await mistake.locator('code').innerText()).toMatch(/labfeed\.yaml:\d+:\d+$/);
-    expect(await mistake.innerText()).toContain('delimeter');
-    // The others run.
-    site.drop('w1.csv', weighing(1));
-    await page.locator('.card', { hasText: 'balance' }).locator('.chip.done').waitFor();
+inBrowser('a configuration error is shown with its line, also when it made a reload fail', SLOW, async () => {
+  const { site, daemon, url } = await openLab(
+    '  balance: { watch: data/balance, ready: { quiet: 150ms } }\n  hplc: { watch: data/hplc, delimeter: tab }',
+  );
+  const { page, troubles } = await visit(url);
+  await page.getByRole('heading', { level: 1, name: 'hplc is stopped by a configuration error' }).waitFor();
+  const mistake = page.locator('.problems li');
+  expect(await mistake.locator('code').innerText()).toMatch(/labfeed\.yaml:\d+:\d+$/);
+  expect(await mistake.innerText()).toContain('delimeter');
+  // Other instruments keep running.
+  site.drop('w1.csv', weighing(1));
+  await page.locator('.card', { hasText: 'balance' }).locator('.chip.done').waitFor();
 
-    appendFileSync(site.config, 'alarmz: {}\n');
-    daemon.child.kill('SIGHUP');
-    await page
-      .getByRole('heading', { name: 'A new configuration was refused; the old one goes on' })
-      .waitFor();
-    await page.locator('.problems li', { hasText: 'alarmz' }).getByText('What to do').waitFor();
-    expect(troubles).toEqual([]);
-  },
-);
+  appendFileSync(site.config, 'alarmz: {}\n');
+  daemon.child.kill('SIGHUP');
+  await page
+    .getByRole('heading', { name: 'New configuration rejected; the previous one stays in effect' })
+    .waitFor();
+  await page.locator('.problems li', { hasText: 'alarmz' }).getByText('What to do').waitFor();
+  expect(troubles).toEqual([]);
+});
 
 inBrowser(
-  'while labfeed is away the page says that what it shows is old, and goes on by itself',
+  'without a connection the page says that it is outdated, and it recovers without a reload',
   SLOW,
   async () => {
     const { site, daemon, url } = await openLab();
     const { page } = await visit(url);
     site.drop('odd.csv', 'neither a table\nnor, anything; else\n');
-    await page.getByRole('heading', { level: 1, name: '1 run needs you' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: '1 run needs a decision' }).waitFor();
     await daemon.kill();
     await page.getByText('No connection to labfeed').waitFor();
     expect(await page.locator('#health').getAttribute('data-stale')).toBe('true');
@@ -51,13 +45,13 @@ inBrowser(
     startDaemon(site.config);
     await page.locator('[data-connection="live"]').waitFor();
     await page.locator('#health[data-stale="false"]').waitFor();
-    // Decisions too: those of a page of before the restart would be refused.
+    // The token has changed with the restart; decisions work nevertheless.
     await page.getByRole('button', { name: 'Retry' }).click();
     await page.locator('.outcome.done').waitFor();
   },
 );
 
-inBrowser('who is not logged in sees only the form, and after the right token the page', SLOW, async () => {
+inBrowser('without a login only the form is shown, and with the right token the page', SLOW, async () => {
   const { url } = await serve({}, { token: TOKEN });
   const { page } = await visit(url);
   await page.getByLabel('Token').fill('wrong');
@@ -66,11 +60,11 @@ inBrowser('who is not logged in sees only the form, and after the right token th
   expect(await page.locator('#health').count()).toBe(0);
   await page.getByLabel('Token').fill(TOKEN);
   await page.keyboard.press('Enter');
-  await page.getByRole('heading', { level: 1, name: 'Ready, but no instrument is configured yet' }).waitFor();
+  await page.getByRole('heading', { level: 1, name: 'No instruments configured yet' }).waitFor();
 });
 
 inBrowser(
-  'fifty instruments: what did not change is not touched, and only seen plots are drawn',
+  'of fifty instruments only the changed one is updated, and only visible plots are drawn',
   SLOW,
   async () => {
     const { live, overview } = manyInstruments(50);

@@ -1,17 +1,19 @@
-/** Where in the page somebody is, as the address says it after its `#`. */
+/** What the page shows, as given by the part of the address after `#`. */
 export type Route =
   | { readonly view: 'overview' }
   | {
       readonly view: 'runs';
       readonly state: string | undefined;
       readonly instrument: string | undefined;
-      /** Only runs with a smaller number. */
+      /** Only runs with a smaller id. */
       readonly before: number | undefined;
     }
   | { readonly view: 'run'; readonly id: number }
   | { readonly view: 'try' };
 
-export function readRoute(hash: string): Route {
+export type RunsRoute = Extract<Route, { view: 'runs' }>;
+
+export function parseRoute(hash: string): Route {
   const [path = '', query = ''] = hash.replace(/^#/, '').split('?', 2);
   const run = /^\/runs\/(\d+)$/.exec(path)?.[1];
   if (run !== undefined) return { view: 'run', id: Number(run) };
@@ -27,11 +29,9 @@ export function readRoute(hash: string): Route {
   };
 }
 
-export function runsHash(fields: {
-  state?: string | undefined;
-  instrument?: string | undefined;
-  before?: number;
-}) {
+export const runHref = (id: number): string => `#/runs/${id}`;
+
+export function runsHref(fields: Partial<Omit<RunsRoute, 'view'>>): string {
   const query = new URLSearchParams(
     Object.entries(fields).flatMap(([name, value]) => (value ? [[name, String(value)]] : [])),
   );

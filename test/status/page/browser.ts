@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
-import { basename, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { type Browser, type BrowserContextOptions, chromium, type Page, type Route } from 'playwright-core';
+import { join } from 'node:path';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished, test } from 'vitest';
 import { type DaemonProcess, makeSite, type Site, startDaemon } from '../../support/daemon-process.js';
 import { type RunningSandbox, runSandbox } from '../../support/sandbox.js';
@@ -10,20 +9,18 @@ import { tempFolder } from '../../support/temp-folder.js';
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const CHROMIUM = [process.env['LABFEED_CHROMIUM'] ?? '', ...PLACES].find((path) => existsSync(path));
 if (CHROMIUM === undefined)
-  console.warn(
-    'there is no chromium (LABFEED_CHROMIUM, /usr/bin/chromium): the page is not shown to a browser here',
-  );
+  console.warn('skipping browser tests: no Chromium found (LABFEED_CHROMIUM, /usr/bin/chromium)');
 
-/** A test that needs a real browser; skipped where there is none. */
+/** A test that needs a real browser; skipped without one. */
 export const inBrowser = test.skipIf(CHROMIUM === undefined);
 
-/** A browser, a daemon and a notebook take their time on a busy machine. */
+/** A browser, a daemon and a notebook are slow on a busy machine. */
 export const SLOW = { timeout: 90_000 };
 
-/** What must not happen on a page of ours, whatever it shows. */
+/** A page that is open in the browser. */
 export interface Visit {
   readonly page: Page;
-  /** Errors on the console, exceptions, dialogs, refusals by the policy, and requests to other places. */
+  /** Console errors, exceptions, dialogs, policy violations and requests to other sites: none may happen. */
   readonly troubles: string[];
 }
 
@@ -32,7 +29,7 @@ export function useBrowser() {
   let browser: Browser | undefined;
   beforeAll(async () => {
     if (CHROMIUM === undefined) return;
-    // Chromium's own sandbox does not run as root, as which containers run tests.
+    // Chromium's own sandbox does not work as root, and containers often run tests as root.
     const args = process.getuid?.() === 0 ? ['--no-sandbox'] : [];
     browser = await chromium.launch({ executablePath: CHROMIUM, args });
   }, 60_000);
@@ -42,19 +39,12 @@ export function useBrowser() {
     if (!browser) throw new Error('there is no browser');
     const context = await browser.newContext(options);
     onTestFinished(() => context.close());
-    await context.route('**/page/*.js', fromBuild);
     const page = await context.newPage();
     const troubles = watch(page, new URL(url).origin);
     await page.goto(url);
     return { page, troubles };
   };
 }
-
-const BUILT = fileURLToPath(new URL('../../../dist/status/page/', import.meta.url));
-
-/** A server that runs from the sources has no compiled page beside it; that of a daemon has the same. */
-const fromBuild = (route: Route): Promise<void> =>
-  route.fulfill({ path: join(BUILT, basename(new URL(route.request().url()).pathname)) });
 
 function watch(page: Page, origin: string): string[] {
   const troubles: string[] = [];

@@ -8,21 +8,21 @@ import { hostile } from './states.js';
 
 const visit = useBrowser();
 
-/** Ends the element or attribute that it stands in, then tries each way to run. */
+/** Closes the element or attribute that contains it, then tries several ways to run. */
 const ATTACK = `a"'></title></textarea></script><script>alert(1)</script><img src=x onerror=alert(2)><svg onload=alert(3)>`;
 
-/** Nothing of it became an element, in the page or in its attributes. */
+/** None of it became an element or an attribute. */
 async function expectOnlyText(page: Page): Promise<void> {
   expect(await page.locator('body img, body svg, body script').count()).toBe(0);
   expect(await page.locator('[onerror], [onload], a[href^="javascript:" i]').count()).toBe(0);
 }
 
-inBrowser('whatever the fields of runs, instruments and mistakes say stays text', SLOW, async () => {
+inBrowser('text in the fields of runs, instruments and errors never becomes markup', SLOW, async () => {
   const { live, overview, jobs, job } = hostile(ATTACK);
   const serving = await serve({
     live: () => live,
     overview: async () => overview,
-    jobs: async () => jobs,
+    jobs: async ({ state }) => (state === 'held' ? [] : jobs),
     job: async () => job,
     decide: async () => ({ done: false, text: ATTACK }),
     preview: async () => ({ ok: false, reason: ATTACK, mapping: ATTACK, doubts: [ATTACK] }),
@@ -31,7 +31,7 @@ inBrowser('whatever the fields of runs, instruments and mistakes say stays text'
   await page.locator('.card').waitFor();
   await page.getByRole('button', { name: 'Retry' }).click();
   await page.locator('.outcome').waitFor();
-  await page.getByRole('button', { name: 'Take them all' }).click();
+  await page.getByRole('button', { name: 'File all' }).click();
   await page.getByRole('dialog').waitFor();
   await expectOnlyText(page);
   await page.keyboard.press('Escape');
@@ -44,15 +44,15 @@ inBrowser('whatever the fields of runs, instruments and mistakes say stays text'
   await expectOnlyText(page);
   await page.goto(`${serving.url}#/try`);
   await page.setInputFiles('#sample', { name: ATTACK, mimeType: 'text/csv', buffer: Buffer.from(ATTACK) });
-  await page.getByRole('button', { name: 'Copy the mapping' }).waitFor();
+  await page.getByRole('button', { name: 'Copy mapping' }).waitFor();
   await expectOnlyText(page);
   expect(troubles).toEqual([]);
 });
 
-/** A name that a file can have. */
+/** A valid file name. */
 const NAME = '<img src=x onerror=alert(4)>';
 
-inBrowser('a hostile file is filed and shown as what it is: text', SLOW, async () => {
+inBrowser('the content and name of a hostile file are filed and shown as text', SLOW, async () => {
   const instruments = [
     '  lab:',
     '    watch: data/lab',
@@ -88,52 +88,48 @@ inBrowser('a hostile file is filed and shown as what it is: text', SLOW, async (
   expect(troubles).toEqual([]);
 });
 
-inBrowser(
-  'a body with scripts, forms and pictures of its own cannot act, nor load anything',
-  SLOW,
-  async () => {
-    const spy = await otherSite();
-    const body = `<script>top.document.title='taken'</script><img src="${spy.url}picture" onerror="alert(5)"><form action="/api/decide" method="post"><button>Go</button></form><a href="${spy.url}" target="_top">away</a><meta http-equiv="refresh" content="0;url=${spy.url}">`;
-    const { job } = hostile('quiet');
-    const asked: unknown[] = [];
-    const serving = await serve({
-      job: async () => ({ ...job, draft: { title: 't', date: 'd', tags: [], body } }),
-      decide: async (request) => {
-        asked.push(request);
-        return { done: true, text: '' };
-      },
-      preview: async () => ({
-        ok: true,
-        instrument: 'i',
-        mapping: '',
-        doubts: [],
-        tables: [],
-        meta: [],
-        draft: { title: 't', date: 'd', dateFrom: 'x', tags: [], comments: [], body },
-      }),
-    });
-    const { page, troubles } = await visit(`${serving.url}#/runs/1`);
-    const tryIt = async () => {
-      const frame = page.frameLocator('iframe.body:visible');
-      await frame.getByRole('button', { name: 'Go' }).click();
-      await frame.getByRole('link', { name: 'away' }).click();
-      await page.waitForTimeout(300);
-    };
-    await tryIt();
-    await page.goto(`${serving.url}#/try`);
-    await page.setInputFiles('#sample', { name: 'a.csv', mimeType: 'text/csv', buffer: Buffer.from('a') });
-    await page.getByRole('heading', { name: 'a.csv would become' }).waitFor();
-    await tryIt();
-    expect(await page.title()).toBe('labfeed');
-    expect(page.url()).toBe(`${serving.url}#/try`);
-    expect(asked).toEqual([]);
-    // The browser tells what it refused; nothing ran, and nothing left.
-    expect(spy.asked).toEqual([]);
-    expect(troubles.filter((trouble) => /^(dialog|exception)/.test(trouble))).toEqual([]);
-  },
-);
+inBrowser('a body with scripts, forms and images runs nothing and loads nothing', SLOW, async () => {
+  const spy = await otherSite();
+  const body = `<script>top.document.title='taken'</script><img src="${spy.url}picture" onerror="alert(5)"><form action="/api/decide" method="post"><button>Go</button></form><a href="${spy.url}" target="_top">away</a><meta http-equiv="refresh" content="0;url=${spy.url}">`;
+  const { job } = hostile('quiet');
+  const asked: unknown[] = [];
+  const serving = await serve({
+    job: async () => ({ ...job, draft: { title: 't', date: 'd', tags: [], body } }),
+    decide: async (request) => {
+      asked.push(request);
+      return { done: true, text: '' };
+    },
+    preview: async () => ({
+      ok: true,
+      instrument: 'i',
+      mapping: '',
+      doubts: [],
+      tables: [],
+      meta: [],
+      draft: { title: 't', date: 'd', dateFrom: 'x', tags: [], comments: [], body },
+    }),
+  });
+  const { page, troubles } = await visit(`${serving.url}#/runs/1`);
+  const tryIt = async () => {
+    const frame = page.frameLocator('iframe.body:visible');
+    await frame.getByRole('button', { name: 'Go' }).click();
+    await frame.getByRole('link', { name: 'away' }).click();
+    await page.waitForTimeout(300);
+  };
+  await tryIt();
+  await page.goto(`${serving.url}#/try`);
+  await page.setInputFiles('#sample', { name: 'a.csv', mimeType: 'text/csv', buffer: Buffer.from('a') });
+  await page.getByRole('heading', { name: 'a.csv would become' }).waitFor();
+  await tryIt();
+  expect(await page.title()).toBe('labfeed');
+  expect(page.url()).toBe(`${serving.url}#/try`);
+  expect(asked).toEqual([]);
+  // The console reports what the browser blocked; nothing ran and nothing was requested.
+  expect(spy.asked).toEqual([]);
+  expect(troubles.filter((trouble) => /^(dialog|exception)/.test(trouble))).toEqual([]);
+});
 
-/** Another site, on another port of this machine; tells what it was asked for. */
+/** Another site, on another port of this machine, with the paths requested from it. */
 async function otherSite(html = ''): Promise<{ url: string; asked: string[] }> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
@@ -150,7 +146,7 @@ const formFor = ({ url }: Serving): string =>
   `<form method="post" action="${url}api/decide" enctype="text/plain"><input name='{"kind":"retry","run":1,"x":"' value='"}'><button>Win a prize</button></form>`;
 
 inBrowser(
-  'a page of another site can neither decide, nor read, nor show this one in a frame',
+  'another site cannot make decisions, read the state or show the page in a frame',
   SLOW,
   async () => {
     const asked: unknown[] = [];

@@ -14,52 +14,47 @@ const DATED = `  balance:
 `;
 const dated = 'Sample: Caffeine\nDate: 2026-03-04\n\nNo,Weight (mg)\n1,12.5\n2,12.75\n';
 
-inBrowser('a file that is dropped into a folder appears by itself, and ends as done', SLOW, async () => {
+inBrowser('a file dropped into a folder appears without a reload, and ends as done', SLOW, async () => {
   const { site, url } = await openLab();
   const { page, troubles } = await visit(url);
-  await page
-    .getByRole('heading', { level: 1, name: 'All is well: watching 1 folder, no runs yet' })
-    .waitFor();
+  await page.getByRole('heading', { level: 1, name: 'All good: watching 1 folder, no runs yet' }).waitFor();
   site.drop('w1.csv', weighing(1));
   const card = page.locator('.card', { hasText: 'balance' });
   await card.getByRole('link', { name: 'w1 (balance)' }).waitFor();
   await card.locator('.last .chip.done').waitFor();
-  await page.getByRole('heading', { level: 1, name: 'All is well: 1 run filed, none waiting' }).waitFor();
-  // The plot is drawn, and says in words what it shows.
-  await card.getByRole('img', { name: 'Runs a day: 1 run in 30 days, 1 today' }).locator('canvas').waitFor();
+  await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();
+  // The plot is drawn and has a text alternative.
+  await card
+    .getByRole('img', { name: 'Runs per day: 1 run in 30 days, 1 today' })
+    .locator('canvas')
+    .waitFor();
   expect(troubles).toEqual([]);
 });
 
-inBrowser(
-  'a quarantined run says why, and its button files it once its file is put right',
-  SLOW,
-  async () => {
-    const { site, sandbox, url } = await openLab(DATED);
-    const { page, troubles } = await visit(url);
-    const setDay = (day: string) => {
-      const at = new Date(`${day}T12:00:00`);
-      utimesSync(join(site.folder, 'data', 'balance', 'early.csv'), at, at);
-    };
-    site.drop('early.csv', dated);
-    setDay('2026-03-01');
-    await page.getByRole('heading', { level: 1, name: '1 run needs you' }).waitFor();
-    const item = page.locator('#attention-list > li');
-    await item.getByRole('link', { name: 'early.csv' }).waitFor();
-    expect(await item.locator('.reason').innerText()).toContain('2026-03-04');
+inBrowser('a quarantined run says why, and Retry files it once the file is fixed', SLOW, async () => {
+  const { site, sandbox, url } = await openLab(DATED);
+  const { page, troubles } = await visit(url);
+  const setDay = (day: string) => {
+    const at = new Date(`${day}T12:00:00`);
+    utimesSync(join(site.folder, 'data', 'balance', 'early.csv'), at, at);
+  };
+  site.drop('early.csv', dated);
+  setDay('2026-03-01');
+  await page.getByRole('heading', { level: 1, name: '1 run needs a decision' }).waitFor();
+  const item = page.locator('#attention-list > li');
+  await item.getByRole('link', { name: 'early.csv' }).waitFor();
+  expect(await item.locator('.reason').innerText()).toContain('2026-03-04');
 
-    setDay('2026-03-05');
-    await item.getByRole('button', { name: 'Retry' }).click();
-    await page.locator('.outcome.done').getByText('is read anew').waitFor();
-    await page.getByRole('heading', { level: 1, name: 'All is well: 1 run filed, none waiting' }).waitFor();
-    expect(await page.locator('#attention').isVisible()).toBe(false);
-    expect(sandbox.experiments().map(({ title, date }) => [title, date])).toEqual([
-      ['Caffeine', '2026-03-04'],
-    ]);
-    expect(troubles).toEqual([]);
-  },
-);
+  setDay('2026-03-05');
+  await item.getByRole('button', { name: 'Retry' }).click();
+  await page.locator('.outcome.done').getByText('is read anew').waitFor();
+  await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();
+  expect(await page.locator('#attention').isVisible()).toBe(false);
+  expect(sandbox.experiments().map(({ title, date }) => [title, date])).toEqual([['Caffeine', '2026-03-04']]);
+  expect(troubles).toEqual([]);
+});
 
-inBrowser('what cannot be undone is asked first, and can be called off', SLOW, async () => {
+inBrowser('a decision that cannot be undone is confirmed first, and can be cancelled', SLOW, async () => {
   const { site, url } = await openLab(DATED);
   site.drop('undated.csv', dated.replace('2026-03-04', 'soon'));
   const { page } = await visit(url);
@@ -71,14 +66,14 @@ inBrowser('what cannot be undone is asked first, and can be called off', SLOW, a
   expect(await page.locator('.outcome').count()).toBe(0);
 
   await ignore.click();
-  await dialog.getByRole('button', { name: 'Ignore it' }).click();
+  await dialog.getByRole('button', { name: 'Ignore run' }).click();
   await page.locator('.outcome.done').waitFor();
   await page.locator('.card .counts').getByRole('link', { name: '1 ignored' }).click();
   await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
   expect(await page.locator('.rows .row').innerText()).toContain('undated.csv');
 });
 
-inBrowser('many old files are one question, answered by a button', SLOW, async () => {
+inBrowser('a backlog needs one decision, made with a button', SLOW, async () => {
   const { site, sandbox, url } = await openLab(
     '  scale: { watch: data/scale, ready: { quiet: 150ms } }',
     (made) => {
@@ -86,14 +81,12 @@ inBrowser('many old files are one question, answered by a button', SLOW, async (
     },
   );
   const { page } = await visit(url);
-  await page.getByRole('heading', { level: 1, name: '1 question about old files needs you' }).waitFor();
-  await page.getByRole('button', { name: 'Pass them over' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Pass them over' }).click();
+  await page.getByRole('heading', { level: 1, name: '1 backlog needs a decision' }).waitFor();
+  await page.getByRole('button', { name: 'Skip all' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Skip them' }).click();
   await page.locator('.outcome.done').waitFor();
-  await page
-    .getByRole('heading', { level: 1, name: 'All is well: watching 1 folder, no runs yet' })
-    .waitFor();
+  await page.getByRole('heading', { level: 1, name: 'All good: watching 1 folder, no runs yet' }).waitFor();
   site.drop('new.csv', weighing(99), 'scale');
-  await page.getByRole('heading', { level: 1, name: 'All is well: 1 run filed, none waiting' }).waitFor();
+  await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();
   expect(sandbox.experiments().map(({ title }) => title)).toEqual(['new (scale)']);
 });

@@ -1,0 +1,213 @@
+import { useContext } from 'preact/hooks';
+import type { ConfigProblem, RequestCount } from '../../live.js';
+import { formatCount, formatDuration, plural } from '../../text.js';
+import type { PageState } from '../api.js';
+import type { Connection } from './client.js';
+import { BacklogChoices, RunChoices } from './decisions.js';
+import { InstrumentList } from './instruments.js';
+import { Ago, Facts, Hint, Lines, Now, Reason, RunLink, ServerLink, StateChip, ViewTitle } from './parts.js';
+import { runsHref } from './route.js';
+import { describeNotebook, type Health, totalsOf } from './summary.js';
+
+interface OverviewProps {
+  readonly state: PageState | undefined;
+  readonly health: Health | undefined;
+  readonly connection: Connection;
+}
+
+export const Overview = ({ state, health, connection }: OverviewProps) => (
+  <>
+    <HealthBanner health={health} isStale={connection === 'lost'} />
+    {state && (
+      <>
+        <ConfigProblems state={state} />
+        <AttentionList state={state} />
+        <InstrumentList state={state} />
+        <QueuePanel state={state} />
+      </>
+    )}
+  </>
+);
+
+const MAX_OTHERS = 6;
+
+function HealthBanner({
+  health,
+  isStale,
+}: {
+  readonly health: Health | undefined;
+  readonly isStale: boolean;
+}) {
+  const others = health?.others ?? [];
+  const hidden = others.length - MAX_OTHERS;
+  const shown =
+    hidden > 0 ? [...others.slice(0, MAX_OTHERS), `and ${plural(hidden, 'more problem')}`] : others;
+  return (
+    <section
+      id="health"
+      class="health"
+      aria-live="polite"
+      aria-atomic="true"
+      data-tone={health?.tone ?? 'unknown'}
+      data-stale={String(isStale)}
+    >
+      <ViewTitle>{health?.sentence ?? 'Loading…'}</ViewTitle>
+      {others.length > 0 && <Lines class="also" lines={shown} />}
+    </section>
+  );
+}
+
+/** Errors in the running configuration, and in a newer one that was rejected. */
+function ConfigProblems({ state: { live } }: { state: PageState }) {
+  const { problems, refused, config } = live;
+  if (problems.length === 0 && refused === undefined) return null;
+  return (
+    <section aria-labelledby="problems-title">
+      <h2 id="problems-title">Configuration</h2>
+      <div class="items">
+        {problems.length > 0 && (
+          <div class="panel item bad">
+            <h3>{plural(problems.length, 'error')} in the running configuration</h3>
+            <ProblemList problems={problems} />
+            <p class="soft">
+              Edit <code>{config}</code>, run <code>labfeed check</code>, then reload labfeed (SIGHUP).
+            </p>
+          </div>
+        )}
+        {refused !== undefined && (
+          <div class="panel item bad">
+            <h3>New configuration rejected; the previous one stays in effect</h3>
+            <p class="soft">
+              Reload requested <Ago at={refused.at} />. It takes effect once all errors are fixed.
+            </p>
+            <ProblemList problems={refused.problems} />
+          </div>
+        )}
+      </div>
+    </section>
+  );
+}
+
+const ProblemList = ({ problems }: { problems: readonly ConfigProblem[] }) => (
+  <ul class="plain problems">
+    {problems.map(({ at, message, hint, instrument }) => (
+      <li>
+        <code>{at}</code>
+        <p>{message}</p>
+        {hint !== undefined && <Hint>{hint}</Hint>}
+        {instrument !== undefined && (
+          <p class="soft">{instrument} is stopped until this is fixed. Other instruments keep running.</p>
+        )}
+      </li>
+    ))}
+  </ul>
+);
+
+const MAX_ATTENTION = 20;
+
+/** What needs a person: backlogs, and runs that are quarantined or held. */
+function AttentionList({ state }: { state: PageState }) {
+  const { overview, attention, attentionCount } = state;
+  const backlogs = overview.instruments.filter(({ asked }) => asked > 0);
+  if (backlogs.length + attentionCount === 0) return null;
+  const shown = attention.slice(0, MAX_ATTENTION);
+  const hidden = attentionCount - shown.length;
+  return (
+    <section id="attention" aria-labelledby="attention-title">
+      <h2 id="attention-title">Needs a decision</h2>
+      <ul id="attention-list" class="plain items">
+        {backlogs.map(({ name, asked }) => (
+          <li key={`backlog ${name}`} class="panel item">
+            <h3>
+              <StateChip state="held" label="backlog" />
+              {plural(asked, 'existing file')} of {name}
+            </h3>
+            <p>
+              {plural(asked, 'file was', 'files were')} in the folder before {name} was first scanned. Should
+              they be filed in the notebook?
+            </p>
+            <BacklogChoices instrument={name} asked={asked} />
+          </li>
+        ))}
+        {shown.map((job) => (
+          <li key={`run ${job.id}`} class="panel item">
+            <h3>
+              <StateChip state={job.state} />
+              <RunLink job={job} />
+            </h3>
+            <p class="soft">
+              Run {job.id} of {job.instrument}, <Ago at={job.updatedAt} />
+            </p>
+            {job.reason !== undefined && <Reason reason={job.reason} path={job.path} />}
+            <RunChoices job={job} />
+          </li>
+        ))}
+      </ul>
+      {hidden > 0 && (
+        <p>
+          {plural(hidden, 'more run')}: <a href={runsHref({ state: 'quarantined' })}>all quarantined runs</a>,{' '}
+          <a href={runsHref({ state: 'held' })}>all held runs</a>
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** How much is waiting to be sent, and why. */
+function QueuePanel({ state }: { state: PageState }) {
+  const now = useContext(Now);
+  const { url, gate, requests } = state.live.notebook;
+  const [headline, detail] = describeNotebook(gate, now);
+  const { inProgress, notReady, oldestAt } = totalsOf(state);
+  return (
+    <section aria-labelledby="queue-title">
+      <h2 id="queue-title">Queue and notebook</h2>
+      <div class="panel queue">
+        <div>
+          <p class="big">{headline}</p>
+          <p>{detail}</p>
+        </div>
+        <Facts
+          facts={[
+            ['In progress', inProgress === 0 ? 'no runs' : plural(inProgress, 'run')],
+            ['Oldest', oldestAt === undefined ? undefined : `waiting for ${formatDuration(now - oldestAt)}`],
+            ['Files not ready yet', notReady === 0 ? 'none' : formatCount(notReady)],
+            ['Notebook', <ServerLink url={url}>{url}</ServerLink>],
+            ['Dialect', state.overview.servers.find((server) => server.url === url)?.dialect],
+          ]}
+        />
+        {requests.length > 0 && <Requests requests={requests} />}
+      </div>
+    </section>
+  );
+}
+
+const Requests = ({ requests }: { requests: readonly RequestCount[] }) => (
+  <details>
+    <summary>
+      {plural(
+        requests.reduce((sum, { count }) => sum + count, 0),
+        'request',
+      )}{' '}
+      since the start
+    </summary>
+    <table>
+      <thead>
+        <tr>
+          <th scope="col">Method</th>
+          <th scope="col">Response</th>
+          <th scope="col">Count</th>
+        </tr>
+      </thead>
+      <tbody>
+        {requests.map(({ method, status, count }) => (
+          <tr>
+            <td>{method}</td>
+            <td>{status === 'none' ? 'no response' : status}</td>
+            <td>{formatCount(count)}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </details>
+);

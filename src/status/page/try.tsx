@@ -1,0 +1,251 @@
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { formatBytes, formatCount, plural } from '../../text.js';
+import type { PageState, Preview, PreviewTable } from '../api.js';
+import { postPreview, RequestError } from './client.js';
+import { Draft, Facts, Lines, Reason, Select, TextPanel, ViewTitle } from './parts.js';
+
+/** The limit of the server. */
+const MAX_BYTES = 20_000_000;
+
+/** The other values of the select start with `=`, so no instrument name can be mistaken for this one. */
+const LEARN = 'learn';
+
+interface Shown {
+  readonly file: File;
+  /** Undefined while the file is being read. */
+  readonly preview?: Preview;
+}
+
+/** Takes a sample file and shows the experiment it would become. Nothing is sent to the notebook or stored. */
+export function TryFile({ state }: { state: PageState | undefined }) {
+  const instruments = state?.live.instruments ?? [];
+  const [choice, setChoice] = useState('');
+  const [shown, setShown] = useState<Shown>();
+  const running = useRef(new AbortController());
+
+  async function show(file: File, readAs: string): Promise<void> {
+    running.current.abort();
+    running.current = new AbortController();
+    const { signal } = running.current;
+    setShown({ file });
+    const preview = await requestPreview(file, readAs, signal);
+    if (!signal.aborted) setShown({ file, preview });
+  }
+  function choose(readAs: string): void {
+    setChoice(readAs);
+    if (shown) void show(shown.file, readAs);
+  }
+  return (
+    <>
+      <ViewTitle>Try a file</ViewTitle>
+      <p>See the experiment that a file would become, before anything is filed.</p>
+      <div class="filters">
+        <Select
+          id="sample-instrument"
+          label="Read it as"
+          value={choice}
+          options={[
+            ['', 'the instrument that matches its name'],
+            [LEARN, 'a new instrument (learn the format)'],
+            ...instruments.map(({ name }) => [`=${name}`, name] as const),
+          ]}
+          onSelect={choose}
+        />
+      </div>
+      <DropZone onFile={(file) => void show(file, choice)} />
+      <div class="result" aria-live="polite">
+        {shown && <Result {...shown} />}
+      </div>
+    </>
+  );
+}
+
+function DropZone({ onFile }: { onFile: (file: File) => void }) {
+  const [isOver, setOver] = useState(false);
+  useEffect(() => {
+    // Otherwise the browser would leave the page to open a file that was dropped beside the zone.
+    const keepPage = (event: Event): void => event.preventDefault();
+    for (const name of ['dragover', 'drop']) document.addEventListener(name, keepPage);
+    return () => {
+      for (const name of ['dragover', 'drop']) document.removeEventListener(name, keepPage);
+    };
+  }, []);
+  const drag = (over: boolean) => (event: DragEvent) => {
+    event.preventDefault();
+    setOver(over);
+    const file = event.type === 'drop' ? event.dataTransfer?.files[0] : undefined;
+    if (file) onFile(file);
+  };
+  function choose({ currentTarget }: { currentTarget: HTMLInputElement }): void {
+    const file = currentTarget.files?.[0];
+    // So that the same file can be chosen again after it was changed.
+    currentTarget.value = '';
+    if (file) onFile(file);
+  }
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the button within does the same with the keyboard
+    <div
+      class={`drop ${isOver ? 'over' : ''}`}
+      onDragEnter={drag(true)}
+      onDragOver={drag(true)}
+      onDragLeave={drag(false)}
+      onDrop={drag(false)}
+    >
+      <p class="big">Drop a file here</p>
+      <p>
+        <input type="file" id="sample" class="unseen" onChange={choose} />
+        <label class="button primary" for="sample">
+          Choose a file
+        </label>
+      </p>
+      <p class="soft">Up to 20 MB. The file is only previewed: nothing is sent or stored.</p>
+    </div>
+  );
+}
+
+/** The server previews one file at a time; it may be busy with another one, or with the one just abandoned. */
+const BUSY_RETRY_MS = 500;
+const MAX_TRIES = 20;
+
+async function requestPreview(
+  file: File,
+  choice: string,
+  signal: AbortSignal,
+  attempt = 1,
+): Promise<Preview> {
+  if (file.size > MAX_BYTES)
+    return { ok: false, reason: `the file has ${formatBytes(file.size)}; previews are limited to 20 MB` };
+  const instrument = choice.startsWith('=') ? choice.slice(1) : undefined;
+  try {
+    return await postPreview(file, { instrument, learn: choice === LEARN ? 1 : undefined }, signal);
+  } catch (error) {
+    const isBusy = error instanceof RequestError && error.status === 429;
+    if (!isBusy || signal.aborted || attempt === MAX_TRIES)
+      return { ok: false, reason: error instanceof Error ? error.message : String(error) };
+    await new Promise((resolve) => setTimeout(resolve, BUSY_RETRY_MS));
+    return requestPreview(file, choice, signal, attempt + 1);
+  }
+}
+
+function Result({ file, preview }: Shown) {
+  if (!preview) return <p class="soft">Reading {file.name}…</p>;
+  if (preview.ok)
+    return (
+      <>
+        <h2>{file.name} would become</h2>
+        <ExperimentPreview preview={preview} />
+      </>
+    );
+  return (
+    <>
+      <h2>{file.name} would not be filed</h2>
+      <div class="panel item bad">
+        <Reason reason={preview.reason} path={file.name} />
+      </div>
+      <Doubts doubts={preview.doubts ?? []} />
+      {preview.mapping !== undefined && <Mapping mapping={preview.mapping} />}
+    </>
+  );
+}
+
+type Filed = Extract<Preview, { ok: true }>;
+
+function ExperimentPreview({ preview }: { preview: Filed }) {
+  const { instrument, draft, mapping, doubts, tables, meta } = preview;
+  return (
+    <>
+      <Draft
+        {...draft}
+        details={`${draft.date} (${draft.dateFrom}), ${instrument}`}
+        frame={{ srcdoc: asPage(draft.body) }}
+      />
+      {draft.comments.map((text, index) => (
+        <TextPanel head={`Comment ${index + 1} of ${draft.comments.length}`} text={text} />
+      ))}
+      <Doubts doubts={doubts} />
+      <Mapping mapping={mapping} />
+      <h2>Values read from the file</h2>
+      {meta.length > 0 && <Facts facts={meta.map(({ name, text, unit }) => [name, withUnit(text, unit)])} />}
+      {tables.map((table) => (
+        <Readings table={table} />
+      ))}
+    </>
+  );
+}
+
+/** The frame inherits the page's policy: no scripts, no other styles, nothing from other places. */
+const asPage = (body: string): string =>
+  `<!doctype html><link rel="stylesheet" href="/page/paper.css">${body}`;
+
+/** The text of a value may already end with its unit. */
+const withUnit = (text: string, unit: string | undefined): string =>
+  unit === undefined || text.endsWith(unit) ? text : `${text} ${unit}`;
+
+const Doubts = ({ doubts }: { doubts: readonly string[] }) =>
+  doubts.length === 0 ? null : (
+    <div class="panel item">
+      <h3>Please check</h3>
+      <Lines lines={doubts} class="doubts" />
+    </div>
+  );
+
+function Mapping({ mapping }: { mapping: string }) {
+  const panel = useRef<HTMLDivElement>(null);
+  const [outcome, setOutcome] = useState('');
+  async function copy(): Promise<void> {
+    try {
+      // Browsers allow this on loopback addresses and over TLS only.
+      await navigator.clipboard.writeText(mapping);
+      setOutcome('Copied');
+    } catch {
+      const text = panel.current?.querySelector('pre');
+      if (text) getSelection()?.selectAllChildren(text);
+      setOutcome('Selected: press Ctrl+C to copy it');
+    }
+  }
+  const head = (
+    <>
+      <button type="button" onClick={copy}>
+        Copy mapping
+      </button>{' '}
+      <span role="status">{outcome}</span>
+    </>
+  );
+  return (
+    <div ref={panel}>
+      <h2>Mapping</h2>
+      <TextPanel head={head} text={mapping} />
+    </div>
+  );
+}
+
+function Readings({ table: { name, columns, rows, count } }: { table: PreviewTable }) {
+  const shown = rows.length < count ? `, first ${formatCount(rows.length)} shown` : '';
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable with the keyboard
+    <section class="panel table" tabIndex={0} aria-label={`Table ${name}`}>
+      <table>
+        <caption>
+          <b>{name}</b> {plural(count, 'row')}
+          {shown}
+        </caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <th scope="col">{column.unit ? `${column.name} (${column.unit})` : column.name}</th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr>
+              {row.map((cell) => (
+                <td>{cell}</td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

@@ -1,0 +1,27 @@
+import { defineConfig } from 'vite';
+
+/** Builds the status page. The tests have a configuration of their own, `test/vitest.config.ts`. */
+export default defineConfig({
+  root: 'src/status/page',
+  base: '/page/',
+  esbuild: { jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'inline' },
+  build: {
+    outDir: '../../../dist/status/page',
+    emptyOutDir: true,
+    target: 'es2022',
+    modulePreload: { polyfill: false },
+    rollupOptions: {
+      input: { page: 'src/status/page/index.html' },
+      output: {
+        // No hashes in the names: browsers ask for the files each time, and the login form names `page.css`.
+        entryFileNames: '[name].js',
+        chunkFileNames: '[name].js',
+        assetFileNames: '[name][extname]',
+        banner: ({ isEntry }) =>
+          isEntry
+            ? '/*! Contains Preact, (c) 2015-present Jason Miller, MIT license */'
+            : '/*! Contains uPlot, (c) 2022 Leon Sorokin, MIT license */',
+      },
+    },
+  },
+});
