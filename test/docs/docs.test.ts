@@ -1,6 +1,5 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse as parseYaml, stringify } from 'yaml';
 import { z } from 'zod';
@@ -10,23 +9,8 @@ import { parseSchema } from '../../src/config/vocabulary.js';
 import { checkMapping, createMapping } from '../../src/mapping/mapping.js';
 import { openSample } from '../../src/mapping/sample.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { blocks, PAGES, ROOT, read } from './blocks.js';
 import { configurationReference, type Schema } from './reference.js';
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const PAGES = [
-  'README.md',
-  'CONTRIBUTING.md',
-  ...readdirSync(join(ROOT, 'docs'))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
-];
-
-const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
-/** Blocks inside lists are indented; their content is not. */
-const blocks = (page: string, language: string): string[] =>
-  [...read(page).matchAll(new RegExp(`^( *)\`\`\`${language}\\n([\\s\\S]*?)^ *\`\`\``, 'gm'))].map(
-    ([, indent = '', text = '']) => text.replace(new RegExp(`^${indent}`, 'gm'), ''),
-  );
 
 describe('README', () => {
   test('has at most 900 words', () => {
