@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { DateTime } from 'luxon';
 import type { Silence, Weekday } from '../config/schema.js';
-import type { Live, LiveAlarm, LiveGate, LiveInstrument } from '../live.js';
+import type { LimiterState, Live, LiveAlarm, LiveInstrument } from '../live.js';
 import { formatDuration, withoutPath } from '../text.js';
 
 /** A notebook that is back sooner was being restarted. */
@@ -158,7 +158,7 @@ export interface Facts {
   readonly now: number;
   readonly notebook: {
     readonly url: string;
-    readonly gate: LiveGate;
+    readonly gate: LimiterState;
     /** Whether it has done anything for us since the gate was made: before that, an open gate proves nothing. */
     readonly answered: boolean;
     /** Why nothing is sent until a person has recovered the journal. */

@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
-import { shownProblem } from '../daemon/works.js';
 import type { InstrumentSummary, Overview } from '../journal/reader.js';
-import type { Live, LiveGate } from '../live.js';
+import { describeProblem, type LimiterState, type Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { formatShortTime, formatTime, plural, relativeTime, terminalLine, terminalText } from '../text.js';
 import { type ConfigOption, configOption, daemonState, reading } from './options.js';
@@ -30,7 +29,7 @@ async function status({ json, ...options }: StatusOptions): Promise<void> {
     at: now,
     journal,
     ...daemonState(journal, now),
-    problems: config.problems.map(shownProblem),
+    problems: config.problems.map(describeProblem),
     notebook: config.notebook?.url,
     /** Also those of which nothing has come yet. */
     listed: config.listed.map(({ name }) => name),
@@ -101,7 +100,7 @@ function daemon({ running, live, at, journal }: Status): string {
   return `does not run${last}. This is what the journal knows: ${journal}`;
 }
 
-function gate(state: LiveGate, now: number): string {
+function gate(state: LimiterState, now: number): string {
   switch (state.kind) {
     case 'open':
       return `takes requests, at most ${Number(state.perSecond.toFixed(1))}/s`;

@@ -16,7 +16,7 @@ import {
 import type { Decision, Inbox } from '../journal/inbox.js';
 import type { Journal } from '../journal/journal.js';
 import type { Pruning } from '../journal/maintenance.js';
-import type { ConfigProblem } from '../live.js';
+import { type ConfigProblem, describeProblem } from '../live.js';
 import type { Log } from '../log.js';
 import { checkMapping } from '../mapping/mapping.js';
 import type { Observer } from '../pipeline.js';
@@ -83,7 +83,7 @@ export function createWorks(deps: WorksDeps): Works {
   });
   const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   tellMistakes(mistakes, failedTests, config, log);
-  const problems = [...mistakes, ...failedTests].map(shownProblem);
+  const problems = [...mistakes, ...failedTests].map(describeProblem);
   const instruments = watchedInstruments(config, problems, clock);
   const lines = instruments.flatMap(({ usable, state }) =>
     usable === undefined
@@ -330,17 +330,9 @@ export function createHousekeeping({ journal, keepMs, clock, log }: Housekeeping
   };
 }
 
-/** A mistake in the configuration as people are shown it. */
-export const shownProblem = ({ where, message, hint, stops }: Problem): ConfigProblem => ({
-  at: formatPlace(where),
-  message,
-  hint,
-  instrument: typeof stops === 'object' ? stops.instrument : undefined,
-});
-
 /** Why a configuration was refused; what has no place of its own concerns the file. */
 export function shownRefusal(error: LabfeedError, file: string): ConfigProblem[] {
-  if (error instanceof ConfigError) return error.problems.map(shownProblem);
+  if (error instanceof ConfigError) return error.problems.map(describeProblem);
   const { message, hint, where = { file } } = error;
   return [{ at: formatPlace(where), message, hint, instrument: undefined }];
 }

@@ -1,6 +1,6 @@
 import { backoffMs, type Clock } from '../clock.js';
 import type { NotebookError } from '../errors.js';
-import type { LiveGate } from '../live.js';
+import type { LimiterState } from '../live.js';
 import type { Log } from '../log.js';
 import type { Allowance, Pace } from './allowance.js';
 
@@ -25,7 +25,7 @@ interface Door {
   /** The server refuses everybody; or, without an error of its own, nobody knows what became of the request. */
   failed(pass: Pass, error: NotebookError | undefined): void;
   /** For people: why requests go as they go. */
-  state(): LiveGate;
+  state(): LimiterState;
 }
 
 interface DoorOptions {
@@ -91,7 +91,7 @@ export function createDoor({ allowance, pace, clock, log, random }: DoorOptions)
     tellEnd(log, past, allowance.perSecond(), now);
   }
 
-  function state(): LiveGate {
+  function state(): LimiterState {
     const shutMs = shutUntil - clock.monotonic();
     const until = clock.now() + Math.max(0, Math.round(shutMs));
     if (trouble?.outage) {

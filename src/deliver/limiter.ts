@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import { NotebookError } from '../errors.js';
-import type { LiveGate } from '../live.js';
+import type { LimiterState } from '../live.js';
 import type { Log } from '../log.js';
 import { createAllowance, createPace } from './allowance.js';
 import { createDoor, type Pass } from './breaker.js';
@@ -10,7 +10,7 @@ import { StoppedError } from './context.js';
 export interface Gate {
   /** A request whose signal is aborted while it waits does not leave, and takes nobody's place. */
   admit<T>(send: () => Promise<T>, signal?: AbortSignal): Promise<T>;
-  state(): LiveGate;
+  state(): LimiterState;
   /** Turns away who waits, and whoever comes. */
   stop(): void;
 }

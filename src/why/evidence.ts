@@ -1,4 +1,4 @@
-import type { LiveGate, WaitingFile } from '../live.js';
+import type { LimiterState, WaitingFile } from '../live.js';
 import type { RunState } from '../model.js';
 
 /** All that is known about one file, from its folder, the configuration, the journal and the running daemon. */
@@ -18,7 +18,7 @@ export interface Evidence {
   readonly isJournal: boolean;
   readonly daemon: {
     readonly running: boolean;
-    readonly gate: LiveGate | undefined;
+    readonly gate: LimiterState | undefined;
   };
   readonly servers: readonly KnownServer[];
 }

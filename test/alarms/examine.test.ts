@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { examine, type Facts } from '../../src/alarms/conditions.js';
 import type { Weekday } from '../../src/config/schema.js';
-import type { LiveGate } from '../../src/live.js';
+import type { LimiterState } from '../../src/live.js';
 import { facts, instrument, NOW } from './facts.js';
 
 const HOUR = 3_600_000;
@@ -13,9 +13,9 @@ const found = (given: Facts, raisedAt?: number) =>
   );
 const ofInstrument = (overrides: Parameters<typeof instrument>[0], raisedAt?: number) =>
   found(facts({ instruments: [instrument(overrides)] }), raisedAt);
-const withGate = (gate: LiveGate, answered = true) =>
+const withGate = (gate: LimiterState, answered = true) =>
   facts({ notebook: { ...facts().notebook, gate, answered } });
-const down = (failure: string): LiveGate => ({
+const down = (failure: string): LimiterState => ({
   kind: 'down',
   since: NOW,
   probeAt: NOW,

@@ -1,4 +1,4 @@
-import type { LiveAlarm, LiveGate, LiveInstrument } from '../../live.js';
+import type { LimiterState, LiveAlarm, LiveInstrument } from '../../live.js';
 import {
   asSentence,
   capitalize,
@@ -129,7 +129,10 @@ export function totalsOf({ overview: { instruments }, live }: PageState): Totals
 }
 
 /** Whether requests are sent, and if not, why and until when: a headline and an explanation. */
-export function describeNotebook(gate: LiveGate, now: number): readonly [headline: string, detail: string] {
+export function describeNotebook(
+  gate: LimiterState,
+  now: number,
+): readonly [headline: string, detail: string] {
   switch (gate.kind) {
     case 'open':
       return ['The notebook is available.', `labfeed sends at most ${rateOf(gate.perSecond)}.`];
@@ -153,7 +156,7 @@ export function describeNotebook(gate: LiveGate, now: number): readonly [headlin
   }
 }
 
-type Down = Extract<LiveGate, { kind: 'down' }>;
+type Down = Extract<LimiterState, { kind: 'down' }>;
 
 const describeRejectedKey = ({ reason }: Down) =>
   [

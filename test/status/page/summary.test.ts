@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { LiveGate } from '../../../src/live.js';
+import type { LimiterState } from '../../../src/live.js';
 import type { PageState } from '../../../src/status/api.js';
 import { parseRoute, runsHref } from '../../../src/status/page/route.js';
 import {
@@ -31,7 +31,7 @@ const withRuns = (runs: Partial<typeof NO_RUNS>, changes: Parameters<typeof some
   instruments: [someSummary('balance', { runs: { ...NO_RUNS, ...runs }, ...changes })],
 });
 
-const down = (failure: string): LiveGate => ({
+const down = (failure: string): LimiterState => ({
   kind: 'down',
   since: NOW - 12 * MINUTE,
   probeAt: NOW + 10_000,
@@ -39,7 +39,7 @@ const down = (failure: string): LiveGate => ({
   reason: 'no answer',
 });
 
-const withGate = (gate: LiveGate) =>
+const withGate = (gate: LimiterState) =>
   someLive({
     notebook: { url: 'https://eln.example.org', gate, requests: [] },
     instruments: [someInstrument('balance')],
@@ -88,7 +88,7 @@ test('the worst problem comes first, and no problem is left out', () => {
 });
 
 test('the notebook panel says why runs wait, and until when', () => {
-  const describe = (gate: LiveGate) => describeNotebook(gate, NOW).join(' ');
+  const describe = (gate: LimiterState) => describeNotebook(gate, NOW).join(' ');
   expect(describe({ kind: 'open', perSecond: 10 })).toBe(
     'The notebook is available. labfeed sends at most 10 requests per second.',
   );

@@ -5,22 +5,22 @@ import { liveFileOf, readLive, writeLive } from '../src/live.js';
 import { someLive } from './support/live.js';
 import { tempFolder } from './support/temp-folder.js';
 
-test('what a daemon tells of itself is read back as it was', () => {
+test('the status of a daemon is read back unchanged', () => {
   const journal = join(tempFolder(), 'journal.db');
-  const troubled = someLive({
+  const withAlarm = someLive({
     refused: {
       at: 5,
       problems: [{ at: 'a.yaml:1:2', message: 'm', hint: undefined, instrument: undefined }],
     },
-    alarms: [{ kind: 'silence', instrument: 'balance', since: 1, text: 'nothing has come for a day' }],
+    alarms: [{ kind: 'silence', instrument: 'balance', since: 1, text: 'no file for a day' }],
   });
-  for (const live of [someLive(), troubled]) {
+  for (const live of [someLive(), withAlarm]) {
     writeFileSync(liveFileOf(journal), JSON.stringify(live));
     expect(readLive(journal)).toEqual(live);
   }
 });
 
-test('where there is nothing, or nothing that can be understood, nothing is made up', () => {
+test('a missing or unreadable status file yields nothing', () => {
   const journal = join(tempFolder(), 'journal.db');
   expect(readLive(journal)).toBeUndefined();
   for (const text of ['', '{', '{"at":1}', JSON.stringify({ ...someLive(), alarms: [{ kind: 'dance' }] })]) {
@@ -29,7 +29,7 @@ test('where there is nothing, or nothing that can be understood, nothing is made
   }
 });
 
-test('who may not read the journal may not read what the daemon tells of itself either', async () => {
+test('the status file has the permissions of the journal', async () => {
   const journal = join(tempFolder(), 'journal.db');
   writeFileSync(journal, '');
   for (const mode of [0o600, 0o640, 0o600]) {
