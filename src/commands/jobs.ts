@@ -5,7 +5,7 @@ import { LabfeedError } from '../errors.js';
 import type { Job, JobDetail } from '../journal/reader.js';
 import type { Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
-import { happeningInWords } from '../status/history.js';
+import { describeEvent } from '../status/history.js';
 import {
   formatShortTime,
   formatTime,
@@ -174,7 +174,7 @@ function history({ history: happenings }: JobDetail): string[] {
     '',
     'history',
     ...happenings.map(
-      (happening) => `  ${formatTime(happening.at)}  ${hanging(terminalText(happeningInWords(happening)))}`,
+      (happening) => `  ${formatTime(happening.at)}  ${hanging(terminalText(describeEvent(happening)))}`,
     ),
   ];
 }

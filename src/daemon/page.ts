@@ -10,7 +10,7 @@ import type { Live } from '../live.js';
 import type { Log } from '../log.js';
 import type { DecisionAnswer, DecisionRequest } from '../status/api.js';
 import type { Place } from '../status/deps.js';
-import { happeningInWords } from '../status/history.js';
+import { describeEvent } from '../status/history.js';
 import type { Status, StatusTrouble } from '../status/status.js';
 import { createJournalWatch } from './reporting.js';
 
@@ -83,7 +83,7 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
 
 /** Commands and page tell what happened in the same words. */
 const inWords = (job: JobDetail | undefined) =>
-  job && { ...job, history: job.history.map((one) => ({ at: one.at, words: happeningInWords(one) })) };
+  job && { ...job, history: job.history.map((one) => ({ at: one.at, words: describeEvent(one) })) };
 
 const NOT_YET: DecisionAnswer = { done: false, text: 'labfeed is still starting' };
 

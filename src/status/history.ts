@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { formatTime } from '../text.js';
+import { capitalize, formatClock, plural } from '../text.js';
 
-/** What the journal wrote down about a run, and when. */
-interface Happening {
+/** An entry in the history of a run. */
+interface HistoryEvent {
+  readonly at: number;
   readonly event: string;
   readonly detail: unknown;
 }
@@ -30,58 +31,55 @@ const detailSchema = z.looseObject({
 
 type Detail = z.output<typeof detailSchema>;
 
-/** One event of a run's history, in a sentence for people. */
-export function happeningInWords({ event, detail }: Happening): string {
+/** One event of a run's history as a sentence, for the page and for `labfeed show`. */
+export function describeEvent({ at, event, detail }: HistoryEvent): string {
   const known = detailSchema.safeParse(detail ?? {}).data;
-  const words = known && WORDS[event]?.(known);
-  // What a later version writes is better shown as it is than left out.
-  return words || [event, detail === undefined ? '' : JSON.stringify(detail)].join(' ').trim();
+  const sentence = known && SENTENCES[event]?.(known, at);
+  // An event of a later version is shown as it is stored.
+  return sentence || [event, detail === undefined ? '' : JSON.stringify(detail)].join(' ').trim();
 }
 
-const WORDS: Readonly<Record<string, (detail: Detail) => string>> = {
-  read: ({ path }) => `its file was read: ${path}`,
-  refused: ({ reason }) => `its file could not be read: ${reason ?? ''}`,
+const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>> = {
+  read: ({ path }) => `File read: ${path}`,
+  refused: ({ reason }) => `File could not be read: ${reason ?? ''}`,
   drifted: ({ since, changes = [] }) =>
-    `not like ${since === undefined ? 'the runs before it' : `run ${since}`}: ${changes.join('; ')}`,
-  intended: ({ server }) => `its experiment is to be created at ${server}`,
-  notCreated: () => 'the experiment was not created',
+    `Differs from ${since === undefined ? 'the previous runs' : `run ${since}`}: ${changes.join('; ')}`,
+  intended: ({ server }) => `About to create an experiment at ${server}`,
+  notCreated: () => 'Experiment not created',
   created: ({ experiment, found }) =>
-    found ? `experiment ${experiment}, created before, is used` : `experiment ${experiment} was created`,
-  described: () => 'title, date, body and tags were written',
-  commentIntended: ({ n }) => `comment ${n} is to be posted`,
-  notCommented: ({ n }) => `comment ${n} was not posted`,
+    found ? `Experiment ${experiment} found: it was created earlier` : `Experiment ${experiment} created`,
+  described: () => 'Title, date, body and tags written',
+  commentIntended: ({ n }) => `About to post comment ${n}`,
+  notCommented: ({ n }) => `Comment ${n} not posted`,
   commented: ({ n, comment, found }) =>
-    found
-      ? `comment ${n} was found in the notebook, as ${comment}`
-      : `comment ${n} was posted, as ${comment}`,
-  commentRevised: ({ n }) => `comment ${n} was changed to what the file reads as now`,
-  commentDropped: ({ n }) => `comment ${n}, which the file no longer gives, is gone`,
-  finished: () => 'all of it is in the notebook',
-  postponed: ({ dueAt = 0, reason }) => `put off until ${formatTime(dueAt)}: ${reason}`,
-  rested: ({ as, reason }) => `${as}: ${reason}`,
+    `Comment ${n} ${found ? 'found in the notebook' : 'posted'}, id ${comment}`,
+  commentRevised: ({ n }) => `Comment ${n} updated`,
+  commentDropped: ({ n }) => `Comment ${n} removed: the file no longer contains it`,
+  finished: () => 'Filed: everything is in the notebook',
+  postponed: ({ dueAt = 0, reason }, at) => `Postponed until ${formatClock(dueAt, at)}: ${reason}`,
+  rested: ({ as, reason }) => `${capitalize(String(as))}: ${reason}`,
   retried: (detail) =>
-    detail.with === undefined ? 'somebody had it tried again' : `goes on together with run ${detail.with}`,
-  remapAsked: () => 'somebody had its file read anew, with the mapping of that time',
-  remapped: () => 'its file reads otherwise now: its experiment and comments are revised',
-  remapUnchanged: () => 'its file reads as it was filed: nothing was sent',
-  remapRefused: ({ reason }) => reason ?? 'it could not be read anew',
-  adopted: ({ experiment }) => `somebody gave it experiment ${experiment}`,
-  refiled: ({ as, of }) =>
-    as === undefined ? `it is run ${of}, filed anew` : `somebody had it filed anew, as run ${as}`,
-  recovered: ({ experiment, comments = 0 }) =>
-    `recovered from the notebook: experiment ${experiment}, ${comments} comments`,
-  repaired: ({ comments }) => `posted again, since gone: ${numbersOf(comments)}`,
-  setBack: ({ experiment, became }) => `the notebook was set back: ${setBack(experiment, became)}`,
-  ignored: ({ was }) => `somebody set it aside; it was ${was}`,
-  erased: () => 'its name, draft and history were erased',
+    detail.with === undefined ? 'Retry requested' : `Released together with run ${detail.with}`,
+  remapAsked: () => 'Update with the current mapping requested',
+  remapped: () => 'The mapping gives a different result: experiment and comments are updated',
+  remapUnchanged: () => 'The mapping gives the same result: nothing was sent',
+  remapRefused: ({ reason }) => `Not updated${reason ? `: ${reason}` : ''}`,
+  adopted: ({ experiment }) => `Experiment ${experiment} adopted`,
+  refiled: ({ as, of }) => (as === undefined ? `Refiled from run ${of}` : `Refiled as run ${as}`),
+  recovered: ({ experiment, comments }) =>
+    `Recovered from the notebook: experiment ${experiment}, ${plural(Number(comments ?? 0), 'comment')}`,
+  repaired: ({ comments }) => `Missing comments are posted again: ${listComments(comments)}`,
+  setBack: ({ experiment, became }) => `The notebook was restored: ${describeRestored(experiment, became)}`,
+  ignored: ({ was }) => `Ignored; was ${was}`,
+  erased: () => 'File name, draft and history erased',
 };
 
-const numbersOf = (comments: Detail['comments']): string =>
-  Array.isArray(comments) ? comments.map(({ n }) => `comment ${n}`).join(', ') : 'comments';
+const listComments = (comments: Detail['comments']): string =>
+  Array.isArray(comments) ? comments.map(({ n }) => `comment ${n}`).join(', ') : 'all';
 
-function setBack(experiment: number | undefined, became: string | undefined): string {
-  if (became === 'released') return `experiment ${experiment} is gone`;
+function describeRestored(experiment: number | undefined, became: string | undefined): string {
+  if (became === 'released') return `experiment ${experiment} no longer exists`;
   return became === 'created'
-    ? `experiment ${experiment} is blank, and is filled in again`
-    : `comments of experiment ${experiment} are gone, and are posted again`;
+    ? `experiment ${experiment} is empty and is filled in again`
+    : `comments of experiment ${experiment} are missing and are posted again`;
 }

@@ -58,7 +58,9 @@ test('jobs, show and status answer while somebody holds the journal, and say wha
   ]);
   expect(JSON.parse(quarantined.stdout)).toMatchObject([{ id: 2, state: 'quarantined', failure: 'file' }]);
   expect(show.stdout).toMatch(/^run 1: done, experiment 12 of https:\/\/eln\.example\.org\n/);
-  expect(show.stdout).toMatch(/experiment 12 was created\n.*comment 1 was posted, as 7\n.*all of it is in/);
+  expect(show.stdout).toMatch(
+    /Experiment 12 created\n.*Comment 1 posted, id 7\n.*Filed: everything is in the notebook/,
+  );
   expect(show.stdout).toMatch(/^title +Weighing of smith$/m);
   expect(JSON.parse(status.stdout)).toMatchObject({
     running: true,
@@ -138,7 +140,7 @@ test('erase and ignore work while no daemon runs; what is erased is in no file o
   expect(stands(site, 'smith')).toBe(false);
   const show = await run('show', '1');
   expect(show.stdout).toMatch(/^file +\(erased\)$/m);
-  expect(show.stdout).toContain('its name, draft and history were erased');
+  expect(show.stdout).toContain('File name, draft and history erased');
 }, 60_000);
 
 test('what is erased while a daemon runs is in no file of the journal either', async () => {

@@ -1,12 +1,12 @@
 import type { Database } from '../../src/journal/database.js';
 import type { Dialect } from '../../src/model.js';
+import { type Random, seeded } from '../support/random.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
 import {
   type SimulatedNotebook,
   type SimulationOptions,
   simulatedNotebook,
 } from '../support/simulated-notebook.js';
-import { type Random, seeded } from '../support/random.js';
 import { createTimeline, type Timeline } from './timeline.js';
 
 /** What outlives the processes of one history. */
