@@ -12,7 +12,7 @@ import {
 import { deliver, proven } from '../deliver/deliver.js';
 import { createGate, type Gate } from '../deliver/limiter.js';
 import { createQueue } from '../deliver/queue.js';
-import { prepare } from '../deliver/server.js';
+import { prepare } from '../deliver/reconcile.js';
 import type { Journal } from '../journal/journal.js';
 import type { Log } from '../log.js';
 import type { Origin } from '../markers.js';

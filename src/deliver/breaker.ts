@@ -2,7 +2,31 @@ import { backoffMs, type Clock } from '../clock.js';
 import type { NotebookError } from '../errors.js';
 import type { LimiterState } from '../live.js';
 import type { Log } from '../log.js';
-import type { Allowance, Pace } from './allowance.js';
+
+/** How many requests a second the server takes, as far as its answers have shown. */
+export interface Allowance {
+  perSecond(): number;
+  /** The server has shown a limit below the ceiling. */
+  limited(): boolean;
+  /** On the way back to the pace before an outage. */
+  recovering(): boolean;
+  /** The server took a request that was asked for at that time. */
+  accepted(askedAt: number, now: number): void;
+  /** The server refused a request: from now on, only probes leave. */
+  refused(askedAt: number, now: number): void;
+  /** A probe was accepted, and before it there was too much. */
+  learn(now: number): void;
+  /** A probe was accepted, and before it the server was away: it is approached gently. */
+  slowStart(now: number): void;
+}
+
+/** Spreads requests evenly: what a server grants by the minute or the second is not spent in its first moment. */
+export interface Pace {
+  waitMs(now: number, perSecond: number): number;
+  started(now: number, perSecond: number): void;
+  /** Nothing is saved up before this time. */
+  restart(at: number): void;
+}
 
 /** What a request is remembered by until its answer is there. */
 export interface Pass {

@@ -1,5 +1,5 @@
 import { type FailureClass, NotebookError, systemCode } from '../errors.js';
-import { type Answer, CalledOff, type Method, TooLong } from './exchange.js';
+import { type Answer, CalledOff, type Method, TooLong } from './http.js';
 import { type Body, type Form, readBody } from './responses.js';
 
 /** What was asked, as far as an error has to know it. */

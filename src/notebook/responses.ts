@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Answer } from './exchange.js';
+import type { Answer } from './http.js';
 
 /** The answer has the expected status, but not what it must say. The message quotes nothing of it. */
 class UnusableAnswer extends Error {

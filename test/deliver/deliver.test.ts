@@ -11,7 +11,7 @@ import {
 } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { treat } from '../../src/deliver/failures.js';
-import { prepare } from '../../src/deliver/server.js';
+import { prepare } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Journal } from '../../src/journal/journal.js';
 import { commentMark } from '../../src/markers.js';

@@ -2,7 +2,7 @@ import { memoryOf } from '../../src/daemon/delivery.js';
 import { createCreations, createLosses, type DeliverDeps, type Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { treat } from '../../src/deliver/failures.js';
-import { prepare } from '../../src/deliver/server.js';
+import { prepare } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { HaltedError } from '../../src/deliver/context.js';
-import { prepare } from '../../src/deliver/server.js';
+import { prepare } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
 import { provisionalTitle } from '../../src/markers.js';
 import { deliverAll, depsOf, emptyJournal, expectExactly, file, SERVER, see } from '../support/filing.js';

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { Pool } from 'undici';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { exchange, type Method } from '../../src/notebook/exchange.js';
+import { exchange, type Method } from '../../src/notebook/http.js';
 import { failureOf, openNotebook } from '../support/open-notebook.js';
 import { serveRaw } from '../support/raw-server.js';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deliver } from '../../src/deliver/deliver.js';
-import { prepare } from '../../src/deliver/server.js';
+import { prepare } from '../../src/deliver/reconcile.js';
 import { depsOf, expectExactly, FIRST_ID, SERVER, see } from '../support/filing.js';
 import { ask, recovered, setUp } from '../support/set-back.js';
 import type { SimulationOptions } from '../support/simulated-notebook.js';
