@@ -12,8 +12,8 @@ import {
   LabfeedError,
   UsageError,
 } from '../errors.js';
-import { checkMapping } from '../mapping/mapping.js';
-import { DATE_FROM, markedComments, openRun, type Trial, tryFile } from '../mapping/sample.js';
+import { checkMapping, DATE_FROM, markedComments, type Trial, tryFile } from '../mapping/mapping.js';
+import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import type { Table } from '../model.js';
 import { nearest } from '../text.js';

@@ -83,26 +83,17 @@ export function createInput(
   instrument: string,
   nowMs: number,
 ): TemplateInput {
-  const [first] = record.tables;
-  // Most templates use few of these, and rows are expensive, so each is built on first use.
-  const meta = lazy(() => namedFacts(record.meta));
+  // Rows are expensive and often unused, so they are built on first use.
   const rows = new Map(record.tables.map((table) => [table, lazy(() => namedRows(table))]));
-  const tables = lazy(() => namedTables(rows));
-  const columns = lazy(() => describeColumns(first?.columns ?? []));
+  const [first] = record.tables;
   const { name, stem, path, size, sha256 } = file;
   const scope: Scope = {
-    get meta() {
-      return meta();
-    },
+    meta: namedFacts(record.meta),
     get readings() {
       return (first && rows.get(first)?.()) ?? [];
     },
-    get columns() {
-      return columns();
-    },
-    get tables() {
-      return tables();
-    },
+    columns: describeColumns(first?.columns ?? []),
+    tables: namedTables(rows),
     file: { name, stem, path, size, modified: isoTime(file.modifiedMs), sha256 },
     instrument,
     now: isoTime(nowMs),
@@ -114,11 +105,11 @@ export function createInput(
 /** The scope that a Liquid context was created with. */
 export const scopeOf = ({ environments }: { environments: object }): Partial<Scope> => environments;
 
-function lazy<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
+function lazy<T extends object>(make: () => T): () => T {
+  let made: T | undefined;
   return () => {
-    made ??= { value: make() };
-    return made.value;
+    made ??= make();
+    return made;
   };
 }
 

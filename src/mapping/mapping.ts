@@ -5,47 +5,39 @@ import { FileError, LabfeedError, type Problem } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
 import { withMapping } from '../learn/measure.js';
 import { checkTemplates, createMapper, type Mapped } from '../map/draft.js';
+import type { SourceFile } from '../map/scope.js';
 import type { ReadDate } from '../map/templates.js';
+import { markComment, referenceOf } from '../markers.js';
 import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from '../model.js';
 import { mainFile, parse, readFile } from '../parse/parse.js';
 import { openFile, type Source } from '../parse/source.js';
-import { type DateReading, readDate } from '../parse/values/date.js';
+import { readDate } from '../parse/values/date.js';
 import { contentOf } from '../watch/identify.js';
 
-/** How one instrument's files become drafts: the same for the daemon, for `try` and for `check`. */
+/** How one instrument's files become drafts. The daemon, `try`, `check`, `learn` and the page's preview all use this. */
 export interface Mapping {
+  /** Throws a FileError if the run must be quarantined. */
   parse(file: IdentifiedFile, signal?: AbortSignal): Promise<FileRecord>;
+  /** Throws a FileError if the run must be quarantined. */
   map(record: FileRecord, file: IdentifiedFile, nowMs: number): Mapped;
 }
 
-/** What is wrong with an instrument's templates, at its place in the configuration. */
-export function checkMapping(instrument: Instrument): Problem[] {
-  return checkTemplates(instrument).map(({ path, line, column, message, hint }) => {
-    const within = line > 1 ? `line ${line} of the template` : `character ${column} of the template`;
-    return {
-      where: instrument.placeOf(path),
-      message: `${path.join('.')}: ${message}, at ${within}`,
-      ...(hint === undefined ? {} : { hint }),
-      stops: { instrument: instrument.name },
-    };
-  });
-}
-
+/** Throws a TemplateError if `checkMapping` finds a problem. */
 export function createMapping(instrument: Instrument): Mapping {
-  // Of several alternatives, each file has the dates of the one that read it. Mapping never waits, so one is enough.
+  // Each alternative has its own date formats. `map` is synchronous, so one variable serves all files.
   let dates: DateHabits = {};
   const map = createMapper({
     ...instrument,
     instrument: instrument.name,
-    readDate: (text) => withFormats(readDate(text, dates)),
+    readDate: (text) => readDateWith(dates, text),
   });
   return {
     async parse(file, signal) {
       try {
-        return await parseRun(sourceOf(file), instrument.parse, signal);
+        return await parseRun(toSource(file), instrument.parse, signal);
       } catch (error) {
         signal?.throwIfAborted();
-        throw asFileError(error, file);
+        throw toFileError(error, file);
       }
     },
     map(record, file, nowMs) {
@@ -53,13 +45,55 @@ export function createMapping(instrument: Instrument): Mapping {
       try {
         return map(record, describeFile(file), nowMs);
       } catch (error) {
-        throw asFileError(error, file);
+        throw toFileError(error, file);
       }
     },
   };
 }
 
-/** Reads a run by its mapping. An instrument without `parse` has each file measured before it is read. */
+/** Mistakes in an instrument's templates, at their place in the configuration. */
+export function checkMapping(instrument: Instrument): Problem[] {
+  return checkTemplates(instrument).map(({ path, line, column, message, hint }) => ({
+    where: instrument.placeOf(path),
+    message: `${path.join('.')}: ${message}, at ${line > 1 ? `line ${line}` : `character ${column}`} of the template`,
+    ...(hint === undefined ? {} : { hint }),
+    stops: { instrument: instrument.name },
+  }));
+}
+
+/** The draft of a file, made for display: nothing is sent or recorded. */
+export interface Trial extends Mapped {
+  readonly instrument: Instrument;
+  readonly file: IdentifiedFile;
+  readonly record: FileRecord;
+}
+
+/** Throws a FileError if the daemon would quarantine the file. */
+export async function tryFile(
+  instrument: Instrument,
+  file: IdentifiedFile,
+  nowMs: number,
+  signal?: AbortSignal,
+): Promise<Trial> {
+  const mapping = createMapping(instrument);
+  const record = await mapping.parse(file, signal);
+  return { instrument, file, record, ...mapping.map(record, file, nowMs) };
+}
+
+/** The comments exactly as they would be sent, with their marker lines. */
+export function markedComments({ instrument, file, draft }: Trial): string[] {
+  const copy = instrument.duplicates === 'ingest' ? file.path : '';
+  const reference = referenceOf({ instrument: instrument.name, sha256: file.sha256, copy, refiling: 0 });
+  return draft.comments.map((text, index) => markComment(text, reference, index + 1));
+}
+
+export const DATE_FROM: Readonly<Record<Mapped['dateFrom'], string>> = {
+  template: 'from the template',
+  fact: 'from the fact "date"',
+  modified: 'the day the file was modified',
+};
+
+/** Without `parse`, the file is measured and read with the mapping that results. */
 export async function parseRun(
   source: Source,
   alternatives: Instrument['parse'],
@@ -78,42 +112,42 @@ export async function parseRun(
   }
 }
 
-/** The map stage wants to name the formats that settle an ambiguous date, and nothing more of them. */
-const withFormats = (read: DateReading | undefined): ReturnType<ReadDate> =>
-  read && 'ambiguous' in read ? { ambiguous: read.ambiguous.map(({ format }) => format) } : read;
+/** Of an ambiguous date, the map stage needs only the formats that would settle it. */
+function readDateWith(dates: DateHabits, text: string): ReturnType<ReadDate> {
+  const read = readDate(text, dates);
+  return read && 'ambiguous' in read ? { ambiguous: read.ambiguous.map(({ format }) => format) } : read;
+}
 
-/** A fault of ours that one file brings to light concerns that file: it is set aside, and the others go on. */
-function asFileError(error: unknown, { path }: IdentifiedFile): Error {
+/** A bug that one file triggers quarantines that file; the others continue. */
+function toFileError(error: unknown, { path }: IdentifiedFile): Error {
   if (error instanceof LabfeedError) return error;
   return new FileError(`labfeed failed on this file: ${error instanceof Error ? error.message : error}`, {
     where: { file: path },
-    hint: 'this is a fault in labfeed; please report it, with the file if you can',
+    hint: 'this is a bug in labfeed; please report it, with the file if possible',
     cause: error,
   });
 }
 
-/** What is read of a file, or of those that make the run. */
-const sourceOf = ({ parts, ...file }: IdentifiedFile): Source => ({
-  ...pick(file),
+const toSource = ({ parts, ...file }: IdentifiedFile): Source => ({
+  ...nameAndSize(file),
   content: parts ? new Uint8Array() : contentOf(file),
-  parts: parts?.map((part) => ({ ...pick(part), relativePath: part.name, content: contentOf(part) })),
+  parts: parts?.map((part) => ({ ...nameAndSize(part), relativePath: part.name, content: contentOf(part) })),
 });
 
-const pick = ({ path, size }: DiskFile) => ({ path, size, name: posix.basename(path) });
+const nameAndSize = ({ path, size }: DiskFile) => ({ path, size, name: posix.basename(path) });
 
-/** What templates and messages know of a file. */
-function describeFile(file: IdentifiedFile) {
+function describeFile(file: IdentifiedFile): SourceFile {
   const name = posix.basename(file.path);
   return {
-    ...describe(file),
+    ...describeContent(file),
     name,
     stem: posix.parse(name).name,
     path: file.path,
-    parts: file.parts?.map((part) => ({ ...describe(part), name: part.name })),
+    parts: file.parts?.map((part) => ({ ...describeContent(part), name: part.name })),
   };
 }
 
-const describe = ({ size, mtimeNs, sha256 }: DiskFile & Hashed) => ({
+const describeContent = ({ size, mtimeNs, sha256 }: DiskFile & Hashed) => ({
   size,
   modifiedMs: Number(mtimeNs / 1_000_000n),
   sha256,

@@ -5,14 +5,15 @@ import type { Expectation, Scalar } from '../config/expectations.js';
 import { regexSource } from '../config/grammar.js';
 import type { Instrument } from '../config/load.js';
 import { explain, FileError, formatPlace, LabfeedError, type Problem } from '../errors.js';
-import type { Column, Draft, FileRecord, Table, Value } from '../model.js';
-import { nearest, plural } from '../text.js';
+import type { Mapped } from '../map/draft.js';
+import type { Column, FileRecord, Table, Value } from '../model.js';
+import { formatCount, nearest, plural } from '../text.js';
 import { createMapping, type Mapping } from './mapping.js';
 import { openRun } from './sample.js';
 
 type GoldenTest = Instrument['tests'][number];
 
-/** What came of one golden test; it passes where there is no problem. */
+/** The result of one golden test. It passes if there are no problems. */
 export interface TestResult {
   readonly instrument: string;
   readonly file: string;
@@ -24,17 +25,10 @@ export interface TestDeps {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What is wrong, of the sample as a whole or with one expectation of it. */
-interface Failure {
-  readonly key?: string;
-  readonly message: string;
-  readonly hint?: string | undefined;
-}
-
 /** A sample on a share that hangs must not keep the daemon from starting. */
-const LONGEST_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
-/** Runs the golden tests of instruments whose mappings have no mistake, a few at a time. Stopped, they are as failed. */
+/** Runs the golden tests of instruments without template mistakes, a few at a time. An aborted test counts as failed. */
 export function runGoldenTests(instruments: readonly Instrument[], deps: TestDeps): Promise<TestResult[]> {
   const queue = new PQueue({ concurrency: 4 });
   return queue.addAll(
@@ -42,7 +36,7 @@ export function runGoldenTests(instruments: readonly Instrument[], deps: TestDep
       if (instrument.tests.length === 0) return [];
       const mapping = createMapping(instrument);
       return instrument.tests.map((test, n) => async (): Promise<TestResult> => {
-        const failures = await runInTime(instrument, mapping, test, deps);
+        const failures = await runWithTimeout(instrument, mapping, test, deps);
         const problems = failures.map((failure) => toProblem(instrument, n, test, failure));
         return { instrument: instrument.name, file: test.file, problems };
       });
@@ -50,7 +44,14 @@ export function runGoldenTests(instruments: readonly Instrument[], deps: TestDep
   );
 }
 
-async function runInTime(
+/** Concerns one expectation, or without `key` the sample as a whole. */
+interface Failure {
+  readonly key?: string;
+  readonly message: string;
+  readonly hint?: string | undefined;
+}
+
+async function runWithTimeout(
   instrument: Instrument,
   mapping: Mapping,
   test: GoldenTest,
@@ -58,18 +59,18 @@ async function runInTime(
 ): Promise<Failure[]> {
   const ended = new AbortController();
   const either = signal ? AbortSignal.any([ended.signal, signal]) : ended.signal;
-  const late: Failure = { message: `it could not be read within ${LONGEST_MS / 1000} s` };
+  const timedOut: Failure = { message: `could not be read within ${TIMEOUT_MS / 1000} seconds` };
   try {
     return await Promise.race([
-      run(instrument, mapping, test, clock.now(), either),
-      clock.sleep(LONGEST_MS, either).then(() => [late]),
+      runTest(instrument, mapping, test, clock.now(), either),
+      clock.sleep(TIMEOUT_MS, either).then(() => [timedOut]),
     ]);
   } finally {
     ended.abort();
   }
 }
 
-async function run(
+async function runTest(
   instrument: Instrument,
   mapping: Mapping,
   { file: path, expect }: GoldenTest,
@@ -82,24 +83,24 @@ async function run(
     return compare(expect, { record, ...mapping.map(record, file, nowMs) });
   } catch (error) {
     if (signal.aborted) return [];
-    if (error instanceof FileError) return judgeRefusal(expect, error);
+    if (error instanceof FileError) return checkRejection(expect, error);
     if (error instanceof LabfeedError) return [{ message: error.message, hint: error.hint }];
     throw error;
   }
 }
 
-/** A refusal is a failure, unless it is what the test asks for. */
-function judgeRefusal(expect: GoldenTest['expect'], error: FileError): Failure[] {
-  const wanted = expect.find((one) => one.of === 'quarantined')?.wanted;
+/** A file that would be quarantined fails the test, unless the test expects exactly that. */
+function checkRejection(expect: GoldenTest['expect'], error: FileError): Failure[] {
+  const wanted = expect.find(({ of }) => of === 'quarantined')?.wanted;
   if (wanted === undefined) {
     const { line } = error.where ?? {};
-    const at = line === undefined ? '' : `, for its line ${line}`;
-    return [{ message: `it would be quarantined${at}: ${error.message}`, hint: error.hint }];
+    const at = line === undefined ? '' : ` (line ${line})`;
+    return [{ message: `would be quarantined${at}: ${error.message}`, hint: error.hint }];
   }
   const reason = explain(error);
-  if (wanted === true || hasText(wanted, reason)) return [];
-  const message = `refused, but not for this reason${showDifference(quote(wanted), quote(reason))}`;
-  return [{ key: 'quarantined', message }];
+  if (wanted === true || hasText(String(wanted), reason)) return [];
+  const difference = showDifference(quote(String(wanted)), quote(reason));
+  return [{ key: 'quarantined', message: `quarantined for another reason${difference}` }];
 }
 
 function toProblem(
@@ -109,203 +110,248 @@ function toProblem(
   { key, message, hint }: Failure,
 ): Problem {
   const where = instrument.placeOf(['tests', n, ...(key === undefined ? ['file'] : ['expect', key])]);
+  // As the configuration most likely has it: relative to its own folder.
+  const inside = relative(dirname(where.file), file);
+  const path = inside.startsWith('..') ? formatPlace({ file }) : inside;
   return {
     where,
-    message: `${[shownPath(file, where.file), key].filter(Boolean).join(', ')}: ${message}`,
+    message: `${[path, key].filter(Boolean).join(', ')}: ${message}`,
     ...(hint === undefined ? {} : { hint }),
     stops: { instrument: instrument.name },
   };
 }
 
-/** As it is mostly written in the configuration: seen from there. */
-function shownPath(file: string, config: string): string {
-  const inside = relative(dirname(config), file);
-  return inside.startsWith('..') ? formatPlace({ file }) : inside;
-}
-
-/** What the mapping made of a file. */
-export interface Made {
+/** What the mapping made of a sample. */
+export interface Outcome extends Mapped {
   readonly record: FileRecord;
-  readonly draft: Draft;
-  readonly dateFrom: 'template' | 'fact' | 'modified';
 }
 
-/** An expectation that was not met, in words for a scientist. */
-interface Mismatch {
-  readonly key: string;
-  readonly message: string;
-  readonly hint?: string;
-}
-
-/** Holds what was made of a file against what was expected of it. */
-export const compare = (expectations: readonly Expectation[], made: Made): Mismatch[] =>
-  expectations.flatMap((expectation) => {
-    const lack = differenceIn(expectation, made);
-    return lack ? [{ key: expectation.key, ...lack }] : [];
-  });
-
-function differenceIn(expectation: Expectation, { record, draft, dateFrom }: Made): Lack | undefined {
-  switch (expectation.of) {
-    case 'title':
-      return text(expectation.wanted, draft.title);
-    case 'date':
-      return date(expectation.wanted, draft.date, dateFrom);
-    case 'body':
-      return part(expectation.wanted, draft.body);
-    case 'tags':
-      return tags(expectation.wanted, draft.tags);
-    case 'comments':
-      return comments(expectation.wanted, draft.comments);
-    case 'quarantined':
-      return { message: `expected to be refused, but it is read, as ${quote(draft.title)}` };
-    case 'fact':
-      return inside(findFact(record, expectation.name), (fact) => value(expectation.wanted, fact));
-    case 'factUnit':
-      return inside(findFact(record, expectation.name), (fact) => unit(expectation.wanted, fact.unit));
-    case 'rows':
-      return rows(expectation.wanted, record, expectation.table);
-    case 'columns':
-      return inside(findTable(record, expectation.table), ({ columns }) =>
-        columnNames(
-          expectation.wanted,
-          columns.map(({ name }) => name),
-        ),
-      );
-    case 'columnUnit':
-      return inside(findTable(record, expectation.table), (table) =>
-        inside(findColumn(table, expectation.column), ({ column }) => unit(expectation.wanted, column.unit)),
-      );
-    case 'cell':
-      return inside(findTable(record, expectation.table), (table) =>
-        inside(findCell(table, expectation.row, expectation.column), (cell) =>
-          value(expectation.wanted, cell),
-        ),
-      );
+/** An expectation that was not met. */
+class Mismatch extends LabfeedError {
+  constructor(message: string, hint?: string) {
+    super(message, hint === undefined ? {} : { hint });
   }
 }
 
-const inside = <T>(found: Found<T>, differs: (it: T) => Lack | undefined): Lack | undefined =>
-  'lack' in found ? found.lack : differs(found.it);
-
-const DIFFERENT = 'not as expected';
-
-const different = (expected: string, came: string, more: Record<string, string> = {}): Lack => ({
-  message: DIFFERENT + showDifference(expected, came, more),
-});
-
-function text(wanted: string, came: string): Lack | undefined {
-  if (isText(wanted, came)) return undefined;
-  const shown = quoteDifference(wanted, came);
-  return different(shown.expected, shown.came);
-}
-
-function date(wanted: string, came: string, from: Made['dateFrom']): Lack | undefined {
-  const lack = text(wanted, came);
-  if (!lack || from !== 'modified') return lack;
-  const hint = 'it is the day on which the sample was modified: neither a template nor a fact says the date';
-  return { ...lack, hint };
-}
-
-const part = (wanted: string, came: string): Lack | undefined =>
-  hasText(wanted, came) ? undefined : different(quote(wanted.trim()), quoteInstead(wanted.trim(), came));
-
-/** The notebook keeps tags in an order of its own. */
-function tags(wanted: readonly string[], came: readonly string[]): Lack | undefined {
-  const missing = wanted.filter((one) => !came.some((tag) => isText(one, tag)));
-  const extra = came.filter((tag) => !wanted.some((one) => isText(one, tag)));
-  if (missing.length + extra.length === 0) return undefined;
-  return different(quoteAll(wanted), quoteAll(came), {
-    ...(missing.length > 0 && { missing: quoteAll(missing) }),
-    ...(extra.length > 0 && { extra: quoteAll(extra) }),
+export const compare = (expectations: readonly Expectation[], outcome: Outcome): Failure[] =>
+  expectations.flatMap((expectation) => {
+    const mismatch = checkExpectation(expectation, outcome);
+    return mismatch ? [{ key: expectation.key, message: mismatch.message, hint: mismatch.hint }] : [];
   });
+
+function checkExpectation(expectation: Expectation, outcome: Outcome): Mismatch | undefined {
+  try {
+    return check(expectation, outcome);
+  } catch (error) {
+    if (error instanceof Mismatch) return error;
+    throw error;
+  }
 }
 
-function comments(wanted: number | readonly string[], came: readonly string[]): Lack | undefined {
+/** Also throws a Mismatch: if the file has no such fact, table, column or row. */
+function check(expectation: Expectation, { record, draft, dateFrom }: Outcome): Mismatch | undefined {
+  switch (expectation.of) {
+    case 'title':
+      return checkText(expectation.wanted, draft.title);
+    case 'date':
+      return checkText(expectation.wanted, draft.date, dateFrom === 'modified' ? MODIFIED_HINT : undefined);
+    case 'body':
+      return checkPart(expectation.wanted, draft.body);
+    case 'tags':
+      return checkTags(expectation.wanted, draft.tags);
+    case 'comments':
+      return checkComments(expectation.wanted, draft.comments);
+    case 'quarantined':
+      return new Mismatch(`expected to be quarantined, but was read, with the title ${quote(draft.title)}`);
+    case 'fact':
+      return checkValue(expectation.wanted, findFact(record, expectation.name));
+    case 'factUnit':
+      return checkUnit(expectation.wanted, findFact(record, expectation.name).unit);
+    case 'rows':
+      return checkRows(expectation.wanted, record, expectation.table);
+    case 'columns':
+      return checkColumns(expectation.wanted, findTable(record, expectation.table));
+    case 'columnUnit': {
+      const { column } = findColumn(findTable(record, expectation.table), expectation.column);
+      return checkUnit(expectation.wanted, column.unit);
+    }
+    case 'cell': {
+      const table = findTable(record, expectation.table);
+      return checkValue(expectation.wanted, findCell(table, expectation.row, expectation.column));
+    }
+  }
+}
+
+const MODIFIED_HINT =
+  'this is the day the sample was modified; neither a template nor a fact contains the date';
+
+function checkText(wanted: string, actual: string, hint?: string): Mismatch | undefined {
+  return matches(wanted, actual) ? undefined : different(...quoteDifference(wanted, actual), {}, hint);
+}
+
+function checkPart(wanted: string, actual: string): Mismatch | undefined {
+  if (hasText(wanted, actual)) return undefined;
+  return different(quote(wanted.trim()), quoteInstead(wanted.trim(), actual));
+}
+
+/** In any order, because notebooks sort tags. */
+function checkTags(wanted: readonly string[], actual: readonly string[]): Mismatch | undefined {
+  const missing = wanted.filter((text) => !actual.some((tag) => matches(text, tag)));
+  const extra = actual.filter((tag) => !wanted.some((text) => matches(text, tag)));
+  if (missing.length + extra.length === 0) return undefined;
+  return different(quoteAll(wanted), quoteAll(actual), { missing, extra });
+}
+
+function checkComments(wanted: number | readonly string[], actual: readonly string[]): Mismatch | undefined {
   const count = typeof wanted === 'number' ? wanted : wanted.length;
-  if (count !== came.length) return different(plural(count, 'comment'), plural(came.length, 'comment'));
+  if (count !== actual.length) return different(plural(count, 'comment'), plural(actual.length, 'comment'));
   if (typeof wanted === 'number') return undefined;
-  for (const [index, one] of wanted.entries()) {
-    const lack = part(one, came[index] ?? '');
-    if (lack) return { message: `comment ${index + 1} is ${lack.message}` };
+  for (const [i, text] of wanted.entries()) {
+    const mismatch = checkPart(text, actual[i] ?? '');
+    if (mismatch) return new Mismatch(`comment ${i + 1} ${mismatch.message}`);
   }
   return undefined;
 }
 
-function rows(wanted: number, record: FileRecord, name: string | undefined): Lack | undefined {
-  const found = findTable(record, name);
-  // A file with facts alone has no readings; a table that somebody names must be there.
-  if ('lack' in found && name !== undefined) return found.lack;
-  const came = 'lack' in found ? 0 : found.it.count;
-  return came === wanted ? undefined : different(plural(wanted, 'row'), plural(came, 'row'));
+function checkRows(wanted: number, record: FileRecord, name: string | undefined): Mismatch | undefined {
+  // A file with facts only has 0 readings, but a table named in the test must exist.
+  const isNone = name === undefined && record.tables.length === 0;
+  const actual = isNone ? 0 : findTable(record, name).count;
+  return actual === wanted ? undefined : different(plural(wanted, 'row'), plural(actual, 'row'));
 }
 
-function columnNames(wanted: readonly string[], came: readonly string[]): Lack | undefined {
-  if (wanted.length === came.length && wanted.every((name, n) => name === came[n])) return undefined;
-  const missing = wanted.filter((name) => !came.includes(name));
-  const extra = came.filter((name) => !wanted.includes(name));
-  const isOrder = missing.length + extra.length === 0;
-  return {
-    ...different(quoteAll(wanted), quoteAll(came), {
-      ...(missing.length > 0 && { missing: quoteAll(missing) }),
-      ...(extra.length > 0 && { extra: quoteAll(extra) }),
-    }),
-    ...(isOrder && { hint: 'they are the same names in another order, or a different number of times' }),
-  };
+function checkColumns(wanted: readonly string[], { columns }: Table): Mismatch | undefined {
+  const actual = columns.map(({ name }) => name);
+  if (wanted.length === actual.length && wanted.every((name, n) => name === actual[n])) return undefined;
+  const missing = wanted.filter((name) => !actual.includes(name));
+  const extra = actual.filter((name) => !wanted.includes(name));
+  const isSameSet = missing.length + extra.length === 0;
+  const hint = isSameSet ? 'the names are the same, but their order or number differs' : undefined;
+  return different(quoteAll(wanted), quoteAll(actual), { missing, extra }, hint);
 }
 
-const unit = (wanted: string | null, came: string | undefined): Lack | undefined =>
-  wanted === (came ?? null) ? undefined : different(asUnit(wanted), asUnit(came ?? null));
+function checkUnit(wanted: string | null, actual: string | undefined): Mismatch | undefined {
+  const show = (unit: string | null): string => (unit === null ? 'no unit' : quote(unit));
+  return wanted === (actual ?? null) ? undefined : different(show(wanted), show(actual ?? null));
+}
 
-const asUnit = (name: string | null): string => (name === null ? 'no unit' : quote(name));
-
-function value(wanted: Scalar, came: Value): Lack | undefined {
-  if (isValue(wanted, came)) return undefined;
-  if (typeof wanted === 'string' && typeof came.value === 'string') {
-    const shown = quoteDifference(wanted, came.value);
-    return different(shown.expected, `${shown.came}${asWritten(came)}`);
+/** A wanted text may be the value or the way it is written. */
+function checkValue(wanted: Scalar, { value, text }: Value): Mismatch | undefined {
+  const isMatch =
+    typeof wanted === 'string'
+      ? matches(wanted, text) || (value !== null && matches(wanted, String(value)))
+      : wanted === value;
+  if (isMatch) return undefined;
+  const written = String(value ?? '') === text ? '' : `, written ${quote(text)}`;
+  if (typeof wanted === 'string' && typeof value === 'string') {
+    const [expected, actual] = quoteDifference(wanted, value);
+    return different(expected, actual + written);
   }
-  const lack = different(asValue(wanted), `${asValue(came.value)}${asWritten(came)}`);
-  const isTextOfIt = typeof wanted === 'number' && came.text.trim() === String(wanted);
-  return isTextOfIt ? { ...lack, hint: `it is a text there: write it in quotes, ${quote(came.text)}` } : lack;
+  const isText = typeof wanted === 'number' && text.trim() === String(wanted);
+  const hint = isText ? `the file has text here; write ${quote(text)} with quotes` : undefined;
+  return different(showValue(wanted), showValue(value) + written, {}, hint);
 }
 
-const asValue = (it: Scalar): string =>
-  typeof it === 'string' ? quote(it) : it === null ? 'no value' : String(it);
+const showValue = (value: Scalar): string =>
+  typeof value === 'string' ? quote(value) : value === null ? 'no value' : String(value);
 
-const asWritten = ({ value: meant, text: written }: Value): string =>
-  String(meant ?? '') === written ? '' : `, written ${quote(written)}`;
+function findFact({ meta }: FileRecord, name: string): Value {
+  return meta.get(name) ?? fail('fact', name, [...meta.keys()]);
+}
 
-/** How a difference is shown to a scientist: what was expected, what came, one below the other. */
+/** Without a name, the first table. */
+function findTable({ tables }: FileRecord, name: string | undefined): Table {
+  const table = name === undefined ? tables[0] : tables.find((table) => table.name === name);
+  if (table) return table;
+  if (name === undefined) throw new Mismatch('the file has no table');
+  const names = tables.map((table) => table.name);
+  return fail('table', name, names);
+}
 
-/** Two lines of what was expected and what came; further lines where they help. */
-const showDifference = (expected: string, came: string, more: Record<string, string> = {}): string =>
-  Object.entries({ expected, came, ...more })
+function findColumn({ columns }: Table, name: string): { column: Column; index: number } {
+  const names = columns.map((column) => column.name);
+  const index = names.indexOf(name);
+  return { column: columns[index] ?? fail('column', name, names), index };
+}
+
+/** Rows count from 0, or backwards from -1. */
+function findCell(table: Table, row: number, name: string): Value {
+  const { index } = findColumn(table, name);
+  const { rows, count } = table;
+  const at = row < 0 ? count + row : row;
+  if (at < 0 || at >= count) {
+    const hint = count > 0 ? `rows are [0] to [${count - 1}]; [-1] is the last` : undefined;
+    throw new Mismatch(`no such row: the table has ${plural(count, 'row')}`, hint);
+  }
+  const cell = rows[at]?.[index];
+  if (cell) return cell;
+  const [kept, all] = [rows.length, count].map(formatCount);
+  throw new Mismatch(
+    at < rows.length ? 'the row ends before this column' : `only the first ${kept} of ${all} rows are kept`,
+  );
+}
+
+const MAX_NAMES = 20;
+
+function fail(what: string, name: string, known: readonly string[]): never {
+  const guess = nearest(name, known);
+  const more = known.length > MAX_NAMES ? ` and ${known.length - MAX_NAMES} more` : '';
+  const all = `it has ${quoteAll(known.slice(0, MAX_NAMES))}${more}`;
+  const hint = guess
+    ? `did you mean ${JSON.stringify(guess)}?`
+    : known.length > 0
+      ? all
+      : `it has no ${what}`;
+  throw new Mismatch(`the file has no ${what} ${JSON.stringify(name)}`, hint);
+}
+
+/** Equal, or matched by the wanted /regex/. */
+function matches(wanted: string, text: string): boolean {
+  const source = regexSource(wanted);
+  return source === undefined ? wanted === text : new RegExp(source).test(text);
+}
+
+/** Contains the wanted text, or is matched by the wanted /regex/. */
+const hasText = (wanted: string, text: string): boolean =>
+  regexSource(wanted) === undefined ? text.includes(wanted.trim()) : matches(wanted, text);
+
+function different(
+  expected: string,
+  actual: string,
+  lists: Readonly<Record<string, readonly string[]>> = {},
+  hint?: string,
+): Mismatch {
+  const shown = Object.entries(lists).filter(([, names]) => names.length > 0);
+  const more = Object.fromEntries(shown.map(([label, names]) => [label, quoteAll(names)]));
+  return new Mismatch(`differs${showDifference(expected, actual, more)}`, hint);
+}
+
+/** One line each, aligned. */
+const showDifference = (expected: string, actual: string, more: Record<string, string> = {}): string =>
+  Object.entries({ expected, actual, ...more })
     .map(([label, text]) => `\n    ${label.padEnd(8)}  ${text}`)
     .join('');
 
-/** Quoted, so that blanks at its ends and numbers that are texts can be seen. */
-const quote = (text: string): string => JSON.stringify(shorten(text, LONGEST));
+const MAX_QUOTED = 300;
+const CONTEXT = 40;
+
+/** In quotes, so that spaces at the ends are visible. */
+const quote = (text: string): string => JSON.stringify(shorten(text, MAX_QUOTED));
 
 const quoteAll = (texts: readonly string[]): string =>
   texts.length === 0 ? 'none' : texts.map(quote).join(', ');
 
-const LONGEST = 300;
-const AROUND = 40;
+const shorten = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}…` : text);
 
-const shorten = (text: string, longest: number): string =>
-  text.length > longest ? `${text.slice(0, longest)}…` : text;
-
-/** Two texts from shortly before the place where they part, if they are long. */
-function quoteDifference(expected: string, came: string): { expected: string; came: string } {
+/** Long texts are shown from shortly before their first difference. */
+function quoteDifference(expected: string, actual: string): [string, string] {
+  if (Math.max(expected.length, actual.length) <= 2 * CONTEXT) return [quote(expected), quote(actual)];
   let same = 0;
-  while (same < expected.length && expected[same] === came[same]) same++;
-  if (Math.max(expected.length, came.length) <= 2 * AROUND) {
-    return { expected: quote(expected), came: quote(came) };
-  }
-  return { expected: quoteAround(expected, same), came: quoteAround(came, same) };
+  while (same < expected.length && expected[same] === actual[same]) same++;
+  return [quoteFrom(expected, same), quoteFrom(actual, same)];
 }
 
-/** What a long text has instead of the one that it should contain: from where the best beginning of it ends. */
+/** What a long text has where the wanted part should continue: after the longest beginning of it that occurs. */
 function quoteInstead(part: string, text: string): string {
   let end = 0;
   let at = 0;
@@ -314,102 +360,12 @@ function quoteInstead(part: string, text: string): string {
     if (found < 0) break;
     [end, at] = [length, found];
   }
-  // A few letters stand anywhere: they show nothing.
-  return end < Math.min(8, part.length) ? quote(text) : quoteAround(text, at + end);
+  // A few letters occur anywhere and say nothing.
+  return end < Math.min(8, part.length) ? quote(text) : quoteFrom(text, at + end);
 }
 
-function quoteAround(text: string, at: number): string {
-  const from = Math.max(0, at - AROUND);
-  const piece = shorten(text.slice(from), 3 * AROUND);
+function quoteFrom(text: string, at: number): string {
+  const from = Math.max(0, at - CONTEXT);
+  const piece = shorten(text.slice(from), 3 * CONTEXT);
   return JSON.stringify(from > 0 ? `…${piece}` : piece);
-}
-
-/** The file lacks what a test speaks of. */
-interface Lack {
-  readonly message: string;
-  readonly hint?: string;
-}
-
-/** Something of the record, or that the record lacks it. */
-type Found<T> = { readonly it: T } | { readonly lack: Lack };
-
-function findFact({ meta }: FileRecord, name: string): Found<Value> {
-  const fact = meta.get(name);
-  return fact ? { it: fact } : { lack: lacks('fact', name, [...meta.keys()]) };
-}
-
-/** The table of this name; without a name, the first one. */
-function findTable({ tables }: FileRecord, name: string | undefined): Found<Table> {
-  const table = name === undefined ? tables[0] : tables.find((one) => one.name === name);
-  if (table) return { it: table };
-  if (name === undefined) return { lack: { message: 'the file has no table' } };
-  const names = tables.map((one) => one.name);
-  return { lack: lacks('table', name, names) };
-}
-
-function findColumn({ columns }: Table, name: string): Found<{ column: Column; index: number }> {
-  const index = columns.findIndex((one) => one.name === name);
-  const column = columns[index];
-  if (column) return { it: { column, index } };
-  return {
-    lack: lacks(
-      'column',
-      name,
-      columns.map((one) => one.name),
-    ),
-  };
-}
-
-/** The value in a row, which counts from 0, or from -1 at the end. */
-function findCell(table: Table, row: number, name: string): Found<Value> {
-  const found = findColumn(table, name);
-  if ('lack' in found) return found;
-  const { rows, count } = table;
-  const at = row < 0 ? count + row : row;
-  if (at < 0 || at >= count) {
-    const hint = count > 0 ? `they are [0] to [${count - 1}]; the last one is also [-1]` : undefined;
-    return { lack: { message: `there is no such row: the table has ${count}`, ...(hint && { hint }) } };
-  }
-  const cell = rows[at]?.[found.it.index];
-  if (cell) return { it: cell };
-  const message =
-    at < rows.length
-      ? 'the row ends before this column'
-      : `of the ${count} rows only the first ${rows.length} are kept`;
-  return { lack: { message } };
-}
-
-const SHOWN = 20;
-
-function lacks(what: string, name: string, known: readonly string[]): Lack {
-  const guess = nearest(name, known);
-  const list = known
-    .slice(0, SHOWN)
-    .map((one) => JSON.stringify(one))
-    .join(', ');
-  const rest = known.length > SHOWN ? ` and ${known.length - SHOWN} more` : '';
-  return {
-    message: `the file has no ${what} ${JSON.stringify(name)}`,
-    hint: guess
-      ? `did you mean ${JSON.stringify(guess)}?`
-      : known.length > 0
-        ? `it has ${list}${rest}`
-        : `it has no ${what} at all`,
-  };
-}
-
-/** Whether a text is the wanted one, or fits the wanted /regex/. */
-function isText(wanted: string, text: string): boolean {
-  const source = regexSource(wanted);
-  return source === undefined ? wanted === text : new RegExp(source).test(text);
-}
-
-/** Whether a long text contains the wanted one, or fits the wanted /regex/. */
-const hasText = (wanted: string, text: string): boolean =>
-  regexSource(wanted) === undefined ? text.includes(wanted.trim()) : isText(wanted, text);
-
-/** Whether a value of a file is the wanted one: as what it means, or as it is written there. */
-function isValue(wanted: Scalar, { value, text }: Value): boolean {
-  if (typeof wanted !== 'string') return wanted === value;
-  return isText(wanted, text) || (value !== null && isText(wanted, String(value)));
 }

@@ -73,7 +73,7 @@ test('try tells what would be quarantined with its place and exits with 1', asyn
   expect(status).toBe(1);
   expect(stderr).toMatch(/would be quarantined: .*bad\.tsv.*Well/);
   expect((await labfeed(['try', 'nanodrpo', 'run.tsv'], folder)).stderr).toContain('did you mean nanodrop?');
-  expect((await labfeed(['try', 'nanodrop', 'gone.tsv'], folder)).stderr).toContain('there is no such file');
+  expect((await labfeed(['try', 'nanodrop', 'gone.tsv'], folder)).stderr).toContain('no such file');
 });
 
 test('check tries folders, journal, key and notebook, and says whose the key is', async () => {

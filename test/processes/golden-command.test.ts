@@ -7,7 +7,7 @@ import { tempFolder } from '../support/temp-folder.js';
 const NOTEBOOK = 'notebook: { url: "https://eln.example.org", key: { env: KEY } }\n';
 const SAMPLE = 'Sample: λ\nOperator: Ada\nWell\tA260 (AU)\nA1\t2.100\nA2\tOVER\n';
 
-/** One instrument with these golden tests, in a part of its own that lies beside its samples. */
+/** An instrument with these golden tests, in an included file next to its samples. */
 function site(tests: string): string {
   const folder = tempFolder();
   mkdirSync(join(folder, 'parts', 'samples'), { recursive: true });
@@ -42,7 +42,7 @@ const FAILING = `
       - { file: samples/gone.tsv, expect: { readings: 1 } }
 `;
 
-test('tests that pass are counted by check and by try --test, of one instrument or of all', async () => {
+test('check and try --test count passing tests, of one instrument or all', async () => {
   const folder = site(PASSING);
   const check = await labfeed(['check', '--offline'], folder);
   expect(check).toMatchObject({
@@ -58,22 +58,22 @@ test('tests that pass are counted by check and by try --test, of one instrument 
   expect((await labfeed(['try', '--test', 'nanodrop'], folder)).stdout).toBe('nanodrop: 2 tests pass\n');
 }, 60_000);
 
-test('a test that fails shows what was expected, what came, the sample and the place of the expectation', async () => {
+test('a failing test shows the expected and actual value, the sample and the place of the expectation', async () => {
   const folder = site(FAILING);
   const part = join(folder, 'parts', 'nanodrop.yaml');
   const { status, stdout, stderr } = await labfeed(['try', '--test', 'nanodrop'], folder);
   expect({ status, stdout }).toEqual({ status: 1, stdout: 'nanodrop: 4 of 4 tests fail\n' });
-  expect(stderr).toBe(`${part}:9:69: samples/a.tsv, readings: not as expected
+  expect(stderr).toBe(`${part}:9:69: samples/a.tsv, readings: differs
     expected  12 rows
-    came      2 rows
+    actual    2 rows
 ${part}:12:29: samples/a.tsv, readings[0].A26O: the file has no column "A26O"
   → did you mean "A260"?
-${part}:13:29: samples/a.tsv, readings[0].A260: not as expected
+${part}:13:29: samples/a.tsv, readings[0].A260: differs
     expected  1.23
-    came      2.1, written "2.100"
-${part}:14:17: samples/prose.tsv: it would be quarantined: no line fits \`header: Well\`
+    actual    2.1, written "2.100"
+${part}:14:17: samples/prose.tsv: would be quarantined: no line fits \`header: Well\`
   → correct \`header\` in the mapping
-${part}:15:17: samples/gone.tsv: there is no such file
+${part}:15:17: samples/gone.tsv: no such file
 `);
   const json = await labfeed(['try', '--test', '--json'], folder);
   expect(json.status).toBe(1);
@@ -81,21 +81,21 @@ ${part}:15:17: samples/gone.tsv: there is no such file
     instrument: 'nanodrop',
     file: join(folder, 'parts', 'samples', 'gone.tsv'),
     passed: false,
-    problems: [{ at: `${part}:15:17`, message: 'samples/gone.tsv: there is no such file' }],
+    problems: [{ at: `${part}:15:17`, message: 'samples/gone.tsv: no such file' }],
   });
 }, 60_000);
 
-test('check fails where a test fails, with the same words', async () => {
+test('check fails if a test fails, with the same message', async () => {
   const folder = site(FAILING);
   const { status, stdout } = await labfeed(['check', '--offline'], folder);
   expect(status).toBe(1);
   expect(stdout).toContain('WRONG  nanodrop: 4 of 4 tests fail');
-  expect(stdout).toMatch(/WRONG {2}.*nanodrop\.yaml:13:29: .*\n {4}expected {2}1\.23\n {4}came {6}2\.1/);
+  expect(stdout).toMatch(/WRONG {2}.*nanodrop\.yaml:13:29: .*\n {4}expected {2}1\.23\n {4}actual {4}2\.1/);
   const json = JSON.parse((await labfeed(['check', '--offline', '--json'], folder)).stdout);
   expect(json).toMatchObject({ ok: false, problems: [] });
 }, 60_000);
 
-test('an expectation that cannot be one is a mistake of the configuration, at its line', async () => {
+test('an invalid expectation is a configuration mistake, reported at its line', async () => {
   const folder = site('      - { file: samples/a.tsv, expect: { titel: x } }\n');
   for (const args of [
     ['check', '--offline'],
@@ -111,7 +111,7 @@ test('an expectation that cannot be one is a mistake of the configuration, at it
   }
 }, 60_000);
 
-test('--test takes no files, and an instrument that is unknown is told', async () => {
+test('--test takes no files, and an unknown instrument is an error', async () => {
   const folder = site(PASSING);
   expect((await labfeed(['try', '--test', 'nanodrop', 'a.tsv'], folder)).status).toBe(2);
   expect(await labfeed(['try', '--test', 'nanodrpo'], folder)).toMatchObject({

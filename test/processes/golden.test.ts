@@ -20,7 +20,7 @@ async function setUp(rows: number) {
   return { sandbox, site };
 }
 
-test('an instrument whose tests fail is stopped alone, with the reason; its files wait for it', async () => {
+test('an instrument whose tests fail is stopped with the reason; the others run, its files wait', async () => {
   const { sandbox, site } = await setUp(7);
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -30,7 +30,7 @@ test('an instrument whose tests fail is stopped alone, with the reason; its file
       level: 50,
       instrument: 'tested',
       problem: expect.stringMatching(
-        /labfeed\.yaml:\d+:\d+: sample\.csv, readings: not as expected\n {4}expected {2}7 rows\n {4}came {6}2 rows/,
+        /labfeed\.yaml:\d+:\d+: sample\.csv, readings: differs\n {4}expected {2}7 rows\n {4}actual {4}2 rows/,
       ),
     },
   ]);
@@ -48,14 +48,14 @@ test('an instrument whose tests fail is stopped alone, with the reason; its file
   expect(await daemon.stop()).toBe(0);
 }, 60_000);
 
-test('a reload whose tests fail is refused, and the old mapping goes on', async () => {
+test('a reload whose tests fail is rejected, and the old mapping stays in use', async () => {
   const { sandbox, site } = await setUp(2);
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
   writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('readings: 2', 'readings: 3'));
   daemon.child.kill('SIGHUP');
   const { problems } = await daemon.logged('the new configuration is refused; the old one goes on');
-  expect(problems).toMatch(/sample\.csv, readings: not as expected\n {4}expected {2}3 rows/);
+  expect(problems).toMatch(/sample\.csv, readings: differs\n {4}expected {2}3 rows/);
   site.drop('t.csv', weighing(7), 'tested');
   await daemon.logged('run filed');
   expect(await daemon.stop()).toBe(0);

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadConfig } from '../src/config/load.js';
-import { createMapping, type Mapping } from '../src/mapping/mapping.js';
-import { tempFolder } from './support/temp-folder.js';
+import { loadConfig } from '../../src/config/load.js';
+import { createMapping, type Mapping } from '../../src/mapping/mapping.js';
+import { tempFolder } from '../support/temp-folder.js';
 
 const NOW = Date.UTC(2026, 11, 1);
 
@@ -11,7 +11,7 @@ function mapping(instrument: string): Mapping {
   const path = join(tempFolder(), 'labfeed.yaml');
   writeFileSync(path, `instruments:\n  a: ${instrument}\n`);
   const [only] = loadConfig(path).instruments;
-  return createMapping(only ?? expect.fail('the configuration has an instrument'));
+  return createMapping(only ?? expect.fail('expected an instrument'));
 }
 
 async function dateOf(text: string, { parse, map }: Mapping): Promise<string> {
@@ -23,7 +23,7 @@ async function dateOf(text: string, { parse, map }: Mapping): Promise<string> {
   return map(await parse(file), file, NOW).draft.date;
 }
 
-test('a date is read as the alternative writes it that read the file', async () => {
+test('a date is read with the formats of the alternative that read the file', async () => {
   const made = mapping(`
     watch: .
     parse:

@@ -28,9 +28,7 @@ function setUp(instrument: string) {
     writeFileSync(join(folder, path), content);
   }
   writeFileSync(join(folder, 'labfeed.yaml'), `instruments:\n  a: { ${instrument.replaceAll('\n', ' ')} }\n`);
-  const [only = expect.fail('the configuration has an instrument')] = loadConfig(
-    join(folder, 'labfeed.yaml'),
-  ).instruments;
+  const [only = expect.fail('expected an instrument')] = loadConfig(join(folder, 'labfeed.yaml')).instruments;
   return {
     only,
     open: async (path: string) => {
@@ -40,36 +38,36 @@ function setUp(instrument: string) {
   };
 }
 
-test('a run in a folder is tried by the folder or by any of its files, wherever the sample lies', async () => {
+test('a run of a folder is opened by its folder or any of its files, in any place', async () => {
   const { open } = setUp(GC);
   const run = { path: 'samples/seq/s1.D', parts: ['acq/method.txt', 'report.csv'] };
   expect(await open('samples/seq/s1.D')).toEqual(run);
   expect(await open('samples/seq/s1.D/report.csv')).toEqual(run);
   expect(await open('samples/seq/s1.D/acq/method.txt')).toEqual(run);
-  await expect(open('samples/p.csv')).rejects.toThrow(/expected a folder with files of a run/);
-  await expect(open('samples/seq')).rejects.toThrow(/expected a folder with files of a run/);
-  await expect(open('samples/gone.D')).rejects.toThrow(/there is no such file/);
+  await expect(open('samples/p.csv')).rejects.toThrow(/expected the folder of a run/);
+  await expect(open('samples/seq')).rejects.toThrow(/expected the folder of a run/);
+  await expect(open('samples/gone.D')).rejects.toThrow(/no such file/);
 });
 
-test('of a folder that is watched, the same is a run as for the daemon', async () => {
+test('in the watched folder, a run is what it is for the daemon', async () => {
   const { open } = setUp('watch: samples, run: folder');
   expect((await open('samples/seq/s1.D/acq/method.txt')).path).toBe('samples/seq');
 });
 
-test('joined files are tried by any of them, and only together', async () => {
+test('joined files are opened by any of them, and only if complete', async () => {
   const { open } = setUp(READER);
   expect(await open('samples/p.xml')).toEqual({ path: 'samples/p.csv', parts: ['p.csv', 'p.xml'] });
-  await expect(open('samples/alone.csv')).rejects.toThrow(/not whole: there is no .*alone\.xml/);
-  await expect(open('samples/seq')).rejects.toThrow(/expected one of the files that are joined/);
+  await expect(open('samples/alone.csv')).rejects.toThrow(/the run is incomplete: .*alone\.xml is missing/);
+  await expect(open('samples/seq')).rejects.toThrow(/expected one of the joined files/);
 });
 
-test('golden tests name a run of several files in the same way', async () => {
+test('golden tests open a run of several files in the same way', async () => {
   const tests = `tests: [{ file: samples/seq/s1.D, expect: { readings: 1, meta.Method: FAST, title: s1 (a) } },
     { file: samples/seq/s1.D/report.csv, expect: { readings: 2 } }]`;
   const { only } = setUp(`${GC}, ${tests}`);
   const results = await runGoldenTests([only], { clock: systemClock });
   expect(results.map(({ problems }) => problems.map(({ message }) => message))).toEqual([
     [],
-    [expect.stringContaining('came      1 row')],
+    [expect.stringContaining('actual    1 row')],
   ]);
 });
