@@ -1,4 +1,4 @@
-/** Where something is wrong, as precisely as is known. Lines and columns count from 1. */
+/** The location of a mistake. Lines and columns count from 1. */
 export interface Place {
   readonly file: string;
   readonly line?: number;
@@ -11,15 +11,15 @@ export function formatPlace({ file, line, column }: Place): string {
 
 export interface ErrorDetails {
   readonly where?: Place;
-  /** What the reader can do about it. */
+  /** What to do next. */
   readonly hint?: string;
   readonly cause?: unknown;
 }
 
-/** Exit statuses of the commands: failed, wrong usage, wrong configuration (EX_CONFIG of sysexits.h). */
+/** 78 is EX_CONFIG of sysexits.h. */
 export const EXIT = { failed: 1, usage: 2, config: 78 } as const;
 
-/** An error that a person can act on: what happened, where, and what to do. */
+/** An error that a person can act on: what happened, where, and what to do next. */
 export class LabfeedError extends Error {
   override readonly name: string = 'LabfeedError';
   readonly where?: Place;
@@ -33,12 +33,12 @@ export class LabfeedError extends Error {
   }
 }
 
-/** An instrument's file does not read as its mapping says. Concerns that one run, which is quarantined. */
+/** A file does not match its mapping. The run is quarantined; others continue. */
 export class FileError extends LabfeedError {
   override readonly name = 'FileError';
 }
 
-/** The file is no longer what was hashed: gone, or written to again. Not a verdict: it is looked at anew. */
+/** The file was removed or written to since it was hashed. It is read again; nothing is quarantined. */
 export class FileChangedError extends LabfeedError {
   override readonly name = 'FileChangedError';
 }
@@ -48,12 +48,11 @@ export class UsageError extends LabfeedError {
   override readonly exitStatus = EXIT.usage;
 }
 
-/** One mistake in the configuration. */
 export interface Problem {
   readonly where: Place;
   readonly message: string;
   readonly hint?: string;
-  /** What the mistake stops: the daemon as a whole, one instrument, or nothing but `check`. */
+  /** What the mistake stops. `nothing`: only `check` reports it. */
   readonly stops: 'daemon' | { readonly instrument: string } | 'nothing';
 }
 
@@ -69,54 +68,49 @@ export class ConfigError extends LabfeedError {
 }
 
 /**
- * What a refusal concerns, and so who waits:
- * `file` and `request` one run, for good; `conflict` one run, until a person decides;
- * `auth`, `rate` and `server` everybody, until it passes.
+ * `file` and `request`: this run fails until its file or its mapping changes. `conflict`: a person must decide about
+ * this run. `auth`, `rate` and `server`: temporary, and they concern every run.
  */
 export type FailureClass = 'file' | 'request' | 'conflict' | 'auth' | 'rate' | 'server';
 
-/** These pass without a change to the request, and until then stop everybody. */
-const PASSING: ReadonlySet<FailureClass> = new Set(['auth', 'rate', 'server']);
+const TEMPORARY: ReadonlySet<FailureClass> = new Set(['auth', 'rate', 'server']);
 
 export interface NotebookErrorDetails extends ErrorDetails {
   readonly status?: number;
-  /** Whether the server may have carried the request out all the same (see `lost`). */
-  readonly lost: boolean;
+  /** See `NotebookError.outcomeUnknown`; false by default. */
+  readonly outcomeUnknown?: boolean;
   readonly retryAfterMs?: number;
-  /** Only where it is not what the class says (see `scope`). */
-  readonly scope?: 'run' | 'everybody';
+  /** Only if it differs from what the class implies. */
+  readonly scope?: 'run' | 'server';
 }
 
-/** The notebook did not do what was asked. Knows its class, so that nobody else reads statuses. */
+/** A request to the notebook failed. Only `notebook/errors.ts` interprets HTTP statuses; others use the class. */
 export class NotebookError extends LabfeedError {
   override readonly name = 'NotebookError';
   readonly failure: FailureClass;
   readonly status?: number;
-  /** True where the answer was lost: the request may have been carried out, or still be. */
-  readonly lost: boolean;
+  /** The server may have carried out the write, or may still do so. If false, it certainly did not. */
+  readonly outcomeUnknown: boolean;
   readonly retryAfterMs?: number;
-  /**
-   * Who waits. Mostly as the class says; but a `server` failure with scope `run` is no outage:
-   * this one run is tried again later, and nobody else stops for it.
-   */
-  readonly scope: 'run' | 'everybody';
+  /** Whether the failure concerns one run or all of them. A `server` failure of scope `run` is no outage. */
+  readonly scope: 'run' | 'server';
 
-  constructor(failure: FailureClass, message: string, details: NotebookErrorDetails) {
+  constructor(failure: FailureClass, message: string, details: NotebookErrorDetails = {}) {
     super(message, details);
     this.failure = failure;
-    this.lost = details.lost;
-    this.scope = details.scope ?? (PASSING.has(failure) ? 'everybody' : 'run');
+    this.outcomeUnknown = details.outcomeUnknown ?? false;
+    this.scope = details.scope ?? (TEMPORARY.has(failure) ? 'server' : 'run');
     if (details.status !== undefined) this.status = details.status;
     if (details.retryAfterMs !== undefined) this.retryAfterMs = details.retryAfterMs;
   }
 
-  /** Whether the same request can succeed later without anybody changing it. */
+  /** Whether the same request can succeed later. */
   get retryable(): boolean {
-    return PASSING.has(this.failure);
+    return TEMPORARY.has(this.failure);
   }
 }
 
-/** For people: the message with its place and its hint, a line each. */
+/** The message with its location, and the hint on a line of its own. */
 export function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.map(explainProblem).join('\n');
   if (error instanceof LabfeedError) return explainProblem(error);
@@ -129,7 +123,7 @@ export function explainProblem(problem: { message: string; where?: Place; hint?:
   return `${place}${problem.message}${hint}`;
 }
 
-/** The code of a system error (`ENOENT`), where the thrown thing is one. */
+/** The code of a system error, such as `ENOENT`. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

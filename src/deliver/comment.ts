@@ -72,7 +72,6 @@ async function findPosted(
       'conflict',
       `comment ${vanished.comment} of experiment ${experiment} is no longer listed`,
       {
-        lost: false,
         hint: 'somebody deleted it, or the list is not complete; labfeed does not post again',
       },
     );
@@ -96,7 +95,6 @@ async function proveKept(
       'request',
       `comment ${posted} of experiment ${experiment} does not hold the text that was sent`,
       {
-        lost: false,
         hint: 'set notebook.commentField to the name that this notebook uses for the text of a comment',
       },
     );
@@ -218,7 +216,6 @@ const touched = (
     'conflict',
     `somebody ${record ? 'changed' : 'deleted'} comment ${comment} of experiment ${experiment} since labfeed wrote it`,
     {
-      lost: false,
       hint: record
         ? `labfeed does not overwrite it; put it back as it was and \`labfeed retry ${id}\`, or have the rest redone around it: \`labfeed adopt ${id} ${experiment}\``
         : `labfeed does not post it again unless it is told to: \`labfeed adopt ${id} ${experiment}\``,
@@ -230,7 +227,6 @@ const refused = (comment: number, experiment: number): NotebookError =>
     'conflict',
     `the notebook left comment ${comment} of experiment ${experiment} as it was, although it said otherwise`,
     {
-      lost: false,
       hint: 'it may be another user’s: comments can be changed only with a key of the user who posted them',
     },
   );

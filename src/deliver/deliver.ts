@@ -51,7 +51,6 @@ const atAnotherNotebook = ({ experiment, server }: OpenRun): NotebookError =>
     'conflict',
     `the run was begun as experiment ${experiment} at another notebook, ${server}`,
     {
-      lost: false,
       hint: 'set notebook.url back to finish it there, or refile it to have it filed here as well',
     },
   );

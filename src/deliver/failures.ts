@@ -40,7 +40,10 @@ interface Tries {
  * can be refused for its values; and what is read may be another's: looks go past everybody's experiments.
  */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof NotebookError && error.scope === 'run' && (error.status ?? 0) >= 500 && error.lost;
+  error instanceof NotebookError &&
+  error.scope === 'run' &&
+  (error.status ?? 0) >= 500 &&
+  error.outcomeUnknown;
 
 /** How a run goes on after its delivery broke off. Undefined: as it is, as soon as labfeed runs again. */
 export function treat(
@@ -75,7 +78,7 @@ const postponed = (dueAt: number, failure: FailureClass, reason: string): RunCha
 export const surelyNotDone = (error: unknown): boolean =>
   error instanceof StoppedError ||
   error instanceof StaleError ||
-  (error instanceof NotebookError && !error.lost);
+  (error instanceof NotebookError && !error.outcomeUnknown);
 
 /**
  * How often the notebook has refused each run since it last came a step further. In memory alone: a restart costs the

@@ -73,7 +73,7 @@ export function createGate({ perSecond, clock, log, random = Math.random }: Gate
 
   function failed(pass: Pass, error: unknown): void {
     if (!(error instanceof NotebookError)) door.failed(pass, undefined);
-    else if (error.scope === 'everybody') door.failed(pass, error);
+    else if (error.scope === 'server') door.failed(pass, error);
     else door.answered(pass);
     letPass();
   }

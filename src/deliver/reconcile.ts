@@ -160,7 +160,6 @@ export async function sweep(facts: ServerFacts, deps: DeliverDeps): Promise<void
 
 const held = (message: string): NotebookError =>
   new NotebookError('conflict', message, {
-    lost: false,
     hint: 'look in the notebook which one it is; labfeed does not guess',
   });
 

@@ -70,7 +70,6 @@ function refuseClosed(record: ExperimentRecord, experiment: number, dialect: Dia
   const state = STATES[String(record['state'])] ?? (Number(record['locked']) === 1 ? 'locked' : undefined);
   if (state === undefined) return;
   throw new NotebookError('conflict', `somebody has ${state} experiment ${experiment}`, {
-    lost: false,
     hint: 'labfeed does not change it; undo that in the notebook and retry, or leave it as it is',
   });
 }
@@ -86,7 +85,6 @@ const changedByHand = (
         'conflict',
         `somebody changed the ${parts.join(' and the ')} of experiment ${experiment} since labfeed wrote it`,
         {
-          lost: false,
           hint: `labfeed does not overwrite it; put it back as it was and \`labfeed retry ${run}\`, or have it overwritten: \`labfeed adopt ${run} ${experiment}\``,
         },
       )
@@ -94,7 +92,6 @@ const changedByHand = (
 
 export const changedBefore = (experiment: number): NotebookError =>
   new NotebookError('conflict', `somebody changed experiment ${experiment} before labfeed had filled it in`, {
-    lost: false,
     hint: 'labfeed does not overwrite it; finish it by hand, or give it back its provisional title',
   });
 

@@ -266,11 +266,11 @@ function present(key: () => string): string {
     text = key();
   } catch (cause) {
     const why = quote([explain(cause)], '');
-    throw new NotebookError('auth', `the API key cannot be read: ${why}`, { lost: false, hint, cause });
+    throw new NotebookError('auth', `the API key cannot be read: ${why}`, { hint, cause });
   }
   if (isKey(text)) return text;
   const what = text === '' ? 'is empty' : 'has spaces or characters that no header can carry';
-  throw new NotebookError('auth', `the API key ${what}`, { lost: false, hint });
+  throw new NotebookError('auth', `the API key ${what}`, { hint });
 }
 
 /** Where a request goes, and whom its refusal concerns. */
@@ -327,4 +327,4 @@ function checked(id: number, what: string): number {
 }
 
 const refusal = (message: string): NotebookError =>
-  new NotebookError('request', message, { lost: false, hint: 'ids are whole numbers from 1 on' });
+  new NotebookError('request', message, { hint: 'ids are whole numbers from 1 on' });

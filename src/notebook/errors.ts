@@ -94,7 +94,7 @@ export type Subject = 'entry' | 'experiments' | 'keys';
 interface Verdict {
   readonly failure: FailureClass;
   /** Whether the server may have done it all the same. */
-  readonly lost: boolean;
+  readonly outcomeUnknown: boolean;
   readonly hint: string;
   /** Where it differs from what the class says. */
   readonly scope?: 'run';
@@ -123,14 +123,14 @@ const ABOUT_THE_KEY =
 /** Passes by itself, so it is tried again; but it is no outage, so nobody else waits for it. */
 const BEING_EDITED = { failure: 'server', scope: 'run', hint: HINTS.edited } as const;
 
-interface Row extends Omit<Verdict, 'lost' | 'hint'> {
+interface Row extends Omit<Verdict, 'outcomeUnknown' | 'hint'> {
   readonly status: number | '2xx' | '3xx' | '4xx' | '5xx';
   readonly on?: Subject;
   readonly method?: Method;
   readonly form?: Form;
   readonly code?: number;
   readonly says?: RegExp;
-  readonly lost?: true;
+  readonly outcomeUnknown?: true;
   readonly hint: string;
 }
 
@@ -158,16 +158,16 @@ const TABLE: readonly Row[] = [
   { status: 422, failure: 'request', hint: HINTS.refused },
   { status: 429, failure: 'rate', hint: HINTS.busy },
   // Lost: perhaps done, perhaps not, perhaps still to be.
-  { status: '2xx', form: 'json', failure: 'server', scope: 'run', lost: true, hint: HINTS.outage },
-  { status: '2xx', failure: 'server', lost: true, hint: HINTS.outage },
-  { status: '3xx', failure: 'server', lost: true, hint: HINTS.redirect },
-  { status: 408, failure: 'server', lost: true, hint: HINTS.outage },
-  { status: 425, failure: 'server', lost: true, hint: HINTS.outage },
-  { status: '4xx', form: 'page', failure: 'server', lost: true, hint: HINTS.outage },
-  { status: '4xx', failure: 'request', lost: true, hint: HINTS.refused },
+  { status: '2xx', form: 'json', failure: 'server', scope: 'run', outcomeUnknown: true, hint: HINTS.outage },
+  { status: '2xx', failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
+  { status: '3xx', failure: 'server', outcomeUnknown: true, hint: HINTS.redirect },
+  { status: 408, failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
+  { status: 425, failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
+  { status: '4xx', form: 'page', failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
+  { status: '4xx', failure: 'request', outcomeUnknown: true, hint: HINTS.refused },
   // Mostly a value that the database refused: the application itself is well enough to answer in JSON.
-  { status: 500, form: 'json', failure: 'server', scope: 'run', lost: true, hint: HINTS.outage },
-  { status: '5xx', failure: 'server', lost: true, hint: HINTS.outage },
+  { status: 500, form: 'json', failure: 'server', scope: 'run', outcomeUnknown: true, hint: HINTS.outage },
+  { status: '5xx', failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
 ];
 
 interface Refusal {
@@ -179,17 +179,17 @@ interface Refusal {
 
 function verdictOn(refusal: Refusal): Verdict {
   const row = TABLE.find((candidate) => fits(candidate, refusal));
-  const { failure, hint, scope, lost = false } = row ?? UNHEARD_OF;
-  return { failure, hint, lost: lost && changes(refusal.method), ...(scope ? { scope } : {}) };
+  const { failure, hint, scope, outcomeUnknown: lost = false } = row ?? UNHEARD_OF;
+  return { failure, hint, outcomeUnknown: lost && changes(refusal.method), ...(scope ? { scope } : {}) };
 }
 
 /** No answer at all. `sent`: whether a byte of the request can have left. */
 function verdictOnSilence(method: Method, sent: boolean, hint: string = HINTS.outage): Verdict {
-  return { failure: 'server', lost: sent && changes(method), hint };
+  return { failure: 'server', outcomeUnknown: sent && changes(method), hint };
 }
 
 /** HTTP ends at 599, servers need not. */
-const UNHEARD_OF: Row = { status: '5xx', failure: 'server', lost: true, hint: HINTS.outage };
+const UNHEARD_OF: Row = { status: '5xx', failure: 'server', outcomeUnknown: true, hint: HINTS.outage };
 
 function fits(row: Row, { status, on, method, body }: Refusal): boolean {
   return (

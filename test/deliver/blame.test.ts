@@ -8,7 +8,7 @@ import { manualClock } from '../support/manual-clock.js';
 import { simulatedNotebook } from '../support/simulated-notebook.js';
 
 const refuse = (failure: 'conflict' | 'auth' | 'server', status: number) => async (): Promise<never> => {
-  throw new NotebookError(failure, `answered ${status}`, { status, lost: false });
+  throw new NotebookError(failure, `answered ${status}`, { status });
 };
 
 /** One run is filed, and a second one is to be, by a notebook that has changed meanwhile. */

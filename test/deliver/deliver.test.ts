@@ -183,7 +183,7 @@ test('a creation that is carried out only after its answer was lost is found, no
     ...notebook,
     async createExperiment({ title }) {
       lateTitle = title;
-      throw new NotebookError('server', 'connection reset', { lost: true });
+      throw new NotebookError('server', 'connection reset', { outcomeUnknown: true });
     },
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow(
@@ -207,7 +207,7 @@ test('what comes while the look for it goes on is not missed, although the look 
     ...notebook,
     createExperiment({ title }) {
       late = title;
-      return Promise.reject(new NotebookError('server', 'reset', { lost: true }));
+      return Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true }));
     },
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
@@ -242,7 +242,7 @@ test('a creation that was never carried out is made after the grace', async () =
   const id = await add(journal, 'A');
   const dead: Notebook = {
     ...notebook,
-    createExperiment: () => Promise.reject(new NotebookError('server', 'timeout', { lost: true })),
+    createExperiment: () => Promise.reject(new NotebookError('server', 'timeout', { outcomeUnknown: true })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: dead })).rejects.toThrow('timeout');
   const before = clock.now();
@@ -260,13 +260,12 @@ test('404 from something that is not the notebook does not prove that a lost cre
     ...notebook,
     async createExperiment(fields) {
       await notebook.createExperiment(fields);
-      throw new NotebookError('server', 'reset', { lost: true });
+      throw new NotebookError('server', 'reset', { outcomeUnknown: true });
     },
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   clock.advance(GRACE_MS);
-  const nothing = () =>
-    Promise.reject(new NotebookError('conflict', 'no backend', { status: 404, lost: false }));
+  const nothing = () => Promise.reject(new NotebookError('conflict', 'no backend', { status: 404 }));
   const proxy: Notebook = { ...notebook, readExperiment: nothing, listKeys: nothing };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: proxy })).rejects.toThrow(
     'no backend',
@@ -280,8 +279,7 @@ test('a refused creation is not looked for: the next attempt simply creates', as
   const id = await add(journal, 'A');
   const busy: Notebook = {
     ...notebook,
-    createExperiment: () =>
-      Promise.reject(new NotebookError('rate', 'slow down', { status: 429, lost: false })),
+    createExperiment: () => Promise.reject(new NotebookError('rate', 'slow down', { status: 429 })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: busy })).rejects.toThrow(
     'slow down',
@@ -299,7 +297,7 @@ test('the very first creation on a notebook, once lost, is found below the next 
       ...notebook,
       async createExperiment(fields) {
         await notebook.createExperiment(fields);
-        throw new NotebookError('server', 'reset', { lost: true });
+        throw new NotebookError('server', 'reset', { outcomeUnknown: true });
       },
     };
     await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
@@ -319,7 +317,7 @@ async function lostBeforeTitlesWereKnown() {
   const { journal, notebook, deps, clock } = scene;
   const unreadable: Notebook = {
     ...notebook,
-    readExperiment: () => Promise.reject(new NotebookError('server', 'away', { lost: false })),
+    readExperiment: () => Promise.reject(new NotebookError('server', 'away')),
   };
   const a = await add(journal, 'A');
   await expect(deliver(await journal.runs.open(a), { ...deps, notebook: unreadable })).rejects.toThrow(
@@ -337,7 +335,7 @@ const losing = (notebook: Notebook): Notebook => ({
   ...notebook,
   async createExperiment(fields) {
     await notebook.createExperiment(fields);
-    throw new NotebookError('server', 'reset', { lost: true });
+    throw new NotebookError('server', 'reset', { outcomeUnknown: true });
   },
 });
 
@@ -365,7 +363,7 @@ test('two creations of a run that were both lost before titles were known are bo
 /** A creation that reaches the server only after its connection was cut. */
 const cutOff = (notebook: Notebook): Notebook => ({
   ...notebook,
-  createExperiment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+  createExperiment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
 });
 
 test('a run whose earlier creations could not be found waits for the last of them before it adopts one', async () => {
@@ -408,7 +406,7 @@ test("a person's own blank experiment is not taken for a lost creation, nor are 
   const id = await add(journal, 'A');
   const cut: Notebook = {
     ...notebook,
-    createExperiment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+    createExperiment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   notebook.someoneCreates('Untitled', 7);
@@ -469,7 +467,7 @@ test('a run that was begun at another notebook is held, not continued under the 
   const id = await add(journal, 'A');
   const cut: Notebook = {
     ...notebook,
-    postComment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+    postComment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   const elsewhere = {
@@ -518,7 +516,7 @@ test('an experiment that somebody changed before labfeed filled it in is held, n
   const id = await add(journal, 'A');
   const cut: Notebook = {
     ...notebook,
-    patchExperiment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+    patchExperiment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   const [experiment] = [...notebook.experiments.values()];
@@ -533,7 +531,7 @@ test('an experiment that somebody deleted is held, not made again', async () => 
   const id = await add(journal, 'A');
   const cut: Notebook = {
     ...notebook,
-    patchExperiment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+    patchExperiment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   notebook.experiments.clear();
@@ -549,7 +547,7 @@ test('a PATCH that arrived although its answer did not is not sent again', async
     ...notebook,
     async patchExperiment(experiment, changes) {
       await notebook.patchExperiment(experiment, changes);
-      throw new NotebookError('server', 'reset', { lost: true });
+      throw new NotebookError('server', 'reset', { outcomeUnknown: true });
     },
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
@@ -565,7 +563,7 @@ test('a comment whose answer was lost is not posted again', async () => {
     ...notebook,
     async postComment(experiment, text) {
       await notebook.postComment(experiment, text);
-      throw new NotebookError('server', 'reset', { lost: true });
+      throw new NotebookError('server', 'reset', { outcomeUnknown: true });
     },
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
@@ -581,7 +579,7 @@ test('a comment is not posted again while the list lacks one that we know of', a
     ...notebook,
     async postComment(experiment, text) {
       posts += 1;
-      if (posts === 2) throw new NotebookError('server', 'reset', { lost: true });
+      if (posts === 2) throw new NotebookError('server', 'reset', { outcomeUnknown: true });
       return notebook.postComment(experiment, text);
     },
   };
@@ -607,7 +605,7 @@ test('what a person wrote that merely contains a mark is not taken for our comme
   const id = await add(journal, 'A', ['only']);
   const cut: Notebook = {
     ...notebook,
-    postComment: () => Promise.reject(new NotebookError('server', 'reset', { lost: true })),
+    postComment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   const { reference } = await journal.runs.open(id);

@@ -6,7 +6,7 @@ import { type FailureClass, NotebookError } from '../../src/errors.js';
 const NOW = 1_000_000;
 const tries = (attempts: number, refusals = 0) => ({ attempts, refusals });
 const failed = (failure: FailureClass, details: Partial<NotebookError> = {}) =>
-  new NotebookError(failure, 'said no', { lost: false, ...details });
+  new NotebookError(failure, 'said no', { ...details });
 
 test('what a person must mend is quarantined, what a person has touched is held', () => {
   expect(treat(failed('request'), tries(0), NOW)).toMatchObject({
@@ -39,7 +39,7 @@ test('what passes by itself is tried for ever, with growing waits, and never set
 });
 
 test('a write that gets 500 in JSON is tried a few times, then quarantined; an entry that is being edited is waited for', () => {
-  const own500 = failed('server', { status: 500, scope: 'run', lost: true });
+  const own500 = failed('server', { status: 500, scope: 'run', outcomeUnknown: true });
   expect([0, 1, 2, 3, 4].map((refusals) => treat(own500, tries(refusals, refusals), NOW)?.kind)).toEqual([
     'postponed',
     'postponed',
@@ -51,9 +51,9 @@ test('a write that gets 500 in JSON is tried a few times, then quarantined; an e
 });
 
 test('a single 500 after many outages quarantines nothing, nor does anything that is only read', () => {
-  const written = failed('server', { status: 500, scope: 'run', lost: true });
+  const written = failed('server', { status: 500, scope: 'run', outcomeUnknown: true });
   expect(treat(written, tries(50), NOW)?.kind).toBe('postponed');
-  const read = failed('server', { status: 500, scope: 'run', lost: false });
+  const read = failed('server', { status: 500, scope: 'run' });
   expect(treat(read, tries(50, 50), NOW)?.kind).toBe('postponed');
 });
 

@@ -21,10 +21,10 @@ function mostInASecond(times: readonly number[]): number {
 
 const answers = {
   taken: () => undefined,
-  refused: () => new NotebookError('request', 'bad date', { status: 422, lost: false }),
-  limited: () => new NotebookError('rate', 'too many', { status: 429, lost: false }),
-  held: () => new NotebookError('rate', 'too many', { status: 429, lost: false, retryAfterMs: 3000 }),
-  away: () => new NotebookError('server', 'connection refused', { lost: false }),
+  refused: () => new NotebookError('request', 'bad date', { status: 422 }),
+  limited: () => new NotebookError('rate', 'too many', { status: 429 }),
+  held: () => new NotebookError('rate', 'too many', { status: 429, retryAfterMs: 3000 }),
+  away: () => new NotebookError('server', 'connection refused'),
   broken: () => new TypeError('a bug of ours'),
 };
 

@@ -6,7 +6,7 @@ import { randomFrom } from '../support/load.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';
 
-const away = () => new NotebookError('server', 'connection refused', { lost: false });
+const away = () => new NotebookError('server', 'connection refused');
 
 function setUp(perSecond = 100, random = () => 1) {
   const clock = simulatedClock();
@@ -50,7 +50,7 @@ test.each<FailureClass>(['server', 'auth'])(
   'the failures of one moment (%s) are one step',
   async (failure) => {
     const { clock, sentAt, send, many } = setUp();
-    await clock.run(many(8, 300, () => new NotebookError(failure, 'no', { lost: false })));
+    await clock.run(many(8, 300, () => new NotebookError(failure, 'no')));
     const lastAnswered = (sentAt[0] ?? 0) + 300;
     await clock.run(send());
     expect(sentAt[8]).toBe(lastAnswered + 1000);
@@ -98,7 +98,7 @@ test('a notebook that comes and goes is asked ever more rarely, until it has sta
 test('Retry-After of an outage is waited for, and what is still under way cannot shorten it', async () => {
   const { clock, sentAt, send } = setUp();
   const maintenance = () =>
-    new NotebookError('server', 'back soon', { status: 503, lost: true, retryAfterMs: 60_000 });
+    new NotebookError('server', 'back soon', { status: 503, outcomeUnknown: true, retryAfterMs: 60_000 });
   await clock.run(Promise.all([send(10, maintenance), send(500), send(900, away)]));
   await clock.run(send());
   expect(sentAt.at(-1)).toBeGreaterThanOrEqual(60_000);
@@ -135,7 +135,7 @@ test('nobody leaves before the time that any answer asked for, and everybody lea
         const { retryAfterMs } = failure;
         heldUntil = Math.max(heldUntil, clock.monotonic() + (retryAfterMs ?? 0));
         const wish = retryAfterMs === undefined ? {} : { retryAfterMs };
-        throw new NotebookError(failure.failure, 'not now', { lost: false, ...wish });
+        throw new NotebookError(failure.failure, 'not now', { ...wish });
       };
       const comeAndGo = async (): Promise<void> => {
         const sent: Promise<unknown>[] = [];
@@ -159,10 +159,10 @@ test('nobody leaves before the time that any answer asked for, and everybody lea
 });
 
 test.each([
-  new NotebookError('request', 'bad date', { status: 422, lost: false }),
-  new NotebookError('conflict', 'locked', { status: 403, lost: false }),
-  new NotebookError('file', 'gone', { lost: false }),
-  new NotebookError('server', 'being edited', { status: 400, lost: false, scope: 'run' }),
+  new NotebookError('request', 'bad date', { status: 422 }),
+  new NotebookError('conflict', 'locked', { status: 403 }),
+  new NotebookError('file', 'gone'),
+  new NotebookError('server', 'being edited', { status: 400, scope: 'run' }),
 ])(
   'a probe that is refused for its own sake ($message) shows that the notebook is there',
   async (refused) => {

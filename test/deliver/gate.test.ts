@@ -9,10 +9,9 @@ import { simulatedClock } from '../support/simulated-clock.js';
 const busy = (retryAfterMs?: number) =>
   new NotebookError('rate', 'slow down', {
     status: 429,
-    lost: false,
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
-const away = () => new NotebookError('server', 'connection refused', { lost: false });
+const away = () => new NotebookError('server', 'connection refused');
 
 interface Line {
   readonly level: number;
@@ -46,7 +45,7 @@ function setUp(perSecond: number) {
 
 test('an answer, a refusal and its error are handed on as they are', async () => {
   const { clock, gate, send } = setUp(1000);
-  const refused = new NotebookError('request', 'bad date', { status: 422, lost: false });
+  const refused = new NotebookError('request', 'bad date', { status: 422 });
   await expect(clock.run(send(0, () => refused))).rejects.toBe(refused);
   await expect(clock.run(gate.admit(async () => 42))).resolves.toBe(42);
 });
@@ -63,7 +62,7 @@ test('a request that breaks before it leaves does not break the gate', async () 
 
 test('a refusal that concerns one run stops and slows nobody', async () => {
   const { clock, sentAt, send, fail } = setUp(1000);
-  await clock.run(fail(() => new NotebookError('request', 'bad date', { status: 422, lost: false })));
+  await clock.run(fail(() => new NotebookError('request', 'bad date', { status: 422 })));
   await clock.run(send());
   expect(sentAt).toEqual([0, 0]);
 });

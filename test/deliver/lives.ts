@@ -133,8 +133,8 @@ function mortal(life: Life, wire: { sent(late: Late): void; tick(): Promise<void
     if (outcome === 'lost') await act();
     if (outcome === 'late') wire.sent({ requests: life.lateness ?? 0, act });
     if (dead) throw new Crash();
-    if (outcome === 'refused') throw new NotebookError('rate', 'slow down', { status: 429, lost: false });
-    throw new NotebookError('server', 'no answer', { lost: writes });
+    if (outcome === 'refused') throw new NotebookError('rate', 'slow down', { status: 429 });
+    throw new NotebookError('server', 'no answer', { outcomeUnknown: writes });
   }
 
   const wired = (notebook: Notebook): Notebook =>

@@ -35,12 +35,12 @@ test('a person who only writes about labfeed does not stop it, nor does a versio
   await prepare(asElabftw, depsOf(journal, notebook, manualClock()));
   const older: SimulatedNotebook = {
     ...notebook,
-    searchBodies: () => Promise.reject(new NotebookError('request', 'no', { status: 400, lost: false })),
+    searchBodies: () => Promise.reject(new NotebookError('request', 'no', { status: 400 })),
   };
   await prepare(asElabftw, depsOf(journal, older, manualClock()));
   const away: SimulatedNotebook = {
     ...notebook,
-    searchBodies: () => Promise.reject(new NotebookError('server', 'away', { lost: false })),
+    searchBodies: () => Promise.reject(new NotebookError('server', 'away')),
   };
   await expect(prepare(asElabftw, depsOf(journal, away, manualClock()))).rejects.toThrow('away');
 });
@@ -72,11 +72,11 @@ test('a proxy that lost the notebook, and answers 404 to everything, does not ma
   const clock = manualClock();
   const notebook = simulatedNotebook();
   const journal = await file(notebook, clock, ...'abcdefgh');
-  const missing = new NotebookError('conflict', 'not found', { status: 404, lost: false });
+  const missing = new NotebookError('conflict', 'not found', { status: 404 });
   const lost: SimulatedNotebook = {
     ...notebook,
     readExperiment: () => Promise.reject(missing),
-    listKeys: () => Promise.reject(new NotebookError('server', 'no notebook there', { lost: false })),
+    listKeys: () => Promise.reject(new NotebookError('server', 'no notebook there')),
   };
   const preparation = { dialect: 'v2', isUnknownRun: async () => false } as const;
   await expect(prepare(preparation, depsOf(journal, lost, clock))).rejects.toThrow('no notebook there');

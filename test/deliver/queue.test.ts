@@ -92,9 +92,9 @@ test('what is added later is delivered when the bell rings', async () => {
 
 test('a failure that passes postpones the run, one that does not sets it aside, and the others go on', async () => {
   const errors = new Map([
-    [1, new NotebookError('server', 'away', { lost: false })],
-    [2, new NotebookError('request', 'bad date', { lost: false })],
-    [3, new NotebookError('conflict', 'deleted', { lost: false })],
+    [1, new NotebookError('server', 'away')],
+    [2, new NotebookError('request', 'bad date')],
+    [3, new NotebookError('conflict', 'deleted')],
   ]);
   const delivered: number[] = [];
   const { queue, due, recorded } = setUp(async ({ id }) => {
@@ -116,8 +116,8 @@ test('a failure that passes postpones the run, one that does not sets it aside, 
 });
 
 test('only what the notebook refuses again and again is quarantined: outages in between do not count', async () => {
-  const outage = new NotebookError('server', 'away', { lost: true, status: 502 });
-  const refusal = new NotebookError('server', 'no', { lost: true, status: 500, scope: 'run' });
+  const outage = new NotebookError('server', 'away', { outcomeUnknown: true, status: 502 });
+  const refusal = new NotebookError('server', 'no', { outcomeUnknown: true, status: 500, scope: 'run' });
   const errors = [
     outage,
     outage,

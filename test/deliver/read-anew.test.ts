@@ -23,7 +23,7 @@ interface Scene {
 }
 
 const refusal = (): Promise<never> =>
-  Promise.reject(new NotebookError('request', 'refused', { status: 422, lost: false }));
+  Promise.reject(new NotebookError('request', 'refused', { status: 422 }));
 
 /** A run that was quarantined at the request that is refused, after all before it. */
 async function quarantinedAt(
@@ -105,7 +105,7 @@ test('a creation without an answer is looked for also by a run that was read ane
     ...notebook,
     async createExperiment(fields) {
       await notebook.createExperiment(fields);
-      throw new NotebookError('server', 'broken', { status: 500, lost: true, scope: 'run' });
+      throw new NotebookError('server', 'broken', { status: 500, outcomeUnknown: true, scope: 'run' });
     },
   };
   const deps = depsOf(journal, broken, clock);

@@ -188,7 +188,7 @@ test('a change whose answer was lost is waited for, lest it come late and undo a
     async patchExperiment(...args) {
       if (isLost) return scene.notebook.patchExperiment(...args);
       isLost = true;
-      throw new NotebookError('server', 'no answer', { lost: true });
+      throw new NotebookError('server', 'no answer', { outcomeUnknown: true });
     },
   });
   expect(scene.waits).toEqual(['a change whose answer was lost may still be carried out']);

@@ -20,7 +20,7 @@ const withoutLocation = (notebook: SimulatedNotebook): SimulatedNotebook => ({
     await notebook.createExperiment(fields);
     throw new NotebookError('server', 'answered 201 with no Location', {
       status: 201,
-      lost: true,
+      outcomeUnknown: true,
       scope: 'run',
     });
   },

@@ -103,7 +103,7 @@ test.each(REFUSALS)(
   async (operation, status, failure, call) => {
     const { notebook, server } = await openContract({ [operation]: refusal(status, 'because') });
     const error = await failureOf(call(notebook));
-    expect(error).toMatchObject({ failure, status, lost: false });
+    expect(error).toMatchObject({ failure, status, outcomeUnknown: false });
     expect(error.message).toMatch(/^(GET|POST|PATCH|DELETE) \/api\/v2\/\S+ answered \d{3}: because$/);
     expect(error.hint).toBeTruthy();
     expect(server.seen).toHaveLength(1);
@@ -115,12 +115,20 @@ const READS = OPERATIONS.filter(([, { wire }]) => wire.startsWith('GET'));
 
 test.each(WRITES)('%s: a 500 may have been carried out, so it is lost', async (operation, { call }) => {
   const { notebook } = await openContract({ [operation]: refusal(500) });
-  expect(await failureOf(call(notebook))).toMatchObject({ failure: 'server', lost: true, status: 500 });
+  expect(await failureOf(call(notebook))).toMatchObject({
+    failure: 'server',
+    outcomeUnknown: true,
+    status: 500,
+  });
 });
 
 test.each(READS)('%s: a 500 changes nothing, so nothing is lost', async (operation, { call }) => {
   const { notebook } = await openContract({ [operation]: refusal(500) });
-  expect(await failureOf(call(notebook))).toMatchObject({ failure: 'server', lost: false, status: 500 });
+  expect(await failureOf(call(notebook))).toMatchObject({
+    failure: 'server',
+    outcomeUnknown: false,
+    status: 500,
+  });
 });
 
 test('comments of another type of entity are reached under its name', async () => {

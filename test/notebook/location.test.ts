@@ -44,14 +44,14 @@ describe('the id of what was created', () => {
     });
     for (const request of [notebook.createExperiment(), notebook.postComment(7, 'text')]) {
       const error = await failureOf(request);
-      expect(error).toMatchObject({ failure: 'server', status: 201, lost: true });
+      expect(error).toMatchObject({ failure: 'server', status: 201, outcomeUnknown: true });
       expect(error.message).toContain('answered 201 with no Location that ends in an id');
     }
   });
 
   test('is lost where a creation is answered 200, even if the body tells one', async () => {
     const { notebook } = await openContract({ postExperiments: () => HttpResponse.json({ id: 42 }) });
-    expect(await failureOf(notebook.createExperiment())).toMatchObject({ status: 200, lost: true });
+    expect(await failureOf(notebook.createExperiment())).toMatchObject({ status: 200, outcomeUnknown: true });
   });
 });
 
@@ -75,7 +75,7 @@ describe('a created key', () => {
       expect(await failureOf(notebook.createKey())).toMatchObject({
         failure: 'server',
         status: 201,
-        lost: true,
+        outcomeUnknown: true,
       });
     },
   );

@@ -21,7 +21,7 @@ const HEAD = 'HTTP/1.1 201 Created\r\nLocation: /api/v2/experiments/5\r\nContent
 test('a creation that was refused the connection is surely not done', async () => {
   const url = await closedPort();
   const error = await failureOf(openNotebook(url).createExperiment());
-  expect(error).toMatchObject({ failure: 'server', scope: 'everybody', lost: false });
+  expect(error).toMatchObject({ failure: 'server', scope: 'server', outcomeUnknown: false });
   expect(error.message).toMatch(
     /^POST \/api\/v2\/experiments was not sent, no connection to http.*ECONNREFUSED/,
   );
@@ -30,13 +30,13 @@ test('a creation that was refused the connection is surely not done', async () =
 
 test('a creation at a host that does not exist is surely not done', async () => {
   const error = await failureOf(openNotebook('http://notebook.invalid').createExperiment());
-  expect(error).toMatchObject({ failure: 'server', lost: false });
+  expect(error).toMatchObject({ failure: 'server', outcomeUnknown: false });
 });
 
 test('a creation at a host refused on all its addresses says why', async () => {
   const url = (await closedPort()).replace('127.0.0.1', 'localhost');
   const error = await failureOf(openNotebook(url).createExperiment());
-  expect(error).toMatchObject({ failure: 'server', lost: false });
+  expect(error).toMatchObject({ failure: 'server', outcomeUnknown: false });
   expect(error.message).toContain('ECONNREFUSED');
 });
 
@@ -49,7 +49,7 @@ test('a creation that TLS did not let through is surely not done', async () => {
   await new Promise((resolve) => server.once('listening', resolve));
   const { port } = server.address() as AddressInfo;
   const error = await failureOf(openNotebook(`https://127.0.0.1:${port}`).createExperiment());
-  expect(error).toMatchObject({ failure: 'server', lost: false });
+  expect(error).toMatchObject({ failure: 'server', outcomeUnknown: false });
   expect(error.hint).toContain('certificate');
 });
 
@@ -77,14 +77,16 @@ test('a creation that got no connection in its time is surely not done, and neve
 test('a creation whose answer was cut is reported as lost', async () => {
   const server = await serveRaw((socket) => socket.destroy());
   const error = await failureOf(openNotebook(server.url).createExperiment());
-  expect(error).toMatchObject({ failure: 'server', scope: 'everybody', lost: true });
+  expect(error).toMatchObject({ failure: 'server', scope: 'server', outcomeUnknown: true });
   expect(error.status).toBeUndefined();
   expect(server.requests).toHaveLength(1);
 });
 
 test('a creation whose connection was reset is reported as lost', async () => {
   const server = await serveRaw((socket) => socket.resetAndDestroy());
-  expect(await failureOf(openNotebook(server.url).createExperiment())).toMatchObject({ lost: true });
+  expect(await failureOf(openNotebook(server.url).createExperiment())).toMatchObject({
+    outcomeUnknown: true,
+  });
   expect(server.requests).toHaveLength(1);
 });
 
@@ -92,7 +94,7 @@ test('a creation that was not answered in time is reported as lost, in time', as
   const server = await serveRaw(() => {});
   const started = performance.now();
   const error = await failureOf(openNotebook(server.url, { timeoutMs: 300 }).createExperiment());
-  expect(error).toMatchObject({ failure: 'server', lost: true });
+  expect(error).toMatchObject({ failure: 'server', outcomeUnknown: true });
   expect(error.message).toContain('within 0.3 s');
   expect(performance.now() - started).toBeLessThan(1500);
 });
@@ -107,14 +109,14 @@ test.each([
 ])('a creation whose answer %s is reported as lost', async (_what, bytes) => {
   const server = await serveRaw((socket) => socket.end(bytes));
   const error = await failureOf(openNotebook(server.url).createExperiment());
-  expect(error.lost).toBe(true);
+  expect(error.outcomeUnknown).toBe(true);
   expect(error.status).toBeUndefined();
 });
 
 test('a read that was cut is not lost: it changed nothing', async () => {
   const server = await serveRaw((socket) => socket.destroy());
   const error = await failureOf(openNotebook(server.url).readExperiment(1));
-  expect(error).toMatchObject({ failure: 'server', lost: false });
+  expect(error).toMatchObject({ failure: 'server', outcomeUnknown: false });
 });
 
 test('a creation whose status and id arrived is done, even if the rest never does', async () => {
@@ -129,7 +131,7 @@ test('a refusal whose status arrived counts, even if its text broke off', async 
     socket.end('HTTP/1.1 422 No\r\nContent-Length: 99\r\n\r\n{"mess'),
   );
   const error = await failureOf(openNotebook(server.url).createExperiment());
-  expect(error).toMatchObject({ failure: 'request', status: 422, lost: false });
+  expect(error).toMatchObject({ failure: 'request', status: 422, outcomeUnknown: false });
 });
 
 test('a body that drips for ever is given up when the time is up', async () => {
@@ -140,8 +142,14 @@ test('a body that drips for ever is given up when the time is up', async () => {
   });
   const notebook = openNotebook(server.url, { timeoutMs: 300 });
   const started = performance.now();
-  expect(await failureOf(notebook.readExperiment(1))).toMatchObject({ failure: 'server', lost: false });
-  expect(await failureOf(notebook.patchComment(1, 1, 'x'))).toMatchObject({ failure: 'server', lost: true });
+  expect(await failureOf(notebook.readExperiment(1))).toMatchObject({
+    failure: 'server',
+    outcomeUnknown: false,
+  });
+  expect(await failureOf(notebook.patchComment(1, 1, 'x'))).toMatchObject({
+    failure: 'server',
+    outcomeUnknown: true,
+  });
   expect(performance.now() - started).toBeLessThan(2000);
 });
 
@@ -156,7 +164,7 @@ test('an answer that never stops growing is cut off, and stops nobody else', asy
     pour();
   });
   const error = await failureOf(openNotebook(server.url).readExperiment(1));
-  expect(error).toMatchObject({ failure: 'server', scope: 'run', lost: false });
+  expect(error).toMatchObject({ failure: 'server', scope: 'run', outcomeUnknown: false });
   expect(error.message).toContain('longer than');
 });
 
@@ -173,7 +181,7 @@ test('a write that is called off under way is lost; called off before, it is not
   const underWay = failureOf(notebook.createExperiment({}, stop.signal));
   await vi.waitFor(() => expect(server.requests).toHaveLength(1));
   stop.abort(new Error('stopping'));
-  expect(await underWay).toMatchObject({ failure: 'server', scope: 'run', lost: true });
+  expect(await underWay).toMatchObject({ failure: 'server', scope: 'run', outcomeUnknown: true });
   await expect(notebook.createExperiment({}, stop.signal)).rejects.toThrow('stopping');
   expect(server.requests).toHaveLength(1);
 });

@@ -41,7 +41,7 @@ describe('an experiment', () => {
   ])('is not believed where the answer is %s, and nobody else waits for it', async (_what, body) => {
     const { notebook } = await openContract({ readExperiment: json(body) });
     const error = await failureOf(notebook.readExperiment(7));
-    expect(error).toMatchObject({ failure: 'server', scope: 'run', status: 200, lost: false });
+    expect(error).toMatchObject({ failure: 'server', scope: 'run', status: 200, outcomeUnknown: false });
   });
 
   test.each([
@@ -82,7 +82,7 @@ describe('comments', () => {
   ])('are not believed where the answer is %s', async (_what, body) => {
     const { notebook } = await openContract({ readEntityComments: json(body) });
     const error = await failureOf(notebook.listComments(7));
-    expect(error).toMatchObject({ failure: 'server', scope: 'run', lost: false });
+    expect(error).toMatchObject({ failure: 'server', scope: 'run', outcomeUnknown: false });
     expect(error.message).toMatch(
       /^GET \/api\/v2\/experiments\/7\/comments answered 200 with something unexpected: /,
     );
@@ -101,7 +101,7 @@ describe('comments', () => {
     const { notebook } = await openContract({ patchEntityComment: () => HttpResponse.text('') });
     expect(await failureOf(notebook.patchComment(7, 5, 'six'))).toMatchObject({
       failure: 'server',
-      lost: true,
+      outcomeUnknown: true,
     });
   });
 });

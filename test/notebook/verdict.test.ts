@@ -15,9 +15,9 @@ describe('a web page where JSON belongs', () => {
       getApikeys: page(200, 'Login'),
     });
     const error = await failureOf(notebook.readExperiment(7));
-    expect(error).toMatchObject({ failure: 'server', scope: 'everybody', status: 200, lost: false });
+    expect(error).toMatchObject({ failure: 'server', scope: 'server', status: 200, outcomeUnknown: false });
     expect(error.message).toBe('GET /api/v2/experiments/7 answered 200 with a web page');
-    expect(await failureOf(notebook.listKeys())).toMatchObject({ failure: 'server', scope: 'everybody' });
+    expect(await failureOf(notebook.listKeys())).toMatchObject({ failure: 'server', scope: 'server' });
   });
 
   test('is an outage on a write that it answers with 405, and the write was surely not done', async () => {
@@ -27,22 +27,25 @@ describe('a web page where JSON belongs', () => {
     });
     for (const request of [notebook.createExperiment(), notebook.patchExperiment(7, {})]) {
       const error = await failureOf(request);
-      expect(error).toMatchObject({ failure: 'server', scope: 'everybody', status: 405, lost: false });
+      expect(error).toMatchObject({ failure: 'server', scope: 'server', status: 405, outcomeUnknown: false });
       expect(error.message).toContain('answered 405 with a web page: Maintenance');
     }
   });
 
   test('is an outage on a change that it answers with 200, and the change may have been done', async () => {
     const { notebook } = await openContract({ patchExperiment: page(200, 'Login') });
-    expect(await failureOf(notebook.patchExperiment(7, {}))).toMatchObject({ failure: 'server', lost: true });
+    expect(await failureOf(notebook.patchExperiment(7, {}))).toMatchObject({
+      failure: 'server',
+      outcomeUnknown: true,
+    });
   });
 
   test.each([500, 502, 503, 504])('is an outage with %i', async (status) => {
     const { notebook } = await openContract({ postExperiments: page(status, 'Bad Gateway') });
     expect(await failureOf(notebook.createExperiment())).toMatchObject({
       failure: 'server',
-      scope: 'everybody',
-      lost: true,
+      scope: 'server',
+      outcomeUnknown: true,
       status,
     });
   });
@@ -51,7 +54,7 @@ describe('a web page where JSON belongs', () => {
     const { notebook } = await openContract({ patchExperiment: page(413, 'Request Entity Too Large') });
     expect(await failureOf(notebook.patchExperiment(7, {}))).toMatchObject({
       failure: 'request',
-      lost: false,
+      outcomeUnknown: false,
     });
   });
 
@@ -73,7 +76,7 @@ describe('what eLabFTW says with 400', () => {
   ])('%s passes by itself and stops nobody else', async (_what, reply) => {
     const { notebook } = await openContract({ patchExperiment: reply });
     const error = await failureOf(notebook.patchExperiment(7, {}));
-    expect(error).toMatchObject({ failure: 'server', scope: 'run', lost: false, retryable: true });
+    expect(error).toMatchObject({ failure: 'server', scope: 'run', outcomeUnknown: false, retryable: true });
     expect(error.message).toContain('Ada Lovelace');
   });
 
@@ -84,8 +87,8 @@ describe('what eLabFTW says with 400', () => {
     const { notebook } = await openContract({ postExperiments: reply });
     expect(await failureOf(notebook.createExperiment())).toMatchObject({
       failure: 'auth',
-      scope: 'everybody',
-      lost: false,
+      scope: 'server',
+      outcomeUnknown: false,
     });
   });
 
@@ -93,7 +96,7 @@ describe('what eLabFTW says with 400', () => {
     const { notebook } = await openContract({ patchExperiment: refusal(400, 'Not possible.', '', 422) });
     expect(await failureOf(notebook.patchExperiment(7, {}))).toMatchObject({
       failure: 'conflict',
-      lost: false,
+      outcomeUnknown: false,
     });
   });
 
@@ -114,12 +117,15 @@ test('a 500 in JSON concerns the one run: the application is there, it refuses t
     patchExperiment: refusal(500, 'Unexpected error', 'SQLSTATE', 1292),
   });
   const error = await failureOf(notebook.patchExperiment(7, {}));
-  expect(error).toMatchObject({ failure: 'server', scope: 'run', lost: true, retryable: true });
+  expect(error).toMatchObject({ failure: 'server', scope: 'run', outcomeUnknown: true, retryable: true });
 });
 
 test('a 405 in JSON concerns the request', async () => {
   const { notebook } = await openContract({ patchExperiment: refusal(405) });
-  expect(await failureOf(notebook.patchExperiment(7, {}))).toMatchObject({ failure: 'request', lost: false });
+  expect(await failureOf(notebook.patchExperiment(7, {}))).toMatchObject({
+    failure: 'request',
+    outcomeUnknown: false,
+  });
 });
 
 test.each([
@@ -136,7 +142,11 @@ test.each([
   [507, 'server'],
 ] as const)('a creation that is answered %i is lost, of class %s', async (status, failure) => {
   const { notebook } = await openContract({ postExperiments: () => new HttpResponse(null, { status }) });
-  expect(await failureOf(notebook.createExperiment())).toMatchObject({ failure, status, lost: true });
+  expect(await failureOf(notebook.createExperiment())).toMatchObject({
+    failure,
+    status,
+    outcomeUnknown: true,
+  });
 });
 
 test.each([200, 201, 202])('a deletion that is answered %i is lost: only 204 means done', async (status) => {
@@ -144,7 +154,7 @@ test.each([200, 201, 202])('a deletion that is answered %i is lost: only 204 mea
   expect(await failureOf(notebook.deleteComment(7, 5))).toMatchObject({
     failure: 'server',
     status,
-    lost: true,
+    outcomeUnknown: true,
   });
 });
 
@@ -155,7 +165,7 @@ describe('a server that asks for patience', () => {
     const { notebook } = await openContract({ postExperiments: plain(status, '', { 'Retry-After': '7' }) });
     expect(await failureOf(notebook.createExperiment())).toMatchObject({
       failure: status === 429 ? 'rate' : 'server',
-      scope: 'everybody',
+      scope: 'server',
       lost: status !== 429,
       retryAfterMs: 7000,
     });
@@ -194,7 +204,7 @@ describe('a server that asks for patience', () => {
   test('without saying for how long is still of class rate', async () => {
     const { notebook } = await openContract({ getApikeys: plain(429) });
     const error = await failureOf(notebook.listKeys());
-    expect(error).toMatchObject({ failure: 'rate', scope: 'everybody', retryable: true });
+    expect(error).toMatchObject({ failure: 'rate', scope: 'server', retryable: true });
     expect(error.retryAfterMs).toBeUndefined();
   });
 });

@@ -77,7 +77,7 @@ test('a changed key is used from the next request on', async () => {
 test.each(['', 'a b', 'a\nb', 'ключ'])('a key that no header can carry (%j) is not sent', async (key) => {
   const { notebook, server } = await openContract({}, { key: () => key });
   const error = await failureOf(notebook.createExperiment());
-  expect(error).toMatchObject({ failure: 'auth', lost: false });
+  expect(error).toMatchObject({ failure: 'auth', outcomeUnknown: false });
   if (key !== '') expect(error.message).not.toContain(key);
   expect(server.seen).toEqual([]);
 });
@@ -89,8 +89,8 @@ test('a key that cannot be read stops the sending, not the run', async () => {
   const { notebook } = await openContract({}, { key });
   expect(await failureOf(notebook.createExperiment())).toMatchObject({
     failure: 'auth',
-    scope: 'everybody',
-    lost: false,
+    scope: 'server',
+    outcomeUnknown: false,
     message: 'the API key cannot be read: no such file',
   });
 });
@@ -112,7 +112,7 @@ test.each(WRONG_IDS)('%s as an id is refused before anything is sent', async (id
     notebook.deleteKey(id),
   ];
   for (const request of requests) {
-    expect(await failureOf(request)).toMatchObject({ failure: 'request', lost: false });
+    expect(await failureOf(request)).toMatchObject({ failure: 'request', outcomeUnknown: false });
   }
   expect(server.seen).toEqual([]);
 });
@@ -167,9 +167,12 @@ test('a redirect is not followed: the key goes to the configured address only', 
     readExperiment: () => new HttpResponse(null, { status: 302, headers: { Location: elsewhere.url } }),
     postExperiments: () => new HttpResponse(null, { status: 307, headers: { Location: elsewhere.url } }),
   });
-  expect(await failureOf(notebook.readExperiment(7))).toMatchObject({ failure: 'server', lost: false });
+  expect(await failureOf(notebook.readExperiment(7))).toMatchObject({
+    failure: 'server',
+    outcomeUnknown: false,
+  });
   const error = await failureOf(notebook.createExperiment());
-  expect(error).toMatchObject({ failure: 'server', lost: true, status: 307 });
+  expect(error).toMatchObject({ failure: 'server', outcomeUnknown: true, status: 307 });
   expect(error.hint).toContain('notebook.url');
   expect(elsewhere.requests).toEqual([]);
 });
@@ -234,6 +237,9 @@ test('closing lets what is under way end', async () => {
 test('after closing, a request is surely not sent', async () => {
   const { notebook, server } = await openContract();
   await notebook.close();
-  expect(await failureOf(notebook.createExperiment())).toMatchObject({ failure: 'server', lost: false });
+  expect(await failureOf(notebook.createExperiment())).toMatchObject({
+    failure: 'server',
+    outcomeUnknown: false,
+  });
   expect(server.seen).toEqual([]);
 });

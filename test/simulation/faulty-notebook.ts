@@ -38,7 +38,10 @@ const FAULTS: readonly Fault[] = [
 ];
 
 const error = (failure: 'auth' | 'server', lost: boolean, status?: number): NotebookError =>
-  new NotebookError(failure, `simulated ${failure}`, { lost, ...(status === undefined ? {} : { status }) });
+  new NotebookError(failure, `simulated ${failure}`, {
+    outcomeUnknown: lost,
+    ...(status === undefined ? {} : { status }),
+  });
 
 /** The notebook as one process reaches it: over a wire that delays, loses and refuses as the seed says. */
 export function faultyNotebook(
@@ -48,7 +51,6 @@ export function faultyNotebook(
 ): Notebook & { close(): Promise<void> } {
   const busy = (): NotebookError =>
     new NotebookError('rate', 'simulated rate', {
-      lost: false,
       status: 429,
       ...(random.chance(0.5) ? { retryAfterMs: random.below(5000) } : {}),
     });

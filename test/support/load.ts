@@ -51,7 +51,6 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
     const asked = retryAfter === 'seconds' ? Math.ceil(waitMs / 1000) * 1000 : retryAfter;
     return new NotebookError(status === 429 ? 'rate' : 'server', 'too many requests', {
       status,
-      lost: false,
       ...(asked === 'never' ? {} : { retryAfterMs: asked }),
     });
   }

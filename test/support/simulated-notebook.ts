@@ -28,7 +28,7 @@ export interface SimulationOptions {
   readonly keepsTitle?: boolean;
 }
 
-const missing = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404, lost: false });
+const missing = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404 });
 
 /** A notebook in memory, as the contract or eLabFTW describes it. */
 export function simulatedNotebook({
@@ -74,7 +74,7 @@ export function simulatedNotebook({
       return create(keepsTitle ? title : 'Untitled', 1);
     },
     async readExperiment(id): Promise<ExperimentRecord> {
-      if (hidden.has(id)) throw new NotebookError('conflict', 'forbidden', { status: 403, lost: false });
+      if (hidden.has(id)) throw new NotebookError('conflict', 'forbidden', { status: 403 });
       const { comments: _, ...shown } = get(id);
       return { id, ...shown, created_at: `at ${id}` };
     },
@@ -83,7 +83,7 @@ export function simulatedNotebook({
       Object.assign(get(id), changes);
       if (tags === undefined) return;
       if (dialect === 'elabftw')
-        throw new NotebookError('request', 'Invalid update target.', { status: 400, lost: false });
+        throw new NotebookError('request', 'Invalid update target.', { status: 400 });
       get(id).tags = [...tags];
     },
     async addTag(id, tag) {

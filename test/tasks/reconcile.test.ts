@@ -42,10 +42,8 @@ test('404 from something that is not the notebook makes no run wait for a person
   const { notebook, journal } = scene;
   await scene.file('a', 'b');
   await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID });
-  const missing = (): NotebookError =>
-    new NotebookError('conflict', 'not found', { status: 404, lost: false });
-  const nowhere = (): NotebookError =>
-    new NotebookError('server', 'no backend', { status: 404, lost: false });
+  const missing = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404 });
+  const nowhere = (): NotebookError => new NotebookError('server', 'no backend', { status: 404 });
   let keys = 0;
   const lost: SimulatedNotebook = {
     ...notebook,

@@ -88,7 +88,7 @@ test('without a range it reads from what the journal knows until eight ids in a 
     async readExperiment(id: number) {
       asked.push(id);
       // Somebody's private entry, and not a gap.
-      if (id === FIRST_ID + 6) throw new NotebookError('conflict', 'no', { status: 403, lost: false });
+      if (id === FIRST_ID + 6) throw new NotebookError('conflict', 'no', { status: 403 });
       return read(id);
     },
   };
@@ -193,8 +193,7 @@ test('a notebook that is away for a while is waited for; a refused key ends it a
     return {
       ...notebook,
       async readExperiment(id) {
-        if (left-- > 0)
-          throw new NotebookError(failure, 'not now', { status: 500, lost: false, scope: 'run' });
+        if (left-- > 0) throw new NotebookError(failure, 'not now', { status: 500, scope: 'run' });
         return notebook.readExperiment(id);
       },
     };
@@ -213,8 +212,7 @@ test('a notebook that is never reached leaves the journal as it was: what was se
   const clock = manualClock();
   const away: SimulatedNotebook = {
     ...simulatedNotebook(),
-    listKeys: () =>
-      Promise.reject(new NotebookError('server', 'away', { status: 502, lost: false, scope: 'run' })),
+    listKeys: () => Promise.reject(new NotebookError('server', 'away', { status: 502, scope: 'run' })),
   };
   const journal = await emptyJournal(clock);
   await expect(recoverInto(journal, away)).rejects.toThrow('the notebook cannot be reached: away');
@@ -230,11 +228,11 @@ test('a proxy that lost the notebook on the way does not make an end of it: noth
     ...notebook,
     readExperiment: (id) =>
       id > FIRST_ID
-        ? Promise.reject(new NotebookError('conflict', 'not found', { status: 404, lost: false }))
+        ? Promise.reject(new NotebookError('conflict', 'not found', { status: 404 }))
         : notebook.readExperiment(id),
     listKeys: async () => {
       answers += 1;
-      if (answers > 1) throw new NotebookError('server', 'no notebook there', { lost: false });
+      if (answers > 1) throw new NotebookError('server', 'no notebook there');
       return notebook.listKeys();
     },
   };

@@ -131,7 +131,7 @@ test('an experiment that the notebook only marks as deleted proves nothing', asy
 });
 
 test('404 from something that is not the notebook does not make an experiment vanish', async () => {
-  const lost = new NotebookError('server', 'no notebook there', { lost: false });
+  const lost = new NotebookError('server', 'no notebook there');
   const look = async () => 'missing' as const;
   await expect(examine({ look, prove: () => Promise.reject(lost) })).rejects.toBe(lost);
   expect(kinds(await examine({ look }))).toEqual(['vanished']);
