@@ -166,7 +166,7 @@ describe('a server that asks for patience', () => {
     expect(await failureOf(notebook.createExperiment())).toMatchObject({
       failure: status === 429 ? 'rate' : 'server',
       scope: 'server',
-      lost: status !== 429,
+      outcomeUnknown: status !== 429,
       retryAfterMs: 7000,
     });
   });
