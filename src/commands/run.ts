@@ -5,9 +5,9 @@ import { defaultJournal, journalOf } from '../config/locations.js';
 import { createDaemon } from '../daemon/daemon.js';
 import { backUp } from '../journal/maintenance.js';
 import { createLog } from '../log.js';
+import type { Dialect } from '../model.js';
 import { keepHeapSmall, onStopRequest, stopRequested } from '../process.js';
-import { DIALECTS, type Dialect } from '../sandbox/dialect.js';
-import { createSandbox } from '../sandbox/server.js';
+import { createSandbox, DIALECTS } from '../sandbox/server.js';
 import {
   type ConfigOption,
   configOption,

@@ -1,26 +1,103 @@
-import type { FastifyInstance } from 'fastify';
+import { isUtf8 } from 'node:buffer';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { isDate, notFound, Refusal, readBody, readId, resource, type SandboxRequest } from './http.js';
 import {
-  type AnswerCreated,
-  badRequest,
-  notFound,
-  type Refusal,
-  readId,
-  resource,
-  type SandboxRequest,
-  unprocessable,
-} from './requests.js';
-import type { Store } from './store.js';
+  changeComment,
+  changeExperiment,
+  createComment,
+  createExperiment,
+  createKey,
+  deleteComment,
+  deleteKey,
+  type Experiment,
+  listComments,
+  listKeys,
+  readComment,
+  readExperiment,
+  type Store,
+  useKey,
+} from './store.js';
 
-/** Takes a field's value from a request's body, or refuses it. */
+/** The API exactly as the contract describes it. `origin` is the address that the server believes it has. */
+export function serveContract(api: FastifyInstance, store: Store, origin: () => string): void {
+  const created: AnswerCreated = (reply, path) =>
+    reply.code(201).header('location', `${origin()}/api/v2${path}`).send();
+  enforceConventions(api, store);
+  serveExperiments(api, store, created);
+  serveComments(api, store, created);
+  serveKeys(api, store, created);
+}
+
+/** Answers a creation: 201, the address of the new record, and no body. */
+type AnswerCreated = (reply: FastifyReply, path: string) => FastifyReply;
+
+const badRequest = (message: string) => new Refusal(400, message);
+const unprocessable = (message: string) => new Refusal(422, message);
+
+/** Checks the general conventions before a route is reached. Real servers tolerate more; this one tests clients. */
+function enforceConventions(api: FastifyInstance, store: Store): void {
+  api.addHook('onRequest', async (request) => {
+    authorise(request, store);
+    if (!acceptsJson(request)) throw badRequest('requests must send Accept: application/json');
+    if (request.is404) throw notFound(`path ${request.url}`);
+  });
+  api.addHook('preParsing', async (request) => checkContentType(request));
+  api.removeAllContentTypeParsers();
+  api.addContentTypeParser('*', (_request: FastifyRequest, payload: AsyncIterable<Buffer>) =>
+    readJson(payload),
+  );
+  // Set within the prefix of the API, so that the hooks above run for unknown paths too.
+  api.setNotFoundHandler((request) => {
+    throw notFound(`path ${request.url}`);
+  });
+}
+
+function authorise({ headers, method }: FastifyRequest, store: Store): void {
+  if (!headers.authorization) throw new Refusal(401, 'the Authorization header with an API key is missing');
+  const key = useKey(store, headers.authorization);
+  if (!key) throw new Refusal(401, 'unknown API key');
+  if (method !== 'GET' && !key.can_write) throw new Refusal(403, 'the API key is read-only');
+}
+
+function acceptsJson({ headers }: FastifyRequest): boolean {
+  const types = headers.accept?.split(',').map((type) => type.split(';', 1)[0]?.trim().toLowerCase());
+  return types?.includes('application/json') ?? false;
+}
+
+function checkContentType({ headers, method }: FastifyRequest): void {
+  const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+  if (hasBody && (method === 'GET' || method === 'DELETE')) throw badRequest(`${method} takes no body`);
+  const type = headers['content-type'];
+  if ((hasBody || type !== undefined) && type !== 'application/json') {
+    throw badRequest('a request with a body must send Content-Type: application/json, exactly');
+  }
+}
+
+async function readJson(payload: AsyncIterable<Buffer>): Promise<object | undefined> {
+  const bytes = await readBody(payload);
+  if (!bytes) throw new Refusal(413, 'the body is too large');
+  if (bytes.length === 0) return undefined;
+  // Decoding would silently replace invalid bytes.
+  if (!isUtf8(bytes)) throw badRequest('the body is not UTF-8');
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString());
+  } catch (error) {
+    throw badRequest(`the body is not JSON: ${error instanceof Error ? error.message : error}`);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw badRequest('the body must be a JSON object');
+  }
+  return value;
+}
+
+/** Validates the value of one field of a body. */
 type Reader<T> = (value: unknown, field: string) => T;
 
 type Readers = Readonly<Record<string, Reader<unknown>>>;
 type Fields<R extends Readers> = { [Field in keyof R]?: ReturnType<R[Field]> };
 
-/**
- * Reads a body whose fields are all optional. Everything is checked before anything is returned:
- * a request is carried out whole or not at all.
- */
+/** All fields are optional. All are validated before any is used: a request is carried out in full or not at all. */
 function readFields<R extends Readers>(body: unknown, readers: R): Fields<R> {
   const fields: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(body ?? {})) {
@@ -47,7 +124,7 @@ interface TextLimits {
   readonly maxCharacters?: number;
   readonly maxBytes?: number;
   readonly blank?: 'refused';
-  /** What answers a text of the right type that does not fit. Not every operation knows a 422. */
+  /** How text that does not fit is refused: not every operation has a 422. */
   readonly refuse?: (message: string) => Refusal;
 }
 
@@ -56,9 +133,9 @@ function text(limits: TextLimits = {}): Reader<string> {
   return (value, field) => {
     if (typeof value !== 'string') throw badRequest(`${field} must be a string`);
     if (blank && value.trim() === '') throw badRequest(`${field} must not be empty`);
-    // Half a surrogate pair has no UTF-8, and SQLite ends a text at NUL: both would come back changed.
+    // A lone surrogate has no UTF-8 form, and SQLite ends a text at NUL: neither could be read back unchanged.
     if (/\p{Surrogate}/u.test(value)) throw badRequest(`${field} is not valid Unicode`);
-    if (value.includes('\0')) throw refuse(`${field} has a NUL character`);
+    if (value.includes('\0')) throw refuse(`${field} contains a NUL character`);
     if (value.length > maxCharacters && [...value].length > maxCharacters) {
       throw refuse(`${field} is longer than ${maxCharacters} characters`);
     }
@@ -67,14 +144,9 @@ function text(limits: TextLimits = {}): Reader<string> {
   };
 }
 
-/** A day that is in the calendar, as YYYY-MM-DD. */
 const calendarDate: Reader<string> = (value, field) => {
   if (typeof value !== 'string') throw badRequest(`${field} must be a string`);
-  const day = /^\d{4}-\d{2}-\d{2}$/.test(value) ? new Date(`${value}T00:00:00Z`) : undefined;
-  // Some engines roll 30 February over into March.
-  if (!day || Number.isNaN(day.getTime()) || !day.toISOString().startsWith(value)) {
-    throw unprocessable(`${field} must be a date of the form YYYY-MM-DD that exists`);
-  }
+  if (!isDate(value)) throw unprocessable(`${field} must be an existing date of the form YYYY-MM-DD`);
   return value;
 };
 
@@ -85,7 +157,6 @@ function listOf<T>(read: Reader<T>): Reader<readonly T[]> {
   };
 }
 
-/** A switch as the notebook writes it: the number 0 or 1. */
 const zeroOrOne: Reader<0 | 1> = (value, field) => {
   if (typeof value !== 'number') throw badRequest(`${field} must be the number 0 or 1`);
   if (value !== 0 && value !== 1) throw unprocessable(`${field} must be 0 or 1`);
@@ -99,77 +170,73 @@ const EXPERIMENT_FIELDS = {
   tags: listOf(text({ maxCharacters: 255, blank: 'refused' })),
 };
 
-export function serveExperiments(
-  api: FastifyInstance,
-  experiments: Store['experiments'],
-  created: AnswerCreated,
-  keepsTitle: boolean,
-): void {
+function recordOf(experiment: Experiment) {
+  const { id, title, date, body, tags, created_at, modified_at, userid } = experiment;
+  return { id, title, date, body, tags, created_at, modified_at, userid };
+}
+
+function serveExperiments(api: FastifyInstance, store: Store, created: AnswerCreated): void {
   resource(api, '/experiments', {
     POST: (request, reply) => {
-      const fields = readFields(request.body, EXPERIMENT_FIELDS);
-      return created(reply, `/experiments/${experiments.create(keepsTitle ? fields : {})}`);
+      const id = createExperiment(store, readFields(request.body, EXPERIMENT_FIELDS));
+      return created(reply, `/experiments/${id}`);
     },
   });
 
   resource(api, '/experiments/:id', {
     GET: (request, reply) => {
       const id = readId(request.params['id'], 'id');
-      return reply.send(found(experiments.read(id), `experiment ${id}`));
+      return reply.send(recordOf(found(readExperiment(store, id), `experiment ${id}`)));
     },
     PATCH: (request, reply) => {
       const id = readId(request.params['id'], 'id');
       const fields = readFields(request.body, EXPERIMENT_FIELDS);
       if (Object.keys(fields).length === 0) {
-        throw badRequest(`there is nothing to change; fields: ${Object.keys(EXPERIMENT_FIELDS).join(', ')}`);
+        throw badRequest(`nothing to change; fields: ${Object.keys(EXPERIMENT_FIELDS).join(', ')}`);
       }
-      return reply.send(found(experiments.change(id, fields), `experiment ${id}`));
+      return reply.send(recordOf(found(changeExperiment(store, id, fields), `experiment ${id}`)));
     },
   });
 }
 
-// The contract lists no 422 for comments: what does not fit is a bad request.
+// The contract has no 422 for comments, so text that does not fit gets 400.
 const COMMENT_FIELDS = { comment: text({ blank: 'refused', maxBytes: 65_535, refuse: badRequest }) };
 
-const readComment = (body: unknown) => required(readFields(body, COMMENT_FIELDS).comment, 'comment');
+const commentIn = (body: unknown) => required(readFields(body, COMMENT_FIELDS).comment, 'comment');
 
-const readIds = ({ params }: SandboxRequest) =>
+const idsIn = ({ params }: SandboxRequest) =>
   [readId(params['id'], 'id'), readId(params['subid'], 'subid')] as const;
 
 const nameOf = (experiment: number, id: number) => `comment ${id} of experiment ${experiment}`;
 
-/** Comments belong to experiments here; any other entity type is a path that this notebook does not have. */
-export function serveComments(
-  api: FastifyInstance,
-  { experiments, comments }: Pick<Store, 'experiments' | 'comments'>,
-  created: AnswerCreated,
-): void {
+/** Only experiments have comments here. The path of any other entity type is unknown. */
+function serveComments(api: FastifyInstance, store: Store, created: AnswerCreated): void {
   resource(api, '/experiments/:id/comments', {
     GET: (request, reply) => {
       const experiment = readId(request.params['id'], 'id');
-      if (!experiments.exists(experiment)) throw notFound(`experiment ${experiment}`);
-      return reply.send(comments.list(experiment));
+      found(readExperiment(store, experiment), `experiment ${experiment}`);
+      return reply.send(listComments(store, experiment));
     },
     POST: (request, reply) => {
       const experiment = readId(request.params['id'], 'id');
-      const id = comments.create(experiment, readComment(request.body));
+      const id = createComment(store, experiment, commentIn(request.body));
       return created(reply, `/experiments/${experiment}/comments/${found(id, `experiment ${experiment}`)}`);
     },
   });
 
   resource(api, '/experiments/:id/comments/:subid', {
     GET: (request, reply) => {
-      const [experiment, id] = readIds(request);
-      return reply.send(found(comments.read(experiment, id), nameOf(experiment, id)));
+      const [experiment, id] = idsIn(request);
+      return reply.send(found(readComment(store, experiment, id), nameOf(experiment, id)));
     },
     PATCH: (request, reply) => {
-      const [experiment, id] = readIds(request);
-      const comment = readComment(request.body);
-      return reply.send(found(comments.change(experiment, id, comment), nameOf(experiment, id)));
+      const [experiment, id] = idsIn(request);
+      const comment = commentIn(request.body);
+      return reply.send(found(changeComment(store, experiment, id, comment), nameOf(experiment, id)));
     },
     DELETE: (request, reply) => {
-      const [experiment, id] = readIds(request);
-      if (!comments.delete(experiment, id)) throw notFound(nameOf(experiment, id));
+      const [experiment, id] = idsIn(request);
+      if (!deleteComment(store, experiment, id)) throw notFound(nameOf(experiment, id));
       return reply.code(204).send();
     },
   });
@@ -177,21 +244,20 @@ export function serveComments(
 
 const KEY_FIELDS = { name: text({ maxCharacters: 255, blank: 'refused' }), canwrite: zeroOrOne };
 
-export function serveKeys(api: FastifyInstance, keys: Store['keys'], created: AnswerCreated): void {
+function serveKeys(api: FastifyInstance, store: Store, created: AnswerCreated): void {
   resource(api, '/apikeys', {
-    GET: (_request, reply) => reply.send(keys.list()),
+    GET: (_request, reply) => reply.send(listKeys(store).map(({ hash: _, ...record }) => record)),
     POST: (request, reply) => {
       const { name, canwrite } = readFields(request.body, KEY_FIELDS);
-      const key = keys.create(required(name, 'name'), required(canwrite, 'canwrite'));
-      // The only time that the key is seen in clear text.
+      const key = createKey(store, required(name, 'name'), required(canwrite, 'canwrite'));
       return created(reply, `/apikeys/${key}`);
     },
   });
 
   resource(api, '/apikeys/:id', {
     DELETE: (request, reply) => {
-      // The contract has no 404 here: a key that is not there is as good as deleted.
-      keys.delete(readId(request.params['id'], 'id'));
+      // The contract has no 404 here: a missing key counts as deleted.
+      deleteKey(store, readId(request.params['id'], 'id'));
       return reply.code(204).send();
     },
   });

@@ -6,18 +6,18 @@ import { lockForLife } from '../filesystem.js';
 
 export type Database = InstanceType<typeof DatabaseSync>;
 
-/** The notebook's file, open for this process alone. */
+/** The data file, locked by this process. */
 interface Datafile {
   readonly db: Database;
   close(): void;
 }
 
-/** Stands in the file's header, so that no other program's SQLite file is taken for ours: "LfNb". */
+/** In the header of the file, to recognise SQLite files of other programs: "LfNb". */
 const APPLICATION_ID = 0x4c_66_4e_62;
 
 /**
- * Step n brings a file of version n to version n + 1. STRICT tables hold what their columns say,
- * and AUTOINCREMENT never gives an id twice, not even that of a row that was deleted.
+ * Step n migrates a file from version n to n + 1. STRICT tables enforce the types of their columns, and
+ * AUTOINCREMENT never reuses an id, not even that of a deleted row.
  */
 const MIGRATIONS = [
   `CREATE TABLE experiments (
@@ -48,7 +48,7 @@ const MIGRATIONS = [
      last_used_at TEXT,
      cleartext TEXT
    ) STRICT;`,
-  // What eLabFTW knows of an experiment beyond the contract.
+  // Beyond the contract, for the eLabFTW dialect.
   `ALTER TABLE experiments ADD COLUMN team INTEGER NOT NULL DEFAULT 1;
    ALTER TABLE experiments ADD COLUMN state INTEGER NOT NULL DEFAULT 1;
    ALTER TABLE experiments ADD COLUMN lockedby INTEGER;
@@ -75,17 +75,17 @@ const MIGRATIONS = [
    CREATE INDEX uploads_of_item ON uploads (item_id, id);`,
 ];
 
-/** Opens the notebook's file, or makes it. What is not ours is refused before SQLite could touch it. */
+/** Opens or creates the data file. A file of another program is refused before SQLite touches it. */
 export function openDatafile(file: string): Datafile {
   if (file === ':memory:') {
     const db = prepareDatabase(new DatabaseSync(file), file);
     return { db, close: () => db.close() };
   }
-  // An absolute path, since SQLite would read one that begins with "file:" as an address.
+  // Absolute, because SQLite treats a path that begins with "file:" as a URI.
   const path = resolve(file);
   try {
     refuseForeign(path);
-    // It holds a key in clear text. SQLite gives its side files the same mode.
+    // It contains a key in clear text. SQLite gives the -wal and -shm files the same mode.
     closeSync(openSync(path, 'a', 0o600));
     return openLocked(path);
   } catch (error) {
@@ -105,7 +105,7 @@ function openLocked(path: string): Datafile {
     return {
       db,
       close() {
-        leaveOneFile(db);
+        removeSideFiles(db);
         db.close();
         unlock();
       },
@@ -129,7 +129,7 @@ function reasonFor(error: unknown): string {
   }
 }
 
-/** Reads the header's bytes and nothing else: SQLite would leave side files even beside what it only looked at. */
+/** Reads the header without SQLite, which would create -wal and -shm files beside the file. */
 function refuseForeign(path: string): void {
   const header = readHeader(path);
   const ours =
@@ -137,9 +137,9 @@ function refuseForeign(path: string): void {
     header.toString('latin1', 0, 16) === 'SQLite format 3\0' &&
     header.readUInt32BE(68) === APPLICATION_ID;
   if (ours || header.length === 0) return;
-  throw new LabfeedError('this file is not a sandbox notebook; it was left as it is', {
+  throw new LabfeedError('this file is not a sandbox notebook; it was not changed', {
     where: { file: path },
-    hint: 'choose another file with --data, or a name that does not exist yet to begin a new notebook',
+    hint: 'choose another file with --data; a file that does not exist is created',
   });
 }
 
@@ -162,8 +162,8 @@ function readHeader(path: string): Buffer {
 function prepareDatabase(db: Database, file: string): Database {
   try {
     migrate(db, file);
-    // After the above, so that the application's id is in the header itself and not in a side file.
-    // NORMAL: a killed process loses nothing; a power cut may cost a play notebook its last moments.
+    // After the migration, so that the application id is in the header and not in the WAL.
+    // NORMAL: a killed process loses nothing; a power cut may lose the last transactions.
     db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL');
     return db;
   } catch (error) {
@@ -176,8 +176,8 @@ function migrate(db: Database, file: string): void {
   const { user_version: version }: { user_version: number } = db.prepare('PRAGMA user_version').get();
   if (version > MIGRATIONS.length) {
     throw new LabfeedError(
-      `this sandbox notebook has format ${version}, later than this labfeed knows; it was left as it is`,
-      { where: { file }, hint: 'use the newer labfeed that wrote it, or choose another file with --data' },
+      `this sandbox notebook has format ${version}, which this version of labfeed does not support; it was not changed`,
+      { where: { file }, hint: 'use a newer labfeed, or choose another file with --data' },
     );
   }
   for (const [step, sql] of MIGRATIONS.entries()) {
@@ -188,27 +188,27 @@ function migrate(db: Database, file: string): void {
   }
 }
 
-/** The driver's own close keeps the side files as long as a used statement is in memory. */
-function leaveOneFile(db: Database): void {
+/** The driver's close keeps the -wal and -shm files while a used statement is in memory. */
+function removeSideFiles(db: Database): void {
   try {
     db.exec('PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE');
   } catch {
-    // Somebody else has the file open. Then the side files are theirs too.
+    // Another process has the file open, and needs those files.
   }
 }
 
-/** Two notebooks on one file would each count for themselves. Returns how to let go of it. */
+/** Prevents two sandboxes on one file. Returns the function that releases the lock. */
 function lockDatafile(path: string): () => void {
   const name = `${realpathSync(path)}.lock`;
   const lock = new DatabaseSync(name);
   if (!lockForLife(lock)) {
-    throw new LabfeedError('another sandbox has this data file', {
+    throw new LabfeedError('another sandbox uses this data file', {
       where: { file: path },
-      hint: 'stop that one first, or choose another file with --data',
+      hint: 'stop the other sandbox, or choose another file with --data',
     });
   }
   return () => {
-    // While it is still held, so that the next one makes its own.
+    // Before the lock is released, so that the next sandbox creates its own file.
     rmSync(name, { force: true });
     lock.close();
   };

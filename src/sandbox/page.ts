@@ -1,14 +1,22 @@
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { escapeHtml, plural } from '../text.js';
-import type { Experiment } from './entries.js';
-import { type Handler, Refusal, readId, resource } from './requests.js';
+import { type Handler, Refusal, readId, resource } from './http.js';
 import { sanitise } from './sanitise.js';
-import type { Comment, ExperimentSummary, Store } from './store.js';
+import {
+  type Comment,
+  countExperiments,
+  type Experiment,
+  type ExperimentSummary,
+  listComments,
+  listSummaries,
+  readExperiment,
+  type Store,
+} from './store.js';
 
-const ON_A_PAGE = 50;
+const PAGE_SIZE = 50;
 
-/** No script at all, and nothing from elsewhere: what a file smuggled into a record has nothing to run with. */
+/** No scripts and nothing from other hosts, so that markup in a record cannot run anything. */
 const HEADERS = {
   'content-security-policy':
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -19,33 +27,36 @@ const HEADERS = {
 };
 
 /**
- * The pages for people, to look at only. They ask for no key: this is a play notebook, and who sits at this
- * machine may see it. So they are shown to this machine alone, and not through another site's name.
+ * Read-only pages. They need no key, because everybody at this machine may see a trial notebook. So they are served
+ * to this machine only, and not under the name of another site.
  */
-export function servePages(app: FastifyInstance, { experiments, comments }: Store): void {
+export function servePages(app: FastifyInstance, store: Store): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
     if (!isLocal(request)) {
-      throw new Refusal(403, 'this page is for the machine it runs on: open it by its address, 127.0.0.1');
+      throw new Refusal(
+        403,
+        'this page is only available on the machine it runs on, at 127.0.0.1 or localhost',
+      );
     }
   });
 
   resource(app, '/', {
     GET: (request, reply) => {
-      const total = experiments.count();
-      const pages = Math.max(1, Math.ceil(total / ON_A_PAGE));
+      const total = countExperiments(store);
+      const pages = Math.max(1, Math.ceil(total / PAGE_SIZE));
       const asked = Number(request.query['page'] ?? 1);
       const page = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), pages) : 1;
-      const list = experiments.listNewest(ON_A_PAGE, (page - 1) * ON_A_PAGE);
+      const list = listSummaries(store, PAGE_SIZE, (page - 1) * PAGE_SIZE);
       return send(reply, renderList({ list, total, page, pages }));
     },
   });
 
   const view: Handler = (request, reply) => {
     const id = readId(request.params['id'], 'id');
-    const experiment = experiments.read(id);
+    const experiment = readExperiment(store, id);
     if (!experiment) return send(reply.code(404), renderMissing(id));
-    return send(reply, renderExperiment(experiment, comments.list(id)));
+    return send(reply, renderExperiment(experiment, listComments(store, id)));
   };
   resource(app, '/view/:id', { GET: view });
 
@@ -57,8 +68,8 @@ export function servePages(app: FastifyInstance, { experiments, comments }: Stor
 const send = (reply: FastifyReply, page: string) => reply.type('text/html; charset=utf-8').send(page);
 
 /**
- * Another site can point a name of its own at 127.0.0.1 and have the browser read this page for it.
- * The browser then sends that name as Host; an address, or localhost, no site can own.
+ * A site can point a name of its own at 127.0.0.1 and make a browser read this page (DNS rebinding). The browser
+ * then sends that name as Host. No site can own an IP address or localhost.
  */
 export function isLocal({ hostname, ip }: Pick<FastifyRequest, 'hostname' | 'ip'>): boolean {
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
@@ -69,7 +80,7 @@ export function isLocal({ hostname, ip }: Pick<FastifyRequest, 'hostname' | 'ip'
 interface Layout {
   readonly title: string;
   readonly content: Html;
-  /** Loads the page anew by itself, so that new experiments appear without a script. */
+  /** Reloads the page, so that new experiments appear without a script. */
   readonly refreshSeconds?: number;
 }
 
@@ -85,7 +96,7 @@ ${refresh}
 <link rel="stylesheet" href="/style.css">
 </head>
 <body>
-<header><a href="/">Sandbox notebook</a><span>to try things out: no login, on this machine only</span></header>
+<header><a href="/">Sandbox notebook</a><span>for trying things out: no login, this machine only</span></header>
 <main>
 ${content}
 </main>
@@ -94,7 +105,7 @@ ${content}
 `.markup;
 }
 
-/** A title may be blank, but a link must have something to click on. */
+/** A link needs text, even if the title is blank. */
 const named = (title: string) => title.trim() || 'Untitled';
 
 const showTags = (tags: readonly string[]) => tags.map((tag) => html`<span class="tag">${tag}</span>`);
@@ -120,7 +131,7 @@ function renderList({ list, total, page, pages }: ListPage): string {
 <tbody>
 ${rows}</tbody>
 </table></div>`;
-  const empty = html`<div class="card empty"><b>No experiments yet</b>What is filed in this notebook appears here by itself.</div>`;
+  const empty = html`<div class="card empty"><b>No experiments yet</b>New experiments appear here automatically.</div>`;
   const newer = page > 1 ? html`<a href="/?page=${page - 1}" rel="prev">← Newer</a>` : '';
   const older = page < pages ? html`<a href="/?page=${page + 1}" rel="next">Older →</a>` : '';
   const paging = html`<nav><span>${newer}</span><span>Page ${page} of ${pages}</span><span>${older}</span></nav>`;
@@ -129,14 +140,14 @@ ${rows}</tbody>
     content: html`<h1>Experiments</h1>
 ${total === 0 ? empty : table}
 ${pages > 1 ? paging : ''}`,
-    // Not while somebody leafs through the older ones.
+    // Not on later pages, where a reload would disturb reading.
     ...(page === 1 ? { refreshSeconds: 5 } : {}),
   });
 }
 
 function renderExperiment(experiment: Experiment, comments: readonly Comment[]): string {
   const title = named(experiment.title);
-  // No element that a body may hold: whatever is left open in it, or closed too often, ends with the section.
+  // A body cannot contain <section>, so unbalanced tags in it end here.
   const body = experiment.body.trim()
     ? html`<section class="card content">${trusted(sanitise(experiment.body))}</section>`
     : html`<p class="soft">The body is empty.</p>`;
@@ -153,7 +164,7 @@ ${comments.map(renderComment)}`,
   });
 }
 
-/** A comment is plain text. The line break after `<pre>` is one that browsers drop; without it they drop the text's own. */
+/** Comments are plain text. Browsers drop the first line break after `<pre>`, so one is added. */
 function renderComment({ id, comment, created_at, modified_at }: Comment): Html {
   const changed = modified_at === created_at ? '' : `, changed ${modified_at} UTC`;
   return html`<article class="card comment"><h3>No. ${id}, ${created_at} UTC${changed}</h3><pre>
@@ -165,11 +176,11 @@ function renderMissing(id: number): string {
   return layOut({
     title: 'Not found · Sandbox notebook',
     content: html`<nav><a href="/">← All experiments</a></nav>
-<div class="card empty"><b>There is no experiment ${id}</b>It was deleted, or never made.</div>`,
+<div class="card empty"><b>There is no experiment ${id}</b>It was deleted, or it never existed.</div>`,
   });
 }
 
-/** Markup that may go into a page as it is. Made by `html` below, or by who vouches for it. */
+/** Markup that needs no escaping. */
 interface Html {
   readonly markup: string;
 }
@@ -178,7 +189,7 @@ const trusted = (markup: string): Html => ({ markup });
 
 type Part = string | number | Html | readonly Html[];
 
-/** Markup from a template literal. Every text that is put in is escaped: forgetting it is not possible. */
+/** Markup from a template literal. Every interpolated text is escaped. */
 function html(literals: TemplateStringsArray, ...parts: readonly Part[]): Html {
   const markup = literals.map((literal, index) => literal + render(parts[index] ?? ''));
   return trusted(markup.join(''));
@@ -190,7 +201,7 @@ function render(part: Part): string {
   return 'markup' in part ? part.markup : part.map(({ markup }) => markup).join('');
 }
 
-/** The pages' look. A constant rather than a file of its own, because the compiler copies no other files. */
+/** A constant, because the compiler copies no CSS files. */
 const STYLE = `
 :root {
   color-scheme: light dark;

@@ -3,19 +3,18 @@ const KEPT = new Set(
    strong sub sup table tbody td tfoot th thead tr u ul`.split(/\s+/),
 );
 const VOID = new Set(['br', 'hr']);
-/** Elements whose content is not text for readers, or not HTML: they go with all that is in them. */
+/** Elements whose content is not readable text or not HTML. They are removed with their content. */
 const DROPPED = new Set(
   'iframe math noembed noframes noscript object script select style svg template textarea title xmp'.split(
     ' ',
   ),
 );
-/** Browsers stop nesting at 512; here it also bounds the search for what a closing tag closes. */
+/** Browsers stop nesting at 512. The limit also bounds the search for the element that a closing tag closes. */
 const MAX_DEPTH = 100;
 
 /**
- * Takes what is harmless from a body: text, and tags from the list above. Nothing is copied through:
- * each tag is written anew with no more than the attributes below, and all else is text, so that whatever
- * the source was made to look like, only these can come out. One pass, in time linear in the length.
+ * Keeps text and the harmless tags above. Nothing is copied verbatim: each tag is written again with at most the
+ * attributes below, and everything else becomes text, so nothing else can appear in the output. Takes linear time.
  */
 export function sanitise(source: string): string {
   const out: string[] = [];
@@ -44,7 +43,7 @@ function indexOrEnd(source: string, text: string, from: number): number {
   return index === -1 ? source.length : index;
 }
 
-/** After the `>` that is in no quotes. A tag that never ends takes the rest with it, as in browsers. */
+/** After the first `>` outside quotes. A tag that never ends swallows the rest, as in browsers. */
 function endOfTag(source: string, start: number): number {
   for (let at = start; at < source.length; at += 1) {
     const character = source[at];
@@ -54,7 +53,7 @@ function endOfTag(source: string, start: number): number {
   return source.length;
 }
 
-/** After a comment or a declaration; a `<` that begins neither stands for itself. */
+/** After a comment or a declaration. Any other `<` is text. */
 function endOfOther(source: string, start: number): number {
   if (source.startsWith('<!--', start)) return indexOrEnd(source, '-->', start + 4) + 3;
   return /[!?/]/.test(source[start + 1] ?? '') ? indexOrEnd(source, '>', start) + 1 : start + 1;
@@ -67,7 +66,7 @@ function endOfElement(source: string, name: string, from: number): number {
   return match ? endOfTag(source, match.index) : source.length;
 }
 
-/** Closes an open element with all that is open inside it. A stray closing tag (-1) is nothing. */
+/** Closes an open element and everything open inside it. A stray closing tag (-1) is ignored. */
 function close(open: string[], index: number): string {
   return index === -1 ? '' : open.splice(index).reduceRight((tags, name) => `${tags}</${name}>`, '');
 }

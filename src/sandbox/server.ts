@@ -2,41 +2,37 @@ import { type FastifyInstance, fastify } from 'fastify';
 import { type Clock, systemClock } from '../clock.js';
 import { LabfeedError, systemCode } from '../errors.js';
 import type { Log } from '../log.js';
-import { serveComments, serveExperiments, serveKeys } from './contract.js';
-import type { Dialect } from './dialect.js';
+import type { Dialect } from '../model.js';
+import { serveContract } from './contract.js';
 import { serveElabftw } from './elabftw/api.js';
-import { customsOf, type ElabftwOptions } from './elabftw/conventions.js';
+import { answerErrors, notFound } from './http.js';
 import { servePages } from './page.js';
-import { answerCreated, answerErrors, holdToConventions, notFound } from './requests.js';
-import { openStore, type Store } from './store.js';
+import { openStore, ownKey, type Store } from './store.js';
 
-/** How long answers under way may take to end when the notebook stops. Browsers keep connections open for no reason. */
+export const DIALECTS: readonly Dialect[] = ['v2', 'elabftw'];
+
+/** How long requests in flight may take when the sandbox stops. Browsers keep idle connections open for longer. */
 const STOP_GRACE_MS = 1_000;
 
 export interface SandboxOptions {
-  /** Where the notebook is kept: a path, or `:memory:`. */
+  /** Where the notebook is stored: a path, or `:memory:`. */
   readonly file: string;
   readonly host?: string;
-  /** 0 takes any free one. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Whether `Location` holds a whole address or its path only. Clients must take both. */
-  readonly location?: 'absolute' | 'path';
+  /** `v2`: the contract to the letter (default). `elabftw`: as eLabFTW implements it. */
   readonly dialect?: Dialect;
-  /** Whether a creation heeds its body; without, every experiment begins blank. */
-  readonly keepsTitle?: boolean;
-  /** Only where the dialect is elabftw. */
-  readonly elabftw?: ElabftwOptions;
   readonly log?: Log;
   readonly clock?: Clock;
   /**
-   * Called at each start, before the routes are added: hooks that it adds to `api` see every request first.
-   * Tests use it to inject faults.
+   * Called at each start before the routes are added, so that hooks added to `api` see every request first.
+   * Tests inject faults with it.
    */
   readonly intercept?: (api: FastifyInstance, store: Store) => void;
 }
 
 export interface Sandbox {
-  /** Where it listens, and its own read-write key, which stays the same for a file. */
+  /** Returns the address and a read-write key, which is always the same for one data file. */
   start(): Promise<{ url: string; key: string }>;
   stop(): Promise<void>;
 }
@@ -46,7 +42,7 @@ interface Running {
   readonly store: Store;
 }
 
-/** The built-in notebook, over real HTTP, kept in one file: the whole service contract to the letter, or eLabFTW. */
+/** The built-in notebook: an HTTP server over one data file. */
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { file, host = '127.0.0.1', port, clock = systemClock, log } = options;
   let running: Running | undefined;
@@ -55,9 +51,9 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     if (!running) return;
     const { app, store } = running;
     running = undefined;
-    const impatience = setTimeout(() => app.server.closeAllConnections(), STOP_GRACE_MS);
+    const deadline = setTimeout(() => app.server.closeAllConnections(), STOP_GRACE_MS);
     await app.close();
-    clearTimeout(impatience);
+    clearTimeout(deadline);
     store.close();
   }
 
@@ -69,8 +65,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       running = { app, store };
       try {
         const url = await app.listen({ host, port });
-        log?.info({ url, file }, 'sandbox notebook is listening');
-        return { url, key: store.keys.own() };
+        log?.info({ url, file }, 'sandbox listening');
+        return { url, key: ownKey(store) };
       } catch (error) {
         await stop();
         throw explainListening(error, host, port);
@@ -83,27 +79,27 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 function buildServer(store: Store, options: SandboxOptions): FastifyInstance {
   const { dialect = 'v2', intercept, log } = options;
   const onError = answerErrors(log);
-  // HEAD is no verb of the contract.
+  // The contract has no HEAD.
   const app = fastify({ exposeHeadRoutes: false, frameworkErrors: onError });
   app.setErrorHandler(onError);
   app.setNotFoundHandler((request) => {
     throw notFound(`path ${request.url}`);
   });
-  // Nothing outside the API takes a body: none is a reason to answer otherwise.
+  // The pages ignore bodies.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, payload, done) => {
     payload.resume();
     done(null);
   });
   app.addHook('onResponse', async ({ method, url }, { statusCode: status, elapsedTime: ms }) => {
-    log?.debug({ method, url, status, ms }, 'sandbox answered');
+    log?.debug({ method, url, status, ms }, 'sandbox request');
   });
 
   app.register(
     async (api) => {
       intercept?.(api, store);
-      if (dialect === 'v2') serveContract(api, store, options, () => app.listeningOrigin);
-      else serveElabftw(api, store, customsOf(options.elabftw ?? {}, options.keepsTitle ?? true), log);
+      if (dialect === 'v2') serveContract(api, store, () => app.listeningOrigin);
+      else serveElabftw(api, store);
     },
     { prefix: '/api/v2' },
   );
@@ -111,38 +107,23 @@ function buildServer(store: Store, options: SandboxOptions): FastifyInstance {
   return app;
 }
 
-function serveContract(
-  api: FastifyInstance,
-  store: Store,
-  { location = 'absolute', keepsTitle = true }: SandboxOptions,
-  origin: () => string,
-): void {
-  // The server's own idea of its address, whatever name the client called it by.
-  const created = answerCreated(() => (location === 'absolute' ? origin() : ''));
-  holdToConventions(api, { useKey: store.keys.use });
-  serveExperiments(api, store.experiments, created, keepsTitle);
-  serveComments(api, store, created);
-  serveKeys(api, store.keys, created);
-}
-
 function explainListening(error: unknown, host: string, port: number): unknown {
-  const choose = 'choose another port with --port; 0 takes any free one';
+  const fail = (reason: string, hint?: string) =>
+    new LabfeedError(`the sandbox cannot listen: ${reason}`, { ...(hint && { hint }), cause: error });
   switch (systemCode(error)) {
     case 'EADDRINUSE':
-      return new LabfeedError(`the sandbox cannot listen: port ${port} is in use`, {
-        hint: `stop the program that uses it, or ${choose}`,
-        cause: error,
-      });
+      return fail(
+        `port ${port} is in use`,
+        'stop the program that uses it, or choose another port with --port (0: any free port)',
+      );
     case 'EACCES':
-      return new LabfeedError(`the sandbox cannot listen: port ${port} is reserved`, {
-        hint: choose,
-        cause: error,
-      });
+      return fail(
+        `port ${port} needs root permissions`,
+        'choose a port above 1023 with --port (0: any free port)',
+      );
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return new LabfeedError(`the sandbox cannot listen: ${host} is no address of this machine`, {
-        cause: error,
-      });
+      return fail(`${host} is not an address of this machine`);
     default:
       return error;
   }

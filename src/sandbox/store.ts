@@ -1,18 +1,175 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Clock } from '../clock.js';
 import { type Database, openDatafile } from './datafile.js';
-import { type Entries, type Experiment, PEOPLE, STATE, storeEntries, timestamp, today } from './entries.js';
 
-interface ExperimentFields {
-  readonly title?: string;
-  readonly date?: string;
-  readonly body?: string;
-  readonly tags?: readonly string[];
+type Statement = ReturnType<Database['prepare']>;
+
+/** The content of the notebook. A record is written by one statement, so it is never half done. */
+export interface Store {
+  readonly db: Database;
+  readonly clock: Clock;
+  /** Prepared once, then cached. */
+  prepare(sql: string): Statement;
+  close(): void;
+}
+
+export function openStore(file: string, clock: Clock): Store {
+  const { db, close } = openDatafile(file);
+  const statements = new Map<string, Statement>();
+  function prepare(sql: string): Statement {
+    const statement = statements.get(sql) ?? db.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
+  }
+  return { db, clock, prepare, close };
+}
+
+/** A user of the notebook. All API keys belong to the owner. */
+export interface User {
+  readonly userid: number;
+  readonly firstname: string;
+  readonly lastname: string;
+  readonly email: string;
+}
+
+export const USERS = {
+  owner: { userid: 1, firstname: 'Sam', lastname: 'Sandbox', email: 'sam@eln.invalid' },
+  colleague: { userid: 2, firstname: 'Kim', lastname: 'Colleague', email: 'kim@eln.invalid' },
+  administrator: { userid: 3, firstname: 'Ada', lastname: 'Admin', email: 'ada@eln.invalid' },
+} as const satisfies Record<string, User>;
+
+export const userOf = (userid: number): User =>
+  Object.values(USERS).find((user) => user.userid === userid) ?? USERS.owner;
+
+export const fullName = ({ firstname, lastname }: User) => `${firstname} ${lastname}`;
+
+/** UTC, to the second, as eLabFTW shows it. */
+const timestamp = (clock: Clock) => new Date(clock.now()).toISOString().slice(0, 19).replace('T', ' ');
+
+/** The local date. The Swedish locale writes it YYYY-MM-DD. */
+const today = (clock: Clock) => new Date(clock.now()).toLocaleDateString('sv-SE');
+
+/** As eLabFTW numbers them. */
+export const STATE = { normal: 1, archived: 2, deleted: 3 } as const;
+
+/** Records use the field names of the API. */
+export interface Experiment {
+  readonly id: number;
+  readonly title: string;
+  readonly date: string;
+  readonly body: string;
+  readonly tags: readonly string[];
+  readonly created_at: string;
+  readonly modified_at: string;
+  readonly userid: number;
+  // The rest exists in eLabFTW only.
+  readonly team: number;
+  readonly state: number;
+  readonly lockedby: number | null;
+  /** Who has it open in the editor. */
+  readonly editedby: number | null;
+  readonly private: number;
+  readonly content_type: number;
+  /** JSON, as text. */
+  readonly metadata: string | null;
+  readonly lastchangeby: number | null;
+}
+
+export type NewExperiment = Partial<
+  Pick<Experiment, 'title' | 'date' | 'body' | 'tags' | 'team' | 'private' | 'content_type' | 'metadata'>
+>;
+
+const CHANGEABLE = [
+  'title',
+  'date',
+  'body',
+  'tags',
+  'state',
+  'lockedby',
+  'private',
+  'content_type',
+  'metadata',
+] as const;
+
+export type ExperimentChange = Partial<Pick<Experiment, (typeof CHANGEABLE)[number]>>;
+
+type Row<T> = Omit<T, 'tags'> & { readonly tags: string };
+
+const decodeTags = <T extends { readonly tags: string }>(row: T) => ({
+  ...row,
+  tags: JSON.parse(row.tags) as readonly string[],
+});
+
+const encodeTags = (value: unknown) => (Array.isArray(value) ? JSON.stringify(value) : value);
+
+export function createExperiment(
+  { prepare, clock }: Store,
+  fields: NewExperiment,
+  userid: number = USERS.owner.userid,
+): number {
+  const { title = 'Untitled', date = today(clock), body = '', tags = [], team = 1 } = fields;
+  const { private: hidden = 0, content_type: type = 1, metadata = null } = fields;
+  const row: { id: number } = prepare(
+    `INSERT INTO experiments
+       (title, date, body, tags, created_at, modified_at, userid, team, private, content_type, metadata)
+     VALUES (?, ?, ?, ?, ?5, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING id`,
+  ).get(...[title, date, body, JSON.stringify(tags), timestamp(clock), userid, team, hidden, type, metadata]);
+  return row.id;
+}
+
+export function readExperiment({ prepare }: Store, id: number): Experiment | undefined {
+  const row: Row<Experiment> | undefined = prepare('SELECT * FROM experiments WHERE id = ?').get(id);
+  return row && decodeTags(row);
+}
+
+/** All experiments by id, deleted ones included. */
+export function listExperiments({ prepare }: Store): Experiment[] {
+  const rows: Row<Experiment>[] = prepare('SELECT * FROM experiments ORDER BY id').all();
+  return rows.map(decodeTags);
+}
+
+/** Also sets the time of the last change. Returns undefined if there is no such experiment. */
+export function changeExperiment(
+  { prepare, clock }: Store,
+  id: number,
+  changes: ExperimentChange,
+  userid: number = USERS.owner.userid,
+): Experiment | undefined {
+  const columns = CHANGEABLE.filter((column) => changes[column] !== undefined);
+  const assignments = [...columns, 'modified_at', 'lastchangeby'].map((column) => `${column} = ?`);
+  const values = [...columns.map((column) => encodeTags(changes[column])), timestamp(clock), userid, id];
+  const row: Row<Experiment> | undefined = prepare(
+    `UPDATE experiments SET ${assignments.join(', ')} WHERE id = ? RETURNING *`,
+  ).get(...values);
+  return row && decodeTags(row);
+}
+
+/** Leaves the time of the last change alone, as eLabFTW does. */
+export function setTags({ prepare }: Store, id: number, tags: readonly string[]): void {
+  prepare('UPDATE experiments SET tags = ? WHERE id = ?').run(JSON.stringify(tags), id);
 }
 
 /** An experiment as the page lists it. */
-export interface ExperimentSummary extends Omit<Experiment, 'body'> {
+export interface ExperimentSummary
+  extends Pick<Experiment, 'id' | 'title' | 'date' | 'tags' | 'modified_at'> {
   readonly comments: number;
+}
+
+/** Newest first, without deleted ones. */
+export function listSummaries({ prepare }: Store, limit: number, offset: number): ExperimentSummary[] {
+  const rows: Row<ExperimentSummary>[] = prepare(
+    `SELECT id, title, date, tags, modified_at,
+       (SELECT count(*) FROM comments WHERE item_id = experiments.id) AS comments
+     FROM experiments WHERE state <> ${STATE.deleted} ORDER BY id DESC LIMIT ? OFFSET ?`,
+  ).all(limit, offset);
+  return rows.map(decodeTags);
+}
+
+export function countExperiments({ prepare }: Store): number {
+  const row: { total: number } = prepare(
+    `SELECT count(*) AS total FROM experiments WHERE state <> ${STATE.deleted}`,
+  ).get();
+  return row.total;
 }
 
 export interface Comment {
@@ -24,124 +181,40 @@ export interface Comment {
   readonly modified_at: string;
 }
 
-export interface Store {
-  readonly experiments: ReturnType<typeof storeExperiments>;
-  readonly comments: ReturnType<typeof storeComments>;
-  readonly keys: Keys;
-  readonly entries: Entries;
-  readonly tags: TeamTags;
-  readonly uploads: Uploads;
-  close(): void;
-}
-
-/** Everything the notebook holds, in one SQLite file. Each operation is one statement, so none is half done. */
-export function openStore(file: string, clock: Clock): Store {
-  const { db, close } = openDatafile(file);
-  return {
-    experiments: storeExperiments(db, clock),
-    comments: storeComments(db, clock),
-    keys: storeKeys(db, clock),
-    entries: storeEntries(db, clock),
-    tags: storeTeamTags(db),
-    uploads: storeUploads(db, clock),
-    close,
-  };
-}
-
-type WithTagsAsText<T> = Omit<T, 'tags'> & { readonly tags: string };
-
-const withTags = <T extends { readonly tags: string }>(row: T) => ({
-  ...row,
-  tags: JSON.parse(row.tags) as readonly string[],
-});
-
-function storeExperiments(db: Database, clock: Clock) {
-  const columns = 'id, title, date, body, tags, created_at, modified_at, userid';
-  const insert = db.prepare(
-    'INSERT INTO experiments (title, date, tags, created_at, modified_at, body) VALUES (?, ?, ?, ?4, ?4, ?5) RETURNING id',
-  );
-  const select = db.prepare(`SELECT ${columns} FROM experiments WHERE id = ?`);
-  const exists = db.prepare('SELECT 1 FROM experiments WHERE id = ?');
-  const update = db.prepare(
-    `UPDATE experiments SET title = coalesce(?2, title), date = coalesce(?3, date), body = coalesce(?4, body),
-       tags = coalesce(?5, tags), modified_at = ?6 WHERE id = ?1 RETURNING ${columns}`,
-  );
-  const page = db.prepare(
-    `SELECT id, title, date, tags, created_at, modified_at, userid,
-       (SELECT count(*) FROM comments WHERE item_id = experiments.id) AS comments
-     FROM experiments WHERE state <> ${STATE.deleted} ORDER BY id DESC LIMIT ? OFFSET ?`,
-  );
-  const count = db.prepare(`SELECT count(*) AS total FROM experiments WHERE state <> ${STATE.deleted}`);
-  const tagsAsText = (tags: readonly string[] | undefined) => (tags ? JSON.stringify(tags) : null);
-
-  return {
-    create({ title = 'Untitled', date = today(clock), body = '', tags = [] }: ExperimentFields): number {
-      const row: { id: number } = insert.get(title, date, JSON.stringify(tags), timestamp(clock), body);
-      return row.id;
-    },
-    exists: (id: number): boolean => exists.get(id) !== undefined,
-    read(id: number): Experiment | undefined {
-      const row: WithTagsAsText<Experiment> | undefined = select.get(id);
-      return row && withTags(row);
-    },
-    change(id: number, { title, date, body, tags }: ExperimentFields): Experiment | undefined {
-      const row: WithTagsAsText<Experiment> | undefined = update.get(
-        id,
-        title ?? null,
-        date ?? null,
-        body ?? null,
-        tagsAsText(tags),
-        timestamp(clock),
-      );
-      return row && withTags(row);
-    },
-    count(): number {
-      const row: { total: number } = count.get();
-      return row.total;
-    },
-    listNewest(limit: number, offset: number): ExperimentSummary[] {
-      const rows: WithTagsAsText<ExperimentSummary>[] = page.all(limit, offset);
-      return rows.map(withTags);
-    },
-  };
-}
-
-function storeComments(db: Database, clock: Clock) {
-  const columns = 'id, comment, item_id, userid, created_at, modified_at';
-  // Takes the experiment from its table, so that there is no row where there is no experiment.
-  const insert = db.prepare(
+/** Returns undefined if there is no such experiment. */
+export function createComment(
+  { prepare, clock }: Store,
+  experiment: number,
+  comment: string,
+  userid: number = USERS.owner.userid,
+): number | undefined {
+  const row: { id: number } | undefined = prepare(
     `INSERT INTO comments (comment, item_id, created_at, modified_at, userid)
      SELECT ?2, id, ?3, ?3, ?4 FROM experiments WHERE id = ?1 RETURNING id`,
-  );
-  const list = db.prepare(`SELECT ${columns} FROM comments WHERE item_id = ? ORDER BY id`);
-  const select = db.prepare(`SELECT ${columns} FROM comments WHERE item_id = ? AND id = ?`);
-  const update = db.prepare(
-    `UPDATE comments SET comment = ?3, modified_at = ?4 WHERE item_id = ?1 AND id = ?2 RETURNING ${columns}`,
-  );
-  const remove = db.prepare('DELETE FROM comments WHERE item_id = ? AND id = ?');
-
-  return {
-    /** The new comment's id, or undefined where there is no such experiment. */
-    create(experiment: number, comment: string, userid = PEOPLE.owner.userid): number | undefined {
-      const row: { id: number } | undefined = insert.get(experiment, comment, timestamp(clock), userid);
-      return row?.id;
-    },
-    list(experiment: number): Comment[] {
-      return list.all(experiment);
-    },
-    read(experiment: number, id: number): Comment | undefined {
-      return select.get(experiment, id);
-    },
-    change(experiment: number, id: number, comment: string): Comment | undefined {
-      return update.get(experiment, id, comment, timestamp(clock));
-    },
-    delete(experiment: number, id: number): boolean {
-      return remove.run(experiment, id).changes > 0;
-    },
-  };
+  ).get(experiment, comment, timestamp(clock), userid);
+  return row?.id;
 }
 
-interface KeyRecord {
+export const listComments = ({ prepare }: Store, experiment: number): Comment[] =>
+  prepare('SELECT * FROM comments WHERE item_id = ? ORDER BY id').all(experiment);
+
+export const readComment = ({ prepare }: Store, experiment: number, id: number): Comment | undefined =>
+  prepare('SELECT * FROM comments WHERE item_id = ? AND id = ?').get(experiment, id);
+
+export const changeComment = (
+  { prepare, clock }: Store,
+  experiment: number,
+  id: number,
+  comment: string,
+): Comment | undefined =>
+  prepare(
+    'UPDATE comments SET comment = ?3, modified_at = ?4 WHERE item_id = ?1 AND id = ?2 RETURNING *',
+  ).get(experiment, id, comment, timestamp(clock));
+
+export const deleteComment = ({ prepare }: Store, experiment: number, id: number): boolean =>
+  prepare('DELETE FROM comments WHERE item_id = ? AND id = ?').run(experiment, id).changes > 0;
+
+export interface KeyRecord {
   readonly id: number;
   readonly name: string;
   readonly can_write: 0 | 1;
@@ -149,91 +222,73 @@ interface KeyRecord {
   readonly last_used_at: string | null;
 }
 
-/** Keys are long and random, so a plain hash hides them as well as a slow one, at a thousandth of the cost. */
+/** Keys are long and random, so a plain hash protects them as well as a slow one, at a thousandth of the cost. */
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex');
 
-export type Keys = ReturnType<typeof storeKeys>;
-
-function storeKeys(db: Database, clock: Clock) {
-  const insert = db.prepare(
+/** `numbered`: the key begins with its id, as in eLabFTW. `cleartext`: it can be read back. */
+export function createKey(
+  { prepare, clock }: Store,
+  name: string,
+  canWrite: 0 | 1,
+  form?: 'numbered' | 'cleartext',
+): string {
+  const secret = randomBytes(form === 'numbered' ? 42 : 24).toString('hex');
+  const { id }: { id: number } = prepare(
     'INSERT INTO apikeys (name, hash, can_write, created_at, cleartext) VALUES (?, ?, ?, ?, ?) RETURNING id',
-  );
-  const rename = db.prepare('UPDATE apikeys SET hash = ? WHERE id = ?');
-  const list = db.prepare('SELECT id, name, can_write, created_at, last_used_at FROM apikeys ORDER BY id');
-  const listHashes = db.prepare(
-    'SELECT id, name, can_write, created_at, last_used_at, hash FROM apikeys ORDER BY last_used_at DESC, id',
-  );
-  const find = db.prepare('SELECT id, can_write, last_used_at FROM apikeys WHERE hash = ?');
-  const touch = db.prepare('UPDATE apikeys SET last_used_at = ? WHERE id = ?');
-  const remove = db.prepare('DELETE FROM apikeys WHERE id = ?');
-  const findOwn = db.prepare('SELECT cleartext FROM apikeys WHERE cleartext IS NOT NULL ORDER BY id LIMIT 1');
-
-  function create(name: string, canWrite: 0 | 1, keep: 'hash' | 'cleartext' = 'hash'): string {
-    const key = randomBytes(24).toString('hex');
-    insert.get(name, hashOf(key), canWrite, timestamp(clock), keep === 'cleartext' ? key : null);
-    return key;
-  }
-
-  return {
-    create,
-    /** A key that begins with its own number, as eLabFTW makes them. */
-    createNumbered(name: string, canWrite: 0 | 1): string {
-      const secret = randomBytes(42).toString('hex');
-      const { id }: { id: number } = insert.get(name, hashOf(secret), canWrite, timestamp(clock), null);
-      rename.run(hashOf(`${id}-${secret}`), id);
-      return `${id}-${secret}`;
-    },
-    list: (): KeyRecord[] => list.all(),
-    /** The one used last stands first. */
-    listWithHashes: (): (KeyRecord & { readonly hash: string })[] => listHashes.all(),
-    /** Which key this is, without its being used. */
-    idOf(key: string): number | undefined {
-      const row: { id: number } | undefined = find.get(hashOf(key));
-      return row?.id;
-    },
-    /**
-     * The key that `labfeed sandbox` prints. Kept in clear text, as no real notebook would: this is a
-     * play notebook, and the same key after a restart is worth more here. Once deleted, a new one is made.
-     */
-    own(): string {
-      const row: { cleartext: string } | undefined = findOwn.get();
-      return row?.cleartext ?? create('labfeed sandbox', 1, 'cleartext');
-    },
-    /** What the key may do, or undefined for one that is not known. */
-    use(key: string): { readonly canWrite: boolean } | undefined {
-      const row: Pick<KeyRecord, 'id' | 'can_write' | 'last_used_at'> | undefined = find.get(hashOf(key));
-      if (!row) return undefined;
-      const now = timestamp(clock);
-      // Once a second at most: a write for every read would halve the speed.
-      if (row.last_used_at !== now) touch.run(now, row.id);
-      return { canWrite: row.can_write === 1 };
-    },
-    delete(id: number): void {
-      remove.run(id);
-    },
-  };
+  ).get(name, hashOf(secret), canWrite, timestamp(clock), form === 'cleartext' ? secret : null);
+  if (form !== 'numbered') return secret;
+  prepare('UPDATE apikeys SET hash = ? WHERE id = ?').run(hashOf(`${id}-${secret}`), id);
+  return `${id}-${secret}`;
 }
+
+/**
+ * The key that `labfeed sandbox` prints. It is stored in clear text, unlike in a real notebook, because the sandbox
+ * is for trials and the key should be the same after a restart. If it was deleted, a new one is created.
+ */
+export function ownKey(store: Store): string {
+  const row: { cleartext: string } | undefined = store
+    .prepare('SELECT cleartext FROM apikeys WHERE cleartext IS NOT NULL ORDER BY id LIMIT 1')
+    .get();
+  return row?.cleartext ?? createKey(store, 'labfeed sandbox', 1, 'cleartext');
+}
+
+export const listKeys = ({ prepare }: Store): (KeyRecord & { readonly hash: string })[] =>
+  prepare('SELECT id, name, can_write, created_at, last_used_at, hash FROM apikeys ORDER BY id').all();
+
+export const findKey = ({ prepare }: Store, key: string): KeyRecord | undefined =>
+  prepare('SELECT id, name, can_write, created_at, last_used_at FROM apikeys WHERE hash = ?').get(
+    hashOf(key),
+  );
+
+/** Finds the key and records that it was used. */
+export function useKey(store: Store, key: string): KeyRecord | undefined {
+  const record = findKey(store, key);
+  const now = timestamp(store.clock);
+  // At most once a second: a write for every read would halve the speed.
+  if (record && record.last_used_at !== now) {
+    store.prepare('UPDATE apikeys SET last_used_at = ? WHERE id = ?').run(now, record.id);
+  }
+  return record;
+}
+
+export const deleteKey = ({ prepare }: Store, id: number): void =>
+  void prepare('DELETE FROM apikeys WHERE id = ?').run(id);
 
 export interface TeamTag {
   readonly id: number;
   readonly tag: string;
 }
 
-type TeamTags = ReturnType<typeof storeTeamTags>;
-
-/** The team's tags. Two spellings that differ in case only are one tag, written as it was first. */
-function storeTeamTags(db: Database) {
-  const find = db.prepare('SELECT id, tag FROM tags WHERE folded = ?');
-  const insert = db.prepare('INSERT INTO tags (tag, folded) VALUES (?, ?) RETURNING id, tag');
-  const fold = (tag: string) => tag.toLowerCase();
-
-  const existing = (tag: string): TeamTag | undefined => find.get(fold(tag));
-  return {
-    existing,
-    named: (tag: string): TeamTag => existing(tag) ?? insert.get(tag, fold(tag)),
-  };
+/** The team's tag of this name, created if necessary. Case is ignored; the first spelling is kept. */
+export function teamTag({ prepare }: Store, tag: string): TeamTag {
+  const folded = tag.toLowerCase();
+  const existing: TeamTag | undefined = prepare('SELECT id, tag FROM tags WHERE folded = ?').get(folded);
+  return (
+    existing ?? prepare('INSERT INTO tags (tag, folded) VALUES (?, ?) RETURNING id, tag').get(tag, folded)
+  );
 }
 
+/** An attached file. Its bytes are not kept. */
 export interface Upload {
   readonly id: number;
   readonly item_id: number;
@@ -246,31 +301,14 @@ export interface Upload {
   readonly created_at: string;
 }
 
-type Uploads = ReturnType<typeof storeUploads>;
-
-/** Which files were attached. Their bytes are not kept: what they were is in the hash. */
-function storeUploads(db: Database, clock: Clock) {
-  const insert = db.prepare(
+export function createUpload({ prepare, clock }: Store, upload: Omit<Upload, 'id' | 'created_at'>): number {
+  const { item_id, userid, real_name, comment, filesize, hash } = upload;
+  const row: { id: number } = prepare(
     `INSERT INTO uploads (item_id, userid, real_name, comment, filesize, hash, created_at)
      VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-  );
-  const list = db.prepare(
-    `SELECT id, item_id, userid, real_name, comment, filesize, hash, created_at
-     FROM uploads WHERE item_id = ? ORDER BY id`,
-  );
-  return {
-    create({
-      item_id,
-      userid,
-      real_name,
-      comment,
-      filesize,
-      hash,
-    }: Omit<Upload, 'id' | 'created_at'>): number {
-      const values = [item_id, userid, real_name, comment, filesize, hash, timestamp(clock)];
-      const row: { id: number } = insert.get(...values);
-      return row.id;
-    },
-    list: (experiment: number): Upload[] => list.all(experiment),
-  };
+  ).get(item_id, userid, real_name, comment, filesize, hash, timestamp(clock));
+  return row.id;
 }
+
+export const listUploads = ({ prepare }: Store, experiment: number): Upload[] =>
+  prepare('SELECT * FROM uploads WHERE item_id = ? ORDER BY id').all(experiment);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { openJournal } from '../../src/journal/journal.js';
-import type { Dialect } from '../../src/sandbox/dialect.js';
+import type { Dialect } from '../../src/model.js';
 import {
   type DaemonProcess,
   makeSite,

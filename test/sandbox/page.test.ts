@@ -1,20 +1,20 @@
 import { expect, test } from 'vitest';
 import { isLocal } from '../../src/sandbox/page.js';
-import { caller, newExperiment, playground } from './playground.js';
+import { caller, newExperiment, sandboxClient } from './client.js';
 
 const ATTACK = `</pre></title></td><script>alert(1)</script><img src=x onerror=alert(1)>"'&`;
 const ESCAPED =
   '&lt;/pre&gt;&lt;/title&gt;&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&quot;&#39;&amp;';
 
-test('an empty notebook says so', async () => {
-  const { url } = await playground();
+test('the page of an empty notebook says so', async () => {
+  const { url } = await sandboxClient();
   const page = await caller(url)('/');
   expect(page).toMatchObject({ status: 200, headers: { 'content-type': 'text/html; charset=utf-8' } });
   expect(page.text).toContain('No experiments yet');
 });
 
-test('the list shows experiments, newest first, fifty to a page', async () => {
-  const { call } = await playground();
+test('the list shows experiments, newest first, 50 per page', async () => {
+  const { call } = await sandboxClient();
   for (let n = 1; n <= 51; n += 1) {
     await newExperiment(call, { title: `run number ${n}.`, date: '2026-01-02', tags: ['plate reader'] });
   }
@@ -32,8 +32,8 @@ test('the list shows experiments, newest first, fifty to a page', async () => {
   }
 });
 
-test('an experiment shows title, date, tags, body and its comments with their line breaks', async () => {
-  const { call } = await playground();
+test("an experiment's page shows title, date, tags, body and comments with their line breaks", async () => {
+  const { call } = await sandboxClient();
   const path = await newExperiment(call, {
     title: 'Plate 7',
     date: '2026-01-02',
@@ -54,15 +54,15 @@ test('an experiment shows title, date, tags, body and its comments with their li
   }
 });
 
-test('an experiment that is not there gets 404 as a page', async () => {
-  const { call } = await playground();
+test('a missing experiment gets 404 as a page', async () => {
+  const { call } = await sandboxClient();
   const page = await call('/view/5');
   expect(page.status).toBe(404);
   expect(page.text).toContain('There is no experiment 5');
 });
 
-test('markup in title, tags and comments is shown as the text it is', async () => {
-  const { call } = await playground();
+test('markup in title, tags and comments is shown as text', async () => {
+  const { call } = await sandboxClient();
   const path = await newExperiment(call, { title: ATTACK, tags: [ATTACK] });
   await call(`${path}/comments`, { method: 'POST', body: { comment: ATTACK } });
   const view = (await call('/view/1')).text;
@@ -73,8 +73,8 @@ test('markup in title, tags and comments is shown as the text it is', async () =
   expect(list.split(ESCAPED)).toHaveLength(3);
 });
 
-test('a body cannot bring script, style or foreign content onto the page', async () => {
-  const { call } = await playground();
+test('a body cannot add scripts, styles or foreign content to the page', async () => {
+  const { call } = await sandboxClient();
   const body = `<p onclick="alert(1)" style="position:fixed">kept</p>${ATTACK}<iframe src="//evil.example"></iframe>`;
   await newExperiment(call, { body });
   const { text } = await call('/view/1');
@@ -82,8 +82,8 @@ test('a body cannot bring script, style or foreign content onto the page', async
   expect(text).not.toMatch(/<script|<img|<iframe|onclick|onerror|style=|alert/i);
 });
 
-test('every page forbids script and everything from elsewhere', async () => {
-  const { call } = await playground();
+test('every page forbids scripts and content from other hosts', async () => {
+  const { call } = await sandboxClient();
   await newExperiment(call);
   for (const path of ['/', '/view/1', '/view/2', '/view/x', '/style.css']) {
     const { headers, text } = await call(path);
@@ -93,13 +93,13 @@ test('every page forbids script and everything from elsewhere', async () => {
   }
 });
 
-test('the style sheet is one', async () => {
-  const { call } = await playground();
+test('the style sheet is served as CSS', async () => {
+  const { call } = await sandboxClient();
   expect((await call('/style.css')).headers).toMatchObject({ 'content-type': 'text/css; charset=utf-8' });
 });
 
-test('a page asked for under a name that another site can own is refused', async () => {
-  const { call, url } = await playground();
+test('a page requested under a name that another site could own is refused', async () => {
+  const { call, url } = await sandboxClient();
   await newExperiment(call, { title: 'private' });
   for (const host of [
     'evil.example',
@@ -119,7 +119,7 @@ test('a page asked for under a name that another site can own is refused', async
   }
 });
 
-test('pages are shown to this machine only', () => {
+test('pages are served to this machine only', () => {
   expect(isLocal({ hostname: '192.0.2.1', ip: '192.0.2.7' })).toBe(false);
   expect(isLocal({ hostname: '192.0.2.1', ip: '::ffff:192.0.2.7' })).toBe(false);
   expect(isLocal({ hostname: 'localhost', ip: '::ffff:127.0.0.1' })).toBe(true);

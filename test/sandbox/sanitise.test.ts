@@ -36,7 +36,7 @@ test.each([
 const SAFE_TAG =
   /<(?:\/?(?:a|b|blockquote|caption|code|dd|del|div|dl|dt|em|h[1-6]|hr|i|ins|li|ol|p|pre|s|small|span|strong|sub|sup|table|tbody|td|tfoot|th|thead|tr|u|ul)|td(?: (?:col|row)span="\d{1,3}")+|a href="(?:https?:\/\/|mailto:)[^"'<>\s]*" rel="[a-z ]+"|br)>/g;
 
-test('whatever goes in, only the known tags come out, and they are balanced', () => {
+test('the output has only allowed tags, and they are balanced', () => {
   const piece = fc.oneof(
     fc.constantFrom(...'<|>|"|\'|/|=| |!--|-->|&lt;|<a |href=|"https://e|javascript:'.split('|')),
     fc.constantFrom(
@@ -69,7 +69,7 @@ test.each([
   '<a href=',
   '<p \'">',
   ' colspan',
-])('a long run of %s takes no long time', (text) => {
+])('a long run of %s takes linear time', (text) => {
   const began = performance.now();
   sanitise(`${'<b>'.repeat(1_000)}<td ${text.repeat(400_000 / text.length)}`);
   sanitise(text.repeat(400_000 / text.length));

@@ -10,7 +10,7 @@ import { explain, LabfeedError } from '../../src/errors.js';
 import { createSandbox } from '../../src/sandbox/server.js';
 import { CLI } from '../support/daemon-process.js';
 import { createTestSandbox } from '../support/sandbox.js';
-import { caller, newExperiment, playground, temporaryFolder } from './playground.js';
+import { caller, newExperiment, sandboxClient, temporaryFolder } from './client.js';
 
 async function refusalOf(file: string, port = 0): Promise<string> {
   const sandbox = createSandbox({ file, port });
@@ -22,13 +22,13 @@ async function refusalOf(file: string, port = 0): Promise<string> {
   return explain(error);
 }
 
-test('creating a sandbox touches nothing', async () => {
+test('creating a sandbox creates no files', async () => {
   const folder = await temporaryFolder();
   createSandbox({ file: join(folder, 'notebook.db'), port: 0 });
   expect(await readdir(folder)).toEqual([]);
 });
 
-test('what it holds outlasts a restart, in one file that only its owner reads', async () => {
+test('content survives a restart, in one file that only its owner can read', async () => {
   const folder = await temporaryFolder();
   const file = join(folder, 'notebook.db');
   const sandbox = createSandbox({ file, port: 0 });
@@ -49,21 +49,21 @@ test('what it holds outlasts a restart, in one file that only its owner reads', 
   expect(await newExperiment(again)).toBe('/api/v2/experiments/2');
 });
 
-test('what was answered is kept when the process is killed', async () => {
+test('an answered request survives a kill of the process', async () => {
   const folder = await temporaryFolder();
-  const running = await playground({ file: join(folder, 'notebook.db') });
+  const running = await sandboxClient({ file: join(folder, 'notebook.db') });
   const path = await newExperiment(running.call, { title: 'answered' });
   // What a kill leaves behind: the files as they are, never closed.
   await copyFile(join(folder, 'notebook.db'), join(folder, 'killed.db'));
   await copyFile(join(folder, 'notebook.db-wal'), join(folder, 'killed.db-wal'));
-  const { call, key } = await playground({ file: join(folder, 'killed.db') });
+  const { call, key } = await sandboxClient({ file: join(folder, 'killed.db') });
   expect(key).toBe(running.key);
   expect((await call(path)).json).toMatchObject({ title: 'answered' });
 });
 
-test('a deleted experiment gets 404 with its comments, and its id is not given again', async () => {
+test('a deleted experiment and its comments get 404, and its id is not reused', async () => {
   const file = join(await temporaryFolder(), 'notebook.db');
-  const { call } = await playground({ file });
+  const { call } = await sandboxClient({ file });
   const path = await newExperiment(call);
   await call(`${path}/comments`, { method: 'POST', body: { comment: 'x' } });
   const db = new DatabaseSync(file);
@@ -77,13 +77,13 @@ test('a deleted experiment gets 404 with its comments, and its id is not given a
   expect(await newExperiment(call)).toBe('/api/v2/experiments/2');
 });
 
-test('a data file that another sandbox has is refused, by whatever name, until that one ends', async () => {
+test('a data file in use by another sandbox is refused, under any name, until that one stops', async () => {
   const folder = await temporaryFolder();
   const file = join(folder, 'notebook.db');
   const first = createSandbox({ file, port: 0 });
   await first.start();
   await symlink(file, join(folder, 'link.db'));
-  expect(await refusalOf(file)).toMatch(/notebook\.db: another sandbox has this data file[\s\S]*--data/);
+  expect(await refusalOf(file)).toMatch(/notebook\.db: another sandbox uses this data file[\s\S]*--data/);
   expect(await refusalOf(join(folder, 'link.db'))).toMatch(/another sandbox/);
   await first.stop();
   const second = createSandbox({ file, port: 0 });
@@ -92,7 +92,7 @@ test('a data file that another sandbox has is refused, by whatever name, until t
   expect((await readdir(folder)).sort()).toEqual(['link.db', 'notebook.db']);
 });
 
-test('a data file whose sandbox was killed is free again', async () => {
+test('a data file can be used again after its sandbox was killed', async () => {
   const file = join(await temporaryFolder(), 'notebook.db');
   const child = spawn(process.execPath, [CLI, 'sandbox', '--port', '0', '--data', file, '--json']);
   await once(child.stdout, 'data');
@@ -104,8 +104,8 @@ test('a data file whose sandbox was killed is free again', async () => {
   await sandbox.stop();
 });
 
-test('a port in use is named, with what to do', async () => {
-  const { url } = await playground();
+test('the message about a port in use names it and says what to do', async () => {
+  const { url } = await sandboxClient();
   const port = Number(new URL(url).port);
   expect(await refusalOf(':memory:', port)).toMatch(new RegExp(`port ${port} is in use[\\s\\S]*--port`));
 });
@@ -124,7 +124,7 @@ test.each([
   ['text', () => Buffer.from('these are my notes\n'.repeat(20))],
   ['a short text', () => Buffer.from('x')],
   ['a file of another program', foreignDatabase],
-])('a data file that is %s is refused and left as it is', async (_what, make) => {
+])('a data file that is %s is refused and not changed', async (_what, make) => {
   const folder = await temporaryFolder();
   const file = join(folder, 'other.db');
   const bytes = await make();
@@ -144,7 +144,7 @@ async function foreignDatabase(): Promise<Buffer> {
   return readFile(file);
 }
 
-test('a notebook of a newer version is refused and left as it is', async () => {
+test('a notebook of a newer version is refused and not changed', async () => {
   const file = join(await temporaryFolder(), 'notebook.db');
   const sandbox = createSandbox({ file, port: 0 });
   await sandbox.start();
@@ -157,7 +157,7 @@ test('a notebook of a newer version is refused and left as it is', async () => {
   expect((await readFile(file)).equals(bytes)).toBe(true);
 });
 
-test('a notebook of the first version is brought up to date with all that it holds', async () => {
+test('a notebook of the first version is migrated with its content', async () => {
   const file = join(await temporaryFolder(), 'notebook.db');
   const db = new DatabaseSync(file);
   db.exec(`
@@ -187,14 +187,14 @@ test('a notebook of the first version is brought up to date with all that it hol
   }
 });
 
-test('a data file that cannot be opened is named with the reason', async () => {
+test('the message about a data file that cannot be opened gives the reason', async () => {
   const folder = await temporaryFolder();
   expect(await refusalOf(join(folder, 'no', 'such.db'))).toMatch(/such\.db: .*its folder does not exist/);
   await mkdir(join(folder, 'dir'));
   expect(await refusalOf(join(folder, 'dir'))).toMatch(/dir: .*it is a folder/);
 });
 
-test('a notebook that is damaged inside is refused with its name', async () => {
+test('a damaged notebook is refused', async () => {
   const file = join(await temporaryFolder(), 'notebook.db');
   const sandbox = createSandbox({ file, port: 0 });
   await sandbox.start();
@@ -204,7 +204,7 @@ test('a notebook that is damaged inside is refused with its name', async () => {
   expect(await refusalOf(file)).toMatch(/notebook\.db: the sandbox cannot open its data file/);
 });
 
-test('stopping does not wait for a browser that keeps a connection open', async () => {
+test('stopping does not wait for idle connections', async () => {
   const sandbox = createSandbox({ file: ':memory:', port: 0 });
   const { url } = await sandbox.start();
   const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -217,14 +217,14 @@ test('stopping does not wait for a browser that keeps a connection open', async 
   socket.destroy();
 });
 
-test('stopping twice, or before a start, does no harm', async () => {
+test('stopping twice, or before a start, is harmless', async () => {
   const sandbox = createSandbox({ file: ':memory:', port: 0 });
   await sandbox.stop();
   await sandbox.start();
   await Promise.all([sandbox.stop(), sandbox.stop()]);
 });
 
-test('a client that hangs up in the middle of its body changes nothing', async () => {
+test('a client that disconnects in the middle of a body changes nothing', async () => {
   const sandbox = createSandbox({ file: ':memory:', port: 0 });
   const { url, key } = await sandbox.start();
   onTestFinished(() => sandbox.stop());
@@ -246,10 +246,10 @@ test('a client that hangs up in the middle of its body changes nothing', async (
   expect(await call('/api/v2/experiments/1')).toMatchObject({ status: 404 });
 });
 
-test('neither keys nor contents are logged', async () => {
+test('keys and contents are not logged', async () => {
   const lines: string[] = [];
   const log = pino({ level: 'trace' }, { write: (line) => lines.push(line) });
-  const { call, key } = await playground({ log });
+  const { call, key } = await sandboxClient({ log });
   const made = await call('/api/v2/apikeys', { method: 'POST', body: { name: 'n', canwrite: 0 } });
   await newExperiment(call, { title: 'a secret title' });
   expect(lines.join('')).toContain('"status":201');

@@ -1,14 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Call, caller, newExperiment, type Playground, playground } from '../sandbox/playground.js';
+import { type Call, caller, newExperiment, type SandboxClient, sandboxClient } from '../sandbox/client.js';
 import type { SeenRequest } from './request-log.js';
 import { createTestSandbox } from './sandbox.js';
 
 const EXPERIMENTS = '/api/v2/experiments';
 const KEYS = '/api/v2/apikeys';
 const DIALECTS = ['v2', 'elabftw'] as const;
-const make = ({ call }: Playground, title: string) => call(EXPERIMENTS, { method: 'POST', body: { title } });
-const titles = ({ control }: Playground) => control.experiments().map(({ title }) => title);
+const make = ({ call }: SandboxClient, title: string) =>
+  call(EXPERIMENTS, { method: 'POST', body: { title } });
+const titles = ({ control }: SandboxClient) => control.experiments().map(({ title }) => title);
 
 function latch() {
   let release = () => {};
@@ -18,132 +19,132 @@ function latch() {
   return { until, release: () => release() };
 }
 
-async function arrived({ control }: Pick<Playground, 'control'>, count: number): Promise<void> {
+async function arrived({ control }: Pick<SandboxClient, 'control'>, count: number): Promise<void> {
   while (control.requests().length < count) await delay(5);
 }
 
 const isCreation = ({ method }: SeenRequest) => method === 'POST';
 
 test.each(DIALECTS)('%s: a request cut before it arrives is not carried out', async (dialect) => {
-  const field = await playground({ dialect });
-  const fault = field.control.plan('cutBefore', { when: isCreation });
-  await expect(make(field, 'lost')).rejects.toThrow();
+  const client = await sandboxClient({ dialect });
+  const fault = client.control.plan('cutBefore', { when: isCreation });
+  await expect(make(client, 'lost')).rejects.toThrow();
   expect(fault.met).toBe(1);
-  await make(field, 'next');
-  expect(titles(field)).toEqual(['next']);
+  await make(client, 'next');
+  expect(titles(client)).toEqual(['next']);
   expect(fault.met).toBe(1);
 });
 
 test.each(DIALECTS)(
   '%s: a request cut after it arrives is carried out and its answer lost',
   async (dialect) => {
-    const field = await playground({ dialect });
-    field.control.plan('cutAfter', { times: 2 });
-    await expect(make(field, 'one')).rejects.toThrow();
-    await expect(make(field, 'two')).rejects.toThrow();
-    expect(await make(field, 'three')).toMatchObject({ status: 201 });
-    expect(titles(field)).toEqual(['one', 'two', 'three']);
-    expect(field.control.requests().map(({ status }) => status)).toEqual([201, 201, 201]);
+    const client = await sandboxClient({ dialect });
+    client.control.plan('cutAfter', { times: 2 });
+    await expect(make(client, 'one')).rejects.toThrow();
+    await expect(make(client, 'two')).rejects.toThrow();
+    expect(await make(client, 'three')).toMatchObject({ status: 201 });
+    expect(titles(client)).toEqual(['one', 'two', 'three']);
+    expect(client.control.requests().map(({ status }) => status)).toEqual([201, 201, 201]);
   },
 );
 
 test.each(DIALECTS)(
   '%s: a creation carried out after its connection was cut gets a higher id than one sent later',
   async (dialect) => {
-    const field = await playground({ dialect });
+    const client = await sandboxClient({ dialect });
     const { until, release } = latch();
-    field.control.plan({ cutThen: { until } });
-    await expect(make(field, 'first')).rejects.toThrow();
-    await make(field, 'second');
-    expect(titles(field)).toEqual(['second']);
+    client.control.plan({ cutThen: { until } });
+    await expect(make(client, 'first')).rejects.toThrow();
+    await make(client, 'second');
+    expect(titles(client)).toEqual(['second']);
     release();
-    await field.control.settled();
-    expect(titles(field)).toEqual(['second', 'first']);
+    await client.control.settled();
+    expect(titles(client)).toEqual(['second', 'first']);
   },
 );
 
 test('a request can be carried out some time after its connection was cut', async () => {
-  const field = await playground();
-  field.control.plan({ cutThen: { ms: 200 } });
+  const client = await sandboxClient();
+  client.control.plan({ cutThen: { ms: 200 } });
   const began = performance.now();
-  await expect(make(field, 'late')).rejects.toThrow();
-  await field.control.settled();
+  await expect(make(client, 'late')).rejects.toThrow();
+  await client.control.settled();
   expect(performance.now() - began).toBeGreaterThan(195);
-  expect(titles(field)).toEqual(['late']);
+  expect(titles(client)).toEqual(['late']);
 });
 
 test.each(DIALECTS)(
   '%s: an answer can be canned, with or without the request being carried out',
   async (dialect) => {
-    const field = await playground({ dialect });
-    field.control.plan({ answer: 503, headers: { 'retry-after': '7' } });
-    const refused = await make(field, 'never');
+    const client = await sandboxClient({ dialect });
+    client.control.plan({ answer: 503, headers: { 'retry-after': '7' } });
+    const refused = await make(client, 'never');
     expect(refused).toMatchObject({ status: 503, json: { code: 503 }, headers: { 'retry-after': '7' } });
-    field.control.plan({ answer: 500, html: '<h1>down</h1>', carriedOut: true });
-    const done = await make(field, 'done');
+    client.control.plan({ answer: 500, html: '<h1>down</h1>', carriedOut: true });
+    const done = await make(client, 'done');
     expect(done).toMatchObject({ status: 500, text: '<h1>down</h1>' });
     expect(done.headers['content-type']).toMatch(/^text\/html/);
-    field.control.plan({ answer: 201, carriedOut: true });
-    const nameless = await make(field, 'no address');
+    client.control.plan({ answer: 201, carriedOut: true });
+    const nameless = await make(client, 'no address');
     expect(nameless).toMatchObject({ status: 201, text: '' });
     expect(nameless.headers).not.toHaveProperty('location');
-    field.control.plan({ answer: 200, json: ['odd'] });
-    expect(await make(field, 'odd')).toMatchObject({ status: 200, json: ['odd'] });
-    expect(titles(field)).toEqual(['done', 'no address']);
+    client.control.plan({ answer: 200, json: ['odd'] });
+    expect(await make(client, 'odd')).toMatchObject({ status: 200, json: ['odd'] });
+    expect(titles(client)).toEqual(['done', 'no address']);
   },
 );
 
 test('a held request is carried out when it is released', async () => {
-  const field = await playground();
+  const client = await sandboxClient();
   const { until, release } = latch();
-  field.control.plan({ holdRequest: { until } });
-  const answer = make(field, 'slow');
-  await arrived(field, 1);
+  client.control.plan({ holdRequest: { until } });
+  const answer = make(client, 'slow');
+  await arrived(client, 1);
   await delay(20);
-  expect(titles(field)).toEqual([]);
+  expect(titles(client)).toEqual([]);
   release();
   expect(await answer).toMatchObject({ status: 201 });
 });
 
 test('a held answer delays only the answer', async () => {
-  const field = await playground();
-  field.control.plan({ holdAnswer: { ms: 200 } });
+  const client = await sandboxClient();
+  client.control.plan({ holdAnswer: { ms: 200 } });
   const began = performance.now();
-  const answer = make(field, 'slow');
-  await arrived(field, 1);
-  await field.control.settled();
-  expect(titles(field)).toEqual(['slow']);
+  const answer = make(client, 'slow');
+  await arrived(client, 1);
+  await client.control.settled();
+  expect(titles(client)).toEqual(['slow']);
   expect(await answer).toMatchObject({ status: 201 });
   expect(performance.now() - began).toBeGreaterThan(195);
 });
 
 test('a held request is carried out even if its client has gone', async () => {
-  const field = await playground();
+  const client = await sandboxClient();
   const { until, release } = latch();
-  field.control.plan({ holdRequest: { until } });
-  const client = new AbortController();
-  const answer = fetch(`${field.url}${EXPERIMENTS}`, {
+  client.control.plan({ holdRequest: { until } });
+  const gone = new AbortController();
+  const answer = fetch(`${client.url}${EXPERIMENTS}`, {
     method: 'POST',
-    headers: { accept: 'application/json', authorization: field.key },
-    signal: client.signal,
+    headers: { accept: 'application/json', authorization: client.key },
+    signal: gone.signal,
   });
-  await arrived(field, 1);
-  client.abort();
+  await arrived(client, 1);
+  gone.abort();
   await expect(answer).rejects.toThrow();
   release();
-  await field.control.settled();
-  expect(titles(field)).toEqual(['Untitled']);
+  await client.control.settled();
+  expect(titles(client)).toEqual(['Untitled']);
 });
 
 test('a fault meets the requests it is meant for, after those it lets pass, as often as it says', async () => {
-  const field = await playground();
-  const path = await newExperiment(field.call);
-  const fault = field.control.plan(
+  const client = await sandboxClient();
+  const path = await newExperiment(client.call);
+  const fault = client.control.plan(
     { answer: 502 },
     { when: ({ method, body }) => method === 'PATCH' && body.includes('bad'), skip: 1, times: 2 },
   );
   const change = async (title: string) =>
-    (await field.call(path, { method: 'PATCH', body: { title } })).status;
+    (await client.call(path, { method: 'PATCH', body: { title } })).status;
   const statuses = [];
   for (const title of ['bad', 'good', 'bad', 'bad', 'bad']) statuses.push(await change(title));
   expect(statuses).toEqual([200, 200, 502, 502, 200]);
@@ -151,7 +152,7 @@ test('a fault meets the requests it is meant for, after those it lets pass, as o
 });
 
 test('faults that fit together are met in the order in which they were planned', async () => {
-  const { call, control } = await playground();
+  const { call, control } = await sandboxClient();
   control.plan({ answer: 500 });
   control.plan({ answer: 502 });
   const statuses = [];
@@ -162,7 +163,7 @@ test('faults that fit together are met in the order in which they were planned',
 test.each(DIALECTS)('%s: a fault can last for a limited time', async (dialect) => {
   let now = 0;
   const clock = { now: () => now, monotonic: () => now, sleep: async () => undefined };
-  const { call, control } = await playground({ dialect, clock });
+  const { call, control } = await sandboxClient({ dialect, clock });
   control.plan({ answer: 401 }, { forMs: 1_000 });
   for (let times = 0; times < 3; times += 1) {
     expect(await call('/api/v2/apikeys')).toMatchObject({ status: 401, json: { code: 401 } });
@@ -172,7 +173,7 @@ test.each(DIALECTS)('%s: a fault can last for a limited time', async (dialect) =
 });
 
 test('a fault can be lifted early, and can apply to one key', async () => {
-  const { call, control, url } = await playground();
+  const { call, control, url } = await sandboxClient();
   const made = await call('/api/v2/apikeys', { method: 'POST', body: { name: 'second', canwrite: 1 } });
   const second = caller(url, String(made.headers['location']).split('/').at(-1));
   const fault = control.plan({ answer: 401 }, { when: ({ keyId }) => keyId === 2, times: Infinity });
@@ -227,7 +228,7 @@ test.each(
 )(
   '%s, %s outage: reads get %i and writes %i, as HTML, until it ends',
   async (dialect, outage, read, write) => {
-    const { call, control } = await playground({ dialect });
+    const { call, control } = await sandboxClient({ dialect });
     control.setOutage(outage);
     const html = { 'content-type': expect.stringMatching(/^text\/html/) };
     expect(await call(KEYS)).toMatchObject({ status: read, headers: html, json: undefined });
@@ -249,7 +250,7 @@ async function limited(dialect: 'v2' | 'elabftw', retryAfter?: 'seconds' | 'date
     monotonic: () => time.elapsed,
     sleep: async () => undefined,
   };
-  const { call, control } = await playground({ dialect, clock });
+  const { call, control } = await sandboxClient({ dialect, clock });
   control.limitRate({ requests: 2, perMs: 3_000, ...(retryAfter ? { retryAfter } : {}) });
   return { call, control, time };
 }

@@ -4,10 +4,19 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { onTestFinished } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.js';
-import type { Dialect } from '../../src/sandbox/dialect.js';
-import { type Entry, type StateName, stateName, type Who, whoIs } from '../../src/sandbox/entries.js';
+import type { Dialect } from '../../src/model.js';
 import { createSandbox, type Sandbox, type SandboxOptions } from '../../src/sandbox/server.js';
-import type { Comment, Store, Upload } from '../../src/sandbox/store.js';
+import {
+  type Comment,
+  type Experiment,
+  findKey,
+  listComments,
+  listExperiments,
+  listUploads,
+  type STATE,
+  type Store,
+  type Upload,
+} from '../../src/sandbox/store.js';
 import {
   type CannedAnswer,
   createFaults,
@@ -21,14 +30,13 @@ import {
   type Wait,
 } from './faults.js';
 import { createRequestLog, type RequestLog, type SeenRequest } from './request-log.js';
-import { type SimulatedUser, simulatedUser } from './simulated-users.js';
+import { type SimulatedUser, simulatedUser, type UserName } from './simulated-users.js';
 
 /** An experiment with everything that belongs to it. */
-export interface HeldExperiment extends Omit<Entry, 'state' | 'private'> {
-  readonly state: StateName;
+export interface HeldExperiment extends Omit<Experiment, 'state' | 'private'> {
+  readonly state: keyof typeof STATE;
   readonly locked: boolean;
   readonly private: boolean;
-  readonly owner: Who;
   readonly comments: readonly Comment[];
   readonly uploads: readonly Upload[];
 }
@@ -44,7 +52,7 @@ export interface Control {
   /** Takes the whole server down; undefined brings it back. */
   setOutage(outage: Outage | undefined): void;
   /** A person at the notebook's web pages. `owner` is the user that the API keys belong to. */
-  as(who: Who): SimulatedUser;
+  as(name: UserName): SimulatedUser;
   /** All experiments, deleted ones included, by id. */
   experiments(): readonly HeldExperiment[];
   /** The API requests so far, in the order of arrival. */
@@ -79,7 +87,8 @@ export function createTestSandbox(options: SandboxOptions): TestSandbox {
       store = undefined;
       stopping.abort();
     });
-    injectFaults(api, { faults, requests, clock, stopping: stopping.signal, keyId: opened.keys.idOf });
+    const keyId = (key: string) => findKey(opened, key)?.id;
+    injectFaults(api, { faults, requests, clock, stopping: stopping.signal, keyId });
   };
   return {
     async start() {
@@ -112,11 +121,8 @@ function createControl({ faults, requests, dialect, store }: ControlDeps): Contr
       faults.decide = decide;
     },
     setOutage: faults.setOutage,
-    as: (who) => simulatedUser(who, store, dialect),
-    experiments: () =>
-      store()
-        .entries.all()
-        .map((entry) => heldExperiment(entry, store())),
+    as: (name) => simulatedUser(name, store, dialect),
+    experiments: () => listExperiments(store()).map((experiment) => held(experiment, store())),
     requests: requests.list,
     writes: () => requests.list().filter(({ method }) => method !== 'GET'),
     forgetRequests: requests.forget,
@@ -124,15 +130,16 @@ function createControl({ faults, requests, dialect, store }: ControlDeps): Contr
   };
 }
 
-function heldExperiment(entry: Entry, { comments, uploads }: Store): HeldExperiment {
+const STATES = ['normal', 'archived', 'deleted'] as const;
+
+function held(experiment: Experiment, store: Store): HeldExperiment {
   return {
-    ...entry,
-    state: stateName(entry.state),
-    locked: entry.lockedby !== null,
-    private: entry.private === 1,
-    owner: whoIs(entry.userid),
-    comments: comments.list(entry.id),
-    uploads: uploads.list(entry.id),
+    ...experiment,
+    state: STATES[experiment.state - 1] ?? 'normal',
+    locked: experiment.lockedby !== null,
+    private: experiment.private === 1,
+    comments: listComments(store, experiment.id),
+    uploads: listUploads(store, experiment.id),
   };
 }
 

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { caller, newExperiment, playground } from '../sandbox/playground.js';
+import { caller, newExperiment, sandboxClient } from '../sandbox/client.js';
 
 const DIALECTS = ['v2', 'elabftw'] as const;
 
 test.each(DIALECTS)('%s: the API returns what simulated users create, edit and comment', async (dialect) => {
-  const { call, control } = await playground({ dialect });
+  const { call, control } = await sandboxClient({ dialect });
   const colleague = control.as('colleague');
   const id = colleague.create({ title: 'theirs', body: '<p>x</p>', tags: ['a'] });
   const comment = colleague.comment(id, 'hm');
@@ -17,7 +17,6 @@ test.each(DIALECTS)('%s: the API returns what simulated users create, edit and c
     {
       ...record,
       tags: ['a', 'b'],
-      owner: 'colleague',
       lastchangeby: 1,
       state: 'normal',
       comments: [{ comment: 'changed', userid: 2 }],
@@ -26,13 +25,13 @@ test.each(DIALECTS)('%s: the API returns what simulated users create, edit and c
 });
 
 test('a deleted experiment is removed in dialect v2 and marked deleted in eLabFTW', async () => {
-  const v2 = await playground();
+  const v2 = await sandboxClient();
   await newExperiment(v2.call);
   v2.control.as('colleague').delete(1);
   expect(await v2.call('/api/v2/experiments/1')).toMatchObject({ status: 404 });
   expect(v2.control.experiments()).toEqual([]);
 
-  const elabftw = await playground({ dialect: 'elabftw' });
+  const elabftw = await sandboxClient({ dialect: 'elabftw' });
   await newExperiment(elabftw.call, {});
   elabftw.control.as('colleague').delete(1);
   expect(elabftw.control.experiments()).toMatchObject([{ id: 1, state: 'deleted' }]);
@@ -40,7 +39,7 @@ test('a deleted experiment is removed in dialect v2 and marked deleted in eLabFT
 });
 
 test('actions of eLabFTW are refused in dialect v2', async () => {
-  const { call, control } = await playground();
+  const { call, control } = await sandboxClient();
   await newExperiment(call);
   const owner = control.as('owner');
   for (const act of [
@@ -57,7 +56,7 @@ test('actions of eLabFTW are refused in dialect v2', async () => {
 });
 
 test('acting on a missing experiment or comment throws', async () => {
-  const { control } = await playground({ dialect: 'elabftw' });
+  const { control } = await sandboxClient({ dialect: 'elabftw' });
   const { edit, lock, open, comment, deleteComment, duplicate } = control.as('owner');
   for (const act of [
     () => edit(9, {}),
@@ -72,7 +71,7 @@ test('acting on a missing experiment or comment throws', async () => {
 });
 
 test.each(DIALECTS)('%s: every request is recorded', async (dialect) => {
-  const { call, control, url } = await playground({ dialect });
+  const { call, control, url } = await sandboxClient({ dialect });
   await newExperiment(call, { title: 'é' });
   await call('/api/v2/experiments/1?x=%20y', { headers: { 'x-extra': '1' } });
   await caller(url, 'wrong')('/api/v2/apikeys');

@@ -1,22 +1,30 @@
-import type { Dialect } from '../../src/sandbox/dialect.js';
-import { extraFields } from '../../src/sandbox/elabftw/records.js';
+import type { Dialect } from '../../src/model.js';
 import {
-  type Entry,
-  type EntryChange,
-  type NewEntry,
-  PEOPLE,
+  changeComment,
+  changeExperiment,
+  createComment,
+  createExperiment,
+  deleteComment,
+  type Experiment,
+  type ExperimentChange,
+  type NewExperiment,
+  readExperiment,
   STATE,
-  type Who,
-} from '../../src/sandbox/entries.js';
-import type { Store } from '../../src/sandbox/store.js';
+  type Store,
+  setTags,
+  teamTag,
+  USERS,
+} from '../../src/sandbox/store.js';
 
-interface Edit extends Pick<EntryChange, 'title' | 'date' | 'body' | 'metadata'> {
+export type UserName = keyof typeof USERS;
+
+interface Edit extends Pick<ExperimentChange, 'title' | 'date' | 'body' | 'metadata'> {
   readonly tags?: readonly string[];
 }
 
 /** A person at the notebook's web pages. The limits and permissions of the API do not apply. */
 export interface SimulatedUser {
-  create(fields?: NewEntry): number;
+  create(fields?: NewExperiment): number;
   edit(id: number, fields: Edit): void;
   /** A copy owned by this person. Extra fields with `blank_value_on_duplicate` are blank in it. */
   duplicate(id: number): number;
@@ -38,45 +46,45 @@ export interface SimulatedUser {
   close(id: number): void;
 }
 
-export function simulatedUser(who: Who, store: () => Store, dialect: Dialect): SimulatedUser {
-  const { userid } = PEOPLE[who];
-  const found = (id: number): Entry => existing(store().entries.read(id), `experiment ${id}`);
-  const change = (id: number, changes: EntryChange) => store().entries.change(found(id).id, changes, userid);
-  const changeElabftw = (id: number, changes: EntryChange) => {
+export function simulatedUser(name: UserName, store: () => Store, dialect: Dialect): SimulatedUser {
+  const { userid } = USERS[name];
+  const found = (id: number): Experiment => existing(readExperiment(store(), id), `experiment ${id}`);
+  const change = (id: number, changes: ExperimentChange) =>
+    void changeExperiment(store(), found(id).id, changes, userid);
+  const changeElabftw = (id: number, changes: ExperimentChange) => {
     requireElabftw(dialect);
     change(id, changes);
   };
   const setEditor = (id: number, editor: number | null) => {
     requireElabftw(dialect);
-    store().entries.setEditor(found(id).id, editor);
+    store().db.prepare('UPDATE experiments SET editedby = ? WHERE id = ?').run(editor, found(id).id);
   };
   const teamTags = (tags: readonly string[]) =>
-    dialect === 'v2' ? tags : tags.map((tag) => store().tags.named(tag).tag);
+    dialect === 'v2' ? tags : tags.map((tag) => teamTag(store(), tag).tag);
 
   return {
     create: ({ tags = [], ...fields } = {}) =>
-      store().entries.create({ ...fields, tags: teamTags(tags) }, userid),
+      createExperiment(store(), { ...fields, tags: teamTags(tags) }, userid),
     edit(id, { tags, ...fields }) {
       change(id, fields);
-      if (tags) store().entries.setTags(id, teamTags(tags));
+      if (tags) setTags(store(), id, teamTags(tags));
     },
     duplicate(id) {
       const { title, body, tags, team, content_type, metadata } = found(id);
       const copy = { title: `${title} I`, body, tags, team, content_type };
-      return store().entries.create({ ...copy, metadata: blankOnDuplicate(metadata) }, userid);
+      return createExperiment(store(), { ...copy, metadata: blankOnDuplicate(metadata) }, userid);
     },
     delete(id) {
-      if (dialect === 'v2') store().entries.delete(found(id).id);
+      if (dialect === 'v2') store().db.prepare('DELETE FROM experiments WHERE id = ?').run(found(id).id);
       else change(id, { state: STATE.deleted });
     },
-    comment: (id, text) => existing(store().comments.create(id, text, userid), `experiment ${id}`),
+    comment: (id, text) => existing(createComment(store(), id, text, userid), `experiment ${id}`),
     editComment: (id, comment, text) =>
-      void existing(store().comments.change(id, comment, text), `comment ${comment} of experiment ${id}`),
-    deleteComment: (id, comment) =>
-      void existing(
-        store().comments.delete(id, comment) || undefined,
-        `comment ${comment} of experiment ${id}`,
-      ),
+      void existing(changeComment(store(), id, comment, text), `comment ${comment} of experiment ${id}`),
+    deleteComment(id, comment) {
+      const deleted = deleteComment(store(), id, comment);
+      existing(deleted || undefined, `comment ${comment} of experiment ${id}`);
+    },
     restore: (id) => changeElabftw(id, { state: STATE.normal }),
     archive: (id) => changeElabftw(id, { state: STATE.archived }),
     lock: (id) => changeElabftw(id, { lockedby: userid }),
@@ -98,10 +106,9 @@ function existing<T>(value: T | undefined, what: string): T {
 
 /** The metadata of a copy: fields with `blank_value_on_duplicate` lose their value. */
 function blankOnDuplicate(metadata: string | null): string | null {
-  const fields = Object.entries(extraFields(metadata)).map(([name, field]) => [
-    name,
-    field.blank_value_on_duplicate === true ? { ...field, value: '' } : field,
-  ]);
-  if (metadata === null || fields.length === 0) return metadata;
-  return JSON.stringify({ ...JSON.parse(metadata), extra_fields: Object.fromEntries(fields) });
+  const decoded = JSON.parse(metadata ?? 'null');
+  for (const field of Object.values<Record<string, unknown>>(decoded?.extra_fields ?? {})) {
+    if (field['blank_value_on_duplicate'] === true) field['value'] = '';
+  }
+  return decoded && JSON.stringify(decoded);
 }

@@ -1,117 +1,124 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { Log } from '../../log.js';
-import { type Entry, type EntryChange, fullName, PEOPLE, STATE } from '../entries.js';
-import { resource, type SandboxRequest } from '../requests.js';
-import type { Comment, Keys, Store, TeamTag } from '../store.js';
+import type { FastifyInstance } from 'fastify';
+import { resource, type SandboxRequest } from '../http.js';
 import {
-  type Account,
-  type Customs,
+  type Comment,
+  changeComment,
+  changeExperiment,
+  createComment,
+  createExperiment,
+  createKey,
+  createUpload,
+  deleteComment,
+  deleteKey,
+  type Experiment,
+  type ExperimentChange,
+  fullName,
+  listComments,
+  listExperiments,
+  listKeys,
+  listUploads,
+  readComment,
+  readExperiment,
+  STATE,
+  type Store,
+  setTags,
+  type TeamTag,
+  teamTag,
+  USERS,
+} from '../store.js';
+import {
+  checkComment,
   checkDate,
   checkJson,
   cleanBody,
   cleanTag,
   cleanTitle,
+  commentRecord,
+  created,
   fieldsOf,
   followElabftw,
+  forbidden,
+  fullRecord,
   improper,
-  integerOrNothing,
+  listedRecord,
   mayRead,
   missing,
-  readable,
-  refuseChange,
-  refusedBySql,
+  optionalInteger,
+  optionalText,
+  refuseUnchangeable,
   refuseUnwritable,
   SentFile,
   single,
-  textOrNothing,
+  TEAM,
   toInteger,
   toText,
   typeError,
-} from './conventions.js';
-import {
-  commentRecord,
-  extraFields,
-  fullEntry,
-  listedEntry,
-  SITE_URL,
-  TEAM,
   uploadRecord,
-} from './records.js';
+} from './conventions.js';
 
-/** The API as eLabFTW answers it, where it differs from the contract, and where the contract is silent. */
-export function serveElabftw(api: FastifyInstance, store: Store, customs: Customs, log?: Log): void {
-  const account = { person: PEOPLE.owner, administrator: customs.administrator };
-  followElabftw(api, { useKey: store.keys.use, badKey: customs.badKey, log });
-  serveExperiments(api, store, account, customs);
-  serveTags(api, store, account, customs.createsTags);
-  serveComments(api, store, account);
-  serveUploads(api, store, account);
-  serveKeys(api, store.keys);
-  serveAccount(api, account, customs);
+/** The API as eLabFTW 5.6 implements it, used with an ordinary user's key. */
+export function serveElabftw(api: FastifyInstance, store: Store): void {
+  followElabftw(api, store);
+  serveExperiments(api, store);
+  serveTags(api, store);
+  serveComments(api, store);
+  serveUploads(api, store);
+  serveKeys(api, store);
+  serveAccount(api);
 }
 
-function serveExperiments(api: FastifyInstance, store: Store, account: Account, customs: Customs): void {
-  const { entries } = store;
-  const answerList = ({ query }: SandboxRequest) => listEntries(query, store, account, customs.listLimit);
+/** The experiment that the path names, if the key may read it. */
+function experimentOf({ params }: SandboxRequest, store: Store): Experiment {
+  const id = toInteger(params['id']);
+  if (id <= 0) throw forbidden();
+  const experiment = readExperiment(store, id);
+  if (!experiment) throw missing();
+  if (!mayRead(experiment)) throw forbidden();
+  return experiment;
+}
 
+function serveExperiments(api: FastifyInstance, store: Store): void {
   resource(api, '/experiments', {
-    GET: (request, reply) => reply.send(answerList(request)),
-    POST: (request, reply) => {
-      const id = create(customs.keepsTitle ? fieldsOf(request.body) : {}, store, account, customs);
-      return created(reply, `api/v2/experiments/${id}`);
-    },
+    GET: ({ query }, reply) => reply.send(search(query, store)),
+    POST: (request, reply) => created(reply, `api/v2/experiments/${create(fieldsOf(request.body), store)}`),
   });
 
   resource(api, '/experiments/:id', {
     GET: (request, reply) => {
-      const id = toInteger(request.params['id']);
-      // What is no id is as good as none at all.
-      if (id <= 0) return reply.send(answerList(request));
-      return reply.send(fullEntry(readable(entries, id, account), store));
+      // An id that is not a positive number counts as absent.
+      if (toInteger(request.params['id']) <= 0) return reply.send(search(request.query, store));
+      return reply.send(fullRecord(experimentOf(request, store), store));
     },
     PATCH: (request, reply) => {
-      const { id } = checkedForChange(request, store, account);
+      const experiment = experimentOf(request, store);
+      refuseUnchangeable(experiment);
+      // Saved one by one: the fields before an invalid one stay saved.
       for (const [target, value] of Object.entries(fieldsOf(request.body))) {
-        // Saved one by one: what stands before a mistake stays saved.
-        entries.change(id, update(target, toText(value)), account.person.userid);
+        changeExperiment(store, experiment.id, changeOf(target, toText(value)));
       }
-      return reply.send(fullEntry(readable(entries, id, account), store));
+      return reply.send(fullRecord(experimentOf(request, store), store));
     },
   });
 }
 
-function checkedForChange({ params }: SandboxRequest, { entries }: Store, account: Account) {
-  const entry = readable(entries, toInteger(params['id']), account);
-  refuseChange(entry, account);
-  return entry;
-}
-
-/** The date of a creation is not heeded; a tag that is refused leaves the experiment made. */
-function create(
-  fields: Readonly<Record<string, unknown>>,
-  store: Store,
-  account: Account,
-  { markdown, createsTags }: Customs,
-): number {
+/** Ignores a date. If a tag is refused, the experiment exists all the same. */
+function create(fields: Readonly<Record<string, unknown>>, store: Store): number {
   const { metadata } = fields;
-  const type = integerOrNothing(fields['content_type']) ?? (markdown ? 2 : 1);
+  const type = optionalInteger(fields['content_type']) ?? 1;
   if (type !== 1 && type !== 2) throw typeError();
   const tags = typeof fields['tags'] === 'string' ? [fields['tags']] : (fields['tags'] ?? []);
   if (!Array.isArray(tags)) throw typeError();
-  const id = store.entries.create(
-    {
-      title: cleanTitle(textOrNothing(fields['title']) ?? ''),
-      body: cleanBody(textOrNothing(fields['body']) ?? ''),
-      content_type: type,
-      metadata: metadata ? JSON.stringify(metadata) : null,
-    },
-    account.person.userid,
-  );
-  for (const tag of tags) addTag(id, tag, store, createsTags);
+  const id = createExperiment(store, {
+    title: cleanTitle(optionalText(fields['title']) ?? ''),
+    body: cleanBody(optionalText(fields['body']) ?? ''),
+    content_type: type,
+    metadata: metadata ? JSON.stringify(metadata) : null,
+  });
+  for (const tag of tags) addTag(id, tag, store);
   return id;
 }
 
-function update(target: string, value: string): EntryChange {
+function changeOf(target: string, value: string): ExperimentChange {
   switch (target) {
     case 'title':
       return { title: cleanTitle(value) };
@@ -128,205 +135,174 @@ function update(target: string, value: string): EntryChange {
   }
 }
 
-const MAX_COMMENT_BYTES = 65_535;
-
-/** Who may read an experiment may comment on it, be it locked, deleted or another's. */
-function serveComments(api: FastifyInstance, { entries, comments }: Store, account: Account): void {
-  const experimentOf = ({ params }: SandboxRequest) => readable(entries, toInteger(params['id']), account).id;
-  const read = (experiment: number, { params }: SandboxRequest): Comment => {
-    const comment = comments.read(experiment, toInteger(params['subid']));
+/** Whoever can read an experiment can comment on it, even if it is locked, deleted or someone else's. */
+function serveComments(api: FastifyInstance, store: Store): void {
+  const commentOf = (experiment: number, { params }: SandboxRequest): Comment => {
+    const comment = readComment(store, experiment, toInteger(params['subid']));
     if (!comment) throw missing();
     return comment;
   };
 
   resource(api, '/experiments/:id/comments', {
-    GET: (request, reply) => reply.send(comments.list(experimentOf(request)).map(commentRecord)),
+    GET: (request, reply) =>
+      reply.send(listComments(store, experimentOf(request, store).id).map(commentRecord)),
     POST: (request, reply) => {
-      const experiment = experimentOf(request);
+      const experiment = experimentOf(request, store).id;
       const { comment } = fieldsOf(request.body);
       if (comment === undefined || comment === null) throw improper('Missing comment field.');
-      const id = comments.create(experiment, checked(comment), account.person.userid);
+      const id = createComment(store, experiment, checkComment(comment));
       return created(reply, `api/v2/experiments/${experiment}/comments/${id}`);
     },
   });
 
   resource(api, '/experiments/:id/comments/:subid', {
     GET: (request, reply) => {
-      const experiment = experimentOf(request);
+      const experiment = experimentOf(request, store).id;
       if (toInteger(request.params['subid']) <= 0) {
-        return reply.send(comments.list(experiment).map(commentRecord));
+        return reply.send(listComments(store, experiment).map(commentRecord));
       }
-      return reply.send(commentRecord(read(experiment, request)));
+      return reply.send(commentRecord(commentOf(experiment, request)));
     },
-    // Another's comment is neither changed nor deleted, and nothing is said of it.
+    // A request to change or delete someone else's comment succeeds and does nothing.
     PATCH: (request, reply) => {
-      const experiment = experimentOf(request);
-      const text = checked(fieldsOf(request.body)['comment']);
-      const { id, userid } = read(experiment, request);
-      if (userid === account.person.userid) comments.change(experiment, id, text);
-      return reply.send(commentRecord(read(experiment, request)));
+      const experiment = experimentOf(request, store).id;
+      const text = checkComment(fieldsOf(request.body)['comment']);
+      const { id, userid } = commentOf(experiment, request);
+      if (userid === USERS.owner.userid) changeComment(store, experiment, id, text);
+      return reply.send(commentRecord(commentOf(experiment, request)));
     },
     DELETE: (request, reply) => {
-      const experiment = experimentOf(request);
-      const { id, userid } = read(experiment, request);
-      if (userid === account.person.userid) comments.delete(experiment, id);
+      const experiment = experimentOf(request, store).id;
+      const { id, userid } = commentOf(experiment, request);
+      if (userid === USERS.owner.userid) deleteComment(store, experiment, id);
       return reply.code(204).send();
     },
   });
 }
 
-function checked(comment: unknown): string {
-  if (typeof comment !== 'string') throw typeError();
-  if (comment === '') throw improper('Invalid comment.');
-  if (Buffer.byteLength(comment) > MAX_COMMENT_BYTES) {
-    throw refusedBySql(1406, "Data too long for column 'comment' at row 1");
-  }
-  return comment;
+function serveTags(api: FastifyInstance, store: Store): void {
+  resource(api, '/experiments/:id/tags', {
+    GET: (request, reply) => {
+      const tags = experimentOf(request, store).tags.map((name) => teamTag(store, name));
+      return reply.send(tags.map(({ id, tag }) => ({ tag, tag_id: id, is_favorite: 0 })));
+    },
+    POST: (request, reply) => {
+      const experiment = experimentOf(request, store);
+      refuseUnwritable(experiment);
+      const { tag } = fieldsOf(request.body);
+      // A request without a tag succeeds and does nothing.
+      const id = typeof tag === 'string' ? addTag(experiment.id, tag, store).id : 0;
+      return created(reply, `api/v2/experiments/${experiment.id}/tags/${id}`);
+    },
+  });
+
+  resource(api, '/experiments/:id/tags/:subid', {
+    // The team keeps the tag. A tag that the experiment does not have is not an error.
+    PATCH: (request, reply) => {
+      const experiment = experimentOf(request, store);
+      if (fieldsOf(request.body)['action'] !== 'unreference') throw improper('Invalid action for tags.');
+      refuseUnwritable(experiment);
+      const removed = toInteger(request.params['subid']);
+      const kept = experiment.tags.filter((tag) => teamTag(store, tag).id !== removed);
+      setTags(store, experiment.id, kept);
+      return reply.send(fullRecord(experimentOf(request, store), store));
+    },
+  });
 }
 
-function serveKeys(api: FastifyInstance, keys: Keys): void {
+function addTag(experiment: number, tag: unknown, store: Store): TeamTag {
+  const known = teamTag(store, cleanTag(tag));
+  const present = readExperiment(store, experiment)?.tags ?? [];
+  if (!present.includes(known.tag)) setTags(store, experiment, [...present, known.tag]);
+  return known;
+}
+
+/** The same file sent twice makes two uploads. */
+function serveUploads(api: FastifyInstance, store: Store): void {
+  resource(api, '/experiments/:id/uploads', {
+    GET: (request, reply) =>
+      reply.send(listUploads(store, experimentOf(request, store).id).map(uploadRecord)),
+    POST: (request, reply) => {
+      const experiment = experimentOf(request, store);
+      const file = request.body;
+      if (!(file instanceof SentFile)) throw improper('Error reading file!');
+      refuseUnwritable(experiment);
+      const id = createUpload(store, { ...file, item_id: experiment.id, userid: USERS.owner.userid });
+      return created(reply, `api/v2/experiments/${experiment.id}/uploads/${id}`);
+    },
+  });
+}
+
+function serveKeys(api: FastifyInstance, store: Store): void {
   resource(api, '/apikeys', {
-    GET: (_request, reply) =>
-      reply.send(
-        keys.listWithHashes().map(({ hash, ...record }) => ({
-          ...record,
-          hash: `$2y$10$${hash.slice(0, 53)}`,
-          team: TEAM.id,
-          team_name: TEAM.name,
-        })),
-      ),
+    GET: (_request, reply) => {
+      const records = listKeys(store).map(({ hash, ...key }) => ({
+        ...key,
+        hash: `$2y$10$${hash.slice(0, 53)}`,
+        team: TEAM.id,
+        team_name: TEAM.name,
+      }));
+      // The most recently used key comes first.
+      return reply.send(
+        records.sort((a, b) => (b.last_used_at ?? '').localeCompare(a.last_used_at ?? '') || a.id - b.id),
+      );
+    },
     POST: (request, reply) => {
       const fields = fieldsOf(request.body);
-      const name = cleanTitle(textOrNothing(fields['name']) ?? 'An API key');
-      const canWrite = integerOrNothing(fields['canwrite']) ?? 0;
-      // The only time that the key is seen in clear text. Not even an address within the API.
-      return created(reply, keys.createNumbered(name, canWrite === 0 ? 0 : 1));
+      const name = cleanTitle(optionalText(fields['name']) ?? 'An API key');
+      const canWrite = optionalInteger(fields['canwrite']) ?? 0;
+      // The address ends in the key and is not part of the API.
+      return created(reply, createKey(store, name, canWrite === 0 ? 0 : 1, 'numbered'));
     },
   });
 
   resource(api, '/apikeys/:id', {
     DELETE: (request, reply) => {
-      keys.delete(toInteger(request.params['id']));
+      deleteKey(store, toInteger(request.params['id']));
       return reply.code(204).send();
     },
   });
 }
 
-/** Who the key belongs to, and which version this is. */
-function serveAccount(
-  api: FastifyInstance,
-  { person, administrator }: Account,
-  { keepsTitle, markdown }: { readonly keepsTitle: boolean; readonly markdown: boolean },
-): void {
-  resource(api, '/users/me', {
-    GET: (_request, reply) =>
-      reply.send({
-        ...person,
-        fullname: fullName(person),
-        orcid: null,
-        team: TEAM.id,
-        teams: [{ ...TEAM, is_admin: administrator ? 1 : 0, is_owner: 0 }],
-        is_sysadmin: 0,
-        use_markdown: markdown ? 1 : 0,
-        validated: 1,
-      }),
-  });
-
-  const [version, number] = keepsTitle ? ['5.6.12', 50_612] : ['5.2.8', 50_208];
+/** Whose key it is, and the version of the server. */
+function serveAccount(api: FastifyInstance): void {
+  const me = {
+    ...USERS.owner,
+    fullname: fullName(USERS.owner),
+    orcid: null,
+    team: TEAM.id,
+    teams: [{ ...TEAM, is_admin: 0, is_owner: 0 }],
+    is_sysadmin: 0,
+    use_markdown: 0,
+    validated: 1,
+  };
+  resource(api, '/users/me', { GET: (_request, reply) => reply.send(me) });
   resource(api, '/info', {
-    GET: (_request, reply) => reply.send({ elabftw_version: version, elabftw_version_int: number }),
+    GET: (_request, reply) => reply.send({ elabftw_version: '5.6.12', elabftw_version_int: 50_612 }),
   });
 }
 
-function serveTags(api: FastifyInstance, store: Store, account: Account, createsTags: boolean): void {
-  resource(api, '/experiments/:id/tags', {
-    GET: (request, reply) => {
-      const { tags } = readable(store.entries, toInteger(request.params['id']), account);
-      const records = tags.map(store.tags.named).map(({ id, tag }) => ({ tag, tag_id: id, is_favorite: 0 }));
-      return reply.send(records);
-    },
-    POST: (request, reply) => {
-      const entry = readable(store.entries, toInteger(request.params['id']), account);
-      refuseUnwritable(entry, account);
-      const { tag } = fieldsOf(request.body);
-      // Without a tag nothing is done, and that is a success.
-      const id = typeof tag === 'string' ? addTag(entry.id, tag, store, createsTags).id : 0;
-      return created(reply, `api/v2/experiments/${entry.id}/tags/${id}`);
-    },
-  });
-
-  resource(api, '/experiments/:id/tags/:subid', {
-    // The tag itself stays, for the others of the team. One that the experiment does not have is no mistake.
-    PATCH: (request, reply) => {
-      const entry = readable(store.entries, toInteger(request.params['id']), account);
-      if (fieldsOf(request.body)['action'] !== 'unreference') throw improper('Invalid action for tags.');
-      refuseUnwritable(entry, account);
-      const id = toInteger(request.params['subid']);
-      const left = entry.tags.filter((tag) => store.tags.named(tag).id !== id);
-      store.entries.setTags(entry.id, left);
-      return reply.send(fullEntry(readable(store.entries, entry.id, account), store));
-    },
-  });
-}
-
-function addTag(
-  experiment: number,
-  tag: unknown,
-  { entries, tags }: Pick<Store, 'entries' | 'tags'>,
-  createsTags: boolean,
-): TeamTag {
-  if (typeof tag !== 'string') throw typeError();
-  const clean = cleanTag(tag);
-  if (!createsTags && !tags.existing(clean)) throw improper('Users cannot create tags.');
-  const known = tags.named(clean);
-  const present = entries.read(experiment)?.tags ?? [];
-  if (!present.includes(known.tag)) entries.setTags(experiment, [...present, known.tag]);
-  return known;
-}
-
-/** Files beside an experiment. The same one twice makes two. */
-function serveUploads(api: FastifyInstance, { entries, uploads }: Store, account: Account): void {
-  resource(api, '/experiments/:id/uploads', {
-    GET: (request, reply) => {
-      const { id } = readable(entries, toInteger(request.params['id']), account);
-      return reply.send(uploads.list(id).map(uploadRecord));
-    },
-    POST: (request, reply) => {
-      const entry = readable(entries, toInteger(request.params['id']), account);
-      const file = request.body;
-      if (!(file instanceof SentFile)) throw improper('Error reading file!');
-      refuseUnwritable(entry, account);
-      const id = uploads.create({ ...file, item_id: entry.id, userid: account.person.userid });
-      return created(reply, `api/v2/experiments/${entry.id}/uploads/${id}`);
-    },
-  });
-}
-
-type Query = SandboxRequest['query'];
-
-/** The list of experiments, last changed first: those in use unless other states are asked for. */
-function listEntries(query: Query, store: Store, account: Account, usualLimit: number) {
-  const states = readStates(single(query['state']));
+/** Last changed first. Archived and deleted experiments only if their state is asked for. */
+function search(query: SandboxRequest['query'], store: Store) {
+  const state = single(query['state']);
+  const states: readonly number[] = state ? state.split(',').map(toInteger) : [STATE.normal];
   const matches = parseSearch(single(query['extended']) ?? '');
-  const limit = toInteger(single(query['limit'])) || usualLimit;
+  const limit = toInteger(single(query['limit']));
   const offset = Math.max(0, toInteger(single(query['offset'])));
-  return store.entries
-    .all()
-    .filter((entry) => states.includes(entry.state) && mayRead(entry, account) && matches(entry))
+  return listExperiments(store)
+    .filter((experiment) => states.includes(experiment.state) && mayRead(experiment) && matches(experiment))
     .sort((a, b) => b.modified_at.localeCompare(a.modified_at) || b.id - a.id)
     .slice(offset, limit > 0 ? offset + limit : undefined)
-    .map((entry) => listedEntry(entry, store));
+    .map((experiment) => listedRecord(experiment, store));
 }
 
-const readStates = (text: string | undefined) => (text ? text.split(',').map(toInteger) : [STATE.normal]);
-
-type Matches = (entry: Entry) => boolean;
+type Matches = (experiment: Experiment) => boolean;
 
 /** One term of a search: `title:word`, `title:"some words"`, `extrafield:KEY:"value"`, or words alone. */
 const TERM =
   /\s*(?:AND\s+|&\s*)?(?:(title|body|extrafield:(?:"[^"]+"|'[^']+'|[^\s:"']+)):)?("[^"]*"|'[^']*'|[^\s:"'()|!]+)\s*/y;
 
-/** All terms must match. Of the whole grammar of eLabFTW's search, the part that finds a title or a field. */
+/** All terms must match. Supports only the part of eLabFTW's search syntax that finds titles, bodies and fields. */
 function parseSearch(text: string): Matches {
   const terms: Matches[] = [];
   const term = new RegExp(TERM);
@@ -336,7 +312,7 @@ function parseSearch(text: string): Matches {
     if (!found) throw improper(`Line 1, Column ${at + 1}: search syntax error.`);
     terms.push(matchTerm(found[1] ?? '', like(unquoted(found[2] ?? ''))));
   }
-  return (entry) => terms.every((matches) => matches(entry));
+  return (experiment) => terms.every((matches) => matches(experiment));
 }
 
 function matchTerm(field: string, pattern: RegExp): Matches {
@@ -344,12 +320,12 @@ function matchTerm(field: string, pattern: RegExp): Matches {
   if (field === 'body') return ({ body }) => pattern.test(body);
   if (field === '') return ({ title, body }) => pattern.test(title) || pattern.test(body);
   const key = unquoted(field.slice('extrafield:'.length));
-  return ({ metadata }) => pattern.test(toText(extraFields(metadata)[key]?.value));
+  return ({ metadata }) => pattern.test(toText(JSON.parse(metadata ?? '{}')?.extra_fields?.[key]?.value));
 }
 
 const unquoted = (text: string) => text.replace(/^(["'])(.*)\1$/s, '$2');
 
-/** A substring in any case, in which `_` stands for any character and `%` for any number of them. */
+/** A substring in any case. `_` stands for any character and `%` for any number of characters. */
 function like(text: string): RegExp {
   const source = text.replace(/\\?[_%]|[.*+?^${}()|[\]\\/]/g, (part) => {
     if (part === '_') return '.';
@@ -357,9 +333,4 @@ function like(text: string): RegExp {
     return part.startsWith('\\') && part.length > 1 ? part.slice(1) : `\\${part}`;
   });
   return new RegExp(source, 'isu');
-}
-
-/** Answers a creation: 201, an address under the server's own name, and an empty page. */
-function created(reply: FastifyReply, path: string): FastifyReply {
-  return reply.code(201).header('location', `${SITE_URL}/${path}`).type('text/html; charset=UTF-8').send('');
 }
