@@ -10,8 +10,8 @@ import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests } from '../mapping/tests.js';
 import { nobody, type Observer } from '../pipeline.js';
 import { version } from '../process.js';
-import type { Place } from '../status/deps.js';
-import { createStatusPage, placeOf } from './page.js';
+import type { StatusAddress } from '../status/api.js';
+import { createStatusPage, statusAddressOf } from './page.js';
 import { createReporting, createRequestCounter, type Reporting } from './reporting.js';
 import { createWorks, shownRefusal, type Works, watchedInstruments } from './works.js';
 
@@ -55,7 +55,7 @@ export function createDaemon({
   const awaited = watchedInstruments(first, [], clock);
   const started = { pid: process.pid, version: version(), startedAt: clock.now() };
   const live = (): Live => liveWith(reporting?.alarms() ?? []);
-  const page = createStatusPage({ journal: journalPath, version: started.version, clock, log, live });
+  const page = createStatusPage({ journal: journalPath, clock, log, live });
   const stopping = new AbortController();
   /** Opening, reloads and the stop come one after the other, however fast they are asked for. */
   let turn: Promise<void> = Promise.resolve();
@@ -99,11 +99,11 @@ export function createDaemon({
   }
 
   async function open(): Promise<void> {
-    const place = placeOf(first, conceal);
+    const address = statusAddressOf(first, conceal);
     const opened = await openJournal(journalPath, clock);
     journal = opened;
     // Before tests and scans, which can take their time: that is when people look.
-    await page.show(first, place);
+    await page.show(first, address);
     const failedTests = await testMappings(first);
     if (failedTests) works = makeWorks(first, opened, failedTests, true);
     reporting = createReporting({
@@ -111,7 +111,7 @@ export function createDaemon({
       journalPath,
       works: () => works,
       live: liveWith,
-      page: () => page.trouble()?.text,
+      page: () => page.problem()?.text,
       clock,
       log,
       conceal,
@@ -123,12 +123,12 @@ export function createDaemon({
     if (!journal) return;
     let config: UsableConfig;
     let next: Works;
-    let place: Place | undefined;
+    let address: StatusAddress | undefined;
     try {
       const loaded: LoadedConfig = load();
       refuseMistakes(loaded, journalPath);
       config = loaded;
-      place = placeOf(config, conceal);
+      address = statusAddressOf(config, conceal);
       const failedTests = await testMappings(config);
       if (!failedTests) return;
       if (failedTests.length > 0) throw new ConfigError(failedTests);
@@ -141,7 +141,7 @@ export function createDaemon({
     }
     await works?.stop();
     works = next;
-    await page.show(config, place);
+    await page.show(config, address);
     refused = undefined;
     log.info('reloaded');
     // Not waited for: a stop must not have to wait until the first scan of a large folder has ended.

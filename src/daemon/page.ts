@@ -8,15 +8,13 @@ import { type JobDetail, type JournalReader, openReader } from '../journal/reade
 import { type Request, requestSchema } from '../journal/requests.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
-import type { DecisionAnswer, DecisionRequest } from '../status/api.js';
-import type { Place } from '../status/deps.js';
+import type { DecisionAnswer, DecisionRequest, StatusAddress } from '../status/api.js';
 import { describeEvent } from '../status/history.js';
-import type { Status, StatusTrouble } from '../status/status.js';
+import type { StatusProblem, StatusServer } from '../status/server.js';
 import { createJournalWatch } from './reporting.js';
 
 interface StatusPageDeps {
   readonly journal: string;
-  readonly version: string;
   readonly clock: Clock;
   readonly log: Log;
   live(): Live;
@@ -25,13 +23,13 @@ interface StatusPageDeps {
 /** The page that shows what the daemon does, and takes decisions for it. */
 interface StatusPage {
   /** Shows this configuration's instruments, where it wants them shown. The journal must be there. */
-  show(config: UsableConfig, place: Place | undefined): Promise<void>;
+  show(config: UsableConfig, address: StatusAddress | undefined): Promise<void>;
   /** Why it is not there, though it should be. */
-  trouble(): StatusTrouble | undefined;
+  problem(): StatusProblem | undefined;
   stop(): Promise<void>;
 }
 
-export function createStatusPage({ journal: path, version, clock, log, live }: StatusPageDeps): StatusPage {
+export function createStatusPage({ journal: path, clock, log, live }: StatusPageDeps): StatusPage {
   let config: UsableConfig | undefined;
   // Connections of its own: whatever the page reads, it never waits within what the daemon is about to write.
   let reader: JournalReader | undefined;
@@ -40,20 +38,21 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
     reader ??= openReader(path);
     return reader;
   };
-  let status: Status | undefined;
+  let status: StatusServer | undefined;
   /** Loaded when it is wanted: web server and metrics are a third of what the daemon loads. */
-  async function makeStatus(): Promise<Status> {
-    const { createStatus } = await import('../status/status.js');
-    return createStatus({
-      version,
+  async function makeStatus(): Promise<StatusServer> {
+    const { createStatusServer } = await import('../status/server.js');
+    return createStatusServer({
       clock,
       log,
       live,
-      overview: async () => reading().overview(),
-      jobs: async (query) => reading().jobs(query),
-      job: async (id) => inWords(await reading().job(id)),
-      journalBytes: () => bytesOf(path),
-      journalTrouble: createJournalWatch(path),
+      journal: {
+        overview: async () => reading().overview(),
+        jobs: async (query) => reading().jobs(query),
+        job: async (id) => withSentences(await reading().job(id)),
+        bytes: () => bytesOf(path),
+        problem: createJournalWatch(path),
+      },
       async decide(request) {
         client ??= openClient(path, PAGE_BUSY_MS);
         return config ? ask(request, config.notebook.url, client, clock) : NOT_YET;
@@ -67,12 +66,12 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
   }
 
   return {
-    async show(next, place) {
+    async show(next, address) {
       config = next;
-      if (place) status ??= await makeStatus();
-      await status?.moveTo(place);
+      if (address) status ??= await makeStatus();
+      await status?.moveTo(address);
     },
-    trouble: () => status?.trouble(),
+    problem: () => status?.problem(),
     async stop() {
       await status?.stop();
       await reader?.close();
@@ -81,20 +80,19 @@ export function createStatusPage({ journal: path, version, clock, log, live }: S
   };
 }
 
-/** Commands and page tell what happened in the same words. */
-const inWords = (job: JobDetail | undefined) =>
+const withSentences = (job: JobDetail | undefined) =>
   job && { ...job, history: job.history.map((one) => ({ at: one.at, words: describeEvent(one) })) };
 
 const NOT_YET: DecisionAnswer = { done: false, text: 'labfeed is still starting' };
 
 /**
- * Where the configuration wants the page, with its token: a ConfigError where that cannot be read.
- * `conceal` takes the token out of everything that is logged.
+ * The configured address of the page with its token. Throws a ConfigError if the token cannot be read.
+ * `conceal` keeps the token out of the log.
  */
-export function placeOf(
+export function statusAddressOf(
   { settings, placeOf }: LoadedConfig,
   conceal: (secret: string) => void,
-): Place | undefined {
+): StatusAddress | undefined {
   const { status } = settings;
   if (status === false) return undefined;
   const { address, names } = status;

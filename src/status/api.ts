@@ -1,7 +1,9 @@
+import type { Clock } from '../clock.js';
 import type { Live } from '../live.js';
+import type { Log } from '../log.js';
 import type { RunState } from '../model.js';
 
-/** What the page and its server say to each other, in JSON. Times are milliseconds since 1970. */
+/** What the page and its server exchange as JSON, and what the server needs. Times are milliseconds since 1970. */
 
 /** `GET /api/state`, and each `state` event of `GET /api/events`. */
 export interface PageState {
@@ -9,9 +11,9 @@ export interface PageState {
   readonly version: string;
   readonly live: Live;
   readonly overview: Overview;
-  /** The runs that need a person, the newest first; no more than 100. */
+  /** The quarantined and held runs, newest first; at most 100. */
   readonly attention: readonly Job[];
-  /** How many there are. */
+  /** How many there are in total. */
   readonly attentionCount: number;
 }
 
@@ -20,7 +22,7 @@ export interface Overview {
   readonly servers: readonly {
     readonly url: string;
     readonly dialect?: string | undefined;
-    /** Why nothing is sent there until a person has recovered the journal. */
+    /** Why nothing is sent until somebody runs `labfeed recover`. */
     readonly halted?: string | undefined;
   }[];
 }
@@ -28,23 +30,23 @@ export interface Overview {
 export interface InstrumentSummary {
   readonly name: string;
   readonly runs: Readonly<Record<RunState, number>>;
-  /** The run that came last. */
+  /** The most recently added run. */
   readonly last?: Job | undefined;
-  /** How many old files wait for an answer. */
+  /** How many files of the backlog wait for a decision. */
   readonly asked: number;
-  /** How many runs came in each hour since 1970 that had any. */
+  /** Runs per hour, counted since 1970; hours without runs are absent. */
   readonly hours: readonly { readonly hour: number; readonly runs: number }[];
-  /** When the run was added that has waited longest for its delivery. */
+  /** When the run that has waited longest for delivery was added. */
   readonly oldestAt?: number | undefined;
 }
 
-/** A run as a list shows it. */
+/** A run as it appears in lists. */
 export interface Job {
   readonly id: number;
   readonly instrument: string;
   readonly state: RunState;
   readonly step: string;
-  /** Empty where it was erased. */
+  /** Empty if it was erased. */
   readonly path: string;
   readonly size: number;
   readonly modifiedMs: number;
@@ -54,7 +56,7 @@ export interface Job {
   readonly server?: string | undefined;
   readonly experiment?: number | undefined;
   readonly failure?: string | undefined;
-  /** Why it rests, or why its last attempt failed. */
+  /** Why it is parked, or why its last attempt failed. */
   readonly reason?: string | undefined;
   readonly attempts: number;
   readonly dueAt: number;
@@ -62,7 +64,7 @@ export interface Job {
   readonly updatedAt: number;
 }
 
-/** `GET /api/jobs/:id`. The draft's body is shown by `GET /api/jobs/:id/body`, in a frame of its own. */
+/** `GET /api/jobs/:id`. `GET /api/jobs/:id/body` serves the body of the draft for a sandboxed frame. */
 export interface JobDetail extends Job {
   readonly draft?:
     | {
@@ -77,7 +79,7 @@ export interface JobDetail extends Job {
     readonly text: string;
     readonly comment?: number | undefined;
   }[];
-  /** What happened to it, in words, the oldest first. */
+  /** What happened to it, oldest first, as sentences. */
   readonly history: readonly { readonly at: number; readonly words: string }[];
   readonly paths: readonly string[];
   readonly drift: readonly string[];
@@ -89,13 +91,13 @@ export type DecisionRequest =
   | { readonly kind: 'adopt'; readonly run: number; readonly experiment: number }
   | { readonly kind: 'backfill'; readonly instrument: string; readonly existing: ExistingAnswer };
 
-/** What becomes of an instrument's old files; `since` is a day, YYYY-MM-DD. */
+/** What to do with an instrument's backlog; `since` is a day, YYYY-MM-DD. */
 export type ExistingAnswer = 'ingest' | 'skip' | { readonly since: string };
 
 export interface DecisionAnswer {
-  /** Whether it was carried out. */
+  /** Whether the decision was carried out. */
   readonly done: boolean;
-  /** What became of it, for people. */
+  /** The outcome, for people. */
   readonly text: string;
 }
 
@@ -103,27 +105,27 @@ export interface DecisionAnswer {
 export type Preview =
   | {
       readonly ok: true;
-      /** The configured one, or the one that was learnt. */
+      /** A configured instrument, or the one that `learn` suggests. */
       readonly instrument: string;
       readonly draft: {
         readonly title: string;
         readonly date: string;
-        /** Where the date was found, in words. */
+        /** Where the date comes from, in words. */
         readonly dateFrom: string;
         readonly tags: readonly string[];
         readonly body: string;
         readonly comments: readonly string[];
       };
-      /** YAML to copy: an instrument's part of the configuration. */
+      /** YAML to copy: the instrument as it is written in a configuration. */
       readonly mapping: string;
-      /** What it was unsure of. */
+      /** What `learn` was not sure about. */
       readonly doubts: readonly string[];
       readonly tables: readonly PreviewTable[];
       readonly meta: readonly { readonly name: string; readonly text: string; readonly unit?: string }[];
     }
   | {
       readonly ok: false;
-      /** For people, with line and column where there is one. */
+      /** For people; with line and column if known. */
       readonly reason: string;
       readonly mapping?: string;
       readonly doubts?: readonly string[];
@@ -132,13 +134,65 @@ export type Preview =
 export interface PreviewTable {
   readonly name: string;
   readonly columns: readonly { readonly name: string; readonly unit?: string }[];
-  /** As written in the file; the first 50. */
+  /** The first 50, as written in the file. */
   readonly rows: readonly (readonly string[])[];
-  /** How many rows the file has. */
+  /** How many rows there are in total. */
   readonly count: number;
 }
 
-/** Every answer that is not 2xx. */
+/** Every response that is not 2xx. */
 export interface ApiError {
   readonly error: string;
+}
+
+/** What the daemon provides to the page's server. */
+export interface StatusDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  live(): Live;
+  readonly journal: JournalView;
+  /** Resolves when the decision was carried out or refused. */
+  decide(request: DecisionRequest): Promise<DecisionAnswer>;
+  preview(sample: UploadedSample, signal: AbortSignal): Promise<Preview>;
+}
+
+/** Rejects if the journal cannot be read. */
+export interface JournalView {
+  overview(): Promise<Overview>;
+  /** Newest first. */
+  jobs(query: JobsQuery): Promise<readonly Job[]>;
+  job(id: number): Promise<JobDetail | undefined>;
+  /** Its size on disk. */
+  bytes(): Promise<number>;
+  /** Why the journal cannot be written, for people; undefined if it can. */
+  problem(): Promise<string | undefined>;
+}
+
+export interface JobsQuery {
+  readonly state?: RunState | undefined;
+  readonly instrument?: string | undefined;
+  readonly limit: number;
+  /** Only runs with a smaller id: the next page. */
+  readonly before?: number | undefined;
+}
+
+/** A file that somebody dropped on the page. */
+export interface UploadedSample {
+  readonly name: string;
+  readonly content: Uint8Array;
+  readonly modifiedMs: number;
+  readonly instrument?: string | undefined;
+  /** Ignore the configured instruments. */
+  readonly learn?: boolean;
+}
+
+/** Where the page listens, and for whom. */
+export interface StatusAddress {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  /** Names by which the page is opened, in addition to its address and localhost. */
+  readonly names: readonly string[];
+  /** Without a token, everybody who can reach the address has access. */
+  readonly token?: string | undefined;
 }

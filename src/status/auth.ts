@@ -4,20 +4,18 @@ import { isIPv6 } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.js';
 import type { Log } from '../log.js';
-import type { ApiError } from './api.js';
-import type { Place } from './deps.js';
+import type { ApiError, StatusAddress } from './api.js';
 
 interface GuardOptions {
-  readonly place: Place;
-  /** Where the page asks for a token. */
-  readonly access: Access | undefined;
-  /** Only the page knows it: whoever sends it has read the page. */
+  readonly address: StatusAddress;
+  /** Undefined if the page needs no token. */
+  readonly tokens: TokenCheck | undefined;
+  /** Part of the page, so a request that carries it comes from somebody who could read the page. */
   readonly pageToken: string;
-  /** Answers who opens the page without being let in. */
-  askToLogIn(reply: FastifyReply): void;
+  sendLogin(reply: FastifyReply): void;
 }
 
-/** What every answer says to the browser: nothing from elsewhere, nothing inline, in no frame of others. */
+/** Nothing from other sites, nothing inline, and no frames on other sites. */
 const HEADERS = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
@@ -28,120 +26,108 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-/** Open to who is not logged in: whether labfeed lives, how to log in, and the page's code, which is no secret. */
-const isOpen = (path: string): boolean =>
+/** Needs no token: the code of the page is no secret. */
+const isPublic = (path: string): boolean =>
   ['/healthz', '/readyz', '/login'].includes(path) || path.startsWith('/page/');
 
 const pathOf = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
 
-/** Stands before every route, also before those that do not exist. */
-export function standGuard(
+/** Checks every request, also those for routes that do not exist. */
+export function addGuard(
   app: FastifyInstance,
-  { place, access, pageToken, askToLogIn }: GuardOptions,
+  { address, tokens, pageToken, sendLogin }: GuardOptions,
 ): void {
-  const isOurs = createHostCheck(place);
+  const isOwnHost = createHostCheck(address);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
-    // No browser sends one before the last is answered; the end of a connection would not be heard of here.
+    // Browsers do not pipeline, and the end of a pipelined connection would not be noticed here.
     if (reply.raw.socket === null)
-      throw new Refusal(400, 'one request after the other: the last one is not answered yet');
-    if (!isOurs(request.headers.host, request.socket.localAddress))
-      throw new Refusal(421, notOurName(request));
-    if (access && !isOpen(pathOf(request)) && !isLetIn(access, request)) {
+      throw new HttpError(400, 'pipelined requests are not supported: wait for the response');
+    if (!isOwnHost(request.headers.host, request.socket.localAddress))
+      throw new HttpError(421, describeUnknownHost(request));
+    if (tokens && !isPublic(pathOf(request)) && !isAuthorized(tokens, request)) {
       if (request.method === 'GET' && pathOf(request) === '/') {
-        askToLogIn(reply);
+        sendLogin(reply);
         return reply;
       }
       reply.header('www-authenticate', 'Bearer realm="labfeed"');
-      throw new Refusal(
-        401,
-        'the token is missing or wrong: send it as `Authorization: Bearer TOKEN`, or log in',
-      );
+      throw new HttpError(401, 'missing or wrong token: send `Authorization: Bearer TOKEN`, or log in');
     }
-    if (!['GET', 'HEAD'].includes(request.method)) refuseForeign(request, pageToken);
+    if (!['GET', 'HEAD'].includes(request.method)) requireOwnPage(request, pageToken);
     return undefined;
   });
 }
 
-const notOurName = ({ headers }: FastifyRequest): string =>
-  `this page is not ${JSON.stringify(headers.host ?? '')}: open it by its address, by localhost, or by a name listed in status.names`;
+const describeUnknownHost = ({ headers }: FastifyRequest): string =>
+  `unknown host name ${JSON.stringify(headers.host ?? '')}: use the address, localhost, or a name listed in status.names`;
 
-export function isLetIn(access: Access, { headers, ip }: FastifyRequest): boolean {
-  const verdict = access.check(headers, ip);
-  if (typeof verdict === 'number') throw tooMany(verdict);
-  return verdict === 'granted';
+export function isAuthorized(tokens: TokenCheck, { headers, ip }: FastifyRequest): boolean {
+  const result = tokens.check(headers, ip);
+  if (typeof result === 'number') throw tooManyAttempts(result);
+  return result === 'granted';
 }
 
-export const tooMany = (waitS: number): Refusal =>
-  new Refusal(429, `too many wrong tokens from this address: try again in ${waitS} s`, waitS);
+export const tooManyAttempts = (waitS: number): HttpError =>
+  new HttpError(429, `too many wrong tokens from this address: try again in ${waitS} s`, waitS);
 
-/**
- * Pages of other sites can make a browser send a POST here, with its cookies. They cannot read the token that stands in
- * our page, nor hide where they are from.
- */
-function refuseForeign(request: FastifyRequest, pageToken: string): void {
-  const site = siteOf(request.headers);
-  if (site === 'foreign') throw new Refusal(403, 'this was sent by a page of another site');
-  // Who logs in has no page yet, and gives a secret that no other site knows.
+/** Other sites can make a browser send a POST with its cookies. They cannot read the page's token or fake the origin. */
+function requireOwnPage(request: FastifyRequest, pageToken: string): void {
+  const origin = originOf(request.headers);
+  if (origin === 'other') throw new HttpError(403, 'requests from another site are not allowed');
+  // The login form has no page token; it carries a secret that other sites do not know.
   if (pathOf(request) === '/login') return;
-  if (site === 'unsaid')
-    throw new Refusal(403, 'only the page may send this; for scripts there are the commands');
+  if (origin === 'unknown')
+    throw new HttpError(403, 'only the status page may send this; scripts use the labfeed commands');
   const given = request.headers['x-labfeed-token'];
   if (typeof given !== 'string' || !isEqual(given, pageToken))
-    throw new Refusal(403, 'this page is of before labfeed was restarted: load it again');
+    throw new HttpError(403, 'labfeed was restarted after this page was loaded: reload the page');
 }
 
 const COOKIE = 'labfeed';
 
-/** Who is let in where the page asks for a token: who sends it, or has the cookie that logging in gives. */
-export interface Access {
-  /** A number: so many seconds from now at the earliest, since too many wrong tokens came from there. */
-  check(headers: IncomingHttpHeaders, from: string): 'granted' | 'refused' | number;
-  /** The cookie for who gave the right token. */
-  logIn(given: string, from: string): { readonly cookie: string } | 'refused' | number;
+/** Access by token: as a bearer token, or by the cookie that logging in sets. */
+export interface TokenCheck {
+  /** A number: seconds to wait, after too many wrong tokens from this sender. */
+  check(headers: IncomingHttpHeaders, sender: string): 'granted' | 'refused' | number;
+  /** The cookie, if the token is right. */
+  logIn(given: string, sender: string): { readonly cookie: string } | 'refused' | number;
 }
 
-/** So many wrong tokens are forgiven; each further one doubles the wait. */
-const FORGIVEN = 5;
-const LONGEST_S = 300;
-/** So many senders are remembered. A token cannot be guessed by changing addresses either: it is too long. */
-const REMEMBERED = 1000;
+/** Wrong tokens without a wait; each further one doubles the wait. */
+const FREE_ATTEMPTS = 5;
+const MAX_WAIT_S = 300;
+/** Bounds memory. Forgetting a sender helps nobody to guess: the token is too long. */
+const MAX_SENDERS = 1000;
 
-export function createAccess(token: string, clock: Clock): Access {
-  // Not the token itself, which a cookie would show to every server on this machine; gone when the token is changed.
+export function createTokenCheck(token: string, clock: Clock): TokenCheck {
+  // Not the token itself: browsers send cookies to every port of this machine. A new token makes the cookie invalid.
   const pass = createHmac('sha256', token).update('labfeed page').digest('hex');
-  const wrong = new Map<string, { count: number; until: number }>();
+  const failures = new Map<string, { count: number; until: number }>();
 
-  function waitOf(from: string): number {
-    return Math.ceil(((wrong.get(from)?.until ?? 0) - clock.monotonic()) / 1000);
-  }
-
-  function judge(given: string, from: string): 'granted' | 'refused' | number {
-    const waitS = waitOf(from);
-    // Also the right one has to wait: otherwise trying would cost nothing.
+  function verify(given: string, sender: string): 'granted' | 'refused' | number {
+    const failed = failures.get(sender);
+    const waitS = Math.ceil(((failed?.until ?? 0) - clock.monotonic()) / 1000);
+    // The right token has to wait too; otherwise the wait would not slow down guessing.
     if (waitS > 0) return waitS;
-    if (isEqual(given, token)) {
-      wrong.delete(from);
-      return 'granted';
-    }
-    const count = (wrong.get(from)?.count ?? 0) + 1;
-    const waitMs = count <= FORGIVEN ? 0 : 1000 * Math.min(2 ** (count - FORGIVEN), LONGEST_S);
-    wrong.delete(from);
-    wrong.set(from, { count, until: clock.monotonic() + waitMs });
-    for (const oldest of wrong.keys()) if (wrong.size > REMEMBERED) wrong.delete(oldest);
+    failures.delete(sender);
+    if (isEqual(given, token)) return 'granted';
+    const count = (failed?.count ?? 0) + 1;
+    const penaltyS = count <= FREE_ATTEMPTS ? 0 : Math.min(2 ** (count - FREE_ATTEMPTS), MAX_WAIT_S);
+    failures.set(sender, { count, until: clock.monotonic() + 1000 * penaltyS });
+    for (const oldest of failures.keys()) if (failures.size > MAX_SENDERS) failures.delete(oldest);
     return 'refused';
   }
 
   return {
-    check(headers, from) {
+    check(headers, sender) {
       const bearer = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1];
-      if (bearer !== undefined) return judge(bearer, from);
-      // Too long to be guessed, and so not counted: a wall display with an old cookie would lock everybody out.
+      if (bearer !== undefined) return verify(bearer, sender);
+      // Not counted: the cookie is too long to guess, and a wall display with an old one would lock everybody out.
       return cookiesIn(headers).some((value) => isEqual(value, pass)) ? 'granted' : 'refused';
     },
-    logIn(given, from) {
-      const verdict = judge(given, from);
-      if (verdict !== 'granted') return verdict;
+    logIn(given, sender) {
+      const result = verify(given, sender);
+      if (result !== 'granted') return result;
       return { cookie: `${COOKIE}=${pass}; Path=/; HttpOnly; SameSite=Strict` };
     },
   };
@@ -155,55 +141,52 @@ function cookiesIn({ cookie = '' }: IncomingHttpHeaders): string[] {
 }
 
 /**
- * Whether a request was sent to us by a name that is ours. A page of another site can let its own name point to this
- * machine (DNS rebinding), and would then count as ours to the browser; what it cannot do is send another `Host`.
- * The port is left out of it: through a tunnel (`ssh -L 8080:localhost:7780`) it is another one, and proves nothing.
+ * Whether a request was sent to a name of this server. Another site can make its own name point to this machine (DNS
+ * rebinding) and then counts as the same site for the browser, but it cannot send a different `Host`.
+ * The port is not checked: it differs behind a tunnel (`ssh -L 8080:localhost:7780`) and proves nothing.
  */
 export function createHostCheck({
   host,
   names,
-}: Place): (header: string | undefined, localAddress: string | undefined) => boolean {
-  const own = new Set(['localhost', ...[host, ...names].map(normal)]);
+}: StatusAddress): (header: string | undefined, localAddress: string | undefined) => boolean {
+  const own = new Set(['localhost', ...[host, ...names].map(normalizeHost)]);
   return (header, localAddress) => {
-    const called = nameIn(header);
-    // The very address that the connection came in at: where all are listened on, any of them may be meant.
-    return called !== undefined && (own.has(called) || called === normal(localAddress ?? ''));
+    const name = hostIn(header);
+    // A server on all addresses accepts the address that the connection was made to.
+    return name !== undefined && (own.has(name) || name === normalizeHost(localAddress ?? ''));
   };
 }
 
-/** The name in a `Host` header, in its one spelling. */
-function nameIn(header: string | undefined): string | undefined {
+function hostIn(header: string | undefined): string | undefined {
   if (header === undefined || !/^[\w.:[\]-]+$/.test(header) || !URL.canParse(`http://${header}`))
     return undefined;
   return new URL(`http://${header}`).hostname;
 }
 
-/** As a URL has it: lower case, IPv6 in brackets and in its shortest form, IPv4 without its IPv6 clothes. */
-function normal(host: string): string {
+/** As in a URL: lower case, IPv6 in brackets and shortened, IPv4-mapped IPv6 as IPv4. */
+function normalizeHost(host: string): string {
   const plain = host.replace(/^::ffff:(?=\d+\.)/i, '').replace(/%.*$/, '');
   return isIPv6(plain) ? new URL(`http://[${plain}]`).hostname : plain.toLowerCase();
 }
 
-/** Whether the browser says that a page of ours sent this. `unsaid`: it says nothing either way. */
-function siteOf(headers: IncomingHttpHeaders): 'ours' | 'foreign' | 'unsaid' {
+/** Whether the browser says that our page sent this; `unknown` if it says nothing. */
+function originOf(headers: IncomingHttpHeaders): 'own' | 'other' | 'unknown' {
   const { origin, host } = headers;
   const site = headers['sec-fetch-site'];
-  if (site !== undefined && site !== 'same-origin') return 'foreign';
-  // A form of a page that sends no referrer has the origin `null`.
-  if (origin !== undefined && origin !== 'null') return hostOf(origin) === host ? 'ours' : 'foreign';
-  return site === 'same-origin' ? 'ours' : 'unsaid';
+  if (site !== undefined && site !== 'same-origin') return 'other';
+  // Forms of a page with `no-referrer` send the origin `null`. The scheme may be https if there is a proxy.
+  if (origin !== undefined && origin !== 'null')
+    return /^https?:\/\/([^/]+)$/.exec(origin)?.[1] === host ? 'own' : 'other';
+  return site === 'same-origin' ? 'own' : 'unknown';
 }
 
-/** Whatever the scheme: a proxy in front of us may speak https to the browser. */
-const hostOf = (origin: string): string | undefined => /^https?:\/\/([^/]+)$/.exec(origin)?.[1];
-
-/** Whether two secrets are the same, in a time that says nothing about where they differ. */
+/** Compares secrets in constant time. */
 const isEqual = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other));
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 
-/** An answer that is not what was asked for, in words for people. */
-export class Refusal extends Error {
+/** A response other than 2xx, with a message for people. */
+export class HttpError extends Error {
   readonly statusCode: number;
   readonly retryAfterS: number | undefined;
 
@@ -214,28 +197,24 @@ export class Refusal extends Error {
   }
 }
 
-const FAILED = 'labfeed failed on this request; its log says more';
-const REFUSED = 'this request is refused';
-
-/** Words of our own for what fastify refuses by itself. */
-const OWN_WORDS: Readonly<Record<number, string>> = {
-  400: 'this request cannot be read',
-  413: 'this is larger than what is taken here',
-  415: 'this kind of content is not taken here',
+/** For errors that fastify raises. */
+const MESSAGES: Readonly<Record<number, string>> = {
+  400: 'malformed request',
+  413: 'the request is too large',
+  415: 'this content type is not supported',
 };
 
-/** Answers with the reason alone: what failed within labfeed is for the log. */
-export const answerErrors =
+/** Responds with the message of an HttpError only; internal errors go to the log. */
+export const createErrorHandler =
   (log: Log) =>
-  (error: FastifyError | Refusal, request: FastifyRequest, reply: FastifyReply): void => {
+  (error: FastifyError | HttpError, { method, url }: FastifyRequest, reply: FastifyReply): void => {
     const status = error.statusCode ?? 500;
-    if (error instanceof Refusal) {
+    if (error instanceof HttpError) {
       if (error.retryAfterS !== undefined) reply.header('retry-after', error.retryAfterS);
       void reply.code(status).send({ error: error.message } satisfies ApiError);
       return;
     }
-    if (status >= 500) log.error({ err: error, method: request.method, url: request.url }, 'the page failed');
-    void reply
-      .code(status)
-      .send({ error: OWN_WORDS[status] ?? (status < 500 ? REFUSED : FAILED) } satisfies ApiError);
+    if (status >= 500) log.error({ err: error, method, url }, 'status page request failed');
+    const fallback = status < 500 ? 'request refused' : 'internal error; see the log of labfeed';
+    void reply.code(status).send({ error: MESSAGES[status] ?? fallback } satisfies ApiError);
   };

@@ -1,95 +1,160 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { explain } from '../errors.js';
 import type { Live } from '../live.js';
 import { RUN_STATES } from '../model.js';
-import type { Overview } from './api.js';
-import type { StatusDeps } from './deps.js';
+import type { Overview, StatusDeps } from './api.js';
 
-/** For Prometheus: made anew at each scrape from what the page shows. */
+interface MonitoringDeps extends Pick<StatusDeps, 'live' | 'journal'> {
+  readonly metrics: Metrics;
+  isAuthorized(request: FastifyRequest): boolean;
+}
+
+/** Health, readiness and metrics, for monitoring systems. */
+export function serveMonitoring(
+  app: FastifyInstance,
+  { live, journal, metrics, isAuthorized }: MonitoringDeps,
+): void {
+  // Checks nothing else: a restart would not bring back a notebook that is down.
+  app.get('/healthz', async () => ({ status: 'ok' }));
+
+  app.get('/readyz', async (request, reply) => {
+    const reasons = await readinessProblems(live(), journal);
+    if (reasons.length === 0) return { status: 'ready' };
+    reply.code(503);
+    // The reasons name folders and instruments.
+    return { status: 'not ready', ...(isAuthorized(request) && { reasons }) };
+  });
+
+  app.get('/metrics', async (_request, reply) => {
+    const { type, text } = await metrics.collect();
+    return reply.type(type).send(text);
+  });
+}
+
+/** Something that keeps runs from being filed. */
+interface ReadinessProblem {
+  readonly part: 'journal' | 'notebook' | 'folder' | 'instrument';
+  readonly instrument?: string;
+  readonly text: string;
+}
+
+async function readinessProblems(
+  { notebook, instruments }: Live,
+  journal: StatusDeps['journal'],
+): Promise<ReadinessProblem[]> {
+  const found: ReadinessProblem[] = [];
+  const journalProblem = await journal.problem();
+  if (journalProblem !== undefined) found.push({ part: 'journal', text: journalProblem });
+  try {
+    const { servers } = await journal.overview();
+    const halted = servers.find(({ url }) => url === notebook.url)?.halted;
+    if (halted !== undefined) found.push({ part: 'notebook', text: halted });
+  } catch (error) {
+    if (journalProblem === undefined)
+      found.push({ part: 'journal', text: `the journal cannot be read: ${explain(error)}` });
+  }
+  if (notebook.gate.kind === 'down') found.push({ part: 'notebook', text: notebook.gate.reason });
+  return [...found, ...instruments.flatMap(instrumentProblems)];
+}
+
+function instrumentProblems({ name, line, folder, watch }: Live['instruments'][number]): ReadinessProblem[] {
+  const problem = (part: ReadinessProblem['part'], text: string) => [{ part, instrument: name, text }];
+  if (line === 'stopped')
+    return problem('instrument', `${name} is stopped by a configuration error or a failed test`);
+  if (line === 'starting')
+    return problem('instrument', `${name} is still starting: the first scan of ${watch} is running`);
+  if (folder.state === 'present') return [];
+  const reason = folder.reason === undefined ? '' : ` (${folder.reason})`;
+  return problem('folder', `the folder ${watch} of ${name} is ${folder.state}${reason}`);
+}
+
+/** Metrics for Prometheus, collected at each scrape. */
 export interface Metrics {
   collect(): Promise<{ readonly type: string; readonly text: string }>;
 }
 
-type MetricsDeps = Pick<StatusDeps, 'version' | 'clock' | 'log' | 'live' | 'overview' | 'journalBytes'>;
-
-export function createMetrics({ version, clock, log, live, overview, journalBytes }: MetricsDeps): Metrics {
-  let ofProcess: Registry | undefined;
+export function createMetrics({ clock, log, live, journal }: StatusDeps): Metrics {
+  let processMetrics: Registry | undefined;
 
   async function readOverview(): Promise<Overview | undefined> {
     try {
-      return await overview();
+      return await journal.overview();
     } catch (error) {
-      log.warn({ err: error }, 'the journal cannot be read for the metrics');
+      log.warn({ err: error }, 'cannot read the journal for the metrics');
       return undefined;
     }
   }
 
   return {
     async collect() {
-      // At the first scrape: watching the garbage collector costs a little, and is for those who ask.
-      ofProcess ??= watchProcess();
-      const bytes = await journalBytes().catch(() => undefined);
-      const read = await readOverview();
-      const own = measure({ version, nowMs: clock.now(), live: live(), overview: read, bytes });
-      const texts = await Promise.all([own.metrics(), ofProcess.metrics()]);
+      // From the first scrape on: observing the garbage collector is not free.
+      processMetrics ??= observeProcess();
+      const bytes = await journal.bytes().catch(() => undefined);
+      const own = measure({ nowMs: clock.now(), live: live(), overview: await readOverview(), bytes });
+      const texts = await Promise.all([own.metrics(), processMetrics.metrics()]);
       return { type: own.contentType, text: texts.join('\n') };
     },
   };
 }
 
-function watchProcess(): Registry {
+function observeProcess(): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
   return registry;
 }
 
 interface Measured {
-  readonly version: string;
   readonly nowMs: number;
   readonly live: Live;
-  /** Undefined where the journal cannot be read: better no number than a wrong one. */
+  /** Undefined if the journal cannot be read: no number is better than a wrong one. */
   readonly overview: Overview | undefined;
   readonly bytes: number | undefined;
 }
 
 type Define = (name: string, help: string, labelNames?: readonly string[]) => Gauge;
 
-/** A registry for this one scrape: what is gone since the last one, an instrument or an alarm, is not in it. */
-function measure({ version, nowMs, live, overview, bytes }: Measured): Registry {
+/** Fills a new registry for each scrape, so that it has no samples of former instruments and alarms. */
+function measure({ nowMs, live, overview, bytes }: Measured): Registry {
   const registry = new Registry();
   const define: Define = (name, help, labelNames = []) =>
     new Gauge({ name: `labfeed_${name}`, help, labelNames, registers: [registry] });
-  define('build_info', 'The version that runs; always 1.', ['version', 'node']).set(
-    { version, node: process.versions.node },
-    1,
-  );
+  const build = define('build_info', 'The running version; always 1.', ['version', 'node']);
+  build.set({ version: live.version, node: process.versions.node }, 1);
   measureNotebook(live, define, registry);
   measureInstruments(live, nowMs, define);
   if (overview) measureRuns(overview, live, nowMs, define);
-  if (bytes !== undefined) define('journal_bytes', 'What the journal takes on the disk.').set(bytes);
+  if (bytes !== undefined) define('journal_bytes', 'Size of the journal on disk.').set(bytes);
   return registry;
 }
 
-const GATES: readonly Live['notebook']['gate']['kind'][] = ['open', 'slowed', 'slow start', 'held', 'down'];
+const GATE_STATES: readonly Live['notebook']['gate']['kind'][] = [
+  'open',
+  'slowed',
+  'slow start',
+  'held',
+  'down',
+];
 
 function measureNotebook({ notebook }: Live, define: Define, registry: Registry): void {
   const requests = new Counter({
     name: 'labfeed_requests_total',
-    help: 'Requests to the notebook by the status of their answers; none where no answer came.',
+    help: 'Requests to the notebook by response status; none if there was no response.',
     labelNames: ['method', 'status'],
     registers: [registry],
   });
   for (const { method, status, count } of notebook.requests) requests.inc({ method, status }, count);
   const { gate } = notebook;
-  const state = define('gate_state', 'Whether requests leave: 1 for the state that it is in.', ['state']);
-  for (const kind of GATES) state.set({ state: kind }, kind === gate.kind ? 1 : 0);
-  define('gate_rate', 'Requests that may leave in a second.').set('perSecond' in gate ? gate.perSecond : 0);
+  const state = define('gate_state', 'Whether requests are sent: 1 for the current state.', ['state']);
+  for (const kind of GATE_STATES) state.set({ state: kind }, kind === gate.kind ? 1 : 0);
+  define('gate_rate', 'Requests allowed per second.').set('perSecond' in gate ? gate.perSecond : 0);
 }
 
 function measureInstruments({ instruments, alarms }: Live, nowMs: number, define: Define): void {
-  const alarm = define('alarm', 'Troubles that a person should know of.', ['kind', 'instrument']);
+  const alarm = define('alarm', 'Raised alarms.', ['kind', 'instrument']);
   for (const { kind, instrument = '' } of alarms) alarm.set({ kind, instrument }, 1);
-  const folder = define('folder_up', 'Whether the folder of the instrument is there.', ['instrument']);
-  const age = define('last_file_age_seconds', 'How long ago a file last came.', ['instrument']);
+  const folder = define('folder_up', "Whether the instrument's folder is present.", ['instrument']);
+  const age = define('last_file_age_seconds', 'Time since the last file arrived.', ['instrument']);
   for (const {
     name,
     folder: { state },
@@ -104,16 +169,18 @@ function measureRuns({ instruments }: Overview, live: Live, nowMs: number, defin
   const runs = define('runs', 'Runs by instrument and state.', ['instrument', 'state']);
   for (const { name, runs: counts } of instruments)
     for (const state of RUN_STATES) runs.set({ instrument: name, state }, counts[state]);
-  // What is not still yet only the daemon knows.
+  // Waiting files are not in the journal.
   for (const { name, waiting } of live.instruments)
     runs.set({ instrument: name, state: 'waiting' }, waiting.files);
   const queued = instruments.reduce((sum, { runs }) => sum + runs.queued + runs.sending, 0);
-  define('queue_length', 'Runs that are to be delivered.').set(queued);
+  define('queue_length', 'Runs waiting for delivery.').set(queued);
   const oldest = Math.min(nowMs, ...instruments.flatMap(({ oldestAt }) => oldestAt ?? []));
-  define('oldest_waiting_seconds', 'How long the oldest of them has waited; 0 where there is none.').set(
-    seconds(nowMs - oldest),
+  const waited = define(
+    'oldest_waiting_seconds',
+    'How long the oldest of them has waited; 0 if there is none.',
   );
+  waited.set(seconds(nowMs - oldest));
 }
 
-/** The clock may have been set back since. */
+/** Not negative: the system clock may have been set back. */
 const seconds = (ms: number): number => Math.max(0, ms / 1000);

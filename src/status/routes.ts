@@ -1,24 +1,20 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { z } from 'zod';
+import { type Clock, every, type Loop } from '../clock.js';
+import { explain } from '../errors.js';
 import type { Log } from '../log.js';
 import { RUN_STATES } from '../model.js';
-import type { DecisionRequest, PageState, Preview } from './api.js';
-import { Refusal } from './auth.js';
-import type { StatusDeps } from './deps.js';
-
-interface ApiDeps extends Pick<StatusDeps, 'jobs' | 'job' | 'decide'> {
-  readonly feed: Feed;
-  state(): Promise<PageState>;
-}
+import type { DecisionRequest, Job, Overview, PageState, Preview, StatusDeps } from './api.js';
+import { HttpError } from './auth.js';
 
 const id = z.coerce.number().pipe(z.int().positive());
-const MOST_JOBS = 500;
+const MAX_JOBS = 500;
 const jobsQuery = z.object({
   state: z.enum(RUN_STATES).optional(),
   instrument: z.string().max(200).optional(),
   before: id.optional(),
-  limit: id.pipe(z.number().max(MOST_JOBS)).default(50),
+  limit: id.pipe(z.number().max(MAX_JOBS)).default(50),
 });
 
 const run = z.int().positive();
@@ -32,39 +28,44 @@ const decision = z.discriminatedUnion('kind', [
   }),
 ]) satisfies z.ZodType<DecisionRequest>;
 
-/** What the page reads and decides. */
-export function serveApi(app: FastifyInstance, { state, feed, jobs, job, decide }: ApiDeps): void {
-  app.get('/api/state', async () => state());
+interface ApiDeps extends Pick<StatusDeps, 'journal' | 'decide'> {
+  readonly feed: Feed;
+  state(): Promise<PageState>;
+}
+
+/** What the page reads, and the decisions it sends. */
+export function serveApi(app: FastifyInstance, { state, feed, journal, decide }: ApiDeps): void {
+  app.get('/api/state', state);
 
   app.get('/api/events', { exposeHeadRoute: false }, (_request, reply) => {
-    feed.requirePlace();
+    feed.requireCapacity();
     reply.hijack();
     const head = { ...reply.getHeaders(), 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' };
     reply.raw.writeHead(200, head as Record<string, string>);
     feed.add(reply.raw);
   });
 
-  app.get('/api/jobs', async ({ query }) => ({ jobs: await jobs(read(jobsQuery, query)) }));
+  app.get('/api/jobs', async ({ query }) => ({ jobs: await journal.jobs(parse(jobsQuery, query)) }));
 
-  app.get<{ Params: { id: string } }>('/api/jobs/:id', async ({ params }) => found(params.id));
+  app.get<{ Params: { id: string } }>('/api/jobs/:id', async ({ params }) => findJob(params.id));
 
   app.get<{ Params: { id: string } }>('/api/jobs/:id/body', async ({ params }, reply) => {
-    const { draft } = await found(params.id);
-    if (!draft) throw new Refusal(404, `run ${params.id} has no draft`);
+    const { draft } = await findJob(params.id);
+    if (!draft) throw new HttpError(404, `run ${params.id} has no draft`);
     return sendBody(reply, draft.body);
   });
 
-  app.post('/api/decide', async ({ body }) => decide(read(decision, body)));
+  app.post('/api/decide', async ({ body }) => decide(parse(decision, body)));
 
-  async function found(number: string) {
-    const run = id.safeParse(number).data;
-    const detail = run === undefined ? undefined : await job(run);
-    if (!detail) throw new Refusal(404, `there is no run ${number}`);
-    return detail;
+  async function findJob(text: string) {
+    const number = id.safeParse(text).data;
+    const job = number === undefined ? undefined : await journal.job(number);
+    if (!job) throw new HttpError(404, `there is no run ${text}`);
+    return job;
   }
 }
 
-/** For a frame that may neither run scripts nor load anything: what files say has become markup here. */
+/** The body contains markup from templates and files: its policy allows no scripts and loads nothing but styles. */
 function sendBody(reply: FastifyReply, body: string): FastifyReply {
   return reply
     .header(
@@ -77,35 +78,163 @@ function sendBody(reply: FastifyReply, body: string): FastifyReply {
     );
 }
 
-function read<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
+function parse<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const { success, data, error } = schema.safeParse(value);
   if (success) return data;
   const [issue] = error.issues;
   const path = issue?.path.join('.');
-  throw new Refusal(400, `${path ? `${path}: ` : ''}${issue?.message ?? 'this cannot be read'}`);
+  throw new HttpError(400, `${path ? `${path}: ` : ''}${issue?.message ?? 'malformed request'}`);
 }
 
-/** No date is later. */
-const LATEST_MS = 8.64e15;
+const MAX_ATTENTION = 100;
 
+/** Less than the interval of the feed, so that each of its checks gets a new state. */
+const CACHE_MS = 900;
+
+/** What the page shows first. Read at most about once a second, however many pages are open. */
+export function createPageState({
+  clock,
+  live,
+  journal,
+}: Pick<StatusDeps, 'clock' | 'live' | 'journal'>): () => Promise<PageState> {
+  let cached: { readonly state: Promise<PageState>; readonly at: number } | undefined;
+
+  async function read(): Promise<PageState> {
+    const now = live();
+    const known = { at: clock.now(), version: now.version, live: now };
+    try {
+      const overview = await journal.overview();
+      const attention = await readAttention(journal);
+      return { ...known, overview, attention, attentionCount: countAttention(overview) };
+    } catch (error) {
+      // The rest of the state matters most when the journal is broken.
+      const text = `the journal cannot be read: ${explain(error)}`;
+      const alarm = { kind: 'journal', instrument: undefined, since: known.at, text } as const;
+      const overview = { instruments: [], servers: [] };
+      const broken = { ...now, alarms: [...now.alarms, alarm] };
+      return { ...known, live: broken, overview, attention: [], attentionCount: 0 };
+    }
+  }
+
+  return () => {
+    const at = clock.monotonic();
+    if (cached === undefined || at - cached.at >= CACHE_MS) cached = { state: read(), at };
+    return cached.state;
+  };
+}
+
+async function readAttention(journal: StatusDeps['journal']): Promise<readonly Job[]> {
+  const [quarantined, held] = await Promise.all([
+    journal.jobs({ state: 'quarantined', limit: MAX_ATTENTION }),
+    journal.jobs({ state: 'held', limit: MAX_ATTENTION }),
+  ]);
+  return [...quarantined, ...held].sort((a, b) => b.id - a.id).slice(0, MAX_ATTENTION);
+}
+
+const countAttention = ({ instruments }: Overview): number =>
+  instruments.reduce((sum, { runs }) => sum + runs.quarantined + runs.held, 0);
+
+/** Sends the state to every open page when it changes (server-sent events). */
+export interface Feed {
+  /** The head of the response must have been written. */
+  add(client: ServerResponse): void;
+  /** Throws if there are too many clients. */
+  requireCapacity(): void;
+  stop(): void;
+}
+
+const MAX_CLIENTS = 50;
+const CHECK_MS = 1000;
+/** In checks. Proxies and our own timeouts close silent connections. */
+const PING_EVERY = 15;
+/** A client that has stopped reading is disconnected. */
+const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
+
+/** One loop for all clients, which runs while there are any. */
+export function createFeed(state: () => Promise<PageState>, clock: Clock, log: Log): Feed {
+  const clients = new Set<ServerResponse>();
+  let loop: Loop | undefined;
+  let content = '';
+  let event = '';
+  let silentChecks = 0;
+
+  async function check(): Promise<undefined> {
+    silentChecks += 1;
+    const isChanged = await readState().catch((error: unknown) => {
+      log.error({ err: error }, 'cannot read the state for the status page');
+      return false;
+    });
+    if (!isChanged && silentChecks < PING_EVERY) return;
+    send(isChanged ? event : ': ping\n\n');
+    silentChecks = 0;
+  }
+
+  async function readState(): Promise<boolean> {
+    const current = await state();
+    // A new timestamp alone is no change.
+    const next = JSON.stringify({ ...current, at: 0, live: { ...current.live, at: 0 } });
+    if (next === content) return false;
+    content = next;
+    event = `event: state\ndata: ${JSON.stringify(current)}\n\n`;
+    return true;
+  }
+
+  function send(text: string): void {
+    for (const client of clients) {
+      if (client.writableLength > MAX_UNREAD_BYTES) client.destroy();
+      else client.write(text);
+    }
+  }
+
+  function remove(client: ServerResponse): void {
+    clients.delete(client);
+    if (clients.size > 0) return;
+    void loop?.stop();
+    loop = undefined;
+    content = '';
+    event = '';
+  }
+
+  return {
+    requireCapacity() {
+      if (clients.size >= MAX_CLIENTS)
+        throw new HttpError(503, `${MAX_CLIENTS} status pages are open already; close one of them`, 30);
+    },
+    add(client) {
+      clients.add(client);
+      client.on('close', () => remove(client));
+      client.on('error', () => client.destroy());
+      // The first check of the loop sends the state to the first client.
+      client.write(event);
+      loop ??= every(CHECK_MS, clock, check);
+    },
+    stop() {
+      for (const client of clients) client.end();
+    },
+  };
+}
+
+/** The largest timestamp of JavaScript. */
+const MAX_TIME_MS = 8.64e15;
 const MAX_SAMPLE_BYTES = 20 * 1024 * 1024;
-/** Beyond what any mapping allows itself: somebody waits for the answer. */
-const LONGEST_MS = 60_000;
+/** More than any mapping may take; somebody is waiting for the result. */
+const MAX_PREVIEW_MS = 60_000;
 
-const query = z.object({
+const previewQuery = z.object({
   name: z.string().min(1).max(1000),
   instrument: z.string().max(200).optional(),
-  /** Whatever is configured: how would it be read if nothing were? */
+  /** Ignore the configured instruments. */
   learn: z.literal('1').optional(),
-  /** When the file was last changed, as the browser knows it: some experiments have their date from it. */
-  modified: z.coerce.number().pipe(z.int().nonnegative().max(LATEST_MS)).optional(),
+  /** When the file was modified, as the browser knows it; the date of the experiment may depend on it. */
+  modified: z.coerce.number().pipe(z.int().nonnegative().max(MAX_TIME_MS)).optional(),
 });
 
-/** Shows what would be filed for a file. Its bytes are in memory until the answer has left, and never elsewhere. */
-export function servePreview(
-  app: FastifyInstance,
-  { preview, clock, stopping }: Pick<StatusDeps, 'preview' | 'clock'> & { readonly stopping: AbortSignal },
-): void {
+interface PreviewDeps extends Pick<StatusDeps, 'preview' | 'clock'> {
+  readonly stopping: AbortSignal;
+}
+
+/** Shows what would be filed for a file. The file is held in memory until the response is sent, and nowhere else. */
+export function servePreview(app: FastifyInstance, { preview, clock, stopping }: PreviewDeps): void {
   let isBusy = false;
   app.addContentTypeParser('application/octet-stream', { parseAs: 'buffer' }, (_request, body, done) =>
     done(null, body),
@@ -113,142 +242,51 @@ export function servePreview(
 
   app.post('/api/preview', {
     bodyLimit: MAX_SAMPLE_BYTES,
-    // Before the body is read: of those who wait, nothing is in memory.
+    // Refuses before the body is read, so that at most one file is in memory.
     async onRequest(_request, reply) {
-      if (isBusy) throw new Refusal(429, 'another file is being looked at; try again in a moment', 1);
+      if (isBusy) throw new HttpError(429, 'another file is being previewed; try again in a moment', 1);
       isBusy = true;
       reply.raw.once('close', () => {
         isBusy = false;
       });
     },
-    async handler(request, reply) {
-      const { success, data } = query.safeParse(request.query);
-      if (!success) throw new Refusal(400, 'expected ?name=, the name of the file');
-      if (!Buffer.isBuffer(request.body))
-        throw new Refusal(415, "expected the file's bytes as application/octet-stream");
-      const left = new AbortController();
-      reply.raw.once('close', () => left.abort());
+    async handler({ query, body }, reply) {
+      const { success, data } = previewQuery.safeParse(query);
+      if (!success) throw new HttpError(400, 'expected ?name= with the name of the file');
+      if (!Buffer.isBuffer(body))
+        throw new HttpError(415, 'expected the bytes of the file as application/octet-stream');
+      const disconnected = new AbortController();
+      reply.raw.once('close', () => disconnected.abort());
       const sample = {
         name: baseName(data.name),
-        content: request.body,
+        content: body,
         modifiedMs: data.modified ?? clock.now(),
         instrument: data.instrument || undefined,
         ...(data.learn !== undefined && { learn: true }),
       };
-      return withinTime((signal) => preview(sample, signal), AbortSignal.any([left.signal, stopping]));
+      const cancelled = AbortSignal.any([disconnected.signal, stopping]);
+      return withTimeout((signal) => preview(sample, signal), cancelled);
     },
   });
 }
 
-async function withinTime(
+async function withTimeout(
   act: (signal: AbortSignal) => Promise<Preview>,
-  signal: AbortSignal,
+  cancelled: AbortSignal,
 ): Promise<Preview> {
-  const timeout = AbortSignal.timeout(LONGEST_MS);
+  const timeout = AbortSignal.timeout(MAX_PREVIEW_MS);
   try {
-    return await act(AbortSignal.any([signal, timeout]));
+    return await act(AbortSignal.any([cancelled, timeout]));
   } catch (error) {
-    if (timeout.aborted) return { ok: false, reason: `reading it took longer than ${LONGEST_MS / 1000} s` };
-    if (signal.aborted) throw new Refusal(503, 'given up: nobody waits for it any more');
+    if (timeout.aborted)
+      return { ok: false, reason: `reading the file took longer than ${MAX_PREVIEW_MS / 1000} s` };
+    if (cancelled.aborted) throw new HttpError(503, 'the preview was cancelled');
     throw error;
   }
 }
 
-/** A name is no path, from whatever system the browser is. */
+/** The last part of the name, from any operating system. */
 function baseName(name: string): string {
   const last = name.split(/[/\\]/).at(-1) ?? '';
   return ['', '.', '..'].includes(last) ? 'sample' : last.slice(0, 255);
-}
-
-/** Tells everybody who looks whenever something has changed: server-sent events. */
-export interface Feed {
-  /** The head of its answer is written already. */
-  add(client: ServerResponse): void;
-  /** Throws where there is no place for one more. */
-  requirePlace(): void;
-  stop(): void;
-}
-
-/** Each costs a socket; a browser that is left open for weeks is one. */
-const MOST_CLIENTS = 50;
-const EVERY_MS = 1000;
-/** Proxies, and our own timeouts, take a connection for dead that is silent. */
-const PING_EVERY = 15;
-/** Who takes nothing any more is let go, rather than remembered for. */
-const MOST_UNREAD = 4 * 1024 * 1024;
-
-/** One timer for all, which runs only while somebody looks. */
-export function createFeed(current: () => Promise<PageState>, log: Log): Feed {
-  const clients = new Set<ServerResponse>();
-  let timer: NodeJS.Timeout | undefined;
-  let told = '';
-  let event = '';
-  let silentFor = 0;
-
-  async function look(): Promise<boolean> {
-    const state = await current();
-    // What the clock alone changes is no news.
-    const news = JSON.stringify({ ...state, at: 0, live: { ...state.live, at: 0 } });
-    if (news === told) return false;
-    told = news;
-    event = `event: state\ndata: ${JSON.stringify(state)}\n\n`;
-    return true;
-  }
-
-  function tell(text: string): void {
-    for (const client of clients) {
-      if (client.writableLength > MOST_UNREAD) client.destroy();
-      else client.write(text);
-    }
-  }
-
-  async function tick(): Promise<void> {
-    silentFor += 1;
-    const hasNews = await lookSafely();
-    if (!hasNews && silentFor < PING_EVERY) return;
-    tell(hasNews ? event : ': ping\n\n');
-    silentFor = 0;
-  }
-
-  /** A timer has no caller: what is thrown in it would end the daemon. */
-  async function lookSafely(): Promise<boolean> {
-    try {
-      return await look();
-    } catch (error) {
-      log.error({ err: error }, 'the state of the page could not be made');
-      return false;
-    }
-  }
-
-  /** News goes to all clients: they would get it within the second anyway. */
-  async function greet(client: ServerResponse): Promise<void> {
-    if (await lookSafely()) tell(event);
-    else if (clients.has(client)) client.write(event);
-  }
-
-  function forget(client: ServerResponse): void {
-    clients.delete(client);
-    if (clients.size > 0) return;
-    clearInterval(timer);
-    timer = undefined;
-    told = '';
-    event = '';
-  }
-
-  return {
-    requirePlace() {
-      if (clients.size >= MOST_CLIENTS)
-        throw new Refusal(503, `${MOST_CLIENTS} are looking at this page already; close one of them`, 30);
-    },
-    add(client) {
-      clients.add(client);
-      client.on('close', () => forget(client));
-      client.on('error', () => client.destroy());
-      timer ??= setInterval(tick, EVERY_MS);
-      void greet(client);
-    },
-    stop() {
-      for (const client of clients) client.end();
-    },
-  };
 }

@@ -1,94 +1,177 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import serveFolder from '@fastify/static';
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
-import { explain } from '../errors.js';
-import type { Live } from '../live.js';
+import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
+import { every, type Loop } from '../clock.js';
+import { systemCode } from '../errors.js';
 import type { Log } from '../log.js';
-import type { Overview, PageState } from './api.js';
-import { type Access, answerErrors, createAccess, isLetIn, Refusal, standGuard, tooMany } from './auth.js';
-import type { Place, StatusDeps } from './deps.js';
-import type { Metrics } from './metrics.js';
-import { createFeed, type Feed, serveApi, servePreview } from './routes.js';
+import type { StatusAddress, StatusDeps } from './api.js';
+import {
+  addGuard,
+  createErrorHandler,
+  createTokenCheck,
+  HttpError,
+  isAuthorized,
+  type TokenCheck,
+  tooManyAttempts,
+} from './auth.js';
+import { createMetrics, type Metrics, serveMonitoring } from './metrics.js';
+import { createFeed, createPageState, serveApi, servePreview } from './routes.js';
 
-/** What outlasts a move to another address. */
-export interface ServerDeps extends StatusDeps {
-  readonly metrics: Metrics;
-  readonly pageToken: string;
-  state(): Promise<PageState>;
-}
-
-export interface Server {
-  /** Resolves with the address to open it by; rejects where it cannot listen there. */
-  start(): Promise<string>;
+/** The status page at the configured address. */
+export interface StatusServer {
+  /** Listens at another address, or nowhere. Does not wait for a port that is in use. */
+  moveTo(address: StatusAddress | undefined): Promise<void>;
+  /** Why the page is not served although it should be. */
+  problem(): StatusProblem | undefined;
   stop(): Promise<void>;
 }
 
-/** How long answers under way may take to end. Browsers keep connections open for no reason. */
-const STOP_GRACE_MS = 1000;
-const MOST_CONNECTIONS = 200;
-const MAX_BODY_BYTES = 16 * 1024;
+export interface StatusProblem {
+  readonly since: number;
+  readonly text: string;
+}
 
-/** The page at one address. */
-export function createServer(deps: ServerDeps, place: Place): Server {
-  const stopping = new AbortController();
-  const feed = createFeed(deps.state, deps.log);
-  let app: FastifyInstance | undefined;
+const RETRY_MS = 5000;
+
+export function createStatusServer(deps: StatusDeps): StatusServer {
+  const { clock, log } = deps;
+  const shared: ServerDeps = {
+    ...deps,
+    metrics: createMetrics(deps),
+    // Survives a reload of the configuration, so that open pages continue to work.
+    pageToken: randomBytes(24).toString('base64url'),
+  };
+  let address: StatusAddress | undefined;
+  let server: RunningServer | undefined;
+  let problem: StatusProblem | undefined;
+  let retries: Loop | undefined;
+
+  async function start(at: StatusAddress): Promise<void> {
+    try {
+      server = await startServer(shared, at);
+      problem = undefined;
+      log.info({ url: server.url }, 'status page listening');
+    } catch (error) {
+      const text = explainListenError(error, at);
+      if (problem?.text !== text) log.error({ err: error }, text);
+      problem = { since: problem?.since ?? clock.now(), text };
+    }
+  }
+
+  async function retry(at: StatusAddress): Promise<undefined> {
+    if (!server) await start(at);
+  }
+
+  async function stop(): Promise<void> {
+    await retries?.stop();
+    await server?.stop();
+    retries = undefined;
+    server = undefined;
+    problem = undefined;
+  }
+
   return {
-    async start() {
-      app = createApp(deps.log);
-      serveAll(app, deps, place, feed, stopping.signal);
-      await app.listen({ host: place.host, port: place.port });
-      return urlOf(place, (app.server.address() as AddressInfo).port);
+    async moveTo(next) {
+      if (isDeepStrictEqual(next, address)) return;
+      await stop();
+      address = next;
+      if (next === undefined) return;
+      await start(next);
+      // Runs are filed even if the page cannot be served, so the daemon does not wait for it.
+      if (!server) retries = every(RETRY_MS, clock, () => retry(next));
     },
-    async stop() {
-      stopping.abort();
-      feed.stop();
-      const impatience = setTimeout(() => app?.server.closeAllConnections(), STOP_GRACE_MS);
-      await app?.close();
-      clearTimeout(impatience);
-    },
+    problem: () => problem,
+    stop,
   };
 }
 
+function explainListenError(error: unknown, { host, port }: StatusAddress): string {
+  const what = `cannot serve the status page at ${host}:${port}`;
+  switch (systemCode(error)) {
+    case 'EADDRINUSE':
+      return `${what}: the port is in use. Stop the other program, or choose another port for \`status\`; retrying`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return `${what}: this machine does not have that address. Retrying`;
+    case 'EACCES':
+      return `${what}: this user may not use that port. Choose a port above 1023 for \`status\`; retrying`;
+    default:
+      return `${what}: ${error instanceof Error ? error.message : error}. Retrying`;
+  }
+}
+
+/** What does not change when the server moves to another address. */
+export interface ServerDeps extends StatusDeps {
+  readonly metrics: Metrics;
+  readonly pageToken: string;
+}
+
+interface RunningServer {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+/** How long requests may take to finish; idle connections of browsers stay open much longer. */
+const STOP_GRACE_MS = 1000;
+
+/** Rejects if it cannot listen there. */
+export async function startServer(deps: ServerDeps, address: StatusAddress): Promise<RunningServer> {
+  const { clock, log } = deps;
+  const stopping = new AbortController();
+  const state = createPageState(deps);
+  const feed = createFeed(state, clock, log);
+  const tokens = address.token === undefined ? undefined : createTokenCheck(address.token, clock);
+  const app = createApp(log);
+  addGuard(app, { address, tokens, pageToken: deps.pageToken, sendLogin });
+  serveMonitoring(app, { ...deps, isAuthorized: (request) => !tokens || isAuthorized(tokens, request) });
+  serveApi(app, { ...deps, state, feed });
+  servePreview(app, { ...deps, stopping: stopping.signal });
+  app.register((scope) => servePage(scope, deps.pageToken, tokens));
+
+  async function stop(): Promise<void> {
+    stopping.abort();
+    feed.stop();
+    const deadline = setTimeout(() => app.server.closeAllConnections(), STOP_GRACE_MS);
+    await app.close();
+    clearTimeout(deadline);
+  }
+  try {
+    await app.listen({ host: address.host, port: address.port });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { url: urlOf(address, (app.server.address() as AddressInfo).port), stop };
+}
+
+const MAX_CONNECTIONS = 200;
+const MAX_BODY_BYTES = 16 * 1024;
+
 function createApp(log: Log): FastifyInstance {
-  const onError = answerErrors(log);
+  const onError = createErrorHandler(log);
   const app = fastify({
     bodyLimit: MAX_BODY_BYTES,
-    // Whoever sends or takes a byte a minute holds nothing for long.
+    // Slow clients cannot hold connections for long.
     connectionTimeout: 60_000,
     requestTimeout: 30_000,
     keepAliveTimeout: 10_000,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 5000 },
     frameworkErrors: onError,
   });
-  app.server.maxConnections = MOST_CONNECTIONS;
+  app.server.maxConnections = MAX_CONNECTIONS;
   app.setErrorHandler(onError);
   app.setNotFoundHandler(({ url }) => {
-    throw new Refusal(404, `there is nothing at ${url}`);
+    throw new HttpError(404, `not found: ${url}`);
   });
   return app;
 }
 
-function serveAll(
-  app: FastifyInstance,
-  deps: ServerDeps,
-  place: Place,
-  feed: Feed,
-  stopping: AbortSignal,
-): void {
-  const { pageToken } = deps;
-  const access = place.token === undefined ? undefined : createAccess(place.token, deps.clock);
-  standGuard(app, { place, access, pageToken, askToLogIn: sendLogIn });
-  serveHealth(app, { ...deps, mayKnow: (request) => access === undefined || isLetIn(access, request) });
-  serveApi(app, { ...deps, feed });
-  servePreview(app, { ...deps, stopping });
-  app.register((scope) => servePage(scope, { pageToken, access }));
-}
-
-/** For the log, and for people: of all addresses of this machine, a name that was given to it. */
-function urlOf({ host, names }: Place, port: number): string {
+/** An address to open. A server on all addresses is best opened by one of its names. */
+function urlOf({ host, names }: StatusAddress, port: number): string {
   const isAny = ['0.0.0.0', '::'].includes(host);
   const shown = (isAny ? names[0] : undefined) ?? host;
   return `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}/`;
@@ -97,22 +180,19 @@ function urlOf({ host, names }: Place, port: number): string {
 /** The built page; the path is the same from `dist/status` and, in tests, from `src/status`. */
 const FOLDER = join(import.meta.dirname, '../../dist/status/page');
 
-interface PageDeps {
-  /** Put into the page: whoever sends it back has read the page. */
-  readonly pageToken: string;
-  readonly access: Access | undefined;
-}
-
 const HTML = 'text/html; charset=utf-8';
 
-/** The page itself, its parts, and the form that asks for the token. */
-async function servePage(app: FastifyInstance, { pageToken, access }: PageDeps): Promise<void> {
+/** The page, its files, and the login form. */
+async function servePage(
+  app: FastifyInstance,
+  pageToken: string,
+  tokens: TokenCheck | undefined,
+): Promise<void> {
   const page = readFileSync(join(FOLDER, 'index.html'), 'utf8').replace(
     '<meta name="labfeed-token" content="">',
     `<meta name="labfeed-token" content="${pageToken}">`,
   );
   app.get('/', (_request, reply) => reply.type(HTML).send(page));
-
   await app.register(serveFolder, {
     root: FOLDER,
     prefix: '/page/',
@@ -123,14 +203,14 @@ async function servePage(app: FastifyInstance, { pageToken, access }: PageDeps):
     cacheControl: false,
     setHeaders(reply, path) {
       reply.header('cache-control', 'no-cache');
-      // For the sandboxed frames that show drafts: they count as another origin.
+      // The sandboxed frames that show drafts count as another origin.
       if (path.endsWith('paper.css')) reply.header('cross-origin-resource-policy', 'cross-origin');
     },
   });
-  if (access) serveLogIn(app, access);
+  if (tokens) serveLogin(app, tokens);
 }
 
-function serveLogIn(app: FastifyInstance, access: Access): void {
+function serveLogin(app: FastifyInstance, tokens: TokenCheck): void {
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string', bodyLimit: 4096 },
@@ -138,97 +218,14 @@ function serveLogIn(app: FastifyInstance, access: Access): void {
   );
   app.post('/login', (request, reply) => {
     const given = request.body instanceof URLSearchParams ? request.body.get('token') : undefined;
-    const result = access.logIn(given ?? '', request.ip);
-    if (typeof result === 'number') throw tooMany(result);
-    if (result === 'refused') return sendLogIn(reply, 'That is not the token.');
+    const result = tokens.logIn(given ?? '', request.ip);
+    if (typeof result === 'number') throw tooManyAttempts(result);
+    if (result === 'refused') return sendLogin(reply, 'Wrong token.');
     return reply.header('set-cookie', result.cookie).redirect('/', 303);
   });
 }
 
-/** Asks for the token. */
-function sendLogIn(reply: FastifyReply, message = ''): FastifyReply {
+function sendLogin(reply: FastifyReply, message = ''): FastifyReply {
   const form = readFileSync(join(FOLDER, 'login.html'), 'utf8').replace('<!-- message -->', message);
   return reply.code(401).type(HTML).send(form);
-}
-
-interface HealthDeps extends Pick<StatusDeps, 'live' | 'overview' | 'journalTrouble'> {
-  readonly metrics: Metrics;
-  /** Whether who asks may know more than whether it works. */
-  mayKnow(request: FastifyRequest): boolean;
-}
-
-/** What machines ask. */
-function serveHealth(app: FastifyInstance, deps: HealthDeps): void {
-  // It answers: so the process lives and its loop turns. Nothing else is looked at, lest a restart be tried as a cure
-  // for a notebook that is away.
-  app.get('/healthz', async () => ({ status: 'ok' }));
-
-  app.get('/readyz', async (request, reply) => {
-    const reasons = await hindrances(deps);
-    if (reasons.length === 0) return { status: 'ready' };
-    reply.code(503);
-    // Reasons name folders and instruments.
-    return { status: 'not ready', ...(deps.mayKnow(request) && { reasons }) };
-  });
-
-  app.get('/metrics', async (_request, reply) => {
-    const { type, text } = await deps.metrics.collect();
-    return reply.type(type).send(text);
-  });
-}
-
-async function hindrances({ live, overview, journalTrouble }: HealthDeps): Promise<Hindrance[]> {
-  const trouble = await journalTrouble();
-  try {
-    return findHindrances(live(), (await overview()).servers, trouble);
-  } catch (error) {
-    return findHindrances(live(), [], trouble ?? `the journal cannot be read: ${explain(error)}`);
-  }
-}
-
-/** Something that keeps runs from being filed. */
-interface Hindrance {
-  readonly part: 'journal' | 'notebook' | 'folder' | 'instrument';
-  readonly instrument?: string;
-  readonly text: string;
-}
-
-/** All that keeps runs from being filed at this moment; nothing where labfeed is ready. */
-function findHindrances(
-  { notebook, instruments }: Live,
-  servers: Overview['servers'],
-  journalTrouble: string | undefined,
-): Hindrance[] {
-  const halted = servers.find(({ url }) => url === notebook.url)?.halted;
-  const { gate } = notebook;
-  return [
-    ...(journalTrouble === undefined ? [] : [{ part: 'journal', text: journalTrouble } as const]),
-    ...(halted === undefined ? [] : [{ part: 'notebook', text: halted } as const]),
-    ...(gate.kind === 'down' ? [{ part: 'notebook', text: gate.reason } as const] : []),
-    ...instruments.flatMap(hindranceOf),
-  ];
-}
-
-function hindranceOf({ name, line, folder, watch }: Live['instruments'][number]): Hindrance[] {
-  if (line === 'stopped')
-    return [
-      {
-        part: 'instrument',
-        instrument: name,
-        text: `${name} is stopped by a mistake in its configuration, or by a failed test`,
-      },
-    ];
-  if (line === 'starting')
-    return [
-      {
-        part: 'instrument',
-        instrument: name,
-        text: `${name} is still starting: the first scan of ${watch} goes on`,
-      },
-    ];
-  if (folder.state === 'present') return [];
-  const reason = folder.reason === undefined ? '' : ` (${folder.reason})`;
-  return [
-    { part: 'folder', instrument: name, text: `the folder ${watch} of ${name} is ${folder.state}${reason}` },
-  ];
 }

@@ -1,9 +1,9 @@
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { inBrowser, openLab, SLOW, useBrowser } from '../status/page/browser.js';
-import { manyInstruments } from '../status/page/states.js';
-import { serve, TOKEN } from '../status/serving.js';
+import { inBrowser, openLab, SLOW, useBrowser } from '../support/browser.js';
 import { startDaemon, weighing } from '../support/daemon-process.js';
+import { manyInstruments } from '../support/page-states.js';
+import { serve, TOKEN } from '../support/status-server.js';
 
 const visit = useBrowser();
 
@@ -56,7 +56,7 @@ inBrowser('without a login only the form is shown, and with the right token the 
   const { page } = await visit(url);
   await page.getByLabel('Token').fill('wrong');
   await page.keyboard.press('Enter');
-  await page.getByText('That is not the token.').waitFor();
+  await page.getByText('Wrong token.').waitFor();
   expect(await page.locator('#health').count()).toBe(0);
   await page.getByLabel('Token').fill(TOKEN);
   await page.keyboard.press('Enter');

@@ -6,10 +6,10 @@ import { requireVital } from '../../src/commands/options.js';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
 import { createDaemon } from '../../src/daemon/daemon.js';
 import { createLog } from '../../src/log.js';
-import { call, listen } from '../status/serving.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 import { runSandbox } from '../support/sandbox.js';
+import { call, listen } from '../support/status-server.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
@@ -22,7 +22,7 @@ const INSTRUMENTS = `  balance:
     experiment: { title: "{{ file.stem }}", date: "{{ meta.Day }}" }`;
 
 const pageOf = async (daemon: DaemonProcess): Promise<string> =>
-  String((await daemon.logged('the status page is here'))['url']);
+  String((await daemon.logged('status page listening'))['url']);
 
 /** As the page in a browser does it. */
 async function post(url: string, path: string, body: string, type = 'application/json') {
@@ -59,7 +59,7 @@ test('the page is there while the notebook is away; who looks is told of what ha
   await daemon.logged('reloaded');
   await until('read anew', () => states.length > before && states.at(-1)?.attentionCount === 0);
   // The page has stayed where it was, and so did who looks at it.
-  expect(daemon.lines.filter(({ msg }) => msg === 'the status page is here')).toHaveLength(1);
+  expect(daemon.lines.filter(({ msg }) => msg === 'status page listening')).toHaveLength(1);
   expect((await call(url, '/api/jobs/1/body')).text).toContain('<td>1.125</td>');
   expect(await daemon.stop()).toBe(0);
   expect(daemon.lines.at(-1)?.msg).toBe('stopped');
@@ -88,7 +88,7 @@ test('the page is there before the folders are scanned, and shows the instrument
   onTestFinished(() => daemon.stop());
   await daemon.start();
   const order = lines.map(({ msg }) => msg);
-  expect(order.indexOf('the status page is here')).toBeLessThan(order.indexOf('ready'));
+  expect(order.indexOf('status page listening')).toBeLessThan(order.indexOf('ready'));
   expect(early).toMatchObject([[{ name: 'balance', line: 'starting', folder: { state: 'unknown' } }]]);
   const url = String(lines.find((line) => line.url)?.url);
   expect(await call(url, '/readyz')).toMatchObject({ status: 200, json: { status: 'ready' } });
@@ -162,7 +162,7 @@ test('a reload moves the page, and refuses an address without a token; a busy po
   setStatus('{ address: "127.0.0.1:0", token: { file: page-token } }');
   daemon.child.kill('SIGHUP');
   await daemon.logged('reloaded');
-  const second = String(daemon.lines.findLast(({ msg }) => msg === 'the status page is here')?.['url']);
+  const second = String(daemon.lines.findLast(({ msg }) => msg === 'status page listening')?.['url']);
   expect(second).not.toBe(first);
   expect((await call(second, '/api/state')).status).toBe(401);
   const headers = { authorization: 'Bearer 0123456789abcdef0123' };
@@ -171,7 +171,7 @@ test('a reload moves the page, and refuses an address without a token; a busy po
 
   const otherSite = makeSite(tempFolder(), { ...NOWHERE, status: new URL(second).host });
   const other = startDaemon(otherSite.config);
-  await other.logged(({ msg }) => msg.includes('another program uses that port'));
+  await other.logged(({ msg }) => msg.includes('the port is in use'));
   otherSite.drop('w1.csv', weighing(1));
   await other.logged('run taken');
   expect(await other.stop()).toBe(0);

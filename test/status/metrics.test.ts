@@ -1,146 +1,214 @@
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { Live } from '../../src/live.js';
 import type { Overview } from '../../src/status/api.js';
-import { NO_RUNS, serve, someInstrument, someLive } from './serving.js';
+import { NO_RUNS, serve, someInstrument, someLive } from '../support/status-server.js';
 
-const NOW = Date.UTC(2026, 0, 1);
-
-const live: Live = someLive({
-  notebook: {
-    url: 'https://eln.example.org',
-    gate: { kind: 'slowed', perSecond: 2.5 },
-    requests: [
-      { method: 'POST', status: '201', count: 7 },
-      { method: 'GET', status: 'none', count: 2 },
-    ],
-  },
-  instruments: [
-    someInstrument('balance', { lastFileAt: NOW - 90_000, waiting: { files: 3, first: [] } }),
-    someInstrument('Gerät "2"\\', { folder: { state: 'missing' } }),
-    someInstrument('new', { folder: { state: 'unknown' } }),
-  ],
-  alarms: [
-    { kind: 'silence', instrument: 'balance', since: 1, text: 'nothing came' },
-    { kind: 'auth', instrument: undefined, since: 1, text: 'the key is refused' },
-  ],
-});
-
-const overview: Overview = {
-  instruments: [
-    {
-      name: 'balance',
-      runs: { ...NO_RUNS, done: 40, queued: 2, sending: 1 },
-      asked: 0,
-      hours: [],
-      oldestAt: NOW - 5000,
-    },
-    {
-      name: 'retired',
-      runs: { ...NO_RUNS, quarantined: 6, queued: 1 },
-      asked: 0,
-      hours: [],
-      oldestAt: NOW - 60_000,
-    },
-  ],
-  servers: [],
+const DOWN: Live['notebook'] = {
+  url: 'https://eln.example.org',
+  gate: { kind: 'down', since: 1, probeAt: 2, failure: 'server', reason: 'no connection' },
+  requests: [],
 };
 
-const clock = { now: () => NOW, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
+const unreadable = () => Promise.reject(new Error('disk I/O error'));
 
-/** The samples of a scrape by name and labels, read as Prometheus does; every line must be one that it takes. */
-function samplesOf(text: string): Map<string, number> {
-  const samples = new Map<string, number>();
-  for (const line of text.split('\n').filter((one) => one !== '' && !/^# (HELP|TYPE) /.test(one))) {
-    const [, sample = '', value] =
-      /^([a-z_][\w]*(?:\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*\})?) (\S+)$/i.exec(line) ?? [];
-    expect(value, line).toBeDefined();
-    expect(samples.has(sample), line).toBe(false);
-    samples.set(sample, Number(value));
-  }
-  return samples;
-}
-
-test('/metrics says what the page says, in numbers', async () => {
-  const { call } = await serve({ clock, live: () => live, overview: async () => overview });
-  const { status, headers, text } = await call('/metrics');
-  expect({ status, type: headers['content-type'] }).toEqual({
-    status: 200,
-    type: 'text/plain; version=0.0.4; charset=utf-8',
+describe('/healthz', () => {
+  test('is 200 while the notebook is down and the journal cannot be read', async () => {
+    const { call } = await serve({ live: () => someLive({ notebook: DOWN }), overview: unreadable });
+    expect(await call('/healthz')).toMatchObject({ status: 200, json: { status: 'ok' } });
+    expect(await call('/healthz', { method: 'HEAD' })).toMatchObject({ status: 200 });
   });
-  const samples = samplesOf(text);
-  expect(Object.fromEntries([...samples].filter(([name]) => name.startsWith('labfeed_')))).toMatchObject({
-    [`labfeed_build_info{version="1.2.3",node="${process.versions.node}"}`]: 1,
-    'labfeed_runs{instrument="balance",state="done"}': 40,
-    'labfeed_runs{instrument="balance",state="queued"}': 2,
-    'labfeed_runs{instrument="balance",state="waiting"}': 3,
-    'labfeed_runs{instrument="retired",state="quarantined"}': 6,
-    'labfeed_requests_total{method="POST",status="201"}': 7,
-    'labfeed_requests_total{method="GET",status="none"}': 2,
-    'labfeed_gate_state{state="slowed"}': 1,
-    'labfeed_gate_state{state="open"}': 0,
-    'labfeed_gate_state{state="down"}': 0,
-    labfeed_gate_rate: 2.5,
-    labfeed_queue_length: 4,
-    labfeed_oldest_waiting_seconds: 60,
-    'labfeed_last_file_age_seconds{instrument="balance"}': 90,
-    labfeed_journal_bytes: 4096,
-    'labfeed_alarm{kind="silence",instrument="balance"}': 1,
-    'labfeed_alarm{kind="auth",instrument=""}': 1,
-    'labfeed_folder_up{instrument="balance"}': 1,
-    'labfeed_folder_up{instrument="Gerät \\"2\\"\\\\"}': 0,
-  });
-  expect(samples.has('labfeed_folder_up{instrument="new"}')).toBe(false);
-  expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e6);
 });
 
-test('a trouble that is over is in no later scrape, and a counter counts on', async () => {
-  let now = live;
-  const { call } = await serve({ clock, live: () => now, overview: async () => overview });
-  await call('/metrics');
-  now = someLive({
-    notebook: { ...live.notebook, requests: [{ method: 'POST', status: '201', count: 9 }] },
+describe('/readyz', () => {
+  test('is 200 if nothing keeps runs from being filed', async () => {
+    const { call } = await serve({ live: () => someLive({ instruments: [someInstrument('balance')] }) });
+    expect(await call('/readyz')).toMatchObject({ status: 200, json: { status: 'ready' } });
   });
-  const samples = samplesOf((await call('/metrics')).text);
-  expect([...samples.keys()].filter((name) => name.startsWith('labfeed_alarm'))).toEqual([]);
-  expect(samples.get('labfeed_requests_total{method="POST",status="201"}')).toBe(9);
+
+  test('is 503 with every reason otherwise', async () => {
+    const instruments = [
+      someInstrument('balance', { folder: { state: 'missing', reason: 'ENOENT' } }),
+      someInstrument('nanodrop', { line: 'stopped' }),
+      someInstrument('logger', { line: 'starting' }),
+      someInstrument('fine'),
+    ];
+    const { call } = await serve({
+      live: () => someLive({ notebook: DOWN, instruments }),
+      overview: async () => ({
+        instruments: [],
+        servers: [{ url: DOWN.url, halted: 'the notebook was restored' }],
+      }),
+      problem: async () => 'the disk of the journal is full',
+    });
+    expect(await call('/readyz')).toMatchObject({
+      status: 503,
+      json: {
+        status: 'not ready',
+        reasons: [
+          { part: 'journal', text: 'the disk of the journal is full' },
+          { part: 'notebook', text: 'the notebook was restored' },
+          { part: 'notebook', text: 'no connection' },
+          {
+            part: 'folder',
+            instrument: 'balance',
+            text: 'the folder /srv/balance of balance is missing (ENOENT)',
+          },
+          { part: 'instrument', instrument: 'nanodrop', text: expect.stringContaining('is stopped') },
+          { part: 'instrument', instrument: 'logger', text: expect.stringContaining('still starting') },
+        ],
+      },
+    });
+  });
+
+  test('is 503 if the journal cannot be read', async () => {
+    const { call } = await serve({ overview: unreadable });
+    expect((await call('/readyz')).json).toEqual({
+      status: 'not ready',
+      reasons: [{ part: 'journal', text: 'the journal cannot be read: disk I/O error' }],
+    });
+  });
 });
 
-test('without the journal there are the other numbers, and none that are wrong', async () => {
-  const { call } = await serve({
-    clock,
-    live: () => live,
-    overview() {
-      throw new Error('disk I/O error');
+describe('/metrics', () => {
+  const NOW = Date.UTC(2026, 0, 1);
+
+  const live: Live = someLive({
+    notebook: {
+      url: 'https://eln.example.org',
+      gate: { kind: 'slowed', perSecond: 2.5 },
+      requests: [
+        { method: 'POST', status: '201', count: 7 },
+        { method: 'GET', status: 'none', count: 2 },
+      ],
     },
-    journalBytes: () => Promise.reject(new Error('gone')),
+    instruments: [
+      someInstrument('balance', { lastFileAt: NOW - 90_000, waiting: { files: 3, first: [] } }),
+      someInstrument('Gerät "2"\\', { folder: { state: 'missing' } }),
+      someInstrument('new', { folder: { state: 'unknown' } }),
+    ],
+    alarms: [
+      { kind: 'silence', instrument: 'balance', since: 1, text: 'nothing came' },
+      { kind: 'auth', instrument: undefined, since: 1, text: 'the key is refused' },
+    ],
   });
-  const { status, text } = await call('/metrics');
-  const names = [...samplesOf(text).keys()].map((sample) => sample.split('{')[0]);
-  expect(status).toBe(200);
-  expect(names).toContain('labfeed_gate_state');
-  for (const unknown of ['labfeed_runs', 'labfeed_queue_length', 'labfeed_journal_bytes'])
-    expect(names).not.toContain(unknown);
-});
 
-test('where nothing waits, the oldest has waited for no time', async () => {
-  const { call } = await serve({ clock });
-  expect(samplesOf((await call('/metrics')).text).get('labfeed_oldest_waiting_seconds')).toBe(0);
-});
+  const overview: Overview = {
+    instruments: [
+      {
+        name: 'balance',
+        runs: { ...NO_RUNS, done: 40, queued: 2, sending: 1 },
+        asked: 0,
+        hours: [],
+        oldestAt: NOW - 5000,
+      },
+      {
+        name: 'retired',
+        runs: { ...NO_RUNS, quarantined: 6, queued: 1 },
+        asked: 0,
+        hours: [],
+        oldestAt: NOW - 60_000,
+      },
+    ],
+    servers: [],
+  };
 
-test('the documentation names every metric, and no other', async () => {
-  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
-  const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(page) ?? [];
-  expect(parse(rules)).toMatchObject({ groups: [{ rules: { length: 6 } }] });
-  const { call } = await serve({ clock, live: () => live, overview: async () => overview });
-  const labelled = new Map<string, string>();
-  for (const sample of samplesOf((await call('/metrics')).text).keys()) {
-    const labels = [...sample.matchAll(/([a-z]+)="/g)].map(([, label]) => label);
-    labelled.set(sample.split('{')[0] ?? '', labels.join(','));
+  const clock = { now: () => NOW, monotonic: () => 0, sleep: () => new Promise<void>(() => undefined) };
+
+  /** The samples of a scrape by name and labels. Every line must be valid for Prometheus. */
+  function samplesOf(text: string): Map<string, number> {
+    const samples = new Map<string, number>();
+    for (const line of text.split('\n').filter((one) => one !== '' && !/^# (HELP|TYPE) /.test(one))) {
+      const [, sample = '', value] =
+        /^([a-z_][\w]*(?:\{(?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*\})?) (\S+)$/i.exec(line) ?? [];
+      expect(value, line).toBeDefined();
+      expect(samples.has(sample), line).toBe(false);
+      samples.set(sample, Number(value));
+    }
+    return samples;
   }
-  const named = new Set(page.match(/\blabfeed_\w+/g));
-  const own = [...labelled].filter(([name]) => name.startsWith('labfeed_'));
-  expect([...named].sort()).toEqual(own.map(([name]) => name).sort());
-  for (const [name, labels] of own) if (labels) expect(page).toContain(`\`${name}{${labels}}\``);
+
+  test('has the numbers that the page shows', async () => {
+    const { call } = await serve({ clock, live: () => live, overview: async () => overview });
+    const { status, headers, text } = await call('/metrics');
+    expect({ status, type: headers['content-type'] }).toEqual({
+      status: 200,
+      type: 'text/plain; version=0.0.4; charset=utf-8',
+    });
+    const samples = samplesOf(text);
+    expect(Object.fromEntries([...samples].filter(([name]) => name.startsWith('labfeed_')))).toMatchObject({
+      [`labfeed_build_info{version="1.2.3",node="${process.versions.node}"}`]: 1,
+      'labfeed_runs{instrument="balance",state="done"}': 40,
+      'labfeed_runs{instrument="balance",state="queued"}': 2,
+      'labfeed_runs{instrument="balance",state="waiting"}': 3,
+      'labfeed_runs{instrument="retired",state="quarantined"}': 6,
+      'labfeed_requests_total{method="POST",status="201"}': 7,
+      'labfeed_requests_total{method="GET",status="none"}': 2,
+      'labfeed_gate_state{state="slowed"}': 1,
+      'labfeed_gate_state{state="open"}': 0,
+      'labfeed_gate_state{state="down"}': 0,
+      labfeed_gate_rate: 2.5,
+      labfeed_queue_length: 4,
+      labfeed_oldest_waiting_seconds: 60,
+      'labfeed_last_file_age_seconds{instrument="balance"}': 90,
+      labfeed_journal_bytes: 4096,
+      'labfeed_alarm{kind="silence",instrument="balance"}': 1,
+      'labfeed_alarm{kind="auth",instrument=""}': 1,
+      'labfeed_folder_up{instrument="balance"}': 1,
+      'labfeed_folder_up{instrument="Gerät \\"2\\"\\\\"}': 0,
+    });
+    expect(samples.has('labfeed_folder_up{instrument="new"}')).toBe(false);
+    expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e6);
+  });
+
+  test('has no cleared alarms, and its counters go on', async () => {
+    let now = live;
+    const { call } = await serve({ clock, live: () => now, overview: async () => overview });
+    await call('/metrics');
+    now = someLive({
+      notebook: { ...live.notebook, requests: [{ method: 'POST', status: '201', count: 9 }] },
+    });
+    const samples = samplesOf((await call('/metrics')).text);
+    expect([...samples.keys()].filter((name) => name.startsWith('labfeed_alarm'))).toEqual([]);
+    expect(samples.get('labfeed_requests_total{method="POST",status="201"}')).toBe(9);
+  });
+
+  test('leaves out the numbers from the journal if it cannot be read', async () => {
+    const { call } = await serve({
+      clock,
+      live: () => live,
+      overview() {
+        throw new Error('disk I/O error');
+      },
+      bytes: () => Promise.reject(new Error('gone')),
+    });
+    const { status, text } = await call('/metrics');
+    const names = [...samplesOf(text).keys()].map((sample) => sample.split('{')[0]);
+    expect(status).toBe(200);
+    expect(names).toContain('labfeed_gate_state');
+    for (const unknown of ['labfeed_runs', 'labfeed_queue_length', 'labfeed_journal_bytes'])
+      expect(names).not.toContain(unknown);
+  });
+
+  test('has a waiting time of 0 if nothing is waiting', async () => {
+    const { call } = await serve({ clock });
+    expect(samplesOf((await call('/metrics')).text).get('labfeed_oldest_waiting_seconds')).toBe(0);
+  });
+
+  test('the documentation names every metric, and no other', async () => {
+    const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+    const [, rules = ''] = /```yaml\n(groups:[\s\S]*?)```/.exec(page) ?? [];
+    expect(parse(rules)).toMatchObject({ groups: [{ rules: { length: 6 } }] });
+    const { call } = await serve({ clock, live: () => live, overview: async () => overview });
+    const labelled = new Map<string, string>();
+    for (const sample of samplesOf((await call('/metrics')).text).keys()) {
+      const labels = [...sample.matchAll(/([a-z]+)="/g)].map(([, label]) => label);
+      labelled.set(sample.split('{')[0] ?? '', labels.join(','));
+    }
+    const named = new Set(page.match(/\blabfeed_\w+/g));
+    const own = [...labelled].filter(([name]) => name.startsWith('labfeed_'));
+    expect([...named].sort()).toEqual(own.map(([name]) => name).sort());
+    for (const [name, labels] of own) if (labels) expect(page).toContain(`\`${name}{${labels}}\``);
+  });
 });

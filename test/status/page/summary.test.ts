@@ -10,8 +10,8 @@ import {
   runsByDay,
   splitHint,
 } from '../../../src/status/page/summary.js';
-import { NO_RUNS, someInstrument, someLive } from '../serving.js';
-import { someSummary } from './states.js';
+import { someSummary } from '../../support/page-states.js';
+import { NO_RUNS, someInstrument, someLive } from '../../support/status-server.js';
 
 const NOW = new Date(2026, 2, 4, 14, 30).getTime();
 const MINUTE = 60_000;

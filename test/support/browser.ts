@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished, test } from 'vitest';
-import { type DaemonProcess, makeSite, type Site, startDaemon } from '../../support/daemon-process.js';
-import { type RunningSandbox, runSandbox } from '../../support/sandbox.js';
-import { tempFolder } from '../../support/temp-folder.js';
+import { type DaemonProcess, makeSite, type Site, startDaemon } from './daemon-process.js';
+import { type RunningSandbox, runSandbox } from './sandbox.js';
+import { tempFolder } from './temp-folder.js';
 
 const PLACES = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const CHROMIUM = [process.env['LABFEED_CHROMIUM'] ?? '', ...PLACES].find((path) => existsSync(path));
@@ -88,6 +88,6 @@ export async function openLab(
   });
   before(site);
   const daemon = startDaemon(site.config);
-  const { url } = await daemon.logged('the status page is here', 30_000);
+  const { url } = await daemon.logged('status page listening', 30_000);
   return { site, sandbox, daemon, url: String(url) };
 }

@@ -1,6 +1,6 @@
-import type { Live } from '../../../src/live.js';
-import type { InstrumentSummary, Job, JobDetail, Overview } from '../../../src/status/api.js';
-import { NO_RUNS, someInstrument, someJob, someLive } from '../serving.js';
+import type { Live } from '../../src/live.js';
+import type { InstrumentSummary, Job, JobDetail, Overview } from '../../src/status/api.js';
+import { NO_RUNS, someInstrument, someJob, someLive } from './status-server.js';
 
 export const someSummary = (name: string, changes: Partial<InstrumentSummary> = {}): InstrumentSummary => ({
   name,

@@ -3,15 +3,15 @@ import { Writable } from 'node:stream';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { createLog } from '../../src/log.js';
-import type { Place } from '../../src/status/deps.js';
-import { createStatus, type Status } from '../../src/status/status.js';
+import type { StatusAddress } from '../../src/status/api.js';
+import { createStatusServer, type StatusServer } from '../../src/status/server.js';
+import { call, someDeps } from '../support/status-server.js';
 import { until } from '../support/until.js';
-import { call, someDeps } from './serving.js';
 
 interface Started {
-  readonly status: Status;
+  readonly server: StatusServer;
   readonly lines: { level: number; msg: string; url?: string }[];
-  /** Where it said to be last. */
+  /** The last address in the log. */
   url(): string;
 }
 
@@ -23,18 +23,18 @@ function start(): Started {
       done();
     },
   });
-  // Waits as long as it must, so that a test does not.
+  // Retries quickly.
   const clock = {
     ...systemClock,
     sleep: (_ms: number, signal?: AbortSignal) => systemClock.sleep(20, signal),
   };
   const { log } = createLog({ level: 'info', pretty: false, destination });
-  const status = createStatus(someDeps({ clock, log }));
-  onTestFinished(() => status.stop());
-  return { status, lines, url: () => lines.findLast(({ url }) => url !== undefined)?.url ?? '' };
+  const server = createStatusServer(someDeps({ clock, log }));
+  onTestFinished(() => server.stop());
+  return { server, lines, url: () => lines.findLast(({ url }) => url !== undefined)?.url ?? '' };
 }
 
-const place = (changes: Partial<Place> = {}): Place => ({
+const address = (changes: Partial<StatusAddress> = {}): StatusAddress => ({
   host: '127.0.0.1',
   port: 0,
   names: [],
@@ -44,51 +44,51 @@ const place = (changes: Partial<Place> = {}): Place => ({
 const tokenIn = async (url: string): Promise<string | undefined> =>
   /name="labfeed-token" content="(.+?)"/.exec((await call(url, '/')).text)?.[1];
 
-test('it says where it is; moved, it is there and nowhere else, and an open page can go on writing', async () => {
-  const { status, url } = start();
-  await status.moveTo(place());
+test('the server logs its address; after a move it listens only there, and open pages keep their token', async () => {
+  const { server, url } = start();
+  await server.moveTo(address());
   const first = url();
   const token = await tokenIn(first);
   expect(token).toMatch(/^[\w-]{32}$/);
-  await status.moveTo(place({ names: ['lab-pc'] }));
+  await server.moveTo(address({ names: ['lab-pc'] }));
   const second = url();
   expect(second).not.toBe(first);
   expect(await tokenIn(second)).toBe(token);
   await expect(call(first, '/')).rejects.toThrow();
-  await status.moveTo(undefined);
+  await server.moveTo(undefined);
   await expect(call(second, '/')).rejects.toThrow();
 });
 
-test('asked to be where it is, it stays as it is', async () => {
-  const { status, lines } = start();
-  await status.moveTo(place());
-  await status.moveTo(place());
+test('moving to the same address changes nothing', async () => {
+  const { server, lines } = start();
+  await server.moveTo(address());
+  await server.moveTo(address());
   expect(lines).toHaveLength(1);
 });
 
-test('a port that another program uses is told once as an error, and taken as soon as it is free', async () => {
+test('a port in use is logged once as an error, and used as soon as it is free', async () => {
   const other = createTcpServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));
   const { port } = other.address() as { port: number };
-  const { status, lines, url } = start();
-  await status.moveTo(place({ port }));
-  expect(status.trouble()).toMatchObject({ text: expect.stringContaining('another program uses that port') });
+  const { server, lines, url } = start();
+  await server.moveTo(address({ port }));
+  expect(server.problem()).toMatchObject({ text: expect.stringContaining('the port is in use') });
   await new Promise((resolve) => setTimeout(resolve, 200));
   expect(lines.map(({ level, msg }) => ({ level, msg }))).toEqual([
-    { level: 50, msg: expect.stringContaining(`cannot be shown at 127.0.0.1, port ${port}`) },
+    { level: 50, msg: expect.stringContaining(`cannot serve the status page at 127.0.0.1:${port}`) },
   ]);
   await new Promise((resolve) => other.close(resolve));
-  await until('it listens', () => status.trouble() === undefined);
+  await until('it listens', () => server.problem() === undefined);
   expect((await call(url(), '/healthz')).status).toBe(200);
 });
 
-test('stopped while it waits for a port, it waits no more', async () => {
+test('stop ends the retries for a port in use', async () => {
   const other = createTcpServer().listen(0, '127.0.0.1');
   onTestFinished(() => void other.close());
   await new Promise((resolve) => other.once('listening', resolve));
-  const { status, lines } = start();
-  await status.moveTo(place({ port: (other.address() as { port: number }).port }));
-  await status.stop();
+  const { server, lines } = start();
+  await server.moveTo(address({ port: (other.address() as { port: number }).port }));
+  await server.stop();
   await new Promise((resolve) => other.close(resolve));
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(lines).toHaveLength(1);

@@ -2,13 +2,18 @@ import { request } from 'undici';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import type { Live } from '../../src/live.js';
-import type { Job, JobDetail, PageState } from '../../src/status/api.js';
-import type { Place, StatusDeps } from '../../src/status/deps.js';
+import type {
+  Job,
+  JobDetail,
+  JournalView,
+  PageState,
+  StatusAddress,
+  StatusDeps,
+} from '../../src/status/api.js';
 import { createMetrics } from '../../src/status/metrics.js';
-import { createServer } from '../../src/status/server.js';
-import { createPageState } from '../../src/status/status.js';
-import { type Answer, answerOf } from '../support/answer.js';
-import { silentLog } from '../support/silent-log.js';
+import { startServer } from '../../src/status/server.js';
+import { type Answer, answerOf } from './answer.js';
+import { silentLog } from './silent-log.js';
 
 export const PAGE_TOKEN = 'the-token-within-the-page';
 export const TOKEN = 'a-token-of-the-lab-0123456789';
@@ -71,16 +76,19 @@ export const someDetail = (id: number, body: string): JobDetail => ({
   drift: [],
 });
 
-export const someDeps = (changes: Partial<StatusDeps> = {}): StatusDeps => ({
-  version: '1.2.3',
+type Changes = Partial<Omit<StatusDeps, 'journal'> & JournalView>;
+
+export const someDeps = ({ overview, jobs, job, bytes, problem, ...changes }: Changes = {}): StatusDeps => ({
   clock: systemClock,
   log: silentLog(),
   live: () => someLive(),
-  overview: async () => ({ instruments: [], servers: [] }),
-  jobs: async () => [],
-  job: async () => undefined,
-  journalBytes: async () => 4096,
-  journalTrouble: async () => undefined,
+  journal: {
+    overview: overview ?? (async () => ({ instruments: [], servers: [] })),
+    jobs: jobs ?? (async () => []),
+    job: job ?? (async () => undefined),
+    bytes: bytes ?? (async () => 4096),
+    problem: problem ?? (async () => undefined),
+  },
   decide: async () => ({ done: true, text: 'done' }),
   preview: async () => ({ ok: false, reason: 'not in this test' }),
   ...changes,
@@ -105,15 +113,14 @@ export async function call(url: string, path: string, sending: Sending = {}): Pr
   return answerOf(await request(url + path.slice(1), { method, headers, body }));
 }
 
-/** The page's server with stages of the test's own, gone when the test ends. */
-export async function serve(changes: Partial<StatusDeps> = {}, place: Partial<Place> = {}): Promise<Serving> {
+/** The page's server with dependencies of the test, until the test ends. */
+export async function serve(changes: Changes = {}, address: Partial<StatusAddress> = {}): Promise<Serving> {
   const deps = someDeps(changes);
-  const server = createServer(
-    { ...deps, metrics: createMetrics(deps), state: createPageState(deps), pageToken: PAGE_TOKEN },
-    { host: '127.0.0.1', port: 0, names: [], ...place },
+  const { url, stop } = await startServer(
+    { ...deps, metrics: createMetrics(deps), pageToken: PAGE_TOKEN },
+    { host: '127.0.0.1', port: 0, names: [], ...address },
   );
-  const url = await server.start();
-  onTestFinished(() => server.stop());
+  onTestFinished(stop);
   return {
     url,
     call: (path, sending) => call(url, path, sending),

@@ -1,0 +1,318 @@
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { describe, expect, test } from 'vitest';
+import type { DecisionRequest } from '../../src/status/api.js';
+import { createHostCheck, createTokenCheck } from '../../src/status/auth.js';
+import { manualClock } from '../support/manual-clock.js';
+import {
+  PAGE_TOKEN,
+  type Sending,
+  type Serving,
+  serve,
+  someDetail,
+  someInstrument,
+  someLive,
+  TOKEN,
+} from '../support/status-server.js';
+
+const CSP =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+describe('the Host header', () => {
+  test.each([
+    'evil.example',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example:7780',
+    'localhost:7780@evil.example',
+    'evil.example/localhost',
+    '127.0.0.2',
+    '[::1]',
+    '0.0.0.0',
+  ])('with another name is refused: %s', async (host) => {
+    const { call } = await serve();
+    for (const path of [
+      '/',
+      '/healthz',
+      '/metrics',
+      '/api/state',
+      '/api/events',
+      '/page/page.css',
+      '/nothing',
+    ]) {
+      expect(await call(path, { headers: { host } }), path).toMatchObject({ status: 421 });
+    }
+  });
+
+  test('is required', async () => {
+    const { url } = await serve();
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.end('GET /api/state HTTP/1.0\r\n\r\n');
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 421 /);
+  });
+
+  test('may be the address, localhost, a configured name, or have the port of a tunnel', async () => {
+    const { url, call } = await serve({}, { names: ['Labfeed.example.org'] });
+    const port = new URL(url).port;
+    for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, 'localhost:8080', 'labfeed.EXAMPLE.org'])
+      expect(await call('/api/state', { headers: { host } }), host).toMatchObject({ status: 200 });
+  });
+
+  test('may be the address of the connection if the server listens on all addresses', () => {
+    const isOwnHost = createHostCheck({ host: '::', port: 7780, names: [] });
+    expect(isOwnHost('192.168.1.7:7780', '::ffff:192.168.1.7')).toBe(true);
+    expect(isOwnHost('[FE80:0::1]:7780', 'fe80::1')).toBe(true);
+    expect(isOwnHost('192.168.1.8:7780', '::ffff:192.168.1.7')).toBe(false);
+  });
+});
+
+describe('every response', () => {
+  test.each(['/', '/api/state', '/page/page.css', '/nothing', '/api/jobs/1'])(
+    'forbids scripts and frames of other sites: %s',
+    async (path) => {
+      const { headers } = await (await serve()).call(path);
+      expect(headers).toMatchObject({
+        'content-security-policy': CSP,
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'cache-control': path.startsWith('/page/') ? 'no-cache' : 'no-store',
+      });
+    },
+  );
+
+  test('cannot be read by other sites', async () => {
+    const { call } = await serve();
+    for (const method of ['GET', 'OPTIONS'] as const) {
+      const { headers } = await call('/api/state', {
+        method,
+        headers: { origin: 'https://evil.example', 'access-control-request-method': 'POST' },
+      });
+      expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+    }
+  });
+
+  test('with the body of a draft runs no scripts', async () => {
+    const { call } = await serve({
+      job: async (id) => someDetail(id, '<script>alert(1)</script><p>seven</p>'),
+    });
+    const { headers, text } = await call('/api/jobs/7/body');
+    expect(headers['content-security-policy']).toBe(
+      "default-src 'none'; style-src 'self' 'unsafe-inline'; sandbox; frame-ancestors 'self'",
+    );
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(text).toContain('<p>seven</p>');
+  });
+
+  test('to a failed request does not reveal the internal error', async () => {
+    const { call, post } = await serve({
+      job: async () => {
+        throw new Error('secret at /etc/labfeed/api-key');
+      },
+    });
+    const failed = await call('/api/jobs/7');
+    expect(failed).toMatchObject({
+      status: 500,
+      json: { error: 'internal error; see the log of labfeed' },
+    });
+    const broken = await post('/api/decide', undefined, { 'content-type': 'application/json' });
+    expect(broken).toMatchObject({ status: 400, json: { error: expect.any(String) } });
+    expect((await call('/%zz')).json).toEqual({ error: 'malformed request' });
+    expect([403, 404]).toContain((await call('/page/..%2fserver.ts')).status);
+  });
+});
+
+describe('a POST', () => {
+  const retry = JSON.stringify({ kind: 'retry', run: 3 });
+  const decided: DecisionRequest[] = [];
+  const decide = async (request: DecisionRequest) => {
+    decided.push(request);
+    return { done: true, text: 'run 3 is tried again' };
+  };
+  const right = (url: string) => ({
+    'content-type': 'application/json',
+    'x-labfeed-token': PAGE_TOKEN,
+    origin: url.slice(0, -1),
+    'sec-fetch-site': 'same-origin',
+  });
+  const without = (headers: Record<string, string>, name: string) =>
+    Object.fromEntries(Object.entries(headers).filter(([key]) => key !== name));
+
+  test('from the page is carried out', async () => {
+    const { url, call } = await serve({ decide });
+    decided.length = 0;
+    for (const headers of [
+      right(url),
+      without(right(url), 'sec-fetch-site'),
+      without(right(url), 'origin'),
+    ]) {
+      const answer = await call('/api/decide', { method: 'POST', headers, body: retry });
+      expect(answer).toMatchObject({ status: 200, json: { done: true, text: 'run 3 is tried again' } });
+    }
+    expect(decided).toEqual(Array(3).fill({ kind: 'retry', run: 3 }));
+  });
+
+  test.each<[string, (url: string) => Record<string, string>]>([
+    ['lacks the page token', (url) => without(right(url), 'x-labfeed-token')],
+    ['has a wrong page token', (url) => ({ ...right(url), 'x-labfeed-token': `${PAGE_TOKEN}x` })],
+    ['comes from another site', (url) => ({ ...right(url), origin: 'https://evil.example' })],
+    ['comes from another port of this machine', (url) => ({ ...right(url), origin: 'http://127.0.0.1:1' })],
+    ['comes from a sandboxed frame', (url) => ({ ...without(right(url), 'sec-fetch-site'), origin: 'null' })],
+    ['is marked cross-site by the browser', (url) => ({ ...right(url), 'sec-fetch-site': 'cross-site' })],
+    ['is marked same-site by the browser', (url) => ({ ...right(url), 'sec-fetch-site': 'same-site' })],
+    ['has no origin', (url) => without(without(right(url), 'origin'), 'sec-fetch-site')],
+  ])('that %s is refused, and nothing is done', async (_, headers) => {
+    const { url, call } = await serve({ decide });
+    decided.length = 0;
+    for (const path of ['/api/decide', '/api/preview?name=a.csv'])
+      expect(await call(path, { method: 'POST', headers: headers(url), body: retry })).toMatchObject({
+        status: 403,
+        json: { error: expect.any(String) },
+      });
+    expect(decided).toEqual([]);
+  });
+
+  test('from a form on another site is refused', async () => {
+    const { url, call } = await serve({ decide });
+    const form = { 'content-type': 'text/plain', origin: 'https://evil.example', host: new URL(url).host };
+    const sending: Sending = { method: 'POST', headers: form, body: retry };
+    expect((await call('/api/decide', sending)).status).toBe(403);
+    for (const method of ['PUT', 'DELETE'] as const)
+      expect((await call('/api/decide', { ...sending, method })).status).toBe(403);
+  });
+
+  test('with an invalid body is refused with the reason', async () => {
+    const { post } = await serve({ decide });
+    decided.length = 0;
+    for (const body of [
+      { kind: 'erase', run: 1 },
+      { kind: 'retry', run: '1' },
+      { kind: 'adopt', run: 1 },
+      [],
+      {},
+    ])
+      expect(await post('/api/decide', body)).toMatchObject({
+        status: 400,
+        json: { error: expect.any(String) },
+      });
+    expect(await post('/api/decide', { kind: 'retry', run: 1, more: 'x'.repeat(20_000) })).toMatchObject({
+      status: 413,
+    });
+    expect(decided).toEqual([]);
+  });
+});
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+
+const logIn = ({ call }: Serving, token: string, headers: Record<string, string> = {}) =>
+  call('/login', {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers },
+    body: `token=${encodeURIComponent(token)}`,
+  });
+
+const cookieOf = (headers: Readonly<Record<string, unknown>>): string =>
+  String(headers['set-cookie']).split(';')[0] ?? '';
+
+describe('a page with a token', () => {
+  test('serves only its health, the login form and its code without the token', async () => {
+    const missing = someInstrument('balance', { folder: { state: 'missing' } });
+    const { call } = await serve({ live: () => someLive({ instruments: [missing] }) }, { token: TOKEN });
+    for (const path of ['/api/state', '/api/events', '/api/jobs', '/api/jobs/1', '/metrics', '/nothing'])
+      for (const headers of [{}, bearer('wrong'), { cookie: 'labfeed=wrong' }])
+        expect(await call(path, { headers }), path).toMatchObject({
+          status: 401,
+          headers: { 'www-authenticate': 'Bearer realm="labfeed"' },
+          json: { error: expect.stringContaining('token') },
+        });
+    expect(await call('/')).toMatchObject({ status: 401, text: expect.stringContaining('action="/login"') });
+    expect((await call('/')).text).not.toContain('labfeed-token');
+    expect(await call('/healthz')).toMatchObject({ status: 200, json: { status: 'ok' } });
+    expect(await call('/readyz')).toMatchObject({ status: 503, text: '{"status":"not ready"}' });
+    expect(await call('/page/page.css')).toMatchObject({ status: 200 });
+  });
+
+  test('accepts the token as a bearer token', async () => {
+    const missing = someInstrument('balance', { folder: { state: 'missing' } });
+    const { call } = await serve({ live: () => someLive({ instruments: [missing] }) }, { token: TOKEN });
+    for (const path of ['/', '/api/state', '/metrics'])
+      expect(await call(path, { headers: bearer(TOKEN) })).toMatchObject({ status: 200 });
+    expect((await call('/readyz', { headers: bearer(TOKEN) })).json).toMatchObject({
+      reasons: [{ part: 'folder', instrument: 'balance' }],
+    });
+  });
+
+  test('sets a cookie on login that is not the token and is kept from scripts and other sites', async () => {
+    const serving = await serve({}, { token: TOKEN });
+    const answer = await logIn(serving, TOKEN);
+    expect(answer).toMatchObject({ status: 303, headers: { location: '/' } });
+    expect(answer.headers['set-cookie']).toMatch(
+      /^labfeed=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Strict$/,
+    );
+    expect(answer.headers['set-cookie']).not.toContain(TOKEN);
+    const cookie = cookieOf(answer.headers);
+    expect((await serving.call('/', { headers: { cookie: `other=1; ${cookie}` } })).status).toBe(200);
+    expect((await serving.call('/api/state', { headers: { cookie } })).status).toBe(200);
+    const written = await serving.post('/api/decide', { kind: 'retry', run: 1 }, { cookie });
+    expect(written.status).toBe(200);
+    const crossSite = { cookie, origin: 'https://evil.example' };
+    expect((await serving.post('/api/decide', { kind: 'retry', run: 1 }, crossSite)).status).toBe(403);
+  });
+
+  test('rejects a wrong token, and a login from another site', async () => {
+    const serving = await serve({}, { token: TOKEN });
+    const wrong = await logIn(serving, 'wrong', { origin: 'null' });
+    expect(wrong).toMatchObject({ status: 401, text: expect.stringContaining('Wrong token.') });
+    expect(wrong.headers['set-cookie']).toBeUndefined();
+    expect((await logIn(serving, TOKEN, { origin: 'https://evil.example' })).status).toBe(403);
+  });
+
+  test('delays senders of many wrong tokens, even with the right one, but not those who are logged in', async () => {
+    const clock = manualClock();
+    const serving = await serve({ clock }, { token: TOKEN });
+    const cookie = cookieOf((await logIn(serving, TOKEN)).headers);
+    for (let n = 0; n < 3; n++)
+      expect((await serving.call('/api/state', { headers: bearer(`wrong${n}`) })).status).toBe(401);
+    for (let n = 0; n < 3; n++) expect((await logIn(serving, `wrong${n}`)).status).toBe(401);
+    for (const answer of [
+      await serving.call('/api/state', { headers: bearer(TOKEN) }),
+      await logIn(serving, TOKEN),
+    ])
+      expect(answer).toMatchObject({ status: 429, headers: { 'retry-after': '2' } });
+    expect((await serving.call('/api/state', { headers: { cookie } })).status).toBe(200);
+    clock.advance(2000);
+    expect((await serving.call('/api/state', { headers: bearer(TOKEN) })).status).toBe(200);
+  });
+});
+
+describe('wrong tokens', () => {
+  test('cause no wait five times; each further one doubles it, up to five minutes', () => {
+    const clock = manualClock();
+    const tokens = createTokenCheck(TOKEN, clock);
+    const waits: number[] = [];
+    for (let n = 0; n < 16; n++) {
+      expect(tokens.check(bearer(`wrong${n}`), 'a')).toBe('refused');
+      if (n < 5) continue;
+      const waitS = Number(tokens.check(bearer(TOKEN), 'a'));
+      waits.push(waitS);
+      clock.advance(waitS * 1000);
+    }
+    expect(waits).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
+    expect(tokens.check(bearer(TOKEN), 'a')).toBe('granted');
+    // The right token resets the count.
+    expect(tokens.check(bearer('wrong'), 'a')).toBe('refused');
+    expect(tokens.check(bearer(TOKEN), 'a')).toBe('granted');
+  });
+
+  test('from one sender do not delay another', () => {
+    const tokens = createTokenCheck(TOKEN, manualClock());
+    for (let n = 0; n < 10; n++) tokens.check(bearer(`wrong${n}`), 'a');
+    expect(tokens.check(bearer(TOKEN), 'a')).toBe(2);
+    expect(tokens.check(bearer(TOKEN), 'b')).toBe('granted');
+  });
+
+  test('are remembered for a limited number of senders', () => {
+    const tokens = createTokenCheck(TOKEN, manualClock());
+    for (let n = 0; n < 10; n++) tokens.check(bearer(`wrong${n}`), 'first');
+    for (let n = 0; n < 1000; n++) tokens.check(bearer('wrong'), `10.0.0.${n}`);
+    expect(tokens.check(bearer(TOKEN), 'first')).toBe('granted');
+  });
+});
