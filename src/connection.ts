@@ -2,7 +2,7 @@ import type { Clock } from './clock.js';
 import type { UsableConfig } from './config/load.js';
 import type { NotebookConfig } from './config/schema.js';
 import { holdKey, type Key, readKey } from './config/secrets.js';
-import { createGate } from './deliver/limiter.js';
+import { Limiter } from './deliver/limiter.js';
 import { NotebookError } from './errors.js';
 import { createLog } from './log.js';
 import { createNotebook, type Notebook } from './notebook/client.js';
@@ -44,9 +44,9 @@ export function openNotebook(
   { clock, signal, key = keyOf(config) }: GateOptions,
 ): Notebook {
   const { log } = createLog({ level: 'silent', pretty: false });
-  const gate = createGate({ perSecond: config.notebook.rate, clock, log });
-  signal.addEventListener('abort', () => gate.stop(), { once: true });
-  return connect(config.notebook, key, gate.admit);
+  const limiter = new Limiter({ perSecond: config.notebook.rate, clock, log });
+  signal.addEventListener('abort', () => limiter.stop(), { once: true });
+  return connect(config.notebook, key, (send, abort) => limiter.schedule(send, abort));
 }
 
 const keyOf = ({ notebook, placeOf }: Pick<UsableConfig, 'notebook' | 'placeOf'>): Key =>

@@ -10,7 +10,7 @@ import {
   StoppedError,
 } from '../deliver/context.js';
 import { deliver, proven } from '../deliver/deliver.js';
-import { createGate, type Gate } from '../deliver/limiter.js';
+import { Limiter } from '../deliver/limiter.js';
 import { createQueue } from '../deliver/queue.js';
 import { prepare } from '../deliver/reconcile.js';
 import type { Journal } from '../journal/journal.js';
@@ -41,12 +41,12 @@ export interface Delivery {
   /** There may be something new to deliver. */
   ring(): void;
   /** Why requests leave, or why they wait. */
-  gate: Gate['state'];
+  gate: Limiter['state'];
   /** Lets the steps under way end, for so long at most. */
   stop(withinMs: number): Promise<void>;
 }
 
-/** From the journal to the notebook: the queue, the gate and the client, put together. */
+/** From the journal to the notebook: the queue, the limiter and the client, put together. */
 export function createDelivery({
   notebook: config,
   journal,
@@ -58,8 +58,8 @@ export function createDelivery({
   random = Math.random,
 }: DeliveryDeps): Delivery {
   const server = config.url;
-  const gate = createGate({ perSecond: config.rate, clock, log, random });
-  const notebook = connect(gate.admit);
+  const limiter = new Limiter({ perSecond: config.rate, clock, log, random });
+  const notebook = connect((send, signal) => limiter.schedule(send, signal));
   let stopping = false;
   const deps: DeliverDeps = {
     notebook: proven(notebook),
@@ -99,10 +99,10 @@ export function createDelivery({
   return {
     start: queue.start,
     ring: queue.ring,
-    gate: gate.state,
+    gate: () => limiter.state(),
     async stop(withinMs) {
       stopping = true;
-      gate.stop();
+      limiter.stop();
       const ended = new AbortController();
       const ending = Promise.all([queue.stop(), notebook.close()]).finally(() => ended.abort());
       await Promise.race([ending, clock.sleep(withinMs, ended.signal)]);

@@ -4,7 +4,7 @@ import type { Claim, Instrument, LoadedConfig, UsableConfig } from '../config/lo
 import { journalOf } from '../config/locations.js';
 import type { Key } from '../config/secrets.js';
 import { connect, type Heard } from '../connection.js';
-import type { Gate } from '../deliver/limiter.js';
+import type { Limiter } from '../deliver/limiter.js';
 import {
   ConfigError,
   explain,
@@ -46,7 +46,7 @@ export interface Works {
   readonly problems: readonly ConfigProblem[];
   /** Every instrument that is written down, also those that are stopped. */
   readonly instruments: readonly WatchedInstrument[];
-  readonly gate: Gate['state'];
+  readonly gate: Limiter['state'];
   /** Whether the notebook has done anything for these works. */
   hasAnswered(): boolean;
   /** Resolves when every folder was scanned once and is being watched. */

@@ -2,414 +2,444 @@ import type { Clock } from '../clock.js';
 import { NotebookError } from '../errors.js';
 import type { LimiterState } from '../live.js';
 import type { Log } from '../log.js';
-import { type Allowance, createDoor, type Pace, type Pass } from './breaker.js';
+import { Breaker, type Ticket, type Trip } from './breaker.js';
 import { StoppedError } from './context.js';
 
-/** Every request of the daemon passes here, so that a limit of the server binds all workers at once. */
-export interface Gate {
-  /** A request whose signal is aborted while it waits does not leave, and takes nobody's place. */
-  admit<T>(send: () => Promise<T>, signal?: AbortSignal): Promise<T>;
-  state(): LimiterState;
-  /** Turns away who waits, and whoever comes. */
-  stop(): void;
-}
-
-interface GateOptions {
+interface LimiterOptions {
+  /** The configured ceiling. */
   readonly perSecond: number;
   readonly clock: Clock;
   readonly log: Log;
   readonly random?: () => number;
 }
 
-interface Waiter {
-  go(): void;
-  turnAway(error: Error): void;
+interface Waiting {
+  start(): void;
+  reject(error: Error): void;
 }
 
+/** A 503 that is over within this time was not an outage: nginx answers 503 where others answer 429. */
+const BRIEF_MS = 2000;
+
 /**
- * Four things must agree before a request leaves: the ceiling (what the configuration allows in any second),
- * the allowance (what the server has shown it takes), the pace (that spreads it evenly) and the door (shut
- * while the server is in trouble or has asked for a pause).
+ * Rate limiter and circuit breaker for one server. All requests go through it, so that a limit applies to all workers
+ * together. A request is sent when the configured ceiling, the learned rate, the token bucket and the breaker allow it.
  */
-export function createGate({ perSecond, clock, log, random = Math.random }: GateOptions): Gate {
-  const stopping = new AbortController();
-  const ceiling = createCeiling(perSecond);
-  const allowance = createAllowance(ceiling.perSecond, log);
-  const door = createDoor({ allowance, pace: createPace(), clock, log, random });
-  const waiting: Waiter[] = [];
-  let sleeping = false;
+export class Limiter {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #ceiling: Ceiling;
+  readonly #rate: LearnedRate;
+  readonly #bucket = new TokenBucket();
+  readonly #breaker: Breaker;
+  readonly #waiting: Waiting[] = [];
+  readonly #stopping = new AbortController();
+  #isSleeping = false;
 
-  /** Lets pass whoever may, in the order in which they came; sleeps until the next may. */
-  function letPass(): void {
-    while (!sleeping && waiting.length > 0) {
-      const now = clock.monotonic();
-      const waitMs = Math.max(door.waitMs(now), ceiling.waitMs(now));
-      // While a probe is under way, its answer is what wakes us.
-      if (waitMs === Number.POSITIVE_INFINITY) return;
-      if (waitMs > 0) sleep(waitMs);
-      else waiting.shift()?.go();
-    }
+  constructor({ perSecond, clock, log, random = Math.random }: LimiterOptions) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#ceiling = new Ceiling(perSecond);
+    this.#rate = new LearnedRate(this.#ceiling.perSecond, log);
+    this.#breaker = new Breaker({ clock, log, random });
   }
 
-  function sleep(ms: number): void {
-    sleeping = true;
-    // Timers cut fractions off: without rounding up, each wait would end with a second, tiny one.
-    const slept = clock.sleep(Math.ceil(ms), stopping.signal);
-    void slept.then(() => {
-      sleeping = false;
-      letPass();
-    });
-  }
-
-  function leave(askedAt: number): Pass {
-    ceiling.started(clock.monotonic());
-    return door.pass(askedAt);
-  }
-
-  function answered(pass: Pass): void {
-    door.answered(pass);
-    letPass();
-  }
-
-  function failed(pass: Pass, error: unknown): void {
-    if (!(error instanceof NotebookError)) door.failed(pass, undefined);
-    else if (error.scope === 'server') door.failed(pass, error);
-    else door.answered(pass);
-    letPass();
-  }
-
-  function wait<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const askedAt = clock.monotonic();
+  /** Sends the request when it is its turn. If the signal is aborted before that, the request is not sent. */
+  schedule<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const askedAt = this.#clock.monotonic();
     return new Promise((resolve, reject) => {
-      if (stopping.signal.aborted) return reject(new StoppedError('labfeed is stopping'));
+      if (this.#stopping.signal.aborted) return reject(stopped());
       if (signal?.aborted) return reject(signal.reason);
-      const giveUp = (): void => {
-        waiting.splice(waiting.indexOf(waiter), 1);
+      const cancel = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
         reject(signal?.reason);
       };
-      const stay = (): void => signal?.removeEventListener('abort', giveUp);
-      const waiter: Waiter = {
-        go() {
-          stay();
-          resolve(send(request, askedAt));
+      const waiting: Waiting = {
+        start: () => {
+          signal?.removeEventListener('abort', cancel);
+          resolve(this.#send(request, askedAt));
         },
-        turnAway(error) {
-          stay();
+        reject(error) {
+          signal?.removeEventListener('abort', cancel);
           reject(error);
         },
       };
-      signal?.addEventListener('abort', giveUp, { once: true });
-      waiting.push(waiter);
-      letPass();
+      signal?.addEventListener('abort', cancel, { once: true });
+      this.#waiting.push(waiting);
+      this.#startDue();
     });
   }
 
-  async function send<T>(request: () => Promise<T>, askedAt: number): Promise<T> {
-    const pass = leave(askedAt);
-    try {
-      const answer = await request();
-      answered(pass);
-      return answer;
-    } catch (error) {
-      failed(pass, error);
-      throw error;
+  state(): LimiterState {
+    const calm = this.#rate.isLimited ? 'slowed' : 'open';
+    const kind = this.#rate.isRecovering ? 'slow start' : calm;
+    return this.#breaker.state() ?? { kind, perSecond: this.#rate.perSecond };
+  }
+
+  /** Rejects everything that waits, and every later request. */
+  stop(): void {
+    this.#stopping.abort();
+    for (const waiting of this.#waiting.splice(0)) waiting.reject(stopped());
+  }
+
+  /** Starts what may be sent now, in the order of arrival, and sleeps until the next may. */
+  #startDue(): void {
+    while (!this.#isSleeping && this.#waiting.length > 0) {
+      const waitMs = this.#waitMs(this.#clock.monotonic());
+      // A probe is in flight: its answer continues here.
+      if (waitMs === Number.POSITIVE_INFINITY) return;
+      if (waitMs > 0) this.#sleep(waitMs);
+      else this.#waiting.shift()?.start();
     }
   }
 
-  return {
-    admit: wait,
-    state: door.state,
-    stop() {
-      stopping.abort();
-      for (const { turnAway } of waiting.splice(0)) turnAway(new StoppedError('labfeed is stopping'));
-    },
-  };
+  #waitMs(now: number): number {
+    const bucketMs = this.#breaker.isOpen ? 0 : this.#bucket.waitMs(now, this.#rate.perSecond);
+    return Math.max(this.#breaker.waitMs(now), bucketMs, this.#ceiling.waitMs(now));
+  }
+
+  #sleep(ms: number): void {
+    this.#isSleeping = true;
+    // Timers truncate: without rounding up, each wait would end with a second, tiny one.
+    void this.#clock.sleep(Math.ceil(ms), this.#stopping.signal).then(() => {
+      this.#isSleeping = false;
+      this.#startDue();
+    });
+  }
+
+  async #send<T>(request: () => Promise<T>, askedAt: number): Promise<T> {
+    const now = this.#clock.monotonic();
+    this.#ceiling.started(now);
+    if (!this.#breaker.isOpen) this.#bucket.take(now, this.#rate.perSecond);
+    const ticket = this.#breaker.ticket(askedAt);
+    try {
+      const answer = await request();
+      this.#succeeded(ticket);
+      return answer;
+    } catch (error) {
+      // An answer that concerns one run shows that the server is available.
+      if (error instanceof NotebookError && error.scope === 'run') this.#succeeded(ticket);
+      else this.#failed(ticket, error instanceof NotebookError ? error : undefined);
+      throw error;
+    } finally {
+      this.#startDue();
+    }
+  }
+
+  #succeeded(ticket: Ticket): void {
+    this.#rate.accepted(ticket.askedAt, this.#clock.monotonic());
+    const ended = this.#breaker.succeeded(ticket);
+    if (ended) this.#resume(ended);
+  }
+
+  #failed(ticket: Ticket, error: NotebookError | undefined): void {
+    const before = this.#breaker.blockedUntil;
+    const { perSecond, isRecovering } = this.#rate;
+    if (this.#breaker.failed(ticket, error, { perSecond, isRecovering }))
+      this.#rate.refused(ticket.askedAt, this.#clock.monotonic());
+    if (this.#breaker.blockedUntil !== before) this.#bucket.restart(this.#breaker.blockedUntil);
+  }
+
+  #resume({ isOutage, openedAt, error, isReported }: Trip): void {
+    const now = this.#clock.monotonic();
+    this.#bucket.restart(Math.max(now, this.#breaker.blockedUntil));
+    if (!isOutage || (error.status === 503 && now - openedAt <= BRIEF_MS)) this.#rate.learn(now);
+    if (isOutage) this.#rate.slowStart(now);
+    const fields = { afterMs: Math.round(now - openedAt), perSecond: this.#rate.perSecond };
+    this.#log[isReported ? 'info' : 'debug'](fields, 'notebook available again');
+  }
 }
 
-/**
- * How much later than its neighbour a request may arrive at the server and still not put more than the
- * ceiling into one of the server's seconds. Costs 6 % of the ceiling.
- */
+const stopped = (): StoppedError => new StoppedError('labfeed is stopping');
+
+/** How much later than its neighbour a request may reach the server without exceeding the ceiling there. Costs 6 %. */
 const JITTER_MS = 60;
-/** Of how many starts the times are kept: above this ceiling, a fraction of the second is watched instead. */
-const MOST_KEPT = 1000;
+/** How many start times are kept. Above this ceiling, a fraction of a second is metered instead. */
+const MAX_STARTS = 1000;
 
-/** The configured rate, as a bound on every second and not on the average. */
-interface Ceiling {
-  /** What can be kept up for ever under it. */
+/** The configured rate, as a limit on every second and not on the average. */
+class Ceiling {
+  /** What can be sustained below it. */
   readonly perSecond: number;
-  waitMs(now: number): number;
-  started(now: number): void;
+  readonly #starts: Float64Array;
+  readonly #windowMs: number;
+  #oldest = 0;
+
+  constructor(perSecond: number) {
+    // If no tenth of a second sees more than a tenth of the ceiling, no second sees more than the ceiling.
+    const parts = Math.ceil(perSecond / MAX_STARTS);
+    // Below one per second, the window is the time that one request may take.
+    const max = Math.max(1, Math.floor(perSecond / parts));
+    this.#windowMs = (max / perSecond) * 1000 + JITTER_MS / parts;
+    this.#starts = new Float64Array(max).fill(Number.NEGATIVE_INFINITY);
+    this.perSecond = (max / this.#windowMs) * 1000;
+  }
+
+  waitMs(now: number): number {
+    return (this.#starts[this.#oldest] ?? now) + this.#windowMs - now;
+  }
+
+  started(now: number): void {
+    this.#starts[this.#oldest] = now;
+    this.#oldest = (this.#oldest + 1) % this.#starts.length;
+  }
 }
 
-/** At most so many starts in any second; not even at the server, if they travel about equally long. */
-function createCeiling(perSecond: number): Ceiling {
-  // If no tenth of a second sees more than a tenth of the ceiling, no second sees more than the whole.
-  const parts = Math.ceil(perSecond / MOST_KEPT);
-  // Below one a second, the time watched is what one request may take.
-  const most = Math.max(1, Math.floor(perSecond / parts));
-  const windowMs = (most / perSecond) * 1000 + JITTER_MS / parts;
-  const starts = new Float64Array(most).fill(Number.NEGATIVE_INFINITY);
-  let oldest = 0;
-  return {
-    perSecond: (most / windowMs) * 1000,
-    waitMs: (now) => (starts[oldest] ?? now) + windowMs - now,
-    started(now) {
-      starts[oldest] = now;
-      oldest = (oldest + 1) % most;
-    },
-  };
+/** Tokens for this time may be saved up: timers are late, and have a resolution of a millisecond. */
+const MAX_BURST_MS = 100;
+
+/** Spreads requests evenly, so that the allowance of a second or a minute is not used up at its start. */
+class TokenBucket {
+  #tokens = 0;
+  #filledAt = Number.NEGATIVE_INFINITY;
+
+  waitMs(now: number, perSecond: number): number {
+    this.#fill(now, perSecond);
+    return this.#tokens >= 1 ? 0 : ((1 - this.#tokens) / perSecond) * 1000 + this.#filledAt - now;
+  }
+
+  take(now: number, perSecond: number): void {
+    this.#fill(now, perSecond);
+    this.#tokens -= 1;
+  }
+
+  /** Empties the bucket; it fills from this time on. */
+  restart(at: number): void {
+    this.#tokens = 0;
+    this.#filledAt = at;
+  }
+
+  #fill(now: number, perSecond: number): void {
+    if (now <= this.#filledAt) return;
+    const max = Math.max(1, (perSecond * MAX_BURST_MS) / 1000);
+    this.#tokens = Math.min(max, this.#tokens + ((now - this.#filledAt) * perSecond) / 1000);
+    this.#filledAt = now;
+  }
 }
 
-/** Slower than this is a wait rather than a pace, and waits are the door's. */
-const LEAST_PER_SECOND = 1 / 60;
-/** Between two requests of somebody who is busy; a longer silence says nothing about the server. */
-const BREATH_MS = 100;
-/** In the long run, so much of the rate at which refusals begin. */
-const STAY_AT = 0.98;
-/** After an outage, the pace starts at this part of what it was (or at one a second), and doubles every second. */
+/** Below this, the breaker waits instead. */
+const MIN_PER_SECOND = 1 / 60;
+/** A longer pause between two requests is our own, and says nothing about the server. */
+const MAX_IDLE_MS = 100;
+/** In the long run, stay this close to the learned limit. */
+const HEADROOM = 0.98;
+/** After an outage, start at this fraction of the previous rate (or at one per second) and double every second. */
 const SLOW_START = 1 / 32;
 
 /**
- * Servers count by the second or the minute, in fixed or sliding windows or with a bucket, and do not say so.
- * What they take and refuse brackets their limit, and each refusal halves the bracket. Measured in simulation
- * over the first 1,000 requests, with 1 to 16 in flight and 5 to 500 ms of latency: under 15/s of any of these
- * kinds 0.2 to 1.4 % refused and 90 to 107 % of the limit used on average, 4 % and 81 % at worst; later 0.1 %
- * and 94 %. A limit that was raised fourfold is found in a minute.
+ * The rate that the server accepts. Servers count by the second or the minute, in fixed or sliding windows or with a
+ * bucket, and do not say which. What they accept and refuse brackets their limit, and each refusal halves the bracket.
+ * Measured in simulation over the first 1,000 requests, with 1 to 16 in flight and 5 to 500 ms latency: under 15/s of
+ * any of these kinds 0.2 to 1.4 % are refused and 90 to 107 % of the limit is used on average, 4 % and 81 % at worst;
+ * later 0.1 % and 94 %. A limit that was raised fourfold is found within a minute.
  */
-function createAllowance(most: number, log: Log): Allowance {
-  const memory = createMemory();
-  const patience = createPatience();
-  let rate = most;
+class LearnedRate {
+  readonly #max: number;
+  readonly #log: Log;
+  readonly #throughput = new Throughput();
+  readonly #trust = new LimitTrust();
+  #perSecond: number;
   /** Where refusals begin, as far as known. */
-  let limit = most;
-  /** The pace before an outage, while it is not yet reached again. */
-  let resume = 0;
-  let answeredAt: number | undefined;
-  let closedAt: number | undefined;
-  let refusedAt = 0;
+  #limit: number;
+  /** The rate before an outage, until it is reached again. */
+  #resumeTo = 0;
+  #answeredAt: number | undefined;
+  #refusedFrom: number | undefined;
+  #refusedUntil = 0;
 
-  const within = (perSecond: number): number => Math.min(most, Math.max(LEAST_PER_SECOND, perSecond));
+  constructor(max: number, log: Log) {
+    this.#max = max;
+    this.#log = log;
+    this.#perSecond = max;
+    this.#limit = max;
+  }
 
-  function remember(taken: number, askedAt: number, now: number): number {
-    const sinceMs = now - (answeredAt ?? askedAt);
-    memory.add(taken, closedAt === undefined ? Math.min(sinceMs, now - askedAt + BREATH_MS) : 0);
-    answeredAt = now;
+  get perSecond(): number {
+    return this.#perSecond;
+  }
+
+  /** Whether the server has shown a limit below the ceiling. */
+  get isLimited(): boolean {
+    return this.#limit < this.#max;
+  }
+
+  get isRecovering(): boolean {
+    return this.#perSecond < this.#resumeTo;
+  }
+
+  /** The server accepted a request that was asked for at that time. */
+  accepted(askedAt: number, now: number): void {
+    const sinceMs = this.#answered(1, askedAt, now);
+    // Without requests nothing is tested: only as much time counts as the rate itself puts between two.
+    if (this.#refusedFrom === undefined)
+      this.#grow(Math.min(sinceMs, Math.max(1000, 2000 / this.#perSecond)));
+  }
+
+  /** The server refused a request. */
+  refused(askedAt: number, now: number): void {
+    this.#answered(0, askedAt, now);
+    this.#refusedFrom ??= now;
+    this.#refusedUntil = now;
+  }
+
+  /** The server accepts requests again, after there were too many. */
+  learn(now: number): void {
+    const from = this.#refusedFrom ?? now;
+    const closedMs = now - from;
+    const refusingMs = this.#refusedFrom === undefined ? 0 : this.#refusedUntil - from;
+    const { was, limit, rate } = estimateLimit(this.#throughput, this.#perSecond, closedMs, refusingMs);
+    this.#limit = this.#bounded(limit);
+    this.#perSecond = this.#bounded(rate);
+    this.#resumeTo = 0;
+    this.#trust.confirm(was, this.#limit, closedMs);
+    this.#log.debug({ was, limit: this.#limit, perSecond: this.#perSecond, closedMs }, 'rate limit learned');
+    this.#throughput.clear();
+    this.#reopen(now);
+  }
+
+  /** The server is available again after an outage. */
+  slowStart(now: number): void {
+    this.#resumeTo = Math.max(this.#resumeTo, this.#perSecond);
+    this.#perSecond = Math.max(this.#resumeTo * SLOW_START, Math.min(this.#resumeTo, 1));
+    this.#reopen(now);
+  }
+
+  /** Returns the time since the previous answer. */
+  #answered(accepted: number, askedAt: number, now: number): number {
+    const sinceMs = now - (this.#answeredAt ?? askedAt);
+    const openMs = this.#refusedFrom === undefined ? Math.min(sinceMs, now - askedAt + MAX_IDLE_MS) : 0;
+    this.#throughput.add(accepted, openMs);
+    this.#answeredAt = now;
     return sinceMs;
   }
 
-  function grow(ms: number): void {
-    const doubled = rate * 2 ** (ms / 1000);
-    if (rate < resume) {
-      rate = Math.min(resume, doubled);
+  #grow(ms: number): void {
+    const doubled = this.#perSecond * 2 ** (ms / 1000);
+    if (this.isRecovering) {
+      this.#perSecond = Math.min(this.#resumeTo, doubled);
       return;
     }
-    resume = 0;
-    limit = Math.min(most, limit * (1 + patience.tried(ms)));
-    const top = limit < most ? limit * STAY_AT : most;
-    const nearer = rate + (top - rate) * Math.min(1, ms / patience.approachMs());
-    if (rate < top) rate = Math.min(doubled, nearer);
+    this.#resumeTo = 0;
+    this.#limit = Math.min(this.#max, this.#limit * (1 + this.#trust.raise(ms)));
+    const top = this.isLimited ? this.#limit * HEADROOM : this.#max;
+    if (this.#perSecond >= top) return;
+    const closer = this.#perSecond + (top - this.#perSecond) * Math.min(1, ms / this.#trust.approachMs);
+    this.#perSecond = Math.min(doubled, closer);
   }
 
-  function reopened(now: number): void {
-    answeredAt = now;
-    closedAt = undefined;
+  #reopen(now: number): void {
+    this.#answeredAt = now;
+    this.#refusedFrom = undefined;
   }
 
-  return {
-    perSecond: () => rate,
-    limited: () => limit < most,
-    recovering: () => rate < resume,
-    accepted(askedAt, now) {
-      const sinceMs = remember(1, askedAt, now);
-      // While nobody asks, nothing is tried: only as much time counts as the pace itself puts between two.
-      if (closedAt === undefined) grow(Math.min(sinceMs, Math.max(1000, 2000 / rate)));
-    },
-    refused(askedAt, now) {
-      remember(0, askedAt, now);
-      closedAt ??= now;
-      refusedAt = now;
-    },
-    learn(now) {
-      const closedMs = now - (closedAt ?? now);
-      const learned = estimate(memory, { rate, closedMs, refusingMs: refusedAt - (closedAt ?? refusedAt) });
-      limit = within(learned.limit);
-      rate = within(learned.rate);
-      resume = 0;
-      patience.refused(learned.was, limit, closedMs);
-      log.debug({ was: learned.was, limit, perSecond: rate, closedMs }, 'pace learned');
-      memory.clear();
-      reopened(now);
-    },
-    slowStart(now) {
-      resume = Math.max(resume, rate);
-      rate = Math.max(resume * SLOW_START, Math.min(resume, 1));
-      reopened(now);
-    },
-  };
+  #bounded(perSecond: number): number {
+    return Math.min(this.#max, Math.max(MIN_PER_SECOND, perSecond));
+  }
 }
 
-/** A time in which the server refused. */
-interface Refusal {
-  /** The pace at which we were too fast. */
-  readonly rate: number;
-  /** From the first refusal to the next acceptance. */
-  readonly closedMs: number;
-  /** From the first refusal to the last. */
-  readonly refusingMs: number;
-}
-
-interface Estimate {
-  /** How fast we really were; those who send may be slower than their pace. */
-  readonly was: number;
-  /** Where refusals begin. */
-  readonly limit: number;
-  /** Where to go on. */
-  readonly rate: number;
-}
-
-/** A server that goes on refusing counts over a long time: over many times that, its rate is averaged. */
+/** A server that keeps refusing counts over a long time: its rate is averaged over a multiple of that. */
 const RECENT_TO_REFUSING = 10;
-/** Refusals begin at least this near to where they were met, unless the server went on refusing. */
-const NEAR = 0.95;
-/** Go on no faster than this part of the limit. */
-const BACK_TO = 0.9;
+/** Refusals begin at least this close to where they were met, unless the server kept refusing. */
+const CLOSE = 0.95;
+/** Continue no faster than this fraction of the limit. */
+const BACK_OFF_TO = 0.9;
 
 /**
- * What the server took over all the time, open or closed, it can take always. What it took until its last
- * refusal was too much. The limit lies between the two, and so does the pace: half-way, by ratio.
+ * What the server accepted over all the time, refusing or not, it can always accept. What it accepted until its last
+ * refusal was too much. The limit, and the rate to continue with, lie between the two: half-way, by ratio.
+ * `was`: the rate at which requests were really sent, which may be below the permitted one.
  */
-function estimate(memory: Memory, { rate, closedMs, refusingMs }: Refusal): Estimate {
-  const recent = memory.recall(RECENT_TO_REFUSING * refusingMs);
-  const overall = memory.recall(Number.POSITIVE_INFINITY);
-  const was = Math.min(rate, perSecond(recent.taken, recent.openMs));
-  const enough = perSecond(overall.taken, overall.openMs + closedMs);
-  const tooMuch = perSecond(recent.taken, recent.openMs + refusingMs);
+function estimateLimit(
+  throughput: Throughput,
+  permitted: number,
+  closedMs: number,
+  refusingMs: number,
+): { was: number; limit: number; rate: number } {
+  const recent = throughput.over(RECENT_TO_REFUSING * refusingMs);
+  const overall = throughput.over(Number.POSITIVE_INFINITY);
+  const was = Math.min(permitted, perSecond(recent.accepted, recent.openMs));
+  const enough = perSecond(overall.accepted, overall.openMs + closedMs);
+  const tooMuch = perSecond(recent.accepted, recent.openMs + refusingMs);
   // A long refusal after a few requests says little about a rate.
-  const least = was / (1 + recent.taken / 4);
-  const limit = Math.max(least, Math.min(tooMuch, Math.max(NEAR * was, Math.sqrt(was * enough))));
-  // No server counts in less than a second: what a first burst of less reached cannot go on.
-  const sustained = perSecond(recent.taken, Math.max(1000, recent.openMs) + refusingMs);
-  return { was, limit, rate: Math.min(BACK_TO * limit, Math.sqrt(enough * Math.min(limit, sustained))) };
+  const min = was / (1 + recent.accepted / 4);
+  const limit = Math.max(min, Math.min(tooMuch, Math.max(CLOSE * was, Math.sqrt(was * enough))));
+  // No server counts over less than a second: the rate of a shorter burst cannot be sustained.
+  const sustained = perSecond(recent.accepted, Math.max(1000, recent.openMs) + refusingMs);
+  const rate = Math.min(BACK_OFF_TO * limit, Math.sqrt(enough * Math.min(limit, sustained)));
+  return { was, limit, rate };
 }
 
-/** One more than was seen, so that nothing seen is not taken for nothing possible. */
-const perSecond = (taken: number, ms: number): number => (1000 * (taken + 1)) / Math.max(1, ms);
-
-/** How many requests the server took, and over how much time in which they could have been sent. */
-interface Taken {
-  readonly taken: number;
-  readonly openMs: number;
-}
-
-interface Memory {
-  add(taken: number, openMs: number): void;
-  /** Over about this long, or as far back as is known. */
-  recall(ms: number): Taken;
-  clear(): void;
-}
+/** One more than was counted, so that a count of none does not become a rate of zero. */
+const perSecond = (accepted: number, ms: number): number => (1000 * (accepted + 1)) / Math.max(1, ms);
 
 const HORIZONS_MS = [2000, 10_000, 60_000, 240_000];
 
-/** What lies further back than a horizon fades by halves, so that no times of single requests are kept. */
-function createMemory(): Memory {
-  const spans = HORIZONS_MS.map((horizonMs) => ({ horizonMs, taken: 0, openMs: 0 }));
-  return {
-    add(taken, openMs) {
-      for (const span of spans) {
-        span.taken += taken;
-        span.openMs += openMs;
-        if (span.openMs > span.horizonMs) {
-          span.taken /= 2;
-          span.openMs /= 2;
-        }
+/** Accepted requests, and the time in which they could be sent. Beyond each horizon, the past decays by halves. */
+class Throughput {
+  readonly #spans = HORIZONS_MS.map((horizonMs) => ({ horizonMs, accepted: 0, openMs: 0 }));
+
+  add(accepted: number, openMs: number): void {
+    for (const span of this.#spans) {
+      span.accepted += accepted;
+      span.openMs += openMs;
+      if (span.openMs > span.horizonMs) {
+        span.accepted /= 2;
+        span.openMs /= 2;
       }
-    },
-    recall: (ms) => spans.find(({ horizonMs }) => horizonMs >= ms) ?? spans.at(-1) ?? { taken: 0, openMs: 0 },
-    clear() {
-      for (const span of spans) {
-        span.taken = 0;
-        span.openMs = 0;
-      }
-    },
-  };
-}
-
-/** How long a limit is believed, how soon it is approached, and how fast more is tried afterwards. */
-interface Patience {
-  /** Refusals were met at this pace, and cost so much time; the limit is now taken to be there. */
-  refused(was: number, limit: number, closedMs: number): void;
-  approachMs(): number;
-  /** After so much more time without a refusal: by what part the limit may be raised. */
-  tried(ms: number): number;
-}
-
-/** An approach takes half the time that the server took to forgive, within these bounds. */
-const APPROACH_MS = { least: 3000, most: 30_000 };
-/** A limit is believed for twenty times what a refusal costs, in time and in requests. */
-const BELIEVED = { leastMs: 60_000, mostMs: 400_000, toClosed: 20, requests: 100 };
-/** But only for a ninth or a third of that until refusals have been met about there twice more. */
-const SURE = 2;
-const ABOUT = 1.1;
-/** Then this much more is tried in the time of an approach, and ever faster. */
-const TRIED = { perApproach: 0.03, perRequest: 0.005 };
-
-function createPatience(): Patience {
-  let lastWas = 0;
-  let confirmed = 0;
-  /** How long the server takes to forgive; fades, so that one long pause is not held against it for ever. */
-  let forgivesMs = 0;
-  let approachMs = APPROACH_MS.least;
-  let leftMs = 0;
-  return {
-    refused(was, limit, closedMs) {
-      const same = was < lastWas * ABOUT && was > lastWas / ABOUT;
-      confirmed = same ? Math.min(confirmed + 1, SURE) : 0;
-      lastWas = was;
-      forgivesMs = Math.max(closedMs, 0.8 * forgivesMs);
-      approachMs = Math.min(APPROACH_MS.most, Math.max(APPROACH_MS.least, forgivesMs / 2));
-      const forTime = Math.min(BELIEVED.mostMs, Math.max(BELIEVED.leastMs, BELIEVED.toClosed * forgivesMs));
-      leftMs = Math.max(forTime, (1000 * BELIEVED.requests) / limit) * 3 ** (confirmed - SURE);
-    },
-    approachMs: () => approachMs,
-    tried(ms) {
-      leftMs -= ms;
-      if (leftMs >= 0) return 0;
-      return Math.min(TRIED.perRequest, (TRIED.perApproach * ms * (1 - leftMs / approachMs)) / approachMs);
-    },
-  };
-}
-
-/**
- * So much may be caught up on after a late timer or a short lull. A timer's grain is a millisecond: at
- * 2,000 a second, each wake lets a few pass.
- */
-const SLACK_MS = 100;
-
-function createPace(): Pace {
-  /** Requests that may go at once; grows with time. */
-  let credit = 0;
-  let creditAt = Number.NEGATIVE_INFINITY;
-
-  function settle(now: number, perSecond: number): void {
-    if (now <= creditAt) return;
-    const most = Math.max(1, (perSecond * SLACK_MS) / 1000);
-    credit = Math.min(most, credit + ((now - creditAt) * perSecond) / 1000);
-    creditAt = now;
+    }
   }
 
-  return {
-    waitMs(now, perSecond) {
-      settle(now, perSecond);
-      return credit >= 1 ? 0 : ((1 - credit) / perSecond) * 1000 + creditAt - now;
-    },
-    started(now, perSecond) {
-      settle(now, perSecond);
-      credit -= 1;
-    },
-    restart(at) {
-      credit = 0;
-      creditAt = at;
-    },
-  };
+  /** Over about this time, or the longest that is kept. */
+  over(ms: number): { readonly accepted: number; readonly openMs: number } {
+    const span = this.#spans.find(({ horizonMs }) => horizonMs >= ms) ?? this.#spans.at(-1);
+    return span ?? { accepted: 0, openMs: 0 };
+  }
+
+  clear(): void {
+    for (const span of this.#spans) Object.assign(span, { accepted: 0, openMs: 0 });
+  }
+}
+
+/** The limit is approached in half the time that the server took to accept again, within these bounds. */
+const APPROACH_MS = { min: 3000, max: 30_000 };
+/** A limit is trusted for twenty times what a refusal costs, in time and in requests, */
+const TRUSTED = { minMs: 60_000, maxMs: 400_000, toClosed: 20, requests: 100 };
+/** but only for a ninth or a third of that until refusals were met near it twice more. */
+const CONFIRMATIONS = 2;
+const NEAR = 1.1;
+/** Then the limit is raised by this much within the time of an approach, and ever faster. */
+const RAISE = { perApproach: 0.03, perRequest: 0.005 };
+
+/** How long a learned limit is trusted, how soon it is approached, and how fast it is raised afterwards. */
+class LimitTrust {
+  #lastRate = 0;
+  #confirmed = 0;
+  /** How long the server refuses; decays, so that one long pause does not count for ever. */
+  #closedMs = 0;
+  #approachMs = APPROACH_MS.min;
+  #leftMs = 0;
+
+  get approachMs(): number {
+    return this.#approachMs;
+  }
+
+  /** Refusals were met at this rate and lasted so long. */
+  confirm(rate: number, limit: number, closedMs: number): void {
+    const isNear = rate < this.#lastRate * NEAR && rate > this.#lastRate / NEAR;
+    this.#confirmed = isNear ? Math.min(this.#confirmed + 1, CONFIRMATIONS) : 0;
+    this.#lastRate = rate;
+    this.#closedMs = Math.max(closedMs, 0.8 * this.#closedMs);
+    this.#approachMs = Math.min(APPROACH_MS.max, Math.max(APPROACH_MS.min, this.#closedMs / 2));
+    const forTime = Math.min(TRUSTED.maxMs, Math.max(TRUSTED.minMs, TRUSTED.toClosed * this.#closedMs));
+    const forRequests = (1000 * TRUSTED.requests) / limit;
+    this.#leftMs = Math.max(forTime, forRequests) * 3 ** (this.#confirmed - CONFIRMATIONS);
+  }
+
+  /** By what fraction to raise the limit after this much more time without a refusal. */
+  raise(ms: number): number {
+    this.#leftMs -= ms;
+    if (this.#leftMs >= 0) return 0;
+    const acceleration = 1 - this.#leftMs / this.#approachMs;
+    return Math.min(RAISE.perRequest, (RAISE.perApproach * ms * acceleration) / this.#approachMs);
+  }
 }

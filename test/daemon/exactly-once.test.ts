@@ -44,7 +44,7 @@ test('what was taken is delivered even if the source vanishes and the notebook w
   scene.sandbox.control.decide = () => ({ answer: 503, headers: { 'retry-after': '1' } });
   scene.site.drop('w1.csv', weighing(1));
   await daemon.logged((line) => line.msg === 'run taken' && String(line['file']).endsWith('w1.csv'));
-  await daemon.logged('notebook not available, waiting');
+  await daemon.logged('notebook unavailable, waiting');
   rmSync(join(scene.site.folder, 'data'), { recursive: true });
   await daemon.kill();
   scene.sandbox.control.decide = () => 'pass';
@@ -61,7 +61,7 @@ test.each([401, 403])(
     const daemon = await withOneFiled(scene);
     scene.sandbox.control.decide = () => ({ answer });
     for (const n of [1, 2, 3, 4]) scene.site.drop(`w${n}.csv`, weighing(n));
-    await daemon.logged('notebook not available, waiting');
+    await daemon.logged('notebook unavailable, waiting');
     await new Promise((resolve) => setTimeout(resolve, 1500));
     expect(scene.sandbox.control.requests().filter(({ method }) => method === 'POST').length).toBeLessThan(
       10,

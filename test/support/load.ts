@@ -1,12 +1,13 @@
-import { createGate, type Gate } from '../../src/deliver/limiter.js';
+import { Limiter } from '../../src/deliver/limiter.js';
 import { NotebookError } from '../../src/errors.js';
-import type { Limiter } from './limiters.js';
+import { seeded } from './random.js';
+import type { ServerLimit } from './server-limits.js';
 import { silentLog } from './silent-log.js';
 import { simulatedClock } from './simulated-clock.js';
 
 export interface LoadOptions {
   readonly perSecond: number;
-  readonly limiter: Limiter;
+  readonly serverLimit: ServerLimit;
   readonly requests: number;
   readonly concurrency?: number;
   /** There and back. */
@@ -24,16 +25,16 @@ export interface LoadResult {
   /** In the order of arrival at the server. */
   readonly servedAt: readonly number[];
   readonly refusedAt: readonly number[];
-  readonly gate: Gate;
+  readonly limiter: Limiter;
 }
 
 /** Workers that always have something to send, over a network that takes its time, to a server with a limit. */
 export async function load(options: LoadOptions): Promise<LoadResult> {
-  const { perSecond, limiter, requests, concurrency = 4, latencyMs = 20, jitterMs = 0 } = options;
+  const { perSecond, serverLimit, requests, concurrency = 4, latencyMs = 20, jitterMs = 0 } = options;
   const { retryAfter = 'never', status = 429, seed = 1 } = options;
   const clock = simulatedClock();
-  const random = randomFrom(seed);
-  const gate = createGate({ perSecond, clock, log: silentLog(), random });
+  const random = seeded(seed).next;
+  const limiter = new Limiter({ perSecond, clock, log: silentLog(), random });
   const servedAt: number[] = [];
   const refusedAt: number[] = [];
   let left = requests;
@@ -41,7 +42,7 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   async function request(): Promise<void> {
     await clock.sleep(latencyMs / 2 + random() * jitterMs);
     const at = clock.monotonic();
-    const { served, waitMs } = limiter(at);
+    const { served, waitMs } = serverLimit(at);
     (served ? servedAt : refusedAt).push(at);
     await clock.sleep(latencyMs / 2);
     if (!served) throw refusal(waitMs);
@@ -58,21 +59,10 @@ export async function load(options: LoadOptions): Promise<LoadResult> {
   async function worker(): Promise<void> {
     while (left > 0) {
       left -= 1;
-      await gate.admit(request).catch(() => undefined);
+      await limiter.schedule(request).catch(() => undefined);
     }
   }
 
   await clock.run(Promise.all(Array.from({ length: concurrency }, worker)));
-  return { ms: clock.monotonic(), servedAt, refusedAt, gate };
-}
-
-/** Chance that comes out alike every time (mulberry32). */
-export function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  return { ms: clock.monotonic(), servedAt, refusedAt, limiter };
 }

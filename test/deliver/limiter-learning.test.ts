@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { changing, fixedWindow, type Limiter, slidingWindow, tokenBucket } from '../support/limiters.js';
 import { type LoadOptions, type LoadResult, load } from '../support/load.js';
+import {
+  changing,
+  fixedWindow,
+  type ServerLimit,
+  slidingWindow,
+  tokenBucket,
+} from '../support/server-limits.js';
 
 const refusedShare = ({ refusedAt, servedAt }: LoadResult): number =>
   refusedAt.length / (refusedAt.length + servedAt.length);
@@ -25,27 +31,27 @@ const conditions = fc.record({
 
 const offset = (windowMs: number, seed: number): number => seed % windowMs;
 
-describe.each<{ kind: string; caps: [number, number]; limiter(cap: number, seed: number): Limiter }>([
+describe.each<{ kind: string; caps: [number, number]; serverLimit(cap: number, seed: number): ServerLimit }>([
   {
     kind: 'fixed seconds',
     caps: [3, 30],
-    limiter: (cap, seed) => fixedWindow(cap, 1000, offset(1000, seed)),
+    serverLimit: (cap, seed) => fixedWindow(cap, 1000, offset(1000, seed)),
   },
-  { kind: 'a sliding second', caps: [3, 30], limiter: (cap) => slidingWindow(cap, 1000) },
-  { kind: 'a token bucket', caps: [3, 30], limiter: (cap, seed) => tokenBucket(cap, 5 + (seed % 100)) },
+  { kind: 'a sliding second', caps: [3, 30], serverLimit: (cap) => slidingWindow(cap, 1000) },
+  { kind: 'a token bucket', caps: [3, 30], serverLimit: (cap, seed) => tokenBucket(cap, 5 + (seed % 100)) },
   {
     kind: 'fixed minutes',
     caps: [1, 10],
-    limiter: (cap, seed) => fixedWindow(60 * cap, 60_000, offset(60_000, seed)),
+    serverLimit: (cap, seed) => fixedWindow(60 * cap, 60_000, offset(60_000, seed)),
   },
-  { kind: 'a sliding minute', caps: [1, 10], limiter: (cap) => slidingWindow(60 * cap, 60_000) },
-])('a server that limits by $kind', ({ caps: [min, max], limiter }) => {
+  { kind: 'a sliding minute', caps: [1, 10], serverLimit: (cap) => slidingWindow(60 * cap, 60_000) },
+])('a server that limits by $kind', ({ caps: [min, max], serverLimit }) => {
   test('refuses under 5 % and is used to at least 80 %, from the first request on', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min, max }), conditions, async (cap, { timesTooFast, ...others }) => {
         const requests = Math.max(1000, cap * 100);
         const perSecond = Math.ceil(cap * timesTooFast);
-        const options = { ...others, perSecond, requests, limiter: limiter(cap, others.seed) };
+        const options = { ...others, perSecond, requests, serverLimit: serverLimit(cap, others.seed) };
         const result = await load(options);
         expect(refusedShare(result)).toBeLessThan(0.05);
         expect(use(result, cap, options)).toBeGreaterThan(0.8);
@@ -56,7 +62,12 @@ describe.each<{ kind: string; caps: [number, number]; limiter(cap: number, seed:
 
   test('is used to at least 85 % in the long run, with hardly a refusal', async () => {
     const cap = Math.round((min + max) / 2);
-    const options = { perSecond: 4 * cap, requests: 500 * cap, latencyMs: 50, limiter: limiter(cap, 1) };
+    const options = {
+      perSecond: 4 * cap,
+      requests: 500 * cap,
+      latencyMs: 50,
+      serverLimit: serverLimit(cap, 1),
+    };
     const result = await load(options);
     expect(refusedShare(result)).toBeLessThan(0.015);
     expect(use(result, cap, options, 100_000)).toBeGreaterThan(0.85);
@@ -64,17 +75,17 @@ describe.each<{ kind: string; caps: [number, number]; limiter(cap: number, seed:
 });
 
 test('under a cap of 15 a second, a ceiling of 20 settles there', async () => {
-  const options = { perSecond: 20, requests: 1000, limiter: fixedWindow(15, 1000, 300) };
+  const options = { perSecond: 20, requests: 1000, serverLimit: fixedWindow(15, 1000, 300) };
   const result = await load(options);
   expect(refusedShare(result)).toBeLessThan(0.01);
   expect(use(result, 15, options)).toBeGreaterThan(0.9);
-  expect(result.gate.state()).toMatchObject({ kind: 'slowed' });
+  expect(result.limiter.state()).toMatchObject({ kind: 'slowed' });
 });
 
 test.each([429, 503] as const)(
   'a proxy that limits with %i and never says for how long is used',
   async (status) => {
-    const options = { perSecond: 20, requests: 2000, limiter: tokenBucket(15, 10), status };
+    const options = { perSecond: 20, requests: 2000, serverLimit: tokenBucket(15, 10), status };
     const result = await load(options);
     expect(refusedShare(result)).toBeLessThan(0.01);
     expect(use(result, 15, options)).toBeGreaterThan(0.8);
@@ -82,7 +93,7 @@ test.each([429, 503] as const)(
 );
 
 test('a server that asks for a minute at every refusal is rarely made to refuse, and used to 75 %', async () => {
-  const options = { perSecond: 20, requests: 20_000, limiter: fixedWindow(15, 1000), retryAfter: 60_000 };
+  const options = { perSecond: 20, requests: 20_000, serverLimit: fixedWindow(15, 1000), retryAfter: 60_000 };
   const result = await load(options);
   expect(result.refusedAt.length).toBeLessThan(10);
   expect(use(result, 15, options, 300_000)).toBeGreaterThan(0.75);
@@ -98,8 +109,8 @@ test.each([
   },
 ])('a limit that was raised $what is found again within minutes', async ({ before, after, withinMs }) => {
   const raisedAt = 300_000;
-  const limiter = changing(before, fixedWindow(after, 1000), raisedAt);
-  const { servedAt } = await load({ perSecond: 1000, requests: 60_000, concurrency: 8, limiter });
+  const serverLimit = changing(before, fixedWindow(after, 1000), raisedAt);
+  const { servedAt } = await load({ perSecond: 1000, requests: 60_000, concurrency: 8, serverLimit });
   const tenSecondsFrom = (at: number): number =>
     servedAt.filter((served) => served >= at && served < at + 10_000).length;
   const starts = Array.from({ length: withinMs / 10_000 }, (_, n) => raisedAt + 10_000 * n);
@@ -107,8 +118,8 @@ test.each([
 });
 
 test('a limit that was lowered to a twentieth is found within seconds', async () => {
-  const limiter = changing(fixedWindow(60, 1000), slidingWindow(3, 1000), 60_000);
-  const { servedAt, refusedAt } = await load({ perSecond: 100, requests: 4000, concurrency: 8, limiter });
+  const serverLimit = changing(fixedWindow(60, 1000), slidingWindow(3, 1000), 60_000);
+  const { servedAt, refusedAt } = await load({ perSecond: 100, requests: 4000, concurrency: 8, serverLimit });
   expect(refusedAt.filter((at) => at > 60_000 && at <= 90_000).length).toBeLessThan(25);
   expect(servedAt.filter((at) => at > 75_000 && at <= 85_000).length).toBeGreaterThan(0.8 * 30);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { StoppedError } from '../../src/deliver/context.js';
-import { createGate } from '../../src/deliver/limiter.js';
+import { Limiter } from '../../src/deliver/limiter.js';
 import { NotebookError } from '../../src/errors.js';
 import { createLog } from '../../src/log.js';
 import { manualClock } from '../support/manual-clock.js';
@@ -25,10 +25,10 @@ function setUp(perSecond: number) {
   const lines: Line[] = [];
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
   const { log } = createLog({ level: 'debug', pretty: false, destination });
-  const gate = createGate({ perSecond, clock, log, random: () => 1 });
+  const limiter = new Limiter({ perSecond, clock, log, random: () => 1 });
   const sentAt: number[] = [];
   const send = (latencyMs = 0, failure?: () => Error): Promise<void> =>
-    gate.admit(async () => {
+    limiter.schedule(async () => {
       sentAt.push(clock.monotonic());
       await clock.sleep(latencyMs);
       const error = failure?.();
@@ -40,20 +40,20 @@ function setUp(perSecond: number) {
     lines
       .map(({ level, msg }) => `${LEVELS[level]}: ${msg}`)
       .filter((line) => levels.some((level) => line.startsWith(level)));
-  return { clock, gate, sentAt, send, fail, logged };
+  return { clock, limiter, sentAt, send, fail, logged };
 }
 
 test('an answer, a refusal and its error are handed on as they are', async () => {
-  const { clock, gate, send } = setUp(1000);
+  const { clock, limiter, send } = setUp(1000);
   const refused = new NotebookError('request', 'bad date', { status: 422 });
   await expect(clock.run(send(0, () => refused))).rejects.toBe(refused);
-  await expect(clock.run(gate.admit(async () => 42))).resolves.toBe(42);
+  await expect(clock.run(limiter.schedule(async () => 42))).resolves.toBe(42);
 });
 
-test('a request that breaks before it leaves does not break the gate', async () => {
-  const { clock, gate, send } = setUp(1000);
+test('a request that breaks before it leaves does not break the limiter', async () => {
+  const { clock, limiter, send } = setUp(1000);
   const broken = new TypeError('no such key');
-  const sent = gate.admit(() => {
+  const sent = limiter.schedule(() => {
     throw broken;
   });
   await expect(clock.run(sent)).rejects.toBe(broken);
@@ -68,9 +68,9 @@ test('a refusal that concerns one run stops and slows nobody', async () => {
 });
 
 test('who came first passes first', async () => {
-  const { clock, gate } = setUp(10);
+  const { clock, limiter } = setUp(10);
   const order: number[] = [];
-  const all = [1, 2, 3, 4, 5].map((n) => gate.admit(async () => void order.push(n)));
+  const all = [1, 2, 3, 4, 5].map((n) => limiter.schedule(async () => void order.push(n)));
   await clock.run(Promise.all(all));
   expect(order).toEqual([1, 2, 3, 4, 5]);
 });
@@ -115,11 +115,11 @@ test.each([0, undefined])(
 
 test('many refusals of one moment slow us down once', async () => {
   const paceAfter = async (refusals: number): Promise<number> => {
-    const { clock, gate, send, fail } = setUp(100);
+    const { clock, limiter, send, fail } = setUp(100);
     await clock.run(Promise.all(Array.from({ length: 500 }, () => send(100))));
     const last = Array.from({ length: 10 }, (_, n) => (n < refusals ? fail(busy, 100) : send(100)));
     await clock.run(Promise.all(last).then(() => send(100)));
-    const state = gate.state();
+    const state = limiter.state();
     return 'perSecond' in state ? state.perSecond : 0;
   };
   const [one, ten] = [await paceAfter(1), await paceAfter(10)];
@@ -127,23 +127,23 @@ test('many refusals of one moment slow us down once', async () => {
   expect(ten).toBeGreaterThan(0.9 * one);
 });
 
-test('who waits is turned away when the gate is stopped, without having sent anything', async () => {
-  const { clock, gate, sentAt, send } = setUp(1);
+test('who waits is turned away when the limiter is stopped, without having sent anything', async () => {
+  const { clock, limiter, sentAt, send } = setUp(1);
   await clock.run(send());
   const waiting = [send(), send()];
-  gate.stop();
+  limiter.stop();
   for (const one of waiting) await expect(one).rejects.toBeInstanceOf(StoppedError);
   await expect(send()).rejects.toBeInstanceOf(StoppedError);
   expect(sentAt).toHaveLength(1);
 });
 
 test('who waits for a probe or for the end of an outage is turned away as well', async () => {
-  const { clock, gate, send, fail } = setUp(1000);
+  const { clock, limiter, send, fail } = setUp(1000);
   await clock.run(fail(away));
   const probe = send(60_000);
   const behind = send();
   await clock.run(clock.sleep(5000));
-  gate.stop();
+  limiter.stop();
   await expect(behind).rejects.toBeInstanceOf(StoppedError);
   await clock.run(probe);
 });
@@ -151,8 +151,8 @@ test('who waits for a probe or for the end of an outage is turned away as well',
 test('it works on a clock that jumps as soon as somebody sleeps', async () => {
   const clock = manualClock();
   const { log } = createLog({ level: 'silent', pretty: false });
-  const gate = createGate({ perSecond: 5, clock, log });
-  await Promise.all(Array.from({ length: 20 }, () => gate.admit(async () => undefined)));
+  const limiter = new Limiter({ perSecond: 5, clock, log });
+  await Promise.all(Array.from({ length: 20 }, () => limiter.schedule(async () => undefined)));
   expect(clock.monotonic()).toBeGreaterThan(3000);
 });
 
@@ -162,7 +162,7 @@ test('one warning when an outage begins, one line when it is over', async () => 
   for (let probe = 0; probe < 5; probe++) await clock.run(fail(away));
   await clock.run(Promise.all([send(), send(), send()]));
   expect(logged('warn', 'info')).toEqual([
-    'warn: notebook not available, waiting',
+    'warn: notebook unavailable, waiting',
     'info: notebook available again',
   ]);
 });
@@ -170,19 +170,19 @@ test('one warning when an outage begins, one line when it is over', async () => 
 test('a limit is told once; meeting it again is not worth a line, unless the wait is long', async () => {
   const { clock, send, fail, logged } = setUp(100);
   for (let time = 0; time < 5; time++) await clock.run(fail(busy).then(() => send()));
-  const told = ['warn: notebook takes no more for now, waiting', 'info: notebook available again'];
+  const told = ['warn: rate limit reached, waiting', 'info: notebook available again'];
   expect(logged('warn', 'info')).toEqual(told);
   await clock.run(fail(() => busy(60_000)).then(() => send()));
   expect(logged('warn', 'info')).toEqual([...told, ...told]);
-  expect(logged('debug')).toContain('debug: pace learned');
+  expect(logged('debug')).toContain('debug: rate limit learned');
 });
 
 test('it can say why requests wait', async () => {
-  const { clock, gate, send, fail } = setUp(20);
-  expect(gate.state()).toEqual({ kind: 'open', perSecond: expect.closeTo(18.9, 1) });
+  const { clock, limiter, send, fail } = setUp(20);
+  expect(limiter.state()).toEqual({ kind: 'open', perSecond: expect.closeTo(18.9, 1) });
   await clock.run(fail(away));
   const [since, probeAt] = [clock.now(), clock.now() + 1000];
-  expect(gate.state()).toEqual({
+  expect(limiter.state()).toEqual({
     kind: 'down',
     since,
     probeAt,
@@ -190,27 +190,29 @@ test('it can say why requests wait', async () => {
     reason: 'connection refused',
   });
   await clock.run(send());
-  expect(gate.state()).toEqual({ kind: 'slow start', perSecond: 1 });
+  expect(limiter.state()).toEqual({ kind: 'slow start', perSecond: 1 });
   await clock.run(Promise.all(Array.from({ length: 100 }, () => send())));
-  expect(gate.state().kind).toBe('open');
+  expect(limiter.state().kind).toBe('open');
   await clock.run(fail(() => busy(10_000)));
-  expect(gate.state()).toEqual({ kind: 'held', until: clock.now() + 11_000, reason: 'slow down' });
+  expect(limiter.state()).toEqual({ kind: 'held', until: clock.now() + 11_000, reason: 'slow down' });
   await clock.run(send());
-  expect(gate.state().kind).toBe('slowed');
+  expect(limiter.state().kind).toBe('slowed');
 });
 
 test('a request that is given up while it waits does not leave, and is not the probe', async () => {
-  const { clock, gate, sentAt, fail } = setUp(100);
+  const { clock, limiter, sentAt, fail } = setUp(100);
   await clock.run(fail(away));
   const stale = new AbortController();
-  const given = gate.admit(async () => sentAt.push(-1), stale.signal);
-  const next = gate.admit(async () => sentAt.push(clock.monotonic()));
+  const given = limiter.schedule(async () => sentAt.push(-1), stale.signal);
+  const next = limiter.schedule(async () => sentAt.push(clock.monotonic()));
   stale.abort(new Error('waited too long'));
   await expect(given).rejects.toThrow('waited too long');
   await clock.run(next);
   // The one behind it went at the time of the first probe, and the door is open again.
   expect(sentAt).toEqual([0, 1000]);
-  expect(gate.state().kind).not.toBe('down');
-  await expect(gate.admit(async () => sentAt.push(-1), stale.signal)).rejects.toThrow('waited too long');
+  expect(limiter.state().kind).not.toBe('down');
+  await expect(limiter.schedule(async () => sentAt.push(-1), stale.signal)).rejects.toThrow(
+    'waited too long',
+  );
   expect(sentAt).toHaveLength(2);
 });

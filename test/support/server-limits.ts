@@ -1,8 +1,8 @@
 /** A server's limit: told when a request arrives, says whether it is served, and how long the next would wait. */
-export type Limiter = (now: number) => { readonly served: boolean; readonly waitMs: number };
+export type ServerLimit = (now: number) => { readonly served: boolean; readonly waitMs: number };
 
 /** Counts from the start of each period; `offsetMs` is where the periods lie. */
-export function fixedWindow(most: number, windowMs: number, offsetMs = 0): Limiter {
+export function fixedWindow(most: number, windowMs: number, offsetMs = 0): ServerLimit {
   let current = Number.NEGATIVE_INFINITY;
   let count = 0;
   return (now) => {
@@ -16,7 +16,7 @@ export function fixedWindow(most: number, windowMs: number, offsetMs = 0): Limit
 }
 
 /** Counts over the period that ends now. */
-export function slidingWindow(most: number, windowMs: number): Limiter {
+export function slidingWindow(most: number, windowMs: number): ServerLimit {
   let times: number[] = [];
   return (now) => {
     times = times.filter((at) => at > now - windowMs);
@@ -27,7 +27,7 @@ export function slidingWindow(most: number, windowMs: number): Limiter {
 }
 
 /** Refills steadily, and saves up to `burst`. */
-export function tokenBucket(perSecond: number, burst: number): Limiter {
+export function tokenBucket(perSecond: number, burst: number): ServerLimit {
   let tokens = burst;
   let last = 0;
   return (now) => {
@@ -41,6 +41,6 @@ export function tokenBucket(perSecond: number, burst: number): Limiter {
 
 /** One limit until a time, another from then on. */
 export const changing =
-  (before: Limiter, after: Limiter, atMs: number): Limiter =>
+  (before: ServerLimit, after: ServerLimit, atMs: number): ServerLimit =>
   (now) =>
     (now < atMs ? before : after)(now);

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Clock } from '../../src/clock.js';
-import { createGate } from '../../src/deliver/limiter.js';
+import { Limiter } from '../../src/deliver/limiter.js';
 import { NotebookError } from '../../src/errors.js';
-import { randomFrom } from '../support/load.js';
+import { seeded } from '../support/random.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';
 
@@ -50,14 +50,14 @@ test('the ceiling is never passed in any second, neither here nor at the server,
       fc.integer(),
       async (perSecond, requests, seed) => {
         const clock = simulatedClock();
-        const gate = createGate({ perSecond, clock, log: silentLog(), random: randomFrom(seed) });
+        const limiter = new Limiter({ perSecond, clock, log: silentLog(), random: seeded(seed).next });
         const sentAt: number[] = [];
         const arrivedAt: number[] = [];
         const settled: Promise<unknown>[] = [];
         const comeAndGo = async (): Promise<void> => {
           for (const { afterMs, answer, latencyMs, jitterMs } of requests) {
             await clock.sleep(afterMs);
-            const request = gate.admit(async () => {
+            const request = limiter.schedule(async () => {
               sentAt.push(clock.monotonic());
               arrivedAt.push(clock.monotonic() + 100 + jitterMs);
               await clock.sleep(latencyMs);
@@ -80,7 +80,7 @@ test('the ceiling is never passed in any second, neither here nor at the server,
 
 /** Timers that know whole milliseconds only, and are late. */
 function coarse(clock: Clock, seed: number): Clock {
-  const random = randomFrom(seed);
+  const random = seeded(seed).next;
   return { ...clock, sleep: (ms, signal) => clock.sleep(Math.max(1, Math.trunc(ms)) + random(), signal) };
 }
 
@@ -95,12 +95,12 @@ test.each([
   'a ceiling of $perSecond a second is used to 90 %, however coarse the timers',
   async ({ perSecond, requests }) => {
     const simulated = simulatedClock();
-    const gate = createGate({ perSecond, clock: coarse(simulated, 1), log: silentLog() });
+    const limiter = new Limiter({ perSecond, clock: coarse(simulated, 1), log: silentLog() });
     const sentAt: number[] = [];
     let left = requests;
     const worker = async (): Promise<void> => {
       while (left-- > 0) {
-        await gate.admit(async () => {
+        await limiter.schedule(async () => {
           sentAt.push(simulated.monotonic());
         });
       }
@@ -113,9 +113,9 @@ test.each([
 
 test('a lull saves up for a tenth of a second at most', async () => {
   const clock = simulatedClock();
-  const gate = createGate({ perSecond: 50, clock, log: silentLog() });
+  const limiter = new Limiter({ perSecond: 50, clock, log: silentLog() });
   const sentAt: number[] = [];
-  const send = () => gate.admit(async () => void sentAt.push(clock.monotonic()));
+  const send = () => limiter.schedule(async () => void sentAt.push(clock.monotonic()));
   await clock.run(send().then(() => clock.sleep(60_000)));
   await clock.run(Promise.all(Array.from({ length: 20 }, send)));
   const [lull = 0] = sentAt.slice(1);

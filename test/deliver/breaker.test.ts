@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createGate } from '../../src/deliver/limiter.js';
+import { Limiter } from '../../src/deliver/limiter.js';
 import { type FailureClass, NotebookError } from '../../src/errors.js';
-import { randomFrom } from '../support/load.js';
+import { seeded } from '../support/random.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';
 
@@ -10,12 +10,12 @@ const away = () => new NotebookError('server', 'connection refused');
 
 function setUp(perSecond = 100, random = () => 1) {
   const clock = simulatedClock();
-  const gate = createGate({ perSecond, clock, log: silentLog(), random });
+  const limiter = new Limiter({ perSecond, clock, log: silentLog(), random });
   const sentAt: number[] = [];
   /** A request that is answered after so long, with the error if there is one. */
   const send = (latencyMs = 0, failure?: () => Error): Promise<void> =>
-    gate
-      .admit(async () => {
+    limiter
+      .schedule(async () => {
         sentAt.push(clock.monotonic());
         await clock.sleep(latencyMs);
         const error = failure?.();
@@ -24,7 +24,7 @@ function setUp(perSecond = 100, random = () => 1) {
       .catch(() => undefined);
   const many = (count: number, latencyMs?: number, failure?: () => Error): Promise<unknown> =>
     Promise.all(Array.from({ length: count }, () => send(latencyMs, failure)));
-  return { clock, gate, sentAt, send, many };
+  return { clock, limiter, sentAt, send, many };
 }
 
 test('waits grow while the notebook stays away, up to five minutes', async () => {
@@ -37,7 +37,7 @@ test('waits grow while the notebook stays away, up to five minutes', async () =>
 
 test('waits differ by chance, so that many daemons do not return together', async () => {
   const firstWait = async (seed: number): Promise<number> => {
-    const { clock, sentAt, send } = setUp(100, randomFrom(seed));
+    const { clock, sentAt, send } = setUp(100, seeded(seed).next);
     await clock.run(send(0, away).then(() => send()));
     return sentAt[1] ?? 0;
   };
@@ -58,11 +58,11 @@ test.each<FailureClass>(['server', 'auth'])(
 );
 
 test('a time-out that comes long after the notebook is back closes nothing', async () => {
-  const { clock, gate, send } = setUp();
+  const { clock, limiter, send } = setUp();
   const slow = send(30_000, away);
   await clock.run(send(10, away).then(() => send()));
   await clock.run(Promise.all([slow, clock.sleep(20_000).then(() => send())]));
-  expect(gate.state().kind).not.toBe('down');
+  expect(limiter.state().kind).not.toBe('down');
 });
 
 test('after an outage the pace starts small, and is back within seconds', async () => {
@@ -124,7 +124,7 @@ test('nobody leaves before the time that any answer asked for, and everybody lea
   await fc.assert(
     fc.asyncProperty(requests, fc.integer(), async (all, seed) => {
       const clock = simulatedClock();
-      const gate = createGate({ perSecond: 20, clock, log: silentLog(), random: randomFrom(seed) });
+      const limiter = new Limiter({ perSecond: 20, clock, log: silentLog(), random: seeded(seed).next });
       let heldUntil = 0;
       let left = 0;
       const request = async ({ latencyMs, failure }: (typeof all)[number]): Promise<void> => {
@@ -142,8 +142,8 @@ test('nobody leaves before the time that any answer asked for, and everybody lea
         for (const one of all) {
           await clock.sleep(one.afterMs);
           sent.push(
-            gate
-              .admit(() => request(one))
+            limiter
+              .schedule(() => request(one))
               .catch((error: unknown) => {
                 if (!(error instanceof NotebookError)) throw error;
               }),
@@ -166,19 +166,19 @@ test.each([
 ])(
   'a probe that is refused for its own sake ($message) shows that the notebook is there',
   async (refused) => {
-    const { clock, gate, send } = setUp();
+    const { clock, limiter, send } = setUp();
     await clock.run(send(0, away));
-    expect(gate.state()).toMatchObject({ kind: 'down' });
+    expect(limiter.state()).toMatchObject({ kind: 'down' });
     await clock.run(send(0, () => refused));
-    expect(gate.state()).toMatchObject({ kind: 'slow start' });
+    expect(limiter.state()).toMatchObject({ kind: 'slow start' });
   },
 );
 
 test('a probe that breaks here shows nothing', async () => {
-  const { clock, gate, sentAt, send } = setUp();
+  const { clock, limiter, sentAt, send } = setUp();
   await clock.run(send(0, away));
   await clock.run(send(0, () => new TypeError('a bug of ours')));
-  expect(gate.state()).toMatchObject({ kind: 'down', reason: 'connection refused' });
+  expect(limiter.state()).toMatchObject({ kind: 'down', reason: 'connection refused' });
   await clock.run(send());
   expect(sentAt).toEqual([0, 1000, 3000]);
 });
@@ -194,8 +194,8 @@ test('never more than one request is under way while the notebook is down, and n
       workers,
       fc.integer(),
       async (times, { leastMs, spreadMs }, count, seed) => {
-        const random = randomFrom(seed);
-        const { clock, gate } = setUp(20, random);
+        const random = seeded(seed).next;
+        const { clock, limiter } = setUp(20, random);
         const isAway = (at: number): boolean =>
           times.some(({ fromMs, forMs }) => at >= fromMs && at < fromMs + forMs);
         let failures = 0;
@@ -216,7 +216,7 @@ test('never more than one request is under way while the notebook is down, and n
         };
         const worker = async (): Promise<void> => {
           while (clock.monotonic() < 100_000) {
-            const error: unknown = await gate.admit(request).catch((failure: unknown) => failure);
+            const error: unknown = await limiter.schedule(request).catch((failure: unknown) => failure);
             if (error && !(error instanceof NotebookError)) throw error;
           }
         };
