@@ -48,7 +48,7 @@ const requestCountSchema = z.object({ method: z.string(), status: z.string(), co
 
 export type RequestCount = z.output<typeof requestCountSchema>;
 
-/** A file that is not settled yet. `reason` is in words: `unchanged for 2 s of 5 s`, `no done-file run-17.done`. */
+/** A file that is not settled yet. `reason` is in words: `unchanged for 2 s of 5 s`, `waiting for done-file run-17.done`. */
 const waitingFileSchema = z.object({ path: z.string(), since: z.number(), reason: z.string() }).readonly();
 
 export type WaitingFile = z.output<typeof waitingFileSchema>;

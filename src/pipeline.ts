@@ -1,119 +1,393 @@
+import { setMaxListeners } from 'node:events';
+import PQueue from 'p-queue';
+import { atMost, backoffMs, type Clock } from './clock.js';
 import type { Instrument } from './config/load.js';
-import { FileError } from './errors.js';
-import {
-  type Draft,
-  type FileRecord,
-  type FoundFile,
-  type IdentifiedFile,
-  type Shape,
-  shapeOf,
-} from './model.js';
+import { skipBeforeNs } from './config/schema.js';
+import { type DeliverDeps, HaltedError, StoppedError } from './deliver/context.js';
+import { deliver } from './deliver/deliver.js';
+import { type createRefusals, treat } from './deliver/failures.js';
+import { createQueue, type Queue } from './deliver/queue.js';
+import { explain, FileChangedError, FileError } from './errors.js';
+import type { NewRun, Remapped } from './journal/drafts.js';
+import type { Journal } from './journal/journal.js';
+import type { Log } from './log.js';
+import { createMapping } from './mapping/mapping.js';
+import { type Draft, type FileRecord, type FoundFile, filesOf, shapeOf } from './model.js';
 import type { OpenRun, RunChange } from './outbox.js';
-
-/** A run as the journal takes it in. */
-interface IngestedRun {
-  readonly instrument: string;
-  readonly file: IdentifiedFile;
-  /** The path, where the instrument files equal bytes at other paths as runs of their own. */
-  readonly copy: string;
-  readonly backlog: boolean;
-  readonly mapping: string;
-}
-
-/** What each stage does for one instrument, handed in by the daemon. */
-export interface Stages {
-  /** Waits until nobody writes to the file any more; undefined when it is gone. */
-  settle(found: FoundFile): Promise<FoundFile | undefined>;
-  /** A few at a time: whoever is let in holds a file's content until it is in the journal. */
-  inTurn<T>(work: () => Promise<T>): Promise<T>;
-  /** Reads the whole content once, for its SHA-256. */
-  identify(file: FoundFile): Promise<IdentifiedFile>;
-  parse(file: IdentifiedFile): Promise<FileRecord>;
-  map(record: FileRecord, file: IdentifiedFile): Draft;
-  readonly journal: {
-    knows(run: IngestedRun): Promise<boolean>;
-    /** Whether a run was taken from its path before, with other bytes. */
-    wasTaken(instrument: string, file: IdentifiedFile): Promise<boolean>;
-    skip(instrument: string, file: FoundFile): Promise<void>;
-    /**
-     * Held where the run is not shaped as the one before it, and the instrument wants to be asked. Unchanged where it
-     * was to be redone, and reads as it was filed.
-     */
-    add(run: IngestedRun, draft: Draft, shape: Shape): Promise<'queued' | 'held' | 'unchanged'>;
-    refuse(run: IngestedRun, problem: FileError): Promise<void>;
-  };
-  /** Tells the queue that there is something to deliver. */
-  enqueue(): void;
-}
-
-/** What of an instrument decides about its files here. */
-type Ingesting = Pick<Instrument, 'name' | 'changed' | 'duplicates' | 'mapping'>;
-
-/** What became of a file. */
-export type Outcome = 'gone' | 'known' | 'skipped' | 'queued' | 'held' | 'unchanged' | 'refused';
+import type { Activity } from './watch/activity.js';
+import { createMatcher } from './watch/match.js';
+import { createRuns, mergeRuns } from './watch/runs.js';
+import { settle } from './watch/settle.js';
+import { createWatcher, type FileOrigin, type ScanResult } from './watch/watcher.js';
 
 /**
- * The way of one file, from the folder to the journal. From there the queue takes it to the notebook
- * (`deliver/deliver.ts`); once it is in the journal, the file itself is not needed any more.
+ * The story of one run, in two halves that meet only in the journal:
+ *
+ *   intake      folder → found → settled → identified → known? → parsed → mapped → outbox
+ *   delivery    outbox → due → delivered step by step → done
+ *
+ * Once a run is in the outbox, its file is no longer needed. Either half can stop, crash or fall behind without the
+ * other, and after a restart repeats whatever it had not recorded.
  */
-export async function ingest(
-  found: FoundFile,
-  backlog: boolean,
-  instrument: Ingesting,
-  stages: Stages,
-): Promise<Outcome> {
-  const still = await stages.settle(found);
-  if (!still) return 'gone';
-  return stages.inTurn(() => take(still, backlog, instrument, stages));
+
+/** Is told what happens to runs, while it happens. */
+export interface Observer {
+  quarantined?(instrument: string, path: string, problem: FileError): void;
+  filed?(run: OpenRun, experiment: number): void;
+  /** A delivery has failed: the run is postponed, quarantined or held. */
+  failed?(run: OpenRun, change: RunChange): void;
 }
 
-async function take(
-  still: FoundFile,
-  backlog: boolean,
-  instrument: Ingesting,
-  stages: Stages,
-): Promise<Outcome> {
-  const file = await stages.identify(still);
-  const run: IngestedRun = {
+/* Intake: from the folder to the outbox, for one instrument. */
+
+export interface IntakeDeps {
+  readonly journal: Pick<Journal, 'files' | 'runs'>;
+  readonly activity: Activity;
+  /** Whether a file belongs to an instrument before this one, or to any other. */
+  readonly claims: { isClaimed(path: string): boolean; isOthers(path: string): boolean };
+  readonly observer: Observer;
+  /** Called when the first scan of the instrument finds files. */
+  foundBacklog(): void;
+  wakeDelivery(): void;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+export interface Intake {
+  readonly instrument: string;
+  /** Resolves after the first scan, even if the folder is missing. */
+  start(): Promise<void>;
+  /** Scans the folder. Runs found as backlog are delivered after those that arrive live. */
+  rescan(asBacklog: boolean): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
+  const stopping = new AbortController();
+  const intake = createState(instrument, deps, stopping.signal);
+  const watcher = createWatcher(instrument, {
+    found: (files, origin) => receive(files, origin, intake),
+    scanned: (result) => endScan(result, intake),
+    folder: deps.activity.setFolder,
+    isOthers: deps.claims.isOthers,
+    clock: deps.clock,
+    log: intake.log,
+  });
+  return {
+    instrument: instrument.name,
+    async start() {
+      await applyConfiguration(intake);
+      await watcher.start();
+      deps.activity.setState('watching');
+    },
+    async rescan(asBacklog) {
+      if (asBacklog) intake.backlogScans += 1;
+      await watcher.rescan();
+      if (asBacklog) intake.backlogScans -= 1;
+    },
+    async stop() {
+      stopping.abort();
+      await watcher.stop();
+      // A share that hangs may never respond. What is not in the journal yet will be found again.
+      await atMost(2000, deps.clock, intake.takes.onIdle());
+    },
+  };
+}
+
+/** Runs of one instrument on their way into the journal, mostly in their quiet period. Scans wait for room. */
+const MAX_UNDER_WAY = 10_000;
+
+type IntakeState = ReturnType<typeof createState>;
+
+function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSignal) {
+  // Thousands of runs may wait on this signal.
+  setMaxListeners(0, signal);
+  const { watch: root, run, ready } = instrument;
+  const matcher = createMatcher({ ...instrument, doneFile: ready.doneFile });
+  return {
+    ...deps,
+    instrument,
+    signal,
+    log: deps.log.child({ instrument: instrument.name }),
+    runs: createRuns({ root, run, matcher, signal, isClaimed: deps.claims.isClaimed }),
+    mapping: createMapping(instrument),
+    takes: new PQueue({ concurrency: MAX_UNDER_WAY }),
+    underWay: new Set<string>(),
+    // A share that hangs must not block all threads for file access, nor the content of many files fill the memory.
+    stats: new PQueue({ concurrency: 4 }),
+    reads: new PQueue({ concurrency: 4 }),
+    /** Whether the instrument's very first scan has not ended. Undefined until the journal was asked. */
+    isFirstScan: undefined as boolean | undefined,
+    /** Runs found by the first scan: taken if they stay few, otherwise held for a decision. */
+    undecided: new Map<string, FoundFile>(),
+    heldFiles: 0,
+    /** Until the first complete scan of this process, everything counts as backlog. */
+    isStarting: true,
+    backlogScans: 0,
+  };
+}
+
+/** A changed configuration can decide about a held backlog, and make quarantined files readable. */
+async function applyConfiguration({ instrument, journal: { files }, log }: IntakeState): Promise<void> {
+  const { name, existing, mapping } = instrument;
+  const decided = existing === undefined ? 0 : await files.answer(name, existing);
+  if (decided > 0) log.info({ files: decided, existing }, 'backlog decision applied');
+  const again = await files.reconsider(name, mapping);
+  if (again > 0) log.info({ files: again }, 'the mapping has changed: reading quarantined files again');
+}
+
+/** Found: the watcher hands over files that exist. A file that is known and unchanged costs one look-up. */
+async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: IntakeState): Promise<void> {
+  const { instrument, journal, claims, runs, underWay } = intake;
+  const own = files.filter(({ path }) => !claims.isClaimed(path));
+  const changed = runs.group(await journal.files.unknown(instrument.name, own));
+  const found = changed.filter(({ path }) => !underWay.has(path));
+  intake.isFirstScan ??= !(await journal.files.hadFirstScan(instrument.name));
+  // A file that an event reports during the first scan was not there before.
+  if (intake.isFirstScan && origin === 'scan') return receiveBacklog(found, intake);
+  const isBacklog = intake.isStarting || (origin === 'scan' && intake.backlogScans > 0);
+  await takeAll(found, isBacklog, intake);
+}
+
+/** With more runs than this in the backlog and no `existing` rule, a person decides. */
+const MAX_UNDECIDED = 50;
+
+/** The backlog, files from before the first scan: `existing` decides about them, or a person if there are many. */
+async function receiveBacklog(found: readonly FoundFile[], intake: IntakeState): Promise<void> {
+  const { instrument, journal, undecided } = intake;
+  const { name, existing } = instrument;
+  if (found.length > 0) intake.foundBacklog();
+  if (existing !== undefined) {
+    const beforeNs = skipBeforeNs(existing);
+    const old = found.filter(({ mtimeNs }) => mtimeNs < beforeNs);
+    if (old.length > 0) await journal.files.skip(name, old);
+    const wanted = found.filter(({ mtimeNs }) => mtimeNs >= beforeNs);
+    return takeAll(wanted, true, intake);
+  }
+  for (const run of found) undecided.set(run.path, mergeRuns(undecided.get(run.path), run));
+  if (intake.heldFiles === 0 && undecided.size <= MAX_UNDECIDED) return;
+  const held = [...undecided.values()];
+  await journal.files.ask(name, held);
+  intake.heldFiles += held.flatMap(filesOf).length;
+  undecided.clear();
+}
+
+/** Only a complete scan of a folder that is present ends the first scan. That is recorded durably. */
+async function endScan(result: ScanResult, intake: IntakeState): Promise<void> {
+  const { instrument, journal, activity, undecided, log } = intake;
+  activity.scanned(result);
+  if (!result.complete) return;
+  intake.isFirstScan ??= !(await journal.files.hadFirstScan(instrument.name));
+  if (intake.isFirstScan) {
+    await takeAll(undecided.values(), true, intake);
+    undecided.clear();
+    await journal.files.endFirstScan(instrument.name);
+    intake.isFirstScan = false;
+    if (intake.heldFiles > 0) log.warn({ files: intake.heldFiles }, BACKLOG_HELD);
+  }
+  intake.isStarting = false;
+}
+
+const BACKLOG_HELD =
+  'the first scan found many files, which are held: decide with `labfeed backfill`, or set existing to ingest, skip or { since: DATE }';
+
+async function takeAll(found: Iterable<FoundFile>, isBacklog: boolean, intake: IntakeState): Promise<void> {
+  const { takes, underWay } = intake;
+  for (const run of found) {
+    if (underWay.has(run.path)) continue;
+    underWay.add(run.path);
+    void takes.add(() => take(run, isBacklog, intake).finally(() => underWay.delete(run.path)));
+    await takes.onSizeLessThan(1);
+  }
+}
+
+/** One run, as often as it needs: a file in use, a share that is away or a full disk only delays it. */
+async function take(found: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<void> {
+  const { activity, signal, clock, log } = intake;
+  const file = found.path;
+  activity.found();
+  activity.waiting.begin(file);
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    try {
+      const outcome = await ingest(found, isBacklog, intake);
+      if (!NOTHING_NEW.has(outcome)) activity.fileArrived(clock.now());
+      log.debug({ file, outcome }, 'file processed');
+      break;
+    } catch (error) {
+      if (signal.aborted) break;
+      const reason = explain(error);
+      const waitMs = backoffMs(attempt, { maxMs: 60_000 });
+      // A file that has changed only needs to settle again.
+      if (!(error instanceof FileChangedError))
+        log.warn({ file, waitMs, reason }, 'cannot take the file yet, retrying');
+      activity.waiting.update(file, { for: 'retry', reason });
+      await clock.sleep(waitMs, signal);
+    }
+  }
+  activity.waiting.end(file);
+}
+
+type Outcome = 'gone' | 'known' | 'unchanged' | 'skipped' | 'quarantined' | 'held' | 'queued';
+
+const NOTHING_NEW: ReadonlySet<Outcome> = new Set(['gone', 'known', 'unchanged']);
+
+/** Settled: nobody writes to the run any more. It is then read, a few runs at a time. */
+async function ingest(found: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<Outcome> {
+  const { instrument, activity, runs, stats, reads, signal, clock, log } = intake;
+  const settled = await settle(found, instrument.ready, {
+    clock,
+    log,
+    signal,
+    limit: (access) => stats.add(access),
+    stat: runs.stat,
+    progress: (progress) => activity.waiting.update(found.path, { for: 'quiet period', ...progress }),
+  });
+  if (!settled) return 'gone';
+  activity.waiting.update(found.path, { for: 'reader' });
+  return reads.add(() => read(settled, isBacklog, intake));
+}
+
+/** Identified by its fingerprint, looked up in the journal, parsed and mapped. */
+async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<Outcome> {
+  const { instrument, journal, runs, mapping, signal, clock } = intake;
+  const file = await runs.identify(settled);
+  const run: NewRun = {
     instrument: instrument.name,
     file,
     copy: instrument.duplicates === 'ingest' ? file.path : '',
-    backlog,
+    backlog: isBacklog,
     mapping: instrument.mapping,
   };
-  if (await stages.journal.knows(run)) return 'known';
-  if (instrument.changed === 'ignore' && (await stages.journal.wasTaken(instrument.name, file))) {
-    await stages.journal.skip(instrument.name, file);
+  if (await journal.runs.knows(run)) return 'known';
+  if (instrument.changed === 'ignore' && (await journal.files.wasTaken(instrument.name, file))) {
+    await journal.files.skip(instrument.name, [file]);
     return 'skipped';
   }
-
+  let record: FileRecord;
   let draft: Draft;
-  let shape: Shape;
   try {
-    const record = await stages.parse(file);
-    shape = shapeOf(record);
-    draft = stages.map(record, file);
+    record = await mapping.parse(file, signal);
+    ({ draft } = mapping.map(record, file, clock.now()));
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    await stages.journal.refuse(run, error);
-    return 'refused';
+    return quarantine(run, error, intake);
   }
-  const outcome = await stages.journal.add(run, draft, shape);
-  if (outcome === 'queued') stages.enqueue();
-  return outcome;
+  return handOver(run, record, draft, intake);
 }
 
-/** Whoever wants to see what the daemon does, while it does it. */
-export interface Observer {
-  filed(run: OpenRun, experiment: number): void;
-  /** A run is quarantined, held or postponed. */
-  setBack(run: OpenRun, change: RunChange): void;
-  /** A file does not read as its mapping says. */
-  refused(instrument: string, path: string, problem: FileError): void;
+/** The file does not fit its mapping. If it was read again for a filed run, that run stays as it is. */
+async function quarantine(run: NewRun, problem: FileError, intake: IntakeState): Promise<Outcome> {
+  const added = await intake.journal.runs.refuse(run, problem);
+  const fields = { run: added?.id, file: run.file.path, reason: explain(problem) };
+  intake.log.warn(fields, added?.remapped ? REMAPPED[added.remapped] : 'run quarantined');
+  if (!added?.remapped) intake.observer.quarantined?.(run.instrument, run.file.path, problem);
+  return 'quarantined';
 }
 
-export const nobody: Observer = {
-  filed: () => undefined,
-  setBack: () => undefined,
-  refused: () => undefined,
+/** Into the outbox, durably; held there if columns or units have drifted and the instrument wants a decision. */
+async function handOver(
+  run: NewRun,
+  record: FileRecord,
+  draft: Draft,
+  { instrument, journal, wakeDelivery, log }: IntakeState,
+): Promise<Outcome> {
+  const { drift, parse } = instrument;
+  const shape = shapeOf(record);
+  const added = await journal.runs.add(run, draft, { shape, drift, kinds: parse?.length ?? 1 });
+  const fields = { run: added?.id, file: run.file.path };
+  if (added?.remapped) log.info(fields, REMAPPED[added.remapped]);
+  if (added?.remapped === 'unchanged') return 'unchanged';
+  if (added?.drift) {
+    const { since, changes, held } = added.drift;
+    log.warn({ ...fields, since, changes }, held ? DRIFT_HELD : DRIFTED);
+    if (held) return 'held';
+  }
+  log.info(fields, 'run queued');
+  wakeDelivery();
+  return 'queued';
+}
+
+const DRIFTED = 'columns or units have changed since the previous run';
+const DRIFT_HELD = `run held: ${DRIFTED}; \`labfeed retry\` files it as it is`;
+
+const REMAPPED: Readonly<Record<Remapped, string>> = {
+  revised: 'file read again: updating the experiment',
+  unchanged: 'file read again: nothing has changed, nothing is sent',
+  refused: 'file read again: it no longer fits its mapping, the experiment stays as it is',
 };
+
+/* Delivery: from the outbox to the notebook, for all instruments. */
+
+export interface DeliveryDeps {
+  readonly journal: Pick<Journal, 'queue' | 'runs'>;
+  /** The notebook, and what the journal knows about it. */
+  readonly server: DeliverDeps;
+  /** Finds out what must be known about the server before anything is sent. */
+  prepare(): Promise<void>;
+  readonly concurrency: number;
+  readonly refusals: ReturnType<typeof createRefusals>;
+  readonly observer: Observer;
+  readonly log: Log;
+  /** For back-off. */
+  readonly random: () => number;
+}
+
+/** Due runs are delivered several at a time, as soon as there are any. */
+export const createDelivery = (delivery: DeliveryDeps): Queue =>
+  createQueue({
+    ...delivery.journal.queue,
+    concurrency: delivery.concurrency,
+    clock: delivery.server.clock,
+    log: delivery.log,
+    work: (id, signal) => deliverRun(id, signal, delivery),
+  });
+
+/** One run, from the step it has reached. Each step is recorded before and after its request. */
+async function deliverRun(id: number, signal: AbortSignal, delivery: DeliveryDeps): Promise<void> {
+  let run: OpenRun | undefined;
+  try {
+    run = await delivery.journal.runs.open(id);
+    await delivery.prepare();
+    const experiment = await deliver(run, delivery.server);
+    delivery.log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
+    delivery.refusals.forget(id);
+    delivery.observer.filed?.(run, experiment);
+  } catch (error) {
+    await handleFailure(error, id, run, signal, delivery);
+  }
+}
+
+/** A failure stops no other run: this one is postponed or parked. */
+async function handleFailure(
+  error: unknown,
+  id: number,
+  run: OpenRun | undefined,
+  signal: AbortSignal,
+  { journal, server: { clock }, refusals, observer, log, random }: DeliveryDeps,
+): Promise<void> {
+  // The run continues with the same step after the restart.
+  if (error instanceof StoppedError) return;
+  if (error instanceof HaltedError) {
+    log.error({ reason: explain(error) }, 'delivery is halted until `labfeed recover` has run');
+    return clock.sleep(HALT_CHECK_MS, signal);
+  }
+  const attempts = run?.attempts ?? 0;
+  const change = treat(error, { attempts, refusals: refusals.before(id, attempts) }, clock.now(), random);
+  if (change === undefined) return;
+  refusals.note(id, error, change);
+  const fields = { run: id, instrument: run?.instrument, ...change };
+  if (change.kind === 'parked') log.warn(fields, 'run parked');
+  else log.info(fields, 'run postponed');
+  try {
+    await journal.runs.record(id, change);
+    if (run) observer.failed?.(run, change);
+  } catch (cause) {
+    // The run stays due. Without a wait this would become a busy loop.
+    log.error({ run: id, reason: explain(cause) }, 'cannot write the journal, retrying');
+    await clock.sleep(JOURNAL_RETRY_MS, signal);
+  }
+}
+
+/** How often to check whether a person has ended a halt. */
+const HALT_CHECK_MS = 30_000;
+const JOURNAL_RETRY_MS = 5000;

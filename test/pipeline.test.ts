@@ -1,102 +1,371 @@
-import { expect, test } from 'vitest';
-import { FileError } from '../src/errors.js';
+import { mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { systemClock } from '../src/clock.js';
+import { loadConfig } from '../src/config/load.js';
+import { createRefusals } from '../src/deliver/failures.js';
+import { NotebookError } from '../src/errors.js';
+import type { NewRun } from '../src/journal/drafts.js';
 import type { Journal } from '../src/journal/journal.js';
-import type { FileRecord, FoundFile } from '../src/model.js';
-import { ingest, type Stages } from '../src/pipeline.js';
+import { createLog } from '../src/log.js';
+import type { RunChange } from '../src/outbox.js';
+import { createDelivery, createIntake, type Intake } from '../src/pipeline.js';
+import { createActivity } from '../src/watch/activity.js';
+import { depsOf, see } from './support/filing.js';
 import { manualClock } from './support/manual-clock.js';
 import { memoryJournal } from './support/memory-journal.js';
-import { sha256, someDraft } from './support/runs.js';
+import { silentLog } from './support/silent-log.js';
+import { type SimulatedNotebook, simulatedNotebook } from './support/simulated-notebook.js';
+import { tempFolder } from './support/temp-folder.js';
 
-const BALANCE = { name: 'balance', changed: 'new', duplicates: 'skip', mapping: 'm1' } as const;
+const eventually = (holds: () => void | Promise<void>) =>
+  vi.waitFor(holds, { timeout: 15_000, interval: 10 });
 
-const NOTHING_READ: FileRecord = { meta: new Map(), tables: [] };
+describe('intake', () => {
+  const weighing = (sample: string, column = 'Weight (mg)'): string =>
+    `Sample,${column}\n${sample},1.125\n${sample}b,1.5\n`;
 
-const found = (path: string): FoundFile => ({ path, location: path, size: 1, mtimeNs: 5n, inode: 9n });
+  interface Scene {
+    readonly folder: string;
+    readonly journal: Journal;
+    readonly intake: Intake;
+    /** Every run that was handed over, in order. */
+    readonly added: NewRun[];
+    readonly logged: { readonly msg: string; readonly files?: number }[];
+    wakeUps(): number;
+    waiting(): number;
+    write(...files: (string | [name: string, content: string])[]): void;
+    /** Scans the folder and waits until all runs found are in the journal. */
+    scan(asBacklog?: boolean): Promise<void>;
+  }
 
-/** A folder whose files hold what they are told to, and the real journal. */
-function scene(changes: Partial<Stages> = {}) {
-  const journal: Journal = memoryJournal(manualClock());
-  const contents = new Map<string, string>();
-  let rings = 0;
-  const stages: Stages = {
-    settle: async (file) => file,
-    inTurn: (work) => work(),
-    identify: async ({ path, location, mtimeNs, inode }) => {
-      const content = contents.get(path) ?? '';
-      return { path, location, mtimeNs, inode, size: content.length, sha256: sha256(content) };
-    },
-    parse: async () => NOTHING_READ,
-    map: (_, { path }) => someDraft(path),
-    journal: {
-      ...journal.runs,
-      add: async (run, draft) => {
-        await journal.runs.add(run, draft);
-        return 'queued';
+  /** One instrument with a real folder and the real journal in memory. */
+  function setUp(
+    settings = 'existing: ingest',
+    changes: (journal: Journal) => Partial<Journal> = () => ({}),
+  ) {
+    const folder = tempFolder();
+    const config = join(folder, 'labfeed.yaml');
+    const quiet = settings.includes('quiet') ? '' : 'ready: { quiet: 1ms },';
+    writeFileSync(config, `instruments:\n  balance: { watch: data, poll: never, ${quiet} ${settings} }\n`);
+    mkdirSync(join(folder, 'data'));
+    const [instrument = expect.fail('no instrument')] = loadConfig(config).instruments;
+    const journal = memoryJournal(systemClock);
+    const added: NewRun[] = [];
+    const add: Journal['runs']['add'] = (run, ...rest) => {
+      added.push(run);
+      return journal.runs.add(run, ...rest);
+    };
+    const activity = createActivity(instrument, systemClock);
+    const logged: Scene['logged'] = [];
+    let wakeUps = 0;
+    const intake = createIntake(instrument, {
+      journal: { ...journal, runs: { ...journal.runs, add }, ...changes(journal) },
+      activity,
+      claims: { isClaimed: () => false, isOthers: () => false },
+      observer: {},
+      foundBacklog: () => undefined,
+      wakeDelivery: () => {
+        wakeUps += 1;
       },
-      refuse: async (run, problem) => void (await journal.runs.refuse(run, problem)),
-      wasTaken: journal.files.wasTaken,
-      skip: (name, file) => journal.files.skip(name, [file]),
-    },
-    enqueue: () => {
-      rings += 1;
-    },
-    ...changes,
+      clock: systemClock,
+      log: createLog({
+        level: 'info',
+        pretty: false,
+        destination: { write: (line) => void logged.push(JSON.parse(line)) },
+      }).log,
+    });
+    onTestFinished(() => intake.stop());
+    const scene: Scene = {
+      folder: join(folder, 'data'),
+      journal,
+      intake,
+      added,
+      logged,
+      wakeUps: () => wakeUps,
+      waiting: () => activity.live().waiting.files,
+      write(...files) {
+        for (const file of files) {
+          const [name, content] = typeof file === 'string' ? [file, weighing(file)] : file;
+          mkdirSync(dirname(join(scene.folder, name)), { recursive: true });
+          writeFileSync(join(scene.folder, name), content);
+        }
+      },
+      async scan(asBacklog = false) {
+        await intake.rescan(asBacklog);
+        await eventually(() => expect(scene.waiting()).toBe(0));
+      },
+    };
+    return scene;
+  }
+
+  const names = (count: number): string[] => Array.from({ length: count }, (_, n) => `f${n}.csv`);
+  const start = async (scene: Scene): Promise<void> => {
+    await scene.intake.start();
+    await eventually(() => expect(scene.waiting()).toBe(0));
   };
-  return {
-    journal,
-    rings: () => rings,
-    see(path: string, content: string, instrument: Partial<Parameters<typeof ingest>[2]> = {}) {
-      contents.set(path, content);
-      return ingest(found(path), false, { ...BALANCE, ...instrument }, stages);
-    },
-  };
-}
 
-test('the same bytes at another path are filed once, or each time where duplicates are to be ingested', async () => {
-  const skipping = scene();
-  expect([await skipping.see('/data/a.csv', 'x'), await skipping.see('/data/b.csv', 'x')]).toEqual([
-    'queued',
-    'known',
-  ]);
-  const ingesting = scene();
-  const duplicates = 'ingest';
-  expect([
-    await ingesting.see('/data/a.csv', 'x', { duplicates }),
-    await ingesting.see('/data/b.csv', 'x', { duplicates }),
-    await ingesting.see('/data/b.csv', 'x', { duplicates }),
-  ]).toEqual(['queued', 'queued', 'known']);
-  expect(await ingesting.journal.runs.count()).toEqual({ pending: 2 });
-});
-
-test('other bytes at a known path are a new run, or passed over where changes are to be ignored', async () => {
-  const taking = scene();
-  expect([await taking.see('/data/a.csv', 'x'), await taking.see('/data/a.csv', 'y')]).toEqual([
-    'queued',
-    'queued',
-  ]);
-  const ignoring = scene();
-  const changed = 'ignore';
-  expect([
-    await ignoring.see('/data/a.csv', 'x', { changed }),
-    await ignoring.see('/data/a.csv', 'y', { changed }),
-    await ignoring.see('/data/b.csv', 'z', { changed }),
-  ]).toEqual(['queued', 'skipped', 'queued']);
-  expect(await ignoring.journal.runs.count()).toEqual({ pending: 2 });
-});
-
-test('a file that does not read as its mapping says is quarantined, and nothing is sent for it', async () => {
-  const { see, journal, rings } = scene({
-    parse: () => Promise.reject(new FileError('the column Weight is missing')),
+  test.each([
+    ['skip', 1],
+    ['ingest', 2],
+  ])('with duplicates: %s, the same bytes at two paths become %i run(s)', async (duplicates, runs) => {
+    const scene = setUp(`existing: ingest, duplicates: ${duplicates}`);
+    scene.write(['a.csv', weighing('x')]);
+    await start(scene);
+    scene.write(['b.csv', weighing('x')]);
+    await scene.scan();
+    await scene.scan();
+    expect(await scene.journal.runs.count()).toEqual({ pending: runs });
+    expect(scene.wakeUps()).toBe(runs);
   });
-  expect(await see('/data/a.csv', 'x')).toBe('refused');
-  expect(await journal.runs.count()).toEqual({ quarantined: 1 });
-  expect(rings()).toBe(0);
+
+  test.each([
+    ['new', 3],
+    ['ignore', 2],
+  ])('with changed: %s, a changed file and another one make %i runs', async (changed, runs) => {
+    const scene = setUp(`existing: ingest, changed: ${changed}`);
+    scene.write('a.csv');
+    await start(scene);
+    scene.write(['a.csv', weighing('other')], 'b.csv');
+    await scene.scan();
+    expect(await scene.journal.runs.count()).toEqual({ pending: runs });
+  });
+
+  test('a file that does not fit its mapping is quarantined, and delivery is not woken', async () => {
+    const scene = setUp('existing: ingest, experiment: { title: "{{ meta.Operator }}" }');
+    scene.write('a.csv');
+    await start(scene);
+    expect(await scene.journal.runs.count()).toEqual({ quarantined: 1 });
+    expect(scene.logged.map(({ msg }) => msg)).toContain('run quarantined');
+    expect(scene.wakeUps()).toBe(0);
+  });
+
+  test('with drift: hold, a run with another column is held, and delivery is not woken', async () => {
+    const scene = setUp('existing: ingest, drift: hold');
+    scene.write('a.csv');
+    await start(scene);
+    scene.write(['b.csv', weighing('x', 'Mass (mg)')]);
+    await scene.scan();
+    expect(await scene.journal.runs.count()).toEqual({ pending: 1, held: 1 });
+    expect(scene.wakeUps()).toBe(1);
+  });
+
+  test('a run that cannot be recorded is retried, and is not recorded as refused', async () => {
+    let failures = 1;
+    const scene = setUp('existing: ingest', ({ runs }) => ({
+      runs: {
+        ...runs,
+        async add(...run) {
+          failures -= 1;
+          if (failures >= 0) throw new Error('disk full');
+          return runs.add(...run);
+        },
+      },
+    }));
+    scene.write('a.csv');
+    await start(scene);
+    expect(scene.logged).toMatchObject([
+      { msg: 'cannot take the file yet, retrying', reason: 'disk full' },
+      { msg: 'run queued' },
+    ]);
+    expect(await scene.journal.runs.count()).toEqual({ pending: 1 });
+  });
+
+  test('a file that disappears before it has settled is forgotten', async () => {
+    const scene = setUp('existing: ingest, ready: { quiet: 300ms }');
+    scene.write('a.csv');
+    await scene.intake.start();
+    expect(scene.waiting()).toBe(1);
+    rmSync(join(scene.folder, 'a.csv'));
+    await eventually(() => expect(scene.waiting()).toBe(0));
+    expect(await scene.journal.runs.count()).toEqual({});
+  });
+
+  describe('of a backlog', () => {
+    test('takes up to 50 files without asking, as backlog', async () => {
+      const scene = setUp('duplicates: ingest');
+      scene.write(...names(50));
+      await start(scene);
+      expect(scene.added).toHaveLength(50);
+      expect(scene.added.every(({ backlog }) => backlog)).toBe(true);
+      scene.write('live.csv');
+      await scene.scan();
+      expect(scene.added.at(-1)).toMatchObject({ backlog: false });
+    });
+
+    test('holds more than 50 files for a decision, and takes later files', async () => {
+      const scene = setUp('changed: new');
+      scene.write(...names(51));
+      await start(scene);
+      expect(scene.added).toEqual([]);
+      expect(scene.logged).toMatchObject([{ msg: expect.stringContaining('labfeed backfill'), files: 51 }]);
+      scene.write(...Array.from({ length: 100 }, (_, n) => `later${n}.csv`));
+      await scene.scan();
+      expect(scene.added).toHaveLength(100);
+    });
+
+    test('takes a held backlog when it is decided, after live runs', async () => {
+      const scene = setUp('changed: new');
+      scene.write(...names(51));
+      await start(scene);
+      await scene.journal.files.answer('balance', 'ingest');
+      await scene.scan(true);
+      expect(scene.added).toHaveLength(51);
+      expect(scene.added.every(({ backlog }) => backlog)).toBe(true);
+      scene.write('live.csv');
+      await scene.scan();
+      expect(scene.added.at(-1)).toMatchObject({ backlog: false });
+    });
+
+    test('counts runs of several files as runs, and holds all their files', async () => {
+      // More than 500 files, so that the scan hands them over in several batches.
+      const folders = (count: number) =>
+        names(count).flatMap((name) => names(12).map((part) => `${name}/${part}`));
+      const few = setUp('run: folder');
+      few.write(...folders(50));
+      await start(few);
+      expect(Object.values(await few.journal.runs.count())).toEqual([50]);
+      const many = setUp('run: folder');
+      many.write(...folders(51));
+      await start(many);
+      expect(many.logged).toMatchObject([{ files: 51 * 12 }]);
+    });
+
+    test('skips it with existing: skip, but not files that arrive during the first scan', async () => {
+      let release: () => void = () => undefined;
+      const blocked = new Promise<void>((resolve) => {
+        release = resolve;
+      });
+      let batches = 0;
+      const scene = setUp('existing: skip', ({ files }) => ({
+        files: {
+          ...files,
+          async unknown(...batch) {
+            batches += 1;
+            if (batches === 1) await blocked;
+            return files.unknown(...batch);
+          },
+        },
+      }));
+      scene.write('old.csv');
+      const started = scene.intake.start();
+      await eventually(() => expect(batches).toBe(1));
+      scene.write('live.csv');
+      await eventually(() => expect(scene.added).toHaveLength(1));
+      release();
+      await started;
+      await eventually(() => expect(scene.waiting()).toBe(0));
+      expect(scene.added.map(({ file }) => file.path)).toEqual([join(scene.folder, 'live.csv')]);
+    });
+
+    test('takes files from a day on with existing: { since }', async () => {
+      const scene = setUp('existing: { since: 2026-01-01 }');
+      scene.write('old.csv', 'new.csv');
+      const day = (iso: string): Date => new Date(`${iso}T12:00:00`);
+      utimesSync(join(scene.folder, 'old.csv'), day('2025-12-31'), day('2025-12-31'));
+      utimesSync(join(scene.folder, 'new.csv'), day('2026-01-01'), day('2026-01-01'));
+      await start(scene);
+      expect(scene.added.map(({ file }) => file.path)).toEqual([join(scene.folder, 'new.csv')]);
+    });
+  });
+
+  test('with very many files, the scan waits while 10,000 of them are on their way', async () => {
+    const scene = setUp('existing: ingest, ready: { quiet: 1h }');
+    for (const name of names(10_300)) writeFileSync(join(scene.folder, name), '');
+    let isScanned = false;
+    void scene.intake.start().then(() => {
+      isScanned = true;
+    });
+    await eventually(() => expect(scene.waiting()).toBe(10_000));
+    await systemClock.sleep(200);
+    expect(scene.waiting()).toBe(10_000);
+    expect(isScanned).toBe(false);
+  });
 });
 
-test('a fault of labfeed itself is no verdict about the file: it is not recorded, and can be tried again', async () => {
-  const { see, journal } = scene({
-    parse: () => Promise.reject(new TypeError('undefined is not a function')),
+describe('delivery', () => {
+  /** The real journal and delivery, a notebook in memory, and a clock that skips all waits. */
+  async function setUp(contents: readonly string[], notebook: Partial<SimulatedNotebook> = {}) {
+    const clock = manualClock();
+    const journal = memoryJournal(clock);
+    for (const content of contents) await see(journal, content);
+    const changes: (RunChange & { readonly run: number })[] = [];
+    const filed: number[] = [];
+    const server = { ...depsOf(journal, { ...simulatedNotebook(), ...notebook }, clock), clock };
+    const delivery = createDelivery({
+      journal,
+      server,
+      prepare: async () => undefined,
+      concurrency: 3,
+      refusals: createRefusals(),
+      observer: {
+        filed: ({ id }) => void filed.push(id),
+        failed: ({ id }, change) => void changes.push({ ...change, run: id }),
+      },
+      log: silentLog(),
+      random: Math.random,
+    });
+    onTestFinished(() => delivery.stop());
+    delivery.start();
+    return { journal, delivery, changes, filed };
+  }
+
+  test('postpones a run that can succeed later, parks one that cannot, and files the others', async () => {
+    const errors = [
+      new NotebookError('server', 'away', { scope: 'run' }),
+      new NotebookError('request', 'bad date'),
+      new NotebookError('conflict', 'deleted', { status: 409 }),
+    ];
+    const real = simulatedNotebook();
+    const { changes, filed, journal } = await setUp(['a', 'b', 'c', 'd'], {
+      ...real,
+      async createExperiment(fields) {
+        const error = errors.shift();
+        if (error) throw error;
+        return real.createExperiment(fields);
+      },
+    });
+    await eventually(() => expect(filed).toHaveLength(2));
+    expect(filed.toSorted()).toEqual([1, 4]);
+    expect(changes).toMatchObject([
+      { run: 1, kind: 'postponed', failure: 'server', reason: 'away' },
+      { run: 2, kind: 'parked', as: 'quarantined', reason: 'bad date' },
+      { run: 3, kind: 'parked', as: 'held', reason: 'deleted' },
+    ]);
+    expect(await journal.runs.count()).toEqual({ done: 2, quarantined: 1, held: 1 });
   });
-  await expect(see('/data/a.csv', 'x')).rejects.toThrow(TypeError);
-  expect(await journal.runs.count()).toEqual({});
+
+  test('quarantines a run that the notebook itself refuses five times; outages in between do not count', async () => {
+    const outage = new NotebookError('server', 'away', { outcomeUnknown: true, status: 502 });
+    const refusal = new NotebookError('server', 'no', { outcomeUnknown: true, status: 500, scope: 'run' });
+    const errors = [
+      outage,
+      outage,
+      outage,
+      outage,
+      outage,
+      refusal,
+      refusal,
+      outage,
+      refusal,
+      refusal,
+      refusal,
+    ];
+    let sent = 0;
+    const { changes } = await setUp(['a'], {
+      async patchExperiment() {
+        sent += 1;
+        throw errors[sent - 1];
+      },
+    });
+    await eventually(() => expect(changes.at(-1)?.kind).toBe('parked'));
+    expect(changes.map(({ kind }) => kind)).toEqual([...errors.slice(1).map(() => 'postponed'), 'parked']);
+  });
+
+  test('files a run that is added later as soon as it is woken', async () => {
+    const { journal, delivery, filed } = await setUp([]);
+    await see(journal, 'a');
+    delivery.wake();
+    await eventually(() => expect(filed).toEqual([1]));
+  });
 });

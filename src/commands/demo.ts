@@ -163,11 +163,11 @@ function createDemoDisplay({ folder, url, page, samples }: DemoPlaces): DemoDisp
     },
     filed: (run, experiment) =>
       line(`  filed        ${run.instrument.padEnd(14)}${run.draft.title}  →  ${url}/view/${experiment}`),
-    refused: (instrument, path, problem) =>
+    quarantined: (instrument, path, problem) =>
       line(
         `  quarantined  ${instrument.padEnd(14)}${basename(path)}\n${explain(problem).replace(/^/gm, '               ')}`,
       ),
-    setBack(run, change) {
+    failed(run, change) {
       if (change.kind === 'parked')
         line(`  ${change.as.padEnd(13)}${run.instrument.padEnd(14)}${run.draft.title}: ${change.reason}`);
     },

@@ -2,181 +2,217 @@ import type { Clock } from '../clock.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
 import { journalOf } from '../config/locations.js';
 import { holdKey, readKey } from '../config/secrets.js';
-import { ConfigError, explain, LabfeedError, type Problem } from '../errors.js';
+import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { type Journal, openJournal } from '../journal/journal.js';
-import type { Live } from '../live.js';
+import { type ConfigProblem, describeProblem, type Live } from '../live.js';
 import type { Log } from '../log.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests } from '../mapping/tests.js';
-import { nobody, type Observer } from '../pipeline.js';
+import type { Observer } from '../pipeline.js';
 import { version } from '../process.js';
 import type { StatusAddress } from '../status/api.js';
-import { createStatusPage, statusAddressOf } from './page.js';
-import { createReporting, createRequestCounter, type Reporting } from './reporting.js';
-import { createWorks, shownRefusal, type Works, watchedInstruments } from './works.js';
+import { createStatusPage, type StatusPage, statusAddressOf } from './page.js';
+import { createReporting, createRequestCounter, type Reporting, type RequestCounter } from './reporting.js';
+import { createRuntime, listInstruments, type Runtime } from './runtime.js';
 
 interface DaemonOptions {
   readonly config: UsableConfig;
   readonly clock: Clock;
   readonly log: Log;
-  /** Takes the key out of everything that is logged. */
+  /** Removes a secret from everything that is logged. */
   conceal(secret: string): void;
   readonly observer?: Observer;
 }
 
 export interface Daemon {
-  /** Resolves when every folder was scanned once and is being watched. */
+  /** Resolves after the first scan of every folder. */
   start(): Promise<void>;
-  /** Goes on with another configuration, unless it is wrong: then it is told, and the old one stays. */
+  /** Continues with another configuration. If that has mistakes, it is refused and the current one stays. */
   reload(load: () => LoadedConfig): Promise<void>;
-  /** Takes nothing more, lets the steps under way end, and closes the journal. */
+  /** Starts nothing new, waits for the current steps, and closes the journal. */
   stop(): Promise<void>;
-  /** How many runs are in each step or resting place. */
+  /** The number of runs in each step or parked state. */
   count(): Promise<Record<string, number>>;
-  /** How it is at this moment, beyond what the journal knows. */
+  /** The current state, beyond what the journal holds. */
   live(): Live;
 }
 
-/** The journal, which outlives every configuration, and the works that the present one sets going. */
-export function createDaemon({
-  config: first,
-  clock,
-  log,
-  conceal,
-  observer = nobody,
-}: DaemonOptions): Daemon {
-  const journalPath = journalOf(first);
-  let journal: Journal | undefined;
-  let works: Works | undefined;
-  let reporting: Reporting | undefined;
-  let refused: Live['refused'];
-  const requests = createRequestCounter();
-  /** What the page shows until the mappings are tested and the works are there. */
-  const awaited = watchedInstruments(first, [], clock);
+interface Parts extends Required<DaemonOptions> {
+  readonly journalPath: string;
+  readonly page: StatusPage;
+  readonly requests: RequestCounter;
+  readonly started: Pick<Live, 'pid' | 'version' | 'startedAt'>;
+  /** Shown on the page until the runtime exists. */
+  readonly starting: Runtime['instruments'];
+  readonly stopping: AbortSignal;
+  journal: Journal | undefined;
+  /** Of the current configuration. */
+  runtime: Runtime | undefined;
+  reporting: Reporting | undefined;
+  refused: Live['refused'];
+}
+
+/** The composition root: the journal, status file, alarms and page, and the runtime of the current configuration. */
+export function createDaemon(options: DaemonOptions): Daemon {
+  const { config, clock, log, observer = {} } = options;
+  const journalPath = journalOf(config);
   const started = { pid: process.pid, version: version(), startedAt: clock.now() };
-  const live = (): Live => liveWith(reporting?.alarms() ?? []);
-  const page = createStatusPage({ journal: journalPath, clock, log, live });
   const stopping = new AbortController();
-  /** Opening, reloads and the stop come one after the other, however fast they are asked for. */
+  const live = (): Live => liveOf(daemon, daemon.reporting?.alarms() ?? []);
+  const daemon: Parts = {
+    ...options,
+    observer,
+    journalPath,
+    page: createStatusPage({ journal: journalPath, clock, log, live }),
+    requests: createRequestCounter(),
+    started,
+    starting: listInstruments(config, [], clock),
+    stopping: stopping.signal,
+    journal: undefined,
+    runtime: undefined,
+    reporting: undefined,
+    refused: undefined,
+  };
+  /** Start, reloads and stop run one after the other. */
   let turn: Promise<void> = Promise.resolve();
   const inTurn = (act: () => Promise<void>): Promise<void> => {
     turn = turn.then(act, act);
     return turn;
   };
-
-  /** Reads the key and makes the works: what is wrong shows here, while the old ones still run. */
-  function makeWorks(
-    config: UsableConfig,
-    opened: Journal,
-    failedTests: readonly Problem[],
-    isFirst: boolean,
-  ): Works {
-    const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
-    const heard = requests.count;
-    return createWorks({ config, journal: opened, clock, log, observer, key, failedTests, isFirst, heard });
-  }
-
-  const liveWith = (alarms: Live['alarms']): Live => ({
-    at: clock.now(),
-    ...started,
-    config: first.file,
-    problems: works?.problems ?? [],
-    refused,
-    notebook: {
-      url: (works?.config ?? first).notebook.url,
-      gate: works?.gate() ?? { kind: 'open', perSecond: first.notebook.rate },
-      requests: requests.list(),
-    },
-    instruments: (works?.instruments ?? awaited).map(({ state }) => state.live()),
-    alarms,
-  });
-
-  /** What the mappings' own tests find wrong; undefined when a stop was asked for meanwhile. */
-  async function testMappings({ instruments }: LoadedConfig): Promise<Problem[] | undefined> {
-    const usable = instruments.filter((instrument) => checkMapping(instrument).length === 0);
-    const results = await runGoldenTests(usable, { clock, signal: stopping.signal });
-    return stopping.signal.aborted ? undefined : results.flatMap(({ problems }) => problems);
-  }
-
-  async function open(): Promise<void> {
-    const address = statusAddressOf(first, conceal);
-    const opened = await openJournal(journalPath, clock);
-    journal = opened;
-    // Before tests and scans, which can take their time: that is when people look.
-    await page.show(first, address);
-    const failedTests = await testMappings(first);
-    if (failedTests) works = makeWorks(first, opened, failedTests, true);
-    reporting = createReporting({
-      journal: opened,
-      journalPath,
-      works: () => works,
-      live: liveWith,
-      page: () => page.problem()?.text,
-      clock,
-      log,
-      conceal,
-    });
-    await reporting.start();
-  }
-
-  async function reload(load: () => LoadedConfig): Promise<void> {
-    if (!journal) return;
-    let config: UsableConfig;
-    let next: Works;
-    let address: StatusAddress | undefined;
-    try {
-      const loaded: LoadedConfig = load();
-      refuseMistakes(loaded, journalPath);
-      config = loaded;
-      address = statusAddressOf(config, conceal);
-      const failedTests = await testMappings(config);
-      if (!failedTests) return;
-      if (failedTests.length > 0) throw new ConfigError(failedTests);
-      next = makeWorks(config, journal, failedTests, false);
-      log.level = config.settings.log;
-    } catch (error) {
-      if (!(error instanceof LabfeedError)) throw error;
-      refused = { at: clock.now(), problems: shownRefusal(error, first.file) };
-      return log.error({ problems: explain(error) }, 'the new configuration is refused; the old one goes on');
-    }
-    await works?.stop();
-    works = next;
-    await page.show(config, address);
-    refused = undefined;
-    log.info('reloaded');
-    // Not waited for: a stop must not have to wait until the first scan of a large folder has ended.
-    next
-      .start()
-      .catch((error: unknown) => log.fatal({ err: error }, 'the new configuration could not be started'));
-  }
-
   return {
     async start() {
-      await inTurn(open);
-      await works?.start();
+      await inTurn(() => open(daemon));
+      await daemon.runtime?.start();
     },
-    reload: (load) => inTurn(() => reload(load)),
+    reload: (load) => inTurn(() => reload(load, daemon)),
     stop() {
-      // Tests of mappings that are still under way are given up: a stop cannot wait for them.
+      // Ends mapping tests that are still running.
       stopping.abort();
-      return inTurn(async () => {
-        // What could not be started has told why, and does not stop.
-        if (works) log.info('stopping');
-        await works?.stop();
-        await page.stop();
-        await reporting?.stop();
-        await journal?.close();
-        if (works) log.info('stopped');
-      });
+      return inTurn(() => close(daemon));
     },
     live,
-    count: async () => (await journal?.runs.count()) ?? {},
+    count: async () => (await daemon.journal?.runs.count()) ?? {},
   };
 }
 
-/** Any mistake refuses a reload as a whole: what runs is better than half of what was meant. */
+async function open(daemon: Parts): Promise<void> {
+  const { config, journalPath, page, clock, log, conceal } = daemon;
+  const address = statusAddressOf(config, conceal);
+  const journal = await openJournal(journalPath, clock);
+  daemon.journal = journal;
+  // Before tests and scans, which can take long.
+  await page.show(config, address);
+  const failedTests = await testMappings(config, daemon);
+  if (failedTests) daemon.runtime = makeRuntime(config, journal, failedTests, daemon);
+  daemon.reporting = createReporting({
+    journal,
+    journalPath,
+    runtime: () => daemon.runtime,
+    live: (alarms) => liveOf(daemon, alarms),
+    page: () => page.problem()?.text,
+    clock,
+    log,
+    conceal,
+  });
+  await daemon.reporting.start();
+}
+
+async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
+  const { journal, page, clock, log } = daemon;
+  if (!journal) return;
+  let config: UsableConfig;
+  let next: Runtime;
+  let address: StatusAddress | undefined;
+  try {
+    const loaded: LoadedConfig = load();
+    refuseMistakes(loaded, daemon.journalPath);
+    config = loaded;
+    address = statusAddressOf(config, daemon.conceal);
+    const failedTests = await testMappings(config, daemon);
+    if (!failedTests) return;
+    if (failedTests.length > 0) throw new ConfigError(failedTests);
+    next = makeRuntime(config, journal, failedTests, daemon);
+    log.level = config.settings.log;
+  } catch (error) {
+    if (!(error instanceof LabfeedError)) throw error;
+    daemon.refused = { at: clock.now(), problems: refusalProblems(error, daemon.config.file) };
+    return log.error({ problems: explain(error) }, 'new configuration refused, keeping the current one');
+  }
+  await daemon.runtime?.stop();
+  daemon.runtime = next;
+  await page.show(config, address);
+  daemon.refused = undefined;
+  log.info('configuration reloaded');
+  // Not awaited: a stop must not wait for the first scan of a large folder.
+  next
+    .start()
+    .catch((error: unknown) => log.fatal({ err: error }, 'cannot start with the new configuration'));
+}
+
+/** A reload is all or nothing: what runs is better than half of what was meant. */
 function refuseMistakes(config: LoadedConfig, journalPath: string): asserts config is UsableConfig {
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   if (problems.length > 0) throw new ConfigError(problems);
-  if (journalOf(config) !== journalPath) throw new LabfeedError('another journal needs a restart');
+  if (journalOf(config) === journalPath) return;
+  throw new LabfeedError('the journal cannot be changed while labfeed runs', {
+    hint: 'restart labfeed to use another journal',
+  });
 }
+
+/** Why a configuration was refused. An error without a place concerns the whole file. */
+function refusalProblems(error: LabfeedError, file: string): ConfigProblem[] {
+  if (error instanceof ConfigError) return error.problems.map(describeProblem);
+  const { message, hint, where = { file } } = error;
+  return [{ at: formatPlace(where), message, hint, instrument: undefined }];
+}
+
+async function close({ runtime, page, reporting, journal, log }: Parts): Promise<void> {
+  // Without a runtime it could not start, and has said why.
+  if (runtime) log.info('stopping');
+  await runtime?.stop();
+  await page.stop();
+  await reporting?.stop();
+  await journal?.close();
+  if (runtime) log.info('stopped');
+}
+
+/** Runs the tests of the mappings and returns their failures; undefined if a stop was requested meanwhile. */
+async function testMappings(
+  { instruments }: LoadedConfig,
+  { clock, stopping: signal }: Parts,
+): Promise<Problem[] | undefined> {
+  const usable = instruments.filter((instrument) => checkMapping(instrument).length === 0);
+  const results = await runGoldenTests(usable, { clock, signal });
+  return signal.aborted ? undefined : results.flatMap(({ problems }) => problems);
+}
+
+/** Reads the key and creates the runtime, so that errors show while the previous runtime still runs. */
+function makeRuntime(
+  config: UsableConfig,
+  journal: Journal,
+  failedTests: readonly Problem[],
+  { runtime, requests, clock, log, observer, conceal }: Parts,
+): Runtime {
+  const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
+  const isFirst = runtime === undefined;
+  const heard = requests.count;
+  return createRuntime({ config, journal, clock, log, observer, key, failedTests, isFirst, heard });
+}
+
+const liveOf = (
+  { config, runtime, started, starting, refused, requests, clock }: Parts,
+  alarms: Live['alarms'],
+): Live => ({
+  at: clock.now(),
+  ...started,
+  config: config.file,
+  problems: runtime?.problems ?? [],
+  refused,
+  notebook: {
+    url: (runtime?.config ?? config).notebook.url,
+    gate: runtime?.gate() ?? { kind: 'open', perSecond: config.notebook.rate },
+    requests: requests.list(),
+  },
+  instruments: (runtime?.instruments ?? starting).map(({ activity }) => activity.live()),
+  alarms,
+});

@@ -20,18 +20,18 @@ interface StatusPageDeps {
   live(): Live;
 }
 
-/** The page that shows what the daemon does, and takes decisions for it. */
-interface StatusPage {
-  /** Shows this configuration's instruments, where it wants them shown. The journal must be there. */
+/** The page that shows what the daemon does and accepts decisions. */
+export interface StatusPage {
+  /** Serves the page at this address, if there is one. The journal must exist. */
   show(config: UsableConfig, address: StatusAddress | undefined): Promise<void>;
-  /** Why it is not there, though it should be. */
+  /** Why the page is not available. */
   problem(): StatusProblem | undefined;
   stop(): Promise<void>;
 }
 
 export function createStatusPage({ journal: path, clock, log, live }: StatusPageDeps): StatusPage {
   let config: UsableConfig | undefined;
-  // Connections of its own: whatever the page reads, it never waits within what the daemon is about to write.
+  // Separate connections: reads for the page never wait for the daemon's transactions.
   let reader: JournalReader | undefined;
   let client: JournalClient | undefined;
   const reading = (): JournalReader => {
@@ -39,7 +39,7 @@ export function createStatusPage({ journal: path, clock, log, live }: StatusPage
     return reader;
   };
   let status: StatusServer | undefined;
-  /** Loaded when it is wanted: web server and metrics are a third of what the daemon loads. */
+  /** Loaded on demand: the web server and metrics are a third of the code that the daemon loads. */
   async function makeStatus(): Promise<StatusServer> {
     const { createStatusServer } = await import('../status/server.js');
     return createStatusServer({
@@ -80,6 +80,7 @@ export function createStatusPage({ journal: path, clock, log, live }: StatusPage
   };
 }
 
+/** With the same wording as the commands. */
 const withSentences = (job: JobDetail | undefined) =>
   job && { ...job, history: job.history.map((one) => ({ at: one.at, words: describeEvent(one) })) };
 
@@ -101,12 +102,12 @@ export function statusAddressOf(
   return { ...address, names, token };
 }
 
-/** The daemon looks twice a second. */
+/** The daemon polls for decisions twice a second. */
 const ANSWER_WITHIN_MS = 10_000;
-const LOOK_MS = 100;
+const POLL_MS = 100;
 const PAGE_BUSY_MS = 20;
 
-/** The same way that the commands go: into the journal's inbox, and out of it. */
+/** Decisions go through the journal's inbox, as those of the commands do. */
 async function ask(
   asked: DecisionRequest,
   server: string,
@@ -114,31 +115,31 @@ async function ask(
   clock: Clock,
 ): Promise<DecisionAnswer> {
   const request = requestSchema.safeParse(asked.kind === 'adopt' ? { ...asked, server } : asked).data;
-  if (!request) return { done: false, text: 'this version of labfeed does not know that request' };
+  if (!request) return { done: false, text: 'this version of labfeed does not know this request' };
   const until = clock.monotonic() + ANSWER_WITHIN_MS;
-  const id = await leave(request, until, client, clock);
+  const id = await submit(request, until, client, clock);
   while (clock.monotonic() < until) {
-    await clock.sleep(LOOK_MS);
+    await clock.sleep(POLL_MS);
     const answer = await client.answerTo(id);
     if (answer) return { done: answer.done, text: answer.text };
   }
-  return { done: false, text: 'recorded in the journal; it is applied when the present step is finished' };
+  return { done: false, text: 'recorded in the journal; it is applied after the current step' };
 }
 
-/** Asks again and again rather than wait in the journal: this is the thread that takes files and sends runs. */
-async function leave(request: Request, until: number, client: JournalClient, clock: Clock): Promise<number> {
+/** Retries instead of waiting for the journal's lock, because that would block intake and delivery. */
+async function submit(request: Request, until: number, client: JournalClient, clock: Clock): Promise<number> {
   for (;;) {
     try {
       const [id = 0] = await client.ask([request], clock.now());
       return id;
     } catch (error) {
       if (!(error instanceof LabfeedError) || clock.monotonic() >= until) throw error;
-      await clock.sleep(LOOK_MS);
+      await clock.sleep(POLL_MS);
     }
   }
 }
 
-/** What was written last stands in a file beside it. */
+/** Recent changes are in the WAL file. */
 async function bytesOf(path: string): Promise<number> {
   const sizes = await Promise.all(
     [path, `${path}-wal`].map((file) =>

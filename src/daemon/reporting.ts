@@ -4,30 +4,30 @@ import { dirname } from 'node:path';
 import { createAlarms } from '../alarms/alarms.js';
 import { createCommand, createWebhook, type Tell } from '../alarms/channels.js';
 import type { Facts } from '../alarms/conditions.js';
-import type { Clock } from '../clock.js';
+import { type Clock, every, type Loop } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
 import { systemCode } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import { type Live, type RequestCount, removeLive, writeLive } from '../live.js';
 import type { Log } from '../log.js';
 import type { Channel } from '../model.js';
-import type { Works } from './works.js';
+import type { Runtime } from './runtime.js';
 
 interface ReportingDeps {
   readonly journal: Journal;
   readonly journalPath: string;
-  /** The works that run now. */
-  works(): Works | undefined;
-  /** How things are, with these alarms. */
+  /** The current runtime. */
+  runtime(): Runtime | undefined;
+  /** The current state, with these alarms. */
   live(alarms: Live['alarms']): Live;
-  /** Why the page is not there, though it should be. */
+  /** Why the page is not available. */
   page(): string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   conceal(secret: string): void;
 }
 
-/** The daemon looks at itself once a second: it raises alarms, and leaves how it is beside the journal. */
+/** Once a second: raises and clears alarms, and writes the status file next to the journal. */
 export interface Reporting {
   alarms(): Live['alarms'];
   start(): Promise<void>;
@@ -35,77 +35,70 @@ export interface Reporting {
   stop(): Promise<void>;
 }
 
-const LOOK_MS = 1000;
+const REPORT_MS = 1000;
 
-/** However little happens, who reads it must see that it is still true. */
-const FRESH_MS = 10_000;
+/** The status file is written at least this often, so that readers can tell it is current. */
+const MAX_AGE_MS = 10_000;
 
 export function createReporting(deps: ReportingDeps): Reporting {
-  const { journal, journalPath, works, live, page, clock, log } = deps;
-  const stopping = new AbortController();
-  const channels = createChannels(deps);
-  const troubleOf = createJournalWatch(journalPath);
+  const { journal, journalPath, runtime, live, page, clock, log } = deps;
+  const journalProblem = createJournalWatch(journalPath);
   const alarms = createAlarms({
     facts: async () => ({
-      ...(await factsOf(journal, troubleOf, live([]), works(), clock.now())),
+      ...(await factsOf(journal, journalProblem, live([]), runtime(), clock.now())),
       page: page(),
     }),
     ...journal.alarms,
-    channels,
+    channels: createChannels(deps),
     clock,
     log,
   });
-  let running: Promise<void> = Promise.resolve();
-  let written = '';
-  let writtenAtMs = Number.NEGATIVE_INFINITY;
-  let isTold = false;
-
-  async function write(): Promise<void> {
-    const now = live(alarms.raised());
-    const text = JSON.stringify({ ...now, at: 0 });
-    if (text === written && clock.monotonic() - writtenAtMs < FRESH_MS) return;
-    try {
-      await writeLive(journalPath, now);
-      written = text;
-      writtenAtMs = clock.monotonic();
-      isTold = false;
-    } catch (error) {
-      // Only the commands miss it, and the disk that it tells of is looked after elsewhere.
-      if (!isTold) log.warn({ err: error }, 'commands cannot be told how the daemon is, trying again');
-      isTold = true;
-    }
-  }
-
-  async function keepLooking(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      if (works()) await alarms.look();
-      await write();
-      await clock.sleep(LOOK_MS, stopping.signal);
-    }
-  }
-
+  const writeStatus = createStatusWriter(deps);
+  let loop: Loop | undefined;
   return {
     alarms: alarms.raised,
     async start() {
       await alarms.open();
-      running = keepLooking();
+      loop = every(REPORT_MS, clock, async () => {
+        if (runtime()) await alarms.look();
+        await writeStatus(live(alarms.raised()));
+      });
     },
     async stop() {
-      stopping.abort();
-      await alarms.stop();
-      await running;
+      await Promise.all([loop?.stop(), alarms.stop()]);
       await removeLive(journalPath).catch(() => undefined);
     },
   };
 }
 
-/** Whom to tell, made anew only when the configuration is. */
-function createChannels({ works, log, conceal }: ReportingDeps) {
+/** Returns a function that writes the status file if it has changed or is old. */
+function createStatusWriter({ journalPath, clock, log }: ReportingDeps): (live: Live) => Promise<void> {
+  let written = '';
+  let writtenAtMs = Number.NEGATIVE_INFINITY;
+  let isWarned = false;
+  return async (live) => {
+    const text = JSON.stringify({ ...live, at: 0 });
+    if (text === written && clock.monotonic() - writtenAtMs < MAX_AGE_MS) return;
+    try {
+      await writeLive(journalPath, live);
+      written = text;
+      writtenAtMs = clock.monotonic();
+      isWarned = false;
+    } catch (error) {
+      // Only the commands need it, and an alarm reports a full disk.
+      if (!isWarned) log.warn({ err: error }, 'cannot write the status file, retrying');
+      isWarned = true;
+    }
+  };
+}
+
+/** Where alarms are sent, as the current configuration says. */
+function createChannels({ runtime, log, conceal }: ReportingDeps) {
   let madeFor: UsableConfig | undefined;
   let channels: ReadonlyMap<Channel, Tell> = new Map();
 
   return (): ReadonlyMap<Channel, Tell> => {
-    const config = works()?.config;
+    const config = runtime()?.config;
     if (config === undefined || config === madeFor) return channels;
     madeFor = config;
     const { webhook, command } = config.settings.alarms ?? {};
@@ -118,7 +111,7 @@ function createChannels({ works, log, conceal }: ReportingDeps) {
   };
 }
 
-/** What the command of an alarm inherits: everything but the key of the notebook and the token of the page. */
+/** The environment for the alarm command, without the notebook's key and the page's token. */
 export function withoutSecrets(
   { notebook, settings: { status } }: Pick<UsableConfig, 'notebook' | 'settings'>,
   env: NodeJS.ProcessEnv = process.env,
@@ -127,34 +120,34 @@ export function withoutSecrets(
   return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.has(name)));
 }
 
-/** What of the journal and of the works alarms are judged by. */
+/** The facts that alarms depend on. */
 async function factsOf(
   journal: Journal,
-  trouble: () => Promise<string | undefined>,
+  journalProblem: () => Promise<string | undefined>,
   live: Live,
-  works: Works | undefined,
+  runtime: Runtime | undefined,
   now: number,
 ): Promise<Omit<Facts, 'page'>> {
   const unsettled = await journal.resting.unsettled();
-  const instruments = works?.instruments ?? [];
+  const instruments = runtime?.instruments ?? [];
   return {
     now,
     notebook: {
       ...live.notebook,
-      answered: works?.hasAnswered() ?? false,
+      answered: runtime?.hasAnswered() ?? false,
       halted: await journal.resting.halted(live.notebook.url),
     },
     problems: live.problems,
     refused: live.refused,
-    journal: journal.trouble() ?? (await trouble()),
+    journal: journal.trouble() ?? (await journalProblem()),
     instruments: await Promise.all(
-      instruments.map(async ({ name, state, usable }) => {
-        const shown = state.live();
+      instruments.map(async ({ name, activity, usable }) => {
+        const current = activity.live();
         return {
-          live: shown,
+          live: current,
           silence: usable?.silence,
-          quietSince: shown.lastFileAt ?? (await journal.resting.firstScanAt(name)),
-          unmatchedArrivals: state.unmatchedArrivals(),
+          quietSince: current.lastFileAt ?? (await journal.resting.firstScanAt(name)),
+          unmatchedArrivals: activity.unmatchedArrivals(),
           ...(unsettled.get(name) ?? { quarantined: undefined, held: undefined, asked: 0 }),
         };
       }),
@@ -162,10 +155,10 @@ async function factsOf(
   };
 }
 
-/** Less than this, and the next run may not be recorded. */
-const LEAST_FREE_BYTES = 1024 * 1024;
+/** With less space than this, recording the next run may fail. */
+const MIN_FREE_BYTES = 1024 * 1024;
 
-/** Makes the function that says why the journal cannot be written, or is no longer the one that was opened. */
+/** Returns a function that says why the journal cannot be written, or that its file was replaced. */
 export function createJournalWatch(path: string): () => Promise<string | undefined> {
   let opened: bigint | undefined;
 
@@ -175,17 +168,18 @@ export function createJournalWatch(path: string): () => Promise<string | undefin
       await access(dirname(path), constants.W_OK);
       const { ino } = await stat(path, { bigint: true });
       opened ??= ino;
-      if (ino !== opened) return `the journal ${path} was replaced while labfeed runs: restart labfeed`;
+      if (ino !== opened)
+        return `the journal ${path} was replaced while labfeed was running: restart labfeed`;
       const { bavail, bsize } = await statfs(dirname(path));
-      return bavail * bsize < LEAST_FREE_BYTES ? `the disk of the journal ${path} is full` : undefined;
+      return bavail * bsize < MIN_FREE_BYTES ? `the disk of the journal ${path} is full` : undefined;
     } catch (error) {
       return `the journal ${path} cannot be written (${systemCode(error) ?? error})`;
     }
   };
 }
 
-/** How the requests of a daemon ended, since it started. */
-interface RequestCounter {
+/** Counts requests by method and status. */
+export interface RequestCounter {
   count(method: string, status: number | undefined): void;
   list(): RequestCount[];
 }

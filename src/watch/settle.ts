@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import type { Clock } from '../clock.js';
 import type { Ready } from '../config/schema.js';
+import type { Log } from '../log.js';
 import { type FoundFile, filesOf } from '../model.js';
 import { isAbsent, sameStamp, stampOf, statAll } from './identify.js';
 import { doneFileOf } from './match.js';
@@ -13,12 +14,16 @@ const MIN_DONE_CHECK_MS = 1000;
 const MAX_DONE_CHECK_MS = 10_000;
 const DONE_CHECK_SHARE = 0.1;
 
+/** After this time, a missing file of a run is reported. */
+const MISSING_WARN_MS = 10 * 60_000;
+
 /** The wait before the next check if a share does not respond. */
 const NO_ANSWER_MS = 10_000;
 
 interface SettleOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
+  readonly log?: Log;
   /** Limits parallel file access: a share that hangs must not block every thread for it. */
   readonly limit?: <T>(access: () => Promise<T>) => Promise<T>;
   /** The current state of a run; by default of a single file. */
@@ -52,12 +57,13 @@ export type RunSnapshot = (FoundFile & { readonly missing?: string }) | 'absent'
 export async function settle(
   run: FoundFile,
   ready: Ready,
-  { clock, signal, limit = (access) => access(), stat = statFile, progress }: SettleOptions,
+  { clock, signal, log, limit = (access) => access(), stat = statFile, progress }: SettleOptions,
 ): Promise<FoundFile | undefined> {
   const quietMs = ready.quiet ?? (ready.doneFile === undefined ? DEFAULT_QUIET_MS : 0);
   const doneFile = ready.doneFile === undefined ? undefined : doneFileOf(run.location, ready.doneFile);
   const startedMs = clock.monotonic();
   let last = run;
+  let isWarned = false;
   let unchangedSinceMs = startedMs;
   progress?.({ unchangedSinceMs, quietMs, missing: missingOf(doneFile, undefined, 0) });
   // Of several files, only those found so far are known: their quiet period begins with the first complete check.
@@ -75,6 +81,10 @@ export async function settle(
     if (now === 'no answer' || !isSame(now, last)) unchangedSinceMs = nowMs;
     const missing = missingOf(isDone ? undefined : doneFile, now, nowMs - startedMs);
     progress?.({ unchangedSinceMs, quietMs, missing });
+    if (missing?.kind === 'file' && missing.waitedMs >= MISSING_WARN_MS && !isWarned) {
+      isWarned = true;
+      log?.warn({ file: run.path, missing: missing.name }, 'a file of the run is missing, waiting for it');
+    }
     if (now === 'no answer') {
       waitMs = NO_ANSWER_MS;
       continue;

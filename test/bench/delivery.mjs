@@ -72,7 +72,7 @@ async function phase(process, first, last) {
 async function fillJournal(folder, watch) {
   const site = makeSite(folder, { watch, existing: 'ingest' });
   const daemon = startDaemon(site);
-  await daemon.wrote('run taken', RUNS);
+  await daemon.wrote('run queued', RUNS);
   await daemon.stop();
   return site.journal;
 }

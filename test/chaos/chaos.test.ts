@@ -113,9 +113,7 @@ async function allDone(daemon: DaemonProcess, control: Control, runs: number, pe
     `${runs} runs filed`,
     () => {
       // Held is right where somebody deleted the entry meanwhile; a run held for nothing is missed in the count below.
-      const aside = daemon.lines.find(
-        ({ msg, failure }) => msg === 'run set aside' && failure !== 'conflict',
-      );
+      const aside = daemon.lines.find(({ msg, failure }) => msg === 'run parked' && failure !== 'conflict');
       if (aside) throw new Error(`a run was set aside: ${JSON.stringify(aside)}`);
       const filed = control
         .experiments()

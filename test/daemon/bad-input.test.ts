@@ -180,7 +180,9 @@ test('many old files at the first scan are a question that the configuration ans
   for (let n = 0; n < 51; n++) site.drop(`old${n}.csv`, weighing(n));
   const first = startDaemon(site.config);
   await first.logged('ready');
-  expect(first.lines.some(({ msg, files }) => msg.startsWith('many old files') && files === 51)).toBe(true);
+  expect(
+    first.lines.some(({ msg, files }) => msg.startsWith('the first scan found many files') && files === 51),
+  ).toBe(true);
   site.drop('new.csv', weighing(1000));
   await first.logged('run filed');
   await first.stop();

@@ -43,7 +43,7 @@ test('what was taken is delivered even if the source vanishes and the notebook w
   const daemon = await withOneFiled(scene);
   scene.sandbox.control.decide = () => ({ answer: 503, headers: { 'retry-after': '1' } });
   scene.site.drop('w1.csv', weighing(1));
-  await daemon.logged((line) => line.msg === 'run taken' && String(line['file']).endsWith('w1.csv'));
+  await daemon.logged((line) => line.msg === 'run queued' && String(line['file']).endsWith('w1.csv'));
   await daemon.logged('notebook unavailable, waiting');
   rmSync(join(scene.site.folder, 'data'), { recursive: true });
   await daemon.kill();
@@ -69,7 +69,7 @@ test.each([401, 403])(
     scene.sandbox.control.decide = () => 'pass';
     await allFiled(daemon, 5);
     await daemon.stop();
-    expect(daemon.lines.filter(({ msg }) => msg === 'run set aside')).toEqual([]);
+    expect(daemon.lines.filter(({ msg }) => msg === 'run parked')).toEqual([]);
     expectEachOnce(scene, 5);
   },
 );
@@ -97,7 +97,7 @@ test('a run that the notebook refuses is set aside with its reason, and the othe
   scene.sandbox.control.decide = ({ method, body }) =>
     method === 'PATCH' && body.includes('w1') ? { answer: 422 } : 'pass';
   for (const n of [1, 2]) scene.site.drop(`w${n}.csv`, weighing(n));
-  const aside = await daemon.logged('run set aside');
+  const aside = await daemon.logged('run parked');
   expect(aside).toMatchObject({
     as: 'quarantined',
     failure: 'request',

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createJournalWatch } from '../../src/daemon/reporting.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-test('a journal that is moved away or replaced while labfeed runs is told', async () => {
+test('a journal that is moved or replaced while labfeed is running is reported', async () => {
   const path = join(tempFolder(), 'journal.db');
   writeFileSync(path, '');
   const trouble = createJournalWatch(path);
@@ -12,7 +12,7 @@ test('a journal that is moved away or replaced while labfeed runs is told', asyn
   renameSync(path, `${path}.away`);
   expect(await trouble()).toBe(`the journal ${path} cannot be written (ENOENT)`);
   writeFileSync(path, '');
-  expect(await trouble()).toBe(`the journal ${path} was replaced while labfeed runs: restart labfeed`);
+  expect(await trouble()).toBe(`the journal ${path} was replaced while labfeed was running: restart labfeed`);
   rmSync(path);
   renameSync(`${path}.away`, path);
   expect(await trouble()).toBeUndefined();

@@ -34,7 +34,7 @@ async function reportingOn(told: (folder: string) => string, page?: string): Pro
   const reporting = createReporting({
     journal,
     journalPath,
-    works: () => ({
+    runtime: () => ({
       config,
       problems: [],
       instruments: [],

@@ -73,7 +73,7 @@ test('SIGHUP takes a new configuration without losing a step, and refuses a wron
   await daemon.logged('ready');
   writeFileSync(site.config, good.replace('instruments:', 'instrumnets:'));
   daemon.child.kill('SIGHUP');
-  const { problems } = await daemon.logged('the new configuration is refused; the old one goes on');
+  const { problems } = await daemon.logged('new configuration refused, keeping the current one');
   expect(problems).toMatch(/labfeed\.yaml:8:1: unknown key "instrumnets"/);
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed');
@@ -82,7 +82,7 @@ test('SIGHUP takes a new configuration without losing a step, and refuses a wron
   site.drop('b.csv', weighing(2));
   writeFileSync(site.config, `${good}  second: { watch: data/second, ready: { quiet: 100ms } }\n`);
   daemon.child.kill('SIGHUP');
-  await daemon.logged('reloaded');
+  await daemon.logged('configuration reloaded');
   site.drop('c.csv', weighing(3), 'second');
   await until(
     'all filed',
@@ -113,7 +113,7 @@ test('a second signal exits at once', async () => {
   await daemon.logged('ready');
   sandbox.control.decide = () => new Promise(() => undefined);
   site.drop('a.csv', weighing(1));
-  await daemon.logged('run taken');
+  await daemon.logged('run queued');
   await new Promise((resolve) => setTimeout(resolve, 100));
   daemon.child.kill('SIGTERM');
   await daemon.logged('stopping');
@@ -132,7 +132,7 @@ test('the key is in no log, error, journal or process list, even if the server e
       ? { answer: 400, headers: { 'x-echo': authorization }, json: { message: `bad key ${authorization}` } }
       : 'pass';
   site.drop('a.csv', weighing(1));
-  await daemon.logged('run set aside');
+  await daemon.logged('run parked');
   const commandLine = readFileSync(`/proc/${daemon.child.pid}/cmdline`, 'utf8');
   await daemon.stop();
   expect(sandbox.control.requests()[0]?.headers.authorization).toBe(sandbox.key);

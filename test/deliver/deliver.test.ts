@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { memoryOf } from '../../src/daemon/delivery.js';
+import { memoryOf } from '../../src/daemon/runtime.js';
 import {
   createCreations,
   createLosses,

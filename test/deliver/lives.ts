@@ -1,4 +1,4 @@
-import { memoryOf } from '../../src/daemon/delivery.js';
+import { memoryOf } from '../../src/daemon/runtime.js';
 import { createCreations, createLosses, type DeliverDeps, type Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { treat } from '../../src/deliver/failures.js';

@@ -1,38 +1,15 @@
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { createQueue, type QueueDeps } from '../../src/deliver/queue.js';
-import { NotebookError } from '../../src/errors.js';
-import type { OpenRun, RunChange } from '../../src/outbox.js';
 import { silentLog } from '../support/silent-log.js';
 
-function openRun(id: number): OpenRun {
-  return {
-    id,
-    instrument: 'balance',
-    reference: `ref${id}`,
-    step: 'pending',
-    server: undefined,
-    floor: undefined,
-    unseen: 0,
-    experiment: undefined,
-    adopted: false,
-    attempts: 0,
-    draft: { title: 't', date: '2026-01-01', body: '', tags: [] },
-    comments: [],
-    earlier: [],
-    surplus: [],
-  };
-}
-
-/** A journal of numbers: what is due, and what was recorded. */
-function setUp(deliver: (run: OpenRun) => Promise<void>, overrides: Partial<QueueDeps> = {}) {
+/** A journal that knows only when each run is due. */
+function setUp(work: (id: number) => Promise<void>, overrides: Partial<QueueDeps> = {}) {
   const due = new Map<number, number>();
-  const recorded: RunChange[] = [];
   let underWay = 0;
   let most = 0;
   const queue = createQueue({
     concurrency: 3,
-    random: Math.random,
     clock: systemClock,
     log: silentLog(),
     due: async (now, limit, except) =>
@@ -45,33 +22,23 @@ function setUp(deliver: (run: OpenRun) => Promise<void>, overrides: Partial<Queu
         .filter(([id]) => !except.has(id))
         .map(([, at]) => at)
         .sort((a, b) => a - b)[0],
-    open: async (id) => openRun(id),
-    async deliver(run) {
+    async work(id) {
       underWay += 1;
       most = Math.max(most, underWay);
-      try {
-        await deliver(run);
-        due.delete(run.id);
-        return run.id;
-      } finally {
-        underWay -= 1;
-      }
-    },
-    async record(id, change) {
-      recorded.push(change);
-      if (change.kind === 'postponed') due.set(id, change.dueAt);
-      else due.delete(id);
+      await work(id);
+      due.delete(id);
+      underWay -= 1;
     },
     ...overrides,
   });
-  return { queue, due, recorded, most: () => most };
+  return { queue, due, most: () => most };
 }
 
 const until = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await systemClock.sleep(5);
 };
 
-test('everything due is delivered, never more at once than the configured concurrency', async () => {
+test('all due runs are worked on, never more at once than the configured concurrency', async () => {
   const { queue, due, most } = setUp(() => systemClock.sleep(2));
   for (let id = 1; id <= 40; id++) due.set(id, 0);
   queue.start();
@@ -80,82 +47,55 @@ test('everything due is delivered, never more at once than the configured concur
   expect(most()).toBe(3);
 });
 
-test('what is added later is delivered when the bell rings', async () => {
+test('a run that is added later starts when the queue is woken', async () => {
   const { queue, due } = setUp(async () => undefined);
   queue.start();
   await systemClock.sleep(20);
   due.set(1, 0);
-  queue.ring();
+  queue.wake();
   await until(() => due.size === 0);
   await queue.stop();
 });
 
-test('a failure that passes postpones the run, one that does not sets it aside, and the others go on', async () => {
-  const errors = new Map([
-    [1, new NotebookError('server', 'away')],
-    [2, new NotebookError('request', 'bad date')],
-    [3, new NotebookError('conflict', 'deleted')],
-  ]);
-  const delivered: number[] = [];
-  const { queue, due, recorded } = setUp(async ({ id }) => {
-    const error = errors.get(id);
-    errors.delete(id);
-    if (error) throw error;
-    delivered.push(id);
-  });
-  for (const id of [1, 2, 3, 4]) due.set(id, 0);
+test('a postponed run starts when it is due', async () => {
+  const { queue, due } = setUp(async () => undefined);
+  const dueAt = systemClock.now() + 60;
+  due.set(1, dueAt);
   queue.start();
   await until(() => due.size === 0);
+  expect(systemClock.now()).toBeGreaterThanOrEqual(dueAt);
   await queue.stop();
-  expect(delivered).toEqual([4, 1]);
-  expect(recorded).toMatchObject([
-    { kind: 'postponed', failure: 'server', reason: 'away' },
-    { kind: 'parked', as: 'quarantined', reason: 'bad date' },
-    { kind: 'parked', as: 'held', reason: 'deleted' },
-  ]);
 });
 
-test('only what the notebook refuses again and again is quarantined: outages in between do not count', async () => {
-  const outage = new NotebookError('server', 'away', { outcomeUnknown: true, status: 502 });
-  const refusal = new NotebookError('server', 'no', { outcomeUnknown: true, status: 500, scope: 'run' });
-  const errors = [
-    outage,
-    outage,
-    outage,
-    outage,
-    outage,
-    refusal,
-    refusal,
-    outage,
-    refusal,
-    refusal,
-    refusal,
-  ];
-  const recorded: string[] = [];
-  const { queue, due } = setUp(
-    async () => {
-      throw errors[recorded.length];
-    },
-    {
-      open: async (id) => ({ ...openRun(id), attempts: recorded.length }),
-      async record(id, change) {
-        recorded.push(change.kind);
-        if (change.kind === 'parked') due.delete(id);
+test('a journal that cannot be read is retried after a wait', async () => {
+  const waits: number[] = [];
+  let failures = 2;
+  const { queue, due } = setUp(async () => undefined, {
+    clock: {
+      ...systemClock,
+      sleep(ms, signal) {
+        waits.push(ms);
+        return systemClock.sleep(Math.min(ms, 5), signal);
       },
     },
-  );
+    async due() {
+      failures -= 1;
+      if (failures >= 0) throw new Error('disk I/O error');
+      return [...due.keys()];
+    },
+  });
   due.set(1, 0);
   queue.start();
   await until(() => due.size === 0);
   await queue.stop();
-  expect(recorded).toEqual([...errors.slice(1).map(() => 'postponed'), 'parked']);
+  expect(waits.filter((ms) => ms === 5000)).toHaveLength(2);
 });
 
-test('stopping waits for the step under way and starts no other', async () => {
+test('stopping waits for the current run and starts no other', async () => {
   let release: () => void = () => undefined;
   const started: number[] = [];
   const { queue, due } = setUp(
-    ({ id }) => {
+    (id) => {
       started.push(id);
       return new Promise<void>((resolve) => {
         release = resolve;

@@ -2,7 +2,7 @@ import { appendFileSync, copyFileSync, existsSync, truncateSync, writeFileSync }
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { memoryOf } from '../../src/daemon/delivery.js';
+import { memoryOf } from '../../src/daemon/runtime.js';
 import { createCreations, createLosses } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { migrate } from '../../src/journal/database.js';

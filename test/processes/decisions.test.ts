@@ -37,7 +37,7 @@ async function withHeldRun(): Promise<Scene> {
     return 'cutBefore';
   };
   site.drop('w1.csv', weighing(1));
-  expect(await daemon.logged('run set aside')).toMatchObject({ as: 'held', run: 2 });
+  expect(await daemon.logged('run parked')).toMatchObject({ as: 'held', run: 2 });
   return { site, sandbox, daemon, touched };
 }
 
@@ -48,7 +48,7 @@ const filedAs = (daemon: DaemonProcess, run: number) =>
 
 /** How long the daemon took to notice the last request. */
 async function noticedAfterMs({ site, daemon }: Scene): Promise<number> {
-  const { time } = await daemon.logged('a person decided');
+  const { time } = await daemon.logged('decision applied');
   const database = new DatabaseSync(site.journal, { readOnly: true });
   try {
     const row: unknown = database.prepare('SELECT max(at) AS at FROM inbox').get();
@@ -127,7 +127,7 @@ test('what makes no sense is told on stderr with exit status 1, and what makes s
   expect(mixed.stderr).toMatch(
     /^run 1 \(w0\.csv\) is done, as experiment 1: .*refile 1\nthere is no run 77\n$/,
   );
-  await daemon.logged(({ msg, run }) => msg === 'what a person asked for was refused' && run === 77);
+  await daemon.logged(({ msg, run }) => msg === 'decision refused' && run === 77);
   const json = await run('refile', '77', '--json');
   expect(json.status).toBe(1);
   expect(JSON.parse(json.stdout)).toEqual([{ run: 77, outcome: 'refused', text: 'there is no run 77' }]);

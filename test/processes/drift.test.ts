@@ -60,7 +60,7 @@ test('a column that is gone is only told by default; a changed mapping starts an
   site.drop('a.csv', weighing(1, 'Sample,Weight (mg)'));
   await filed(1);
   site.drop('b.csv', weighing(2, 'Sample,Mass (mg)'));
-  expect(await daemon.logged('columns or units have changed since the last run')).toMatchObject({
+  expect(await daemon.logged('columns or units have changed since the previous run')).toMatchObject({
     level: 40,
     run: 2,
     changes: ['the column "Weight" is gone'],
@@ -69,7 +69,7 @@ test('a column that is gone is only told by default; a changed mapping starts an
   const config = readFileSync(site.config, 'utf8');
   writeFileSync(site.config, config.replace('drift: warn', 'drift: hold, parse: { table: {} }'));
   daemon.child.kill('SIGHUP');
-  await daemon.logged('reloaded');
+  await daemon.logged('configuration reloaded');
   site.drop('c.csv', weighing(3, 'Sample,Length (mm)'));
   await filed(3);
   await daemon.stop();

@@ -24,7 +24,7 @@ test('an instrument whose tests fail is stopped with the reason; the others run,
   const { sandbox, site } = await setUp(7);
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
-  const failed = daemon.lines.filter(({ msg }) => msg.startsWith('a test of the mapping fails'));
+  const failed = daemon.lines.filter(({ msg }) => msg.startsWith('mapping test failed'));
   expect(failed).toMatchObject([
     {
       level: 50,
@@ -43,7 +43,7 @@ test('an instrument whose tests fail is stopped with the reason; the others run,
   // Mended and reloaded, it takes what has waited.
   writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('readings: 7', 'readings: 2'));
   daemon.child.kill('SIGHUP');
-  await daemon.logged('reloaded');
+  await daemon.logged('configuration reloaded');
   await daemon.logged(({ msg, instrument }) => msg === 'run filed' && instrument === 'tested');
   expect(await daemon.stop()).toBe(0);
 }, 60_000);
@@ -54,7 +54,7 @@ test('a reload whose tests fail is rejected, and the old mapping stays in use', 
   await daemon.logged('ready');
   writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('readings: 2', 'readings: 3'));
   daemon.child.kill('SIGHUP');
-  const { problems } = await daemon.logged('the new configuration is refused; the old one goes on');
+  const { problems } = await daemon.logged('new configuration refused, keeping the current one');
   expect(problems).toMatch(/sample\.csv, readings: differs\n {4}expected {2}3 rows/);
   site.drop('t.csv', weighing(7), 'tested');
   await daemon.logged('run filed');

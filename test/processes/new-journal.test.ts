@@ -17,8 +17,7 @@ async function setUp(dialect: 'v2' | 'elabftw') {
   return { sandbox, site, loseJournal };
 }
 
-const warned = ({ lines }: DaemonProcess) =>
-  lines.filter(({ msg }) => msg.startsWith('the journal was made'));
+const warned = ({ lines }: DaemonProcess) => lines.filter(({ msg }) => msg.startsWith('the journal is new'));
 
 test('a new journal beside empty folders, or one that was there before, is no reason to warn', async () => {
   const { site } = await setUp('v2');
@@ -42,7 +41,7 @@ test('a journal that was made just now, beside files that are there already, is 
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
   daemon.child.kill('SIGHUP');
-  await daemon.logged('reloaded');
+  await daemon.logged('configuration reloaded');
   await allFiled(daemon, 2);
   expect(await daemon.stop()).toBe(0);
   expect(warned(daemon)).toMatchObject([
@@ -58,7 +57,7 @@ test('on eLabFTW a lost journal is noticed before anything is sent, and recover 
   expect(await first.stop()).toBe(0);
   loseJournal();
   const halted = startDaemon(site.config);
-  const { reason } = await halted.logged('nothing is sent to the notebook until a person has looked at it');
+  const { reason } = await halted.logged('delivery is halted until `labfeed recover` has run');
   expect(reason).toMatch(/was filed by labfeed, but the journal does not know it[\s\S]*labfeed recover/);
   expect(await halted.stop()).toBe(0);
   expect(sandbox.experiments()).toHaveLength(2);

@@ -11,7 +11,7 @@ async function withRefusedRun(): Promise<{ scene: Scene; daemon: DaemonProcess }
   const daemon = await withOneFiled(scene);
   scene.sandbox.control.decide = ({ method }) => (method === 'PATCH' ? { answer: 422 } : 'pass');
   scene.site.drop('w1.csv', weighing(1));
-  expect(await daemon.logged('run set aside')).toMatchObject({ as: 'quarantined', run: 2 });
+  expect(await daemon.logged('run parked')).toMatchObject({ as: 'quarantined', run: 2 });
   scene.sandbox.control.decide = () => 'pass';
   return { scene, daemon };
 }
@@ -31,7 +31,7 @@ test('a reload that changed the mapping has a refused run read anew by itself, i
   const { scene, daemon } = await withRefusedRun();
   remap(scene, '{{ file.stem }} weighed');
   daemon.child.kill('SIGHUP');
-  await daemon.logged('the mapping has changed: quarantined files are read anew');
+  await daemon.logged('the mapping has changed: reading quarantined files again');
   expect(await filed(daemon, 2)).toMatchObject({ experiment: 2 });
   expect(await daemon.stop()).toBe(0);
   expect(experiments(scene)).toEqual([
@@ -45,7 +45,7 @@ test('a reload that changed something else leaves a refused run alone; retry the
   const { site, sandbox } = scene;
   makeSite(site.folder, { url: sandbox.url, key: sandbox.key, timeout: '2s' });
   daemon.child.kill('SIGHUP');
-  await daemon.logged('reloaded');
+  await daemon.logged('configuration reloaded');
   await new Promise((resolve) => setTimeout(resolve, 1000));
   expect(daemon.lines.filter(({ msg }) => msg === 'run filed')).toHaveLength(1);
   const { status, stdout } = await labfeed(['retry', '--quarantined', '--config', site.config]);
@@ -66,7 +66,7 @@ test('a refused run whose file is gone is retried as it was read before, under w
   rmSync(join(scene.site.folder, 'data/balance/w1.csv'));
   remap(scene, '{{ file.stem }} weighed');
   daemon.child.kill('SIGHUP');
-  await daemon.logged('reloaded');
+  await daemon.logged('configuration reloaded');
   const { status, stdout } = await labfeed(['retry', '2', '--config', scene.site.config]);
   expect({ status, stdout }).toEqual({
     status: 0,

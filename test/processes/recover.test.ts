@@ -98,7 +98,7 @@ test('a journal restored from an older backup sends nothing and asks for recover
   copyFileSync(backup, site.journal);
   const writes = sandbox.control.writes().length;
   const halted = startDaemon(site.config);
-  const { reason } = await halted.logged('nothing is sent to the notebook until a person has looked at it');
+  const { reason } = await halted.logged('delivery is halted until `labfeed recover` has run');
   expect(reason).toContain('labfeed recover');
   await halted.stop();
   expect(sandbox.control.writes()).toHaveLength(writes);

@@ -27,7 +27,7 @@ test.each(DIALECTS)(
     await daemon.logged('ready');
     readAs(scene, AFTER);
     daemon.child.kill('SIGHUP');
-    await daemon.logged('reloaded');
+    await daemon.logged('configuration reloaded');
     const { status, stdout } = await retry(scene, '--remap', '--instrument', 'balance');
     expect({ status, stdout }).toEqual({
       status: 0,
@@ -37,7 +37,7 @@ test.each(DIALECTS)(
     expect(shown(scene)).toEqual([asAfter('w0'), asAfter('w1')]);
     const writes = scene.sandbox.control.writes().length;
     expect((await retry(scene, '1', '--remap')).status).toBe(0);
-    await daemon.logged('run read anew: it reads as before, and nothing is sent');
+    await daemon.logged('file read again: nothing has changed, nothing is sent');
     expect(await daemon.stop()).toBe(0);
     expect(scene.sandbox.control.writes()).toHaveLength(writes);
     expect(rowsOf(scene)).toMatchObject([{ state: 'done' }, { state: 'done' }]);
@@ -90,7 +90,9 @@ test('a mapping that does not read a done run leaves it as it was filed, and say
   const daemon = startDaemon(scene.site.config);
   await daemon.logged('ready');
   expect((await retry(scene, '1', '--remap')).status).toBe(0);
-  expect(await daemon.logged('run cannot be read anew: it stays as it was filed')).toMatchObject({
+  expect(
+    await daemon.logged('file read again: it no longer fits its mapping, the experiment stays as it is'),
+  ).toMatchObject({
     run: 1,
     reason: expect.stringContaining('Colour'),
   });

@@ -17,7 +17,7 @@ interface Scene {
   setBack(): Promise<void>;
 }
 
-const HALTED = 'nothing is sent to the notebook until a person has looked at it';
+const HALTED = 'delivery is halted until `labfeed recover` has run';
 
 async function setUp(): Promise<Scene> {
   const folder = tempFolder();

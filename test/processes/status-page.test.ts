@@ -56,7 +56,7 @@ test('the page is there while the notebook is away; who looks is told of what ha
   writeFileSync(site.config, readFileSync(site.config, 'utf8').replace(', date: "{{ meta.Day }}"', ''));
   const before = states.length;
   daemon.child.kill('SIGHUP');
-  await daemon.logged('reloaded');
+  await daemon.logged('configuration reloaded');
   await until('read anew', () => states.length > before && states.at(-1)?.attentionCount === 0);
   // The page has stayed where it was, and so did who looks at it.
   expect(daemon.lines.filter(({ msg }) => msg === 'status page listening')).toHaveLength(1);
@@ -154,14 +154,14 @@ test('a reload moves the page, and refuses an address without a token; a busy po
 
   setStatus('0.0.0.0:0');
   daemon.child.kill('SIGHUP');
-  const { problems } = await daemon.logged('the new configuration is refused; the old one goes on');
+  const { problems } = await daemon.logged('new configuration refused, keeping the current one');
   expect(problems).toMatch(/labfeed\.yaml:7:9: status: other machines can reach this address/);
   expect((await call(first, '/healthz')).status).toBe(200);
 
   writeFileSync(join(folder, 'page-token'), '0123456789abcdef0123\n');
   setStatus('{ address: "127.0.0.1:0", token: { file: page-token } }');
   daemon.child.kill('SIGHUP');
-  await daemon.logged('reloaded');
+  await daemon.logged('configuration reloaded');
   const second = String(daemon.lines.findLast(({ msg }) => msg === 'status page listening')?.['url']);
   expect(second).not.toBe(first);
   expect((await call(second, '/api/state')).status).toBe(401);
@@ -173,7 +173,7 @@ test('a reload moves the page, and refuses an address without a token; a busy po
   const other = startDaemon(otherSite.config);
   await other.logged(({ msg }) => msg.includes('the port is in use'));
   otherSite.drop('w1.csv', weighing(1));
-  await other.logged('run taken');
+  await other.logged('run queued');
   expect(await other.stop()).toBe(0);
   expect(await daemon.stop()).toBe(0);
   expect(daemon.output()).not.toContain('0123456789abcdef0123');

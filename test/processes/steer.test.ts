@@ -66,7 +66,7 @@ test('the history of runs that finished longer ago than keep says is removed at 
   await journal.runs.record(1, { kind: 'finished' });
   await journal.close();
   const daemon = startDaemon(site.config);
-  await daemon.logged('the history of old runs is removed');
+  await daemon.logged('removed the history of old runs');
   await daemon.stop();
   const { stdout } = await labfeed(['show', '1', '--config', site.config]);
   expect(stdout).toMatch(/^run 1: done/);

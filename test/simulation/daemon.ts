@@ -1,8 +1,7 @@
 import { notebookSchema } from '../../src/config/schema.js';
-import { createDelivery } from '../../src/daemon/delivery.js';
+import { openDelivery } from '../../src/daemon/runtime.js';
 import { createJournal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';
-import { nobody } from '../../src/pipeline.js';
 import { faultyNotebook, TIMEOUT_MS } from './faulty-notebook.js';
 import type { Life } from './timeline.js';
 import { runOf, type Trace, type World } from './world.js';
@@ -44,7 +43,7 @@ export function startDaemon(world: World): SimulatedDaemon {
   const noteNews = (): void => {
     news = true;
   };
-  const delivery = createDelivery({
+  const delivery = openDelivery({
     notebook: {
       ...SETTINGS,
       concurrency: 1 + random.below(4),
@@ -55,7 +54,7 @@ export function startDaemon(world: World): SimulatedDaemon {
     connect: (admit) => faultyNotebook(world, admit, life),
     clock: life.clock,
     log: logTo(trace, life),
-    observer: { ...nobody, filed: noteNews, setBack: (_, { kind }) => kind === 'parked' && noteNews() },
+    observer: { filed: noteNews, failed: (_, { kind }) => kind === 'parked' && noteNews() },
     random: random.next,
   });
   trace?.('process starts');
@@ -64,12 +63,12 @@ export function startDaemon(world: World): SimulatedDaemon {
     // What could not be recorded is found again at the next scan.
     while (!(await timeline.until(journal.runs.add(run, draft)).catch(() => undefined)));
     noteNews();
-    delivery.ring();
+    delivery.wake();
   }
   return {
     add: (n) => take(runOf(n)),
     redo: (n, version) => take(runOf(n, version)),
-    ring: delivery.ring,
+    ring: delivery.wake,
     count: journal.runs.count,
     async isIdle() {
       if (!news) return idle;

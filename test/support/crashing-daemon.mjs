@@ -2,10 +2,9 @@ import { systemClock } from '../../dist/clock.js';
 import { loadConfig } from '../../dist/config/load.js';
 import { journalOf } from '../../dist/config/locations.js';
 import { holdKey, readKey } from '../../dist/config/secrets.js';
-import { createWorks } from '../../dist/daemon/works.js';
+import { createRuntime } from '../../dist/daemon/runtime.js';
 import { openJournal } from '../../dist/journal/journal.js';
 import { createLog } from '../../dist/log.js';
-import { nobody } from '../../dist/pipeline.js';
 
 /*
  * The daemon as it is built, but for its journal: at the named record of one run it kills its own process, as a power
@@ -25,14 +24,13 @@ async function record(id, ...changes) {
 }
 
 const { log, conceal } = createLog({ level: 'info', pretty: false });
-const works = createWorks({
+const runtime = createRuntime({
   config,
   journal: { ...journal, runs: { ...journal.runs, record } },
   clock: systemClock,
   log,
-  observer: nobody,
   key: holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal),
   failedTests: [],
   isFirst: true,
 });
-await works.start();
+await runtime.start();

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { ListedInstrument } from '../../src/config/load.js';
-import { memoryOf } from '../../src/daemon/delivery.js';
+import { memoryOf } from '../../src/daemon/runtime.js';
 import { createCreations, createLosses, type DeliverDeps } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { treat } from '../../src/deliver/failures.js';

@@ -1,0 +1,369 @@
+import { relative } from 'node:path';
+import { atMost, type Clock, every, type Loop } from '../clock.js';
+import type { Claim, Instrument, LoadedConfig, UsableConfig } from '../config/load.js';
+import { journalOf } from '../config/locations.js';
+import type { NotebookConfig } from '../config/schema.js';
+import type { Key } from '../config/secrets.js';
+import { type Admit, connect, type Heard } from '../connection.js';
+import {
+  createCreations,
+  createLosses,
+  type DeliverDeps,
+  longestGraceMs,
+  type Notebook,
+  StoppedError,
+} from '../deliver/context.js';
+import { proven } from '../deliver/deliver.js';
+import { createRefusals } from '../deliver/failures.js';
+import { Limiter } from '../deliver/limiter.js';
+import { prepare } from '../deliver/reconcile.js';
+import { explain, explainProblem, type Problem } from '../errors.js';
+import type { Decision, Inbox } from '../journal/inbox.js';
+import type { Journal } from '../journal/journal.js';
+import type { Pruning } from '../journal/maintenance.js';
+import { type ConfigProblem, describeProblem } from '../live.js';
+import type { Log } from '../log.js';
+import { checkMapping } from '../mapping/mapping.js';
+import type { Origin } from '../markers.js';
+import type { ServerOutbox } from '../outbox.js';
+import { createDelivery, createIntake, type Observer } from '../pipeline.js';
+import { type Activity, createActivity } from '../watch/activity.js';
+import { claimedBy, claimsBefore } from '../watch/match.js';
+
+interface RuntimeDeps {
+  readonly config: UsableConfig;
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer?: Observer;
+  readonly key: Key;
+  /** Mistakes found by the tests of the mappings. */
+  readonly failedTests: readonly Problem[];
+  /** Whether this is the first runtime since the journal was opened. */
+  readonly isFirst: boolean;
+  /** Called after each request. */
+  readonly heard?: Heard;
+}
+
+/** Everything that runs for one configuration. A reload replaces it. */
+export interface Runtime {
+  readonly config: UsableConfig;
+  /** Mistakes in the configuration. */
+  readonly problems: readonly ConfigProblem[];
+  /** All configured instruments, including those that are stopped. */
+  readonly instruments: readonly RunningInstrument[];
+  readonly gate: Limiter['state'];
+  /** Whether the notebook has accepted a request. */
+  hasAnswered(): boolean;
+  /** Resolves after the first scan of every folder. */
+  start(): Promise<void>;
+  /** Starts nothing new, and waits for the current steps. */
+  stop(): Promise<void>;
+}
+
+/** A stop may take 10 s; this part of it is for pending requests. */
+const FINISH_WITHIN_MS = 8000;
+
+const NEW_JOURNAL =
+  'the journal is new, but there are files already. If there was a journal before, stop labfeed now and run `labfeed recover`; otherwise runs that were filed before are filed again';
+
+export function createRuntime(deps: RuntimeDeps): Runtime {
+  const { config, journal, clock, log, observer = {}, key, failedTests } = deps;
+  const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
+  logProblems(mistakes, failedTests, config, log);
+  const problems = [...mistakes, ...failedTests].map(describeProblem);
+  const instruments = listInstruments(config, problems, clock);
+  let hasAnswered = false;
+  const heard: Heard = (method, status) => {
+    hasAnswered ||= status !== undefined && status >= 200 && status < 300;
+    deps.heard?.(method, status);
+  };
+  const delivery = openDelivery({
+    notebook: config.notebook,
+    connect: (admit) => connect(config.notebook, key, admit, heard),
+    instruments: config.instruments.map(({ name }) => name),
+    journal,
+    clock,
+    log,
+    observer,
+  });
+  let isWarned = !(deps.isFirst && journal.isNew);
+  function foundBacklog(): void {
+    if (!isWarned) log.warn({ journal: journalOf(config) }, NEW_JOURNAL);
+    isWarned = true;
+  }
+  const intakes = instruments.flatMap(({ usable, activity }) => {
+    if (usable === undefined) return [];
+    const claims = claimsAround(usable, config);
+    const wakeDelivery = delivery.wake;
+    return createIntake(usable, {
+      journal,
+      activity,
+      claims,
+      observer,
+      foundBacklog,
+      wakeDelivery,
+      clock,
+      log,
+    });
+  });
+  const rescan = (name: string, asBacklog: boolean): void =>
+    void intakes.find(({ instrument }) => instrument === name)?.rescan(asBacklog);
+  let loops: Loop[] = [];
+
+  return {
+    config,
+    problems,
+    instruments,
+    gate: delivery.gate,
+    hasAnswered: () => hasAnswered,
+    async start() {
+      loops = [applyDecisions({ inbox: journal.inbox, clock, log, wakeDelivery: delivery.wake, rescan })];
+      // A mistake in `keep` must not remove anybody's history.
+      const keepMs = config.wrong.has('keep') ? undefined : config.settings.keep;
+      if (keepMs !== undefined) loops.push(pruneDaily({ journal: journal.pruning, keepMs, clock, log }));
+      delivery.start();
+      const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));
+      await Promise.all([...restored, ...intakes.map((intake) => intake.start())]);
+      log.info({ instruments: intakes.length, runs: await journal.runs.count() }, 'ready');
+    },
+    async stop() {
+      const parts = [...loops, ...intakes].map((part) => part.stop());
+      await Promise.all([...parts, delivery.stop(FINISH_WITHIN_MS)]);
+    },
+  };
+}
+
+function logProblems(
+  mistakes: readonly Problem[],
+  failedTests: readonly Problem[],
+  { warnings }: LoadedConfig,
+  log: Log,
+): void {
+  for (const problem of mistakes) log.error(fields(problem), 'configuration mistake');
+  for (const problem of failedTests) log.error(fields(problem), 'mapping test failed, instrument stopped');
+  for (const problem of warnings) log.warn(fields(problem), 'configuration warning');
+}
+
+const fields = (problem: Problem) => ({
+  ...(typeof problem.stops === 'object' ? problem.stops : {}),
+  problem: explainProblem(problem),
+});
+
+interface RunningInstrument {
+  readonly name: string;
+  readonly activity: Activity;
+  /** Undefined if a mistake or a failed test stops it. */
+  readonly usable: Instrument | undefined;
+}
+
+/** All configured instruments, each once. */
+export function listInstruments(
+  { listed, claims, instruments }: LoadedConfig,
+  problems: readonly ConfigProblem[],
+  clock: Clock,
+): RunningInstrument[] {
+  const broken = new Set(problems.map(({ instrument }) => instrument));
+  return [...new Set(listed.map(({ name }) => name))].map((name) => {
+    const watch = claims.find((claim) => claim.name === name)?.watch ?? '';
+    const usable = instruments.find((instrument) => instrument.name === name && !broken.has(name));
+    const activity = createActivity({ name, watch }, clock);
+    if (usable === undefined) activity.setState('stopped');
+    return { name, activity, usable };
+  });
+}
+
+/** So that an instrument does not look silent after a restart. */
+async function restoreLastFile({ name, activity }: RunningInstrument, { resting }: Journal): Promise<void> {
+  const lastFileAt = await resting.lastFileAt(name);
+  if (lastFileAt !== undefined) activity.fileArrived(lastFileAt);
+}
+
+/** Which files belong to instruments before this one, and which to any other. */
+function claimsAround(instrument: Instrument, config: LoadedConfig) {
+  const { name, watch } = instrument;
+  const journal = journalOf(config);
+  const isClaimed = claimedBy(claimsBefore(instrument, config));
+  const overlaps = (claim: Claim): boolean => isWithin(watch, claim.watch) || isWithin(claim.watch, watch);
+  const isTaken = claimedBy(config.claims.filter((claim) => claim.name !== name && overlaps(claim)));
+  return {
+    // The journal and its side files can be in a watched folder.
+    isClaimed: (path: string) => path.startsWith(journal) || isClaimed(path),
+    isOthers: (path: string) => path.startsWith(journal) || isTaken(path),
+  };
+}
+
+const isWithin = (inner: string, outer: string): boolean => !relative(outer, inner).startsWith('..');
+
+interface DeliveryOptions {
+  readonly notebook: NotebookConfig;
+  /** Opens the connection to the notebook. Each request waits for `admit`. */
+  connect(admit: Admit): Notebook & { close(): Promise<void> };
+  /** The names of all instruments. */
+  readonly instruments: readonly string[];
+  readonly journal: Journal;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly observer: Observer;
+  /** For back-off. */
+  readonly random?: () => number;
+}
+
+interface OpenDelivery {
+  start(): void;
+  wake(): void;
+  /** Why requests are sent, or why they wait. */
+  gate: Limiter['state'];
+  stop(withinMs: number): Promise<void>;
+}
+
+/** Puts together the limiter, the notebook client and the delivery queue. */
+export function openDelivery(options: DeliveryOptions): OpenDelivery {
+  const { notebook: config, instruments, journal, clock, log, observer, random = Math.random } = options;
+  const limiter = new Limiter({ perSecond: config.rate, clock, log, random });
+  const notebook = options.connect((send, signal) => limiter.schedule(send, signal));
+  const stopping = new AbortController();
+  const server: DeliverDeps = {
+    notebook: proven(notebook),
+    server: config.url,
+    timeoutMs: config.timeout,
+    clock,
+    creations: createCreations(),
+    memory: memoryOf(config.url, journal),
+    losses: createLosses(clock, longestGraceMs(config.timeout)),
+    edits: createLosses(clock, longestGraceMs(config.timeout)),
+    record: journal.runs.record,
+    goOn() {
+      if (stopping.signal.aborted) throw new StoppedError('labfeed is stopping');
+    },
+  };
+  const isUnknownRun = (origin: Origin) => isMissing(origin, instruments, journal);
+  const queue = createDelivery({
+    journal,
+    server,
+    prepare: once(() => prepare({ dialect: config.dialect, isUnknownRun }, server)),
+    concurrency: config.concurrency,
+    refusals: createRefusals(),
+    observer,
+    log,
+    random,
+  });
+  return {
+    start: queue.start,
+    wake: queue.wake,
+    gate: () => limiter.state(),
+    async stop(withinMs) {
+      stopping.abort();
+      limiter.stop();
+      await atMost(withinMs, clock, Promise.all([queue.stop(), notebook.close()]));
+    },
+  };
+}
+
+/** The journal's record of one server. */
+export function memoryOf(server: string, { servers }: Journal): ServerOutbox {
+  return {
+    facts: () => servers.server(server),
+    learn: (facts) => servers.learn(server, facts),
+    claimSpare: (run) => servers.claimSpare(server, run),
+    addSpare: (experiment, reference) => servers.addSpare(server, experiment, reference),
+    hasExperiment: (experiment) => servers.hasExperiment(server, experiment),
+    lastExperiments: (count) => servers.lastExperiments(server, count),
+    hasReference: servers.hasReference,
+    isCreating: servers.isCreating,
+    countUnknown: () => servers.countUnknown(server),
+  };
+}
+
+/** Whether a filed run is missing from the journal. Runs of other labfeed installations are not expected in it. */
+async function isMissing(
+  { label, sha256 }: Origin,
+  instruments: readonly string[],
+  { runs }: Journal,
+): Promise<boolean> {
+  const ours = instruments.filter((name) => label.startsWith(`${name} `));
+  const known = await Promise.all(ours.map((name) => runs.hasContent(name, sha256)));
+  return ours.length > 0 && !known.includes(true);
+}
+
+/** Repeats the task until it has succeeded once. Concurrent callers share one attempt. */
+function once(task: () => Promise<void>): () => Promise<void> {
+  let attempt: Promise<void> | undefined;
+  return () => {
+    attempt ??= task().catch((error: unknown) => {
+      attempt = undefined;
+      throw error;
+    });
+    return attempt;
+  };
+}
+
+interface DecisionsDeps {
+  readonly inbox: Inbox;
+  readonly clock: Clock;
+  readonly log: Log;
+  wakeDelivery(): void;
+  /** Scans the folder of an instrument for files to read again, or for its backlog. */
+  rescan(instrument: string, asBacklog: boolean): void;
+}
+
+/** How often to poll for decisions: one look-up in an index that is usually empty. */
+const DECISIONS_MS = 500;
+const DECISIONS_RETRY_MS = 5000;
+
+/** Applies the decisions that people make with commands or on the page. */
+export function applyDecisions({ inbox, clock, log, wakeDelivery, rescan }: DecisionsDeps): Loop {
+  return every(DECISIONS_MS, clock, async () => {
+    try {
+      const decisions = await inbox.apply();
+      for (const decision of decisions) logDecision(decision, log);
+      if (decisions.some(({ done }) => done)) wakeDelivery();
+      for (const asBacklog of [false, true]) {
+        const rescans = decisions.filter(({ request }) => (request?.kind === 'backfill') === asBacklog);
+        for (const instrument of new Set(rescans.map(({ rescan }) => rescan)))
+          if (instrument !== undefined) rescan(instrument, asBacklog);
+      }
+      return decisions.length > 0 ? 0 : DECISIONS_MS;
+    } catch (error) {
+      log.error({ reason: explain(error) }, 'cannot apply decisions, retrying');
+      return DECISIONS_RETRY_MS;
+    }
+  });
+}
+
+function logDecision({ done, text, request }: Decision, log: Log): void {
+  if (done) log.info({ ...request, text }, 'decision applied');
+  else log.warn({ ...request, reason: text }, 'decision refused');
+}
+
+interface PruneDeps {
+  readonly journal: Pruning;
+  /** How long the history of finished runs is kept. */
+  readonly keepMs: number;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Between two batches, so that intake and delivery are not delayed. */
+const PRUNE_PAUSE_MS = 50;
+
+/** Removes old history from the journal, now and then once a day. */
+export function pruneDaily({ journal, keepMs, clock, log }: PruneDeps): Loop {
+  return every(DAY_MS, clock, async (signal) => {
+    const before = clock.now() - keepMs;
+    let removed = 0;
+    try {
+      for (let from: number | undefined = 0; from !== undefined && !signal.aborted; ) {
+        const { runs, next } = await journal.prune(before, from);
+        removed += runs;
+        from = next;
+        await clock.sleep(PRUNE_PAUSE_MS, signal);
+      }
+      if (removed > 0) log.info({ runs: removed }, 'removed the history of old runs');
+    } catch (error) {
+      log.error({ reason: explain(error) }, 'cannot remove old history, retrying in a day');
+    }
+  });
+}

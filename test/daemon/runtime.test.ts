@@ -1,0 +1,216 @@
+import { writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
+import { loadConfig, type UsableConfig } from '../../src/config/load.js';
+import { createDaemon } from '../../src/daemon/daemon.js';
+import { applyDecisions, pruneDaily } from '../../src/daemon/runtime.js';
+import type { Decision } from '../../src/journal/inbox.js';
+import { openJournal } from '../../src/journal/journal.js';
+import type { Pruned } from '../../src/journal/maintenance.js';
+import { openReader } from '../../src/journal/reader.js';
+import { makeSite } from '../support/daemon-process.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { silentLog } from '../support/silent-log.js';
+import { simulatedClock } from '../support/simulated-clock.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const YEAR_MS = 366 * 86_400_000;
+
+/** The daemon in this process. Its configuration may have mistakes outside of `notebook`. */
+async function start(file: string) {
+  const { notebook, ...rest } = loadConfig(file);
+  if (!notebook) expect.fail('the notebook is configured');
+  const config: UsableConfig = { ...rest, notebook };
+  const daemon = createDaemon({ config, clock: systemClock, log: silentLog(), conceal: () => undefined });
+  await daemon.start();
+  return daemon;
+}
+
+/** The remaining history of a run that was finished two years ago. */
+async function historyUnder(keep: string): Promise<string[]> {
+  const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:1', key: 'k', settings: `keep: ${keep}\n` });
+  const longAgo = { ...systemClock, now: () => Date.now() - 2 * YEAR_MS };
+  const journal = await openJournal(site.journal, longAgo);
+  await journal.runs.add(newRun('old'), someDraft('old'));
+  await journal.runs.record(1, { kind: 'finished' });
+  await journal.close();
+  await (await start(site.config)).stop();
+  const reader = openReader(site.journal);
+  onTestFinished(() => reader.close());
+  return ((await reader.job(1))?.history ?? []).map(({ event }) => event);
+}
+
+test('a mistake in keep does not remove any history', async () => {
+  expect(await historyUnder('1y')).toEqual([]);
+  expect(await historyUnder('soon')).toEqual(['read', 'finished']);
+});
+
+test('a journal in a watched folder is not a run, nor are its side files', async () => {
+  const folder = tempFolder();
+  const site = makeSite(folder, {
+    url: 'http://127.0.0.1:1',
+    key: 'k',
+    instruments: '  all: { watch: ., files: "journal*", existing: ingest, ready: { quiet: 1h } }',
+  });
+  writeFileSync(join(folder, 'journal.txt'), 'no journal');
+  const daemon = await start(site.config);
+  onTestFinished(() => daemon.stop());
+  const [all] = daemon.live().instruments;
+  expect(all?.waiting.first.map(({ path }) => path)).toEqual([join(folder, 'journal.txt')]);
+});
+
+test('a file belongs to the first instrument that matches it, and to no other', async () => {
+  const ready = 'existing: ingest, ready: { quiet: 1h }';
+  const site = makeSite(tempFolder(), {
+    url: 'http://127.0.0.1:1',
+    key: 'k',
+    instruments: `  tables: { watch: data, files: "**/*.csv", ${ready} }\n  rest: { watch: data, ${ready} }`,
+  });
+  site.drop('a.csv', 'x,y\n1,2\n');
+  site.drop('b.txt', 'x');
+  const daemon = await start(site.config);
+  onTestFinished(() => daemon.stop());
+  expect(
+    daemon
+      .live()
+      .instruments.map(({ name, waiting }) => [name, ...waiting.first.map(({ path }) => basename(path))]),
+  ).toEqual([
+    ['tables', 'a.csv'],
+    ['rest', 'b.txt'],
+  ]);
+});
+
+describe('decisions', () => {
+  /** An inbox that the test fills, and a simulated clock. */
+  function setUp() {
+    const clock = simulatedClock();
+    const inbox: { at: number; decision: Decision }[] = [];
+    const delaysMs: number[] = [];
+    const effects: unknown[] = [];
+    let isBroken = false;
+    const start = () =>
+      applyDecisions({
+        inbox: {
+          async apply() {
+            if (isBroken) throw new Error('disk full');
+            const requests = inbox.splice(0);
+            delaysMs.push(...requests.map(({ at }) => clock.monotonic() - at));
+            return requests.map(({ decision }) => decision);
+          },
+        },
+        clock,
+        log: silentLog(),
+        wakeDelivery: () => effects.push('wake'),
+        rescan: (instrument, asBacklog) => effects.push({ instrument, asBacklog }),
+      });
+    return {
+      clock,
+      start,
+      delaysMs,
+      effects,
+      decide: (decision: Decision) => inbox.push({ at: clock.monotonic(), decision }),
+      setBroken(value: boolean) {
+        isBroken = value;
+      },
+    };
+  }
+
+  const retried: Decision = { done: true, text: 'continues', request: { kind: 'retry', run: 1 } };
+
+  test('are applied within a second', async () => {
+    const { clock, start, delaysMs, decide } = setUp();
+    const loop = start();
+    const times = [0, 1, 250, 499, 500, 501, 1234, 60_000];
+    await clock.run(
+      (async () => {
+        for (const time of times) {
+          await clock.sleep(time);
+          decide(retried);
+        }
+        await clock.sleep(2000);
+      })(),
+    );
+    await loop.stop();
+    expect(delaysMs).toHaveLength(times.length);
+    expect(Math.max(...delaysMs)).toBeLessThan(1000);
+  });
+
+  test('wake delivery and rescan each folder once, a backlog separately', async () => {
+    const { clock, start, effects, decide } = setUp();
+    decide({ ...retried, rescan: 'balance' });
+    decide({ ...retried, rescan: 'balance' });
+    const request = { kind: 'backfill', instrument: 'logger', existing: 'ingest' } as const;
+    decide({ done: true, text: 'taken', rescan: 'logger', request });
+    const loop = start();
+    await clock.run(clock.sleep(100));
+    await loop.stop();
+    expect(effects).toEqual([
+      'wake',
+      { instrument: 'balance', asBacklog: false },
+      { instrument: 'logger', asBacklog: true },
+    ]);
+  });
+
+  test('that are refused have no effect', async () => {
+    const { clock, start, effects, decide } = setUp();
+    decide({ done: false, text: 'there is no run 7', request: { kind: 'retry', run: 7 } });
+    const loop = start();
+    await clock.run(clock.sleep(100));
+    await loop.stop();
+    expect(effects).toEqual([]);
+  });
+
+  test('are applied when the journal can be written again', async () => {
+    const { clock, start, delaysMs, decide, setBroken } = setUp();
+    setBroken(true);
+    const loop = start();
+    await clock.run(clock.sleep(60_000));
+    setBroken(false);
+    decide(retried);
+    await clock.run(clock.sleep(10_000));
+    await loop.stop();
+    expect(delaysMs).toHaveLength(1);
+  });
+});
+
+describe('old history', () => {
+  const DAY_MS = 86_400_000;
+
+  function setUp(keepMs: number, answer: (call: number) => Promise<Pruned>) {
+    const clock = simulatedClock();
+    const calls: { at: number; before: number; from: number }[] = [];
+    const journal = {
+      prune(before: number, from: number) {
+        calls.push({ at: clock.monotonic(), before: clock.now() - before, from });
+        return answer(calls.length);
+      },
+    };
+    return { clock, calls, loop: pruneDaily({ journal, keepMs, clock, log: silentLog() }) };
+  }
+
+  test('is removed at the start and then daily, in batches with a pause between them', async () => {
+    const { clock, calls, loop } = setUp(30 * DAY_MS, async (call) => ({
+      runs: 1,
+      next: call === 1 ? 77 : undefined,
+    }));
+    await clock.run(clock.sleep(1.5 * DAY_MS));
+    await loop.stop();
+    expect(calls.map(({ from }) => from)).toEqual([0, 77, 0]);
+    const [first, second, third] = calls.map(({ at }) => at);
+    expect(first).toBe(0);
+    expect(second).toBeGreaterThan(0);
+    expect(third).toBeGreaterThanOrEqual(DAY_MS);
+    expect(calls[0]?.before).toBe(30 * DAY_MS);
+  });
+
+  test('is removed a day later if the journal cannot be written', async () => {
+    const { clock, calls, loop } = setUp(DAY_MS, async (call) => {
+      if (call === 1) throw new Error('disk full');
+      return { runs: 0, next: undefined };
+    });
+    await clock.run(clock.sleep(1.5 * DAY_MS));
+    await loop.stop();
+    expect(calls).toHaveLength(2);
+  });
+});
