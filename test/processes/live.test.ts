@@ -17,7 +17,7 @@ async function setUp(instruments?: string) {
     key: sandbox.key,
     ...(instruments === undefined ? {} : { instruments }),
   });
-  /** Resolves with what the daemon leaves beside its journal, once it says this. */
+  /** Resolves with the daemon's live file once the condition holds. */
   async function says(what: string, holds: (live: Live) => boolean): Promise<Live> {
     let found: Live | undefined;
     const look = (): boolean => {
@@ -32,7 +32,7 @@ async function setUp(instruments?: string) {
   return { folder, site, sandbox, says };
 }
 
-test('a file that is not complete is named with what it waits for; one that does not match is counted', async () => {
+test('the live file names files that are not ready, with the reason, and counts files that match no pattern', async () => {
   const { folder, site, says } = await setUp(
     [
       '  balance: { watch: data/balance, files: "*.csv", ready: { quiet: 10m }, poll: 200ms }',
@@ -72,7 +72,7 @@ test('a file that is not complete is named with what it waits for; one that does
   await daemon.stop();
 }, 180_000);
 
-test('requests are counted by their answer, and a shut gate says why', async () => {
+test('requests are counted by response, and an open circuit breaker says why', async () => {
   const { site, sandbox, says } = await setUp();
   const daemon = startDaemon(site.config);
   site.drop('a.csv', weighing(1));
@@ -90,7 +90,7 @@ test('requests are counted by their answer, and a shut gate says why', async () 
   await daemon.stop();
 }, 180_000);
 
-test('a stopped instrument and a refused reload are there with file, line and column; a restart keeps the last file', async () => {
+test('configuration errors have file, line and column, and the time of the last file survives a restart', async () => {
   const { site, folder, says } = await setUp(
     '  balance: { watch: data/balance, ready: { quiet: 100ms } }\n  typo: { watch: data/typo, pars: {} }',
   );
@@ -131,7 +131,7 @@ test('a stopped instrument and a refused reload are there with file, line and co
   await second.stop();
 }, 180_000);
 
-test('the file is for those who may read the journal, is kept fresh, and goes when the daemon stops', async () => {
+test('the live file has the permissions of the journal, is refreshed, and is removed on stop', async () => {
   const { site, says } = await setUp();
   const daemon = startDaemon(site.config);
   const { at } = await says('written', () => true);

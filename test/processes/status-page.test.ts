@@ -24,7 +24,7 @@ const INSTRUMENTS = `  balance:
 const pageOf = async (daemon: DaemonProcess): Promise<string> =>
   String((await daemon.logged('status page listening'))['url']);
 
-/** As the page in a browser does it. */
+/** As the page in a browser sends it. */
 async function post(url: string, path: string, body: string, type = 'application/json') {
   const [, token = ''] = /name="labfeed-token" content="(.+?)"/.exec((await call(url, '/')).text) ?? [];
   const headers = { 'content-type': type, 'x-labfeed-token': token, origin: new URL(url).origin };
@@ -36,7 +36,7 @@ const filesIn = (...folders: string[]): string[] =>
     readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name))),
   );
 
-test('the page is there while the notebook is away; who looks is told of what happens, also across a reload', async () => {
+test('the page is served while the notebook is down, and its feed continues across a reload', async () => {
   const folder = tempFolder();
   const site = makeSite(folder, { ...NOWHERE, instruments: INSTRUMENTS, status: '127.0.0.1:0' });
   const daemon = startDaemon(site.config);
@@ -44,11 +44,11 @@ test('the page is there while the notebook is away; who looks is told of what ha
   expect(await call(url, '/healthz')).toMatchObject({ status: 200, json: { status: 'ok' } });
   await daemon.logged('ready');
   const { states } = await listen(url);
-  await until('told at once', () => states.length > 0);
+  await until('the first state', () => states.length > 0);
 
-  // Its mapping wants a day that the file does not have.
+  // The mapping needs a day that the file does not have.
   site.drop('w1.csv', weighing(1));
-  await until('the page is told', () => states.at(-1)?.attentionCount === 1);
+  await until('the run needs a decision', () => states.at(-1)?.attentionCount === 1);
   expect(states.at(-1)?.attention).toMatchObject([{ id: 1, instrument: 'balance', state: 'quarantined' }]);
   expect((await call(url, '/api/jobs/1')).json).toMatchObject({ id: 1, history: expect.any(Array) });
   expect((await call(url, '/healthz')).status).toBe(200);
@@ -57,15 +57,15 @@ test('the page is there while the notebook is away; who looks is told of what ha
   const before = states.length;
   daemon.child.kill('SIGHUP');
   await daemon.logged('configuration reloaded');
-  await until('read anew', () => states.length > before && states.at(-1)?.attentionCount === 0);
-  // The page has stayed where it was, and so did who looks at it.
+  await until('the run was read again', () => states.length > before && states.at(-1)?.attentionCount === 0);
+  // The address and the open connections stay.
   expect(daemon.lines.filter(({ msg }) => msg === 'status page listening')).toHaveLength(1);
   expect((await call(url, '/api/jobs/1/body')).text).toContain('<td>1.125</td>');
   expect(await daemon.stop()).toBe(0);
   expect(daemon.lines.at(-1)?.msg).toBe('stopped');
 }, 60_000);
 
-test('the page is there before the folders are scanned, and shows the instruments as starting', async () => {
+test('the page is served before the first scan, and shows the instruments as starting', async () => {
   const folder = tempFolder();
   const { config: file } = makeSite(folder, { ...NOWHERE, status: '127.0.0.1:0' });
   const config: LoadedConfig = loadConfig(file);
@@ -76,7 +76,7 @@ test('the page is there before the folders are scanned, and shows the instrument
     write(line: string) {
       const told = JSON.parse(line) as { msg: string; url?: string };
       lines.push(told);
-      // Asked at once, and answered in turn with what the daemon does next.
+      // At this moment, before the daemon continues to start.
       if (told.url) early.push(daemon.live().instruments);
     },
   };
@@ -94,7 +94,7 @@ test('the page is there before the folders are scanned, and shows the instrument
   expect(await call(url, '/readyz')).toMatchObject({ status: 200, json: { status: 'ready' } });
 });
 
-test('what is decided on the page is carried out: a held run is filed, and what makes no sense is refused in words', async () => {
+test('a decision on the page is carried out, or refused with a reason', async () => {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
   const instruments = '  balance: { watch: data/balance, ready: { quiet: 150ms }, drift: hold }';
@@ -116,14 +116,14 @@ test('what is decided on the page is carried out: a held run is filed, and what 
   await daemon.stop();
 }, 60_000);
 
-test('a preview leaves nothing anywhere: no file, no run, no line in the log', async () => {
+test('a preview leaves no file, no run and no line in the log', async () => {
   const folder = tempFolder();
   const temporary = tempFolder();
   const site = makeSite(folder, { ...NOWHERE, instruments: INSTRUMENTS, status: '127.0.0.1:0' });
   const daemon = startDaemon(site.config, { TMPDIR: temporary });
   const url = await pageOf(daemon);
   await daemon.logged('ready');
-  // The journal's own files are there once somebody has looked.
+  // Reading creates the auxiliary files of the journal.
   await call(url, '/api/state');
   const before = filesIn(folder, temporary);
   const lines = daemon.lines.length;
@@ -140,7 +140,7 @@ test('a preview leaves nothing anywhere: no file, no run, no line in the log', a
   expect(readFileSync(site.journal, 'latin1')).not.toContain('secret-sample');
 }, 60_000);
 
-test('a reload moves the page, and refuses an address without a token; a busy port does not keep runs from being taken', async () => {
+test('a reload moves the page and rejects a public address without a token; a port in use does not stop the intake', async () => {
   const folder = tempFolder();
   const site = makeSite(folder, { ...NOWHERE, status: '127.0.0.1:0' });
   const daemon = startDaemon(site.config);
@@ -179,7 +179,7 @@ test('a reload moves the page, and refuses an address without a token; a busy po
   expect(daemon.output()).not.toContain('0123456789abcdef0123');
 }, 90_000);
 
-test('an address that other machines can reach keeps the daemon from starting without a token that can be read', async () => {
+test('a public address without a readable token keeps the daemon from starting', async () => {
   const alone = makeSite(tempFolder(), { ...NOWHERE, status: '0.0.0.0:0' });
   const run = (site: Site) => labfeed(['run', '--config', site.config]);
   expect(await run(alone)).toMatchObject({ status: 78, stderr: expect.stringContaining('needs a token') });
@@ -196,7 +196,7 @@ test('an address that other machines can reach keeps the daemon from starting wi
   });
 }, 60_000);
 
-test('a thousand looks at the state cost no memory', async () => {
+test('a thousand requests for the state do not leak memory', async () => {
   const site = makeSite(tempFolder(), { ...NOWHERE, status: '127.0.0.1:0' });
   const daemon = startDaemon(site.config);
   const url = await pageOf(daemon);

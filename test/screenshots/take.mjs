@@ -1,4 +1,4 @@
-// Takes the pictures of the README from the demo: npm run screenshots. They are made of what it shows, in a real browser.
+// npm run screenshots: takes the pictures in docs/images from the demo, in a real browser.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ try {
   const url = await pageOf(demo);
   const instruments = join(folder, 'instruments');
   addPast(join(folder, 'journal.db'));
-  // One that reads two ways: what needs a person is half of what the page is for.
+  // A file that cannot be read, so that the page has something to decide.
   const plate = readFileSync(join(instruments, 'plate-reader', 'plate-8.txt'), 'utf8');
   writeFileSync(join(instruments, 'plate-reader', 'plate-9.txt'), plate.replace(/Datum: .*/, 'Datum: soon'));
 
@@ -47,7 +47,7 @@ try {
   demo.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 }
 
-/** Resolves with the page's address, once the demo has filed its samples. */
+/** Resolves with the address of the page once the demo has filed its samples. */
 function pageOf(child) {
   return new Promise((resolve, reject) => {
     let output = '';
@@ -60,7 +60,7 @@ function pageOf(child) {
   });
 }
 
-/** A month of runs, so that the plots have something to show; the demo itself has only today's. */
+/** Adds a month of runs for the plots; the demo itself has only today's. */
 function addPast(journal) {
   const database = new DatabaseSync(journal);
   const put = database.prepare('INSERT OR IGNORE INTO hours (instrument, hour, runs) VALUES (?, ?, ?)');

@@ -33,10 +33,11 @@ export function Decisions({ children }: { children: ComponentChildren }) {
   const [open, setOpen] = useState<OpenQuestion>();
   const [outcomes, setOutcomes] = useState<readonly DecisionAnswer[]>([]);
 
-  const ask = (question: Question): Promise<string | undefined> =>
-    new Promise<string | undefined>((resolve) => setOpen({ question, answer: resolve })).finally(() =>
-      setOpen(undefined),
-    );
+  async function ask(question: Question): Promise<string | undefined> {
+    const input = await new Promise<string | undefined>((answer) => setOpen({ question, answer }));
+    setOpen(undefined);
+    return input;
+  }
 
   async function perform({ question, request }: Choice): Promise<void> {
     const input = question ? await ask(question) : '';
@@ -47,6 +48,8 @@ export function Decisions({ children }: { children: ComponentChildren }) {
     setOutcomes((shown) => [...shown, outcome].slice(-MAX_OUTCOMES));
   }
 
+  const close = (outcome: DecisionAnswer): void =>
+    setOutcomes((shown) => shown.filter((other) => other !== outcome));
   return (
     <Perform.Provider value={perform}>
       {children}
@@ -58,11 +61,7 @@ export function Decisions({ children }: { children: ComponentChildren }) {
               <b>{outcome.done ? 'Done: ' : 'Not done: '}</b>
               {outcome.text}
             </p>
-            <button
-              type="button"
-              class="quiet"
-              onClick={() => setOutcomes((shown) => shown.filter((other) => other !== outcome))}
-            >
+            <button type="button" class="quiet" onClick={() => close(outcome)}>
               Close
             </button>
           </div>
@@ -193,14 +192,11 @@ const RUN_CHOICES: Readonly<Record<RunChoice, (job: Job) => Choice>> = {
     },
     request: (experiment) => ({ kind: 'adopt', run: id, experiment: Number(experiment) }),
   }),
-  refile: ({ id, experiment }) => ({
+  refile: ({ id }) => ({
     label: 'Refile…',
     question: {
       title: `File run ${id} again?`,
-      paragraphs: [
-        `This creates a new experiment.${experiment === undefined ? '' : ` Experiment ${experiment} stays as it is.`}`,
-        NO_UNDO,
-      ],
+      paragraphs: ['This creates a new experiment. An existing one stays as it is.', NO_UNDO],
       action: 'Refile run',
     },
     request: () => ({ kind: 'refile', run: id }),
@@ -210,8 +206,7 @@ const RUN_CHOICES: Readonly<Record<RunChoice, (job: Job) => Choice>> = {
     question: {
       title: `Ignore run ${id}?`,
       paragraphs: [
-        'The run is set aside and not filed, even if the same file appears again.',
-        'You can still file it later.',
+        'It is set aside and not filed, even if the same file appears again. You can file it later.',
       ],
       action: 'Ignore run',
     },
@@ -222,13 +217,7 @@ const RUN_CHOICES: Readonly<Record<RunChoice, (job: Job) => Choice>> = {
 const MONTH_MS = 30 * 86_400_000;
 
 /** What a person can decide about the files that were there before the first scan. */
-export function BacklogChoices({
-  instrument,
-  asked,
-}: {
-  readonly instrument: string;
-  readonly asked: number;
-}) {
+export function BacklogChoices({ instrument, asked }: { instrument: string; asked: number }) {
   const files = plural(asked, 'existing file');
   const choices: Choice[] = [
     {

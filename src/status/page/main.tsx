@@ -32,10 +32,12 @@ function App() {
             text={describeConnection(connection, state, now)}
           />
           <main id="main" tabIndex={-1}>
-            {route.view === 'overview' && <Overview state={state} health={health} connection={connection} />}
+            {route.view === 'overview' && (
+              <Overview state={state} health={health} isStale={connection === 'lost'} />
+            )}
             {route.view === 'runs' && <RunList route={route} state={state} />}
             {route.view === 'run' && <RunDetail key={route.id} id={route.id} state={state} />}
-            {/* Stays, so that a preview is still there after a look at something else. */}
+            {/* Always mounted, so that a preview survives a visit to another view. */}
             <div hidden={route.view !== 'try'}>
               <TryFile state={state} />
             </div>
@@ -72,7 +74,7 @@ function useRoute(): { route: Route; visited: string | undefined } {
   const [isVisited, setVisited] = useState(false);
   useEffect(() => {
     addEventListener('hashchange', () => {
-      // The skip link is no route.
+      // The skip link is not a route.
       if (location.hash === '#main') return;
       scrollTo(0, 0);
       setHash(location.hash);

@@ -2,22 +2,33 @@ import { useContext } from 'preact/hooks';
 import type { ConfigProblem, RequestCount } from '../../live.js';
 import { formatCount, formatDuration, plural } from '../../text.js';
 import type { PageState } from '../api.js';
-import type { Connection } from './client.js';
 import { BacklogChoices, RunChoices } from './decisions.js';
 import { InstrumentList } from './instruments.js';
-import { Ago, Facts, Hint, Lines, Now, Reason, RunLink, ServerLink, StateChip, ViewTitle } from './parts.js';
+import {
+  Ago,
+  Facts,
+  Hint,
+  Lines,
+  Now,
+  Reason,
+  RunLink,
+  ServerLink,
+  StateChip,
+  Table,
+  ViewTitle,
+} from './parts.js';
 import { runsHref } from './route.js';
 import { describeNotebook, type Health, totalsOf } from './summary.js';
 
 interface OverviewProps {
-  readonly state: PageState | undefined;
-  readonly health: Health | undefined;
-  readonly connection: Connection;
+  state: PageState | undefined;
+  health: Health | undefined;
+  isStale: boolean;
 }
 
-export const Overview = ({ state, health, connection }: OverviewProps) => (
+export const Overview = ({ state, health, isStale }: OverviewProps) => (
   <>
-    <HealthBanner health={health} isStale={connection === 'lost'} />
+    <HealthBanner health={health} isStale={isStale} />
     {state && (
       <>
         <ConfigProblems state={state} />
@@ -31,17 +42,10 @@ export const Overview = ({ state, health, connection }: OverviewProps) => (
 
 const MAX_OTHERS = 6;
 
-function HealthBanner({
-  health,
-  isStale,
-}: {
-  readonly health: Health | undefined;
-  readonly isStale: boolean;
-}) {
+function HealthBanner({ health, isStale }: Omit<OverviewProps, 'state'>) {
   const others = health?.others ?? [];
   const hidden = others.length - MAX_OTHERS;
-  const shown =
-    hidden > 0 ? [...others.slice(0, MAX_OTHERS), `and ${plural(hidden, 'more problem')}`] : others;
+  const rest = hidden > 0 ? [`and ${plural(hidden, 'more problem')}`] : [];
   return (
     <section
       id="health"
@@ -52,7 +56,7 @@ function HealthBanner({
       data-stale={String(isStale)}
     >
       <ViewTitle>{health?.sentence ?? 'Loading…'}</ViewTitle>
-      {others.length > 0 && <Lines class="also" lines={shown} />}
+      {others.length > 0 && <Lines class="also" lines={[...others.slice(0, MAX_OTHERS), ...rest]} />}
     </section>
   );
 }
@@ -182,32 +186,19 @@ function QueuePanel({ state }: { state: PageState }) {
   );
 }
 
-const Requests = ({ requests }: { requests: readonly RequestCount[] }) => (
-  <details>
-    <summary>
-      {plural(
-        requests.reduce((sum, { count }) => sum + count, 0),
-        'request',
-      )}{' '}
-      since the start
-    </summary>
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Method</th>
-          <th scope="col">Response</th>
-          <th scope="col">Count</th>
-        </tr>
-      </thead>
-      <tbody>
-        {requests.map(({ method, status, count }) => (
-          <tr>
-            <td>{method}</td>
-            <td>{status === 'none' ? 'no response' : status}</td>
-            <td>{formatCount(count)}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </details>
-);
+function Requests({ requests }: { requests: readonly RequestCount[] }) {
+  const total = requests.reduce((sum, { count }) => sum + count, 0);
+  return (
+    <details>
+      <summary>{plural(total, 'request')} since the start</summary>
+      <Table
+        columns={['Method', 'Response', 'Count']}
+        rows={requests.map(({ method, status, count }) => [
+          method,
+          status === 'none' ? 'no response' : status,
+          formatCount(count),
+        ])}
+      />
+    </details>
+  );
+}

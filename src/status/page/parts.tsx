@@ -122,6 +122,34 @@ export const Lines = ({ lines, class: name = 'plain' }: { lines: readonly string
   </ul>
 );
 
+interface TableProps {
+  caption?: ComponentChildren;
+  columns: readonly string[];
+  rows: readonly (readonly string[])[];
+}
+
+export const Table = ({ caption, columns, rows }: TableProps) => (
+  <table>
+    {caption && <caption>{caption}</caption>}
+    <thead>
+      <tr>
+        {columns.map((name) => (
+          <th scope="col">{name}</th>
+        ))}
+      </tr>
+    </thead>
+    <tbody>
+      {rows.map((row) => (
+        <tr>
+          {row.map((cell) => (
+            <td>{cell}</td>
+          ))}
+        </tr>
+      ))}
+    </tbody>
+  </table>
+);
+
 interface SelectProps {
   id: string;
   label: string;

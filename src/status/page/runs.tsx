@@ -1,5 +1,4 @@
-import type { Inputs } from 'preact/hooks';
-import { useContext, useEffect, useRef, useState } from 'preact/hooks';
+import { type Inputs, useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { RunState } from '../../model.js';
 import { formatBytes, formatClock, formatTime, plural } from '../../text.js';
 import type { Job, JobDetail, PageState } from '../api.js';
@@ -48,15 +47,10 @@ const PAGE_SIZE = 50;
 
 /** The runs in the journal, newest first, filtered by state and instrument. */
 export function RunList({ route, state }: { route: RunsRoute; state: PageState | undefined }) {
+  const { view: _, ...filter } = route;
   const { value, error } = useAnswer(
-    () =>
-      fetchJobs({
-        state: route.state,
-        instrument: route.instrument,
-        before: route.before,
-        limit: PAGE_SIZE + 1,
-      }),
-    [route.state, route.instrument, route.before, state],
+    () => fetchJobs({ ...filter, limit: PAGE_SIZE + 1 }),
+    [...Object.values(filter), state],
   );
   const jobs = value?.jobs;
   const shown = jobs?.slice(0, PAGE_SIZE) ?? [];
@@ -75,9 +69,9 @@ export function RunList({ route, state }: { route: RunsRoute; state: PageState |
         </ul>
       )}
       <nav class="paging" aria-label="Pages of runs">
-        {route.before !== undefined && <a href={runsHref({ ...route, before: undefined })}>Newest runs</a>}
+        {route.before !== undefined && <a href={runsHref({ ...filter, before: undefined })}>Newest runs</a>}
         {jobs && jobs.length > PAGE_SIZE && (
-          <a href={runsHref({ ...route, before: shown.at(-1)?.id })} class="older">
+          <a href={runsHref({ ...filter, before: shown.at(-1)?.id })} class="older">
             Older runs
           </a>
         )}
@@ -89,12 +83,8 @@ export function RunList({ route, state }: { route: RunsRoute; state: PageState |
 /** The states of runs in the journal. */
 const STATES: readonly RunState[] = ['queued', 'sending', 'done', 'quarantined', 'held', 'ignored'];
 
-interface FiltersProps {
-  route: RunsRoute;
-  instruments: readonly string[];
-}
-
-function Filters({ route: { state = '', instrument = '' }, instruments }: FiltersProps) {
+function Filters({ route, instruments }: { route: RunsRoute; instruments: readonly string[] }) {
+  const { state = '', instrument = '' } = route;
   // The address may name an instrument that is not known (yet).
   const names = new Set([...instruments, ...(instrument === '' ? [] : [instrument])]);
   return (
@@ -173,7 +163,7 @@ function RunHead({ job, servers }: { job: JobDetail; servers: Servers }) {
   return (
     <div>
       <ViewTitle>{nameOf(job)}</ViewTitle>
-      <p class="standing">
+      <p class="summary-line">
         <StateChip state={job.state} /> Run {job.id} of {job.instrument}, added <Ago at={job.addedAt} />
       </p>
       {job.reason !== undefined && (
@@ -217,7 +207,7 @@ function SentDraft({ job: { id, state, draft, comments } }: { job: JobDetail }) 
       <Draft {...draft} details={draft.date} frame={{ src: `/api/jobs/${id}/body` }} />
       {comments.map(({ n, text, comment }) => (
         <TextPanel
-          head={`Comment ${n}, ${comment === undefined ? 'not sent yet' : `id ${comment}`}`}
+          head={`Comment ${n}, ${comment === undefined ? 'not sent yet' : `id ${comment} in the notebook`}`}
           text={text}
         />
       ))}

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { formatBytes, formatCount, plural } from '../../text.js';
 import type { PageState, Preview, PreviewTable } from '../api.js';
 import { postPreview, RequestError } from './client.js';
-import { Draft, Facts, Lines, Reason, Select, TextPanel, ViewTitle } from './parts.js';
+import { Draft, Facts, Lines, Reason, Select, Table, TextPanel, ViewTitle } from './parts.js';
 
 /** The limit of the server. */
 const MAX_BYTES = 20_000_000;
@@ -64,11 +64,8 @@ function DropZone({ onFile }: { onFile: (file: File) => void }) {
   const [isOver, setOver] = useState(false);
   useEffect(() => {
     // Otherwise the browser would leave the page to open a file that was dropped beside the zone.
-    const keepPage = (event: Event): void => event.preventDefault();
-    for (const name of ['dragover', 'drop']) document.addEventListener(name, keepPage);
-    return () => {
-      for (const name of ['dragover', 'drop']) document.removeEventListener(name, keepPage);
-    };
+    for (const name of ['dragover', 'drop'])
+      document.addEventListener(name, (event) => event.preventDefault());
   }, []);
   const drag = (over: boolean) => (event: DragEvent) => {
     event.preventDefault();
@@ -132,7 +129,7 @@ function Result({ file, preview }: Shown) {
   if (preview.ok)
     return (
       <>
-        <h2>{file.name} would become</h2>
+        <h2>Preview of {file.name}</h2>
         <ExperimentPreview preview={preview} />
       </>
     );
@@ -156,7 +153,7 @@ function ExperimentPreview({ preview }: { preview: Filed }) {
     <>
       <Draft
         {...draft}
-        details={`${draft.date} (${draft.dateFrom}), ${instrument}`}
+        details={`${draft.date} (${draft.dateFrom}), instrument ${instrument}`}
         frame={{ srcdoc: asPage(draft.body) }}
       />
       {draft.comments.map((text, index) => (
@@ -212,7 +209,7 @@ function Mapping({ mapping }: { mapping: string }) {
     </>
   );
   return (
-    <div ref={panel}>
+    <div ref={panel} class="mapping">
       <h2>Mapping</h2>
       <TextPanel head={head} text={mapping} />
     </div>
@@ -221,31 +218,12 @@ function Mapping({ mapping }: { mapping: string }) {
 
 function Readings({ table: { name, columns, rows, count } }: { table: PreviewTable }) {
   const shown = rows.length < count ? `, first ${formatCount(rows.length)} shown` : '';
+  const caption = [<b>{name}</b>, ` ${plural(count, 'row')}${shown}`];
+  const headings = columns.map(({ name, unit }) => (unit ? `${name} (${unit})` : name));
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable with the keyboard
     <section class="panel table" tabIndex={0} aria-label={`Table ${name}`}>
-      <table>
-        <caption>
-          <b>{name}</b> {plural(count, 'row')}
-          {shown}
-        </caption>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th scope="col">{column.unit ? `${column.name} (${column.unit})` : column.name}</th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr>
-              {row.map((cell) => (
-                <td>{cell}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <Table caption={caption} columns={headings} rows={rows} />
     </section>
   );
 }

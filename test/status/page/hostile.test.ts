@@ -119,7 +119,7 @@ inBrowser('a body with scripts, forms and images runs nothing and loads nothing'
   await tryIt();
   await page.goto(`${serving.url}#/try`);
   await page.setInputFiles('#sample', { name: 'a.csv', mimeType: 'text/csv', buffer: Buffer.from('a') });
-  await page.getByRole('heading', { name: 'a.csv would become' }).waitFor();
+  await page.getByRole('heading', { name: 'Preview of a.csv' }).waitFor();
   await tryIt();
   expect(await page.title()).toBe('labfeed');
   expect(page.url()).toBe(`${serving.url}#/try`);

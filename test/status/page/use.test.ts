@@ -145,6 +145,35 @@ inBrowser('everything works with the keyboard alone', SLOW, async () => {
   await tabTo('sample');
 });
 
+inBrowser(
+  'a filter keeps the focus, a new page of runs moves it, and the skip link keeps the view',
+  SLOW,
+  async () => {
+    const { url } = await serve({
+      jobs: async ({ before = 1000, limit }) =>
+        Array.from({ length: limit }, (_, n) => someJob(before - 1 - n)),
+    });
+    const { page } = await visit(`${url}#/runs`);
+    await page.getByText('The newest 50 runs').waitFor();
+    const focused = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.tagName);
+    await page.locator('#runs-state').focus();
+    await page.selectOption('#runs-state', 'done');
+    await page.getByText('The newest 50 done runs').waitFor();
+    expect(await focused()).toBe('runs-state');
+
+    await page.getByRole('link', { name: 'Older runs' }).click();
+    await page.getByText('The newest 50 done runs, older than run 950').waitFor();
+    expect(page.url()).toBe(`${url}#/runs?state=done&before=950`);
+    expect(await focused()).toBe('H1');
+
+    await page.locator('.skip').focus();
+    await page.keyboard.press('Enter');
+    expect(await focused()).toBe('main');
+    await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
+    await page.getByText('The newest 50 done runs, older than run 950').waitFor();
+  },
+);
+
 const MADE: Preview = {
   ok: true,
   instrument: 'nanodrop',
@@ -184,7 +213,7 @@ inBrowser(
       return transfer;
     });
     await page.locator('.drop').dispatchEvent('drop', { dataTransfer: files });
-    await page.getByRole('heading', { name: 'run-17.tsv would become' }).waitFor();
+    await page.getByRole('heading', { name: 'Preview of run-17.tsv' }).waitFor();
     await page.frameLocator('iframe.body').getByText('The body').waitFor();
     const result = await page.locator('.result').innerText();
     for (const text of [
