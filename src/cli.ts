@@ -11,7 +11,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<AddCommand>>> = {
   run: async () => (await import('./commands/run.js')).addRun,
   check: async () => (await import('./check/check.js')).addCheck,
   try: async () => (await import('./commands/try.js')).addTry,
-  learn: async () => (await import('./learn/command.js')).addLearn,
+  learn: async () => (await import('./learn/learn.js')).addLearn,
   status: async () => (await import('./commands/status.js')).addStatus,
   jobs: async () => (await import('./commands/jobs.js')).addJobs,
   show: async () => (await import('./commands/jobs.js')).addShow,

@@ -3,7 +3,7 @@ import { posix } from 'node:path';
 import { stringify } from 'yaml';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { explain, explainProblem, FileError } from '../errors.js';
-import { asInstrument, learn, learntAsYaml } from '../learn/learn.js';
+import { learn, toInstrument, toYaml } from '../learn/learn.js';
 import { checkMapping, DATE_FROM, markedComments, type Trial, tryFile } from '../mapping/mapping.js';
 import type { FileRecord, IdentifiedFile, Table } from '../model.js';
 import type { Preview, PreviewTable } from '../status/api.js';
@@ -17,7 +17,7 @@ export interface Sample {
   readonly modifiedMs: number;
   /** The instrument whose mapping is to read it; else the first whose globs fit its name. */
   readonly instrument?: string | undefined;
-  /** Whatever is configured: as it would be learnt. */
+  /** Whatever is configured: as it would be learned. */
   readonly learn?: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface PreviewDeps {
 /** Stands for the folder of an instrument that there is not yet. Says nothing, so that the sample gives the name. */
 const ANY_FOLDER = '/data';
 
-/** What the experiment would be for this file, by a mapping of the configuration or by what can be learnt from it. */
+/** What the experiment would be for this file, by a mapping of the configuration or by what can be learned from it. */
 export async function previewSample(sample: Sample, deps: PreviewDeps): Promise<Preview> {
   const { config } = deps;
   if (sample.learn) return byLearning(sample, deps);
@@ -64,11 +64,11 @@ async function byInstrument(
 async function byLearning(sample: Sample, { nowMs, signal }: PreviewDeps): Promise<Preview> {
   const file = asFile(sample, ANY_FOLDER);
   return withRefusal(file, {}, async () => {
-    const learnt = await learn([file], nowMs, signal);
-    const doubts = learnt.doubts.map((doubt) => doubt.replaceAll(file.path, sample.name));
-    const mapping = await learntAsYaml({ ...learnt, doubts }, [sample.name]);
+    const learned = await learn([file], nowMs, signal);
+    const doubts = learned.doubts.map((doubt) => doubt.replaceAll(file.path, sample.name));
+    const mapping = await toYaml({ ...learned, doubts }, [sample.name]);
     return withRefusal(file, { mapping, doubts }, async () => {
-      const instrument = asInstrument(learnt.name, learnt.instrument);
+      const instrument = toInstrument(learned.name, learned.instrument);
       return { mapping, doubts, ...shown(await tryFile(instrument, file, nowMs, signal)) };
     });
   });

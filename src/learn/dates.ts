@@ -3,50 +3,68 @@ import type { FileRecord, Table, Value } from '../model.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { readIso } from '../parse/values/date.js';
 import { type DateCandidate, dateCandidates } from '../parse/values/date-candidates.js';
-import { escaped, LOOK_ROWS } from './measured.js';
-import type { FinderMapping } from './pairs.js';
+import { escapeRegex } from './describe.js';
+import type { FinderMapping } from './facts.js';
 
-/** What is known of a file's dates, to be put into a mapping. */
+/** Which values of a file are dates, how they are written, and which of them is the date of the run. */
+
+/** The dates of a file. */
+export interface FoundDates {
+  /** Each pool holds dates that are written alike: a column, or a single fact. */
+  readonly pools: readonly (readonly string[])[];
+  /** The facts that make up the date of the run. */
+  readonly fact: readonly string[] | undefined;
+  /** The format of that fact, if only its name shows that it is a date. */
+  readonly format?: string | undefined;
+  /** The date of the run, if it is part of a line. */
+  readonly inLine?: LineDate | undefined;
+  /** By table: columns of day and time that belong together. */
+  readonly columns: ReadonlyMap<string, readonly [day: string, time: string]>;
+}
+
+/** Adds the dates to a mapping. */
 interface SettledDates {
   /** With what the file itself proves. */
   sure(mapping: ParseMapping): ParseMapping;
-  /** With the likelier order of days and months too, where the file leaves it open. */
+  /** Also with the more likely order of day and month where the file leaves it open. */
   likely(mapping: ParseMapping): ParseMapping;
-  /** What it leaves open, in words. */
   readonly doubts: readonly string[];
 }
 
-/** `isDated`: the mapping says already which date is that of the run. */
+/** `isDated`: the mapping already defines the date of the run. */
 export function settleDates(found: FoundDates, fileName: string, isDated = false): SettledDates {
   const { sure, open } = findDateFormats(found.pools);
   const likely = [...new Set([...sure, ...open.map(({ formats }) => formats[0] ?? '')])];
-  const isDoubtful = open.some(({ text }) => text === found.inLine?.text);
   const settle = (formats: readonly string[], inLine: LineDate | undefined) => (mapping: ParseMapping) => {
-    const elsewhere =
+    const other =
       found.fact || isDated ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(fileName);
-    const named = elsewhere
-      ? { ...mapping, meta: [...[mapping.meta ?? []].flat(), elsewhere.finder] }
-      : mapping;
-    return describeDates(found, [...formats, ...(elsewhere?.formats ?? [])], named);
+    const meta = [...[mapping.meta ?? []].flat(), ...(other ? [other.finder] : [])];
+    const withFinder = other ? { ...mapping, meta } : mapping;
+    return describeDates(found, [...formats, ...(other?.formats ?? [])], withFinder);
   };
+  // An ambiguous date of printing must not quarantine the file.
+  const isUnusable = open.some(({ text }) => text === found.inLine?.text) && !found.inLine?.isOfRun;
   return {
-    // For the sake of when it was printed, no file is set aside.
-    sure: settle(sure, isDoubtful && !found.inLine?.isOfRun ? undefined : found.inLine),
+    sure: settle(sure, isUnusable ? undefined : found.inLine),
     likely: settle(likely, found.inLine),
-    doubts: open.map(({ text, formats }) => `${text} can be ${formats.join(' or ')}; the first is assumed`),
+    doubts: open.map(dateDoubt),
   };
 }
 
-/** The patterns of a file's dates. */
-interface FoundFormats {
-  /** Under these all dates can be read, and no other way. */
-  readonly sure: readonly string[];
-  /** Dates that two orders fit, with the likelier one first: to be asked about. */
-  readonly open: readonly { readonly text: string; readonly formats: readonly string[] }[];
+/** A date that several formats fit, the most likely first. */
+interface OpenDate {
+  readonly text: string;
+  readonly formats: readonly string[];
 }
 
-/** Each pool is the dates that are written alike: a column, or a single fact. */
-function findDateFormats(pools: readonly (readonly string[])[]): FoundFormats {
+const dateDoubt = ({ text, formats: [assumed, ...others] }: OpenDate): string =>
+  `${text} is ambiguous. This mapping assumes ${assumed}; if that is wrong, write ${others.join(' or ')} under dates`;
+
+/** `sure`: the only formats that fit all dates of their pools. */
+function findDateFormats(pools: readonly (readonly string[])[]): {
+  sure: readonly string[];
+  open: readonly OpenDate[];
+} {
   const isIso = (text: string) => readIso(text) !== undefined;
   const candidates = pools
     .filter((pool) => !pool.every(isIso))
@@ -56,9 +74,9 @@ function findDateFormats(pools: readonly (readonly string[])[]): FoundFormats {
     candidates.flatMap(({ found }) => (found.length === 1 && found[0] ? [orderOf(found[0].format)] : [])),
   );
   const settled = candidates.map(({ text, found }) => {
-    // One file has one habit: a date that is clear by itself tells how the others are meant.
-    const habitual = found.filter(({ format }) => orders.has(orderOf(format)));
-    const left = found.length > 1 && habitual.length === 1 ? habitual : found;
+    // An unambiguous date settles the order of the others, because a file writes all dates alike.
+    const usual = found.filter(({ format }) => orders.has(orderOf(format)));
+    const left = found.length > 1 && usual.length === 1 ? usual : found;
     return { text, formats: left.toSorted((a, b) => oddity(a) - oddity(b)).map(({ format }) => format) };
   });
   const sure = settled.flatMap(({ formats }) => (formats.length === 1 ? formats : []));
@@ -70,66 +88,60 @@ function findDateFormats(pools: readonly (readonly string[])[]): FoundFormats {
 }
 
 /**
- * What is usual: the day first with points or dashes, and with slashes where zeros are written and the day
- * has 24 hours; else the month first. Of two years, the later one. A likelihood, for a person to confirm.
+ * How unusual a format is; only a likelihood, for a person to confirm. Usual: the day first with dots or dashes, and with
+ * slashes if zeros are written and the day has 24 hours; otherwise the month first. A recent year; dates near each other.
  */
 function oddity({ format, iso, days }: Candidate): number {
+  // Hardly anybody writes a two-digit year before the name of a month.
+  if (/^yy\WMMM/.test(format)) return 1000;
   const [, first = '', sign = ''] = /^([yMd]+)([^\w\s])/.exec(format) ?? [];
   const isDayFirst = sign !== '/' || (first.length === 2 && !format.includes('a'));
   const age = new Date().getFullYear() - Number(iso.slice(0, 4));
-  // Files come from the past, and the dates of one file are near each other.
   const months = days / 30;
-  // Hardly anybody writes the year before the name of a month, and only two digits of it.
-  if (/^yy\WMMM/.test(format)) return 1000;
   return (first === 'yy' || (first[0] === 'd') === isDayFirst ? 0 : 1) + (age < 0 ? 100 : age) + months;
 }
 
-/** One way to read all dates of a pool. */
+/** A format that fits all dates of a pool, and the first date read with it. */
 interface Candidate extends DateCandidate {
-  /** How many days lie between them then. */
+  /** Between the first and the last date, if read with it. */
   readonly days: number;
 }
 
-/** The patterns that fit every date of a pool, each with what the first date would be. */
 function candidatesFor(pool: readonly string[]): Candidate[] {
   const all = pool.map((text) => dateCandidates(text));
   const [first = [], ...others] = all;
   const fitting = first.filter(({ format }) =>
-    others.every((forms) => forms.some((form) => lenient(form.format) === lenient(format))),
+    others.every((forms) => forms.some((form) => unpadded(form.format) === unpadded(format))),
   );
-  // Two digits everywhere prove nothing until one of them is a zero: it may just be December.
+  // Two digits everywhere show padding only if one of them is a zero; otherwise it may be December.
   const isPadded =
     pool.some((text) => /(?:^|\D)0\d[/.-]/.test(text)) &&
     all.every((forms) => forms.some(({ format }) => fitting.some((fit) => fit.format === format)));
   return fitting.map(({ format, iso }) => ({
-    format: isPadded ? format : lenient(format),
+    format: isPadded ? format : unpadded(format),
     iso,
-    days: daysBetween(all, lenient(format)),
+    days: daysBetween(all, unpadded(format)),
   }));
 }
 
 function daysBetween(all: readonly (readonly DateCandidate[])[], format: string): number {
-  const moments = all.map((forms) =>
-    Date.parse(forms.find((form) => lenient(form.format) === format)?.iso ?? ''),
-  );
-  const [least, most] = moments.reduce(([low, high], each) => [Math.min(low, each), Math.max(high, each)], [
-    Number.POSITIVE_INFINITY,
-    Number.NEGATIVE_INFINITY,
-  ] as [number, number]);
-  return (most - least) / MS_PER_DAY;
+  let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  for (const forms of all) {
+    const time = Date.parse(forms.find((form) => unpadded(form.format) === format)?.iso ?? '');
+    [first, last] = [Math.min(first, time), Math.max(last, time)];
+  }
+  return (last - first) / 86_400_000;
 }
 
-const MS_PER_DAY = 86_400_000;
-
-/** `d` also reads what `dd` reads. */
-const lenient = (format: string): string =>
+/** `d` reads all that `dd` reads. */
+const unpadded = (format: string): string =>
   format
     .replace(/(?<!d)d{1,2}(?!d)/, 'd')
     .replace(/(?<!M)MM(?!M)/, 'M')
     .replace(/H+/, 'H')
     .replace(/h+/, 'h');
 
-/** `d/M/y`: the order of day, month and year, and the sign between them. */
+/** `d/My`: the order of day, month and year, and the sign between them. */
 const orderOf = (format: string): string =>
   /([dMy]+)([^\w\s])([dMy]+)\2([dMy]+)/
     .exec(format)
@@ -137,53 +149,54 @@ const orderOf = (format: string): string =>
     .map((part) => part[0])
     .join('') ?? format;
 
-/** Where a file says when something was: the texts of its dates, and which of them are the run's. */
-export interface FoundDates {
-  /** Texts that are written alike. */
-  readonly pools: readonly (readonly string[])[];
-  /** The facts that make up the date of the run. */
-  readonly fact: readonly string[] | undefined;
-  /** How they are written, where nothing but their names tells that they are a date at all. */
-  readonly format?: string | undefined;
-  /** The date of the run, where it is no fact yet. */
-  readonly inLine?: LineDate | undefined;
-  /** By table: columns of days and times that belong together. */
-  readonly columns: ReadonlyMap<string, readonly [day: string, time: string]>;
-}
-
 export const isDate = (text: string): boolean =>
   readIso(text) !== undefined || dateCandidates(text).length > 0;
-/** `30:25:37` is how long something took. */
+/** `30:25:37` is a duration. */
 const isTime = (text: string): boolean => /^(?:[01]?\d|2[0-3]):\d\d(:\d\d([.,]\d+)?)?( ?[AP]M)?$/i.test(text);
 const hasTime = (text: string): boolean => /\d:\d\d/.test(text);
+
+/** Version and serial numbers can look like dates: `3.12.08`. */
+const NUMBER_NAME = /version|serial|firmware|software|release|number|\bno\b|\bid\b/i;
 
 export function findDates({ meta, tables }: FileRecord): FoundDates {
   const facts = [...meta]
     .map(([name, { text }]) => ({ name, text: text.trim() }))
-    // `3.12.08` is a day as well.
-    .filter(({ name, text }) => hasTime(text) || !NUMBERED.test(name));
+    .filter(({ name, text }) => hasTime(text) || !NUMBER_NAME.test(name));
   const fact = dateFact(facts);
-  const joined =
-    fact && fact.length > 1 ? fact.map((name) => meta.get(name)?.text ?? '').join(' ') : undefined;
-  const columns = new Map<string, readonly [string, string]>();
   const pools: string[][] = facts.filter(({ text }) => isDate(text)).map(({ text }) => [text]);
-  if (joined !== undefined) pools.push([joined]);
+  if (fact && fact.length > 1) pools.push([fact.map((name) => meta.get(name)?.text ?? '').join(' ')]);
+  const columns = new Map<string, readonly [string, string]>();
   for (const table of tables) {
     const texts = table.columns.map((_, n) => textsOf(table, n));
-    for (const [n, own] of texts.entries()) {
-      if (own.length === 0 || !own.every(isDate)) continue;
-      pools.push(own);
+    for (const [n, days] of texts.entries()) {
+      if (days.length === 0 || !days.every(isDate)) continue;
+      pools.push(days);
       const times = texts[n + 1] ?? [];
       const [day, time] = [table.columns[n]?.name, table.columns[n + 1]?.name];
-      if (own.some(hasTime) || times.length < own.length || !times.every(isTime) || !day || !time) continue;
-      pools.push(own.map((text, row) => `${text} ${times[row]}`));
+      if (days.some(hasTime) || times.length < days.length || !times.every(isTime) || !day || !time) continue;
+      pools.push(days.map((text, row) => `${text} ${times[row]}`));
       columns.set(table.name, [day, time]);
     }
   }
   return { pools, columns, ...(fact ? { fact } : compactFact(facts)) };
 }
 
-/** `20231120` and `163016` are numbers, but for what they are called. */
+const MAX_ROWS = 2000;
+
+const textsOf = ({ rows }: Table, column: number): string[] =>
+  rows
+    .slice(0, MAX_ROWS)
+    .map((row) => row[column])
+    .filter((value): value is Value => value !== undefined && typeof value.value !== 'number')
+    .map(({ text }) => text.trim())
+    .filter((text) => text !== '');
+
+interface NamedText {
+  readonly name: string;
+  readonly text: string;
+}
+
+/** `20231120` and `163016` are numbers except for their names. */
 function compactFact(facts: readonly NamedText[]): Pick<FoundDates, 'fact' | 'format'> {
   const day = facts.find(
     ({ name, text }) => /date/i.test(name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(text),
@@ -196,98 +209,75 @@ function compactFact(facts: readonly NamedText[]): Pick<FoundDates, 'fact' | 'fo
     : { fact: [day.name], format: 'yyyyMMdd' };
 }
 
-const textsOf = ({ rows }: Table, column: number): string[] =>
-  rows
-    .slice(0, LOOK_ROWS)
-    .map((row) => row[column])
-    .filter((value): value is Value => value !== undefined && typeof value.value !== 'number')
-    .map(({ text }) => text.trim())
-    .filter((text) => text !== '');
-
-/** `Version 3.12.08` holds no date. */
-const isNumbered = (name: string): boolean => NUMBERED.test(name);
-
-const NUMBERED = /version|serial|firmware|software|release|number|\bno\b|\bid\b/i;
-
-interface NamedText {
-  readonly name: string;
-  readonly text: string;
-}
-
-const OURS = /acqui|measur|collect|start|run|scan|test|creat|record|analys|sampl|begin|inject|read/i;
-const OTHERS =
-  /report|print|export|calib|expir|version|valid|saved|modif|end|stop|finish|complet|software|due|install|manufact|birth/i;
-
-/** The fact that most likely is the date of the run, with the time where that is a fact of its own. */
+/** The fact that most likely is the date of the run, together with its time if that is another fact. */
 function dateFact(facts: readonly NamedText[]): string[] | undefined {
-  const dates = facts
+  const [best] = facts
     .filter(({ text }) => isDate(text))
-    .map((fact, n) => ({ ...fact, weight: meaningOf(fact) - n / 100 }))
-    .sort((a, b) => b.weight - a.weight);
-  const [best] = dates;
+    .map((fact, n) => ({ ...fact, score: runDateScore(fact) - n / 100 }))
+    .sort((a, b) => b.score - a.score);
   if (!best) return undefined;
   if (hasTime(best.text)) return [best.name];
+  const times = facts.filter(({ name, text }) => isTime(text) && /time/i.test(name));
+  const rest = best.name.replace(/date/i, '').toLowerCase();
   const at = facts.findIndex(({ name }) => name === best.name);
-  const wanted = best.name.replace(/date/i, '').toLowerCase();
   const time =
-    facts.find(
-      ({ name, text }) =>
-        isTime(text) && /time/i.test(name) && name.replace(/time/i, '').toLowerCase() === wanted,
-    ) ?? [facts[at + 1], facts[at - 1]].find((near) => near && isTime(near.text) && /time/i.test(near.name));
+    times.find(({ name }) => name.replace(/time/i, '').toLowerCase() === rest) ??
+    [facts[at + 1], facts[at - 1]].find((near) => near && times.includes(near));
   return time ? [best.name, time.name] : [best.name];
 }
 
-/** How much speaks for a date being that of the run. */
-const meaningOf = ({ name, text }: NamedText): number =>
-  (/^(date|datetime|date\/time|timestamp)$/i.test(lastOf(name)) && !OTHERS.test(name) ? 4 : 0) +
-  (/date|time/i.test(lastOf(name)) ? 2 : 0) +
-  (OURS.test(name) ? 2 : 0) -
-  (OTHERS.test(name) ? 3 : 0) +
-  (hasTime(text) ? 1 : 0);
+const RUN_WORDS = /acqui|measur|collect|start|run|scan|test|creat|record|analys|sampl|begin|inject|read/i;
+const OTHER_WORDS =
+  /report|print|export|calib|expir|version|valid|saved|modif|end|stop|finish|complet|software|due|install|manufact|birth/i;
 
-/** Of a path in a tree, what stands at its end; all of it tells what the date is about. */
-const lastOf = (name: string): string =>
-  name.startsWith('/') ? name.slice(name.lastIndexOf('/') + 1) : name;
+/** How much suggests that a date is that of the run. */
+function runDateScore({ name, text }: NamedText): number {
+  // The last part of a path in a tree is the name; the whole path tells what the date is about.
+  const last = name.startsWith('/') ? name.slice(name.lastIndexOf('/') + 1) : name;
+  const isOther = OTHER_WORDS.test(name);
+  return (
+    (/^(date|datetime|date\/time|timestamp)$/i.test(last) && !isOther ? 4 : 0) +
+    (/date|time/i.test(last) ? 2 : 0) +
+    (RUN_WORDS.test(name) ? 2 : 0) -
+    (isOther ? 3 : 0) +
+    (hasTime(text) ? 1 : 0)
+  );
+}
 
-/** The words of a mapping for all that. */
 function describeDates(
   { fact, format, columns }: FoundDates,
   formats: readonly string[],
   mapping: ParseMapping,
 ): ParseMapping {
-  const tables = mapping.table ? { readings: mapping.table } : (mapping.tables ?? {});
-  const timed = Object.fromEntries(
-    Object.entries(tables).map(([name, table]) => {
-      const pair = columns.get(name);
-      // Rows of a tree have the columns that are listed, and no others.
-      return [
-        name,
-        pair && table.rows === undefined
-          ? { ...table, columns: { ...table.columns, [pair.join(' ')]: [...pair] } }
-          : table,
-      ];
-    }),
-  );
-  const isNamed = format === undefined && fact?.length === 1 && /^date$/i.test(fact[0] ?? '');
+  const withTime = (name: string, table: NonNullable<ParseMapping['table']>) => {
+    const pair = columns.get(name);
+    // Rows of a tree have exactly the columns that are listed.
+    if (!pair || table.rows !== undefined) return table;
+    return { ...table, columns: { ...table.columns, [pair.join(' ')]: [...pair] } };
+  };
+  const isDateByName = format === undefined && fact?.length === 1 && /^date$/i.test(fact[0] ?? '');
   const from = fact?.length === 1 ? (fact[0] ?? '') : [...(fact ?? [])];
+  const isIsoOnly = formats.length === 1 && formats[0] === 'iso';
   return {
     ...mapping,
     ...(formats.length > 0 &&
-      !(formats.length === 1 && formats[0] === 'iso') && {
-        dates: { format: formats.length === 1 ? formats[0] : [...formats] },
-      }),
+      !isIsoOnly && { dates: { format: formats.length === 1 ? formats[0] : [...formats] } }),
     ...(fact &&
-      !isNamed && { facts: { ...mapping.facts, date: format === undefined ? from : { from, format } } }),
-    ...(mapping.table && { table: timed['readings'] }),
-    ...(mapping.tables && { tables: timed }),
+      !isDateByName && { facts: { ...mapping.facts, date: format === undefined ? from : { from, format } } }),
+    ...(mapping.table && { table: withTime('readings', mapping.table) }),
+    ...(mapping.tables && {
+      tables: Object.fromEntries(
+        Object.entries(mapping.tables).map(([name, table]) => [name, withTime(name, table)]),
+      ),
+    }),
   } as ParseMapping;
 }
 
-/** A date within a line that is no fact by itself: `Performed 22.06.2020 10:31:55`. */
+/** A date within a line that is not a fact: `Performed 22.06.2020 10:31:55`. */
 interface LineDate {
   readonly finder: FinderMapping;
   readonly text: string;
-  /** False where the words before it rather say when something was printed or saved. */
+  /** False if the words before it suggest the date of a print or an export. */
   readonly isOfRun: boolean;
 }
 
@@ -299,78 +289,73 @@ const DAYS = [
   String.raw`[A-Z]{3,9} +\d{1,2},? \d{4}`,
 ];
 const DAY = `(?:${DAYS.join('|')})`;
-/** A day with a time is one wherever it stands; a day alone could be a version or a part of a path. */
-const MOMENT = new RegExp(
+const DAY_AND_TIME = new RegExp(
   String.raw`(?<![\w./\\-]|\d:)(?:${DAY}(?:,| at| on|T)? *${CLOCK}|[A-Z]{3,9} +\d{1,2} ${CLOCK} \d{4})(?![\w./\\:-])`,
   'i',
 );
-const REVERSE = new RegExp(String.raw`(?<![\w./\\-]|\d:)${CLOCK} +(?:on )?${DAY}(?![\w/\\:-])`, 'i');
-const ALONE = new RegExp(String.raw`(?<![\w./\\-]|\d:)${DAY}(?![\w/\\:-])`, 'i');
+const TIME_AND_DAY = new RegExp(String.raw`(?<![\w./\\-]|\d:)${CLOCK} +(?:on )?${DAY}(?![\w/\\:-])`, 'i');
 const STAMP = /(?<!\d)20\d{6}[_-]\d{6}(?!\d)/;
+/** Without a time it could be a version or part of a path, so the words before it must suggest a date. */
+const DAY_ALONE = new RegExp(String.raw`(?<![\w./\\-]|\d:)${DAY}(?![\w/\\:-])`, 'i');
 
-const MOST_LINES = 2000;
-const LONGEST = 300;
-/** Each of them is looked for in all lines. */
-const MOST_HITS = 20;
+const MAX_LINES = 2000;
+const MAX_LINE_LENGTH = 300;
+/** Each is verified against all lines. */
+const MAX_HITS = 20;
 
-/** The date that most likely is that of the run, among lines that are in no table. */
+/** The date that most likely is that of the run, in lines outside tables. */
 export function findLineDate(lines: readonly Line[]): LineDate | undefined {
-  const told = lines.filter((line) => !isBlank(line) && line.text.length <= LONGEST).slice(0, MOST_LINES);
-  const hits = told.flatMap(dateIn).sort((a, b) => b.weight - a.weight);
-  for (const { before, text, weight } of hits.slice(0, MOST_HITS)) {
+  const searched = lines
+    .filter((line) => !isBlank(line) && line.text.length <= MAX_LINE_LENGTH)
+    .slice(0, MAX_LINES);
+  const hits = searched.flatMap(dateIn).sort((a, b) => b.score - a.score);
+  for (const { before, text, score } of hits.slice(0, MAX_HITS)) {
     const pattern = patternFor(before, text);
-    const first = told.map((line) => new RegExp(pattern).exec(line.text)).find((found) => found !== null);
+    const first = searched.map((line) => new RegExp(pattern).exec(line.text)).find((found) => found !== null);
     if (first?.groups?.['date'] === text)
-      return { finder: { match: `/${pattern}/` }, text, isOfRun: weight > 0 };
+      return { finder: { match: `/${pattern}/` }, text, isOfRun: score > 0 };
   }
   return undefined;
 }
 
-interface Hit {
-  /** What the line says before the date. */
+interface DateInLine {
+  /** The text of the line before the date. */
   readonly before: string;
   readonly text: string;
-  readonly weight: number;
+  readonly score: number;
 }
 
-function dateIn({ text }: Line): Hit[] {
-  for (const pattern of [MOMENT, REVERSE, STAMP, ALONE]) {
+function dateIn({ text }: Line): DateInLine[] {
+  for (const pattern of [DAY_AND_TIME, TIME_AND_DAY, STAMP, DAY_ALONE]) {
     const found = pattern.exec(text);
     if (!found || dateCandidates(found[0]).length === 0) continue;
     const before = text.slice(0, found.index);
-    const weight = meaningOf({ name: before, text: found[0] });
-    if (pattern === ALONE && (isNumbered(before) || weight <= 0)) return [];
-    return [{ before, text: found[0], weight }];
+    const score = runDateScore({ name: before, text: found[0] });
+    if (pattern === DAY_ALONE && (NUMBER_NAME.test(before) || score <= 0)) return [];
+    return [{ before, text: found[0], score }];
   }
   return [];
 }
 
-/** The words right before the date, and the date with its digits and months left open. */
+/** The words directly before the date, and the date with any digits and months. */
 function patternFor(before: string, text: string): string {
   const words = /(?:\S+\s+){0,3}\S*\s*$/.exec(before.slice(-40))?.[0] ?? '';
   const start = words.length === before.length ? '^' : '';
-  return `${start}${open(words)}(?<date>${open(text)})`;
+  return `${start}${generalise(words)}(?<date>${generalise(text)})`;
 }
 
-const open = (text: string): string =>
+const generalise = (text: string): string =>
   text
     .split(/(\d+|\s+)/)
-    .map((part) => (/^\d/.test(part) ? '\\d+' : /^\s/.test(part) ? '\\s+' : lettersOpen(part)))
+    .map((part) => (/^\d/.test(part) ? '\\d+' : /^\s/.test(part) ? '\\s+' : generaliseWord(part)))
     .join('');
 
-/** Names of months and AM change; the words before a date do not. */
-const lettersOpen = (part: string): string =>
-  MONTH.test(part) || /^[ap]m$/i.test(part) ? part.replace(/[A-Za-z]+/, '[A-Za-z]+') : escaped(part);
+const generaliseWord = (word: string): string =>
+  MONTH.test(word) || /^[ap]m$/i.test(word) ? word.replace(/[A-Za-z]+/, '[A-Za-z]+') : escapeRegex(word);
 
 const MONTH = /^(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*$/i;
 
-/** A date in the name of a file: the finder for it, and how it is written. */
-interface NameDate {
-  readonly finder: FinderMapping;
-  readonly formats: readonly string[];
-}
-
-const FORMS: readonly (readonly [pattern: string, ...formats: string[]])[] = [
+const NAME_DATES: readonly (readonly [pattern: string, ...formats: string[]])[] = [
   ['20\\d{6}[_-]\\d{6}', 'yyyyMMdd_HHmmss', 'yyyyMMdd-HHmmss'],
   [
     '20\\d\\d-\\d\\d-\\d\\d[ _T]\\d\\d-\\d\\d-\\d\\d',
@@ -386,8 +371,8 @@ const FORMS: readonly (readonly [pattern: string, ...formats: string[]])[] = [
 ];
 
 /** Instruments that write no date into a file often write one into its name. */
-function findNameDate(name: string): NameDate | undefined {
-  for (const [pattern, ...formats] of FORMS) {
+function findNameDate(name: string): { finder: FinderMapping; formats: readonly string[] } | undefined {
+  for (const [pattern, ...formats] of NAME_DATES) {
     if (new RegExp(pattern).test(name))
       return { finder: { in: 'name', match: `/(?<date>${pattern})/` }, formats };
   }

@@ -1,218 +1,56 @@
 import { regexSource } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
 import { isBlank, type Line } from '../parse/lines.js';
-import { type Found, type FoundPlate, type FoundRows, isRule, kindsOf, merge } from './layout.js';
-import { escaped, titlePattern } from './measured.js';
+import { type FoundPlate, type FoundRows, type FoundTable, isRule, kindsOf, mergeKinds } from './layout.js';
+
+/** How tables that were found in a file are written in a mapping. */
 
 export type TableMapping = NonNullable<ParseMapping['table']>;
 
-/** A file whose tables are described. */
-export interface Described {
+export interface DescribedFile {
   readonly lines: readonly Line[];
-  /** A line as the file has it, with its comment mark. */
+  /** The line as in the file, with its comment mark. */
   raw(line: Line): string;
   isComment(line: Line): boolean;
 }
 
-/** The words for where a table begins, ends and has its names. */
-export function describeRows(group: Group<FoundRows>, file: Described): TableMapping | undefined {
-  const [first] = group.parts;
-  const last = group.parts.at(-1);
-  if (!first || !last) return undefined;
-  const { heading, body } = first;
-  const hasRules = file.lines.slice(first.from, last.to).some(isRule);
-  const end = describeEnd(last, file.lines);
-  const breaks = breaksOf(group, file.lines);
-  const until = breaks.length === 0 ? end : [...new Set([end ?? 'blank', ...breaks])];
-  const names = {
-    ...(heading.rows > 1 && { headerRows: heading.rows }),
-    ...(heading.units !== 'inHeader' && { units: heading.units }),
-    ...(until !== undefined && { until }),
-    ...unpivotOf(first),
-  };
-  // The line that begins a part is passed over in any case.
-  const between = heading.skip.filter((line) => group.parts.length === 1 || line !== heading.title);
-  const skip = [...between.map((line) => skipBy(line, file)), ...(hasRules ? [RULES] : [])];
-  const skipped = skip.length > 0 && { skip: skip.length === 1 && skip[0] !== undefined ? skip[0] : skip };
-  if (group.parts.length > 1) {
-    const every = titlePattern(
-      group.titles.map((title) => (title ? file.raw(title) : '')),
-      'section',
-    );
-    if (every === undefined) return undefined;
-    return {
-      every,
-      ...(heading.rows === 0 ? { header: 'none' } : headerBy(heading.names[0], file)),
-      ...names,
-    };
-  }
-  const place = heading.rows === 0 ? describeStart(body.from, file) : describeHeader(group, file);
-  return {
-    ...place,
-    ...names,
-    ...skipped,
-  };
-}
-
-/** A line that is only drawn, among the names or the rows. */
-const RULES = '/^[-=_+|* ]+$/';
-
-function skipBy(line: Line, { raw }: Described): string | number {
-  const text = raw(line).trim();
-  return isWord(text) ? line.number : text;
-}
-
-/** Rows without names: below the last line above them. */
-function describeStart(from: number, { lines, isComment, raw }: Described): TableMapping {
-  const own = lines.filter((line) => !isComment(line));
-  const isTop = own.find((line) => !isBlank(line)) === lines[from];
-  const above = lines.slice(0, from).findLast((line) => !isBlank(line));
-  if (isTop || !above) return { header: 'none' };
-  const text = raw(above).trim();
-  const isFirst = lines.find((line) => raw(line).trimStart().startsWith(text)) === above;
-  const isName = isFirst && text.length <= 60 && !isWord(text) && !/\d{3}/.test(text);
-  return { header: 'none', after: isName ? text : above.number };
-}
-
-/** By its first names, if no line above begins so too; else below its title; else by its number. */
-function describeHeader(
-  { parts: [first], titles: [title] }: Group<FoundRows>,
-  file: Described,
-): TableMapping {
-  const [header] = first?.heading.names ?? [];
-  const { lines, raw, isComment } = file;
-  if (!header) return {};
-  const own = lines.filter((line) => !isComment(line));
-  if (own.find((line) => !isBlank(line)) === header) return {};
-  const by = headerBy(header, file);
-  if (typeof by.header === 'string' || !title) return by;
-  const text = raw(title).trim();
-  const isFirst = lines.find((line) => raw(line).trimStart().startsWith(text)) === title;
-  return isFirst && !isWord(text) ? { after: text } : by;
-}
-
-function headerBy(header: Line | undefined, { lines, raw }: Described): TableMapping {
-  if (!header) return {};
-  const text = raw(header).trimStart();
-  const name = header.cells.find((cell) => cell !== '') ?? '';
-  const earlier = lines.slice(0, lines.indexOf(header)).map((line) => raw(line).trimStart());
-  const isOnly = (start: string) => !isWord(start) && !earlier.some((line) => line.startsWith(start));
-  const starts = [text.slice(0, text.indexOf(name) + name.length), text.trimEnd()];
-  return { header: starts.find((start) => start.length > 1 && isOnly(start)) ?? header.number };
-}
-
-/** What a mapping would not take for the beginning of a line. */
-const isWord = (start: string): boolean =>
-  regexSource(start) !== undefined || ['', 'first', 'none', 'blank', 'eof'].includes(start);
-
-/** Undefined where the first blank line ends the table, or the file does. */
-function describeEnd({ to, from, body }: FoundRows, lines: readonly Line[]): string | number | undefined {
-  const next = lines.slice(to).find((line) => !isBlank(line));
-  const hasBlanks = lines.slice(from, to).some(isBlank);
-  const isRow = (line: Line) => isBlank(line) || merge(body.kinds, kindsOf(line)) !== undefined;
-  const below = () => (next ? endBy(next, lines, from, to) : undefined);
-  if (hasBlanks) return !next || lines.slice(to).every(isRow) ? 'eof' : below();
-  if (!next) return undefined;
-  if (next === lines[to]) return below();
-  return lines.slice(to).every(isRow) ? 'eof' : undefined;
-}
-
-/** What ends a part before the line that begins the next one: `[step]` above `Flow sweep - 2`. */
-const breaksOf = ({ parts, titles }: Group<FoundRows>, lines: readonly Line[]): (string | number)[] =>
-  parts.slice(0, -1).flatMap(({ from, to }, n) => {
-    const title = titles[n + 1];
-    const next = lines[to];
-    return !title || !next || next === title || isBlank(next) ? [] : [endBy(next, lines, from, to)];
-  });
-
-/** The line below a table, by how it begins, unless a row begins so too. */
-function endBy(next: Line, lines: readonly Line[], from: number, to: number): string | number {
-  const text = next.text.trim();
-  const word = /^\W*[\p{L}\p{N}_]+\W?/u.exec(text)?.[0].trim() ?? text;
-  const isRow = (start: string) =>
-    lines.slice(from, to).some((line) => line.text.trimStart().startsWith(start));
-  const start = [word, text].find((each) => /\p{L}/u.test(each) && !isWord(each) && !isRow(each));
-  return start ?? next.number;
-}
-
-const WELL = /^[A-P]\d{1,2}$/;
-
-/** Columns that are wells are one quantity, measured in each of them. */
-function unpivotOf({ heading }: FoundRows): TableMapping {
-  const names = heading.rows === 1 ? (heading.names[0]?.cells ?? []) : [];
-  return names.filter((name) => WELL.test(name)).length >= 6 ? { unpivot: '/^(?<well>[A-P]\\d{1,2})$/' } : {};
-}
-
-/** `Temperature: 25.3 °C` is another one in every file, and names none. */
-const isReading = ({ text }: Line): boolean => /[:=].*\d[.,]\d/.test(text);
-
-/** A plate, or several under titles of their own. */
-export function describePlates(
-  { parts, titles }: Group<FoundPlate>,
-  file: Described,
-): TableMapping | undefined {
-  const [first] = parts;
-  const last = parts.at(-1);
-  if (!first || !last) return undefined;
-  const { lines, raw } = file;
-  const next = lines.slice(last.to).find((line) => !isBlank(line));
-  const until = parts.some(({ hasGaps }) => hasGaps)
-    ? { until: next ? exactly(next, lines, first.from, last.to) : 'eof' }
-    : next && next === lines[last.to]
-      ? { until: exactly(next, lines, first.from, last.to) }
-      : {};
-  const names = titles.map((title) => (title ? raw(title) : ''));
-  const header = lines[first.from];
-  const isFurther = parts.some(({ from }, n) => {
-    const title = titles[n];
-    return !title || lines.indexOf(title) < from - 2;
-  });
-  const grid = labelsOf(header);
-  const start = isFurther && header ? { header: `/^${startOf(raw(header))}/` } : {};
-  if (parts.length === 1) {
-    const [title] = titles;
-    const pattern = title && !isReading(title) && titlePattern([raw(title)], 'label');
-    if (!title || !pattern) return { ...(header ? headerBy(header, file) : {}), grid, ...until };
-    const isFirst = lines.find((line) => raw(line).trim() === raw(title).trim()) === title;
-    return { after: isFirst ? pattern : title.number, ...start, grid, ...until };
-  }
-  const every = titlePattern(names, 'label');
-  return every === undefined ? undefined : { every, ...start, grid, ...until };
-}
-
-/** Plates side by side are told apart by their place. */
-function labelsOf(header: Line | undefined): true | string[] {
-  const plates = header?.cells.filter((cell) => cell === '1').length ?? 0;
-  return plates < 2 ? true : Array.from({ length: plates }, (_, n) => `plate ${n + 1}`);
-}
-
-/** The line with the numbers begins with what stands before them, then 1. */
-const startOf = (text: string): string => escaped(/^\D*1\D/.exec(text)?.[0] ?? text.slice(0, 10));
-
-/** Within a plate, the line that ends it is told by all of its beginning: rows begin with letters, too. */
-function exactly(next: Line, lines: readonly Line[], from: number, to: number): string | number {
-  const text = next.text.slice(0, 30);
-  const isRow = lines.slice(from, to).some((line) => line.text.trimStart().startsWith(text.trim()));
-  if (/\p{L}/u.test(text) && !isRow && !isWord(text.trim())) return text.trim();
-  const pattern = `/^${startOf(next.text)}/`;
-  return lines.slice(from + 1, to).some((line) => new RegExp(pattern.slice(1, -1)).test(line.text))
-    ? next.number
-    : pattern;
-}
-
-/** Stretches of a file that are one table: the same columns under titles of their own, or the plates of a run. */
-export interface Group<T extends Found = Found> {
+/** Parts of a file that are one table: the same columns under several titles, or several plates. */
+interface Group<T extends FoundTable = FoundTable> {
   readonly parts: readonly T[];
-  /** The line above each part that says what it is; none where a part has no such line. */
+  /** The line above each part that says what it is, if there is one. */
   readonly titles: readonly (Line | undefined)[];
 }
 
-export function groupTables(found: readonly Found[], lines: readonly Line[]): Group[] {
-  const groups: { parts: Found[]; titles: (Line | undefined)[] }[] = [];
+export interface DescribedTable {
+  readonly group: Group;
+  readonly table: TableMapping;
+}
+
+/** Tables that no mapping can express are left out. */
+export const describeTables = (found: readonly FoundTable[], file: DescribedFile): DescribedTable[] =>
+  groupTables(found, file.lines).flatMap((group) => describeGroup(group, file));
+
+/** One table, or if no pattern fits the titles of the parts, one for each part. */
+function describeGroup(group: Group, file: DescribedFile): DescribedTable[] {
+  const table = isPlates(group)
+    ? describePlates(group, file)
+    : isRows(group)
+      ? describeRows(group, file)
+      : undefined;
+  if (table) return [{ group, table }];
+  if (group.parts.length === 1) return [];
+  return group.parts.flatMap((part, n) => describeGroup({ parts: [part], titles: [group.titles[n]] }, file));
+}
+
+const isPlates = (group: Group): group is Group<FoundPlate> => group.parts[0]?.kind === 'plate';
+const isRows = (group: Group): group is Group<FoundRows> => group.parts[0]?.kind === 'rows';
+
+function groupTables(found: readonly FoundTable[], lines: readonly Line[]): Group[] {
+  const groups: { parts: FoundTable[]; titles: (Line | undefined)[] }[] = [];
   for (const [n, next] of found.entries()) {
     const title = titleOf(next, lines, found[n - 1]?.to ?? 0);
     const open = groups.at(-1);
-    if (open && belongs(next, title, open)) {
+    if (open && belongsTo(open, next, title)) {
       open.parts.push(next);
       open.titles.push(title);
     } else groups.push({ parts: [next], titles: [title] });
@@ -220,33 +58,239 @@ export function groupTables(found: readonly Found[], lines: readonly Line[]): Gr
   return groups;
 }
 
-function belongs(next: Found, title: Line | undefined, { parts, titles }: Group): boolean {
+function belongsTo({ parts, titles }: Group, next: FoundTable, title: Line | undefined): boolean {
   const [first] = parts;
-  // Without a title nothing tells where one part ends and the next begins.
+  // Without titles, nothing marks where one part ends and the next begins.
   if (!first || !title || titles[0] === undefined || first.kind !== next.kind) return false;
-  return first.kind === 'plate' || (next.kind === 'rows' && isContinued(first, next));
+  return first.kind === 'plate' || (next.kind === 'rows' && hasSameColumns(first, next));
 }
 
-/** The same columns, under the same names or under none. */
-function isContinued(first: FoundRows, next: FoundRows): boolean {
-  if (merge(first.body.kinds, next.body.kinds) === undefined) return false;
-  return next.heading.rows === 0 || namesOf(next) === namesOf(first);
+function hasSameColumns(first: FoundRows, next: FoundRows): boolean {
+  if (mergeKinds(first.body.kinds, next.body.kinds) === undefined) return false;
+  return next.header.rows === 0 || namesOf(next) === namesOf(first);
 }
 
-const namesOf = ({ heading }: FoundRows): string => heading.names.map(({ text }) => text.trim()).join('\n');
+const namesOf = ({ header }: FoundRows): string => header.names.map(({ text }) => text.trim()).join('\n');
 
-/** The line above a table, where it is a few words by itself; for rows whose names stand further up, the line between. */
-function titleOf(found: Found, lines: readonly Line[], top: number): Line | undefined {
-  const between = found.kind === 'rows' && found.heading.skip.length > 0 ? found.heading.title : undefined;
-  if (between) return between;
-  for (let index = found.from - 1; index >= top; index--) {
-    const line = lines[index];
-    if (!line || isBlank(line)) continue;
-    const filled = line.cells.filter((cell) => cell !== '');
-    return filled.length <= 2 && line.text.trim().length <= 100 ? line : undefined;
+/** The nearest line above a table, if it is a few words; the line between distant names and rows. */
+function titleOf(found: FoundTable, lines: readonly Line[], top: number): Line | undefined {
+  if (found.kind === 'rows' && found.header.skip.length > 0 && found.header.title) return found.header.title;
+  const above = lines.slice(top, Math.max(top, found.from)).findLast((line) => !isBlank(line));
+  const filled = above?.cells.filter((cell) => cell !== '') ?? [];
+  return filled.length <= 2 && (above?.text.trim().length ?? 0) <= 100 ? above : undefined;
+}
+
+function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMapping | undefined {
+  const [first] = group.parts;
+  const last = group.parts.at(-1);
+  if (!first || !last) return undefined;
+  const { header, body } = first;
+  const end = describeEnd(last, file.lines);
+  const breaks = breaksBetween(group, file.lines);
+  const until = breaks.length === 0 ? end : [...new Set([end ?? 'blank', ...breaks])];
+  const common = {
+    ...(header.rows > 1 && { headerRows: header.rows }),
+    ...(header.units !== 'inHeader' && { units: header.units }),
+    ...(until !== undefined && { until }),
+    ...unpivotWells(first),
+  };
+  if (group.parts.length > 1) {
+    const titles = group.titles.map((title) => (title ? file.raw(title) : ''));
+    const every = titlePattern(titles, 'section');
+    if (every === undefined) return undefined;
+    return {
+      every,
+      ...(header.rows === 0 ? { header: 'none' } : locateNames(header.names[0], file)),
+      ...common,
+    };
   }
-  return undefined;
+  const hasRules = file.lines.slice(first.from, last.to).some(isRule);
+  const skip = [...header.skip.map((line) => skipLine(line, file)), ...(hasRules ? [RULES] : [])];
+  return {
+    ...(header.rows === 0 ? describeStart(body.from, file) : describeHeader(group, file)),
+    ...common,
+    ...(skip.length > 0 && { skip: skip.length === 1 && skip[0] !== undefined ? skip[0] : skip }),
+  };
 }
 
-export const isPlates = (group: Group): group is Group<FoundPlate> => group.parts[0]?.kind === 'plate';
-export const isRows = (group: Group): group is Group<FoundRows> => group.parts[0]?.kind === 'rows';
+/** Drawn lines among names or rows. */
+const RULES = '/^[-=_+|* ]+$/';
+
+function skipLine(line: Line, { raw }: DescribedFile): string | number {
+  const text = raw(line).trim();
+  return isKeyword(text) ? line.number : text;
+}
+
+/** Rows without names: below the last line above them. */
+function describeStart(from: number, file: DescribedFile): TableMapping {
+  const { lines, raw } = file;
+  const above = lines.slice(0, from).findLast((line) => !isBlank(line));
+  if (firstLine(file) === lines[from] || !above) return { header: 'none' };
+  const text = raw(above).trim();
+  const isName =
+    isFirstWith(text, above, file) && text.length <= 60 && !isKeyword(text) && !/\d{3}/.test(text);
+  return { header: 'none', after: isName ? text : above.number };
+}
+
+/** By its first name if no earlier line starts with it, otherwise below its title, otherwise by its number. */
+function describeHeader(
+  { parts: [first], titles: [title] }: Group<FoundRows>,
+  file: DescribedFile,
+): TableMapping {
+  const [header] = first?.header.names ?? [];
+  if (!header || firstLine(file) === header) return {};
+  const located = locateNames(header, file);
+  if (typeof located.header === 'string' || !title) return located;
+  const text = file.raw(title).trim();
+  return isFirstWith(text, title, file) && !isKeyword(text) ? { after: text } : located;
+}
+
+const firstLine = ({ lines, isComment }: DescribedFile): Line | undefined =>
+  lines.find((line) => !isComment(line) && !isBlank(line));
+
+const isFirstWith = (start: string, line: Line, { lines, raw }: DescribedFile): boolean =>
+  lines.find((each) => raw(each).trimStart().startsWith(start)) === line;
+
+function locateNames(header: Line | undefined, { lines, raw }: DescribedFile): TableMapping {
+  if (!header) return {};
+  const text = raw(header).trimStart();
+  const name = header.cells.find((cell) => cell !== '') ?? '';
+  const earlier = lines.slice(0, lines.indexOf(header)).map((line) => raw(line).trimStart());
+  const isUnique = (start: string) => !isKeyword(start) && !earlier.some((line) => line.startsWith(start));
+  const starts = [text.slice(0, text.indexOf(name) + name.length), text.trimEnd()];
+  return { header: starts.find((start) => start.length > 1 && isUnique(start)) ?? header.number };
+}
+
+/** A mapping would not take these as the start of a line. */
+const isKeyword = (start: string): boolean =>
+  regexSource(start) !== undefined || ['', 'first', 'none', 'blank', 'eof'].includes(start);
+
+/** Undefined if the table ends with the first blank line or with the file. */
+function describeEnd({ to, from, body }: FoundRows, lines: readonly Line[]): string | number | undefined {
+  const next = lines.slice(to).find((line) => !isBlank(line));
+  const isRow = (line: Line) => isBlank(line) || mergeKinds(body.kinds, kindsOf(line)) !== undefined;
+  const below = () => (next ? locateEnd(next, lines, from, to) : undefined);
+  if (lines.slice(from, to).some(isBlank)) return !next || lines.slice(to).every(isRow) ? 'eof' : below();
+  if (!next) return undefined;
+  if (next === lines[to]) return below();
+  return lines.slice(to).every(isRow) ? 'eof' : undefined;
+}
+
+/** Lines that end a part above the title of the next one: `[step]` above `Flow sweep - 2`. */
+const breaksBetween = ({ parts, titles }: Group<FoundRows>, lines: readonly Line[]): (string | number)[] =>
+  parts.slice(0, -1).flatMap(({ from, to }, n) => {
+    const title = titles[n + 1];
+    const next = lines[to];
+    return !title || !next || next === title || isBlank(next) ? [] : [locateEnd(next, lines, from, to)];
+  });
+
+/** The line below a table by its first word, or by all of it, unless a row starts with that. */
+function locateEnd(next: Line, lines: readonly Line[], from: number, to: number): string | number {
+  const text = next.text.trim();
+  const word = /^\W*[\p{L}\p{N}_]+\W?/u.exec(text)?.[0].trim() ?? text;
+  const startsRow = (start: string) =>
+    lines.slice(from, to).some((line) => line.text.trimStart().startsWith(start));
+  const isUsable = (start: string) => /\p{L}/u.test(start) && !isKeyword(start) && !startsRow(start);
+  return [word, text].find(isUsable) ?? next.number;
+}
+
+const WELL = /^[A-P]\d{1,2}$/;
+
+/** Columns named after wells are one quantity, measured in each well. */
+function unpivotWells({ header }: FoundRows): TableMapping {
+  const names = header.rows === 1 ? (header.names[0]?.cells ?? []) : [];
+  return names.filter((name) => WELL.test(name)).length >= 6 ? { unpivot: '/^(?<well>[A-P]\\d{1,2})$/' } : {};
+}
+
+/** One plate, or several under titles. */
+function describePlates({ parts, titles }: Group<FoundPlate>, file: DescribedFile): TableMapping | undefined {
+  const [first] = parts;
+  const last = parts.at(-1);
+  if (!first || !last) return undefined;
+  const { lines, raw } = file;
+  const until = describePlatesEnd(first, last, parts, lines);
+  const header = lines[first.from];
+  const isDistant = parts.some(({ from }, n) => {
+    const title = titles[n];
+    return !title || lines.indexOf(title) < from - 2;
+  });
+  const start = isDistant && header ? { header: `/^${startPattern(raw(header))}/` } : {};
+  const grid = gridOf(header);
+  if (parts.length > 1) {
+    const names = titles.map((title) => (title ? raw(title) : ''));
+    const every = titlePattern(names, 'label');
+    return every === undefined ? undefined : { every, ...start, grid, ...until };
+  }
+  const [title] = titles;
+  const pattern = title && !hasReading(title) && titlePattern([raw(title)], 'label');
+  if (!title || !pattern) return { ...locateNames(header, file), grid, ...until };
+  const isFirst = lines.find((line) => raw(line).trim() === raw(title).trim()) === title;
+  return { after: isFirst ? pattern : title.number, ...start, grid, ...until };
+}
+
+/** `Temperature: 25.3 °C` differs in every file, so it cannot be a label. */
+const hasReading = ({ text }: Line): boolean => /[:=].*\d[.,]\d/.test(text);
+
+function describePlatesEnd(
+  first: FoundPlate,
+  last: FoundPlate,
+  parts: readonly FoundPlate[],
+  lines: readonly Line[],
+): TableMapping {
+  const next = lines.slice(last.to).find((line) => !isBlank(line));
+  const hasGaps = parts.some((part) => part.hasGaps);
+  if (next && (hasGaps || next === lines[last.to]))
+    return { until: locatePlateEnd(next, lines, first.from, last.to) };
+  return hasGaps ? { until: 'eof' } : {};
+}
+
+/** Plates side by side are numbered. */
+function gridOf(header: Line | undefined): true | string[] {
+  const plates = header?.cells.filter((cell) => cell === '1').length ?? 0;
+  return plates < 2 ? true : Array.from({ length: plates }, (_, n) => `plate ${n + 1}`);
+}
+
+/** A header of plate columns by its beginning, up to the 1. */
+const startPattern = (text: string): string => escapeRegex(/^\D*1\D/.exec(text)?.[0] ?? text.slice(0, 10));
+
+/** The line below a plate by the start of its text. One word is not enough, because plate rows start with letters. */
+function locatePlateEnd(next: Line, lines: readonly Line[], from: number, to: number): string | number {
+  const text = next.text.slice(0, 30).trim();
+  const startsRow = lines.slice(from, to).some((line) => line.text.trimStart().startsWith(text));
+  if (/\p{L}/u.test(text) && !startsRow && !isKeyword(text)) return text;
+  const pattern = `^${startPattern(next.text)}`;
+  const matchesRow = lines.slice(from + 1, to).some((line) => new RegExp(pattern).test(line.text));
+  return matchesRow ? next.number : `/${pattern}/`;
+}
+
+/** A pattern for titles that differ in one place; the group captures what differs. */
+function titlePattern(titles: readonly string[], group: string): string | undefined {
+  const texts = [...new Set(titles.map((title) => title.trim()))];
+  if (texts.length !== titles.length || texts.length === 0) return undefined;
+  const skeletons = new Set(texts.map(skeleton));
+  // Some titles are centred above their table.
+  const begin = titles.some((title) => /^\s/.test(title)) ? '^\\s*' : '^';
+  if (skeletons.size === 1 && texts.length > 1) return `/${begin}(?<${group}>${[...skeletons][0]})\\s*$/`;
+  const start = commonStart(texts);
+  if (texts.length > 1 && start.replace(/\W/g, '').length >= 4)
+    return `/${begin}${escapeRegex(start)}(?<${group}>.+?)\\s*$/`;
+  return texts.length <= 12 ? `/${begin}(?<${group}>${texts.map(escapeRegex).join('|')})\\s*$/` : undefined;
+}
+
+/** A pattern for the text with any numbers: the same for `2) Hold` and `3) Hold`. */
+const skeleton = (text: string): string =>
+  text
+    .split(/(\d+)/)
+    .map((part, n) => (n % 2 === 1 ? '\\d+' : escapeRegex(part)))
+    .join('');
+
+/** Up to the end of a word: of `Group: A` and `Group: B`, `Group: `. */
+function commonStart(texts: readonly string[]): string {
+  const [first = '', ...others] = texts;
+  let length = first.length;
+  for (const other of others) while (!other.startsWith(first.slice(0, length))) length--;
+  return first.slice(0, length).replace(/[\p{L}\p{N}]+$/u, '');
+}
+
+export const escapeRegex = (text: string): string =>
+  text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&').replace(/\t/g, '\\t');

@@ -1,35 +1,38 @@
-import { type Format, type ParseOptions, withDefaults } from '../config/vocabulary.js';
+import { type Format, type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
 import { firstLines, openText } from '../parse/cells.js';
+import { type Node, type Tree, valueAt } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
 import { formatOf } from '../parse/formats/formats.js';
-import { readRecords } from '../parse/formats/records.js';
-import { openSheets } from '../parse/formats/workbook.js';
+import { type Records, readRecords } from '../parse/formats/records.js';
+import { linesOf, openSheets, type Sheet } from '../parse/formats/workbook.js';
+import { isBlank, type Line } from '../parse/lines.js';
 import { readFile } from '../parse/parse.js';
 import { loadWhole, type OpenFile } from '../parse/source.js';
-import { measureText } from './measure.js';
-import type { Measured, Measuring } from './measured.js';
-import { measureRecords, measureSheets, measureTree } from './trees.js';
+import { findDates, isDate, settleDates } from './dates.js';
+import type { TableMapping } from './describe.js';
+import type { FinderMapping } from './facts.js';
+import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
 
-/** Measures a sample: which mapping reads it, and what the sample leaves open. */
+/** Measures a file: which mapping reads it, and what the file leaves open. Throws a FileError if that is unclear. */
 export async function measureFile(file: OpenFile): Promise<Measured> {
   const options = withDefaults({});
   const measure = MEASURERS[await formatOf(file, options)];
-  const read: Measuring['read'] = (mapping) => readFile(file, withDefaults(mapping));
+  const read: MeasureContext['read'] = (mapping) => readFile(file, withDefaults(mapping));
   return measure({ ...file, name: file.source.name, read }, options);
 }
 
-type Measurer = (file: OpenFile & Measuring, options: ParseOptions) => Promise<Measured>;
+type Measurer = (file: OpenFile & MeasureContext, options: ParseOptions) => Promise<Measured>;
 
-/** More lines add nothing to what is known about a file's layout. */
-const MEASURED_LINES = 20_000;
+/** More lines would not show more of the layout. */
+const MAX_LINES = 20_000;
 
 const measureDelimited: Measurer = async (file, options) =>
-  measureText({ ...file, texts: await firstLines(await openText(file, options), MEASURED_LINES) });
+  measureText(await firstLines(await openText(file, options), MAX_LINES), file);
 
-/** Files of these formats need no further keys in their mapping. */
-const nothingToMeasure =
+/** These formats need no further keys. */
+const formatOnly =
   (format: 'jcamp' | 'none'): Measurer =>
-  async () => ({ mapping: { format }, likely: { format }, doubts: [], refusal: undefined });
+  async () => ({ mapping: { format }, likely: { format }, doubts: [], ambiguity: undefined });
 
 const MEASURERS: Readonly<Record<Format, Measurer>> = {
   delimited: measureDelimited,
@@ -41,6 +44,244 @@ const MEASURERS: Readonly<Record<Format, Measurer>> = {
   records: async (file, options) =>
     measureRecords(await readRecords(await loadWhole(file, options), options), file),
   xlsx: async (file, options) => measureSheets(await openSheets(file, options), file),
-  jcamp: nothingToMeasure('jcamp'),
-  none: nothingToMeasure('none'),
+  jcamp: formatOnly('jcamp'),
+  none: formatOnly('none'),
 };
+
+const MAX_TREE_FACTS = 120;
+const MAX_TREE_TABLES = 20;
+
+interface Outline {
+  readonly facts: Record<string, string>;
+  /** Counted here, because a file may have a million values. */
+  factCount: number;
+  readonly tables: Record<string, TableMapping>;
+}
+
+/** Single values are facts, repeated elements are tables. */
+async function measureTree(format: 'json' | 'xml', tree: Tree, file: MeasureContext): Promise<Measured> {
+  const outline: Outline = { facts: {}, factCount: 0, tables: {} };
+  if (tree.root) visit(tree.root, '', outline);
+  const { facts, tables } = outline;
+  return withDates({ format, facts, tables }, file);
+}
+
+/** Reads the file once to see which texts are dates. */
+async function withDates(mapping: ParseMapping, file: MeasureContext): Promise<Measured> {
+  const { meta, tables } = await file.read(mapping);
+  const paths = new Map(Object.entries(mapping.facts ?? {}));
+  // The path of a fact shows whether a date belongs to the run or to a calibration.
+  const byPath = new Map([...meta].map(([name, value]) => [String(paths.get(name) ?? name), value]));
+  const found = findDates({ meta: byPath, tables });
+  const isDated = paths.has('date');
+  const dates = settleDates(isDated ? { ...found, fact: undefined } : found, file.name, isDated);
+  const { doubts } = dates;
+  return { mapping: dates.sure(mapping), likely: dates.likely(mapping), doubts, ambiguity: undefined };
+}
+
+function visit(node: Node, path: string, outline: Outline): void {
+  const groups = new Map<string, Node[]>();
+  for (const [n, child] of node.children.entries()) {
+    // Items of a list have no names, so they are numbered.
+    const name = child.name === '' ? String(n) : child.name;
+    const known = groups.get(name);
+    if (known) known.push(child);
+    else groups.set(name, [child]);
+  }
+  for (const [name, children] of groups) {
+    const [first] = children;
+    if (!first) continue;
+    const ownPath = `${path}/${quotePart(name)}`;
+    const items = children.length === 1 && first.isList ? first.children : children;
+    if (items.length > 1 || (first.isList && items.length > 0)) addTable(name, ownPath, items, outline);
+    else addValue(name, ownPath, first, outline);
+  }
+}
+
+function addValue(name: string, path: string, node: Node, outline: Outline): void {
+  const found = valueAt(node);
+  if (found && isCurve(found.text) && Object.keys(outline.tables).length < MAX_TREE_TABLES) {
+    outline.tables[unique(cleanName(name), outline.tables)] = { columns: { [cleanName(name)]: path } };
+  } else if (found && found.text !== '' && found.text.length <= 200)
+    addFact(factName(name, node), path, outline, isDate(found.text));
+  // A value with its unit is one fact; other attributes of it are facts of their own.
+  if (!found || node.children.some(({ children }) => children.length > 0)) visit(node, path, outline);
+  else
+    for (const child of node.children)
+      if (child.name.startsWith('@')) addValue(child.name, `${path}/${child.name}`, child, outline);
+}
+
+/** Many numbers in one text are the points of a curve. */
+const isCurve = (text: string): boolean =>
+  /^\s*(?:[-+\d.,]+(?:[eE][-+]?\d+)?;?\s+){5}/.test(text) && /^[-+\d.,;eE\s]+$/.test(text);
+
+/** Repeated elements of up to this number are visited one by one. */
+const FEW = 5;
+
+/** Plain values are a column, elements with values are rows. */
+function addTable(name: string, path: string, items: readonly Node[], outline: Outline): void {
+  if (Object.keys(outline.tables).length >= MAX_TREE_TABLES) return;
+  const isPlain = items.every(({ children }) => children.length === 0);
+  const hasValues =
+    isPlain || items.some(({ children }) => children.some((child) => valueAt(child) !== undefined));
+  const ownName = unique(/^\d+$/.test(name) ? 'readings' : cleanName(name), outline.tables);
+  if (hasValues) outline.tables[ownName] = isPlain ? { columns: { value: path } } : { rows: path };
+  if (isPlain) return;
+  const [first] = items;
+  const isDeep = ({ children }: Node) => children.some((child) => child.children.length > 0);
+  if (items.length <= FEW) {
+    for (const [n, item] of items.entries()) if (isDeep(item)) visit(item, `${path}/${n}`, outline);
+  } else if (first && isDeep(first)) visitLists(first, path, outline);
+}
+
+/** Within many rows, only lists are added: the points of each scan. */
+function visitLists(node: Node, path: string, outline: Outline): void {
+  for (const child of node.children) {
+    const ownPath = `${path}/${quotePart(child.name)}`;
+    if (child.isList && child.children.length > 1) addTable(child.name, ownPath, child.children, outline);
+    else if (child.name !== '' && child.children.length > 0) visitLists(child, ownPath, outline);
+  }
+}
+
+/** Dates are added even if there are already many facts. */
+function addFact(name: string, path: string, outline: Outline, isDated: boolean): void {
+  if (outline.factCount >= (isDated ? 2 : 1) * MAX_TREE_FACTS) return;
+  outline.facts[unique(name, outline.facts)] = path;
+  outline.factCount += 1;
+}
+
+/** An attribute is named with its element: `Sample name`. */
+const factName = (name: string, { parent }: Node): string =>
+  name.startsWith('@') && parent ? `${cleanName(parent.name)} ${cleanName(name)}`.trim() : cleanName(name);
+
+const cleanName = (name: string): string => name.replace(/^@/, '').trim();
+
+function unique(name: string, taken: object): string {
+  let own = name;
+  for (let n = 2; own in taken; n++) own = `${name} ${n}`;
+  return own;
+}
+
+/** In quotes if it contains a special character of paths. */
+const quotePart = (name: string): string => (/[/[\]"*]/.test(name) ? `"${name}"` : name);
+
+const MAX_RECORD_FACTS = 60;
+
+/** Where the standards put the time of a message, and how they write it. */
+const SENT_AT = ['/MSH/7', '/H/14'];
+const SENT_FORMATS = ['yyyyMMddHHmmss', 'yyyyMMddHHmmssZZZ', 'yyyyMMddHHmm', 'yyyyMMdd'];
+
+/** The fields of a record type that occurs once are facts; other types are tables. */
+async function measureRecords({ tree, lines }: Records, file: MeasureContext): Promise<Measured> {
+  const types = new Map<string, number>();
+  for (const { cells } of lines) if (cells[0]) types.set(cells[0], (types.get(cells[0]) ?? 0) + 1);
+  const facts: NonNullable<ParseMapping['facts']> = {};
+  const tables: Record<string, TableMapping> = {};
+  for (const [type, count] of types) {
+    const [row] = tree.rows(type) ?? [];
+    if (count > 1) tables[type] = { rows: type, ...recordColumns(type, tree) };
+    else if (row) {
+      for (const [name, { text }] of tree.values(row)) {
+        const isAdded = /[\p{L}\p{N}]/u.test(text) && Object.keys(facts).length < MAX_RECORD_FACTS;
+        if (isAdded) facts[name.replace('/', ' ')] = `/${name}`;
+      }
+    }
+  }
+  const date = SENT_AT.find((path) => /^(?:19|20)\d{6}/.test(tree.lookup(path)()?.text ?? ''));
+  if (date !== undefined) facts['date'] = { from: date, format: SENT_FORMATS };
+  return withDates({ format: 'records', facts, tables }, file);
+}
+
+/** The fields that some record of the type fills; components of a field are columns of their own. */
+function recordColumns(type: string, tree: Records['tree']): TableMapping {
+  const columns = new Map<string, string>();
+  for (const row of (tree.rows(type) ?? []).slice(0, 200)) {
+    for (const [path, { text }] of tree.values(row)) {
+      const field = path.slice(path.indexOf('/') + 1);
+      const parts = text.split('^');
+      if (parts.length === 1 && text !== '') columns.set(`field ${field}`, field);
+      for (const [n, part] of parts.length === 1 ? [] : parts.entries())
+        if (part !== '') columns.set(`field ${field}.${n + 1}`, `${field}/${n + 1}`);
+    }
+  }
+  return columns.size === 0 ? {} : { columns: Object.fromEntries(columns) };
+}
+
+/** Charts and explanations come after the data. */
+const MAX_SHEETS = 8;
+
+/** Measures each sheet of a workbook and joins the mappings. */
+async function measureSheets(sheets: readonly Sheet[], file: MeasureContext): Promise<Measured> {
+  const measured: Measured[] = [];
+  let firstError: unknown;
+  for (const [n, sheet] of sheets.slice(0, MAX_SHEETS).entries()) {
+    const lines = linesOf(sheet, n);
+    if (lines.every(isBlank)) continue;
+    try {
+      measured.push(await measureSheet(n === 0 ? {} : { sheet: sheet.name }, lines, file));
+    } catch (error) {
+      // A sheet of prose next to sheets of data is left out.
+      firstError ??= error;
+    }
+  }
+  const [first, ...others] = measured;
+  if (!first) throw firstError ?? file.refuse('the workbook is empty');
+  return others.reduce(join, first);
+}
+
+/** The first sheet needs no key. */
+type SheetKey = { readonly sheet?: string };
+
+async function measureSheet(key: SheetKey, lines: readonly Line[], file: MeasureContext): Promise<Measured> {
+  const inSheet = (mapping: ParseMapping): ParseMapping => ({
+    ...mapping,
+    ...withSheet(mapping, key),
+    format: 'xlsx',
+  });
+  const measured = await measureLines(
+    { lines, raw: ({ text }) => text, isComment: () => false, delimiter: 'tab', base: {} },
+    { ...file, read: (mapping) => file.read(inSheet(mapping)) },
+  );
+  return { ...measured, mapping: inSheet(measured.mapping), likely: inSheet(measured.likely) };
+}
+
+function withSheet({ meta, table, tables }: ParseMapping, key: SheetKey): ParseMapping {
+  const finders = [meta ?? []].flat().map((finder): FinderMapping => ({ ...finder, ...key }));
+  return {
+    ...(finders.length > 0 && { meta: finders.length === 1 && finders[0] ? finders[0] : finders }),
+    ...(table && { table: { ...table, ...key } }),
+    ...(tables && {
+      tables: Object.fromEntries(Object.entries(tables).map(([name, each]) => [name, { ...each, ...key }])),
+    }),
+  };
+}
+
+const join = (one: Measured, other: Measured): Measured => ({
+  mapping: joinMappings(one.mapping, other.mapping),
+  likely: joinMappings(one.likely, other.likely),
+  doubts: [...one.doubts, ...other.doubts],
+  ambiguity: one.ambiguity ?? other.ambiguity,
+});
+
+function joinMappings(one: ParseMapping, other: ParseMapping): ParseMapping {
+  const both = [one, other];
+  const meta = both.flatMap((mapping) => mapping.meta ?? []);
+  const tables = { ...tablesOf(one) };
+  for (const [name, table] of Object.entries(tablesOf(other))) {
+    const own = name in tables ? `${table.sheet ?? name} ${Object.keys(tables).length + 1}` : name;
+    tables[own] = table;
+  }
+  const formats = [...new Set(both.flatMap(({ dates }) => dates?.format ?? []))];
+  const missing = [...new Set(both.flatMap((mapping) => mapping.missing ?? []))];
+  return {
+    format: 'xlsx',
+    ...(formats.length > 0 && { dates: { format: formats } }),
+    ...(missing.length > 0 && { missing }),
+    ...(meta.length > 0 && { meta }),
+    facts: { ...other.facts, ...one.facts },
+    ...(Object.keys(tables).length > 0 && { tables }),
+  };
+}
+
+const tablesOf = ({ table, tables }: ParseMapping): Record<string, TableMapping> =>
+  table ? { readings: table } : (tables ?? {});

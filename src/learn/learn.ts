@@ -1,18 +1,44 @@
-import { basename, dirname, extname, parse, relative, sep } from 'node:path';
+import { basename, dirname, extname, parse, relative, resolve, sep } from 'node:path';
+import type { Command } from 'commander';
 import { stringify } from 'yaml';
+import { systemClock } from '../clock.js';
 import type { Instrument } from '../config/load.js';
 import { INSTRUMENT_NAME, instrumentSchema } from '../config/schema.js';
 import { type ParseMapping, withDefaults } from '../config/vocabulary.js';
 import { explain, FileError } from '../errors.js';
 import { createMapping } from '../mapping/mapping.js';
+import { openSample } from '../mapping/sample.js';
 import { changesBetween, type FileRecord, type IdentifiedFile, shapeOf } from '../model.js';
 import { openFile } from '../parse/source.js';
 import { contentOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
 import { measureFile } from './formats.js';
 
-/** An instrument as it would stand in a configuration, made from samples. */
-interface Learnt {
+export function addLearn(program: Command): void {
+  program
+    .command('learn')
+    .description('print an instrument for the configuration, with a mapping that reads the sample files')
+    .argument('<file...>', 'sample files of one instrument; several give a better mapping')
+    .option('--json', 'print JSON')
+    .addHelpText(
+      'after',
+      '\nExample:\n  labfeed learn samples/run-17.tsv samples/run-18.tsv > instruments.d/nanodrop.yaml',
+    )
+    .action(learnCommand);
+}
+
+async function learnCommand(paths: string[], { json }: { readonly json?: boolean }): Promise<void> {
+  const unique = [...new Set(paths.map((path) => resolve(path)))];
+  const files = [];
+  for (const path of unique) files.push(await openSample(path));
+  const learned = await learn(files, systemClock.now());
+  if (!json) return console.log(await toYaml(learned, unique));
+  const { name, instrument, doubts } = learned;
+  console.log(JSON.stringify({ instruments: { [name]: instrument }, doubts }, null, 2));
+}
+
+/** An instrument as in a configuration, made from samples. */
+interface Learned {
   readonly name: string;
   readonly instrument: {
     readonly watch: string;
@@ -20,47 +46,52 @@ interface Learnt {
     readonly parse: ParseMapping;
     readonly experiment: { readonly title: string };
   };
-  /** What a person should look at, one thing each. */
+  /** What a person should check. */
   readonly doubts: readonly string[];
 }
 
-/** Looks at sample files and says how an instrument that writes such files would be configured. */
 export async function learn(
   files: readonly IdentifiedFile[],
   nowMs: number,
   signal?: AbortSignal,
-): Promise<Learnt> {
+): Promise<Learned> {
   const paths = files.map(({ path }) => path);
   const watch = commonFolder(paths);
   const name = suggestName(watch, paths);
-  const choice = await choose(files, {
+  const choice = await chooseMapping(files, {
     measure: (file) => measureSample(file, signal),
-    read: (file, parse) => createMapping(asInstrument(name, { watch, parse })).parse(file, signal),
+    read: (file, parse) => createMapping(toInstrument(name, { watch, parse })).parse(file, signal),
   });
-  const instrument = {
-    watch,
-    files: suggestFiles(watch, paths),
-    parse: choice.mapping,
-    experiment: { title: suggestTitle(choice.read.map(({ record }) => record)) },
-  };
+  const title = suggestTitle(choice.read.map(({ record }) => record));
+  const written = { watch, files: suggestFiles(watch, paths), parse: choice.mapping, experiment: { title } };
+  const instrument = toInstrument(name, written);
   const doubts = [
     ...choice.doubts,
-    ...choice.unread.map(({ file, reason }) => `${file.path} is not read by it: ${reason}`),
-    ...refusedDrafts(asInstrument(name, instrument), choice, nowMs),
-    ...ignored(asInstrument(name, instrument), paths),
-    ...(files.length === 1 ? ['it was learnt from one file; a few more make it surer'] : []),
+    ...choice.unread.map(
+      ({ file, reason }) =>
+        `${file.path} is not read by this mapping: ${reason}. If it is from another instrument, learn it separately`,
+    ),
+    ...quarantinedSamples(instrument, choice, nowMs),
+    ...unmatchedSamples(instrument, paths),
+    ...(files.length === 1
+      ? ['this mapping is based on one file. Add samples: labfeed learn FILE FILE…']
+      : []),
   ];
-  return { name, instrument, doubts };
+  return { name, instrument: written, doubts };
 }
 
 /** The instrument as the daemon would use it. */
-export function asInstrument(name: string, written: object): Instrument {
+export function toInstrument(name: string, written: object): Instrument {
   const placeOf = () => ({ file: name });
   return { ...instrumentSchema.parse(written), name, mapping: '', written, placeOf };
 }
 
-/** Files that read well can still be quarantined: for a date that can be read two ways, for example. */
-function refusedDrafts(instrument: Instrument, { read }: Choice<IdentifiedFile>, nowMs: number): string[] {
+/** Files that can be read may still be quarantined, for example for an ambiguous date. */
+function quarantinedSamples(
+  instrument: Instrument,
+  { read }: Choice<IdentifiedFile>,
+  nowMs: number,
+): string[] {
   const mapping = createMapping(instrument);
   return read.flatMap(({ file, record }) => {
     try {
@@ -68,29 +99,32 @@ function refusedDrafts(instrument: Instrument, { read }: Choice<IdentifiedFile>,
       return [];
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      return [`it would be quarantined: ${explain(error)}`];
+      return [`this sample would be quarantined: ${explain(error)}`];
     }
   });
 }
 
-function ignored({ watch, files, ignore, ready }: Instrument, paths: readonly string[]): string[] {
+function unmatchedSamples({ watch, files, ignore, ready }: Instrument, paths: readonly string[]): string[] {
   const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
   return paths.flatMap((path) => {
     const verdict = matcher.verdict(path.slice(watch.length).replace(/^[\\/]+/, ''));
     if (verdict.taken) return [];
-    const why = verdict.rule === 'files' ? 'files does not fit it' : `it is ignored by ${verdict.pattern}`;
-    return [`${path} would not be taken: ${why}`];
+    const reason =
+      verdict.rule === 'files'
+        ? 'no pattern of files matches it'
+        : `the pattern ${verdict.pattern} ignores it. To take such files, write ignore: []`;
+    return [`${path} would not be taken: ${reason}`];
   });
 }
 
-interface LearnDeps<File> {
-  /** How a file is to be read, by its looks. A FileError where that cannot be told. */
+interface ChooseDeps<File> {
+  /** Throws a FileError if the file cannot be measured. */
   measure(file: File): Promise<{ readonly mapping: ParseMapping; readonly doubts: readonly string[] }>;
-  /** Reads a file as a mapping says. A FileError where it does not. */
+  /** Throws a FileError if the mapping does not read the file. */
   read(file: File, mapping: ParseMapping): Promise<FileRecord>;
 }
 
-/** The mapping that reads the most of the samples, and what is to be said about it. */
+/** The mapping that reads the most samples. */
 interface Choice<File> {
   readonly mapping: ParseMapping;
   readonly doubts: readonly string[];
@@ -98,8 +132,8 @@ interface Choice<File> {
   readonly unread: readonly { readonly file: File; readonly reason: string }[];
 }
 
-/** What one sample says by itself. */
-interface Lesson<File> {
+/** What measuring one sample gave. */
+interface MeasuredSample<File> {
   readonly file: File;
   readonly mapping: ParseMapping;
   readonly doubts: readonly string[];
@@ -107,78 +141,79 @@ interface Lesson<File> {
 }
 
 /**
- * Measures each sample, tries each mapping on all of them, and takes the surest under which all read; if there is none,
- * the one that reads the most. Where no sample can be measured, the reasons are thrown.
+ * Measures each sample, tries each mapping on all samples, and takes the one with the fewest doubts that reads all of
+ * them, or else the one that reads the most. If no sample can be measured, throws all reasons.
  */
-export async function choose<File>(files: readonly File[], deps: LearnDeps<File>): Promise<Choice<File>> {
-  const lessons: Lesson<File>[] = [];
-  const refusals: FileError[] = [];
+export async function chooseMapping<File>(
+  files: readonly File[],
+  deps: ChooseDeps<File>,
+): Promise<Choice<File>> {
+  const samples: MeasuredSample<File>[] = [];
+  const errors: FileError[] = [];
   for (const file of files) {
     try {
       const measured = await deps.measure(file);
-      lessons.push({ file, ...measured, record: await deps.read(file, measured.mapping) });
+      samples.push({ file, ...measured, record: await deps.read(file, measured.mapping) });
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      refusals.push(error);
+      errors.push(error);
     }
   }
   let best: Choice<File> | undefined;
-  for (const { mapping, doubts } of candidates(lessons)) {
-    const choice = { mapping, doubts, ...(await tryOn(files, mapping, lessons, deps)) };
+  for (const { mapping, doubts } of candidates(samples)) {
+    const choice = { mapping, doubts, ...(await tryMapping(mapping, files, samples, deps)) };
     if (choice.unread.length === 0) return choice;
     if (best === undefined || choice.unread.length < best.unread.length) best = choice;
   }
   if (best) return best;
-  throw new FileError(refusals.map((refusal) => explain(refusal)).join('\n'));
+  throw new FileError(errors.map((error) => explain(error)).join('\n'));
 }
 
-/**
- * The mapping of each sample, the surest first: what one leaves open, another settles. Each also with the words for no
- * value that the other samples have.
- */
-function candidates<File>(lessons: readonly Lesson<File>[]): Pick<Lesson<File>, 'mapping' | 'doubts'>[] {
+/** The mapping of each sample, fewest doubts first; each also with the words for no value of all samples. */
+function candidates<File>(
+  samples: readonly MeasuredSample<File>[],
+): Pick<MeasuredSample<File>, 'mapping' | 'doubts'>[] {
   const wordsOf = ({ missing = [] }: ParseMapping) => [missing].flat();
-  const words = [...new Set(lessons.flatMap(({ mapping }) => wordsOf(mapping)))];
-  const surest = lessons.toSorted((a, b) => a.doubts.length - b.doubts.length);
-  return surest.flatMap(({ mapping, doubts }) => [
+  const words = [...new Set(samples.flatMap(({ mapping }) => wordsOf(mapping)))];
+  const sorted = samples.toSorted((a, b) => a.doubts.length - b.doubts.length);
+  return sorted.flatMap(({ mapping, doubts }) => [
     { mapping, doubts },
     ...(words.length > wordsOf(mapping).length ? [{ mapping: { ...mapping, missing: words }, doubts }] : []),
   ]);
 }
 
-async function tryOn<File>(
-  files: readonly File[],
+async function tryMapping<File>(
   mapping: ParseMapping,
-  lessons: readonly Lesson<File>[],
-  deps: LearnDeps<File>,
+  files: readonly File[],
+  samples: readonly MeasuredSample<File>[],
+  deps: ChooseDeps<File>,
 ): Promise<Pick<Choice<File>, 'read' | 'unread'>> {
   const read: { file: File; record: FileRecord }[] = [];
   const unread: { file: File; reason: string }[] = [];
   for (const file of files) {
     try {
       const record = await deps.read(file, mapping);
-      const own = lessons.find((lesson) => lesson.file === file)?.record;
-      const lost = own && whatIsLost(own, record);
-      if (lost === undefined) read.push({ file, record });
-      else unread.push({ file, reason: lost });
+      const own = samples.find((sample) => sample.file === file)?.record;
+      const loss = own && findLoss(own, record);
+      if (loss === undefined) read.push({ file, record });
+      else unread.push({ file, reason: loss });
     } catch (error) {
       if (!(error instanceof FileError)) throw error;
-      const { line } = error.where ?? {};
-      unread.push({ file, reason: `${line === undefined ? '' : `line ${line}: `}${error.message}` });
+      unread.push({ file, reason: withLine(error) });
     }
   }
   return { read, unread };
 }
 
-/** What a sample says under the mapping that was made for it, and not under another one. */
-function whatIsLost(own: FileRecord, other: FileRecord): string | undefined {
+/** What a sample's own mapping reads and another mapping does not. */
+function findLoss(own: FileRecord, other: FileRecord): string | undefined {
   const [change] = changesBetween(shapeOf(own), shapeOf(other));
-  if (change !== undefined) return `read so, ${change}`;
-  const fewer = own.tables.find((table, n) => table.count !== other.tables[n]?.count);
-  if (fewer) return `read so, ${JSON.stringify(fewer.name)} has another number of rows than it should`;
+  if (change !== undefined) return change;
+  const table = own.tables.find(({ count }, n) => count !== other.tables[n]?.count);
+  if (table) return `${JSON.stringify(table.name)} would have another number of rows`;
   const fact = [...own.meta.keys()].find((name) => !other.meta.has(name));
-  if (fact !== undefined) return `read so, the fact ${JSON.stringify(fact)} is lost`;
-  return countNumbers(other) < countNumbers(own) ? 'read so, some of its numbers are texts' : undefined;
+  if (fact !== undefined) return `the fact ${JSON.stringify(fact)} would be missing`;
+  return countNumbers(other) < countNumbers(own) ? 'some numbers would be read as text' : undefined;
 }
 
 const countNumbers = ({ tables }: FileRecord): number =>
@@ -186,15 +221,30 @@ const countNumbers = ({ tables }: FileRecord): number =>
     .flatMap(({ rows }) => rows.flat())
     .reduce((count, { value }) => count + (typeof value === 'number' ? 1 : 0), 0);
 
-/** Folders whose names say nothing about the instrument. */
-const ANY_FOLDER =
+export async function measureSample(
+  file: IdentifiedFile,
+  signal?: AbortSignal,
+): Promise<Pick<MeasuredSample<IdentifiedFile>, 'mapping' | 'doubts'>> {
+  const { path, size } = file;
+  const source = { path, name: basename(path), size, content: contentOf(file) };
+  const { likely, doubts, ambiguity } = await measureFile(openFile(source, withDefaults({}), signal));
+  const isUnexplained = ambiguity && doubts.length === 0;
+  const reason = ambiguity && `without a mapping, this file would be quarantined: ${withLine(ambiguity)}`;
+  return { mapping: likely, doubts: isUnexplained && reason ? [reason] : doubts };
+}
+
+const withLine = ({ message, where }: FileError): string =>
+  where?.line === undefined ? message : `line ${where.line}: ${message}`;
+
+/** Folder names that say nothing about the instrument. */
+const GENERIC_FOLDER =
   /^(samples?|data|daten|te?mp|downloads?|desktop|documents?|files?|exports?|results?|runs?|tests?|examples?)$/i;
 
-/** What the instrument may be called: after its folder, or else after the first sample. */
+/** A name for the instrument: that of its folder, or else that of the first sample. */
 export function suggestName(watch: string, paths: readonly string[]): string {
   const stem = parse(paths[0] ?? '').name.replace(/[\s._-]*\d[\d\s._-]*$/, '');
   const folder = basename(watch);
-  const names = (ANY_FOLDER.test(folder) ? [stem, folder] : [folder, stem]).map(cleanName);
+  const names = (GENERIC_FOLDER.test(folder) ? [stem, folder] : [folder, stem]).map(cleanName);
   return names.find((name) => INSTRUMENT_NAME.test(name)) ?? 'instrument';
 }
 
@@ -205,88 +255,66 @@ const cleanName = (name: string): string =>
     .replace(/^[^\p{L}\p{N}]+|[ ._-]+$/gu, '')
     .slice(0, 64);
 
-/** The folder that holds all samples. */
-export function commonFolder(paths: readonly string[]): string {
-  return paths
+/** The folder that contains all samples. */
+export const commonFolder = (paths: readonly string[]): string =>
+  paths
     .map((path) => dirname(path))
     .reduce((common, folder) => {
       let shared = common;
       while (relative(shared, folder).startsWith('..')) shared = dirname(shared);
       return shared;
     });
-}
 
-/** Globs for files of the samples' kinds, seen from the folder that holds them. */
+/** Globs that match the extensions of the samples. */
 export function suggestFiles(watch: string, paths: readonly string[]): string | string[] {
   const isFlat = paths.every((path) => !relative(watch, path).includes(sep));
-  const endings = [...new Set(paths.map((path) => extname(path)))].sort();
-  const globs = endings.map(
-    (ending) => `${isFlat ? '' : '**/'}*${ending.replace(/[^\p{L}\p{N}.]/gu, '\\$&')}`,
+  const extensions = [...new Set(paths.map((path) => extname(path)))].sort();
+  const globs = extensions.map(
+    (extension) => `${isFlat ? '' : '**/'}*${extension.replace(/[^\p{L}\p{N}.]/gu, '\\$&')}`,
   );
   return globs.length === 1 ? (globs[0] ?? '*') : globs;
 }
 
-/** What names a sample, the surest first. `Sample volume` or `Run date` are about it, and do not name it. */
-const TITLES = [
+/** Facts that name a sample, best first. `Sample volume` and `Run date` do not. */
+const TITLE_FACTS = [
   /^(sample|specimen|probe|[ée]chantillon|muestra|campione|サンプル|試料)([ _-]?(id|name|no\.?|nr\.?|number))?$/i,
   /^(plate|platte|plaque)([ _-]?(id|name|no\.?|nr\.?|number|barcode))?$/i,
   /^(name|title|titel|titre|id|run([ _-]?(id|name|no\.?|number))?)$/i,
 ];
 
-/** A title that tells the runs apart: by a fact that names the sample in all files, else by the file's name. */
+/** A title that distinguishes the runs: by a fact that names the sample in all files, or else by the file name. */
 export function suggestTitle(records: readonly FileRecord[]): string {
   const isInAll = (name: string) => records.every(({ meta }) => (meta.get(name)?.text ?? '').trim() !== '');
-  const names = [...(records[0]?.meta.keys() ?? [])].filter((name) => isNameable(name) && isInAll(name));
-  const [sample] = TITLES.flatMap((title) => names.filter((name) => title.test(name)));
+  const names = [...(records[0]?.meta.keys() ?? [])].filter((name) => isQuotable(name) && isInAll(name));
+  const [sample] = TITLE_FACTS.flatMap((title) => names.filter((name) => title.test(name)));
   return `${sample === undefined ? '{{ file.stem }}' : insert(sample)} ({{ instrument }})`;
 }
 
-/** Liquid has no way to write a quote, or a brace that closes, within a name. */
-const isNameable = (name: string): boolean => !/["\\{}%]/.test(name);
+/** Liquid cannot escape a quote or a closing brace in a name. */
+const isQuotable = (name: string): boolean => !/["\\{}%]/.test(name);
 
 const insert = (name: string): string =>
   /^[A-Za-z_]\w*$/.test(name) ? `{{ meta.${name} }}` : `{{ meta["${name}"] }}`;
 
-/** What looking at a file suggests about how it is to be read. */
-interface Measured {
-  /** With the likelier answer to each question that the file leaves open. */
-  readonly mapping: ParseMapping;
-  /** Those questions, in words for who reads the mapping. */
-  readonly doubts: readonly string[];
-}
-
-/** The one place that knows how a file is measured. What cannot be measured is a FileError. */
-export async function measureSample(file: IdentifiedFile, signal?: AbortSignal): Promise<Measured> {
-  const { path, size } = file;
-  const source = { path, name: basename(path), size, content: contentOf(file) };
-  const { likely, doubts, refusal } = await measureFile(openFile(source, withDefaults({}), signal));
-  const questions =
-    doubts.length > 0 || !refusal ? doubts : [`by itself it would be refused: ${said(refusal)}`];
-  return { mapping: likely, doubts: questions };
-}
-
-const said = ({ message, where }: FileError): string =>
-  where?.line === undefined ? message : `line ${where.line}: ${message}`;
-
-/** What was learnt, as a part of a configuration; what was unsure stands in comments. */
-export async function learntAsYaml(
-  { name, instrument, doubts }: Learnt,
+/** A part of a configuration, with the doubts as comments. */
+export async function toYaml(
+  { name, instrument, doubts }: Learned,
   samples: readonly string[],
 ): Promise<string> {
   const from = samples.length === 1 ? samples[0] : `${samples.length} files`;
   const comments = [
-    `Learnt from ${from}. Look through it, then try it: labfeed try --config THIS ${shellWord(name)} FILE`,
-    'watch is where the samples are: put the folder there that the instrument writes to.',
+    `Learned from ${from}. Review it, then test it: labfeed try --config THIS_FILE ${shellWord(name)} SAMPLE`,
+    'watch is the folder of the samples. Replace it with the folder that the instrument writes to.',
     ...doubts.map((doubt) => `Unsure: ${doubt}`),
   ];
   const part = stringify({ instruments: { [name]: instrument } }, { lineWidth: 0 });
-  return `${comments.map(asComment).join('')}${part}`.trimEnd();
+  return `${comments.map(toComment).join('')}${part}`.trimEnd();
 }
 
 const shellWord = (text: string): string => (/^[\w.-]+$/.test(text) ? text : `'${text}'`);
 
-/** Whatever a file or an error says stays within the comment. */
-const asComment = (text: string): string =>
+/** Text from files and errors cannot leave the comment. */
+const toComment = (text: string): string =>
   text
     .split(/[\r\n\u0085\u2028\u2029]+/)
     .map((line, n) => `# ${n === 0 ? '' : '  '}${line.replace(/[^\P{Cc}\t]/gu, ' ').trimEnd()}\n`)

@@ -3,226 +3,193 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { chooseDelimiter, lineFormat, splitAll } from '../parse/cells.js';
-import { isBlank, type Line, type Refuse } from '../parse/lines.js';
-import { dateCandidates } from '../parse/values/date-candidates.js';
-import { ambiguousNumber } from '../parse/values/value.js';
+import { isBlank, type Line, type Refuse, type TimeSlice } from '../parse/lines.js';
+import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
+import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
+import { findPairs, findUnnamed } from './facts.js';
 import {
-  type Described,
-  describePlates,
-  describeRows,
-  type Group,
-  groupTables,
-  isPlates,
-  isRows,
-  type TableMapping,
-} from './describe.js';
-import { type Found, findLayout, isNoValue, isRule, kindsOf } from './layout.js';
-import { type Doubt, findMarks, type MarksMapping, type Measured, type Measuring } from './measured.js';
-import { type FinderMapping, findPairs } from './pairs.js';
+  type Body,
+  type FoundTable,
+  findLayout,
+  isNoValue,
+  isRule,
+  kindsOf,
+  looksNumeric,
+} from './layout.js';
 
-/** The first lines of a file, and what measuring them needs. */
-interface TextFile extends Measuring {
-  readonly texts: readonly string[];
+/** How a file can be read, as a mapping. */
+export interface Measured {
+  /** With what the file itself proves. */
+  readonly mapping: ParseMapping;
+  /** Also with the more likely answer to each question that the file leaves open. */
+  readonly likely: ParseMapping;
+  /** Those questions. */
+  readonly doubts: readonly string[];
+  /** Why the file must not be read without a mapping by a person. */
+  readonly ambiguity: FileError | undefined;
 }
 
-/** Lines that were cut into cells, from whatever they came. */
-interface Measurable extends Described {
+/** What measuring needs apart from the content. */
+export interface MeasureContext {
+  readonly name: string;
+  readonly refuse: Refuse;
+  readonly slice: TimeSlice;
+  /** Reads the file with a mapping, to verify it. */
+  read(mapping: ParseMapping): Promise<FileRecord>;
+}
+
+/** Lines split into cells, of a text or of a sheet. */
+interface LineSource extends DescribedFile {
   readonly delimiter: string | undefined;
-  /** The part of the mapping that says how lines come about. */
+  /** The keys of the mapping that define how lines are split. */
   readonly base: ParseMapping;
 }
 
-/** Looks at a text and says, in the words of a mapping, how it is to be read. */
-export async function measureText(file: TextFile): Promise<Measured> {
-  const { texts } = file;
+/** Measures a text by its first lines. */
+export async function measureText(texts: readonly string[], file: MeasureContext): Promise<Measured> {
   if (texts.every((text) => text.trim() === ''))
     throw file.refuse('the file is empty: it has only blank lines');
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
-  const { delimiter: word, from } = chooseDelimiter(bare, {});
-  const lines = await splitAll(bare, lineFormat(word, '"'), from);
-  const delimiter = typeof word === 'string' ? word : undefined;
+  const chosen = chooseDelimiter(bare, {});
+  const lines = await splitAll(bare, lineFormat(chosen.delimiter, '"'), chosen.from);
+  const delimiter = typeof chosen.delimiter === 'string' ? chosen.delimiter : undefined;
   const raw = ({ number, text }: Line) => (comment === undefined ? text : (texts[number - 1] ?? text));
-  return measureLines(
-    {
-      ...{ lines, raw, delimiter },
-      isComment: (line) => comment !== undefined && raw(line).trimStart().startsWith(comment),
-      base: { ...(delimiter !== undefined && { delimiter }), ...(comment !== undefined && { comment }) },
-    },
-    file,
-  );
+  const isComment = (line: Line) => comment !== undefined && raw(line).trimStart().startsWith(comment);
+  const base = { ...(delimiter !== undefined && { delimiter }), ...(comment !== undefined && { comment }) };
+  return measureLines({ lines, raw, isComment, delimiter, base }, file);
 }
 
-export async function measureLines(sheet: Measurable, file: Measuring): Promise<Measured> {
-  const { lines } = sheet;
-  const { tables: found, nameless } = await findLayout(lines, file.slice);
-  const bodies = found.flatMap((table) => (table.kind === 'rows' ? [table.body] : []));
-  const marks = findMarks(lines, bodies);
-  const isOpen = 'settledBy' in marks;
-  const settled: MarksMapping = isOpen ? {} : marks;
-  const likely: MarksMapping = isOpen ? (marks.settledBy[0] ?? {}) : marks;
-  const { mapping, isList, record } = await firstReadable(found, sheet, likely, file);
-  const words = wordsForNothing(lines, found);
-  const plain: ParseMapping = { ...mapping, ...(words.length > 0 && { missing: words }) };
+const COMMENT_MARKS = ['#', '!', '~', '%', '//', '*', ';'];
+const COMMENT_LINES = 200;
 
-  const dates = settleDates(withLineDate(findDates(record), record, outsideOf(found, lines)), file.name);
-  return {
-    mapping: dates.sure({ ...plain, ...settled }),
-    likely: dates.likely({ ...plain, ...likely }),
-    doubts: [...dates.doubts, ...(isOpen ? doubtsAbout(marks) : [])],
-    refusal:
-      refuseNameless(nameless, file.refuse) ??
-      (isOpen
-        ? refuseMarks(marks, plain, file.refuse)
-        : isList
-          ? refuseTwoColumns(outsideOf(found, lines), file.refuse)
-          : undefined),
-  };
+/** The first line starts with the mark, and so do others, but not all. */
+function findCommentMark(texts: readonly string[]): string | undefined {
+  const filled = texts.slice(0, COMMENT_LINES).filter((text) => text.trim() !== '');
+  const mark = COMMENT_MARKS.find((candidate) => filled[0]?.trimStart().startsWith(candidate));
+  if (mark === undefined) return undefined;
+  const marked = filled.filter((text) => text.trimStart().startsWith(mark)).length;
+  const hasLabels = mark === '#' && filled.some((text) => text.startsWith('##'));
+  return marked >= 2 && marked < filled.length && !hasLabels ? mark : undefined;
 }
-
-/** Where no fact is the date of the run, a line may hold it among other words. */
-function withLineDate(dates: FoundDates, { meta }: FileRecord, outside: readonly Line[]): FoundDates {
-  const isTaken = [...meta.keys()].some((name) => /^date$/i.test(name));
-  const inLine = dates.fact || isTaken ? undefined : findLineDate(outside);
-  return inLine ? { ...dates, pools: [...dates.pools, [inLine.text]], inLine } : dates;
-}
-
-function doubtsAbout({ line, cell, settledBy }: Doubt): string[] {
-  if (settledBy.length < 2) return [];
-  return [`${line?.cells[cell]} reads as more than one number: ${settledBy.map(inOneLine).join(' or ')}`];
-}
-
-/** The largest description of the file that can be read; a table that cannot is left out. */
-async function firstReadable(
-  found: readonly Found[],
-  sheet: Measurable,
-  marks: MarksMapping,
-  { read, refuse }: Measuring,
-): Promise<{ mapping: ParseMapping; isList: boolean; record: FileRecord }> {
-  let left = [...found];
-  let refusal: FileError | undefined;
-  for (;;) {
-    const first = refusal;
-    const { mapping, isList } = describeAll(left, sheet, first ? () => first : refuse);
-    try {
-      return { mapping, isList, record: await read({ ...mapping, ...marks }) };
-    } catch (error) {
-      if (!(error instanceof FileError)) throw error;
-      refusal ??= withMapping(error, mapping);
-      if (left.length === 0) throw refusal;
-      const smallest = left.reduce((a, b) => (b.to - b.from < a.to - a.from ? b : a));
-      left = left.filter((table) => table !== smallest);
-    }
-  }
-}
-
-/** `isList`: facts are cut where cells are, so that a small table could be taken for them. */
-function describeAll(
-  found: readonly Found[],
-  sheet: Measurable,
-  refuse: Refuse,
-): { mapping: ParseMapping; isList: boolean } {
-  const { lines, delimiter, base } = sheet;
-  const groups = groupTables(found, lines).flatMap((group) => asDescribable(group, sheet));
-  const tables = nameTables(groups);
-  const inTable = new Set(found.flatMap(({ from, to }) => lines.slice(from, to)));
-  const titles = new Set(groups.flatMap((each) => (usesTitle(each, groups.length) ? each.group.titles : [])));
-  const outside = lines.filter((line) => !inTable.has(line));
-  const { finders, separators, read } = findPairs(outside, delimiter);
-  if (groups.length === 0) refuseProse(lines, read, refuse);
-  const end = found[0]?.from ?? lines.length;
-  const isFree = (line: Line) =>
-    !inTable.has(line) && !read.has(line) && !titles.has(line) && lines.indexOf(line) < Math.min(end, 60);
-  const meta = [...finders, ...findLoose(lines.slice(0, 60), isFree, delimiter)];
-  const [only, ...others] = Object.entries(tables);
-  const mapping: ParseMapping = {
-    ...base,
-    ...(meta.length > 0 && { meta: meta.length === 1 && meta[0] ? meta[0] : meta }),
-    ...(only && others.length === 0 && { table: only[1] }),
-    ...(others.length > 0 && { tables }),
-  };
-  return { mapping, isList: delimiter !== undefined && separators.includes(delimiter) };
-}
-
-interface DescribedGroup {
-  readonly group: Group;
-  readonly table: TableMapping;
-}
-
-/** Several tables are called by their titles. A title that no table is found or called by is a fact like another. */
-function usesTitle({ group, table }: DescribedGroup, count: number): boolean {
-  if (group.parts.length > 1) return true;
-  return table.header !== 'none' && (count > 1 || table.after !== undefined);
-}
-
-/** One table, or where no pattern fits the titles of its parts, as many as there are parts. */
-function asDescribable(group: Group, sheet: Measurable): DescribedGroup[] {
-  const table = isPlates(group)
-    ? describePlates(group, sheet)
-    : isRows(group)
-      ? describeRows(group, sheet)
-      : undefined;
-  if (table) return [{ group, table }];
-  if (group.parts.length === 1) return [];
-  return group.parts.flatMap((part, n) => asDescribable({ parts: [part], titles: [group.titles[n]] }, sheet));
-}
-
-/** By their titles, as far as they have any. */
-function nameTables(groups: readonly DescribedGroup[]): Record<string, TableMapping> {
-  const named: Record<string, TableMapping> = {};
-  for (const [n, { group, table }] of groups.entries()) {
-    const title = group.parts.length === 1 ? group.titles[0]?.cells.find((cell) => cell !== '') : undefined;
-    const name =
-      (title ?? '')
-        .replace(/[^\p{L}\p{N} _-]+/gu, ' ')
-        .trim()
-        .slice(0, 40) || (n === 0 ? 'readings' : `table ${n + 1}`);
-    named[name in named ? `${name} ${n + 1}` : name] = table;
-  }
-  return named;
-}
-
-/** A few facts out of a text that is mostly something else are not what the file says. */
-function refuseProse(lines: readonly Line[], read: ReadonlySet<Line>, refuse: Refuse): void {
-  const filled = lines.filter((line) => !isBlank(line) && !isRule(line)).length;
-  if (read.size * 5 >= filled * 3) return;
-  throw refuse('no table and no list of facts is recognised in the file', {
-    hint: 'say in a mapping what it holds: `parse: { meta: { separator: ":" }, table: { after: "…" } }`',
-  });
-}
-
-/** Lines in no table; where one was, a blank line. */
-const outsideOf = (found: readonly Found[], lines: readonly Line[]): Line[] =>
-  lines.map((line, n) => (found.some(({ from, to }) => n >= from && n < to) ? { ...line, cells: [] } : line));
-
-const refuseNameless = (line: Line | undefined, refuse: Refuse): FileError | undefined =>
-  line &&
-  refuse('these look like rows of a table, and no line above names their columns', {
-    line,
-    hint: 'if the file has no header: `parse: { table: { header: none } }`',
-  });
-
-const inOneLine = (mapping: ParseMapping): string =>
-  stringify(mapping, { collectionStyle: 'flow', lineWidth: 0 }).trim();
-
-/** A mapping in one line, ready to be put into the configuration. */
-const asLine = (mapping: ParseMapping): string => `parse: ${inOneLine(mapping)}`;
-
-/** Without a mapping there is none that a hint could be put into, so a refusal also tells the one that was used. */
-export const withMapping = ({ message, where, hint }: FileError, mapping: ParseMapping): FileError =>
-  new FileError(message, {
-    ...(where && { where }),
-    hint: `${hint ? `${hint}; ` : ''}the file was read with \`${asLine(mapping)}\``,
-  });
 
 const withoutMark = (text: string, mark: string): string => {
   const start = text.trimStart();
   return start.startsWith(mark) ? start.slice(mark.length) : text;
 };
 
+export async function measureLines(source: LineSource, file: MeasureContext): Promise<Measured> {
+  const { lines } = source;
+  const { tables: found, headless } = await findLayout(lines, file.slice);
+  const numbers = findNumberFormat(lines, found);
+  const { mapping: described, isList, record } = await describeReadable(found, source, numbers.likely, file);
+  const missing = findNoValues(lines, found);
+  const mapping: ParseMapping = { ...described, ...(missing.length > 0 && { missing }) };
+  const outside = outsideTables(found, lines);
+  const dates = settleDates(withLineDate(findDates(record), record, outside), file.name);
+  return {
+    mapping: dates.sure({ ...mapping, ...numbers.sure }),
+    likely: dates.likely({ ...mapping, ...numbers.likely }),
+    doubts: [...dates.doubts, ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : [])],
+    ambiguity:
+      (headless && headlessError(headless, file.refuse)) ??
+      (numbers.ambiguous
+        ? numberError(numbers.ambiguous, mapping, file.refuse)
+        : isList
+          ? twoColumnsError(outside, file.refuse)
+          : undefined),
+  };
+}
+
+/** Lines in a table become blank. */
+const outsideTables = (found: readonly FoundTable[], lines: readonly Line[]): Line[] =>
+  lines.map((line, n) => (found.some(({ from, to }) => n >= from && n < to) ? { ...line, cells: [] } : line));
+
+/** If no fact is the date of the run, a line may contain it among other words. */
+function withLineDate(dates: FoundDates, { meta }: FileRecord, outside: readonly Line[]): FoundDates {
+  const isTaken = [...meta.keys()].some((name) => /^date$/i.test(name));
+  const inLine = dates.fact || isTaken ? undefined : findLineDate(outside);
+  return inLine ? { ...dates, pools: [...dates.pools, [inLine.text]], inLine } : dates;
+}
+
+/** `isList`: facts are separated by the delimiter, so a small table could be mistaken for facts. */
+interface Description {
+  readonly mapping: ParseMapping;
+  readonly isList: boolean;
+}
+
+/** Describes as many tables as can be read with the resulting mapping; the smallest are left out first. */
+async function describeReadable(
+  found: readonly FoundTable[],
+  source: LineSource,
+  marks: MarksMapping,
+  { read, refuse }: MeasureContext,
+): Promise<Description & { record: FileRecord }> {
+  let left = [...found];
+  let firstError: FileError | undefined;
+  for (;;) {
+    const error = firstError;
+    const described = describeFile(left, source, error ? () => error : refuse);
+    try {
+      return { ...described, record: await read({ ...described.mapping, ...marks }) };
+    } catch (thrown) {
+      if (!(thrown instanceof FileError)) throw thrown;
+      firstError ??= withMapping(thrown, described.mapping);
+      if (left.length === 0) throw firstError;
+      const smallest = left.reduce((a, b) => (b.to - b.from < a.to - a.from ? b : a));
+      left = left.filter((table) => table !== smallest);
+    }
+  }
+}
+
+/** Lines without a name are facts only near the top. */
+const UNNAMED_LINES = 60;
+
+function describeFile(found: readonly FoundTable[], source: LineSource, refuse: Refuse): Description {
+  const { lines, delimiter, base } = source;
+  const described = describeTables(found, source);
+  const inTable = new Set(found.flatMap(({ from, to }) => lines.slice(from, to)));
+  const pairs = findPairs(
+    lines.filter((line) => !inTable.has(line)),
+    delimiter,
+  );
+  if (described.length === 0) refuseProse(lines, pairs.read, refuse);
+  const titles = new Set(described.flatMap((each) => usedTitles(each, described.length)));
+  const top = lines.slice(0, Math.min(found[0]?.from ?? lines.length, UNNAMED_LINES));
+  const isFree = (line: Line) => !inTable.has(line) && !pairs.read.has(line) && !titles.has(line);
+  const meta = [...pairs.finders, ...findUnnamed(top.filter(isFree), delimiter)];
+  const tables = nameTables(described);
+  const [only, ...others] = Object.values(tables);
+  const mapping: ParseMapping = {
+    ...base,
+    ...(meta.length > 0 && { meta: meta.length === 1 && meta[0] ? meta[0] : meta }),
+    ...(only && others.length === 0 && { table: only }),
+    ...(others.length > 0 && { tables }),
+  };
+  return { mapping, isList: delimiter !== undefined && pairs.separators.includes(delimiter) };
+}
+
+/** Titles by which a table is found or named. Other titles are facts. */
+function usedTitles({ group, table }: DescribedTable, count: number): readonly (Line | undefined)[] {
+  const isNamed = table.header !== 'none' && (count > 1 || table.after !== undefined);
+  return group.parts.length > 1 || isNamed ? group.titles : [];
+}
+
+/** By their titles, if they have any. */
+function nameTables(described: readonly DescribedTable[]): Record<string, TableMapping> {
+  const named: Record<string, TableMapping> = {};
+  for (const [n, { group, table }] of described.entries()) {
+    const title = group.parts.length === 1 ? group.titles[0]?.cells.find((cell) => cell !== '') : undefined;
+    const clean = (title ?? '').replace(/[^\p{L}\p{N} _-]+/gu, ' ').trim();
+    const name = clean.slice(0, 40) || (n === 0 ? 'readings' : `table ${n + 1}`);
+    named[name in named ? `${name} ${n + 1}` : name] = table;
+  }
+  return named;
+}
+
 /** Words that stand for no value in columns of numbers. */
-function wordsForNothing(lines: readonly Line[], found: readonly Found[]): string[] {
+function findNoValues(lines: readonly Line[], found: readonly FoundTable[]): string[] {
   const words = found.flatMap((table) => {
     const rows = lines.slice(table.kind === 'rows' ? table.body.from : table.from + 1, table.to);
     const isNumeric = (n: number) => table.kind === 'plate' || table.body.kinds[n] === 'number';
@@ -231,57 +198,120 @@ function wordsForNothing(lines: readonly Line[], found: readonly Found[]): strin
   return [...new Set(words)];
 }
 
-function refuseMarks({ line, cell, settledBy }: Doubt, mapping: ParseMapping, refuse: Refuse): FileError {
-  const choices = settledBy.map((choice) => `\`${asLine({ ...mapping, ...choice })}\``);
-  const { problem, hint } = ambiguousNumber(line?.cells[cell] ?? '');
-  return refuse(problem, {
+/** More rows would not tell more. If one does not fit, reading the file reports it. */
+const MAX_ROWS = 2000;
+
+/** `1.234` has one meaning everywhere, so plain numbers need no evidence. */
+const PLAIN = createNumberReader({ decimal: undefined, thousands: undefined });
+const NUMBER_FORMATS: readonly NumberMarks[] = [
+  { decimal: ',', thousands: undefined },
+  { decimal: undefined, thousands: ',' },
+  { decimal: ',', thousands: '.' },
+  { decimal: undefined, thousands: ' ' },
+  { decimal: ',', thousands: ' ' },
+  { decimal: undefined, thousands: "'" },
+];
+
+type MarksMapping = Pick<ParseMapping, 'decimal' | 'thousands'>;
+
+interface NumberCell {
+  readonly line: Line;
+  readonly cell: number;
+  readonly text: string;
+}
+
+/** A number that the file leaves ambiguous, and the marks with which it can be read. */
+interface AmbiguousNumber extends NumberCell {
+  readonly choices: readonly MarksMapping[];
+}
+
+interface NumberFormat {
+  readonly sure: MarksMapping;
+  readonly likely: MarksMapping;
+  readonly ambiguous?: AmbiguousNumber;
+}
+
+/** The marks with which all numbers of the tables can be read. */
+function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]): NumberFormat {
+  const cells = found.flatMap((table) => (table.kind === 'rows' ? numberCells(lines, table.body) : []));
+  if (cells.every(({ text }) => PLAIN.read(text) !== undefined)) return { sure: {}, likely: {} };
+  const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(
+    ({ read }) => cells.every(({ text }) => read(text) !== undefined),
+  );
+  const [first, ...others] = fitting;
+  const ambiguous = cells.find(({ text }) =>
+    first ? others.some(({ read }) => read(text) !== first.read(text)) : PLAIN.read(text) === undefined,
+  );
+  const likely = first ? toMapping(first.marks) : {};
+  if (!ambiguous) return { sure: likely, likely };
+  const choices = fitting.map(({ marks }) => toMapping(marks));
+  return { sure: {}, likely, ambiguous: { ...ambiguous, choices } };
+}
+
+const toMapping = ({ decimal, thousands }: NumberMarks): MarksMapping => ({
+  ...(decimal && { decimal }),
+  ...(thousands && { thousands }),
+});
+
+const numberCells = (lines: readonly Line[], { from, to, kinds }: Body): NumberCell[] =>
+  lines
+    .slice(from, Math.min(to, from + MAX_ROWS))
+    .flatMap((line) =>
+      line.cells
+        .map((text, cell) => ({ line, cell, text }))
+        .filter(({ cell, text }) => kinds[cell] === 'number' && looksNumeric(text)),
+    );
+
+function numberDoubts({ text, choices: [assumed, ...others] }: AmbiguousNumber): string[] {
+  if (!assumed || others.length === 0) return [];
+  const show = (marks: MarksMapping) =>
+    Object.entries(marks)
+      .map(([key, mark]) => `${key}: ${JSON.stringify(mark)}`)
+      .join(' and ');
+  const instead = others.map(show).join(', or ');
+  return [`${text} is ambiguous. This mapping has ${show(assumed)}; if that is wrong, write ${instead}`];
+}
+
+function numberError(
+  { line, cell, text, choices }: AmbiguousNumber,
+  mapping: ParseMapping,
+  refuse: Refuse,
+): FileError {
+  const { problem, hint } = ambiguousNumber(text);
+  const lines = choices.map((marks) => `\`${asLine({ ...mapping, ...marks })}\``);
+  return refuse(problem, { line, cell, hint: lines.length > 0 ? `write ${lines.join(' or ')}` : hint });
+}
+
+const headlessError = (line: Line, refuse: Refuse): FileError =>
+  refuse('these lines look like rows of a table without a header', {
     line,
-    cell,
-    hint: choices.length > 0 ? `say which: ${choices.join(' or ')}` : hint,
+    hint: 'if the file has no header, write `parse: { table: { header: none } }`',
+  });
+
+/** A few facts in a text that is mostly something else do not represent the file. */
+function refuseProse(lines: readonly Line[], read: ReadonlySet<Line>, refuse: Refuse): void {
+  const filled = lines.filter((line) => !isBlank(line) && !isRule(line)).length;
+  if (read.size * 5 >= filled * 3) return;
+  throw refuse('found no table and no list of facts in the file', {
+    hint: 'describe the file, for example `parse: { meta: { separator: ":" }, table: { after: "…" } }`',
   });
 }
 
-const MARKS = ['#', '!', '~', '%', '//', '*', ';'];
-const LOOK_LINES = 200;
-
-/** What comments begin with: the first line is one, others are, and rows are not. */
-function findCommentMark(texts: readonly string[]): string | undefined {
-  const filled = texts.slice(0, LOOK_LINES).filter((text) => text.trim() !== '');
-  const mark = MARKS.find((candidate) => filled[0]?.trimStart().startsWith(candidate));
-  if (mark === undefined) return undefined;
-  const marked = filled.filter((text) => text.trimStart().startsWith(mark)).length;
-  const isLabelled = mark === '#' && filled.some((text) => text.startsWith('##'));
-  return marked >= 2 && marked < filled.length && !isLabelled ? mark : undefined;
-}
-
-/**
- * Names with values, or a small table of two columns? `a,b` above `x,1` can be either, and taken for facts
- * its header would become one. Nobody but a person can tell.
- */
-function refuseTwoColumns(lines: readonly Line[], refuse: Refuse): FileError | undefined {
+/** `a,b` above `x,1` can be a table or facts. As facts, its header would become one. */
+function twoColumnsError(lines: readonly Line[], refuse: Refuse): FileError | undefined {
+  const isPair = (line: Line, second: 'text' | 'number') => kindsOf(line).join() === `text,${second}`;
   for (const [header, ...rows] of blocksOf(lines)) {
-    if (
-      !header ||
-      rows.length === 0 ||
-      !isPair(header, 'text') ||
-      !rows.every((row) => isPair(row, 'number'))
-    )
-      continue;
-    return refuse('these lines can be a table of two columns, or names with values', {
+    if (!header || rows.length === 0 || !isPair(header, 'text')) continue;
+    if (!rows.every((row) => isPair(row, 'number'))) continue;
+    return refuse('these lines can be a table of two columns or a list of facts', {
       line: header,
-      hint: 'say which: `parse: { table: {} }`, or `parse: { meta: { separator: "," } }`',
+      hint: 'write `parse: { table: {} }` or `parse: { meta: { separator: "," } }`',
     });
   }
   return undefined;
 }
 
-/** A text first, and this after it. */
-function isPair(line: Line, second: 'text' | 'number'): boolean {
-  const kinds = kindsOf(line);
-  return kinds.length === 2 && kinds[0] === 'text' && kinds[1] === second;
-}
-
-/** Lines that stand together, without a blank one between them. */
+/** Lines without a blank line between them. */
 function blocksOf(lines: readonly Line[]): Line[][] {
   const blocks: Line[][] = [[]];
   for (const line of lines) {
@@ -291,57 +321,13 @@ function blocksOf(lines: readonly Line[]): Line[][] {
   return blocks;
 }
 
-const MOST_LINES = 12;
-const MOST_CELLS = 20;
+/** Without a configured mapping, there is none to correct, so the error also shows the measured one. */
+export const withMapping = ({ message, where, hint }: FileError, mapping: ParseMapping): FileError =>
+  new FileError(message, {
+    ...(where && { where }),
+    hint: `${hint ? `${hint}; ` : ''}the file was read with \`${asLine(mapping)}\``,
+  });
 
-/**
- * Lines near the top that say something without naming it: a title, an instrument, a date.
- * They become facts under the names that spreadsheets give to cells, A1, B1, for a person to rename.
- */
-function findLoose(
-  lines: readonly Line[],
-  isFree: (line: Line) => boolean,
-  delimiter: string | undefined,
-): FinderMapping[] {
-  return lines
-    .filter((line) => isFree(line) && !isBlank(line) && isTelling(line))
-    .slice(0, MOST_LINES)
-    .map((line) => describe(line, delimiter));
-}
-
-/** Not a rule, not the name of a section, not a page of prose. */
-const isTelling = ({ text }: Line): boolean =>
-  text.length <= 300 &&
-  /[\p{L}\p{N}]{2}/u.test(text) &&
-  !/^\W*\[[^\]]*\]\W*$/.test(text) &&
-  !/^[~>]/.test(text.trim());
-
-function describe(line: Line, delimiter: string | undefined): FinderMapping {
-  const whole: FinderMapping = { line: line.number, match: `/(?<A${line.number}>\\S.*\\S)/` };
-  // A date can have commas in it.
-  if (dateCandidates(line.text).length > 0) return whole;
-  // Quotes around all that a line says are not part of it.
-  if (line.text.trim().startsWith('"') && line.cells.filter((cell) => cell !== '').length === 1) {
-    const place = line.cells.findIndex((cell) => cell !== '') + 1;
-    return { line: line.number, cells: { [`${letter(place)}${line.number}`]: place } };
-  }
-  const signs = [delimiter ?? ',', ',', ';', 'tab', '|'].filter((sign) => !/^[sw]/.test(sign));
-  for (const sign of new Set(signs)) {
-    const cells = line.text.split(sign === 'tab' ? '\t' : sign).map((cell) => cell.trim());
-    const filled = cells.map((cell, n) => [cell, n + 1] as const).filter(([cell]) => cell !== '');
-    // Words with a comma between them are one sentence.
-    if (filled.length < (sign === delimiter ? 2 : 3) || filled.length > MOST_CELLS) continue;
-    const named = filled.map(([, place]) => [`${letter(place)}${line.number}`, place]);
-    return {
-      line: line.number,
-      ...(sign !== delimiter && { delimiter: sign }),
-      cells: Object.fromEntries(named),
-    };
-  }
-  return whole;
-}
-
-const letter = (place: number): string =>
-  place > 26
-    ? letter(Math.floor((place - 1) / 26)) + letter(((place - 1) % 26) + 1)
-    : String.fromCharCode(64 + place);
+/** A mapping on one line, to be copied into the configuration. */
+const asLine = (mapping: ParseMapping): string =>
+  `parse: ${stringify(mapping, { collectionStyle: 'flow', lineWidth: 0 }).trim()}`;

@@ -3,7 +3,7 @@ import { MARK_BYTES } from '../markers.js';
 import type { FileRecord, Table } from '../model.js';
 import { formatCount, multiLine, plural, singleLine, splitBytes, truncateBytes } from '../text.js';
 import { describeSource, type SourceFile } from './scope.js';
-import { alignTable, factLine, isPartial, type RowsLocation, summarizeColumns } from './tables.js';
+import { alignTable, factLine, isPartial, type RowsLocation, summariseColumns } from './tables.js';
 
 interface Comments {
   readonly comments: readonly string[];
@@ -27,7 +27,7 @@ interface Limits {
 /** The comments of one run: plain text, never empty, within the limits once their marker lines are added. */
 export function makeComments({ record, file, options, text }: CommentSources): Comments {
   const limits: Limits = { maxBytes: options.maxBytes - MARK_BYTES, maxParts: options.maxComments };
-  const summary = () => [summarize(record, file, limits.maxBytes)];
+  const summary = () => [summarise(record, file, limits.maxBytes)];
   if (text !== undefined)
     return { comments: packText(multiLine(text), limits) ?? summary(), allRowsIn: 'file' };
   if (options.readings === 'none') return { comments: [], allRowsIn: 'file' };
@@ -211,17 +211,17 @@ function packText(text: string, { maxBytes, maxParts }: Limits): string[] | unde
 }
 
 /** A summary of all readings that names the raw file. */
-function summarize(record: FileRecord, file: SourceFile, maxBytes: number): string {
+function summarise(record: FileRecord, file: SourceFile, maxBytes: number): string {
   const source = [
     `Summary of ${describeSource({ ...file, name: truncateBytes(singleLine(file.name), 300) })}`,
     `sha256:${file.sha256}`,
   ];
-  const lines = record.tables.length > 0 ? record.tables.flatMap(summarizeTable) : summarizeFacts(record);
+  const lines = record.tables.length > 0 ? record.tables.flatMap(summariseTable) : summariseFacts(record);
   return keepLines([...source, ...lines], maxBytes);
 }
 
-function summarizeTable(table: Table): string[] {
-  const { columns, rows } = summarizeColumns(table, 'all columns');
+function summariseTable(table: Table): string[] {
+  const { columns, rows } = summariseColumns(table, 'all columns');
   const { head, line } = alignTable(columns, rows);
   const size = `${plural(table.count, 'row')}, ${plural(table.columns.length, 'column')}`;
   return [
@@ -232,7 +232,7 @@ function summarizeTable(table: Table): string[] {
   ];
 }
 
-const summarizeFacts = ({ meta }: FileRecord): string[] => [
+const summariseFacts = ({ meta }: FileRecord): string[] => [
   '',
   `${plural(meta.size, 'fact')}; all are in the raw file`,
   ...Array.from(meta, ([name, value]) => factLine(name, value)),

@@ -20,7 +20,7 @@ export const withUnit = ({ text, unit }: Value): string =>
 export const factLine = (name: string, value: Value): string => singleLine(`${name}: ${withUnit(value)}`);
 
 /** Summaries below a shortened table list at most this many columns. */
-const MAX_SUMMARIZED_COLUMNS = 100;
+const MAX_SUMMARISED_COLUMNS = 100;
 
 interface ShortenedTable {
   /** How many rows to show. */
@@ -34,8 +34,8 @@ export function shortenTable(table: TableRows, maxRows: number, allRowsIn: RowsL
   const { rows, count } = table;
   const shown = Math.min(rows.length, maxRows);
   if (shown === count) return { shown };
-  const summary = summarizeColumns(table, 'numeric columns');
-  const first = summary.rows.slice(0, MAX_SUMMARIZED_COLUMNS);
+  const summary = summariseColumns(table, 'numeric columns');
+  const first = summary.rows.slice(0, MAX_SUMMARISED_COLUMNS);
   const notes = [
     `${shown > 0 ? `First ${formatCount(shown)} of ` : ''}${plural(count, 'row')}; all are in the ${allRowsIn}.`,
   ];
@@ -53,7 +53,7 @@ const SUMMARY_COLUMNS: readonly Column[] = ['column', 'unit', 'n', 'min', 'media
 const NO_VALUE: Value = { value: null, text: '' };
 
 /** One row per column: count, minimum, median and maximum. Minimum and maximum are as written in the file. */
-export function summarizeColumns(table: TableRows, which: 'all columns' | 'numeric columns'): TableRows {
+export function summariseColumns(table: TableRows, which: 'all columns' | 'numeric columns'): TableRows {
   const rows = table.columns.flatMap((column, i) => {
     const figures = isPartial(table) ? figuresOfSummary(column) : computeFigures(table.rows, i);
     if (figures.min === NO_VALUE && which === 'numeric columns') return [];

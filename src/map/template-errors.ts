@@ -141,7 +141,7 @@ function rowNotKept({ table, row }: RowNotKept, part: Part, input: TemplateInput
 
 function partialTableHint(table: Table, input: TemplateInput): string {
   const name = tableName(table, input);
-  return `use {{ ${name} | table }}, ${name}.size, ${name}.first or {% for row in ${name} limit: 10 %}; comments.readings: summary summarizes all rows`;
+  return `use {{ ${name} | table }}, ${name}.size, ${name}.first or {% for row in ${name} limit: 10 %}; comments.readings: summary summarises all rows`;
 }
 
 const tableName = (table: Table, { record }: TemplateInput): string =>

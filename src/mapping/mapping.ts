@@ -103,8 +103,8 @@ export async function parseRun(
   if (alternatives) return parse(source, alternatives, signal);
   const options = withDefaults({});
   const file = openFile(mainFile(source, options), options, signal);
-  const { mapping, refusal } = await measureFile(file);
-  if (refusal) throw refusal;
+  const { mapping, ambiguity } = await measureFile(file);
+  if (ambiguity) throw ambiguity;
   try {
     return await readFile(file, withDefaults(mapping));
   } catch (error) {

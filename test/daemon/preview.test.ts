@@ -66,11 +66,11 @@ describe('a dropped file', () => {
     });
   });
 
-  test('is learnt from where that is asked for, whatever its name fits', async () => {
+  test('is learned from on request, even if its name matches an instrument', async () => {
     expect(await preview({ name: 'run-17.tsv', learn: true }, RUN)).toMatchObject({
       ok: true,
       instrument: 'run',
-      mapping: expect.stringContaining('# Learnt from run-17.tsv'),
+      mapping: expect.stringContaining('# Learned from run-17.tsv'),
     });
   });
 
@@ -86,14 +86,16 @@ describe('a dropped file', () => {
     expect(shown).toMatchObject({ ok: true, instrument: 'nanodrop' });
   });
 
-  test('that fits no instrument is learnt from, and comes with the mapping to copy', async () => {
+  test('that matches no instrument is learned from, and has a mapping to copy', async () => {
     const shown = await preview({ name: 'plate-7.csv' }, 'Well,A260,A280\nA1,1.5,1.1\nA2,2.5,1.2\n');
     expect(shown).toMatchObject({ ok: true, instrument: 'plate', draft: { title: 'plate-7 (plate)' } });
-    expect(shown.doubts).toContain('it was learnt from one file; a few more make it surer');
-    expect(shown.mapping).toMatch(/^# Learnt from plate-7\.csv\. /);
+    expect(shown.doubts).toContain(
+      'this mapping is based on one file. Add samples: labfeed learn FILE FILE…',
+    );
+    expect(shown.mapping).toMatch(/^# Learned from plate-7\.csv\. /);
     const folder = tempFolder();
-    writeFileSync(join(folder, 'learnt.yaml'), shown.mapping ?? '');
-    const { instruments, problems } = loadConfig(join(folder, 'learnt.yaml'));
+    writeFileSync(join(folder, 'learned.yaml'), shown.mapping ?? '');
+    const { instruments, problems } = loadConfig(join(folder, 'learned.yaml'));
     expect(instruments).toMatchObject([{ name: 'plate', files: ['*.csv'] }]);
     expect(problems.filter(({ stops }) => typeof stops === 'object')).toEqual([]);
   });

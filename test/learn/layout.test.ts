@@ -4,23 +4,23 @@ import { columns, measured as learnt, meta, read, rows } from '../support/readin
 
 const XY = 'x,y,z\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
 
-describe('a date among other words', () => {
+describe('a date within a line', () => {
   test.each([
     ['behind a word', 'Performed 22.06.2020 10:31:55', '2020-06-22T10:31:55'],
     ['as the C library writes it', 'Printed Fri Mar 15 16:22:41 2019', '2019-03-15T16:22:41'],
     ['with a zone behind it', 'Date and time:13.10.2021 08:15:42 (UTC+2)', '2021-10-13T08:15:42'],
     ['between two words', 'Scan done 17:02:35 on 15 January 2020 by ada', '2020-01-15T17:02:35'],
     ['in the name of another file', 'Raw file Scan_20230914_160142.tsv', '2023-09-14T16:01:42'],
-  ])('%s is the date of the run, where no fact is', async (_, line, date) => {
+  ])('%s is the date of the run if no fact is', async (_, line, date) => {
     expect(meta(await read(`${line}\n\n${XY}`))['date']).toBe(date);
   });
 
-  test('is not looked for where a fact is a date', async () => {
+  test('is ignored if a fact is a date', async () => {
     const record = await read(`Printed 23.06.2020 10:00:00 by ada\nStarted: 22.06.2020 09:00\n\n${XY}`);
     expect(meta(record)['date']).toBe('2020-06-22T09:00:00');
   });
 
-  test('is found by the words before it in a file of another day', async () => {
+  test('is found in another file by the words before it', async () => {
     const { mapping } = await learnt(`Performed 22.06.2020 10:31:55\n\n${XY}`);
     const other = await read(`Performed 3.12.2021 9:05:00\n\n${XY}`, {
       ...mapping,
@@ -29,35 +29,37 @@ describe('a date among other words', () => {
     expect(meta(other)['date']).toBe('2021-12-03T09:05:00');
   });
 
-  test('that can be two days is asked about; when it was printed sets no file aside', async () => {
+  test('that is ambiguous is a doubt; an ambiguous date of printing is ignored', async () => {
     const ambiguous = await learnt(`Performed 03/04/2020 10:31:55\n\n${XY}`);
     expect(ambiguous.mapping.dates).toBeUndefined();
-    expect(ambiguous.doubts[0]).toContain('03/04/2020 10:31:55 can be');
+    expect(ambiguous.doubts[0]).toContain(
+      '03/04/2020 10:31:55 is ambiguous. This mapping assumes dd/MM/yyyy HH:mm:ss; if that is wrong, write MM/dd/yyyy HH:mm:ss under dates',
+    );
     const printed = await read(`Printed 03/04/2020 10:31:55\n\n${XY}`);
     expect(meta(printed)).not.toHaveProperty('date');
   });
 
   test.each(['Firmware 3.12.08', 'Data C:\\runs\\2020-06-22\\a.dat', 'Ratio 1/20/2009x'])(
-    'a number like one is none: %s',
+    'a version, path or ratio is not a date: %s',
     async (line) => {
       expect(meta(await read(`${line}\n\n${XY}`))).not.toHaveProperty('date');
     },
   );
 });
 
-test('of the orders that a column of dates allows, the one in which they are near each other is likelier', async () => {
+test('the more likely date order is the one with dates near each other', async () => {
   const { mapping, likely } = await learnt('day,n,m\n25/07/21,1,1\n26/07/21,2,1\n27/07/21,3,1\n');
   expect(mapping.dates).toBeUndefined();
   expect(likely.dates).toEqual({ format: 'dd/MM/yy' });
 });
 
-test('how long a run took is not the time of its day', async () => {
+test('a duration is not a time of day', async () => {
   const record = await read(`Date of run,2018-02-06,\nTime of run,30:25:37,\n,,\n${XY}`);
   expect(meta(record)['date']).toBe('2018-02-06');
 });
 
 describe('printed reports', () => {
-  test('several names with values in a line are told apart by the gaps between them', async () => {
+  test('several facts in a line are separated by gaps', async () => {
     const record = await read(
       [
         'Acq. Operator   : SYSTEM             Seq. Line :   1',
@@ -81,13 +83,13 @@ describe('printed reports', () => {
     expect(rows(record)).toHaveLength(3);
   });
 
-  test('rules between the facts make no prose of them', async () => {
+  test('rules between facts are ignored', async () => {
     const rule = '--------------------\n';
     const text = `${rule}MAKER\nMod.     M225S\nSerNo.   0029105388\n${rule}ID       LOT 4711\nL ID     QC-LAB\nN      +   12.40315 g\n${rule}${rule}`;
     expect(meta(await read(text))).toMatchObject({ 'Mod.': 'M225S', ID: 'LOT 4711', N: 12.40315 });
   });
 
-  test('a name that ends in a digit has its value behind a gap', async () => {
+  test('a name can end in a digit', async () => {
     const text = 'pH      7.41\npCO2    53.1 mmHg\nsO2     96.1 %\npO2     88.5 mmHg\ncK      4.1\n';
     expect(meta(await read(text))).toMatchObject({ sO2: 96.1, pO2: 88.5 });
   });
@@ -102,18 +104,18 @@ describe('titles', () => {
 
   const plate = '<>\t1\t2\t3\t4\t5\t6\nA\t0.1\t0.2\t0.3\t0.4\t0.5\t0.6\nB\t1.1\t1.2\t1.3\t1.4\t1.5\t1.6\n';
 
-  test('a temperature above a plate is no name for what was read', async () => {
+  test('a temperature above a plate is not its label', async () => {
     const record = await read(`Mode\tAbsorbance\nDevice\tReader\n\t\tTemperature: 25.3 °C\n${plate}`);
     expect(rows(record)[0]).toEqual({ well: 'A1', value: 0.1 });
     expect(rows(record)).toHaveLength(12);
   });
 
-  test('a title may stand to the right of where its plate begins', async () => {
+  test('a title can be indented', async () => {
     const record = await read(`Mode\tAbsorbance\nDevice\tReader\n\t\tRaw data\n${plate}`);
     expect(rows(record)[0]).toEqual({ well: 'A1', 'Raw data': 0.1 });
   });
 
-  test('plates under the same title are all read', async () => {
+  test('plates with the same title are all read', async () => {
     const second = plate.replace(/\t(\d\.\d)/g, '\t2$1');
     const record = await read(`Results\n${plate}\nResults\n${second}`);
     expect(record.tables.map(({ count }) => count)).toEqual([12, 12]);
@@ -122,13 +124,13 @@ describe('titles', () => {
 });
 
 describe('tables', () => {
-  test('a header that comes again before every few rows is no end of them', async () => {
+  test('a repeated header does not end the table', async () => {
     const header = 'Line,Compound,RT,Area,Amount\n';
     const text = `By: Ada\nReport: 2\n\n${header}4,Glycol,12.8,14,\n${header}11,Formic,15.6,11,1.3\n${header}3,Acetic,17.2,11,0.8\n11,Acetic,16.6,37,0.2\n`;
     expect(rows(await read(text)).map(({ RT }) => RT)).toEqual([12.8, 15.6, 17.2, 16.6]);
   });
 
-  test('wide rows that each begin with another name are a table, also below names that are merged', async () => {
+  test('wide rows are a table even if each starts with another name', async () => {
     const text = [
       'Sample,,,Atrazine,,Simazine,',
       'Name,File,Level,RT,Conc.,RT,Conc.',
@@ -139,12 +141,12 @@ describe('tables', () => {
     expect(rows(await read(text))).toHaveLength(3);
   });
 
-  test('names further up are those that differ, not what is said about them below', async () => {
+  test('distant names are the line in which they differ', async () => {
     const text = 'Obs\tPhoto\tCond\tCi\nin\tout\tout\tout\n$DATA$\n1\t21.3\t0.18\t181\n2\t21.4\t0.19\t180\n';
     expect(columns(await read(text))).toEqual(['Obs', 'Photo', 'Cond', 'Ci']);
   });
 
-  test('numbers can name columns: a word above times, then numbers that differ', async () => {
+  test('different numbers after a word can be column names', async () => {
     const record = await read(
       '"Filter:","600nm"\n"Reader:","C"\n\nTime,101,102,103\n00:00:10,0.11,0.12,0.13\n00:30:10,0.14,0.15,0.16\n01:00:10,0.17,0.18,0.19\n',
     );
@@ -153,19 +155,19 @@ describe('tables', () => {
     expect(meta(record)).toMatchObject({ Filter: 600, Reader: 'C' });
   });
 
-  test('a mark between two parts of a table is no row of the first', async () => {
+  test('a line between two parts of a table is not a row', async () => {
     const part = (n: number) =>
       `[step]\nFlow sweep - ${n}\nStress\tRate\tT\nPa\t1/s\t°C\n1.2\t0.1\t25\n2.2\t0.2\t25\n3.2\t0.3\t25\n`;
     const record = await read(`Sample\tGel\nOperator\tlab\n${part(1)}${part(2)}`);
     expect(rows(record).map(({ Stress }) => Stress)).toEqual([1.2, 2.2, 3.2, 1.2, 2.2, 3.2]);
   });
 
-  test('a unit in the third cell of a few facts is their unit', async () => {
+  test('the third cell of a fact can be its unit', async () => {
     const text = `Norm;ISO 527\nTester;Huber\nMaterial;PA6\nSpeed;50;mm/min\n\n${XY.replaceAll(',', ';')}`;
     expect(meta(await read(text))['Speed']).toBe(50);
   });
 
-  test('two facts in the cells of one line are two', async () => {
+  test('two cells of a line can be two facts', async () => {
     const text = `Device: infinite 200\t\t\tSerial: 1602001534\nMode\tscan\n\n${XY.replaceAll(',', '\t')}`;
     expect(meta(await read(text))).toMatchObject({ Device: 'infinite 200', Serial: 1602001534 });
   });
@@ -181,7 +183,7 @@ describe('trees', () => {
     expect(meta(record)).toMatchObject({ id: 7, hkl: '0 0 1' });
   });
 
-  test('the date of a calibration is not that of the run, whatever it is called', async () => {
+  test('the date of a calibration is not the date of the run', async () => {
     const text = JSON.stringify({
       Instrument: { Calibration: { Date: '2020-01-02T10:00:00' } },
       Run: { Started: '2023-01-09T09:24:46' },
@@ -189,7 +191,7 @@ describe('trees', () => {
     expect(meta(await read(text))['date']).toBe('2023-01-09T09:24:46');
   });
 
-  test('a date is found behind more facts than are kept', async () => {
+  test('a date is found after the maximum number of facts', async () => {
     const many = Object.fromEntries(Array.from({ length: 150 }, (_, n) => [`p${n}`, n]));
     const record = await read(JSON.stringify({ ...many, started: '2023-01-09T09:24:46' }));
     expect(meta(record)['date']).toBe('2023-01-09T09:24:46');

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, readingSchema } from '../../src/config/vocabulary.js';
 
-import { columns, measured as learnt, meta, read, refusal, rows } from '../support/reading.js';
+import { columns, measured as measure, meta, read, refusal, rows } from '../support/reading.js';
 
-const measured = async (text: string): Promise<ParseMapping> => (await learnt(text)).mapping;
+const measured = async (text: string): Promise<ParseMapping> => (await measure(text)).mapping;
 
 const XY = '\n400,0.043,1\n401,0.044,2\n402,0.045,3\n';
 
-describe('without a mapping, a file is measured', () => {
+describe('measuring a file', () => {
   test.each([
     ['plain CSV', 'Sample,Abs,n\nS1,0.5,1\nS2,0.6,2\n', { delimiter: ',', table: {} }],
     ['tabs', 'Sample\tAbs\tn\nS1\t0.5\t1\nS2\t0.6\t2\n', { delimiter: 'tab', table: {} }],
@@ -71,7 +71,7 @@ describe('without a mapping, a file is measured', () => {
     await expect(read(text)).resolves.toEqual(await read(text, found));
   });
 
-  test('and read with what was found', async () => {
+  test('without a mapping, reads it with the measured one', async () => {
     const record = await read(
       'Operator,Ada,\nStarted,25/12/2026 10:00,\n\nTime (s),U (V),n\n0,1.5,1\n1,1.6,2\n',
     );
@@ -84,17 +84,17 @@ describe('without a mapping, a file is measured', () => {
     ]);
   });
 
-  test('a stray word in a column of numbers ends no table', async () => {
+  test('accepts a stray word in a column of numbers', async () => {
     const text = 'well,a,b,c\nA1,1,2,3\nA2,oops,2,3\nA3,1,2,3\nA4,1,2,none of it\n';
     expect(rows(await read(text))).toHaveLength(4);
   });
 
-  test('rows may leave out what is empty at their end', async () => {
+  test('accepts rows without their last empty cells', async () => {
     const text = 'id,n,m,note\nA,1,2\nB,3,4,fine\nC,5,6\nD,7,8,\n';
     expect(rows(await read(text)).map(({ note }) => note)).toEqual([null, 'fine', null, null]);
   });
 
-  test('serial numbers with zeros before them are read among others', async () => {
+  test('accepts serial numbers with leading zeros', async () => {
     expect(rows(await read('id,n\n008,1.5\n009,2.5\n100,3.5\n')).map(({ id }) => id)).toEqual([
       '008',
       '009',
@@ -103,40 +103,40 @@ describe('without a mapping, a file is measured', () => {
   });
 });
 
-describe('the order of dates', () => {
+describe('the date order', () => {
   const table = (...days: string[]) => `day,n,m\n${days.map((day, n) => `${day},${n},1`).join('\n')}\n`;
 
-  test('is what all dates of the file allow', async () => {
+  test('is the one that fits all dates of the file', async () => {
     expect((await measured(table('03/04/2026', '13/04/2026'))).dates).toEqual({ format: 'dd/MM/yyyy' });
     expect((await measured(table('3/4/2026', '12/31/2026'))).dates).toEqual({ format: 'M/d/yyyy' });
     expect((await measured(table('2026-01-02'))).dates).toBeUndefined();
   });
 
-  test('stays open where two fit: then dates are texts', async () => {
+  test('stays open if two fit, and dates stay text', async () => {
     const text = table('03/04/2026', '05/06/2026');
     expect((await measured(text)).dates).toBeUndefined();
     expect(rows(await read(text))[0]?.['day']).toBe('03/04/2026');
   });
 
-  test('of a clear date tells how the others are meant', async () => {
+  test('of an unambiguous date applies to the others', async () => {
     const text = `Started: 25/12/2026\n\n${table('03/04/2026 10:00')}`;
     expect((await measured(text)).dates).toEqual({ format: ['d/M/yyyy', 'dd/MM/yyyy HH:mm'] });
   });
 });
 
-describe('a file of several parts', () => {
-  test('two tables are read as two', async () => {
+describe('a file with several parts', () => {
+  test('has two tables', async () => {
     const record = await read(`a,b,c${XY}\nd,e,f,g\n1,2,3,4\n5,6,7,8\n9,1,2,3\n`);
     expect(record.tables.map(({ count }) => count)).toEqual([3, 3]);
     expect(columns(record, 1)).toEqual(['d', 'e', 'f', 'g']);
   });
 
-  test('tables are named by the lines above them', async () => {
+  test('has tables named by the lines above them', async () => {
     const record = await read(`Scan\na,b,c${XY}\nPeaks\nd,e,f\n1,2,3\n5,6,7\n9,1,2\n`);
     expect(record.tables.map(({ name }) => name)).toEqual(['Scan', 'Peaks']);
   });
 
-  test('parts under titles of their own are one table, with what differs in a column', async () => {
+  test('has one table of parts under titles, with the difference in a column', async () => {
     const text = `Name: S\n\n1) Heat\nt,T,w${XY}2) Hold\n403,0.05,4\n404,0.05,5\n405,0.05,6\n`;
     const record = await read(text);
     expect(rows(record)).toHaveLength(6);
@@ -147,55 +147,57 @@ describe('a file of several parts', () => {
     ).toEqual(['1) Heat', '2) Hold']);
   });
 
-  test('a plate gives one row a well', async () => {
+  test('has one row per well of a plate', async () => {
     const record = await read('Results\n,1,2,3,4\nA,0.1,0.2,0.3,0.4\nB,0.5,0.6,0.7,0.8\n');
     expect(rows(record)).toHaveLength(8);
     expect(rows(record)[5]).toEqual({ well: 'B2', Results: 0.6 });
   });
 
-  test('lines without a name become facts that a person can rename', async () => {
+  test('has facts A1, B1 for lines without a name', async () => {
     const record = await read(`Linear Sweep\nSample: S1\nOperator: Ada\n\nx,y,z${XY}`);
     expect(meta(record)).toMatchObject({ A1: 'Linear Sweep', Sample: 'S1' });
   });
 
-  test('a date and a time that are facts of their own make the date of the run', async () => {
+  test('has a date made of a day and a time', async () => {
     const record = await read(`Date: 25/12/2026\nTime: 10:11:12\nSample: S1\n\nx,y,z${XY}`);
     expect(meta(record)['date']).toBe('2026-12-25T10:11:12');
   });
 
-  test('a date in the name of the file serves where the file has none', async () => {
+  test('has a date from its name if it contains none', async () => {
     const record = await read(`x,y,z${XY}`, undefined, 'runs/scan_20261225_101112.csv');
     expect(meta(record)['date']).toBe('2026-12-25T10:11:12');
   });
 });
 
-describe('what a person is to confirm', () => {
-  test('is in the mapping that learn prints, as the likelier of both, and told', async () => {
+describe('what a person must confirm', () => {
+  test('is a doubt, and the likely mapping has the more likely answer', async () => {
     const text = `Date: 03/04/2026 3:04:05 PM\nSample: S1\n\nx,y,z${XY}`;
-    const { mapping, likely, doubts } = await learnt(text);
+    const { mapping, likely, doubts } = await measure(text);
     expect(mapping.dates).toBeUndefined();
     expect(likely.dates).toEqual({ format: 'MM/dd/yyyy h:mm:ss a' });
-    expect(doubts[0]).toContain('03/04/2026 3:04:05 PM can be MM/dd/yyyy');
+    expect(doubts[0]).toContain(
+      '03/04/2026 3:04:05 PM is ambiguous. This mapping assumes MM/dd/yyyy h:mm:ss a; ',
+    );
   });
 });
 
-describe('what measuring cannot decide is refused', () => {
-  test('numbers that read two ways, with the whole mapping that settles it', async () => {
+describe('measuring rejects', () => {
+  test('ambiguous numbers, with the mappings to choose from', async () => {
     const error = await refusal('a;b;c\n1,234;x;1\n5,678;y;2\n');
     expect(error.where).toMatchObject({ line: 2, column: 1 });
     expect(error.hint).toContain('`parse: { delimiter: ;, table: {}, decimal: "," }`');
     expect(error.hint).toContain('`parse: { delimiter: ;, table: {}, thousands: "," }`');
   });
 
-  test('a number that a spreadsheet ruined', async () => {
+  test('a number that a spreadsheet damaged', async () => {
     const error = await refusal('a;b;c\n50.026184;x;1\n50.026.184;y;2\n');
     expect(error.message).toContain('50.026.184');
     expect(error.where?.line).toBe(3);
   });
 
-  test('rows that nothing names', async () => {
+  test('rows without a header', async () => {
     const error = await refusal('S1,0.5,1\nS2,0.6,2\nS3,0.7,3\n');
-    expect(error.message).toContain('no line above names their columns');
+    expect(error.message).toContain('rows of a table without a header');
     expect(error.hint).toContain('`parse: { table: { header: none } }`');
   });
 
@@ -203,45 +205,43 @@ describe('what measuring cannot decide is refused', () => {
     ['at the top', 'a,b\nx,1\ny,2\n'],
     ['below facts', 'Name,S1\nOperator,Bob\n\na,b\nx,1\ny,2\n'],
     ['above another table', 'a,b\nx,1\ny,2\n\nc,d,e\nq,3,4\nr,5,6\ns,7,8\n'],
-  ])('what can be a small table of two columns or names with values, %s', async (_, text) => {
+  ])('what can be a table of two columns or a list of facts, %s', async (_, text) => {
     const error = await refusal(text);
-    expect(error.message).toMatch(/two columns, or names with values/);
+    expect(error.message).toMatch(/two columns or a list of facts/);
     expect(error.hint).toContain('`');
   });
 
-  test('facts of which some would be lost', async () => {
+  test('facts with an ambiguous small table', async () => {
     await refusal('Name: S1\nOperator: Bob\n\na,b\nx,1\ny,2\n');
   });
 
   test('prose', async () => {
     expect((await refusal('Dear Ada,\nthe run failed.\nSee you: tomorrow\nBob\n')).message).toContain(
-      'no table and no list',
+      'found no table and no list of facts',
     );
   });
 
-  test('whatever reading then refuses is told with the mapping that was used', async () => {
+  test('a file that cannot be read with the measured mapping, and shows that mapping', async () => {
     const error = await refusal(`x,y,z${XY}\n403,0.05,4\nfoo,bar,1\n`);
     expect(error.hint).toContain('`until: eof`');
     expect(error.hint).toContain('parse: { delimiter: ",", ');
   });
 });
 
-test('a header that names a unit makes two columns a table, however short', async () => {
+test('a header with a unit makes two columns a table', async () => {
   const record = await read('Sample,Weight (mg)\nS1,1.5\n');
   expect(record.tables[0]?.rows).toHaveLength(1);
   expect(record.tables[0]?.columns).toEqual([{ name: 'Sample' }, { name: 'Weight', unit: 'mg' }]);
 });
 
-test('a hundred thousand equal elements are measured in one pass, not each against all before it', async () => {
-  const { mapping } = await learnt(`<?xml version="1.0"?><a>${'<r>1</r>'.repeat(100_000)}</a>`);
+test('100,000 equal elements are measured in one pass', async () => {
+  const { mapping } = await measure(`<?xml version="1.0"?><a>${'<r>1</r>'.repeat(100_000)}</a>`);
   expect(mapping).toMatchObject({ format: 'xml', tables: { r: { columns: { value: '/a/r' } } } });
 });
 
-test('a line that is megabytes long is not searched for names and values', async () => {
+test('a very long line is not searched for facts', async () => {
   const line = (from: number) => Array.from({ length: 6 }, (_, n) => `Name ${from + n}: value`).join(', ');
-  const { mapping } = await learnt(`${line(0)}\n${line(6)}\n`);
+  const { mapping } = await measure(`${line(0)}\n${line(6)}\n`);
   expect(mapping?.meta).toBeDefined();
-  await expect(learnt(`${`${line(0)}, `.repeat(20_000)}\n`)).rejects.toThrow(
-    'no list of facts is recognised',
-  );
+  await expect(measure(`${`${line(0)}, `.repeat(20_000)}\n`)).rejects.toThrow('no list of facts in the file');
 });

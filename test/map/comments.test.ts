@@ -67,7 +67,7 @@ describe('readings as a table', () => {
     ]);
   });
 
-  test('of a million rows are summarized without laying them out', () => {
+  test('of a million rows are summarised without laying them out', () => {
     const row = [v(1), v('x')];
     const many = record({}, table('readings', ['t', 'name'], new Array(1_000_000).fill(row)));
     expect(commentsOf({ record: many })[0]).toContain('1,000,000 rows');

@@ -107,7 +107,7 @@ describe('the filter table, if rows are left out,', () => {
     expect(html.match(/<table>/g)?.length).toBe(1);
   });
 
-  test('summarizes only the selected rows', () => {
+  test('summarises only the selected rows', () => {
     const all = record({}, many(300));
     const { html } = shown('{{ readings | where_exp: "r", "r.t < 10" | table: 5 }}', { record: all });
     expect(html).toContain('<p>First 5 of 20 rows;');
@@ -121,7 +121,7 @@ describe('the filter table, if rows are left out,', () => {
     );
   });
 
-  test('summarizes at most 100 columns, and says so', () => {
+  test('summarises at most 100 columns, and says so', () => {
     const names = Array.from({ length: 250 }, (_, i) => `c${i}`);
     const wide = record({}, table('readings', names, [names.map(() => v(1)), names.map(() => v(2))]));
     const html = renderBody('{{ readings | table: 0 }}', { record: wide });
@@ -158,7 +158,7 @@ describe('the filter table, for a partial table,', () => {
   };
   const huge = record({}, partial(many(300), 5_000_000, { t: summary }));
 
-  test('summarizes all rows of the file', () => {
+  test('summarises all rows of the file', () => {
     const { html, rows } = shown('{{ readings | table }}', { record: huge });
     expect(rows).toBe(200);
     expect(html).toContain('<p>First 200 of 5,000,000 rows; all are in the file. Summary of all rows:</p>');

@@ -19,20 +19,20 @@ for (const [instrument, title] of [
   ['plate-reader', 'P-0007 (plate-reader)'],
   ['logger', 'fridge-3 (logger)'],
 ] as const) {
-  test(`what is learnt about a ${instrument} is taken by try --config and by include as it is`, async () => {
+  test(`try --config and include accept the output of learn for a ${instrument}`, async () => {
     const { folder, files } = samples(instrument);
     const { status, stdout, stderr } = await labfeed(['learn', ...files]);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(parse(stdout)).toMatchObject({ instruments: { [instrument]: { watch: folder } } });
     const site = tempFolder();
-    writeFileSync(join(site, 'learnt.yaml'), stdout);
-    const trial = await labfeed(['try', '--config', 'learnt.yaml', instrument, ...files, '--json'], site);
+    writeFileSync(join(site, 'learned.yaml'), stdout);
+    const trial = await labfeed(['try', '--config', 'learned.yaml', instrument, ...files, '--json'], site);
     expect(trial).toMatchObject({ status: 0, stderr: '' });
     const [first] = JSON.parse(trial.stdout);
     expect(first).toMatchObject({ draft: { title }, record: { tables: [{ rows: { length: 4 } }] } });
 
     const notebook = 'notebook: { url: "https://eln.example.org", key: { env: KEY } }\n';
-    writeFileSync(join(site, 'labfeed.yaml'), `${notebook}include: learnt.yaml\n`);
+    writeFileSync(join(site, 'labfeed.yaml'), `${notebook}include: learned.yaml\n`);
     expect(await labfeed(['check', '--offline'], site)).toMatchObject({
       status: 0,
       stdout: expect.not.stringContaining('no parse'),
@@ -40,20 +40,24 @@ for (const [instrument, title] of [
   }, 60_000);
 }
 
-test('what it was unsure of stands in comments, whatever the files and their names say', async () => {
+test('doubts are comments, whatever the files and their names contain', async () => {
   const folder = tempFolder();
   const nasty = join(folder, 'a\n# b: [.csv');
   writeFileSync(nasty, 'Sample: x\nDate: 03/04/2099\n\nWell,A260,A280\nA1,1.5,1.1\nA2,2.5,1.2\n');
   writeFileSync(join(folder, 'other.csv'), 'Dear diary\n');
   const { status, stdout } = await labfeed(['learn', nasty, 'other.csv'], folder);
   expect(status).toBe(0);
-  expect(stdout).toMatch(/^# Unsure: .*other\.csv is not read by it: /m);
-  expect(stdout).toMatch(/^# Unsure: 03\/04\/2099 can be dd\/MM\/yyyy or MM\/dd\/yyyy/m);
-  expect(stdout).toMatch(/^# Unsure: it would be quarantined: [\s\S]*^#.*the date 2099-04-03 is more than/m);
+  expect(stdout).toMatch(/^# Unsure: .*other\.csv is not read by this mapping: /m);
+  expect(stdout).toMatch(
+    /^# Unsure: 03\/04\/2099 is ambiguous\. This mapping assumes dd\/MM\/yyyy; if .* write MM\/dd\/yyyy under dates/m,
+  );
+  expect(stdout).toMatch(
+    /^# Unsure: this sample would be quarantined: [\s\S]*^#.*the date 2099-04-03 is more than/m,
+  );
   expect(Object.keys(parse(stdout))).toEqual(['instruments']);
 }, 60_000);
 
-test('--json prints the same instrument, with what it was unsure of beside it', async () => {
+test('--json prints the same instrument and the doubts', async () => {
   const { files } = samples('plate-reader');
   const [file = ''] = files;
   const { stdout } = await labfeed(['learn', file, '--json']);
@@ -66,17 +70,17 @@ test('--json prints the same instrument, with what it was unsure of beside it', 
         experiment: { title: '{{ meta.Platte }} ({{ instrument }})' },
       },
     },
-    doubts: ['it was learnt from one file; a few more make it surer'],
+    doubts: ['this mapping is based on one file. Add samples: labfeed learn FILE FILE…'],
   });
 }, 60_000);
 
-test('a file that is not there, or from which nothing can be learnt, is told and exits with 1', async () => {
+test('a missing or unreadable sample is an error with exit status 1', async () => {
   const folder = tempFolder();
   writeFileSync(join(folder, 'prose.txt'), 'Dear diary\n');
   for (const [file, reason] of [
     ['gone.csv', /gone\.csv: no such file/],
     ['.', /expected a file/],
-    ['prose.txt', /prose\.txt: no table and no list of facts[\s\S]*→ /],
+    ['prose.txt', /prose\.txt: found no table and no list of facts[\s\S]*→ /],
   ] as const) {
     const { status, stdout, stderr } = await labfeed(['learn', file], folder);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });

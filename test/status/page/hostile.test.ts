@@ -83,7 +83,7 @@ inBrowser('the content and name of a hostile file are filed and shown as text', 
   await page.locator('.result pre').getByText('instruments:').waitFor();
   await expectOnlyText(page);
   await page.selectOption('#sample-instrument', 'learn');
-  await page.locator('.result pre').getByText('Learnt from').waitFor();
+  await page.locator('.result pre').getByText('Learned from').waitFor();
   await expectOnlyText(page);
   expect(troubles).toEqual([]);
 });

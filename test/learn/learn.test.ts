@@ -1,0 +1,159 @@
+import { expect, test } from 'vitest';
+import type { ParseMapping } from '../../src/config/vocabulary.js';
+import { FileError } from '../../src/errors.js';
+import {
+  chooseMapping,
+  commonFolder,
+  measureSample,
+  suggestFiles,
+  suggestName,
+  suggestTitle,
+} from '../../src/learn/learn.js';
+import type { IdentifiedFile } from '../../src/model.js';
+import { record, table, v } from '../map/samples.js';
+import { read } from '../support/reading.js';
+import { sha256 } from '../support/runs.js';
+
+const sample = (name: string, content: string): IdentifiedFile => ({
+  path: `/samples/${name}`,
+  location: `/samples/${name}`,
+  size: Buffer.byteLength(content),
+  mtimeNs: 1n,
+  inode: 1n,
+  sha256: sha256(content),
+  content: Buffer.from(content),
+});
+
+const learn = (...files: IdentifiedFile[]) =>
+  chooseMapping(files, {
+    measure: measureSample,
+    read: ({ content = Buffer.of() }: IdentifiedFile, mapping: ParseMapping) => read(content, mapping),
+  });
+
+const PLAIN = sample('plain.csv', 'Sample;Weight (mg)\nA;1,5\nB;2,25\n');
+const AMBIGUOUS = sample('ambiguous.csv', 'Sample;Weight (mg)\nA;1,234\nB;5,678\n');
+const OTHER = sample('other.csv', 'time\ttemperature\n10:00\t4.1\n10:01\t4.2\n10:02\t4.0\n');
+
+test('a sample is read with the mapping measured from it', async () => {
+  const { mapping, read: taken, unread } = await learn(PLAIN);
+  expect(mapping).toMatchObject({ delimiter: ';', decimal: ',' });
+  expect({ taken: taken.length, unread }).toEqual({ taken: 1, unread: [] });
+});
+
+test('another sample can settle what one leaves open', async () => {
+  const alone = await learn(AMBIGUOUS);
+  expect(alone.doubts).toContainEqual(
+    expect.stringContaining(
+      '1,234 is ambiguous. This mapping has decimal: ","; if that is wrong, write thousands: ","',
+    ),
+  );
+  const { mapping, doubts, read: taken, unread } = await learn(AMBIGUOUS, PLAIN);
+  expect(doubts).toEqual([]);
+  expect(mapping.decimal).toBe(',');
+  expect(unread).toEqual([]);
+  expect(taken.map(({ file }) => file)).toEqual([AMBIGUOUS, PLAIN]);
+  expect(taken[0]?.record.tables[0]?.rows[0]?.[1]?.value).toBe(1.234);
+});
+
+test('words for no value are collected from all samples', async () => {
+  const with_ = (name: string, word: string) =>
+    sample(name, `Well,A260\nA1,1.5\nA2,2.5\nA3,3.5\nA4,${word}\nA5,4.5\n`);
+  const { mapping, unread } = await learn(with_('a.csv', 'OVRFLW'), with_('b.csv', 'N/A'));
+  expect(mapping.missing).toEqual(['OVRFLW', 'N/A']);
+  expect(unread).toEqual([]);
+});
+
+test('if no mapping reads all samples, the one that reads most is taken, and the others are reported', async () => {
+  const again = sample('again.csv', 'Sample;Weight (mg)\nC;3,5\nD;4,5\n');
+  const { mapping, unread } = await learn(OTHER, PLAIN, again);
+  expect(mapping.delimiter).toBe(';');
+  expect(unread).toEqual([{ file: OTHER, reason: expect.stringMatching(/\S/) }]);
+});
+
+test.each([
+  ['a column', table('readings', ['Well'], [[v('A1')], [v('A2')]]), 'the column "A260" is gone'],
+  ['a row', table('readings', ['Well', 'A260'], [[v('A1'), v(1)]]), /would have another number of rows/],
+  [
+    'a number',
+    table(
+      'readings',
+      ['Well', 'A260'],
+      [
+        [v('A1'), v('1')],
+        [v('A2'), v(2)],
+      ],
+    ),
+    /some numbers would be read as text/,
+  ],
+])('a file of which a mapping loses %s counts as not read', async (_, poor, reason) => {
+  const rich = table(
+    'readings',
+    ['Well', 'A260'],
+    [
+      [v('A1'), v(1)],
+      [v('A2'), v(2)],
+    ],
+  );
+  const facts = { Sample: v('x') };
+  const { mapping, unread } = await chooseMapping(['a', 'b'], {
+    measure: async (file) => ({ mapping: { comment: file }, doubts: [] }),
+    read: async (file, { comment }) => record(facts, file === comment ? rich : poor),
+  });
+  expect(mapping).toEqual({ comment: 'a' });
+  expect(unread).toEqual([{ file: 'b', reason: expect.stringMatching(reason) }]);
+});
+
+test('a file of which a mapping loses a fact counts as not read', async () => {
+  const { unread } = await chooseMapping(['a', 'b'], {
+    measure: async (file) => ({ mapping: { comment: file }, doubts: [] }),
+    read: async (file, { comment }) =>
+      record(file === comment ? { Sample: v('x'), Operator: v('y') } : { Sample: v('x') }),
+  });
+  expect(unread).toEqual([{ file: 'b', reason: 'the fact "Operator" would be missing' }]);
+});
+
+test('if no sample can be measured, all reasons are reported', async () => {
+  const prose = sample('prose.txt', 'Dear diary\n');
+  const empty = sample('empty.txt', '\n\n');
+  const error = await learn(prose, empty).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(FileError);
+  expect(String(error)).toMatch(/prose\.txt: .*[\s\S]*empty\.txt: the file is empty/);
+});
+
+test('an instrument is named after its folder, or after the sample if the folder has a generic name', () => {
+  expect(suggestName('/srv/nanodrop', ['/srv/nanodrop/run-17.tsv'])).toBe('nanodrop');
+  expect(suggestName('/home/ada/samples', ['/home/ada/samples/Plate Reader 2026-04-01.txt'])).toBe(
+    'Plate Reader',
+  );
+  expect(suggestName('/', ['/fridge_3.csv'])).toBe('fridge');
+  expect(suggestName('/srv/Gerät (neu)/', ['/srv/x.csv'])).toBe('Gerät -neu');
+  expect(suggestName('/data', ['/data/0001.csv'])).toBe('data');
+  expect(suggestName('/', ['/0001.csv'])).toBe('instrument');
+});
+
+test('the folder is the one that contains all samples', () => {
+  expect(commonFolder(['/srv/a/1.csv', '/srv/a/2.csv'])).toBe('/srv/a');
+  expect(commonFolder(['/srv/a/1.csv', '/srv/a/b/2.csv', '/srv/ab/3.csv'])).toBe('/srv');
+});
+
+test('the globs match the extensions of the samples, in subfolders if there are any', () => {
+  expect(suggestFiles('/d', ['/d/1.csv', '/d/2.csv'])).toBe('*.csv');
+  expect(suggestFiles('/d', ['/d/a/1.csv', '/d/2.csv'])).toBe('**/*.csv');
+  expect(suggestFiles('/d', ['/d/1.csv', '/d/2.TXT'])).toEqual(['*.TXT', '*.csv']);
+  expect(suggestFiles('/d', ['/d/README'])).toBe('*');
+  expect(suggestFiles('/d', ['/d/1.d(x)'])).toBe('*.d\\(x\\)');
+});
+
+test('the title is the fact that names the sample in all files, or else the file name', () => {
+  const named = (facts: Record<string, string>) =>
+    record(Object.fromEntries(Object.entries(facts).map(([name, text]) => [name, v(text)])));
+  const title = (...files: Record<string, string>[]) => suggestTitle(files.map(named));
+  expect(title({ 'Run date': 'x', 'Sample volume': '2', 'Sample ID': 'S1', Name: 'n' })).toBe(
+    '{{ meta["Sample ID"] }} ({{ instrument }})',
+  );
+  expect(title({ Sample: 'S1', Name: 'a' }, { Sample: '', Name: 'b' })).toBe(
+    '{{ meta.Name }} ({{ instrument }})',
+  );
+  expect(title({ Sample: 'S1' }, { Name: 'b' })).toBe('{{ file.stem }} ({{ instrument }})');
+  expect(title({ 'Sample "x" }}': 'S1' })).toBe('{{ file.stem }} ({{ instrument }})');
+});
