@@ -3,25 +3,25 @@ import { dirname, resolve } from 'node:path';
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
 import { systemCode } from './errors.js';
 
-/** What is asked of the system. Handed in by tests, which cannot mount a share. */
+/** File-system calls. Replaced in tests, which cannot mount a share. */
 export interface FilesystemProbe {
-  /** The kind of file system, as statfs(2) numbers it. */
+  /** The type of file system, as in statfs(2). */
   magic(path: string): Promise<number>;
-  /** The device that a path lives on, as the kernel writes it in mountinfo: `major:minor`. */
+  /** The device of a path, as in mountinfo: `major:minor`. */
   device(path: string): Promise<string>;
   mountinfo(): Promise<string>;
 }
 
 /**
- * File systems whose files change on other machines: they send no events for that,
- * and SQLite's locks are not to be trusted on them. From linux/magic.h and statfs(2).
+ * File systems whose files other machines can change: they send no events for such changes, and SQLite cannot rely on
+ * their locks. From linux/magic.h and statfs(2).
  */
 const NETWORK_MAGIC = new Set([
   0x6969, // NFS
   0x517b, // SMB
   0xff534d42, // CIFS
   0xfe534d42, // SMB2
-  0x01021997, // 9p, also the drives of WSL
+  0x01021997, // 9p, also WSL drives
   0x5346414f, // AFS
   0x6b414653, // kAFS
   0x00c36400, // Ceph
@@ -31,11 +31,11 @@ const NETWORK_MAGIC = new Set([
   0x47504653, // GPFS
   0x19830326, // BeeGFS
   0xaad7aaea, // PanFS
-  0x786f4256, // folders shared by VirtualBox
-  0xbacbacbc, // folders shared by VMware
+  0x786f4256, // VirtualBox shared folders
+  0xbacbacbc, // VMware shared folders
 ]);
 
-/** FUSE has one number for everything; only the mount table tells sshfs from an NTFS disk. */
+/** All FUSE file systems have the same type; only the mount table tells sshfs from an NTFS disk. */
 const FUSE_MAGIC = 0x65735546;
 
 const NETWORK_MOUNTS = new Set([
@@ -45,17 +45,17 @@ const NETWORK_MOUNTS = new Set([
   ...['davfs', 'davfs2', 'curlftpfs', 'smbnetfs', 'gvfsd-fuse', 'kio-fuse', 'afpfs', 'portal', 'vmhgfs-fuse'],
 ]);
 
-/** What a remote source looks like where the kind says nothing: `https://…`, `//server/share`, `user@host:/path`. */
+/** The source of a remote mount whose type is unknown: `https://…`, `//server/share`, `user@host:/path`. */
 const REMOTE_SOURCE = /^[a-z][a-z0-9+.-]*:\/\/|^\/\/|^[^/]+@[^/]+:/i;
 
-/** Whether a path is on a share. Of a path that does not exist yet, the nearest folder above it is asked. */
+/** Whether a path is on a network share. A path that does not exist is judged by its nearest existing parent. */
 export async function isNetworkFilesystem(
   path: string,
   probe: FilesystemProbe = systemProbe,
 ): Promise<boolean> {
   const here = resolve(path);
   try {
-    // 32-bit machines give the number with a sign.
+    // The number is signed on 32-bit machines.
     const magic = (await probe.magic(here)) >>> 0;
     if (magic !== FUSE_MAGIC) return NETWORK_MAGIC.has(magic);
     return isNetworkMount(await probe.mountinfo(), await probe.device(here));
@@ -67,9 +67,9 @@ export async function isNetworkFilesystem(
   }
 }
 
-/** Whether another file system is mounted at this very folder. */
+/** Whether another file system is mounted at this folder. */
 export async function isMountPoint(folder: string): Promise<boolean> {
-  // Not path.join: what is above the folder is the kernel's to say, where the folder is a link.
+  // Not path.join: if the folder is a link, only the kernel knows its parent.
   const [here, above] = await Promise.all([stat(folder), stat(`${folder}/..`)]);
   return here.dev !== above.dev;
 }
@@ -84,7 +84,7 @@ function isNetworkMount(mountinfo: string, device: string): boolean {
   return false;
 }
 
-/** The kernel's own packing of a device number, see makedev(3). */
+/** Unpacks a device number, see makedev(3). */
 function majorMinor(device: bigint): string {
   const major = ((device >> 8n) & 0xfffn) | ((device >> 32n) & ~0xfffn);
   const minor = (device & 0xffn) | ((device >> 12n) & ~0xffn);
@@ -98,8 +98,9 @@ const systemProbe: FilesystemProbe = {
 };
 
 /**
- * A kernel lock, held for life by an open transaction on a file of its own: it goes with the process, however that
- * ends, and whoever only reads what it guards never meets it. False where somebody else holds it; then it is closed.
+ * Takes a kernel lock by keeping a transaction open on a separate database file. The lock ends with the process,
+ * however that ends, and does not affect readers of the data it protects. Returns false, and closes the database, if
+ * another process holds the lock.
  */
 export function lockForLife(lock: DatabaseSyncInstance): boolean {
   try {

@@ -5,21 +5,18 @@ export type Log = Logger;
 
 export interface LogOptions {
   readonly level: string;
-  /** Readable lines for a terminal; otherwise JSON for journald. */
+  /** Readable lines for a terminal; otherwise JSON lines. */
   readonly pretty: boolean;
   readonly destination?: DestinationStream;
 }
 
 export interface LogWithSecrets {
   readonly log: Log;
-  /** From now on this text leaves the log as `[secret]`, wherever it stands: in a field, a URL, a message. */
+  /** From now on the log shows `[secret]` instead of this text, in fields, URLs and messages. */
   conceal(secret: string): void;
 }
 
-/**
- * Redaction works on the written line rather than on chosen fields:
- * a key can surface in an error's text or a server's answer, where no path names it.
- */
+/** Redacts the whole line, not certain fields: a key can appear in the text of an error or in a server's response. */
 export function createLog({ level, pretty: readable, destination }: LogOptions): LogWithSecrets {
   const secrets = new Set<string>();
   const out =
@@ -39,7 +36,7 @@ export function createLog({ level, pretty: readable, destination }: LogOptions):
     conceal(secret) {
       if (!secret) return;
       secrets.add(secret);
-      // Inside a JSON line the same text can stand escaped.
+      // JSON may escape it.
       secrets.add(JSON.stringify(secret).slice(1, -1));
     },
   };

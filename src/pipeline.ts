@@ -2,7 +2,6 @@ import { setMaxListeners } from 'node:events';
 import PQueue from 'p-queue';
 import { atMost, backoffMs, type Clock } from './clock.js';
 import type { Instrument } from './config/load.js';
-import { skipBeforeNs } from './config/schema.js';
 import { type DeliverDeps, HaltedError, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
 import { type createRefusals, treat } from './deliver/failures.js';
@@ -12,11 +11,11 @@ import type { NewRun, Remapped } from './journal/drafts.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { createMapping } from './mapping/mapping.js';
-import { type Draft, type FileRecord, type FoundFile, filesOf, shapeOf } from './model.js';
+import { type Draft, type FileRecord, type FoundFile, shapeOf } from './model.js';
 import type { OpenRun, RunChange } from './outbox.js';
-import type { Activity } from './watch/activity.js';
+import { type Activity, createBacklog } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
-import { createRuns, mergeRuns } from './watch/runs.js';
+import { createRuns } from './watch/runs.js';
 import { settle } from './watch/settle.js';
 import { createWatcher, type FileOrigin, type ScanResult } from './watch/watcher.js';
 
@@ -118,9 +117,7 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
     reads: new PQueue({ concurrency: 4 }),
     /** Whether the instrument's very first scan has not ended. Undefined until the journal was asked. */
     isFirstScan: undefined as boolean | undefined,
-    /** Runs found by the first scan: taken if they stay few, otherwise held for a decision. */
-    undecided: new Map<string, FoundFile>(),
-    heldFiles: 0,
+    backlog: createBacklog(instrument.existing),
     /** Until the first complete scan of this process, everything counts as backlog. */
     isStarting: true,
     backlogScans: 0,
@@ -149,41 +146,28 @@ async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: 
   await takeAll(found, isBacklog, intake);
 }
 
-/** With more runs than this in the backlog and no `existing` rule, a person decides. */
-const MAX_UNDECIDED = 50;
-
-/** The backlog, files from before the first scan: `existing` decides about them, or a person if there are many. */
+/** The backlog: `existing` decides about files from before the first scan, or a person if there are many. */
 async function receiveBacklog(found: readonly FoundFile[], intake: IntakeState): Promise<void> {
-  const { instrument, journal, undecided } = intake;
-  const { name, existing } = instrument;
+  const { instrument, journal, backlog } = intake;
   if (found.length > 0) intake.foundBacklog();
-  if (existing !== undefined) {
-    const beforeNs = skipBeforeNs(existing);
-    const old = found.filter(({ mtimeNs }) => mtimeNs < beforeNs);
-    if (old.length > 0) await journal.files.skip(name, old);
-    const wanted = found.filter(({ mtimeNs }) => mtimeNs >= beforeNs);
-    return takeAll(wanted, true, intake);
-  }
-  for (const run of found) undecided.set(run.path, mergeRuns(undecided.get(run.path), run));
-  if (intake.heldFiles === 0 && undecided.size <= MAX_UNDECIDED) return;
-  const held = [...undecided.values()];
-  await journal.files.ask(name, held);
-  intake.heldFiles += held.flatMap(filesOf).length;
-  undecided.clear();
+  const { take, skip, hold } = backlog.sort(found);
+  if (skip.length > 0) await journal.files.skip(instrument.name, skip);
+  if (hold.length > 0) await journal.files.ask(instrument.name, hold);
+  await takeAll(take, true, intake);
 }
 
 /** Only a complete scan of a folder that is present ends the first scan. That is recorded durably. */
 async function endScan(result: ScanResult, intake: IntakeState): Promise<void> {
-  const { instrument, journal, activity, undecided, log } = intake;
+  const { instrument, journal, activity, log } = intake;
   activity.scanned(result);
   if (!result.complete) return;
   intake.isFirstScan ??= !(await journal.files.hadFirstScan(instrument.name));
   if (intake.isFirstScan) {
-    await takeAll(undecided.values(), true, intake);
-    undecided.clear();
+    const { take, heldFiles } = intake.backlog.end();
+    await takeAll(take, true, intake);
     await journal.files.endFirstScan(instrument.name);
     intake.isFirstScan = false;
-    if (intake.heldFiles > 0) log.warn({ files: intake.heldFiles }, BACKLOG_HELD);
+    if (heldFiles > 0) log.warn({ files: heldFiles }, BACKLOG_HELD);
   }
   intake.isStarting = false;
 }

@@ -1,34 +1,33 @@
 import { readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 
-/** Of the program that runs. */
+/** The version of labfeed. */
 export function version(): string {
   const manifest: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   return (manifest as { version: string }).version;
 }
 
 /**
- * By itself V8 lets a small heap grow to four times what is in use before it looks for what is not: with a file of
- * 200 MB under way, that is 230 MB for a daemon that needs 160. With this it looks at one and a half times.
- * For who lives long; a command has ended before it matters.
+ * By default V8 lets a small heap grow to four times its live size before it collects garbage: while reading a file of
+ * 200 MB, a daemon that needs 160 MB uses 230. With this flag V8 collects at one and a half times. Only useful for
+ * long-lived processes.
  */
 export function keepHeapSmall(): void {
   setFlagsFromString('--heap-growing-percent=50');
 }
 
 /**
- * A regular expression such as `(a+)+$`, which anybody may write into a mapping, tries 2ⁿ ways on n letters and
- * holds up everything. With this, V8 goes on in linear time once it has gone back 50,000 times.
- * To be called before any expression is used. What that way of matching does not know (looking around, references
- * back) is refused with the configuration where it could explode: see `canExplode`.
+ * A regular expression in a mapping, such as `(a+)+$`, can need 2ⁿ steps for n letters and block everything. With this
+ * flag, V8 switches to a linear engine after 50,000 backtracks. Must be called before any expression is used. That
+ * engine has no lookaround and no backreferences; `canExplode` refuses dangerous expressions that use them.
  */
 export function limitBacktracking(): void {
   setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks');
 }
 
 /**
- * The first SIGTERM or SIGINT asks the command to end in order, through the signal; a second one ends the process
- * at once. The journal is made for that.
+ * The first SIGTERM or SIGINT aborts the returned signal, so that the command can end cleanly. The second one ends the
+ * process at once, which the journal survives.
  */
 export function onStopRequest(): AbortSignal {
   const stop = new AbortController();
@@ -44,7 +43,7 @@ export function onStopRequest(): AbortSignal {
   return stop.signal;
 }
 
-/** Resolves when a stop was asked for. */
+/** Resolves when a stop is requested. */
 export const stopRequested = (signal: AbortSignal): Promise<void> =>
   new Promise((resolve) => {
     if (signal.aborted) resolve();

@@ -21,7 +21,7 @@ function probe(magic: number, device = '254:0'): FilesystemProbe {
   return { magic: async () => magic, device: async () => device, mountinfo: async () => MOUNTINFO };
 }
 
-describe('a network file system is told from a local one', () => {
+describe('network file systems', () => {
   test.each([
     ['NFS', 0x6969],
     ['SMB', 0x517b],
@@ -31,7 +31,7 @@ describe('a network file system is told from a local one', () => {
     ['9p', 0x01021997],
     ['AFS', 0x5346414f],
     ['Ceph', 0x00c36400],
-  ])('%s is one', async (_name, magic) => {
+  ])('include %s', async (_name, magic) => {
     expect(await isNetworkFilesystem('/data', probe(magic))).toBe(true);
   });
 
@@ -40,7 +40,7 @@ describe('a network file system is told from a local one', () => {
     ['xfs', 0x58465342],
     ['btrfs', 0x9123683e],
     ['tmpfs', 0x01021994],
-  ])('%s is none', async (_name, magic) => {
+  ])('do not include %s', async (_name, magic) => {
     expect(await isNetworkFilesystem('/data', probe(magic))).toBe(false);
   });
 
@@ -52,11 +52,11 @@ describe('a network file system is told from a local one', () => {
     ['an encrypted local folder', '0:55', false],
     ["a host's folder in a virtual machine", '0:56', true],
     ['a mount that the table does not name', '0:99', false],
-  ])('under FUSE, the mount table tells: %s', async (_name, device, network) => {
+  ])('under FUSE are found in the mount table: %s', async (_name, device, network) => {
     expect(await isNetworkFilesystem('/data', probe(FUSE, device))).toBe(network);
   });
 
-  test('a path that does not exist yet is judged by the folder above it', async () => {
+  test('a path that does not exist is judged by its parent', async () => {
     const asked: string[] = [];
     const nfs: FilesystemProbe = {
       ...probe(0x6969),
@@ -70,7 +70,7 @@ describe('a network file system is told from a local one', () => {
     expect(asked).toEqual(['/mnt/new/journal.db', '/mnt/new', '/mnt']);
   });
 
-  test('an answer that the system does not give is not made up', async () => {
+  test('an error of the system is not hidden', async () => {
     const dead: FilesystemProbe = {
       ...probe(0),
       magic: async () => {
@@ -80,13 +80,13 @@ describe('a network file system is told from a local one', () => {
     await expect(isNetworkFilesystem('/data', dead)).rejects.toThrow('i/o error');
   });
 
-  test('the real system is asked', async () => {
+  test('the system calls work', async () => {
     const folder = tempFolder();
     expect(typeof (await isNetworkFilesystem(join(folder, 'not', 'yet')))).toBe('boolean');
   });
 });
 
-test('a mount point is told from a folder', async () => {
+test('mount points are distinguished from folders', async () => {
   const folder = tempFolder();
   mkdirSync(join(folder, 'sub'));
   writeFileSync(join(folder, 'file'), '');

@@ -8,7 +8,7 @@ function written() {
   return { ...createLog({ level: 'info', pretty: false, destination }), text: () => lines.join('') };
 }
 
-test('a secret leaves the log as such nowhere: in no message, field, address or error', () => {
+test('a secret is redacted in messages, fields, URLs and errors', () => {
   const { log, conceal, text } = written();
   conceal('k-0815');
   log.info({ field: 'k-0815', nested: { deep: ['k-0815'] } }, 'sent k-0815');
@@ -18,7 +18,7 @@ test('a secret leaves the log as such nowhere: in no message, field, address or 
   expect(text()).not.toContain('k-0815');
 });
 
-test('a secret that JSON writes otherwise is concealed too, and a second one beside the first', () => {
+test('a secret that JSON escapes is redacted too, and so is a second one', () => {
   const { log, conceal, text } = written();
   conceal('say "friend"\\');
   conceal('another');
@@ -26,7 +26,7 @@ test('a secret that JSON writes otherwise is concealed too, and a second one bes
   expect(text()).not.toMatch(/friend|another/);
 });
 
-test('nothing to conceal conceals nothing', () => {
+test('an empty secret redacts nothing', () => {
   const { log, conceal, text } = written();
   conceal('');
   log.info('as it is');

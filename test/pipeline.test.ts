@@ -10,7 +10,7 @@ import type { Journal } from '../src/journal/journal.js';
 import { createLog } from '../src/log.js';
 import type { RunChange } from '../src/outbox.js';
 import { createDelivery, createIntake, type Intake } from '../src/pipeline.js';
-import { createActivity } from '../src/watch/activity.js';
+import { createActivity } from '../src/watch/intake.js';
 import { depsOf, see } from './support/filing.js';
 import { manualClock } from './support/manual-clock.js';
 import { memoryJournal } from './support/memory-journal.js';

@@ -10,14 +10,14 @@ import type { Preview, PreviewTable } from '../status/api.js';
 import { nearest } from '../text.js';
 import { createMatcher } from '../watch/match.js';
 
-/** A file that somebody hands to the page. It is in memory, and nowhere else. */
+/** A file that a person drops on the page. It exists only in memory. */
 export interface Sample {
   readonly name: string;
   readonly content: Uint8Array;
   readonly modifiedMs: number;
-  /** The instrument whose mapping is to read it; else the first whose globs fit its name. */
+  /** The instrument whose mapping to use; by default the first one whose globs match the name. */
   readonly instrument?: string | undefined;
-  /** Whatever is configured: as it would be learned. */
+  /** Learn a mapping from the file instead of using a configured one. */
   readonly learn?: boolean;
 }
 
@@ -27,23 +27,24 @@ export interface PreviewDeps {
   readonly signal: AbortSignal;
 }
 
-/** Stands for the folder of an instrument that there is not yet. Says nothing, so that the sample gives the name. */
+/** The folder of an instrument that does not exist yet. It has no meaning, so that the sample provides the name. */
 const ANY_FOLDER = '/data';
 
-/** What the experiment would be for this file, by a mapping of the configuration or by what can be learned from it. */
+/** The experiment that this file would become, by a configured mapping or by one learned from the file. */
 export async function previewSample(sample: Sample, deps: PreviewDeps): Promise<Preview> {
   const { config } = deps;
   if (sample.learn) return byLearning(sample, deps);
   const instrument =
     sample.instrument === undefined
-      ? config.instruments.find((candidate) => fits(candidate, sample.name))
+      ? config.instruments.find((candidate) => matches(candidate, sample.name))
       : config.instruments.find(({ name }) => name === sample.instrument);
   if (instrument) return byInstrument(instrument, sample, deps);
-  if (sample.instrument !== undefined) return { ok: false, reason: noSuch(sample.instrument, config) };
+  if (sample.instrument !== undefined)
+    return { ok: false, reason: unknownInstrument(sample.instrument, config) };
   return byLearning(sample, deps);
 }
 
-function fits({ files, ignore, ready }: Instrument, name: string): boolean {
+function matches({ files, ignore, ready }: Instrument, name: string): boolean {
   return createMatcher({ files, ignore, doneFile: ready.doneFile }).takes(name);
 }
 
@@ -56,26 +57,26 @@ async function byInstrument(
   const [mistake] = checkMapping(instrument);
   if (mistake) return { ok: false, reason: explainProblem(mistake), mapping };
   const file = asFile(sample, instrument.watch);
-  return withRefusal(file, { mapping }, async () => {
-    return { mapping, doubts: [], ...shown(await tryFile(instrument, file, nowMs, signal)) };
+  return orRefusal(file, { mapping }, async () => {
+    return { mapping, doubts: [], ...resultOf(await tryFile(instrument, file, nowMs, signal)) };
   });
 }
 
 async function byLearning(sample: Sample, { nowMs, signal }: PreviewDeps): Promise<Preview> {
   const file = asFile(sample, ANY_FOLDER);
-  return withRefusal(file, {}, async () => {
+  return orRefusal(file, {}, async () => {
     const learned = await learn([file], nowMs, signal);
     const doubts = learned.doubts.map((doubt) => doubt.replaceAll(file.path, sample.name));
     const mapping = await toYaml({ ...learned, doubts }, [sample.name]);
-    return withRefusal(file, { mapping, doubts }, async () => {
+    return orRefusal(file, { mapping, doubts }, async () => {
       const instrument = toInstrument(learned.name, learned.instrument);
-      return { mapping, doubts, ...shown(await tryFile(instrument, file, nowMs, signal)) };
+      return { mapping, doubts, ...resultOf(await tryFile(instrument, file, nowMs, signal)) };
     });
   });
 }
 
-/** A refusal is an answer too: it is what people came for. */
-async function withRefusal(
+/** A FileError is a result too: it shows why the file would be quarantined. */
+async function orRefusal(
   { path }: IdentifiedFile,
   known: { readonly mapping?: string; readonly doubts?: readonly string[] },
   act: () => Promise<Preview>,
@@ -84,23 +85,23 @@ async function withRefusal(
     return await act();
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    // Whoever dropped the file knows it by its name.
+    // People know the file by its name, without a folder.
     return { ok: false, reason: explain(error).replaceAll(path, posix.basename(path)), ...known };
   }
 }
 
-function noSuch(name: string, { instruments, listed }: LoadedConfig): string {
+function unknownInstrument(name: string, { instruments, listed }: LoadedConfig): string {
   if (listed.some((one) => one.name === name)) {
-    return `the instrument ${JSON.stringify(name)} has a mistake in the configuration`;
+    return `the configuration of instrument ${JSON.stringify(name)} has a mistake`;
   }
   const guess = nearest(
     name,
     instruments.map((one) => one.name),
   );
-  return `there is no instrument ${JSON.stringify(name)}${guess === undefined ? '' : `; did you mean ${guess}?`}`;
+  return `there is no instrument ${JSON.stringify(name)}${guess === undefined ? '' : `. Did you mean ${guess}?`}`;
 }
 
-/** As if it lay in that folder: its bytes are at hand, so that nobody looks there. */
+/** As if it were in that folder. Its content is in memory, so nothing is read from disk. */
 function asFile({ name, content, modifiedMs }: Sample, folder: string): IdentifiedFile {
   const path = posix.join(folder, name);
   return {
@@ -114,28 +115,28 @@ function asFile({ name, content, modifiedMs }: Sample, folder: string): Identifi
   };
 }
 
-type Shown = Pick<Extract<Preview, { ok: true }>, 'ok' | 'instrument' | 'draft' | 'tables' | 'meta'>;
+type Result = Pick<Extract<Preview, { ok: true }>, 'ok' | 'instrument' | 'draft' | 'tables' | 'meta'>;
 
-function shown(trial: Trial): Shown {
+function resultOf(trial: Trial): Result {
   const { title, date, tags, body } = trial.draft;
   const dateFrom = DATE_FROM[trial.dateFrom];
   return {
     ok: true,
     instrument: trial.instrument.name,
     draft: { title, date, dateFrom, tags, body, comments: markedComments(trial) },
-    tables: trial.record.tables.map(shownTable),
-    meta: shownFacts(trial.record),
+    tables: trial.record.tables.map(previewTable),
+    meta: previewFacts(trial.record),
   };
 }
 
-const ROWS_SHOWN = 50;
+const MAX_ROWS = 50;
 
-const shownTable = ({ name, columns, rows, count }: Table): PreviewTable => ({
+const previewTable = ({ name, columns, rows, count }: Table): PreviewTable => ({
   name,
   columns: columns.map(({ name, unit }) => ({ name, ...(unit === undefined ? {} : { unit }) })),
-  rows: rows.slice(0, ROWS_SHOWN).map((row) => row.map(({ text }) => text)),
+  rows: rows.slice(0, MAX_ROWS).map((row) => row.map(({ text }) => text)),
   count,
 });
 
-const shownFacts = ({ meta }: FileRecord) =>
+const previewFacts = ({ meta }: FileRecord) =>
   [...meta].map(([name, { text, unit }]) => ({ name, text, ...(unit === undefined ? {} : { unit }) }));

@@ -27,7 +27,7 @@ import { checkMapping } from '../mapping/mapping.js';
 import type { Origin } from '../markers.js';
 import type { ServerOutbox } from '../outbox.js';
 import { createDelivery, createIntake, type Observer } from '../pipeline.js';
-import { type Activity, createActivity } from '../watch/activity.js';
+import { type Activity, createActivity } from '../watch/intake.js';
 import { claimedBy, claimsBefore } from '../watch/match.js';
 
 interface RuntimeDeps {
@@ -65,7 +65,7 @@ export interface Runtime {
 const FINISH_WITHIN_MS = 8000;
 
 const NEW_JOURNAL =
-  'the journal is new, but there are files already. If there was a journal before, stop labfeed now and run `labfeed recover`; otherwise runs that were filed before are filed again';
+  'the journal is new, but there are files already. If there was a journal before, stop labfeed now and run `labfeed recover`, or runs that were filed before will be filed again';
 
 export function createRuntime(deps: RuntimeDeps): Runtime {
   const { config, journal, clock, log, observer = {}, key, failedTests } = deps;

@@ -14,7 +14,7 @@ async function setUp(options: Partial<SiteOptions> = {}) {
   return { folder, sandbox, site: makeSite(folder, { url: sandbox.url, key: sandbox.key, ...options }) };
 }
 
-test('files that cannot be read are quarantined one by one with a reason; the good one beside them is filed', async () => {
+test('files that do not fit their mapping are quarantined with a reason each, and the good file next to them is filed', async () => {
   const { site, sandbox, folder } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -34,7 +34,7 @@ test('files that cannot be read are quarantined one by one with a reason; the go
   expect(sandbox.experiments().map(({ title }) => title)).toContain('good (balance)');
 }, 60_000);
 
-test('a mended mapping reads quarantined files anew after a restart', async () => {
+test('a corrected mapping reads quarantined files again after a restart', async () => {
   const instruments = (decimal: string) =>
     `  balance: { watch: data/balance, ready: { quiet: 100ms }, parse: { delimiter: ";", ${decimal} table: {} } }`;
   const { site, sandbox, folder } = await setUp({ instruments: instruments('') });
@@ -51,7 +51,7 @@ test('a mended mapping reads quarantined files anew after a restart', async () =
   expect(sandbox.experiments()).toHaveLength(1);
 });
 
-test('names with blanks, quotes, newlines, markup and bytes that are not UTF-8 are filed, and stay text', async () => {
+test('files whose names have spaces, quotes, newlines, markup or invalid UTF-8 are filed, and the names stay text', async () => {
   const { site, sandbox, folder } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -103,7 +103,7 @@ test('markup and templates in cells stay text in the notebook', async () => {
   expect(experiment?.body).toContain('{{ meta }}{% raw %}');
 });
 
-test('a missing folder stops no other instrument, and is picked up when it appears', async () => {
+test('a missing folder stops no other instrument, and is watched when it appears', async () => {
   const { site, sandbox, folder } = await setUp({
     instruments: `  balance: { watch: data/balance, ready: { quiet: 100ms } }\n  later: { watch: data/later, ready: { quiet: 100ms } }`,
   });
@@ -117,7 +117,7 @@ test('a missing folder stops no other instrument, and is picked up when it appea
   site.drop('b.csv', weighing(2), 'later');
   await until('the late one filed', () => sandbox.experiments().some(({ title }) => title === 'b (later)'));
 
-  // A share that goes away and comes back brings nothing new.
+  // A share that disappears and comes back has nothing new.
   renameSync(join(folder, 'data/later'), join(folder, 'away'));
   await new Promise((resolve) => setTimeout(resolve, 500));
   renameSync(join(folder, 'away'), join(folder, 'data/later'));
@@ -126,7 +126,7 @@ test('a missing folder stops no other instrument, and is picked up when it appea
   expect(sandbox.experiments()).toHaveLength(2);
 });
 
-test('one wrong mapping stops its instrument, tells where, and the others run', async () => {
+test('a mistake in one instrument stops only that one, and is reported with its place', async () => {
   const { site, sandbox } = await setUp({
     instruments: [
       '  balance: { watch: data/balance, ready: { quiet: 100ms } }',
@@ -145,7 +145,7 @@ test('one wrong mapping stops its instrument, tells where, and the others run', 
     },
     { instrument: 'template', problem: expect.stringMatching(/labfeed\.yaml:11:\d+: experiment\.title: /) },
   ]);
-  // Their files wait for them: another instrument that matches as well does not file them under its name.
+  // Their files wait for them: another instrument that also matches does not file them.
   site.drop('t.csv', weighing(7), 'typo');
   site.drop('t.csv', weighing(8), 'template');
   site.drop('a.csv', weighing(1));
@@ -155,7 +155,7 @@ test('one wrong mapping stops its instrument, tells where, and the others run', 
   expect(sandbox.experiments().map(({ title }) => title)).toEqual(['a (balance)']);
 });
 
-test('a file that grows is taken once, whole', async () => {
+test('a growing file is taken once, when it is complete', async () => {
   const { site, sandbox } = await setUp({
     instruments: '  balance: { watch: data/balance, ready: { quiet: 600ms } }',
   });
@@ -175,7 +175,7 @@ test('a file that grows is taken once, whole', async () => {
   expect(sandbox.experiments()[0]?.comments[0]).toContain('S7');
 });
 
-test('many old files at the first scan are a question that the configuration answers', async () => {
+test('a large backlog is held until the configuration decides about it', async () => {
   const { site, sandbox, folder } = await setUp();
   for (let n = 0; n < 51; n++) site.drop(`old${n}.csv`, weighing(n));
   const first = startDaemon(site.config);
@@ -200,7 +200,7 @@ test('many old files at the first scan are a question that the configuration ans
   await second.stop();
 });
 
-// Root may read everything, so where the test runs as root, the daemon runs as somebody else.
+// Root may read everything. If the test runs as root, the daemon runs as another user.
 const NOBODY = process.getuid?.() === 0 ? 65_534 : undefined;
 const NOBODY_STARTS =
   NOBODY === undefined || spawnSync(process.execPath, [CLI, '--version'], { uid: NOBODY }).status === 0;
@@ -224,14 +224,14 @@ test.skipIf(!NOBODY_STARTS)('a folder without permission is told and stops nothi
   await daemon.stop();
 });
 
-test('a journal of a newer version, or one that another daemon holds, is refused with what to do', async () => {
+test('a journal of a newer version or of another running daemon is refused with what to do', async () => {
   const { site } = await setUp();
   const first = startDaemon(site.config);
   await first.logged('ready');
   const second = startDaemon(site.config);
   expect(await second.ended).toBe(1);
   expect(second.output()).toMatch(/in use by another daemon[\s\S]*→ stop that one first/);
-  // What never ran does not stop.
+  // It never ran, so it does not log a stop.
   expect(second.lines).toEqual([]);
   await first.stop();
   const database = new DatabaseSync(site.journal);
@@ -242,7 +242,7 @@ test('a journal of a newer version, or one that another daemon holds, is refused
   expect(third.output()).toMatch(/newer labfeed[\s\S]*→ update labfeed/);
 });
 
-test('a file that vanishes before it was taken is no trouble', async () => {
+test('a file that disappears before it was taken causes no error', async () => {
   const { site, folder, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');

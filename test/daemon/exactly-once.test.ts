@@ -5,7 +5,7 @@ import { startDaemon, weighing } from '../support/daemon-process.js';
 import { until } from '../support/until.js';
 import { allFiled, dropAll, expectEachOnce, setUp, withOneFiled } from './scene.js';
 
-test('50 files dropped at once make 50 experiments with 150 writing requests, and a restart adds none', async () => {
+test('50 files become 50 experiments with 150 write requests, and a restart adds none', async () => {
   const scene = await setUp();
   const first = startDaemon(scene.site.config);
   await first.logged('ready');
@@ -23,7 +23,7 @@ test('50 files dropped at once make 50 experiments with 150 writing requests, an
   expect(scene.sandbox.control.requests()).toHaveLength(before);
 }, 60_000);
 
-test('files that come while the daemon is down, or under another name, are seen at the next start', async () => {
+test('files that arrive while the daemon is stopped, or are renamed, are handled at the next start', async () => {
   const scene = await setUp();
   dropAll(scene, 3);
   const first = startDaemon(scene.site.config);
@@ -38,7 +38,7 @@ test('files that come while the daemon is down, or under another name, are seen 
   expectEachOnce(scene, 4);
 });
 
-test('what was taken is delivered even if the source vanishes and the notebook was away', async () => {
+test('a recorded run is delivered even if its file disappears and the notebook was unavailable', async () => {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
   scene.sandbox.control.decide = () => ({ answer: 503, headers: { 'retry-after': '1' } });
@@ -55,7 +55,7 @@ test('what was taken is delivered even if the source vanishes and the notebook w
 });
 
 test.each([401, 403])(
-  'a key refused with %i stops the sending, sets nothing aside, and heals when the key works again',
+  'a key refused with %i stops delivery, parks nothing, and delivery resumes when the key works again',
   async (answer) => {
     const scene = await setUp();
     const daemon = await withOneFiled(scene);
@@ -74,7 +74,7 @@ test.each([401, 403])(
   },
 );
 
-test('a key that was replaced is picked up without a restart', async () => {
+test('a replaced key is used without a restart', async () => {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
   writeFileSync(join(scene.site.folder, 'api-key'), 'another-key');
@@ -91,7 +91,7 @@ test('a key that was replaced is picked up without a restart', async () => {
   expectEachOnce(scene, 2);
 });
 
-test('a run that the notebook refuses is set aside with its reason, and the others go on', async () => {
+test('a run that the notebook refuses is parked with the reason, and the others continue', async () => {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
   scene.sandbox.control.decide = ({ method, body }) =>

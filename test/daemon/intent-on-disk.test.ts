@@ -9,9 +9,9 @@ import { until } from '../support/until.js';
 
 const HAS_STRACE = spawnSync('strace', ['-V']).status === 0;
 if (!HAS_STRACE)
-  console.warn('strace is not installed: that intents reach the disk before the POST is not shown here');
+  console.warn('strace is not installed: skipping the test that intents are on disk before the POST');
 
-test.skipIf(!HAS_STRACE)('the intent is on disk before the POST leaves', async () => {
+test.skipIf(!HAS_STRACE)('the intent is on disk before the POST is sent', async () => {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
   const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
@@ -33,7 +33,7 @@ test.skipIf(!HAS_STRACE)('the intent is on disk before the POST leaves', async (
   const tracer = spawn('strace', strace, { stdio: ['ignore', 'ignore', 'pipe'] });
   await until('strace attached', () => statSync(trace, { throwIfNoEntry: false }) !== undefined);
   await new Promise((resolve) => setTimeout(resolve, 500));
-  // One after the other: runs under way together may share one sync.
+  // One after the other: concurrent runs may share one sync.
   for (let n = 0; n < 3; n++) {
     site.drop(`w${n}.csv`, weighing(n));
     await until('filed', () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === n + 1);
@@ -47,6 +47,6 @@ test.skipIf(!HAS_STRACE)('the intent is on disk before the POST leaves', async (
   });
   const posts = events.flatMap((event, index) => (event === 'posted' ? [index] : []));
   expect(posts).toHaveLength(3);
-  // Directly before each creation: taking the file, too, is synced, and must not be mistaken for the intent.
+  // Directly before each creation: recording the run is synced too, and must not be mistaken for the intent.
   for (const post of posts) expect(events.slice(Math.max(0, post - 2), post)).toEqual(['synced', 'synced']);
 });

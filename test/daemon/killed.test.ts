@@ -4,14 +4,14 @@ import { expectEachOnce, setUp, withOneFiled } from './scene.js';
 
 for (const write of [1, 2, 3]) {
   for (const fate of ['cutBefore', 'cutAfter'] as const) {
-    test(`killed when write ${write} of a run was ${fate === 'cutBefore' ? 'not yet' : 'just'} carried out, it goes on after a restart`, async () => {
+    test(`a daemon killed ${fate === 'cutBefore' ? 'before' : 'after'} write ${write} of a run takes effect files it once after a restart`, async () => {
       const scene = await setUp();
       const first = await withOneFiled(scene);
       const done = scene.sandbox.control.writes().length;
       scene.sandbox.control.decide = async () => {
         if (scene.sandbox.control.writes().length < done + write) return 'pass';
         if (fate === 'cutBefore') await first.kill();
-        // The answer reaches nobody any more.
+        // The response is lost.
         else setTimeout(() => void first.kill(), 50);
         return fate;
       };

@@ -35,7 +35,7 @@ const preview = (sample: Pick<Sample, 'name' | 'instrument' | 'learn'>, text: st
 const RUN = 'Sample: λ <DNA>\nDate: 2026-04-03\n\nWell\tA260 (AU)\nA1\t1.230\nA2\t2.5\n';
 
 describe('a dropped file', () => {
-  test('is shown as the first instrument whose globs fit its name would file it', async () => {
+  test('is shown as the first instrument whose globs match its name would file it', async () => {
     expect(await preview({ name: 'run-17.tsv' }, RUN)).toMatchObject({
       ok: true,
       instrument: 'nanodrop',
@@ -74,14 +74,14 @@ describe('a dropped file', () => {
     });
   });
 
-  test("comes with its instrument's part of the configuration, as it is written", async () => {
+  test("comes with its instrument's part of the configuration, unchanged", async () => {
     const { mapping } = await preview({ name: 'run-17.tsv' }, RUN);
     expect(parse(mapping ?? '')).toEqual({
       instruments: { nanodrop: parse(INSTRUMENTS).instruments.nanodrop },
     });
   });
 
-  test('is read by the instrument that is named, whatever its own name', async () => {
+  test('is read by the named instrument, whatever its own name', async () => {
     const shown = await preview({ name: 'x.dat', instrument: 'nanodrop' }, RUN);
     expect(shown).toMatchObject({ ok: true, instrument: 'nanodrop' });
   });
@@ -100,7 +100,7 @@ describe('a dropped file', () => {
     expect(problems.filter(({ stops }) => typeof stops === 'object')).toEqual([]);
   });
 
-  test('that would be quarantined says so with line and column, under its own name', async () => {
+  test('that would be quarantined gives the reason with line and column, and its own name', async () => {
     const text = 'Sample: x\nDate: 03/04/2026\n\nWell\tA260\nA1\t1\n';
     const shown = await preview({ name: 'run-17.tsv' }, text);
     expect(shown).toMatchObject({
@@ -112,18 +112,18 @@ describe('a dropped file', () => {
     expect(tooMany).toMatchObject({ ok: false, reason: expect.stringContaining('limits: { rows:') });
   });
 
-  test('that is no text at all is refused in words', async () => {
+  test('that is not text gives a readable reason', async () => {
     const shown = await preview({ name: 'photo.jpg' }, '\xff\xd8\xff\xe0\0\x10JFIF\0\0\0\0');
     expect(shown).toMatchObject({ ok: false, reason: expect.stringMatching(/^photo\.jpg: .*not text/) });
   });
 
-  test('for an instrument that there is not, or that is wrong, is told why', async () => {
+  test('for an unknown or misconfigured instrument gives the reason', async () => {
     expect(await preview({ name: 'a.tsv', instrument: 'nanodorp' }, RUN)).toEqual({
       ok: false,
-      reason: 'there is no instrument "nanodorp"; did you mean nanodrop?',
+      reason: 'there is no instrument "nanodorp". Did you mean nanodrop?',
     });
     expect(await preview({ name: 'a.tsv', instrument: 'broken' }, RUN)).toMatchObject({
-      reason: 'the instrument "broken" has a mistake in the configuration',
+      reason: 'the configuration of instrument "broken" has a mistake',
     });
     expect(await preview({ name: 'a.typo' }, RUN)).toMatchObject({
       ok: false,
@@ -131,13 +131,13 @@ describe('a dropped file', () => {
     });
   });
 
-  test('of very many rows shows the first fifty, and how many there are', async () => {
+  test('with very many rows shows the first fifty and the total', async () => {
     const rows = Array.from({ length: 300 }, (_, n) => `A${n}\t${n}`).join('\n');
     const shown = await preview({ name: 'a.tsv' }, `Sample: x\n\nWell\tA260\n${rows}\n`);
     expect(shown).toMatchObject({ ok: true, tables: [{ rows: { length: 50 }, count: 300 }] });
   });
 
-  test('is written nowhere, neither beside the configuration nor in the folder of its instrument', async () => {
+  test('is not written to disk, neither next to the configuration nor in the folder of its instrument', async () => {
     const config = load();
     const folder = join(config.file, '..');
     mkdirSync(join(folder, 'data', 'nanodrop'), { recursive: true });
@@ -151,7 +151,7 @@ describe('a dropped file', () => {
   });
 });
 
-test('a preview that is given up ends, by instrument and by learning', async () => {
+test('a cancelled preview ends, both by instrument and by learning', async () => {
   const config = load();
   for (const name of ['a.tsv', 'a.csv']) {
     const sample = { name, content: Buffer.from(RUN), modifiedMs: NOW };

@@ -18,13 +18,13 @@ interface Scene {
   readonly reporting: Reporting;
 }
 
-/** A daemon without instruments that looks at itself, and tells people as these `alarms` say. */
-async function reportingOn(told: (folder: string) => string, page?: string): Promise<Scene> {
+/** The reporting of a daemon without instruments, with these `alarms` settings. */
+async function reportingOn(alarms: (folder: string) => string, page?: string): Promise<Scene> {
   const folder = tempFolder();
   const file = join(folder, 'labfeed.yaml');
   writeFileSync(
     file,
-    `notebook: { url: "https://eln.example.org", key: { env: LAB_KEY } }\nalarms: ${told(folder)}\n`,
+    `notebook: { url: "https://eln.example.org", key: { env: LAB_KEY } }\nalarms: ${alarms(folder)}\n`,
   );
   const config = loadConfig(file);
   requireVital(config);
@@ -61,7 +61,7 @@ const kinds = ({ reporting }: Scene): string[] => reporting.alarms().map(({ kind
 
 const PAGE = 'the port of the page is taken';
 
-/** Leaves what it finds in its environment beside the configuration, all of it at once. */
+/** Writes its environment to a file next to the configuration. */
 function envKeeper(folder: string): string {
   const script = join(folder, 'keep-env');
   writeFileSync(script, '#!/bin/sh\nenv > "$1/part" && mv "$1/part" "$1/env"\n');
@@ -69,25 +69,25 @@ function envKeeper(folder: string): string {
   return `{ command: "${script} ${folder}" }`;
 }
 
-test('the program of an alarm is told what is wrong, and finds no key in what it inherits', async () => {
+test('the alarm command gets the text of the alarm, and no key in its environment', async () => {
   vi.stubEnv('LAB_KEY', 'TOPSECRET');
   onTestFinished(() => void vi.unstubAllEnvs());
   const { folder } = await reportingOn(envKeeper, PAGE);
   const kept = join(folder, 'env');
-  await until('told', () => existsSync(kept));
+  await until('notified', () => existsSync(kept));
   const env = readFileSync(kept, 'utf8');
   expect(env).toMatch(new RegExp(`^LABFEED_ALARM_TEXT=.*${PAGE}$`, 'm'));
   expect(env).not.toContain('TOPSECRET');
 });
 
-test('the address of the webhook, which may hold a secret, is concealed before it is used', async () => {
+test('the webhook URL, which may contain a secret, is concealed before it is used', async () => {
   const webhook = 'http://127.0.0.1:1/hooks/TOPSECRET';
   const scene = await reportingOn(() => `{ webhook: "${webhook}" }`, PAGE);
   await until('raised', () => kinds(scene).includes('configuration'));
   expect(scene.concealed).toEqual([webhook]);
 });
 
-test('a journal that is moved away under the daemon is an alarm, which is over when it is back', async () => {
+test('a journal that is moved while the daemon runs raises an alarm, which is cleared when it is back', async () => {
   const scene = await reportingOn(() => '{}');
   const { journalPath } = scene;
   renameSync(journalPath, `${journalPath}.away`);

@@ -10,7 +10,7 @@ import { makeSite } from '../support/daemon-process.js';
 import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-test("the program of an alarm inherits neither the notebook's key nor the page's token", () => {
+test("the alarm command inherits neither the notebook's key nor the page's token", () => {
   const file = join(tempFolder(), 'labfeed.yaml');
   const status = 'status: { address: "127.0.0.1:7780", token: { env: PAGE_TOKEN } }';
   writeFileSync(file, `notebook: { url: "https://eln.example.org", key: { env: LAB_KEY } }\n${status}\n`);
@@ -46,7 +46,7 @@ test.each([
   'https://me:pass@eln.example.org',
   'https://:pass@eln.example.org',
   'https://key@eln.example.org',
-])('an address of the notebook with a secret in it is refused: %s', (url) => {
+])('a notebook URL that contains a secret is refused: %s', (url) => {
   const file = join(tempFolder(), 'labfeed.yaml');
   writeFileSync(file, `notebook: { url: "${url}", key: { env: LAB_KEY } }\n`);
   expect(loadConfig(file).problems.map(({ message }) => message)).toEqual([

@@ -13,7 +13,7 @@ async function setUp(options: { timeout?: string } = {}) {
   return { site, sandbox };
 }
 
-test('SIGTERM lets the step in flight end, records it, and exits with 0', async () => {
+test('SIGTERM waits for the current step, records it, and exits with 0', async () => {
   const { site, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -47,7 +47,7 @@ test('SIGTERM lets the step in flight end, records it, and exits with 0', async 
   expect(sandbox.experiments()).toHaveLength(1);
 });
 
-test('SIGTERM exits with 0 within 10 s although the notebook never answers', async () => {
+test('SIGTERM exits with 0 within 10 s even if the notebook never answers', async () => {
   const { site, sandbox } = await setUp({ timeout: '60s' });
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -66,7 +66,7 @@ test('SIGTERM exits with 0 within 10 s although the notebook never answers', asy
   expect(Date.now() - before).toBeLessThan(10_000);
 });
 
-test('SIGHUP takes a new configuration without losing a step, and refuses a wrong one', async () => {
+test('SIGHUP loads a new configuration without losing a step, and refuses one with mistakes', async () => {
   const { site, sandbox } = await setUp();
   const good = readFileSync(site.config, 'utf8');
   const daemon = startDaemon(site.config);
@@ -78,7 +78,7 @@ test('SIGHUP takes a new configuration without losing a step, and refuses a wron
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed');
 
-  // Dropped right before the reload: the file is seen by the old configuration or the new one, and filed once.
+  // Written right before the reload: the old or the new configuration finds the file, and it is filed once.
   site.drop('b.csv', weighing(2));
   writeFileSync(site.config, `${good}  second: { watch: data/second, ready: { quiet: 100ms } }\n`);
   daemon.child.kill('SIGHUP');
@@ -97,7 +97,7 @@ test('SIGHUP takes a new configuration without losing a step, and refuses a wron
   ).toEqual(['a (balance)', 'b (balance)', 'c (second)']);
 });
 
-test('SIGTERM ends it in order although nobody reads its log any more', async () => {
+test('SIGTERM ends it cleanly even if nobody reads its log', async () => {
   const { site, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -123,7 +123,7 @@ test('a second signal exits at once', async () => {
   expect(Date.now() - before).toBeLessThan(1000);
 });
 
-test('the key is in no log, error, journal or process list, even if the server echoes it', async () => {
+test('the key appears in no log, error, journal or process list, even if the server returns it', async () => {
   const { site, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');

@@ -34,7 +34,7 @@ test('a new journal beside empty folders, or one that was there before, is no re
   expect(warned(known)).toEqual([]);
 }, 60_000);
 
-test('a journal that was made just now, beside files that are there already, is told of once with what to do', async () => {
+test('a new journal next to existing files is reported once, with what to do', async () => {
   const { site, loseJournal } = await setUp('v2');
   for (const n of [0, 1]) site.drop(`w${n}.csv`, weighing(n));
   loseJournal();
@@ -45,7 +45,7 @@ test('a journal that was made just now, beside files that are there already, is 
   await allFiled(daemon, 2);
   expect(await daemon.stop()).toBe(0);
   expect(warned(daemon)).toMatchObject([
-    { level: 40, journal: site.journal, msg: expect.stringMatching(/stop labfeed at once.*labfeed recover/) },
+    { level: 40, journal: site.journal, msg: expect.stringMatching(/stop labfeed now.*labfeed recover/) },
   ]);
 }, 60_000);
 

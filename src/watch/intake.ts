@@ -1,5 +1,8 @@
 import type { Clock } from '../clock.js';
+import { type Existing, skipBeforeNs } from '../config/schema.js';
 import type { LiveInstrument, WaitingFile } from '../live.js';
+import { type FoundFile, filesOf } from '../model.js';
+import { mergeRuns } from './runs.js';
 import type { Unmatched } from './scan.js';
 import type { Progress } from './settle.js';
 import type { ScanResult } from './watcher.js';
@@ -179,5 +182,48 @@ export function createUnmatchedArrivals(): UnmatchedArrivals {
       foundBefore = found;
     },
     seen: () => ({ occasions, example }),
+  };
+}
+
+/** With more runs than this in the backlog and no `existing` rule, a person decides. */
+const MAX_UNDECIDED = 50;
+
+/** The backlog decision: what to do with runs that the first scan of an instrument finds. */
+export interface Backlog {
+  /** Sorts a batch of the first scan. Runs that are in no list wait for the end of the scan. */
+  sort(found: readonly FoundFile[]): {
+    readonly take: readonly FoundFile[];
+    readonly skip: readonly FoundFile[];
+    /** Until a person decides. */
+    readonly hold: readonly FoundFile[];
+  };
+  /** At the end of the first scan: the runs to take, because they stayed few, and the number of files held. */
+  end(): { readonly take: readonly FoundFile[]; readonly heldFiles: number };
+}
+
+export function createBacklog(existing: Existing | undefined): Backlog {
+  const undecided = new Map<string, FoundFile>();
+  let heldFiles = 0;
+
+  function clear(): FoundFile[] {
+    const runs = [...undecided.values()];
+    undecided.clear();
+    return runs;
+  }
+
+  return {
+    sort(found) {
+      if (existing !== undefined) {
+        const sinceNs = skipBeforeNs(existing);
+        const isWanted = ({ mtimeNs }: FoundFile): boolean => mtimeNs >= sinceNs;
+        return { take: found.filter(isWanted), skip: found.filter((run) => !isWanted(run)), hold: [] };
+      }
+      for (const run of found) undecided.set(run.path, mergeRuns(undecided.get(run.path), run));
+      if (heldFiles === 0 && undecided.size <= MAX_UNDECIDED) return { take: [], skip: [], hold: [] };
+      const hold = clear();
+      heldFiles += hold.flatMap(filesOf).length;
+      return { take: [], skip: [], hold };
+    },
+    end: () => ({ take: clear(), heldFiles }),
   };
 }

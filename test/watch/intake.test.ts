@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createUnmatchedArrivals, createWaitingFiles } from '../../src/watch/activity.js';
+import { createUnmatchedArrivals, createWaitingFiles } from '../../src/watch/intake.js';
 import { manualClock } from '../support/manual-clock.js';
 
 const START = Date.UTC(2026, 0, 1);
