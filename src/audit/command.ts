@@ -1,8 +1,14 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
-import { ask, type Outcome } from '../commands/decisions.js';
-import { type ConfigOption, configOption, loadNamed, requireVital } from '../commands/options.js';
-import { outputWidth } from '../commands/terminal.js';
+import { type RequestResult, sendRequests } from '../commands/decisions.js';
+import {
+  type ConfigOption,
+  configOption,
+  examples,
+  jsonOption,
+  usableConfigFrom,
+} from '../commands/options.js';
+import { terminalWidth } from '../commands/terminal.js';
 import { journalOf } from '../config/locations.js';
 import { EXIT, explainProblem, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';
@@ -19,27 +25,25 @@ interface AuditCommandOptions extends ConfigOption {
   readonly json?: boolean;
 }
 
-export function addAudit(program: Command): void {
-  program
-    .command('audit')
-    .description(
-      'hold folders, journal and notebook against each other, name what differs, and list the files that are safe to delete',
-    )
+export function addAudit(command: Command): void {
+  command
     .addOption(configOption())
-    .option('--instrument <name>', 'only this one')
+    .option('--instrument <instrument>', 'Only this instrument')
     .option(
       '--repair',
-      'post comments again that are gone, and let runs that wait go on at once; touches nothing that a person changed',
+      'Post missing comments again and continue waiting runs at once; never changes what people changed',
     )
-    .option('--safe', 'print nothing but the paths of the files that are proved to be in the notebook')
-    .option('-0, --null', 'with --safe: end each path with a zero byte, for xargs -0')
-    .option('--json', 'print everything as JSON')
+    .option('--safe', 'Print only the paths of the files that are safe to delete')
+    .option('-0, --null', 'With --safe: end each path with a zero byte, for xargs -0')
+    .addOption(jsonOption())
     .addHelpText(
       'after',
-      '\nExample:\n  labfeed audit\n  labfeed audit --safe -0 --instrument nanodrop | xargs -0 rm --\n\nExit status: 0 nothing differs, 1 something does, or not all of it could be looked at.',
+      `${examples('labfeed audit', 'labfeed audit --safe -0 --instrument nanodrop | xargs -0 rm --')}\n\n${EXIT_STATUS}`,
     )
     .action(runAudit);
 }
+
+const EXIT_STATUS = 'Exit status: 0 if nothing differs, 1 if something differs or could not be checked.';
 
 async function runAudit({
   repair,
@@ -52,8 +56,7 @@ async function runAudit({
   refuseTogether({ '--safe': safe, '--json': json });
   refuseTogether({ '--safe': safe, '--repair': repair });
   if (zero && !safe) throw new UsageError('-0 is for the paths that --safe prints');
-  const config = loadNamed(rest);
-  requireVital(config);
+  const config = usableConfigFrom(rest);
   for (const problem of config.problems) process.stderr.write(`${explainProblem(problem)}\n`);
   const display = createDisplay();
   const path = journalOf(config);
@@ -64,7 +67,7 @@ async function runAudit({
   const repaired = repair ? await askFor(audited, path) : undefined;
   if (safe) printSafe(audited.safe, zero ? '\0' : '\n');
   else if (json) console.log(JSON.stringify(asJson(audited, repaired?.outcomes), null, 2));
-  else console.log(report(audited, repaired, outputWidth()));
+  else console.log(report(audited, repaired, terminalWidth()));
   if (audited.brokenOff !== undefined)
     process.stderr.write(`labfeed: the audit was broken off: ${audited.brokenOff}\n`);
   if (audited.brokenOff !== undefined || audited.findings.some(differs)) process.exitCode = EXIT.failed;
@@ -79,15 +82,17 @@ function refuseTogether(options: Readonly<Record<string, boolean | undefined>>):
 async function askFor(
   { repairs }: Audited,
   path: string,
-): Promise<{ readonly outcomes: readonly Outcome[]; readonly hasDaemon: boolean }> {
+): Promise<{ readonly outcomes: readonly RequestResult[]; readonly hasDaemon: boolean }> {
   if (repairs.length === 0) return { outcomes: [], hasDaemon: true };
-  const outcomes = await ask(path, async () => repairs.map((repair) => ({ kind: 'repair', ...repair })));
+  const outcomes = await sendRequests(path, async () =>
+    repairs.map((repair) => ({ kind: 'repair', ...repair })),
+  );
   return { outcomes, hasDaemon: !isFree(path) };
 }
 
 const asJson = (
   { findings, safe, repairs: _, ...rest }: Audited,
-  repaired: readonly Outcome[] | undefined,
+  repaired: readonly RequestResult[] | undefined,
 ) => ({
   ...rest,
   findings: findings.map((finding) => ({ ...finding, differs: differs(finding) })),
@@ -135,7 +140,7 @@ function createDisplay() {
 const SHOW_MS = 100;
 
 interface Repaired {
-  readonly outcomes: readonly Outcome[];
+  readonly outcomes: readonly RequestResult[];
   readonly hasDaemon: boolean;
 }
 

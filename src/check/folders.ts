@@ -4,88 +4,122 @@ import type { RunKind } from '../config/schema.js';
 import { plural } from '../text.js';
 import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
-import { list } from '../watch/scan.js';
+import { addUnmatched, type Listing, list, type Unmatched } from '../watch/scan.js';
 
-/** One thing that `check` looked at. */
+/** One result of `check`. */
 export interface Finding {
   readonly level: 'good' | 'note' | 'wrong';
   readonly text: string;
   readonly hint?: string;
 }
 
-/** What a look into the watched folders shows. */
 interface FolderFindings {
   readonly findings: readonly Finding[];
   readonly overlaps: readonly Overlap[];
 }
 
-export async function examineFolders(config: LoadedConfig): Promise<FolderFindings> {
-  const all = await Promise.all(
-    config.instruments.map((instrument) => examineFolder(instrument, claimsBefore(instrument, config))),
-  );
+export async function checkFolders(config: LoadedConfig): Promise<FolderFindings> {
+  const all = await Promise.all(config.instruments.map((instrument) => checkFolder(instrument, config)));
   return {
     findings: all.flatMap(({ findings }) => findings),
     overlaps: all.flatMap(({ overlaps }) => overlaps),
   };
 }
 
-async function examineFolder(instrument: Instrument, earlier: readonly Claim[]): Promise<FolderFindings> {
+async function checkFolder(instrument: Instrument, config: LoadedConfig): Promise<FolderFindings> {
   const { name, watch, run, ready } = instrument;
   const { signal } = new AbortController();
   const matcher = createMatcher({ ...instrument, doneFile: ready.doneFile });
-  const listing = list(watch, { matcher, signal });
-  const { group: gather } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
+  const { group } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
   const runs = new Set<string>();
-  const claimed = countClaimed(name, earlier);
-  for (;;) {
-    const next = await listing.next();
-    if (!next.done) {
-      for (const { path } of next.value) claimed.look(path);
-      for (const { path } of gather(next.value)) runs.add(path);
-      continue;
-    }
-    const { value: result } = next;
-    if (result.state !== 'present') {
-      const hint = 'it is picked up when it appears; check the path, the mount and the permissions';
-      const text = `${name}: the folder ${watch} is ${result.state}: ${result.reason}`;
-      return { findings: [{ level: 'wrong', text, hint }], overlaps: [] };
-    }
-    const grouped = run === 'file' ? '' : `, of ${plural(runs.size, 'run')}`;
-    const text = `${name}: ${watch} is there, ${plural(result.files, 'file')} ${result.files === 1 ? 'matches' : 'match'}${grouped}`;
-    const found: Finding = { level: 'good', text };
-    const unread = result.unread.map(
-      ({ path, reason }): Finding => ({ level: 'note', text: `${name}: ${path} cannot be read: ${reason}` }),
-    );
-    return { findings: [found, ...unread], overlaps: claimed.overlaps() };
+  const overlaps = createOverlapCount(name, claimsBefore(instrument, config));
+  const isOthers = claimedBy(config.claims.filter((claim) => claim.name !== name));
+  const unmatched = new Map<string, { readonly files: number; readonly example: string }>();
+  const listing = list(watch, {
+    matcher,
+    signal,
+    unmatched: (path) => {
+      if (!isOthers(path)) addUnmatched(unmatched, path);
+    },
+  });
+  let next = await listing.next();
+  for (; !next.done; next = await listing.next()) {
+    for (const { path } of next.value) overlaps.add(path);
+    for (const { path } of group(next.value)) runs.add(path);
   }
+  const { value: result } = next;
+  if (result.state !== 'present') return { findings: [noFolder(instrument, result)], overlaps: [] };
+  const findings = [
+    folderFinding(instrument, result.files, runs.size, unmatched),
+    ...result.unread.map(
+      ({ path, reason }): Finding => ({ level: 'note', text: `${name}: cannot read ${path}: ${reason}` }),
+    ),
+  ];
+  return { findings, overlaps: overlaps.found() };
 }
 
-/** Counts the files of an instrument that go to others, by who gets them. */
-function countClaimed(second: string, earlier: readonly Claim[]) {
+function noFolder(
+  { name, watch }: Instrument,
+  { state, reason }: Extract<Listing, { readonly reason: string }>,
+): Finding {
+  return state === 'missing'
+    ? {
+        level: 'wrong',
+        text: `${name}: the folder ${watch} does not exist`,
+        hint: 'check `watch`, and whether the share is mounted. labfeed starts watching as soon as the folder exists',
+      }
+    : {
+        level: 'wrong',
+        text: `${name}: cannot read the folder ${watch}: ${reason}`,
+        hint: `give the user that runs labfeed read access, for example: setfacl -R -m u:labfeed:rX ${watch}`,
+      };
+}
+
+function folderFinding(
+  { name, watch, run, files: globs }: Instrument,
+  files: number,
+  runs: number,
+  unmatched: Unmatched,
+): Finding {
+  const [extension = '', most] = [...unmatched].sort(([, a], [, b]) => b.files - a.files)[0] ?? [];
+  if (files === 0 && most) {
+    const others = [...unmatched.values()].reduce((sum, one) => sum + one.files, 0);
+    return {
+      level: 'note',
+      text: `${name}: no file in ${watch} matches \`files: ${globs.join(', ')}\`, but ${plural(others, 'other file is', 'other files are')} there, such as ${relative(watch, most.example)}`,
+      hint: extension.length > 1 ? `to take such files: files: "**/*${extension}"` : 'correct `files`',
+    };
+  }
+  const grouped = run === 'file' ? '' : ` (${plural(runs, 'run')})`;
+  return { level: 'good', text: `${name}: ${plural(files, 'matching file')}${grouped} in ${watch}` };
+}
+
+/** Counts the files of an instrument that go to instruments before it. */
+function createOverlapCount(second: string, earlier: readonly Claim[]) {
   const claims = earlier.map((claim) => ({ first: claim.name, takes: claimedBy([claim]) }));
-  const found = new Map<string, { example: string; files: number }>();
+  const counts = new Map<string, { example: string; files: number }>();
   return {
-    look(path: string): void {
+    add(path: string): void {
       const first = claims.find(({ takes }) => takes(path))?.first;
       if (first === undefined) return;
-      const { example, files } = found.get(first) ?? { example: path, files: 0 };
-      found.set(first, { example, files: files + 1 });
+      const { example, files } = counts.get(first) ?? { example: path, files: 0 };
+      counts.set(first, { example, files: files + 1 });
     },
-    overlaps: (): Overlap[] => [...found].map(([first, counted]) => ({ first, second, ...counted })),
+    found: (): Overlap[] => [...counts].map(([first, counted]) => ({ first, second, ...counted })),
   };
 }
 
-/** Two instruments that want the same files. */
+/** Two instruments whose globs match the same files. */
 interface Overlap {
-  /** Who stands first in the configuration, and gets them. */
+  /** The one that comes first in the configuration, and gets the files. */
   readonly first: string;
   readonly second: string;
   readonly example: string;
-  /** How many of the files that are there now; undefined where only the globs were looked at. */
+  /** The number of existing files; undefined if only the globs were compared. */
   readonly files?: number;
 }
 
-/** Finds instruments whose globs can fit the same file, whether or not there is such a file now. */
+/** Finds instruments whose globs can match the same file, whether or not such a file exists. */
 export function possibleOverlaps(claims: readonly Claim[]): Overlap[] {
   const takers = claims.map((claim): Taker => ({ claim, takes: claimedBy([claim]) }));
   return takers.flatMap((second, n) =>
@@ -101,7 +135,7 @@ interface Taker {
   takes(path: string): boolean;
 }
 
-/** What was seen in the folders says more than what the globs allow. */
+/** Overlaps that were found in the folders replace those that are only possible. */
 export const mergeOverlaps = (seen: readonly Overlap[], possible: readonly Overlap[]): Overlap[] => [
   ...seen,
   ...possible.filter(
@@ -112,16 +146,16 @@ export const mergeOverlaps = (seen: readonly Overlap[], possible: readonly Overl
 export function overlapFinding({ first, second, example, files }: Overlap): Finding {
   const which =
     files === undefined
-      ? `a file such as ${example} would fit both, and go to ${first}`
-      : `${files} of its files, such as ${example}, ${files === 1 ? 'goes' : 'go'} to ${first}`;
+      ? `a file such as ${example} would match both and go to ${first}`
+      : `${plural(files, 'file')} that ${files === 1 ? 'matches' : 'match'} both, such as ${example}, ${files === 1 ? 'goes' : 'go'} to ${first}`;
   return {
     level: 'note',
-    text: `${second} overlaps with ${first}, which stands before it: ${which}`,
-    hint: 'a file goes to the first instrument that matches it; make the globs tell them apart',
+    text: `${second} overlaps with ${first}: ${which}`,
+    hint: 'a file goes to the first instrument that matches it. Change `files` so that only one matches',
   };
 }
 
-/** A path that both instruments take. Tried, not proved: globs that only a strange name fits are not noticed. */
+/** A path that both instruments match. Found by trial: unusual globs may be missed. */
 function fileOfBoth(first: Taker, second: Taker): string | undefined {
   const folders = [first.claim.watch, second.claim.watch];
   const [outer = '', inner = ''] = folders.toSorted((a, b) => a.length - b.length);
@@ -133,7 +167,7 @@ function fileOfBoth(first: Taker, second: Taker): string | undefined {
     .find((path) => first.takes(path) && second.takes(path));
 }
 
-/** Names that fit the globs of one instrument; among them some that may fit those of the other as well. */
+/** Names that match the globs of one instrument, some of which may match those of the other. */
 function namesFor(one: Claim, other: Claim): string[] {
   const ends = [...other.files.flatMap((glob) => fill(glob, 'x')), ...partsFor(other.run)];
   const words = ['x', ...ends.map((name) => basename(name))];
@@ -141,17 +175,17 @@ function namesFor(one: Claim, other: Claim): string[] {
   return [...names, ...partsFor(one.run), ...[one.run, other.run].flatMap((run) => foldersFor(run, names))];
 }
 
-/** Names of files that are joined. */
+/** Names of the joined files. */
 const partsFor = (run: RunKind): string[] =>
   run !== 'file' && 'join' in run ? run.join.map((name) => name.replace('{stem}', 'x')) : [];
 
-/** The same names in a folder that is a run. */
+/** The same names inside the folder of a run. */
 const foldersFor = (run: RunKind, names: readonly string[]): string[] =>
   run !== 'file' && 'folder' in run
     ? fill(run.folder, 'x').flatMap((folder) => names.map((name) => `${folder}/${basename(name)}`))
     : [];
 
-/** A glob with a word for its stars: `{a,b}/run-*.csv` makes `a/run-x.csv` and `b/run-x.csv`. */
+/** A glob with a word in place of its wildcards: `{a,b}/run-*.csv` gives `a/run-x.csv` and `b/run-x.csv`. */
 function fill(glob: string, word: string): string[] {
   const [braces, inside] = /\{([^{}]*)\}/.exec(glob) ?? [];
   if (braces !== undefined && inside?.includes(','))

@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import { jsonSchema } from '../config/problems.js';
 import { RUN_STATES } from '../model.js';
-import { type ConfigOption, configOption, loadNamed } from './options.js';
+import { type ConfigOption, configFrom, configOption, examples } from './options.js';
 
 interface CompletionOptions extends ConfigOption {
   readonly instruments?: boolean;
@@ -10,40 +10,35 @@ interface CompletionOptions extends ConfigOption {
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
 
-export function addCompletion(program: Command): void {
-  program
-    .command('completion')
-    .description('print what a shell needs to complete commands, options, states and instruments')
-    .addArgument(new Argument('[shell]', 'the shell').choices(SHELLS).default('bash'))
+export function addCompletion(command: Command): void {
+  command
+    .addArgument(new Argument('[shell]', 'Shell').choices(SHELLS).default('bash'))
     .addOption(configOption())
-    .addOption(new Option('--instruments', 'print the names of the instruments').hideHelp())
+    .addOption(new Option('--instruments', 'Print the names of the instruments').hideHelp())
     .addHelpText(
       'after',
-      '\nExample:\n  labfeed completion bash > /etc/bash_completion.d/labfeed\n  labfeed completion zsh > /usr/local/share/zsh/site-functions/_labfeed\n  labfeed completion fish > ~/.config/fish/completions/labfeed.fish',
+      examples(
+        'labfeed completion bash > /etc/bash_completion.d/labfeed',
+        'labfeed completion zsh > /usr/local/share/zsh/site-functions/_labfeed',
+        'labfeed completion fish > ~/.config/fish/completions/labfeed.fish',
+      ),
     )
-    .action((shell: Shell, options: CompletionOptions) => complete(program, shell, options));
+    .action(async (shell: Shell, { instruments, ...options }: CompletionOptions) => {
+      if (instruments) printInstruments(options);
+      else process.stdout.write(SCRIPTS[shell](describe(command.parent ?? command)));
+    });
 }
 
-async function complete(
-  program: Command,
-  shell: Shell,
-  { instruments, ...options }: CompletionOptions,
-): Promise<void> {
-  if (instruments) return tellInstruments(options);
-  process.stdout.write(SCRIPTS[shell](describe(program)));
-}
-
-/** What is wrong with the configuration is no matter of the shell's. */
-function tellInstruments(options: ConfigOption): void {
+/** Called by the completion scripts, which must not show errors. */
+function printInstruments(options: ConfigOption): void {
   try {
-    for (const { name } of loadNamed(options).listed) console.log(name);
+    for (const { name } of configFrom(options).listed) console.log(name);
   } catch {
     return;
   }
 }
 
-/** What commander knows of the commands: nothing is written down a second time. */
-export function describe(program: Command): CompletedCommand[] {
+function describe(program: Command): CompletedCommand[] {
   return program.commands.map((command) => {
     const described = [...command.options, ...program.options].filter(({ hidden }) => !hidden);
     return {
@@ -56,7 +51,7 @@ export function describe(program: Command): CompletedCommand[] {
           takesValue: option.required || option.optional,
           value: completed(/[<[](.*?)(?:\.\.\.)?[\]>]/.exec(option.flags)?.[1] ?? '', option.argChoices),
         })),
-        { names: ['-h', '--help'], description: 'print help', takesValue: false, value: undefined },
+        { names: ['-h', '--help'], description: 'Print help', takesValue: false, value: undefined },
       ],
       arguments: command.registeredArguments.map((argument) =>
         completed(argument.name(), argument.argChoices),
@@ -65,18 +60,18 @@ export function describe(program: Command): CompletedCommand[] {
   });
 }
 
-/** Told by how the value is called in the command's usage. */
+/** Derived from the name of the value in the command's usage. */
 function completed(name: string, choices: readonly string[] | undefined): Completed {
   if (choices) return choices;
   if (name === 'state') return RUN_STATES;
   return name === 'file' || name === 'instrument' ? name : undefined;
 }
 
-/** A word of the command line, as far as a shell can complete it. */
+/** How a shell can complete a word. */
 type Completed = 'file' | 'instrument' | readonly string[] | undefined;
 
 interface CompletedOption {
-  /** `--config`, and its short form where it has one. */
+  /** `--config`, and its short form if it has one. */
   readonly names: readonly string[];
   readonly description: string;
   readonly takesValue: boolean;
@@ -87,7 +82,7 @@ interface CompletedCommand {
   readonly name: string;
   readonly description: string;
   readonly options: readonly CompletedOption[];
-  /** The last one repeats where the command takes several. */
+  /** The last one repeats if the command takes several. */
   readonly arguments: readonly Completed[];
 }
 
@@ -97,11 +92,29 @@ const SCRIPTS: Readonly<Record<'bash' | 'zsh' | 'fish', Script>> = { bash, zsh, 
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Options that take a value, by command: what a shell completes right after them. */
-const valued = ({ options }: CompletedCommand): readonly CompletedOption[] =>
-  options.filter(({ takesValue }) => takesValue);
+type Render = (value: Completed) => string;
 
-/** bash: what follows an option, else options where a dash is written, else the command's arguments. */
+/** Shell cases `COMMAND:OPTION`, for the word after an option that takes a value. */
+const valueCases = (commands: readonly CompletedCommand[], render: Render): string =>
+  commands
+    .flatMap(({ name, options }) =>
+      options
+        .filter(({ takesValue }) => takesValue)
+        .map(
+          ({ names, value }) =>
+            `    ${names.map((option) => `${name}:${option}`).join('|')}) ${render(value)}; return ;;`,
+        ),
+    )
+    .join('\n');
+
+/** Shell cases `COMMAND:0` for the first argument and `COMMAND:1` for the later ones. */
+const argumentCases = (commands: readonly CompletedCommand[], render: Render): string =>
+  commands
+    .flatMap(({ name, arguments: all }) =>
+      [all[0], all.at(-1)].map((value, index) => `    ${name}:${index}) ${render(value)} ;;`),
+    )
+    .join('\n');
+
 function bash(commands: readonly CompletedCommand[]): string {
   return `# labfeed completion for bash
 _labfeed() {
@@ -112,14 +125,7 @@ _labfeed() {
     return
   fi
   case "$command:$before" in
-${commands
-  .flatMap((command) =>
-    valued(command).map(
-      ({ names, value }) =>
-        `    ${names.map((name) => `${command.name}:${name}`).join('|')}) ${bashOf(value)}; return ;;`,
-    ),
-  )
-  .join('\n')}
+${valueCases(commands, bashOf)}
   esac
   if [[ $word == -* ]]; then
     case "$command" in
@@ -133,11 +139,7 @@ ${commands
     return
   fi
   case "$command:$(( COMP_CWORD > 2 ))" in
-${commands
-  .flatMap((command) =>
-    firstAndRest(command).map((value, index) => `    ${command.name}:${index}) ${bashOf(value)} ;;`),
-  )
-  .join('\n')}
+${argumentCases(commands, bashOf)}
   esac
 }
 _labfeed_instruments() {
@@ -157,9 +159,6 @@ function bashOf(value: Completed): string {
   return `COMPREPLY=($(compgen -W ${quote(value.join('\n'))} -- "$word"))`;
 }
 
-/** What the first word after the command is, and what those after it are. */
-const firstAndRest = ({ arguments: all }: CompletedCommand): [Completed, Completed] => [all[0], all.at(-1)];
-
 function zsh(commands: readonly CompletedCommand[]): string {
   const described = commands.map(({ name, description }) => quote(`${name}:${description}`)).join(' ');
   return `#compdef labfeed
@@ -176,14 +175,7 @@ _labfeed() {
     return
   fi
   case "$words[2]:$words[CURRENT-1]" in
-${commands
-  .flatMap((command) =>
-    valued(command).map(
-      ({ names, value }) =>
-        `    ${names.map((name) => `${command.name}:${name}`).join('|')}) ${zshOf(value)}; return ;;`,
-    ),
-  )
-  .join('\n')}
+${valueCases(commands, zshOf)}
   esac
   if [[ $words[CURRENT] == -* ]]; then
     case "$words[2]" in
@@ -196,11 +188,7 @@ ${commands
     return
   fi
   case "$words[2]:$(( CURRENT > 3 ))" in
-${commands
-  .flatMap((command) =>
-    firstAndRest(command).map((value, index) => `    ${command.name}:${index}) ${zshOf(value)} ;;`),
-  )
-  .join('\n')}
+${argumentCases(commands, zshOf)}
   esac
 }
 compdef _labfeed labfeed
@@ -239,12 +227,8 @@ function fishOption({ names, description, takesValue, value }: CompletedOption):
 const fishOf = (value: Exclude<Completed, undefined | 'file'>): string =>
   quote(value === 'instrument' ? '(labfeed completion --instruments 2>/dev/null)' : value.join(' '));
 
-export function addSchema(program: Command): void {
-  program
-    .command('schema')
-    .description("print the configuration's JSON Schema, for editors")
-    .addHelpText('after', '\nExample:\n  labfeed schema > labfeed.schema.json')
-    .action(async () => {
-      console.log(JSON.stringify(jsonSchema(), null, 2));
-    });
+export function addSchema(command: Command): void {
+  command.addHelpText('after', examples('labfeed schema > labfeed.schema.json')).action(async () => {
+    console.log(JSON.stringify(jsonSchema(), null, 2));
+  });
 }

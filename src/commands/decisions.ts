@@ -1,77 +1,72 @@
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError } from 'commander';
+import { z } from 'zod';
 import { systemClock } from '../clock.js';
-import { journalOf } from '../config/locations.js';
-import type { Existing } from '../config/schema.js';
+import type { LoadedConfig } from '../config/load.js';
 import { EXIT, UsageError } from '../errors.js';
 import { type JournalClient, openClient } from '../journal/client.js';
 import { isFree, JournalInUseError } from '../journal/database.js';
 import { openJournal } from '../journal/journal.js';
 import { type Request, subjectOf } from '../journal/requests.js';
+import { plural } from '../text.js';
 import {
-  type ConfigOption,
+  configFrom,
   configOption,
-  loadNamed,
-  readDate,
-  reading,
-  readNumber,
-  readNumbers,
+  examples,
+  type JsonOption,
+  jsonOption,
+  parseNumber,
+  parseNumbers,
   requireInstrument,
   requireJournal,
-  requireVital,
-  startOf,
+  requireUsable,
+  withReader,
 } from './options.js';
 
-/** What became of one request. `waiting`: it is in the journal, durably, for a daemon that has not answered yet. */
-export interface Outcome {
+/** The result of one request. `waiting`: it is saved in the journal, but the daemon has not answered yet. */
+export interface RequestResult {
   readonly run?: number;
-  /** Of a request that is about no run. */
+  /** For a request that is not about a run. */
   readonly instrument?: string;
   readonly outcome: 'done' | 'refused' | 'waiting';
   readonly text: string;
 }
 
-/** The daemon looks twice a second; longer than this it does not answer only when something is wrong with it. */
-const WAIT_MS = 10_000;
-const LOOK_MS = 100;
+type ChooseRequests = (client: JournalClient) => Promise<readonly Request[]>;
 
-/** Leaves the requests in the journal's inbox, and resolves with what whoever holds the journal made of them. */
-export async function ask(
-  path: string,
-  choose: (client: JournalClient) => Promise<readonly Request[]>,
-): Promise<Outcome[]> {
-  const client = openClient(path);
+/** The daemon reads its inbox twice a second. */
+const MAX_WAIT_MS = 10_000;
+const POLL_MS = 100;
+
+/** Puts requests into the inbox of the journal and waits until they are carried out. */
+export async function sendRequests(journal: string, choose: ChooseRequests): Promise<RequestResult[]> {
+  const client = openClient(journal);
   try {
     const requests = await choose(client);
-    const asked = await client.ask(requests, systemClock.now());
-    await answered(asked, path, client);
-    return await Promise.all(
-      requests.map(async (request, index) => ({
-        ...('run' in request ? { run: request.run } : { instrument: request.instrument }),
-        ...(await outcomeOf(request, asked[index] ?? 0, client)),
-      })),
-    );
+    const ids = await client.ask(requests, systemClock.now());
+    await waitForAnswers(ids, journal, client);
+    return await Promise.all(requests.map((request, n) => resultOf(request, ids[n] ?? 0, client)));
   } finally {
     await client.close();
   }
 }
 
-/** Waits for the answers, for as long as there are more of them from time to time. */
-async function answered(asked: readonly number[], path: string, client: JournalClient): Promise<void> {
-  let open = asked;
-  let until = systemClock.monotonic() + WAIT_MS;
+/** Gives up after ten seconds without any answer. */
+async function waitForAnswers(ids: readonly number[], journal: string, client: JournalClient): Promise<void> {
+  let open = ids;
+  let deadline = systemClock.monotonic() + MAX_WAIT_MS;
   do {
-    await applyIfFree(path);
+    await applyWithoutDaemon(journal);
     const answers = await Promise.all(open.map((id) => client.answerTo(id)));
-    const left = open.filter((_, index) => answers[index] === undefined);
+    const left = open.filter((_, n) => answers[n] === undefined);
     if (left.length === 0) return;
-    if (left.length < open.length) until = systemClock.monotonic() + WAIT_MS;
+    if (left.length < open.length) deadline = systemClock.monotonic() + MAX_WAIT_MS;
     open = left;
-    await systemClock.sleep(LOOK_MS);
-  } while (systemClock.monotonic() < until);
+    await systemClock.sleep(POLL_MS);
+  } while (systemClock.monotonic() < deadline);
 }
 
-/** Where no daemon runs, the command is one for a moment. */
-async function applyIfFree(path: string): Promise<void> {
+/** If no daemon runs, the command carries out the requests itself. */
+async function applyWithoutDaemon(path: string): Promise<void> {
   if (!isFree(path)) return;
   try {
     const journal = await openJournal(path, systemClock);
@@ -81,279 +76,253 @@ async function applyIfFree(path: string): Promise<void> {
       await journal.close();
     }
   } catch (error) {
-    // A daemon has started meanwhile: it answers.
+    // A daemon has started in the meantime and will answer.
     if (!(error instanceof JournalInUseError)) throw error;
   }
 }
 
-async function outcomeOf(
-  request: Request,
-  asked: number,
-  client: JournalClient,
-): Promise<Omit<Outcome, 'run'>> {
-  // Looked at before the answer, which may come in between.
-  const isWaiting = await client.isWaiting(asked);
-  const answer = await client.answerTo(asked);
-  if (answer) return { outcome: answer.done ? 'done' : 'refused', text: answer.text };
-  if (isWaiting) {
-    const text = `${subjectOf(request)}: not answered yet; it is recorded in the journal, and the daemon carries it out as soon as it can`;
-    return { outcome: 'waiting', text };
-  }
-  const text = `${subjectOf(request)}: what was asked is no longer in the journal, and what became of it is not known; ask again`;
-  return { outcome: 'refused', text };
+async function resultOf(request: Request, id: number, client: JournalClient): Promise<RequestResult> {
+  const subject = 'run' in request ? { run: request.run } : { instrument: request.instrument };
+  // Read before the answer, which may arrive in between.
+  const isWaiting = await client.isWaiting(id);
+  const answer = await client.answerTo(id);
+  if (answer) return { ...subject, outcome: answer.done ? 'done' : 'refused', text: answer.text };
+  return isWaiting
+    ? { ...subject, outcome: 'waiting', text: `${subjectOf(request)}: ${NOT_ANSWERED}` }
+    : { ...subject, outcome: 'refused', text: `${subjectOf(request)}: ${LOST_REQUEST}` };
 }
 
-/** `path`: of the journal. */
-function tellOutcomes(path: string, outcomes: readonly Outcome[], json: boolean | undefined): void {
-  if (json) console.log(JSON.stringify(outcomes, null, 2));
+const NOT_ANSWERED =
+  'the daemon has not answered yet. The request is saved in the journal and will be carried out.';
+const LOST_REQUEST =
+  'the request is no longer in the journal, and its result is unknown. Run the command again.';
+const NO_DAEMON = 'no daemon is running: `labfeed run` will do the rest';
+
+interface Decision extends JsonOption {
+  /** The requests; their results are the command's output. */
+  choose(client: JournalClient, config: LoadedConfig): Promise<readonly Request[]>;
+  /** What to print if there are no requests. */
+  readonly none?: string;
+  /** Printed in place of the results of requests that were carried out. */
+  summarize?(done: number): string;
+}
+
+/** The skeleton of all commands below. Returns the journal and the number of requests that were carried out. */
+async function decide({ choose, none, summarize, json, ...options }: Decision) {
+  const config = configFrom(options);
+  const journal = requireJournal(config);
+  const results = await sendRequests(journal, (client) => choose(client, config));
+  const done = results.filter(({ outcome }) => outcome === 'done');
+  if (json) console.log(JSON.stringify(results, null, 2));
+  else if (results.length === 0 && none !== undefined) console.log(none);
   else {
-    for (const { outcome, text } of outcomes) {
-      if (outcome === 'done') console.log(text);
-      else process.stderr.write(`${text}\n`);
+    if (summarize) console.log(summarize(done.length));
+    for (const { outcome, text } of results) {
+      if (outcome !== 'done') process.stderr.write(`${text}\n`);
+      else if (!summarize) console.log(text);
     }
+    if (done.length > 0 && !summarize && isFree(journal)) process.stderr.write(`${NO_DAEMON}\n`);
   }
-  if (!json && outcomes.some(({ outcome }) => outcome === 'done') && isFree(path))
-    process.stderr.write('no daemon runs: what is to be sent or read goes on with the next `labfeed run`\n');
-  // What waits is not done: a script that goes on as if it were would be wrong.
-  if (outcomes.some(({ outcome }) => outcome !== 'done')) process.exitCode = EXIT.failed;
+  // A request that is still waiting is not done either: scripts must not continue as if it were.
+  if (done.length < results.length) process.exitCode = EXIT.failed;
+  return { journal, done: done.length };
 }
 
-interface RetryOptions extends ConfigOption {
+const requestsFor = (
+  kind: 'retry' | 'remap' | 'refile' | 'ignore' | 'erase',
+  runs: readonly number[],
+): Request[] => runs.map((run) => ({ kind, run }));
+
+interface RetryOptions extends JsonOption {
   readonly quarantined?: boolean;
   readonly remap?: boolean;
   readonly instrument?: string;
-  readonly json?: boolean;
 }
 
-export function addRetry(program: Command): void {
-  program
-    .command('retry')
-    .description(
-      "let runs that are quarantined or held go on; what is quarantined is read anew with today's mapping",
-    )
-    .argument('[job...]', 'the numbers of the runs', readNumbers)
+export function addRetry(command: Command): void {
+  command
+    .argument('[run...]', 'Numbers of the runs', parseNumbers)
     .addOption(configOption())
-    .option('--quarantined', 'all that are quarantined')
-    .option(
-      '--remap',
-      "redo runs that are done with today's mapping, in the experiments that they have; what a person has changed there stays",
-    )
-    .option('--instrument <name>', 'with --remap: all done runs of this instrument')
-    .option('--json', 'print what became of each as JSON')
+    .option('--quarantined', 'Retry all quarantined runs')
+    .option('--remap', 'Re-read done runs and update their experiments, except for what people changed there')
+    .option('--instrument <instrument>', 'With --remap: all done runs of this instrument')
+    .addOption(jsonOption())
     .addHelpText(
       'after',
-      '\nExample:\n  labfeed retry 17\n  labfeed retry --quarantined\n  labfeed retry 17 18 --remap\n  labfeed retry --remap --instrument nanodrop',
+      examples(
+        'labfeed retry 17',
+        'labfeed retry --quarantined',
+        'labfeed retry 17 18 --remap',
+        'labfeed retry --remap --instrument nanodrop',
+      ),
     )
     .action(retry);
 }
 
-async function retry(jobs: readonly number[], options: RetryOptions): Promise<void> {
-  requireOneChoice(jobs, options);
-  const { quarantined, remap, instrument, json } = options;
-  const config = loadNamed(options);
-  requireJournal(config);
-  const journal = journalOf(config);
-  const outcomes = await ask(journal, async (client) => {
-    if (quarantined) return (await client.quarantined()).map((run) => ({ kind: 'retry', run }));
-    const runs = instrument === undefined ? jobs : await client.done(instrument);
-    return runs.map((run) => ({ kind: remap ? 'remap' : 'retry', run }));
+async function retry(runs: readonly number[], options: RetryOptions): Promise<void> {
+  requireOneChoice(runs, options);
+  const { quarantined, remap, instrument } = options;
+  await decide({
+    ...options,
+    none: quarantined ? 'no runs are quarantined' : `${instrument} has no done runs`,
+    async choose(client) {
+      if (quarantined) return requestsFor('retry', await client.quarantined());
+      const chosen = instrument === undefined ? runs : await client.done(instrument);
+      return requestsFor(remap ? 'remap' : 'retry', chosen);
+    },
   });
-  if (outcomes.length > 0 || json) tellOutcomes(journal, outcomes, json);
-  else console.log(quarantined ? 'nothing is quarantined' : `no run of ${instrument} is done`);
 }
 
-function requireOneChoice(jobs: readonly number[], { quarantined, remap, instrument }: RetryOptions): void {
+function requireOneChoice(runs: readonly number[], { quarantined, remap, instrument }: RetryOptions): void {
   if (instrument !== undefined && !remap) {
-    throw new UsageError('--instrument goes with --remap: it means all done runs of an instrument', {
+    throw new UsageError('--instrument can only be used with --remap', {
       hint: `for example: labfeed retry --remap --instrument ${instrument}`,
     });
   }
   if (quarantined && remap) {
-    throw new UsageError("what is quarantined is read anew with today's mapping in any case", {
-      hint: 'leave out --remap, which is for runs that are done',
+    throw new UsageError('--remap cannot be used with --quarantined', {
+      hint: 'leave out --remap: quarantined runs are always read with the current mapping',
     });
   }
-  const choices = [jobs.length > 0, quarantined === true, instrument !== undefined].filter(Boolean);
-  if (choices.length === 1) return;
-  const others = remap ? '--instrument' : '--quarantined';
-  throw new UsageError(`expected either the numbers of runs or ${others}`, {
-    hint: remap ? 'for example: labfeed retry 17 --remap' : 'for example: labfeed retry 17',
+  const choices = [runs.length > 0, quarantined === true, instrument !== undefined];
+  if (choices.filter(Boolean).length === 1) return;
+  throw new UsageError(`expected either numbers of runs or ${remap ? '--instrument' : '--quarantined'}`, {
+    hint: `for example: labfeed retry 17${remap ? ' --remap' : ''}`,
   });
 }
 
-interface RefileOptions extends ConfigOption {
-  readonly json?: boolean;
-}
+const addRunsCommand =
+  (kind: 'refile' | 'ignore') =>
+  (command: Command): void => {
+    command
+      .argument('<run...>', 'Numbers of the runs', parseNumbers)
+      .addOption(configOption())
+      .addOption(jsonOption())
+      .addHelpText('after', examples(`labfeed ${kind} 17`))
+      .action(async (runs: readonly number[], options: JsonOption) => {
+        await decide({ ...options, choose: async () => requestsFor(kind, runs) });
+      });
+  };
 
-export function addRefile(program: Command): void {
-  program
-    .command('refile')
-    .description('file runs that are done, or rest, once more: each gets an experiment of its own')
-    .argument('<job...>', 'the numbers of the runs', readNumbers)
+export const addRefile = addRunsCommand('refile');
+export const addIgnore = addRunsCommand('ignore');
+
+export function addAdopt(command: Command): void {
+  command
+    .argument('<run>', 'Number of the run', parseNumber)
+    .argument('<experiment>', 'Number of the experiment in the notebook', parseNumber)
     .addOption(configOption())
-    .option('--json', 'print what became of each as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed refile 17')
-    .action(refile);
+    .addOption(jsonOption())
+    .addHelpText('after', `${examples('labfeed adopt 17 4711')}\n\n${ADOPT_NOTE}`)
+    .action(async (run: number, experiment: number, options: JsonOption) => {
+      await decide({
+        ...options,
+        async choose(_, config) {
+          requireUsable(config);
+          return [{ kind: 'adopt', run, server: config.notebook.url, experiment }];
+        },
+      });
+    });
 }
 
-async function refile(jobs: readonly number[], { json, ...options }: RefileOptions): Promise<void> {
-  const config = loadNamed(options);
-  requireJournal(config);
-  const journal = journalOf(config);
-  tellOutcomes(journal, await ask(journal, async () => jobs.map((run) => ({ kind: 'refile', run }))), json);
-}
+const ADOPT_NOTE = 'The title, date and body of the experiment are replaced.';
 
-interface IgnoreOptions extends ConfigOption {
-  readonly json?: boolean;
-}
-
-export function addIgnore(program: Command): void {
-  program
-    .command('ignore')
-    .description('set runs that are quarantined or held aside: they are not filed, and nobody is asked again')
-    .argument('<job...>', 'the numbers of the runs', readNumbers)
-    .addOption(configOption())
-    .option('--json', 'print what became of each as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed ignore 17')
-    .action(ignore);
-}
-
-async function ignore(jobs: readonly number[], { json, ...options }: IgnoreOptions): Promise<void> {
-  const config = loadNamed(options);
-  requireJournal(config);
-  const journal = journalOf(config);
-  tellOutcomes(journal, await ask(journal, async () => jobs.map((run) => ({ kind: 'ignore', run }))), json);
-}
-
-interface AdoptOptions extends ConfigOption {
-  readonly json?: boolean;
-}
-
-export function addAdopt(program: Command): void {
-  program
-    .command('adopt')
-    .description('say which experiment is that of a run that is held; its title, date and body are replaced')
-    .argument('<job>', 'the number of the run', readNumber)
-    .argument('<experiment>', 'the number of the experiment in the notebook', readNumber)
-    .addOption(configOption())
-    .option('--json', 'print what became of it as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed adopt 17 4711')
-    .action(adopt);
-}
-
-async function adopt(run: number, experiment: number, { json, ...options }: AdoptOptions): Promise<void> {
-  const config = loadNamed(options);
-  requireVital(config);
-  const server = config.notebook.url;
-  const journal = journalOf(config);
-  tellOutcomes(journal, await ask(journal, async () => [{ kind: 'adopt', run, server, experiment }]), json);
-}
-
-interface EraseOptions extends ConfigOption {
+interface EraseOptions extends JsonOption {
   readonly before?: string;
-  readonly json?: boolean;
 }
 
-export function addErase(program: Command): void {
-  program
-    .command('erase')
-    .description(
-      'remove names, draft and history of runs that are done, quarantined or ignored; only the hash is kept, so that the same bytes are never filed again',
-    )
-    .argument('[job...]', 'the numbers of the runs', readNumbers)
+export function addErase(command: Command): void {
+  command
+    .argument('[run...]', 'Numbers of the runs', parseNumbers)
     .addOption(configOption())
-    .option('--before <date>', 'all whose last change was before this day', readDate)
-    .option('--json', 'print what became of each as JSON')
+    .option('--before <date>', 'Erase all runs that were last changed before this day', parseDate)
+    .addOption(jsonOption())
     .addHelpText(
       'after',
-      '\nExample:\n  labfeed erase 17\n  labfeed erase --before 2020-01-01\n\nIt cannot be undone. The file, the experiment in the notebook, the log and backups of the journal stay as they are.',
+      `${examples('labfeed erase 17', 'labfeed erase --before 2020-01-01')}\n\n${ERASE_NOTE}`,
     )
     .action(erase);
 }
 
-async function erase(jobs: readonly number[], { before, json, ...options }: EraseOptions): Promise<void> {
-  if ((jobs.length === 0) === (before === undefined)) {
-    throw new UsageError('expected either the numbers of runs or --before', {
+const ERASE_NOTE = `Removes file name, draft and history of runs that are done, quarantined or ignored. The fingerprint stays,
+so that the same content is never filed again. This cannot be undone. The file, the experiment in the
+notebook, the log and backups of the journal are not changed.`;
+
+async function erase(runs: readonly number[], options: EraseOptions): Promise<void> {
+  const { before } = options;
+  if ((runs.length === 0) === (before === undefined)) {
+    throw new UsageError('expected either numbers of runs or --before', {
       hint: 'for example: labfeed erase 17',
     });
   }
-  const config = loadNamed(options);
-  requireJournal(config);
-  const journal = journalOf(config);
-  const outcomes = await ask(journal, async (client) =>
-    (before === undefined ? jobs : await client.finishedBefore(startOf(before))).map((run) => ({
-      kind: 'erase',
-      run,
-    })),
-  );
-  if (outcomes.some(({ outcome }) => outcome === 'done')) await scrub(journal);
-  if (json || before === undefined) return tellOutcomes(journal, outcomes, json);
-  console.log(summary(outcomes, before));
-  tellOutcomes(
-    journal,
-    outcomes.filter(({ outcome }) => outcome !== 'done'),
-    false,
-  );
+  const { journal, done } = await decide({
+    ...options,
+    none: `no runs to erase before ${before}`,
+    choose: async (client) =>
+      requestsFor('erase', before === undefined ? runs : await client.finishedBefore(startOfDay(before))),
+    ...(before !== undefined && {
+      summarize: (erased: number) => `${plural(erased, 'run')} erased; the experiments stay in the notebook`,
+    }),
+  });
+  if (done > 0) await scrub(journal);
 }
 
-function summary(outcomes: readonly Outcome[], before: string): string {
-  const erased = outcomes.filter(({ outcome }) => outcome === 'done').length;
-  if (outcomes.length === 0) return `no run is left to be erased whose last change was before ${before}`;
-  return `${erased === 1 ? '1 run' : `${erased} runs`} erased; their experiments stay in the notebook`;
-}
+const SCRUB_ATTEMPTS = 20;
+const SCRUB_PAUSE_MS = 250;
 
-const ATTEMPTS = 20;
-const PAUSE_MS = 250;
-
-/** What was erased stands in the write-ahead file until nobody reads the journal as it was before. */
+/** Erased data stays in the write-ahead log until nobody reads an older state of the journal. */
 async function scrub(journal: string): Promise<void> {
   const client = openClient(journal);
   try {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    for (let attempt = 0; attempt < SCRUB_ATTEMPTS; attempt++) {
       if (await client.scrub()) return;
-      await systemClock.sleep(PAUSE_MS);
+      await systemClock.sleep(SCRUB_PAUSE_MS);
     }
   } finally {
     await client.close();
   }
   process.stderr.write(
-    `somebody still reads the journal as it was before (a backup?): ${journal}-wal holds what was erased until then\n`,
+    `${journal}-wal still holds the erased data, because another process is reading the journal (a backup?)\n`,
   );
 }
 
-interface BackfillOptions extends ConfigOption {
+interface BackfillOptions extends JsonOption {
   readonly since?: string;
   readonly skip?: boolean;
-  readonly json?: boolean;
 }
 
-export function addBackfill(program: Command): void {
-  program
-    .command('backfill')
-    .description(
-      'say what becomes of the many old files that the first scan of an instrument found: file them',
-    )
-    .argument('<instrument>', 'the instrument that asks')
+export function addBackfill(command: Command): void {
+  command
+    .argument('<instrument>', 'Instrument whose backlog waits for a decision')
     .addOption(configOption())
-    .option('--since <date>', 'file those modified on this day or later, and pass over the others', readDate)
-    .option('--skip', 'pass over all of them')
-    .option('--json', 'print what became of it as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed backfill nanodrop --since 2026-01-01')
+    .option('--since <date>', 'File only files modified on or after this day, and skip the others', parseDate)
+    .option('--skip', 'Skip all files of the backlog')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      examples('labfeed backfill nanodrop', 'labfeed backfill nanodrop --since 2026-01-01'),
+    )
     .action(backfill);
 }
 
-async function backfill(
-  instrument: string,
-  { since, skip, json, ...options }: BackfillOptions,
-): Promise<void> {
-  if (since !== undefined && skip)
-    throw new UsageError('expected one of --since and --skip', {
+async function backfill(instrument: string, options: BackfillOptions): Promise<void> {
+  const { since, skip } = options;
+  if (since !== undefined && skip) {
+    throw new UsageError('--since and --skip cannot be used together', {
       hint: `for example: labfeed backfill ${instrument} --since ${since}`,
     });
-  const existing: Existing = skip ? 'skip' : since === undefined ? 'ingest' : { since };
-  const journal = await reading(options, async (opened) => {
-    await requireInstrument(instrument, opened);
-    return opened.journal;
-  });
-  tellOutcomes(journal, await ask(journal, async () => [{ kind: 'backfill', instrument, existing }]), json);
+  }
+  await withReader(options, (opened) => requireInstrument(instrument, opened));
+  const existing = skip ? 'skip' : since === undefined ? 'ingest' : { since };
+  await decide({ ...options, choose: async () => [{ kind: 'backfill', instrument, existing }] });
 }
+
+/** A day, as in the configuration. */
+function parseDate(text: string): string {
+  const { success, data } = z.iso.date().safeParse(text);
+  if (!success) throw new InvalidArgumentError('Expected a date such as 2026-01-01.');
+  return data;
+}
+
+/** In the local time zone. */
+const startOfDay = (date: string): number => new Date(`${date}T00:00:00`).getTime();

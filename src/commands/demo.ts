@@ -2,21 +2,21 @@ import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { pino } from 'pino';
 import { systemClock } from '../clock.js';
-import { type LoadedConfig, loadConfig } from '../config/load.js';
+import { loadConfig, type UsableConfig } from '../config/load.js';
 import { createDaemon, type Daemon } from '../daemon/daemon.js';
 import { EXIT, explain } from '../errors.js';
 import { createLog } from '../log.js';
 import type { Observer } from '../pipeline.js';
 import { onStopRequest, stopRequested } from '../process.js';
 import { createSandbox, type Sandbox } from '../sandbox/server.js';
-import { makeFolder, portOption, requireVital } from './options.js';
+import { indent } from '../text.js';
+import { createFolder, examples, portOption, requireUsable } from './options.js';
 
-/** The same each time, where it can be: with the address, the journal would take it for another notebook. */
-const USUAL_PORT = 7781;
+/** The same port every time, if it is free: with another address the journal would expect another notebook. */
+const NOTEBOOK_PORT = 7781;
 const PAGE_PORT = 7780;
 
 interface DemoOptions {
@@ -25,43 +25,38 @@ interface DemoOptions {
   readonly once?: boolean;
 }
 
-export function addDemo(program: Command): void {
-  program
-    .command('demo')
-    .description(
-      'everything on this machine, nothing to configure: a notebook, instruments, files, and their ingest',
-    )
+export function addDemo(command: Command): void {
+  command
     .addOption(portOption())
-    .option('--dir <folder>', 'where files, journal and notebook are kept (default: a new temporary folder)')
-    .option('--once', 'end when the samples are filed')
-    .addHelpText('after', '\nExample:\n  labfeed demo --once')
+    .option('--dir <folder>', 'Where to keep files, journal and notebook (default: a new temporary folder)')
+    .option('--once', 'Exit when the samples are filed')
+    .addHelpText('after', examples('labfeed demo --once'))
     .action(demo);
 }
 
-async function demo({ port, dir, once }: DemoOptions): Promise<void> {
+async function demo({ port, dir, once = false }: DemoOptions): Promise<void> {
   const stop = onStopRequest();
   const folder = dir === undefined ? mkdtempSync(join(tmpdir(), 'labfeed-demo-')) : resolve(dir);
   const samples = sampleFiles(new Date());
-  for (const { instrument } of samples) makeFolder(join(folder, 'instruments', instrument), '--dir');
+  for (const { instrument } of samples) createFolder(join(folder, 'instruments', instrument), '--dir');
 
   const { notebook, url, key } = await startNotebook(folder, port);
-  // Who ends at once has nobody who could look.
   const page = once ? undefined : `127.0.0.1:${await freePort(PAGE_PORT)}`;
-  const config = writeConfig(folder, { url, key, page });
-  const display = createDemoDisplay({ folder, url, page, samples: samples.length });
   const destination = pino.destination({ dest: join(folder, 'labfeed.log'), sync: true });
   const daemon = createDaemon({
-    config,
+    config: writeConfig(folder, { url, key, page }),
     ...createLog({ level: 'info', pretty: false, destination }),
     clock: systemClock,
-    observer: display,
+    observer: createProgress(url, samples.length),
   });
   try {
     await daemon.start();
-    display.begin();
-    await dropAll(samples, folder);
-    const filed = await untilEnded(daemon.count, samples.length, stop);
-    display.explain(await daemon.count(), once ?? false);
+    console.log(
+      `labfeed demo: filing ${samples.length} files of 4 instruments in the built-in notebook, on this machine only.\n`,
+    );
+    await writeSamples(samples, folder);
+    const filed = await waitForRuns(daemon, samples.length, stop);
+    console.log(summary(await daemon.count(), { folder, url, page }));
     if (once && filed < samples.length) process.exitCode = EXIT.failed;
     if (!once) await stopRequested(stop);
   } finally {
@@ -70,7 +65,7 @@ async function demo({ port, dir, once }: DemoOptions): Promise<void> {
   }
 }
 
-/** A port that was asked for must be free; the usual one gives way to any free one. */
+/** A port that the user chose must be free. If the default port is taken, any free port is used. */
 async function startNotebook(
   folder: string,
   port?: number,
@@ -79,10 +74,10 @@ async function startNotebook(
     const notebook = createSandbox({ file: join(folder, 'notebook.db'), port: chosen });
     return { notebook, ...(await notebook.start()) };
   };
-  return port === undefined ? start(USUAL_PORT).catch(() => start(0)) : start(port);
+  return port === undefined ? start(NOTEBOOK_PORT).catch(() => start(0)) : start(port);
 }
 
-/** This port, or any other where it is taken. */
+/** This port if it is free, otherwise any free port. */
 function freePort(wanted: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const trial = createServer();
@@ -100,109 +95,93 @@ interface Addresses {
   readonly page: string | undefined;
 }
 
-function writeConfig(folder: string, { url, key, page }: Addresses) {
+function writeConfig(folder: string, { url, key, page }: Addresses): UsableConfig {
   const file = join(folder, 'labfeed.yaml');
   writeFileSync(join(folder, 'api-key'), key, { mode: 0o600 });
   const head = `notebook: { url: "${url}", key: { file: api-key }, rate: 100/s }\njournal: journal.db\nstatus: ${page ?? false}\n`;
   writeFileSync(file, head + SAMPLE_MAPPINGS);
-  const config: LoadedConfig = loadConfig(file);
-  requireVital(config);
+  const config = loadConfig(file);
+  requireUsable(config);
   return config;
 }
 
-/** Waits until so many runs have come to an end, and tells how many of them are filed. */
-async function untilEnded(count: Daemon['count'], runs: number, stop: AbortSignal): Promise<number> {
-  for (;;) {
-    const { done = 0, quarantined = 0, held = 0 } = await count();
-    if (stop.aborted || done + quarantined + held >= runs) return done;
-    await sleep(100);
-  }
-}
-
-/** As instruments do: one file after the other, so that there is something to see. */
-async function dropAll(samples: readonly SampleFile[], folder: string): Promise<void> {
+/** One file after the other, as instruments do, so that there is something to see. */
+async function writeSamples(samples: readonly SampleFile[], folder: string): Promise<void> {
   for (const { instrument, name, content } of samples) {
     const file = join(folder, 'instruments', instrument, name);
     if (existsSync(file)) continue;
     writeFileSync(file, content);
-    await sleep(150);
+    await systemClock.sleep(150);
   }
 }
 
-interface DemoDisplay extends Observer {
-  begin(): void;
-  /** Tells where everything is, now that there is something to look at. */
-  explain(counts: Readonly<Record<string, number>>, ends: boolean): void;
+/** Waits until all runs are done or parked, and returns how many are done. */
+async function waitForRuns(daemon: Daemon, runs: number, stop: AbortSignal): Promise<number> {
+  for (;;) {
+    const { done = 0, quarantined = 0, held = 0 } = await daemon.count();
+    if (stop.aborted || done + quarantined + held >= runs) return done;
+    await systemClock.sleep(100);
+  }
 }
 
-interface DemoPlaces {
-  readonly folder: string;
-  /** Where the notebook is. */
-  readonly url: string;
-  /** Where the status page is, if there is one. */
-  readonly page: string | undefined;
-  readonly samples: number;
-}
-
-/** What the demo shows while the daemon works: a line a run, and on a terminal how many are left. */
-function createDemoDisplay({ folder, url, page, samples }: DemoPlaces): DemoDisplay {
+/** Prints one line per run; on a terminal also a progress bar. */
+function createProgress(url: string, total: number): Observer {
   const terminal = process.stdout.isTTY;
-  let ended = 0;
+  let finished = 0;
 
-  function line(text: string): void {
-    ended += 1;
-    process.stdout.write(`${terminal ? '\r\x1b[K' : ''}${text}\n`);
-    if (terminal && ended < samples) process.stdout.write(bar(ended, samples));
+  function print(state: string, instrument: string, text: string): void {
+    finished += 1;
+    process.stdout.write(
+      `${terminal ? '\r\x1b[K' : ''}  ${state.padEnd(13)}${instrument.padEnd(14)}${text}\n`,
+    );
+    if (terminal && finished < total) process.stdout.write(progressBar(finished, total));
   }
 
   return {
-    begin() {
-      console.log(
-        `labfeed demo: ${samples} files of 4 instruments go into the built-in notebook, on this machine only.\n`,
-      );
-    },
     filed: (run, experiment) =>
-      line(`  filed        ${run.instrument.padEnd(14)}${run.draft.title}  →  ${url}/view/${experiment}`),
+      print('filed', run.instrument, `${run.draft.title}  →  ${url}/view/${experiment}`),
     quarantined: (instrument, path, problem) =>
-      line(
-        `  quarantined  ${instrument.padEnd(14)}${basename(path)}\n${explain(problem).replace(/^/gm, '               ')}`,
-      ),
+      print('quarantined', instrument, `${basename(path)}\n${indent(explain(problem), ' '.repeat(15))}`),
     failed(run, change) {
-      if (change.kind === 'parked')
-        line(`  ${change.as.padEnd(13)}${run.instrument.padEnd(14)}${run.draft.title}: ${change.reason}`);
-    },
-    explain(counts, ends) {
-      const summary = Object.entries(counts).map(([state, runs]) => `${runs} ${state}`);
-      console.log(`
-${summary.join(', ')}. Every one is filed once, however often this is stopped and started.
-
-${page === undefined ? '' : `  page       http://${page}/   what happens, what waits, what needs you\n`}  notebook   ${url}/
-  folders    ${join(folder, 'instruments')}/{balance,spectrometer,plate-reader,logger}
-  mappings   ${join(folder, 'labfeed.yaml')}
-  log        ${join(folder, 'labfeed.log')}
-${ends ? '' : "\nDrop a CSV of your own into the logger's folder and watch it arrive. Ctrl-C ends the demo; the files stay.\n"}`);
+      if (change.kind === 'parked') print(change.as, run.instrument, `${run.draft.title}: ${change.reason}`);
     },
   };
 }
 
-const WIDTH = 24;
+const BAR_WIDTH = 24;
 
-function bar(done: number, all: number): string {
-  const full = Math.round((WIDTH * done) / all);
-  return `  [${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${done} of ${all}`;
+function progressBar(finished: number, total: number): string {
+  const full = Math.round((BAR_WIDTH * finished) / total);
+  return `  [${'#'.repeat(full)}${'-'.repeat(BAR_WIDTH - full)}] ${finished} of ${total}`;
 }
 
-/**
- * The sample instruments of the demo: their mappings, as a scientist would write them, and their files.
- * Dates are of today, since a run from the future, or a date after the file's own, would rightly be refused.
- */
+interface Places {
+  readonly folder: string;
+  /** The address of the notebook. */
+  readonly url: string;
+  /** The address of the status page; undefined with --once. */
+  readonly page: string | undefined;
+}
+
+function summary(counts: Readonly<Record<string, number>>, { folder, url, page }: Places): string {
+  const states = Object.entries(counts).map(([state, runs]) => `${runs} ${state}`);
+  return `
+${states.join(', ')}. Each run is filed exactly once, however often you stop and restart the demo.
+
+${page === undefined ? '' : `  page       http://${page}/\n`}  notebook   ${url}/
+  folders    ${join(folder, 'instruments')}/{balance,spectrometer,plate-reader,logger}
+  mappings   ${join(folder, 'labfeed.yaml')}
+  log        ${join(folder, 'labfeed.log')}
+${page === undefined ? '' : '\nDrop a CSV file into the folder of the logger and watch it arrive. Press Ctrl-C to stop; the files stay.\n'}`;
+}
+
 interface SampleFile {
   readonly instrument: string;
   readonly name: string;
   readonly content: string;
 }
 
-/** The part of the demo's configuration that describes the instruments. */
+/** Mappings as a scientist would write them. */
 const SAMPLE_MAPPINGS = `instruments:
   balance:
     watch: instruments/balance
@@ -255,6 +234,7 @@ const SAMPLE_MAPPINGS = `instruments:
     ready: { quiet: 500ms }
 `;
 
+/** Dates are today's: labfeed quarantines dates after the modification of the file. */
 export function sampleFiles(today: Date): SampleFile[] {
   const day = (separator: string, order: 'ymd' | 'dmy'): string => {
     const ymd = [today.getFullYear(), today.getMonth() + 1, today.getDate()].map((part) =>

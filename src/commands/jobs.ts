@@ -7,95 +7,82 @@ import type { Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { describeEvent } from '../status/history.js';
 import {
+  formatBytes,
   formatShortTime,
   formatTime,
   indent,
   nearest,
+  plural,
   terminalLine,
   terminalText,
   withoutPath,
 } from '../text.js';
-import { nextStep } from '../why/gather.js';
 import {
-  type ConfigOption,
   configOption,
-  reading,
-  readNumber,
+  examples,
+  type JsonOption,
+  jsonOption,
+  parseNumber,
   requireInstrument,
   runningLive,
+  withReader,
 } from './options.js';
-import { asLine, oldFiles } from './status.js';
-import { asTable, type Column, outputWidth } from './terminal.js';
+import { attentionLine, backlogAttention } from './status.js';
+import { type Column, formatTable, terminalWidth } from './terminal.js';
 
-interface JobsOptions extends ConfigOption {
+interface JobsOptions extends JsonOption {
   readonly state?: RunState;
   readonly instrument?: string;
   readonly limit: number;
-  readonly json?: boolean;
 }
 
-export function addJobs(program: Command): void {
-  program
-    .command('jobs')
-    .description('list runs, the newest first, with where they are and what is wrong with them')
+export function addJobs(command: Command): void {
+  command
     .addOption(configOption())
-    .option('--state <state>', `only those: ${RUN_STATES.join(', ')}`, readState)
-    .option('--instrument <instrument>', 'only those of this instrument')
-    .option('--limit <number>', 'so many at most', readNumber, 50)
-    .option('--json', 'print them as JSON')
+    .option('--state <state>', `Only runs in this state: ${RUN_STATES.join(', ')}`, parseState)
+    .option('--instrument <instrument>', 'Only runs of this instrument')
+    .option('--limit <number>', 'Maximum number of runs', parseNumber, 50)
+    .addOption(jsonOption())
     .addHelpText(
       'after',
-      '\nExample:\n  labfeed jobs --state quarantined\n  labfeed jobs --instrument nanodrop --limit 200',
+      examples('labfeed jobs --state quarantined', 'labfeed jobs --instrument nanodrop --limit 200'),
     )
     .action(jobs);
 }
 
-function readState(text: string): RunState {
+function parseState(text: string): RunState {
   const state = RUN_STATES.find((known) => known === text);
   if (state) return state;
   const guess = nearest(text, RUN_STATES);
   throw new InvalidArgumentError(
-    guess ? `did you mean ${guess}?` : `expected one of: ${RUN_STATES.join(', ')}.`,
+    guess ? `Did you mean ${guess}?` : `Expected one of: ${RUN_STATES.join(', ')}.`,
   );
 }
 
 async function jobs({ state, instrument, limit, json, ...options }: JobsOptions): Promise<void> {
-  const { listed, more, questions } = await reading(options, async (opened) => {
-    await requireInstrument(instrument, opened);
+  const { runs, backlogs } = await withReader(options, async (opened) => {
+    if (instrument !== undefined) await requireInstrument(instrument, opened);
     const live = runningLive(opened.journal, systemClock.now());
     const waiting = state === undefined || state === 'waiting' ? waitingFiles(live, instrument) : [];
-    // One more than asked for tells whether there are more.
-    const runs = await opened.reader.jobs({ state, instrument, limit: limit + 1 });
-    const all = [...waiting, ...runs];
-    // Old files that nobody answered for are held too, though they are no runs yet.
+    // One more than requested shows whether there are more.
+    const known = await opened.reader.jobs({ state, instrument, limit: limit + 1 });
     const { instruments } = await opened.reader.overview();
-    const asked = state === undefined || state === 'held' ? instruments : [];
-    const questions = asked.filter(({ name }) => (instrument ?? name) === name).flatMap(oldFiles);
-    return { listed: all.slice(0, limit), more: all.length > limit, questions };
+    // A backlog without a decision is held too, although its files are not runs yet.
+    const held = state === undefined || state === 'held' ? instruments : [];
+    const backlogs = held.filter(({ name }) => (instrument ?? name) === name).flatMap(backlogAttention);
+    return { runs: [...waiting, ...known], backlogs };
   });
+  const listed = runs.slice(0, limit);
   if (json) return console.log(JSON.stringify(listed, null, 2));
-  console.log(listed.length === 0 ? nothing(state, instrument) : jobsTable(listed, systemClock.now()));
-  for (const question of questions) console.log(asLine(question));
-  if (more) process.stderr.write(`there are more: --limit ${4 * limit}\n`);
+  console.log(listed.length === 0 ? noRuns(state, instrument) : jobsTable(listed, systemClock.now()));
+  for (const backlog of backlogs) console.log(attentionLine(backlog));
+  if (runs.length > limit) process.stderr.write(`there are more runs; to list them: --limit ${4 * limit}\n`);
 }
 
-function waitingFiles(live: Live | undefined, instrument: string | undefined): WaitingJob[] {
-  const lines = (live?.instruments ?? []).filter(
-    ({ name }) => instrument === undefined || name === instrument,
-  );
-  return lines.flatMap(({ name, waiting }) =>
-    waiting.first.map((file) => ({ state: 'waiting', instrument: name, ...file })),
-  );
-}
+const noRuns = (state: RunState | undefined, instrument: string | undefined): string =>
+  `no ${state === undefined ? '' : `${state} `}runs${instrument === undefined ? '' : ` of ${instrument}`}`;
 
-const nothing = (state: RunState | undefined, instrument: string | undefined): string =>
-  [
-    'no runs',
-    ...(instrument === undefined ? [] : [`of ${instrument}`]),
-    ...(state === undefined ? [] : [`that are ${state}`]),
-  ].join(' ');
-
-/** A file that is not still yet: the journal does not know it. */
+/** A file that is not settled yet; the journal does not know it. */
 interface WaitingJob {
   readonly state: 'waiting';
   readonly instrument: string;
@@ -104,13 +91,20 @@ interface WaitingJob {
   readonly reason: string;
 }
 
+function waitingFiles(live: Live | undefined, instrument: string | undefined): WaitingJob[] {
+  const instruments = (live?.instruments ?? []).filter(({ name }) => (instrument ?? name) === name);
+  return instruments.flatMap(({ name, waiting }) =>
+    waiting.first.map((file) => ({ state: 'waiting', instrument: name, ...file })),
+  );
+}
+
 type Listed = Job | WaitingJob;
 
 export const jobsTable = (jobs: readonly Listed[], now: number): string =>
-  asTable(columns(now), jobs, outputWidth());
+  formatTable(columns(now), jobs, terminalWidth());
 
 const columns = (now: number): Column<Listed>[] => [
-  { title: 'job', align: 'right', text: (job) => ('id' in job ? String(job.id) : '-') },
+  { title: 'run', align: 'right', text: (job) => ('id' in job ? String(job.id) : '-') },
   { title: 'state', text: ({ state }) => state },
   { title: 'instrument', flexible: true, text: ({ instrument }) => instrument },
   { title: 'file', flexible: true, text: ({ path }) => (path === '' ? '(erased)' : basename(path)) },
@@ -120,23 +114,39 @@ const columns = (now: number): Column<Listed>[] => [
     align: 'right',
     text: (job) => ('id' in job && job.experiment !== undefined ? String(job.experiment) : ''),
   },
-  { title: 'what', flexible: true, text: what },
+  { title: 'details', flexible: true, text: reasonOrTitle },
 ];
 
-/** Why it is not filed, or as what it is. */
-function what(job: Listed): string {
+function reasonOrTitle(job: Listed): string {
   const [reason = ''] = withoutPath(job.reason ?? '', job.path).split('\n');
   return reason || ('id' in job ? (job.title ?? '') : '');
 }
 
-/** One run for people: where it is, what to do, what happened, what is sent. */
-function jobAsText(job: JobDetail): string {
-  return [headline(job), ...facts(job), ...troubles(job), ...history(job), ...draft(job)].join('\n');
+export function addShow(command: Command): void {
+  command
+    .argument('<run>', 'Number of the run', parseNumber)
+    .addOption(configOption())
+    .addOption(jsonOption())
+    .addHelpText('after', examples('labfeed show 17'))
+    .action(show);
+}
+
+async function show(id: number, { json, ...options }: JsonOption): Promise<void> {
+  const job = await withReader(options, async ({ reader }): Promise<JobDetail> => {
+    const found = await reader.job(id);
+    if (found) return found;
+    const [last] = await reader.jobs({ limit: 1 });
+    throw new LabfeedError(`there is no run ${id}`, {
+      hint: last ? `the last run is ${last.id}; to list runs: labfeed jobs` : 'there are no runs yet',
+    });
+  });
+  if (json) console.log(JSON.stringify({ ...job, next: nextStep(job) }, null, 2));
+  else
+    console.log([headline(job), ...facts(job), ...problems(job), ...history(job), ...draft(job)].join('\n'));
 }
 
 function headline({ id, state, experiment, server }: JobDetail): string {
-  const where = experiment === undefined ? '' : `, experiment ${experiment} of ${server}`;
-  return `run ${id}: ${state}${where}`;
+  return `run ${id}: ${state}${experiment === undefined ? '' : `, experiment ${experiment} at ${server}`}`;
 }
 
 const fact = (name: string, value: string): string => `${name.padEnd(13)}${terminalLine(value)}`;
@@ -144,42 +154,84 @@ const fact = (name: string, value: string): string => `${name.padEnd(13)}${termi
 function facts(job: JobDetail): string[] {
   const { path, size, modifiedMs, paths } = job;
   const others = paths.filter((other) => other !== path);
-  // A run that was recovered from the notebook knows its file by name alone.
-  const modified = modifiedMs === 0 ? '' : ` (${size} bytes, modified ${formatTime(modifiedMs)})`;
+  // Of a run that was recovered from the notebook only the file's name is known.
+  const modified = modifiedMs === 0 ? '' : ` (${formatBytes(size)}, modified ${formatTime(modifiedMs)})`;
   return [
     fact('instrument', job.instrument),
     fact('file', path === '' ? '(erased)' : `${path}${modified}`),
     ...others.map((other) => fact('also seen as', other)),
     fact('sha256', job.sha256),
-    fact('taken', `${formatTime(job.addedAt)}${job.backlog ? ', as one of the old files' : ''}`),
+    fact('added', `${formatTime(job.addedAt)}${job.backlog ? ' (from the backlog)' : ''}`),
     fact('last change', formatTime(job.updatedAt)),
   ];
 }
 
-function troubles(job: JobDetail): string[] {
+function problems(job: JobDetail): string[] {
   const { reason, attempts, drift } = job;
-  const tries = attempts > 0 ? ` (${attempts} attempts)` : '';
+  const tries = attempts > 0 ? ` (after ${plural(attempts, 'attempt')})` : '';
   return [
-    ...(reason === undefined ? [] : [`why${tries}`, indent(terminalText(reason))]),
+    ...(reason === undefined ? [] : [`reason${tries}`, indent(terminalText(reason))]),
     ...(drift.length === 0
       ? []
-      : ['not like the runs before it', ...drift.map((one) => `  ${terminalLine(one)}`)]),
-    fact('to do', nextStep(job)),
+      : ['differs from earlier runs', ...drift.map((one) => `  ${terminalLine(one)}`)]),
+    fact('next step', nextStep(job)),
   ];
 }
 
-function history({ history: happenings }: JobDetail): string[] {
-  if (happenings.length === 0) return ['', 'history     none is kept of it any more'];
+/** What a person can do about a run. */
+export function nextStep(job: Job): string {
+  const { id, state, path } = job;
+  switch (state) {
+    case 'waiting':
+      return 'nothing to do: the file is taken once it is settled';
+    case 'queued':
+    case 'sending':
+      return job.reason === undefined
+        ? 'nothing to do: the run is sent as soon as the notebook accepts it'
+        : `nothing to do: the next attempt is at ${formatTime(job.dueAt)}. If the reason stays the same, check the notebook`;
+    case 'done':
+      return path === ''
+        ? 'nothing to do: the run was filed, then erased here'
+        : 'nothing to do: the run is filed';
+    case 'quarantined':
+      return quarantined(job);
+    case 'held':
+      return held(job);
+    case 'ignored':
+      return `nothing to do. To file it after all: labfeed ${path === '' ? 'refile' : 'retry'} ${id}`;
+  }
+}
+
+function quarantined({ id, failure }: Job): string {
+  const fix =
+    failure === 'file'
+      ? 'fix the mapping or the file'
+      : 'fix the mapping, or ask the administrator of the notebook';
+  return `${fix}, then run: labfeed retry ${id} (a reload with a changed mapping retries it, too). ${orIgnore(id)}`;
+}
+
+function held({ id, step, failure, experiment }: Job): string {
+  if (step === 'done') return `to file it once more: labfeed refile ${id}. ${orIgnore(id)}`;
+  if (failure === 'drift')
+    return `to file it, and accept its columns for later runs: labfeed retry ${id}. If the mapping must change, change it and reload. ${orIgnore(id)}`;
+  const [what, which] =
+    experiment === undefined
+      ? ['an existing experiment', 'EXPERIMENT']
+      : [`experiment ${experiment}`, experiment];
+  return `to check again: labfeed retry ${id}. To overwrite ${what}: labfeed adopt ${id} ${which}. To create a new one: labfeed refile ${id}. ${orIgnore(id)}`;
+}
+
+const orIgnore = (id: number): string => `If it should not be filed: labfeed ignore ${id}`;
+
+function history({ history: events }: JobDetail): string[] {
+  if (events.length === 0) return ['', fact('history', 'removed, because the run is older than `keep`')];
+  const hanging = (text: string): string => text.replaceAll('\n', `\n${' '.repeat(23)}`);
   return [
     '',
     'history',
-    ...happenings.map(
-      (happening) => `  ${formatTime(happening.at)}  ${hanging(terminalText(describeEvent(happening)))}`,
-    ),
+    ...events.map((event) => `  ${formatTime(event.at)}  ${hanging(terminalText(describeEvent(event)))}`),
   ];
 }
-
-const hanging = (text: string): string => text.replaceAll('\n', `\n${' '.repeat(23)}`);
 
 function draft({ draft: sent, comments }: JobDetail): string[] {
   if (sent === undefined) return comments.length === 0 ? [] : ['', ...comments.map(posted)];
@@ -188,7 +240,7 @@ function draft({ draft: sent, comments }: JobDetail): string[] {
     fact('title', sent.title),
     fact('date', sent.date),
     fact('tags', sent.tags.join(', ')),
-    `body        ${Buffer.byteLength(sent.body)} bytes of HTML`,
+    fact('body', `${formatBytes(Buffer.byteLength(sent.body))} of HTML`),
     indent(terminalText(sent.body)),
     ...comments.flatMap((comment) => [
       posted(comment),
@@ -198,32 +250,4 @@ function draft({ draft: sent, comments }: JobDetail): string[] {
 }
 
 const posted = ({ n, comment }: JobDetail['comments'][number]): string =>
-  `comment ${n}   ${comment === undefined ? 'not posted yet' : `posted, as ${comment}`}`;
-
-interface ShowOptions extends ConfigOption {
-  readonly json?: boolean;
-}
-
-export function addShow(program: Command): void {
-  program
-    .command('show')
-    .description('show one run: what became of it and when, what is sent for it, and what to do next')
-    .argument('<job>', 'the number of the run', readNumber)
-    .addOption(configOption())
-    .option('--json', 'print it as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed show 17')
-    .action(show);
-}
-
-async function show(id: number, { json, ...options }: ShowOptions): Promise<void> {
-  const job = await reading(options, async ({ reader }): Promise<JobDetail> => {
-    const found = await reader.job(id);
-    if (found) return found;
-    const [last] = await reader.jobs({ limit: 1 });
-    throw new LabfeedError(`there is no run ${id}`, {
-      hint: last ? `the last one is ${last.id}; labfeed jobs lists them` : 'there are no runs yet',
-    });
-  });
-  if (json) return console.log(JSON.stringify({ ...job, next: nextStep(job) }, null, 2));
-  console.log(jobAsText(job));
-}
+  fact(`comment ${n}`, comment === undefined ? 'not posted yet' : `posted as ${comment}`);

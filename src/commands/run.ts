@@ -1,81 +1,75 @@
 import { dirname, join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { systemClock } from '../clock.js';
-import { defaultJournal, journalOf } from '../config/locations.js';
-import { createDaemon } from '../daemon/daemon.js';
+import { defaultJournal } from '../config/locations.js';
 import { backUp } from '../journal/maintenance.js';
 import { createLog } from '../log.js';
 import type { Dialect } from '../model.js';
 import { keepHeapSmall, onStopRequest, stopRequested } from '../process.js';
-import { createSandbox, DIALECTS } from '../sandbox/server.js';
+import { formatBytes, plural } from '../text.js';
 import {
   type ConfigOption,
+  configFrom,
   configOption,
-  loadNamed,
-  makeFolder,
+  createFolder,
+  examples,
+  type JsonOption,
+  jsonOption,
   portOption,
   requireJournal,
-  requireVital,
+  usableConfigFrom,
 } from './options.js';
 
-export function addRun(program: Command): void {
-  program
-    .command('run')
-    .description('watch the folders and file what comes, in the foreground')
+export function addRun(command: Command): void {
+  command
     .addOption(configOption())
-    .addHelpText('after', '\nExample:\n  labfeed run --config /etc/labfeed/config.yaml')
+    .addHelpText('after', examples('labfeed run --config /etc/labfeed/config.yaml'))
     .action(run);
 }
 
 async function run(options: ConfigOption): Promise<void> {
+  // Loaded here, so that `backup` does not load the daemon.
+  const { createDaemon } = await import('../daemon/daemon.js');
   keepHeapSmall();
-  const config = loadNamed(options);
-  requireVital(config);
+  const config = usableConfigFrom(options);
   const stop = onStopRequest();
-  // Who read the log has gone: the files still come. For other commands it means that nobody wants the answer.
+  // The daemon goes on if nobody reads its log any more. Other commands end then.
   process.stdout.removeAllListeners('error').on('error', () => undefined);
   const logging = createLog({ level: config.settings.log, pretty: process.stdout.isTTY });
   const daemon = createDaemon({ config, ...logging, clock: systemClock });
   process.on('SIGHUP', () => {
     daemon
-      .reload(() => loadNamed(options))
-      .catch((error: unknown) => logging.log.fatal({ err: error }, 'the reload broke'));
+      .reload(() => configFrom(options))
+      .catch((error: unknown) => logging.log.fatal({ err: error }, 'reload failed'));
   });
   try {
-    // A stop may be asked for while the first scan still goes on.
+    // A stop may be requested during the first scan.
     await Promise.race([daemon.start().then(() => stopRequested(stop)), stopRequested(stop)]);
   } finally {
     await daemon.stop();
   }
-  // A request that had no answer within the time for stopping would keep the process alive until it has one.
+  // A request without an answer would keep the process alive until it times out.
   process.exit(0);
 }
 
-interface BackupOptions extends ConfigOption {
-  readonly json?: boolean;
-}
-
-export function addBackup(program: Command): void {
-  program
-    .command('backup')
-    .description('write a copy of the journal, while the daemon runs; overwrites nothing')
-    .argument('<file>', 'where the copy goes')
+export function addBackup(command: Command): void {
+  command
+    .argument('<file>', 'Where to write the copy; an existing file is not overwritten')
     .addOption(configOption())
-    .option('--json', 'print what was written as JSON')
-    .addHelpText(
-      'after',
-      '\nExample:\n  labfeed backup /var/backups/labfeed-$(date +%F).db\n\nTo restore it: stop the daemon, put the copy in the place of the journal, run labfeed recover, start the daemon.',
-    )
+    .addOption(jsonOption())
+    .addHelpText('after', `${examples('labfeed backup /var/backups/labfeed-$(date +%F).db')}\n\n${RESTORE}`)
     .action(backup);
 }
 
-async function backup(file: string, { json, ...options }: BackupOptions): Promise<void> {
-  const config = loadNamed(options);
-  requireJournal(config);
+const RESTORE =
+  'To restore: stop the daemon, replace the journal with the copy, run `labfeed recover`, start the daemon.';
+
+async function backup(file: string, { json, ...options }: JsonOption): Promise<void> {
+  const config = configFrom(options);
   const target = resolve(file);
-  const written = backUp(journalOf(config), target, config.notebook?.url);
-  if (json) console.log(JSON.stringify({ file: target, ...written }));
-  else console.log(`${written.runs} runs, ${written.bytes} bytes: ${target}`);
+  const { runs, bytes } = backUp(requireJournal(config), target, config.notebook?.url);
+  if (json) console.log(JSON.stringify({ file: target, runs, bytes }));
+  else console.log(`${target}: ${plural(runs, 'run')}, ${formatBytes(bytes)}`);
 }
 
 interface SandboxOptions {
@@ -85,32 +79,31 @@ interface SandboxOptions {
   readonly json?: boolean;
 }
 
-export function addSandbox(program: Command): void {
-  program
-    .command('sandbox')
-    .description('the built-in notebook alone, with a page to look at what it holds')
+export function addSandbox(command: Command): void {
+  command
     .addOption(portOption(7781))
-    .option('--data <file>', "where its content is kept (default: in the user's state folder)")
+    .option('--data <file>', "Where to keep the notebook's content (default: in your state folder)")
     .addOption(
-      new Option('--dialect <dialect>', 'answer by the contract to the letter, or as eLabFTW does')
-        .choices(DIALECTS)
+      new Option('--dialect <dialect>', 'Behave as the REST API v2 specifies, or as eLabFTW does')
+        .choices(['v2', 'elabftw'] satisfies Dialect[])
         .default('v2'),
     )
-    .option('--json', 'print address and key as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed sandbox --port 7781 --data notebook.db')
+    .addOption(new Option('--json', 'Print address and key as JSON'))
+    .addHelpText('after', examples('labfeed sandbox --port 7781 --data notebook.db'))
     .action(sandbox);
 }
 
 async function sandbox({ port, data, dialect, json }: SandboxOptions): Promise<void> {
+  const { createSandbox } = await import('../sandbox/server.js');
   const file = data === undefined ? join(dirname(defaultJournal()), 'sandbox.db') : resolve(data);
-  makeFolder(dirname(file), '--data');
+  createFolder(dirname(file), '--data');
   const notebook = createSandbox({ file, port, dialect });
   const stop = onStopRequest();
   const { url, key } = await notebook.start();
   if (json) console.log(JSON.stringify({ url, key, data: file }));
   else
     console.log(
-      `notebook  ${url}\nkey       ${key}\ndata      ${file}\n\nCtrl-C ends it; what it holds stays in the file.`,
+      `notebook  ${url}\nkey       ${key}\ndata      ${file}\n\nPress Ctrl-C to stop. The content stays in the data file.`,
     );
   await stopRequested(stop);
   await notebook.stop();

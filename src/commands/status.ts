@@ -4,57 +4,50 @@ import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import { describeProblem, type LimiterState, type Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { formatShortTime, formatTime, plural, relativeTime, terminalLine, terminalText } from '../text.js';
-import { type ConfigOption, configOption, daemonState, reading } from './options.js';
-import { asTable, type Column, outputWidth } from './terminal.js';
+import { configOption, daemonState, examples, type JsonOption, jsonOption, withReader } from './options.js';
+import { type Column, formatTable, terminalWidth } from './terminal.js';
 
-interface StatusOptions extends ConfigOption {
-  readonly json?: boolean;
-}
-
-export function addStatus(program: Command): void {
-  program
-    .command('status')
-    .description(
-      'say whether the daemon runs and what it does: instruments, queue, notebook, what is wrong, what waits for a person',
-    )
+export function addStatus(command: Command): void {
+  command
     .addOption(configOption())
-    .option('--json', 'print it as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed status')
+    .addOption(jsonOption())
+    .addHelpText('after', examples('labfeed status'))
     .action(status);
 }
 
-async function status({ json, ...options }: StatusOptions): Promise<void> {
+async function status({ json, ...options }: JsonOption): Promise<void> {
   const now = systemClock.now();
-  const state = await reading(options, async ({ config, journal, reader }) => ({
+  const state = await withReader(options, async ({ config, journal, reader }) => ({
     at: now,
     journal,
     ...daemonState(journal, now),
     problems: config.problems.map(describeProblem),
     notebook: config.notebook?.url,
-    /** Also those of which nothing has come yet. */
     listed: config.listed.map(({ name }) => name),
     overview: await reader.overview(),
   }));
-  if (!json) return console.log(statusAsText(state, outputWidth()));
-  const { listed, notebook, ...told } = state;
-  console.log(JSON.stringify({ ...told, attention: needsPerson(state) }, null, 2));
+  if (!json) return console.log(statusAsText(state, terminalWidth()));
+  const { listed, notebook, ...shown } = state;
+  console.log(JSON.stringify({ ...shown, attention: needsAttention(state) }, null, 2));
 }
 
 export interface Status {
   readonly at: number;
+  /** The journal's path. */
   readonly journal: string;
   readonly running: boolean;
-  /** What the daemon tells of itself; where none runs, what the last one told before it ended without a word. */
+  /** The daemon's status; if it does not run, the last one that a crashed daemon left. */
   readonly live: Live | undefined;
-  /** What is wrong with the configuration as it stands now. */
+  /** Mistakes in the configuration as it is now. */
   readonly problems: Live['problems'];
-  /** The notebook of the configuration. */
+  /** The server in the configuration. */
   readonly notebook: string | undefined;
+  /** The instruments in the configuration. */
   readonly listed: readonly string[];
   readonly overview: Overview;
 }
 
-/** What waits for somebody, with the command that is the next step. */
+/** Something that waits for a person, with the command to run next. */
 interface Attention {
   readonly instrument: string | undefined;
   readonly text: string;
@@ -62,26 +55,21 @@ interface Attention {
 }
 
 export function statusAsText(status: Status, width: number): string {
-  const { live, running, overview } = status;
-  const known = running ? live : undefined;
-  const rows = rowsOf(status);
-  const attention = needsPerson(status).map(asLine);
-  const alarms = (known?.alarms ?? []).map(({ since, text }) => `since ${formatTime(since)}: ${text}`);
+  const { at, running, overview, problems } = status;
+  const live = running ? status.live : undefined;
+  const rows = instrumentRows(status);
   return [
     fact('daemon', daemon(status)),
-    fact(
-      'notebook',
-      known ? `${known.notebook.url}: ${gate(known.notebook.gate, status.at)}` : notebook(status),
-    ),
-    fact('queue', queue(overview, status.at)),
+    fact('notebook', live ? `${live.notebook.url}: ${limiter(live.notebook.gate, at)}` : notebook(status)),
+    fact('queue', queue(overview, at)),
     '',
-    asTable(columns(rows, status.at), rows, width),
-    ...section('waits for a person', attention),
-    ...section('alarms', alarms),
+    formatTable(columns(rows, at), rows, width),
+    ...section('needs attention', needsAttention(status).map(attentionLine)),
     ...section(
-      'mistakes in the configuration',
-      mistakes(known ?? { problems: status.problems, refused: undefined }),
+      'alarms',
+      (live?.alarms ?? []).map(({ since, text }) => `since ${formatTime(since)}: ${text}`),
     ),
+    ...section('mistakes in the configuration', mistakes(live ?? { problems, refused: undefined })),
   ].join('\n');
 }
 
@@ -94,61 +82,60 @@ const section = (title: string, lines: readonly string[]): string[] =>
 
 function daemon({ running, live, at, journal }: Status): string {
   if (running && live)
-    return `runs since ${formatTime(live.startedAt)} (pid ${live.pid}, version ${live.version}), seen ${relativeTime(live.at, at)}`;
-  if (running) return `runs, or a command such as recover holds ${journal}; it tells nothing of itself`;
-  const last = live ? `; the last one was seen ${relativeTime(live.at, at)}, and ended without a word` : '';
-  return `does not run${last}. This is what the journal knows: ${journal}`;
+    return `running since ${formatTime(live.startedAt)} (pid ${live.pid}, version ${live.version}), last report ${relativeTime(live.at, at)}`;
+  if (running) return `starting, or a command such as recover is using ${journal}`;
+  const crashed = live
+    ? `; the last one stopped unexpectedly, its last report was ${relativeTime(live.at, at)}`
+    : '';
+  return `not running${crashed}. The rest is from the journal ${journal}`;
 }
 
-function gate(state: LimiterState, now: number): string {
+function limiter(state: LimiterState, now: number): string {
   switch (state.kind) {
     case 'open':
-      return `takes requests, at most ${Number(state.perSecond.toFixed(1))}/s`;
+      return `accepts requests, at most ${Number(state.perSecond.toFixed(1))}/s`;
     case 'slowed':
     case 'slow start':
-      return `takes requests, at ${state.perSecond.toFixed(1)}/s for now (${state.kind})`;
+      return `accepts requests, now ${state.perSecond.toFixed(1)}/s (${state.kind})`;
     case 'held':
-      return `waits, next request ${relativeTime(state.until, now)}: ${state.reason}`;
+      return `paused, next request ${relativeTime(state.until, now)}: ${state.reason}`;
     case 'down':
-      return `away since ${formatTime(state.since)}, next try ${relativeTime(state.probeAt, now)}: ${state.reason}`;
+      return `down since ${formatTime(state.since)}, next attempt ${relativeTime(state.probeAt, now)}: ${state.reason}`;
   }
 }
 
-const notebook = ({ notebook: url }: Status): string => url ?? 'none: the configuration has a mistake there';
+const notebook = ({ notebook: url }: Status): string => url ?? 'unknown: the configuration has a mistake';
 
 function queue({ instruments }: Overview, now: number): string {
   const runs = instruments.reduce((sum, { runs: counts }) => sum + counts.queued + counts.sending, 0);
-  const times = instruments.flatMap(({ oldestAt }) => (oldestAt === undefined ? [] : [oldestAt]));
   if (runs === 0) return 'empty';
-  const oldest = times.length === 0 ? '' : `, the oldest since ${formatTime(Math.min(...times))}`;
-  return `${plural(runs, 'run')}${oldest}${times.length === 0 ? '' : ` (${relativeTime(Math.min(...times), now)})`}`;
+  const oldest = Math.min(...instruments.map(({ oldestAt }) => oldestAt ?? Number.POSITIVE_INFINITY));
+  const since = Number.isFinite(oldest)
+    ? `, oldest from ${formatTime(oldest)} (${relativeTime(oldest, now)})`
+    : '';
+  return `${plural(runs, 'run')}${since}`;
 }
 
-/** An instrument as a row. */
-interface Row {
+interface InstrumentRow {
   readonly name: string;
   readonly runs: Readonly<Record<RunState, number>>;
   readonly lastAt: number | undefined;
   readonly folder: string;
 }
 
-const NONE = Object.fromEntries(RUN_STATES.map((state) => [state, 0])) as Record<RunState, number>;
+const NO_RUNS = Object.fromEntries(RUN_STATES.map((state) => [state, 0])) as Record<RunState, number>;
 
-function rowsOf({ overview, running, live, listed }: Status): Row[] {
-  const lines = running ? (live?.instruments ?? []) : [];
-  const names = new Set([
-    ...listed,
-    ...lines.map(({ name }) => name),
-    ...overview.instruments.map(({ name }) => name),
-  ]);
-  return [...names].map((name) => {
-    const known = overview.instruments.find((instrument) => instrument.name === name);
-    const line = lines.find((instrument) => instrument.name === name);
+/** The instruments of the configuration, of the daemon and of the journal. */
+function instrumentRows({ overview, running, live, listed }: Status): InstrumentRow[] {
+  const watched = new Map((running ? (live?.instruments ?? []) : []).map((one) => [one.name, one]));
+  const recorded = new Map(overview.instruments.map((one) => [one.name, one]));
+  return [...new Set([...listed, ...watched.keys(), ...recorded.keys()])].map((name) => {
+    const [instrument, summary] = [watched.get(name), recorded.get(name)];
     return {
       name,
-      runs: { ...NONE, ...known?.runs, waiting: line?.waiting.files ?? 0 },
-      lastAt: line?.lastFileAt ?? known?.last?.addedAt,
-      folder: line ? folder(line) : listed.includes(name) ? '' : 'not in the configuration',
+      runs: { ...NO_RUNS, ...summary?.runs, waiting: instrument?.waiting.files ?? 0 },
+      lastAt: instrument?.lastFileAt ?? summary?.last?.addedAt,
+      folder: instrument ? folder(instrument) : listed.includes(name) ? '' : 'not in the configuration',
     };
   });
 }
@@ -159,74 +146,78 @@ function folder({ line, folder: { state, reason }, watch }: Live['instruments'][
   return `${watch} is ${state}${reason ? `: ${reason}` : ''}`;
 }
 
-/** States that no run is in take no room. */
-function columns(rows: readonly Row[], now: number): Column<Row>[] {
+/** Without the states that no run is in. */
+function columns(rows: readonly InstrumentRow[], now: number): Column<InstrumentRow>[] {
   const states = RUN_STATES.filter((state) => state === 'done' || rows.some(({ runs }) => runs[state] > 0));
+  const hasFolders = rows.some((row) => row.folder !== '');
   return [
     { title: 'instrument', flexible: true, text: ({ name }) => name },
     ...states.map(
-      (state): Column<Row> => ({ title: state, align: 'right', text: ({ runs }) => String(runs[state]) }),
+      (state): Column<InstrumentRow> => ({
+        title: state,
+        align: 'right',
+        text: ({ runs }) => String(runs[state]),
+      }),
     ),
-    { title: 'last file', text: ({ lastAt }) => (lastAt === undefined ? '-' : formatShortTime(lastAt, now)) },
-    ...(rows.some((row) => row.folder !== '') ? [FOLDER] : []),
+    {
+      title: 'last file',
+      text: ({ lastAt }) => (lastAt === undefined ? '-' : formatShortTime(lastAt, now)),
+    },
+    ...(hasFolders ? [FOLDER] : []),
   ];
 }
 
-const FOLDER: Column<Row> = { title: 'folder', flexible: true, text: (row) => row.folder };
+const FOLDER: Column<InstrumentRow> = { title: 'folder', flexible: true, text: (row) => row.folder };
 
-export function needsPerson({ overview, notebook: url, running, problems }: Status): Attention[] {
+export function needsAttention({ overview, notebook: url, running, problems }: Status): Attention[] {
   const halted = overview.servers.filter((server) => server.url === url && server.halted !== undefined);
+  const start = `${problems.length > 0 ? 'labfeed check, then ' : ''}systemctl start labfeed, or labfeed run`;
   return [
-    ...(running
-      ? []
-      : [
-          {
-            instrument: undefined,
-            text: 'no daemon runs',
-            command: `${problems.length > 0 ? 'labfeed check, then ' : ''}systemctl start labfeed, or labfeed run`,
-          },
-        ]),
+    ...(running ? [] : [{ instrument: undefined, text: 'the daemon is not running', command: start }]),
     ...halted.map((server) => ({
       instrument: undefined,
       text: `nothing is sent: ${server.halted}`,
       command: 'labfeed recover',
     })),
-    ...overview.instruments.flatMap(({ name, runs, asked }) => [
-      ...(['quarantined', 'held'] as const)
-        .filter((state) => runs[state] > 0)
-        .map((state) => ({
-          instrument: name,
-          text: `${name}: ${plural(runs[state], 'run')} ${state}`,
-          command: `labfeed jobs --state ${state} --instrument ${quoted(name)}`,
-        })),
-      ...oldFiles({ name, asked }),
+    ...overview.instruments.flatMap((instrument) => [
+      ...parkedAttention(instrument),
+      ...backlogAttention(instrument),
     ]),
   ];
 }
 
-/** The one question that many old files raise, which is in no run. */
-export const oldFiles = ({ name, asked }: Pick<InstrumentSummary, 'name' | 'asked'>): Attention[] =>
+const parkedAttention = ({ name, runs }: InstrumentSummary): Attention[] =>
+  (['quarantined', 'held'] as const)
+    .filter((state) => runs[state] > 0)
+    .map((state) => ({
+      instrument: name,
+      text: `${name}: ${plural(runs[state], 'run')} ${state}`,
+      command: `labfeed jobs --state ${state} --instrument ${quoted(name)}`,
+    }));
+
+/** A backlog that waits for a decision; its files are not runs yet. */
+export const backlogAttention = ({ name, asked }: Pick<InstrumentSummary, 'name' | 'asked'>): Attention[] =>
   asked === 0
     ? []
     : [
         {
           instrument: name,
-          text: `${name}: ${plural(asked, 'old file')} ${asked === 1 ? 'waits' : 'wait'} for an answer`,
+          text: `${name}: a backlog of ${plural(asked, 'file')} waits for a decision`,
           command: `labfeed backfill ${quoted(name)}`,
         },
       ];
 
-export const asLine = ({ text, command }: Attention): string => `${text} → ${command}`;
+export const attentionLine = ({ text, command }: Attention): string => `${text} → ${command}`;
 
 const quoted = (name: string): string => (name.includes(' ') ? `'${name}'` : name);
 
 function mistakes({ problems, refused }: Pick<Live, 'problems' | 'refused'>): string[] {
-  const tell = ({ at, message, hint }: Live['problems'][number]): string =>
+  const describe = ({ at, message, hint }: Live['problems'][number]): string =>
     `${at}: ${message}${hint === undefined ? '' : `\n→ ${hint}`}`;
   return [
-    ...problems.map(tell),
+    ...problems.map(describe),
     ...(refused
-      ? [`the reload of ${formatTime(refused.at)} was refused:`, ...refused.problems.map(tell)]
+      ? [`the reload at ${formatTime(refused.at)} was rejected:`, ...refused.problems.map(describe)]
       : []),
   ];
 }

@@ -6,15 +6,15 @@ export interface Column<Row> {
   readonly title: string;
   text(row: Row): string;
   readonly align?: 'right';
-  /** Gives way where the terminal is too narrow; the other columns do not. */
+  /** Shrinks if the terminal is too narrow; the other columns do not. */
   readonly flexible?: boolean;
 }
 
 const GAP = '  ';
-const LEAST = 8;
+const MIN_WIDTH = 8;
 
-/** How wide what is printed may be; without a terminal, or on one that does not know its width, as wide as it is. */
-export function outputWidth(
+/** The width of the terminal; infinite if there is none or it does not report its width. */
+export function terminalWidth(
   env: NodeJS.ProcessEnv = process.env,
   columns: number | undefined = process.stdout.columns,
 ): number {
@@ -23,8 +23,12 @@ export function outputWidth(
   return columns || Number.POSITIVE_INFINITY;
 }
 
-/** Rows below their titles, in columns that fit the width together. */
-export function asTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width: number): string {
+/** A table with a heading, as wide as the terminal allows. */
+export function formatTable<Row>(
+  columns: readonly Column<Row>[],
+  rows: readonly Row[],
+  width: number,
+): string {
   const cells = [
     columns.map(({ title }) => title.toUpperCase()),
     ...rows.map((row) => columns.map((column) => terminalLine(column.text(row)))),
@@ -40,15 +44,19 @@ export function asTable<Row>(columns: readonly Column<Row>[], rows: readonly Row
   return lines.map((line) => cut(line, width)).join('\n');
 }
 
-/** Takes from the widest of those that give way, until all fit or none can give more. */
-function shrink<Row>(natural: readonly number[], columns: readonly Column<Row>[], room: number): number[] {
+/** Shrinks the widest flexible column until the table fits or no column can shrink further. */
+function shrink<Row>(
+  natural: readonly number[],
+  columns: readonly Column<Row>[],
+  available: number,
+): number[] {
   const widths = [...natural];
-  let over = widths.reduce((sum, one) => sum + one, 0) - room;
+  let over = widths.reduce((sum, one) => sum + one, 0) - available;
   while (over > 0) {
-    const giving = columns.map(({ flexible }, index) => (flexible ? (widths[index] ?? 0) : 0));
-    const widest = giving.indexOf(Math.max(...giving));
-    if ((giving[widest] ?? 0) <= LEAST) break;
-    widths[widest] = (giving[widest] ?? 0) - 1;
+    const flexible = columns.map((column, index) => (column.flexible ? (widths[index] ?? 0) : 0));
+    const max = Math.max(...flexible);
+    if (max <= MIN_WIDTH) break;
+    widths[flexible.indexOf(max)] = max - 1;
     over -= 1;
   }
   return widths;
@@ -57,7 +65,7 @@ function shrink<Row>(natural: readonly number[], columns: readonly Column<Row>[]
 const WIDE =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\uff01-\uff60\p{Emoji_Presentation}]/u;
 
-/** How many cells of a terminal a character takes. */
+/** The width of a character on a terminal. */
 const cellsOf = (character: string): number => (/\p{M}/u.test(character) ? 0 : WIDE.test(character) ? 2 : 1);
 
 const PLAIN = /^[\x20-\x7e]*$/;
@@ -83,20 +91,20 @@ function pad(text: string, width: number, align: 'right' | undefined): string {
   return align === 'right' ? blanks + text : text + blanks;
 }
 
-/** All of standard input. On a terminal it is said what is expected, and how it ends. */
+/** All of standard input; on a terminal with a prompt. */
 export async function readInput(what: string): Promise<string> {
-  if (process.stdin.isTTY) process.stderr.write(`${what}; a line with Ctrl-D ends it:\n`);
+  if (process.stdin.isTTY) process.stderr.write(`${what}, then Ctrl-D on a line of its own:\n`);
   const pieces: Buffer[] = [];
   for await (const piece of process.stdin) pieces.push(piece as Buffer);
   return Buffer.concat(pieces).toString();
 }
 
-/** What cannot be taken back is asked for on a terminal; where nobody can answer, it must have been said before. */
+/** Asks before something that cannot be undone. Without a terminal, --yes is required. */
 export async function confirm(question: string, yes: boolean | undefined): Promise<boolean> {
   if (yes) return true;
   if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    throw new UsageError('nobody can be asked here, and this cannot be taken back', {
-      hint: 'add --yes to do it without being asked',
+    throw new UsageError('this cannot be undone, and there is no terminal to ask for confirmation', {
+      hint: 'add --yes to confirm',
     });
   }
   process.stderr.write(`${question} [y/N] `);
@@ -106,18 +114,18 @@ export async function confirm(question: string, yes: boolean | undefined): Promi
 
 const ENTER = new Set(['\r', '\n', '\x04']);
 
-/** A secret: of a terminal one line that is not shown, else all of standard input. */
+/** A secret: one hidden line from a terminal, otherwise all of standard input. */
 export async function readSecret(what: string): Promise<string> {
   const { stdin, stderr } = process;
   if (!stdin.isTTY) return (await readInput(what)).trim();
-  stderr.write(`${what} (it is not shown): `);
+  stderr.write(`${what} (hidden): `);
   stdin.setRawMode(true);
   let text = '';
   try {
     for await (const piece of stdin) {
       for (const character of String(piece)) {
         if (ENTER.has(character)) return text.trim();
-        if (character === '\x03') throw new UsageError('nothing was entered');
+        if (character === '\x03') throw new UsageError('cancelled');
         text = character === '\x7f' || character === '\b' ? text.slice(0, -1) : text + character;
       }
     }

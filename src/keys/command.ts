@@ -1,106 +1,82 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import {
-  type ConfigOption,
   configOption,
-  loadNamed,
-  readNumbers,
-  requireVital,
+  examples,
+  type JsonOption,
+  jsonOption,
+  parseNumbers,
+  usableConfigFrom,
+  yesOption,
 } from '../commands/options.js';
-import { asTable, type Column, confirm, outputWidth, readSecret } from '../commands/terminal.js';
+import { type Column, confirm, formatTable, readSecret, terminalWidth } from '../commands/terminal.js';
 import type { UsableConfig } from '../config/load.js';
 import { readKey, type SecretSource } from '../config/secrets.js';
 import { LabfeedError, NotebookError, UsageError } from '../errors.js';
+import { type KeyFile, NO_ROTATION, openKeyFile, readRotation, resolveLinks } from './key-file.js';
 import {
   canWrite,
-  type KeyFile,
+  findRecord,
+  type KeyApis,
   type KeyRecord,
-  NOTHING,
-  openKeyFile,
-  peekMemory,
-  recordOf,
-  targetOf,
-} from './key-file.js';
-import { type KeyRings, keyName, openRings, type Rotated, rotateKey as rotateConfigured } from './rotate.js';
+  keyName,
+  openKeyApis,
+  type Rotated,
+  rotateKey as rotateConfigured,
+} from './rotate.js';
 
-export interface KeysOptions extends ConfigOption {
-  readonly json?: boolean;
-}
-
-export interface CreateOptions extends KeysOptions {
+interface CreateOptions extends JsonOption {
   readonly readOnly?: boolean;
 }
 
-export interface DeleteKeysOptions extends KeysOptions {
+interface DeleteOptions extends JsonOption {
   readonly yes?: boolean;
 }
 
-const EXAMPLES = `
-Example:
-  labfeed keys list
-  labfeed keys set < new-key.txt
-  labfeed keys rotate
-  labfeed keys create "plate reader PC"
-  labfeed keys delete 7`;
-
-export function addKeys(program: Command): void {
-  const keys = program
-    .command('keys')
-    .description('the API keys of the account, and the one that labfeed uses')
-    .addHelpText('after', EXAMPLES);
-  keys
-    .command('list')
-    .description("list the account's keys, and which of them labfeed uses")
-    .addOption(configOption())
-    .option('--json', 'print them as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed keys list')
+export function addKeys(keys: Command): void {
+  keys.addHelpText(
+    'after',
+    examples(
+      'labfeed keys list',
+      'labfeed keys set < new-key.txt',
+      'labfeed keys rotate',
+      'labfeed keys create "plate reader PC"',
+      'labfeed keys delete 7',
+    ),
+  );
+  const add = (name: string, description: string): Command =>
+    keys.command(name).description(description).addOption(configOption()).addOption(jsonOption());
+  add('list', 'List the keys of the account, and show which one labfeed uses')
+    .addHelpText('after', examples('labfeed keys list'))
     .action(listKeys);
-  keys
-    .command('create')
-    .description('make a key and show it, this once; labfeed goes on with its own')
-    .argument('<name>', 'what it is called in the notebook', readName)
-    .addOption(configOption())
-    .option('--read-only', 'a key that may only read')
-    .option('--json', 'print it as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed keys create "plate reader PC"')
+  add('create', 'Create a key and print it; the notebook never shows it again')
+    .argument('<name>', 'Name of the key in the notebook', parseName)
+    .option('--read-only', 'Create a key that cannot write')
+    .addHelpText('after', examples('labfeed keys create "plate reader PC"'))
     .action(createKey);
-  keys
-    .command('set')
-    .description('take a key from standard input, prove it, and write it where the configuration reads it')
-    .addOption(configOption())
-    .option('--json', 'print what was done as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed keys set < new-key.txt')
+  add('set', 'Read a key from standard input, test it, and save it where the configuration reads it')
+    .addHelpText('after', examples('labfeed keys set < new-key.txt'))
     .action(setKey);
-  keys
-    .command('delete')
-    .description('delete keys of the account; asks first')
-    .argument('<key...>', 'their numbers, as list shows them', readNumbers)
-    .addOption(configOption())
-    .option('--yes', 'do not ask')
-    .option('--json', 'print what was deleted as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed keys delete 7')
+  add('delete', 'Delete keys of the account')
+    .argument('<key...>', 'Numbers of the keys, as `labfeed keys list` shows them', parseNumbers)
+    .addOption(yesOption())
+    .addHelpText('after', examples('labfeed keys delete 7'))
     .action(deleteKeys);
-  keys
-    .command('rotate')
-    .description(
-      'make a new key, prove it, write it where the configuration reads it, and delete the old one',
-    )
-    .addOption(configOption())
-    .option('--json', 'print what was done as JSON')
-    .addHelpText(
-      'after',
-      '\nExample:\n  labfeed keys rotate\n\nThe daemon goes on with the new key by itself. Broken off, it is repaired by running it again.',
-    )
+  add('rotate', 'Create a new key, test it, save it where the configuration reads it, and delete the old one')
+    .addHelpText('after', `${examples('labfeed keys rotate')}\n\n${ROTATE_NOTE}`)
     .action(rotateKey);
 }
 
-/** The notebook would make up a name, by which nobody knows the key again. */
-function readName(text: string): string {
-  if (text.trim() === '') throw new InvalidArgumentError('expected a name.');
+const ROTATE_NOTE =
+  'A running daemon continues with the new key. If the command is interrupted, run it again.';
+
+/** Without a name the notebook would choose one, by which nobody recognises the key. */
+function parseName(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('Expected a name.');
   return text;
 }
 
-/** A key as people see it. What the notebook does not tell is undefined. */
+/** Fields that the notebook does not return are undefined. */
 interface ShownKey {
   readonly id: number | undefined;
   readonly name: string | undefined;
@@ -113,212 +89,205 @@ interface ShownKey {
 const COLUMNS: readonly Column<ShownKey>[] = [
   { title: 'key', text: ({ id }) => String(id ?? '?'), align: 'right' },
   { title: 'name', text: ({ name }) => name ?? '', flexible: true },
-  { title: 'may', text: ({ canWrite }) => (canWrite === undefined ? '' : canWrite ? 'read, write' : 'read') },
-  { title: 'made', text: ({ created }) => toMinute(created) },
+  {
+    title: 'access',
+    text: (key) => (key.canWrite === undefined ? '' : key.canWrite ? 'read, write' : 'read'),
+  },
+  { title: 'created', text: ({ created }) => toMinute(created) },
   { title: 'last used', text: ({ lastUsed }) => toMinute(lastUsed) },
   { title: 'used by', text: ({ inUse }) => (inUse ? 'labfeed' : '') },
 ];
 
-/** Seconds tell nobody more, and would take the room of the names. */
+/** Without seconds, to leave room for the names. */
 const toMinute = (time = ''): string => time.replace(/^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d).*$/, '$1 $2');
 
-async function listKeys({ json, ...options }: KeysOptions): Promise<void> {
-  const config = load(options);
-  const { records, own } = await withRings(config, ({ as }) => look(config, as));
+async function listKeys({ json, ...options }: JsonOption): Promise<void> {
+  const config = usableConfigFrom(options);
+  const { records, own } = await withKeyApis(config, ({ as }) => readKeys(config, as));
   const shown = records.map(
     (record): ShownKey => ({
       id: record.id,
       name: record.name,
       canWrite: canWrite(record),
-      created: told(record, 'created_at'),
-      lastUsed: told(record, 'last_used_at'),
+      created: timeOf(record, 'created_at'),
+      lastUsed: timeOf(record, 'last_used_at'),
       inUse: own && record === own,
     }),
   );
   if (json) return console.log(JSON.stringify(shown, null, 2));
-  console.log(asTable(COLUMNS, shown, outputWidth()));
-  if (!own) console.log('which of them labfeed uses, the notebook does not tell');
+  console.log(formatTable(COLUMNS, shown, terminalWidth()));
+  if (!own) console.log(UNKNOWN_OWN);
 }
 
+const UNKNOWN_OWN = 'the notebook does not show which of these keys labfeed uses';
+
 async function createKey(name: string, { readOnly, json, ...options }: CreateOptions): Promise<void> {
-  const config = load(options);
-  const key = await withRings(config, ({ as }) =>
+  const config = usableConfigFrom(options);
+  const key = await withKeyApis(config, ({ as }) =>
     as(currentKey(config)).createKey({ name, canwrite: readOnly ? 0 : 1 }),
   );
   console.log(json ? JSON.stringify({ name, canWrite: !readOnly, key }) : key);
-  if (!json) process.stderr.write('this key is shown only now; the notebook does not tell it again\n');
+  if (!json) process.stderr.write('save this key now: the notebook never shows it again\n');
 }
 
-async function setKey({ json, ...options }: KeysOptions): Promise<void> {
-  const config = load(options);
+async function setKey({ json, ...options }: JsonOption): Promise<void> {
+  const config = usableConfigFrom(options);
   const file = writableFile(config, 'set');
-  const key = await readSecret('the API key');
-  if (!/^[\x21-\x7e]+$/.test(key)) throw notAKey(key);
-  const records = await withRings(config, ({ as }) => as(key).listKeys()).catch(explainRefusal);
-  const record = recordOf(key, records);
+  const key = await readSecret('API key');
+  if (!/^[\x21-\x7e]+$/.test(key)) {
+    throw new UsageError(
+      key === '' ? 'standard input is empty' : 'standard input must contain one key on one line',
+      { hint: 'for example: labfeed keys set < new-key.txt' },
+    );
+  }
+  const records = await withKeyApis(config, ({ as }) => as(key).listKeys()).catch(
+    onRejectedKey('the notebook rejects this key', 'nothing was saved; the old key stays in use'),
+  );
+  const record = findRecord(key, records);
   if (record && canWrite(record) === false) {
-    throw new LabfeedError(`this key (${describe(record)}) may only read, and labfeed has to write`, {
-      hint: 'nothing was written; make one that may write',
+    throw new LabfeedError(`${describe(record)} is read-only, but labfeed must write`, {
+      hint: 'nothing was saved. Create a key that can write',
     });
   }
   file.write(key);
   if (json) return console.log(JSON.stringify({ file: file.path, key: record?.id, name: record?.name }));
-  console.log(
-    `${config.notebook.url} takes the key${record ? ` (${describe(record)})` : ''}; it is in ${file.path}`,
-  );
-  console.log(WHEN_TAKEN);
+  const which = record ? describe(record) : 'the key';
+  console.log(`${config.notebook.url} accepts ${which}; it was saved in ${file.path}`);
+  console.log(WHEN_USED);
 }
 
-async function deleteKeys(
-  ids: readonly number[],
-  { yes, json, ...options }: DeleteKeysOptions,
-): Promise<void> {
-  const config = load(options);
-  await withRings(config, async ({ as }) => {
-    const { records, own, key } = await look(config, as);
-    const doomed = ids.map((id) => found(id, records));
-    if (own && doomed.includes(own)) {
+async function deleteKeys(ids: readonly number[], { yes, json, ...options }: DeleteOptions): Promise<void> {
+  const config = usableConfigFrom(options);
+  await withKeyApis(config, async ({ as }) => {
+    const { records, own, key } = await readKeys(config, as);
+    const chosen = ids.map((id) => requireRecord(id, records));
+    if (own && chosen.includes(own)) {
       throw new LabfeedError(`${describe(own)} is the key that labfeed uses`, {
-        hint: 'put another in its place first: `labfeed keys rotate`, or `labfeed keys set`',
+        hint: 'replace it first: `labfeed keys rotate` or `labfeed keys set`',
       });
     }
-    const doubt = own ? '' : '; which one labfeed uses, the notebook does not tell';
-    const asked = `delete ${doomed.map(describe).join(', ')}${doubt}?`;
-    if (!(await confirm(asked, yes))) return console.log('nothing was deleted');
-    for (const { id } of doomed) if (id !== undefined) await as(key).deleteKey(id);
+    const question = `${own ? '' : `${UNKNOWN_OWN}\n`}Delete ${chosen.map(describe).join(', ')}?`;
+    if (!(await confirm(question, yes))) return console.log('nothing was deleted');
+    for (const { id } of chosen) if (id !== undefined) await as(key).deleteKey(id);
     if (json) console.log(JSON.stringify({ deleted: ids }));
-    else for (const record of doomed) console.log(`${describe(record)} is deleted`);
-    await as(key).listKeys().catch(explainOwnDeletion);
+    else for (const record of chosen) console.log(`${describe(record)} was deleted`);
+    await as(key)
+      .listKeys()
+      .catch(
+        onRejectedKey(
+          'labfeed used the deleted key, and the notebook now rejects it',
+          'create a key in the notebook and run `labfeed keys set`',
+        ),
+      );
   });
 }
 
-async function rotateKey({ json, ...options }: KeysOptions): Promise<void> {
-  const config = load(options);
+async function rotateKey({ json, ...options }: JsonOption): Promise<void> {
+  const config = usableConfigFrom(options);
   const file = writableFile(config, 'rotate');
-  const signal = new AbortController().signal;
+  const { signal } = new AbortController();
   const rotated = await rotateConfigured(config, file, { clock: systemClock, signal });
   if (json) console.log(JSON.stringify({ name: keyName(), file: file.path, ...rotated }, null, 2));
-  else console.log(tellRotated(rotated, file.path).join('\n'));
-  if (rotated.failed.length > 0) {
-    throw new LabfeedError(
-      `the new key is in use, but ${numbersOf(rotated.failed.map(({ id }) => id))} could not be deleted: ${rotated.failed[0]?.reason}`,
-      { hint: 'the next `labfeed keys rotate` deletes it; or now: labfeed keys delete NUMBER' },
-    );
-  }
+  else console.log(describeRotation(rotated, file.path).join('\n'));
+  const [failed] = rotated.failed;
+  if (failed === undefined) return;
+  throw new LabfeedError(
+    `the new key is in use, but ${listKeyNumbers(rotated.failed.map(({ id }) => id))} could not be deleted: ${failed.reason}`,
+    { hint: 'the next `labfeed keys rotate` tries again; or run: labfeed keys delete NUMBER' },
+  );
 }
 
-function tellRotated({ key, deleted, kept, others }: Rotated, file: string): string[] {
-  const which = key === undefined ? '' : `, number ${key},`;
-  return [
-    `a new key ${keyName()}${which} was proved and is in ${file}`,
-    ...(deleted.length > 0
-      ? [`${numbersOf(deleted)} named ${keyName()} before ${deleted.length === 1 ? 'is' : 'are'} deleted`]
-      : []),
-    ...(kept === 'unknown' ? [UNKNOWN_OLD] : []),
-    ...(typeof kept === 'object'
-      ? [
-          `the old one was left, since it is not named so: ${describe(kept)}. Once nothing else uses it: labfeed keys delete ${kept.id ?? 'NUMBER'}`,
-        ]
-      : []),
-    ...(others.length > 0
-      ? [
-          `${numbersOf(others)} of the same name left alone: another labfeed on this machine may use ${others.length === 1 ? 'it' : 'them'}`,
-        ]
-      : []),
-    WHEN_TAKEN,
+function describeRotation({ key, deleted, kept, others }: Rotated, file: string): string[] {
+  const lines = [
+    `new key ${key === undefined ? '' : `${key} `}"${keyName()}" was tested and saved in ${file}`,
   ];
+  if (deleted.length > 0)
+    lines.push(`old ${listKeyNumbers(deleted)} ${deleted.length === 1 ? 'was' : 'were'} deleted`);
+  if (kept === 'unknown')
+    lines.push('the old key was kept: the notebook does not show which one it is. See `labfeed keys list`');
+  else if (kept !== undefined)
+    lines.push(
+      `${describe(kept)} was kept, because labfeed did not create it. To delete it: labfeed keys delete ${kept.id ?? 'NUMBER'}`,
+    );
+  if (others.length > 0)
+    lines.push(
+      `${listKeyNumbers(others)} with the same name ${others.length === 1 ? 'was' : 'were'} kept: another labfeed on this machine may use ${others.length === 1 ? 'it' : 'them'}`,
+    );
+  return [...lines, WHEN_USED];
 }
 
-const UNKNOWN_OLD =
-  "the old one was left: the notebook does not tell which of the account's keys it is. See labfeed keys list";
+const WHEN_USED =
+  'a running daemon uses the new key as soon as the notebook rejects the old one, or after a reload';
 
-const WHEN_TAKEN = 'a running daemon takes it as soon as the old one is refused, or at a reload (SIGHUP)';
-
-const numbersOf = (ids: readonly number[]): string =>
+const listKeyNumbers = (ids: readonly number[]): string =>
   `${ids.length === 1 ? 'key' : 'keys'} ${ids.join(', ')}`;
 
 const describe = ({ id, name }: Pick<KeyRecord, 'id' | 'name'>): string =>
   `key ${id ?? 'without a number'}${name === undefined ? '' : ` "${name}"`}`;
 
-function load(options: ConfigOption): UsableConfig {
-  const config = loadNamed(options);
-  requireVital(config);
-  return config;
-}
-
 const currentKey = (config: UsableConfig): string =>
   readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
 
-async function withRings<T>(config: UsableConfig, act: (rings: KeyRings) => Promise<T>): Promise<T> {
-  const rings = openRings(config, { clock: systemClock, signal: new AbortController().signal });
+async function withKeyApis<T>(config: UsableConfig, use: (apis: KeyApis) => Promise<T>): Promise<T> {
+  const apis = openKeyApis(config, { clock: systemClock, signal: new AbortController().signal });
   try {
-    return await act(rings);
+    return await use(apis);
   } finally {
-    await rings.close();
+    await apis.close();
   }
 }
 
-/** The account's keys, and which of them is in use, where that can be told. */
-async function look(config: UsableConfig, as: KeyRings['as']) {
+/** The keys of the account, and the one in use, if it can be identified. */
+async function readKeys(config: UsableConfig, as: KeyApis['as']) {
   const key = currentKey(config);
   const records = await as(key).listKeys();
   const { file } = config.notebook.key;
-  const remembered = file === undefined ? NOTHING : peekMemory(targetOf(file), config.notebook.url);
-  return { key, records, own: recordOf(key, records, remembered) };
+  const rotation = file === undefined ? NO_ROTATION : readRotation(resolveLinks(file), config.notebook.url);
+  return { key, records, own: findRecord(key, records, rotation) };
 }
 
-function writableFile({ notebook }: UsableConfig, what: 'set' | 'rotate'): KeyFile {
+function writableFile({ notebook }: UsableConfig, action: 'set' | 'rotate'): KeyFile {
   if (notebook.key.file !== undefined) return openKeyFile(notebook.key.file);
-  throw instead(notebook.key, what);
+  throw notAFile(notebook.key, action);
 }
 
-/** What only the service's surroundings can change is left to who can change them. */
-function instead({ env, credential }: SecretSource, what: 'set' | 'rotate'): LabfeedError {
-  const place =
-    env === undefined ? `the systemd credential ${credential}` : `the environment variable ${env}`;
-  const where =
+/** The environment of the service can only be changed by its administrator. */
+function notAFile({ env, credential }: SecretSource, action: 'set' | 'rotate'): LabfeedError {
+  const [source, change] =
     env === undefined
-      ? `write it into the file that LoadCredential=${credential}:… of the service names`
-      : `set ${env} to it where the daemon is started`;
-  const make = what === 'rotate' ? `labfeed keys create ${keyName()} shows a new key: ` : '';
-  const end =
-    what === 'rotate' ? ', then delete the old key: labfeed keys list, labfeed keys delete NUMBER' : '';
-  return new LabfeedError(`the key comes from ${place}, which a command cannot change for the daemon`, {
-    hint: `${make}${where}, and restart the daemon${end}`,
+      ? [
+          `the systemd credential ${credential}`,
+          `put it into the file that LoadCredential=${credential}:… names`,
+        ]
+      : [`the environment variable ${env}`, `set ${env} to it where the daemon is started`];
+  const [create, remove] =
+    action === 'set'
+      ? ['', '']
+      : [
+          `create a key with \`labfeed keys create ${keyName()}\`, `,
+          ', then delete the old key with `labfeed keys delete NUMBER`',
+        ];
+  return new LabfeedError(`the key comes from ${source}, which this command cannot change`, {
+    hint: `${create}${change}, and restart the daemon${remove}`,
   });
 }
 
-function notAKey(text: string): UsageError {
-  return new UsageError(
-    text === '' ? 'no key came on standard input' : 'what came on standard input is not one key on one line',
-    { hint: 'for example: labfeed keys set < new-key.txt' },
-  );
-}
+/** Explains a rejected key, and passes other errors on. */
+const onRejectedKey =
+  (message: string, hint: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof NotebookError) || error.failure !== 'auth') throw error;
+    throw new LabfeedError(`${message}: ${error.message}`, { hint, cause: error });
+  };
 
-function explainRefusal(error: unknown): never {
-  if (!(error instanceof NotebookError) || error.failure !== 'auth') throw error;
-  throw new LabfeedError(`the notebook refuses this key: ${error.message}`, {
-    hint: 'nothing was written; the old key stays',
-    cause: error,
-  });
-}
-
-function explainOwnDeletion(error: unknown): never {
-  if (!(error instanceof NotebookError) || error.failure !== 'auth') throw error;
-  throw new LabfeedError('that was the key that labfeed uses: the notebook refuses it now', {
-    hint: 'make one in the notebook, and `labfeed keys set` it',
-    cause: error,
-  });
-}
-
-function found(id: number, records: readonly KeyRecord[]): KeyRecord {
+function requireRecord(id: number, records: readonly KeyRecord[]): KeyRecord {
   const record = records.find((one) => one.id === id);
   if (record) return record;
-  throw new LabfeedError(`the account has no key ${id}`, { hint: 'labfeed keys list' });
+  throw new LabfeedError(`the account has no key ${id}`, { hint: 'to list the keys: labfeed keys list' });
 }
 
-/** A server's word on one key; what is a hash is never asked for. */
-function told(record: KeyRecord, field: 'created_at' | 'last_used_at'): string | undefined {
+/** Only these fields: others may hold a hash of the key. */
+function timeOf(record: KeyRecord, field: 'created_at' | 'last_used_at'): string | undefined {
   const value = record[field];
   return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
 }

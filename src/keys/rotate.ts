@@ -1,113 +1,111 @@
+import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Clock } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
 import { readKey } from '../config/secrets.js';
 import { openNotebook } from '../connection.js';
 import { LabfeedError } from '../errors.js';
-import {
-  canWrite,
-  type KeyFile,
-  type KeyRecord,
-  madeBetween,
-  openMemory,
-  printOf,
-  type Remembered,
-  recordOf,
-  wasNeverUsed,
-} from './key-file.js';
+import { dialectOf } from '../model.js';
+import { type KeyFile, openRotation, type Rotation, type RotationFile } from './key-file.js';
 
-/** The notebook as rotation asks it, under one key. */
-interface KeyRing {
+/** A key as the notebook lists it. Some servers include a hash of the key: never show the whole record. */
+export type KeyRecord = { readonly id?: number | undefined; readonly name?: string | undefined } & Readonly<
+  Record<string, unknown>
+>;
+
+/** The key operations of the notebook, with one key. */
+interface KeyApi {
   listKeys(): Promise<readonly KeyRecord[]>;
-  /** Resolves with the new key, which is told this once. */
+  /** Resolves with the new key. The notebook never shows it again. */
   createKey(fields: { readonly name: string; readonly canwrite: 0 | 1 }): Promise<string>;
   deleteKey(id: number): Promise<void>;
 }
 
 export interface RotateDeps {
-  /** What a key of this labfeed is called. */
+  /** The name of the keys of this labfeed. */
   readonly name: string;
-  /** The key that is in use. */
+  /** The key in use. */
   readonly current: string;
-  as(key: string): KeyRing;
-  readonly memory: { read(): Remembered; write(remembered: Remembered): void };
-  /** Puts the key where the configuration reads it, durably and in one step. */
+  as(key: string): KeyApi;
+  readonly rotation: Pick<RotationFile, 'read' | 'write'>;
+  /** Writes the key to where the configuration reads it, durably and in one step. */
   write(key: string): void;
 }
 
 export interface Rotated {
-  /** Its number, where the notebook tells. */
+  /** The number of the new key, if the notebook lists it. */
   readonly key: number | undefined;
   readonly deleted: readonly number[];
-  /** Could not be deleted for now; the next rotation does it. */
+  /** Keys that could not be deleted; the next rotation tries again. */
   readonly failed: readonly { readonly id: number; readonly reason: string }[];
-  /** The key that was in use before, where it is still there. `unknown`: which one it is cannot be told. */
+  /** The previous key, if it was kept. `unknown`: it is not known which of the listed keys it is. */
   readonly kept:
     | { readonly id: number | undefined; readonly name: string | undefined }
     | 'unknown'
     | undefined;
-  /** Others of the same name: who uses them is not known here. */
+  /** Other keys of the same name; another labfeed may use them. */
   readonly others: readonly number[];
 }
 
 /**
- * Makes a new key, proves it, writes it, then deletes the old one. What is about to be done is remembered before it is
- * done, so that it can be broken off anywhere: the key in use works all the time, and the next rotation removes what
- * this one has left. Nothing is deleted before a new key is in its place.
+ * Creates a new key, tests it, writes it, then deletes the old one. Every step is recorded before it is taken, so that a
+ * rotation can be interrupted anywhere: the key in use always works, and the next rotation cleans up. Nothing is
+ * deleted before a new key is in its place.
  */
 export async function rotate(deps: RotateDeps): Promise<Rotated> {
-  const { name, current, memory, as, write } = deps;
+  const { name, current, rotation, as, write } = deps;
   const before = await as(current).listKeys();
-  const stock = takeStock(memory.read(), current, before, name);
-  const old = recordOf(current, before, stock);
-  // Which one is in use is remembered: once there are two, the notebook may not tell it any more.
-  const left = old?.id === undefined ? stock : { ...stock, key: { id: old.id, print: printOf(current) } };
+  const resumed = resume(rotation.read(), current, before, name);
+  const old = findRecord(current, before, resumed);
+  // Recorded now, because with two keys the notebook may no longer show which one is in use.
+  const state =
+    old?.id === undefined ? resumed : { ...resumed, key: { id: old.id, print: printOf(current) } };
   const isOurs = old?.name === name;
   const rotating = {
     before: idsOf(named(before, name)),
     ...(isOurs && old.id !== undefined && { old: old.id }),
   };
-  memory.write({ ...left, rotating });
+  rotation.write({ ...state, rotating });
   const fresh = await as(current).createKey({ name, canwrite: 1 });
-  // Listed with the old one: as long as the new one was never used, what becomes of it is no loss.
-  const record = madeBetween(before, await as(current).listKeys(), name, fresh);
+  // Listed with the old key: as long as the new key was never used, an interrupted rotation can be cleaned up.
+  const record = findCreated(before, await as(current).listKeys(), name, fresh);
   const made = record?.id === undefined ? undefined : { id: record.id, print: printOf(fresh) };
-  memory.write({ ...left, rotating: { ...rotating, ...(made && { made }) } });
-  const proof = await prove(fresh, made?.id, deps);
+  rotation.write({ ...state, rotating: { ...rotating, ...(made && { made }) } });
+  const listed = await testKey(fresh, made?.id, deps);
   write(fresh);
-  const { key: _, ...rest } = left;
-  const remove = [...new Set([...left.remove, ...(rotating.old === undefined ? [] : [rotating.old])])];
-  memory.write({ ...rest, remove, ...(made && { key: made }) });
-  const removable = idsOf(proof.filter((one) => isRemovable(one, name, { ...left, remove }, made?.id)));
-  const { deleted, failed } = await removeAll(removable, as(fresh));
-  memory.write({ remove: failed.map(({ id }) => id), doubtful: [], ...(made && { key: made }) });
-  const others = idsOf(named(proof, name)).filter((id) => id !== made?.id && !removable.includes(id));
+  const { key: _, ...rest } = state;
+  const remove = [...new Set([...state.remove, ...(rotating.old === undefined ? [] : [rotating.old])])];
+  rotation.write({ ...rest, remove, ...(made && { key: made }) });
+  const removable = idsOf(listed.filter((one) => isRemovable(one, name, { ...state, remove }, made?.id)));
+  const { deleted, failed } = await deleteKeys(removable, as(fresh));
+  rotation.write({ remove: failed.map(({ id }) => id), doubtful: [], ...(made && { key: made }) });
+  const others = idsOf(named(listed, name)).filter((id) => id !== made?.id && !removable.includes(id));
   const kept = old === undefined ? 'unknown' : isOurs ? undefined : { id: old.id, name: old.name };
   return { key: made?.id, deleted, failed, kept, others: others.filter((id) => id !== old?.id) };
 }
 
-/** What an earlier rotation left, that was broken off: which key it made, and which one is to go. */
-function takeStock(
-  { rotating, ...rest }: Remembered,
+/** Finds out what an interrupted rotation left behind: the key that it created, and the key to delete. */
+function resume(
+  { rotating, ...rest }: Rotation,
   current: string,
   records: readonly KeyRecord[],
   name: string,
-): Remembered {
+): Rotation {
   if (rotating === undefined) return rest;
   const { before, old, made } = rotating;
   if (made === undefined) {
-    // Whether a key was made, and which, is not known. One that came since and was never used can only be that one, or
-    // one that another rotation is about to prove, which then fails and has changed nothing.
-    const came = named(records, name).filter(({ id }) => id !== undefined && !before.includes(id));
-    return { ...rest, doubtful: [...rest.doubtful, ...idsOf(came.filter(wasNeverUsed))] };
+    // It is unknown whether a key was created. A new one that was never used is either that key, or one that another
+    // rotation is about to test: that rotation then fails and has changed nothing.
+    const added = named(records, name).filter(({ id }) => id !== undefined && !before.includes(id));
+    return { ...rest, doubtful: [...rest.doubtful, ...idsOf(added.filter(wasNeverUsed))] };
   }
-  // It was written already, or it never was: then nobody has it.
+  // Unless the new key was written, nobody has it.
   if (made.print !== printOf(current)) return { ...rest, remove: [...rest.remove, made.id] };
   return { ...rest, key: made, remove: old === undefined ? rest.remove : [...rest.remove, old] };
 }
 
-/** A key that does not work, or is not of this account, must not take the place of one that does. */
-async function prove(
+/** Lists the keys with the new key. It must work, belong to the same account and be able to write. */
+async function testKey(
   fresh: string,
   id: number | undefined,
   { as }: RotateDeps,
@@ -116,9 +114,9 @@ async function prove(
   const own = records.find((record) => record.id === id);
   if (id !== undefined && (own === undefined || canWrite(own) === false)) {
     throw new LabfeedError(
-      own === undefined ? 'the new key belongs to another account' : 'the new key may only read',
+      own === undefined ? 'the new key belongs to another account' : 'the new key is read-only',
       {
-        hint: 'nothing was changed: the old key stays in use. Make one in the notebook, and `labfeed keys set` it',
+        hint: 'nothing was changed; the old key stays in use. Create a key in the notebook and run `labfeed keys set`',
       },
     );
   }
@@ -128,7 +126,7 @@ async function prove(
 function isRemovable(
   record: KeyRecord,
   name: string,
-  { remove, doubtful }: Remembered,
+  { remove, doubtful }: Rotation,
   made: number | undefined,
 ): boolean {
   const { id } = record;
@@ -136,15 +134,12 @@ function isRemovable(
   return remove.includes(id) || (doubtful.includes(id) && wasNeverUsed(record));
 }
 
-async function removeAll(
-  ids: readonly number[],
-  ring: KeyRing,
-): Promise<Pick<Rotated, 'deleted' | 'failed'>> {
+async function deleteKeys(ids: readonly number[], api: KeyApi): Promise<Pick<Rotated, 'deleted' | 'failed'>> {
   const deleted: number[] = [];
   const failed: { id: number; reason: string }[] = [];
   for (const id of ids) {
     try {
-      await ring.deleteKey(id);
+      await api.deleteKey(id);
       deleted.push(id);
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
@@ -154,44 +149,91 @@ async function removeAll(
   return { deleted, failed };
 }
 
+/** Identifies a key without storing it. Keys are long and random, so this reveals nothing. */
+export const printOf = (key: string): string =>
+  createHash('sha256').update(`labfeed key ${key}`).digest('hex').slice(0, 16);
+
+/**
+ * The record of this key in the list of its own account; undefined if it cannot be identified. The API does not say
+ * which key is which: rotations are recorded, keys of eLabFTW start with their number, and a single key must be it.
+ */
+export function findRecord(
+  key: string,
+  records: readonly KeyRecord[],
+  { key: written, rotating }: Pick<Rotation, 'key' | 'rotating'> = {},
+): KeyRecord | undefined {
+  const print = printOf(key);
+  const made = [written, rotating?.made].find((one) => one?.print === print);
+  if (made) return records.find(({ id }) => id === made.id);
+  return numbered(key, records) ?? (records.length === 1 ? records[0] : undefined);
+}
+
+/** The record whose number the key starts with, on servers that create such keys. */
+function numbered(key: string, records: readonly KeyRecord[]): KeyRecord | undefined {
+  const [, number] = /^(\d+)-/.exec(key) ?? [];
+  if (number === undefined || dialectOf(records) !== 'elabftw') return undefined;
+  return records.find(({ id }) => id === Number(number));
+}
+
+/** The key created between two lists; undefined if somebody else created one with this name at the same time. */
+function findCreated(
+  before: readonly KeyRecord[],
+  after: readonly KeyRecord[],
+  name: string,
+  key: string,
+): KeyRecord | undefined {
+  const known = new Set(before.map(({ id }) => id));
+  const added = named(after, name).filter(({ id }) => id !== undefined && !known.has(id));
+  return numbered(key, added) ?? (added.length === 1 ? added[0] : undefined);
+}
+
+/** False if the server does not report it. */
+const wasNeverUsed = (record: KeyRecord): boolean => record['last_used_at'] === null;
+
+/** Undefined if the server does not report it. */
+export function canWrite({ can_write, canwrite }: KeyRecord): boolean | undefined {
+  const value = can_write ?? canwrite;
+  return typeof value === 'number' || typeof value === 'boolean' ? Boolean(value) : undefined;
+}
+
 const named = (records: readonly KeyRecord[], name: string): KeyRecord[] =>
   records.filter((record) => record.name === name);
 
 const idsOf = (records: readonly KeyRecord[]): number[] =>
   records.flatMap(({ id }) => (id === undefined ? [] : [id]));
 
+/** The name of the keys of the labfeed on this machine. */
+export const keyName = (host: string = hostname()): string => `labfeed@${host}`;
+
 interface RotationOptions {
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
 
-/** What a key of the labfeed on this machine is called in the notebook. */
-export const keyName = (host: string = hostname()): string => `labfeed@${host}`;
-
-/** From the old key to the new one: the notebook, the key's file and the memory beside it, put together. */
+/** Rotates the key of the configuration. */
 export async function rotateKey(
   config: UsableConfig,
   file: KeyFile,
   options: RotationOptions,
 ): Promise<Rotated> {
   const current = readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
-  const memory = openMemory(file.path, config.notebook.url);
-  const { as, close } = openRings(config, options);
+  const rotation = openRotation(file.path, config.notebook.url);
+  const { as, close } = openKeyApis(config, options);
   try {
-    return await rotate({ name: keyName(), current, as, memory, write: file.write });
+    return await rotate({ name: keyName(), current, as, rotation, write: file.write });
   } finally {
     await close();
-    memory.close();
+    rotation.close();
   }
 }
 
-export interface KeyRings {
-  as(key: string): KeyRing;
+export interface KeyApis {
+  as(key: string): KeyApi;
   close(): Promise<void>;
 }
 
-/** The notebook under one key or another, through one gate. One request at a time. */
-export function openRings(config: UsableConfig, options: RotationOptions): KeyRings {
+/** The notebook with different keys, through one rate limiter. One request at a time. */
+export function openKeyApis(config: UsableConfig, options: RotationOptions): KeyApis {
   let key = '';
   const notebook = openNotebook(config, {
     ...options,
@@ -199,14 +241,14 @@ export function openRings(config: UsableConfig, options: RotationOptions): KeyRi
   });
   return {
     as(wanted) {
-      const asking = <T>(request: () => Promise<T>): Promise<T> => {
+      const send = <T>(request: () => Promise<T>): Promise<T> => {
         key = wanted;
         return request();
       };
       return {
-        listKeys: () => asking(() => notebook.listKeys()),
-        createKey: (fields) => asking(() => notebook.createKey(fields)),
-        deleteKey: (id) => asking(() => notebook.deleteKey(id)),
+        listKeys: () => send(() => notebook.listKeys()),
+        createKey: (fields) => send(() => notebook.createKey(fields)),
+        deleteKey: (id) => send(() => notebook.deleteKey(id)),
       };
     },
     close: () => notebook.close(),

@@ -14,12 +14,10 @@ import { contentOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
 import { measureFile } from './formats.js';
 
-export function addLearn(program: Command): void {
-  program
-    .command('learn')
-    .description('print an instrument for the configuration, with a mapping that reads the sample files')
-    .argument('<file...>', 'sample files of one instrument; several give a better mapping')
-    .option('--json', 'print JSON')
+export function addLearn(command: Command): void {
+  command
+    .argument('<file...>', 'Sample files of one instrument; several give a better mapping')
+    .option('--json', 'Print the result as JSON')
     .addHelpText(
       'after',
       '\nExample:\n  labfeed learn samples/run-17.tsv samples/run-18.tsv > instruments.d/nanodrop.yaml',

@@ -2,9 +2,11 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import {
   type ConfigOption,
+  configFrom,
   configOption,
-  loadNamed,
-  readNumber,
+  examples,
+  jsonOption,
+  parseNumber,
   requireJournal,
 } from '../commands/options.js';
 import type { LoadedConfig } from '../config/load.js';
@@ -18,33 +20,31 @@ interface RecoverOptions extends ConfigOption {
   readonly json?: boolean;
 }
 
-export function addRecover(program: Command): void {
-  program
-    .command('recover')
-    .description(
-      'refill an empty or restored journal from the notebook, or put it right after the notebook was set back, while no daemon runs; sends nothing',
-    )
+export function addRecover(command: Command): void {
+  command
     .addOption(configOption())
     .option(
       '--ids <A-B>',
-      'read these experiments, however many are missing (default: from what the journal knows to the end)',
-      readRange,
+      'Read the experiments with these numbers (default: from the last one that the journal knows to the end)',
+      parseRange,
     )
-    .option('--json', 'print what was found as JSON')
-    .addHelpText('after', '\nExample:\n  labfeed recover\n  labfeed recover --ids 1-25000')
+    .addOption(jsonOption())
+    .addHelpText('after', `${examples('labfeed recover', 'labfeed recover --ids 1-25000')}\n\n${STOP_FIRST}`)
     .action(runRecover);
 }
 
-function readRange(text: string): IdRange {
+const STOP_FIRST = 'Stop the daemon first. Also needed after the server was restored from a backup.';
+
+function parseRange(text: string): IdRange {
   const [, from, to] = /^(\d+)-(\d+)$/.exec(text) ?? [];
-  const range = from && to ? { from: readNumber(from), to: readNumber(to) } : undefined;
+  const range = from && to ? { from: parseNumber(from), to: parseNumber(to) } : undefined;
   if (range === undefined || range.from > range.to)
-    throw new InvalidArgumentError('expected the first and the last id, such as 1-25000.');
+    throw new InvalidArgumentError('Expected the first and the last number, such as 1-25000.');
   return range;
 }
 
 async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<void> {
-  const config = loadNamed(options);
+  const config = configFrom(options);
   requireListed(config);
   const display = createDisplay();
   const found = await recoverJournal({

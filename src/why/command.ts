@@ -3,13 +3,13 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import {
   type ConfigOption,
+  configFrom,
   configOption,
   daemonState,
-  loadNamed,
+  examples,
   requireJournal,
 } from '../commands/options.js';
-import { asTable, outputWidth } from '../commands/terminal.js';
-import { journalOf } from '../config/locations.js';
+import { formatTable, terminalWidth } from '../commands/terminal.js';
 import { EXIT } from '../errors.js';
 import { openReader } from '../journal/reader.js';
 import { indent, terminalLine, terminalText } from '../text.js';
@@ -21,29 +21,23 @@ interface WhyOptions extends ConfigOption {
   readonly json?: boolean;
 }
 
-export function addWhy(program: Command): void {
-  program
-    .command('why')
-    .description('why a file was, or was not, ingested: what matched, what it waits for, what became of it')
-    .argument('<path>', 'a path, a name or a part of one; also of a file that is gone', readText)
+export function addWhy(command: Command): void {
+  command
+    .argument('<path>', 'Path of a file, or a part of it; the file may be gone', parseText)
     .addOption(configOption())
-    .option('--json', 'print the answers, and what they rest on, as JSON')
-    .addHelpText(
-      'after',
-      '\nExample:\n  labfeed why /srv/instruments/nanodrop/run-17.tsv\n  labfeed why run-17',
-    )
+    .option('--json', 'Print the answers and the evidence as JSON')
+    .addHelpText('after', examples('labfeed why /srv/instruments/nanodrop/run-17.tsv', 'labfeed why run-17'))
     .action(why);
 }
 
-function readText(text: string): string {
-  if (text.trim() === '') throw new InvalidArgumentError('expected a path, a name or a part of one.');
+function parseText(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('Expected a path or a part of one.');
   return text;
 }
 
 async function why(asked: string, { json, ...options }: WhyOptions): Promise<void> {
-  const config = loadNamed(options);
-  requireJournal(config);
-  const journal = journalOf(config);
+  const config = configFrom(options);
+  const journal = requireJournal(config);
   const now = systemClock.now();
   const reader = existsSync(journal) ? openReader(journal) : undefined;
   try {
@@ -78,7 +72,7 @@ async function asText(asked: string, answers: readonly Explanation[], more: bool
     const rest = first.findings.map((finding) => indent(told(finding), '    ').replace(/^ {4}/, '  - '));
     return [terminalLine(first.path), indent(told(first.answer)), ...rest].join('\n');
   }
-  const table = asTable(
+  const table = formatTable(
     [
       { title: 'state', text: ({ outcome }) => outcome },
       { title: 'run', text: ({ run }) => (run === undefined ? '' : String(run)), align: 'right' },
@@ -86,7 +80,7 @@ async function asText(asked: string, answers: readonly Explanation[], more: bool
       { title: 'why', text: ({ answer }) => answer.text, flexible: true },
     ],
     answers,
-    outputWidth(),
+    terminalWidth(),
   );
   const count = more ? `more than ${answers.length}` : String(answers.length);
   return `${table}\n${count} files hold that in their path; name one of them to see all that is known of it`;

@@ -22,13 +22,13 @@ function trySite(): string {
   return folder;
 }
 
-test('without a configuration the usual places are named and the exit status is 78', async () => {
+test('without a configuration the default places are named and the exit status is 78', async () => {
   const { status, stderr } = await labfeed(['run']);
   expect(status).toBe(78);
   expect(stderr).toMatch(/labfeed\.yaml.*\/etc\/labfeed\/config\.yaml[\s\S]*→/);
 });
 
-test('a wrong configuration exits with 78 and names every mistake at file:line:column, without a stack trace', async () => {
+test('a wrong configuration exits with 78 and lists every mistake at file:line:column, without a stack trace', async () => {
   const folder = tempFolder();
   const config = join(folder, 'labfeed.yaml');
   writeFileSync(config, 'notebook: { url: "https://eln.example.org", kye: { env: A } }\njournal: []\n');
@@ -41,7 +41,7 @@ test('a wrong configuration exits with 78 and names every mistake at file:line:c
   }
 });
 
-test('try shows exactly what would be sent, needs no notebook section and leaves no trace', async () => {
+test('try shows what would be sent, and needs no notebook section', async () => {
   const folder = trySite();
   const { status, stdout } = await labfeed(['try', 'nanodrop', 'run.tsv', '--json'], folder);
   expect(status).toBe(0);
@@ -66,7 +66,7 @@ test('try shows exactly what would be sent, needs no notebook section and leaves
   expect(text.stdout).toContain('date        2026-04-03 (from the fact "date")');
 });
 
-test('try tells what would be quarantined with its place and exits with 1', async () => {
+test('try reports what would be quarantined with its place and exits with 1', async () => {
   const folder = trySite();
   writeFileSync(join(folder, 'bad.tsv'), 'nothing of the kind\n');
   const { status, stderr } = await labfeed(['try', 'nanodrop', 'bad.tsv'], folder);
@@ -76,21 +76,23 @@ test('try tells what would be quarantined with its place and exits with 1', asyn
   expect((await labfeed(['try', 'nanodrop', 'gone.tsv'], folder)).stderr).toContain('no such file');
 });
 
-test('check tries folders, journal, key and notebook, and says whose the key is', async () => {
+test('check tests folders, journal, key and notebook, and shows the account of the key', async () => {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
   const { config } = makeSite(folder, { url: sandbox.url, key: sandbox.key });
   const good = await labfeed(['check', '--config', config]);
   expect(good.status).toBe(0);
-  expect(good.stdout).toMatch(/balance: .* is there, 0 files match/);
-  expect(good.stdout).toMatch(/balance has no parse: .*\n.*labfeed learn/);
-  expect(good.stdout).toMatch(/journal .* will be made/);
-  expect(good.stdout).toMatch(/takes the key \(its account has one key/);
-  expect(good.stdout).not.toContain('everybody');
+  expect(good.stdout).toMatch(/balance: 0 matching files in /);
+  expect(good.stdout).toMatch(/balance has no `parse`: .*\n.*labfeed learn/);
+  expect(good.stdout).toMatch(/journal .* will be created/);
+  expect(good.stdout).toMatch(/accepts the key; the account has 1 key: /);
+  expect(good.stdout).not.toContain('every user');
   chmodSync(join(folder, 'api-key'), 0o644);
   const open = await labfeed(['check', '--config', config]);
   expect(open.status).toBe(0);
-  expect(open.stdout).toMatch(/note +everybody here can read the API key in (.*)\n +→ .*chmod 600 \1\n/);
+  expect(open.stdout).toMatch(
+    /note +every user of this machine can read the API key in (.*)\n +→ .*chmod 600 \1\n/,
+  );
 
   makeSite(folder, {
     url: sandbox.url,
@@ -101,9 +103,9 @@ test('check tries folders, journal, key and notebook, and says whose the key is'
   writeFileSync(join(folder, 'data/balance/x.csv'), '');
   const bad = await labfeed(['check', '--config', config]);
   expect(bad.status).toBe(1);
-  expect(bad.stdout).toMatch(/WRONG +gone: the folder .* is missing/);
-  expect(bad.stdout).toMatch(/b overlaps with a, .*: 1 of its files, such as .*x\.csv, goes to a/);
-  expect(bad.stdout).toMatch(/WRONG .*401/);
+  expect(bad.stdout).toMatch(/error +gone: the folder .* does not exist/);
+  expect(bad.stdout).toMatch(/b overlaps with a: 1 file that matches both, such as .*x\.csv, goes to a/);
+  expect(bad.stdout).toMatch(/error .*401/);
   expect(bad.stdout).not.toContain('wrong\n');
   expect((await labfeed(['check', '--offline', '--config', config])).status).toBe(0);
   expect(JSON.parse((await labfeed(['check', '--json', '--config', config])).stdout)).toMatchObject({
@@ -112,7 +114,7 @@ test('check tries folders, journal, key and notebook, and says whose the key is'
   });
 });
 
-test('demo --once files the samples and ends with 0; again in the same folder it adds nothing', async () => {
+test('demo --once files the samples and exits with 0; in the same folder it adds nothing', async () => {
   const folder = tempFolder();
   const first = await labfeed(['demo', '--once', '--dir', folder]);
   expect(first).toMatchObject({ status: 0, stderr: '' });
@@ -125,7 +127,7 @@ test('demo --once files the samples and ends with 0; again in the same folder it
   expect(readFileSync(join(folder, 'labfeed.log'), 'utf8')).toContain('"msg":"ready"');
 });
 
-test('a port in use is told with what to do', async () => {
+test('a port in use is reported with a hint', async () => {
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void taken.close());
@@ -140,7 +142,7 @@ test('a port in use is told with what to do', async () => {
   }
 });
 
-test('schema prints a JSON Schema that knows every key of the example configuration', async () => {
+test('schema prints a JSON Schema with every key of the example configuration', async () => {
   const { stdout } = await labfeed(['schema']);
   const schema = JSON.parse(stdout);
   expect(Object.keys(schema.properties)).toEqual(
@@ -159,7 +161,7 @@ test('schema prints a JSON Schema that knows every key of the example configurat
   expect(schema.properties.notebook.properties.url.description).toContain('/api/v2');
 });
 
-test('the example configuration is valid, and shows every key that there is', async () => {
+test('the example configuration is valid and shows every key', async () => {
   const example = new URL('../../config.example.yaml', import.meta.url);
   const folder = tempFolder();
   mkdirSync(join(folder, 'instruments.d'));
@@ -179,14 +181,14 @@ test('the example configuration is valid, and shows every key that there is', as
   for (const key of keys) expect(text, key).toMatch(new RegExp(`\\b${key}:`));
 });
 
-test('wrong usage points to the help of the very command', async () => {
+test('wrong usage points to the help of the command', async () => {
   const nested = await labfeed(['keys', 'create', ' ']);
-  expect(nested).toMatchObject({ status: 2, stderr: expect.stringContaining('expected a name.') });
+  expect(nested).toMatchObject({ status: 2, stderr: expect.stringContaining('Expected a name.') });
   expect(nested.stderr).toContain('Try: labfeed keys create --help');
   expect((await labfeed(['chek'])).stderr).toContain('Try: labfeed --help');
 });
 
-test('check says nothing of a journal where there is no configuration, and notes one without instruments', async () => {
+test('check does not check the journal without a configuration, and notes a configuration without instruments', async () => {
   const folder = tempFolder();
   const absent = await labfeed(['check', '--config', join(folder, 'absent.yaml')]);
   expect(absent.status).toBe(78);
@@ -195,22 +197,22 @@ test('check says nothing of a journal where there is no configuration, and notes
   writeFileSync(config, 'notebook: { url: "https://eln.example.org", key: { env: A } }\n');
   const { status, stdout } = await labfeed(['check', '--offline', '--config', config]);
   expect(status).toBe(0);
-  expect(stdout).toContain('note   there is no instrument: nothing is watched');
+  expect(stdout).toContain('note   the configuration has no instruments, so nothing is watched');
 });
 
-test('a file in the place of a folder is told, not taken for a fault of the program', async () => {
+test('a file in the place of a folder is an error of the user, not a bug', async () => {
   const folder = tempFolder();
   const file = join(folder, 'file');
   writeFileSync(file, '');
   const demo = await labfeed(['demo', '--once', '--dir', file]);
   expect(demo.status).toBe(1);
-  expect(demo.stderr).toMatch(/^labfeed: the folder .* cannot be made \(E[A-Z]+\)\n {2}→ .*--dir\n$/);
+  expect(demo.stderr).toMatch(/^labfeed: cannot create the folder .* \(E[A-Z]+\)\n {2}→ .*--dir\n$/);
   const sandbox = await labfeed(['sandbox', '--port', '0', '--data', join(file, 'notebook.db')]);
   expect(sandbox.status).toBe(1);
-  expect(sandbox.stderr).toMatch(/^labfeed: the folder .* cannot be made \(E[A-Z]+\)\n {2}→ .*--data\n$/);
+  expect(sandbox.stderr).toMatch(/^labfeed: cannot create the folder .* \(E[A-Z]+\)\n {2}→ .*--data\n$/);
 
   const { config } = makeSite(folder, { url: 'http://127.0.0.1:1', key: 'k' });
   writeFileSync(config, readFileSync(config, 'utf8').replace(/^journal: .*$/m, 'journal: file/journal.db'));
   const check = await labfeed(['check', '--config', config]);
-  expect(check.stdout).toMatch(/WRONG +journal .* cannot be made: .*file cannot be written \(ENOTDIR\)/);
+  expect(check.stdout).toMatch(/error +cannot create the journal .*: .*file is not writable \(ENOTDIR\)/);
 });

@@ -36,12 +36,12 @@ const lastLine = (changes: Partial<Job>): string => {
   return line;
 };
 
-test('a reason says line and column, not the path of the file that is named beside it, and one line of it', () => {
+test('a reason is one line, with line and column but without the path', () => {
   const reason = '/srv/instruments/nanodrop/run-17.tsv:3:7: 1,234 can be read in two ways\n  → decimal: ","';
   expect(lastLine({ reason })).toMatch(/ run-17\.tsv .* line 3, column 7: 1,234 can be read in two ways$/);
 });
 
-test('what is filed is told by its experiment and its title; of what was erased there is no name', () => {
+test('a filed run has its experiment and title; an erased run has no name', () => {
   expect(lastLine({ state: 'done', experiment: 12, title: 'Weighing' })).toMatch(/ 12 +Weighing$/);
   expect(lastLine({ path: '' })).toContain('(erased)');
 });

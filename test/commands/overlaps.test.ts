@@ -13,7 +13,7 @@ const claim = (name: string, watch: string, ...files: string[]): Claim => ({
 
 const example = (one: Claim, other: Claim): string | undefined => possibleOverlaps([one, other])[0]?.example;
 
-test('globs that can fit the same file are found before there is one', () => {
+test('globs that can match the same file are found before such a file exists', () => {
   const csv = claim('a', '/data', '*.csv');
   expect(example(csv, claim('b', '/data', 'run-*.csv'))).toBe('/data/run-x.csv');
   expect(example(csv, claim('b', '/data', 'run-*'))).toBe('/data/run-x.csv');
@@ -25,7 +25,7 @@ test('globs that can fit the same file are found before there is one', () => {
   expect(example(csv, claim('b', '/data', '[a-f]*.csv'))).toBe('/data/ax.csv');
 });
 
-test('instruments that cannot want the same file do not overlap', () => {
+test('instruments that cannot match the same file do not overlap', () => {
   const csv = claim('a', '/data', '*.csv');
   expect(example(csv, claim('b', '/data', '*.tsv'))).toBeUndefined();
   expect(example(csv, claim('b', '/other', '*.csv'))).toBeUndefined();
@@ -33,7 +33,7 @@ test('instruments that cannot want the same file do not overlap', () => {
   expect(example(csv, claim('b', '/data', '*.csv', '!*.csv'))).toBeUndefined();
 });
 
-test('what was counted in the folders takes the place of what the globs allow', () => {
+test('overlaps found in the folders replace possible ones', () => {
   const possible = possibleOverlaps([
     claim('a', '/d', '*'),
     claim('b', '/d', '*.csv'),
@@ -41,12 +41,12 @@ test('what was counted in the folders takes the place of what the globs allow', 
   ]);
   const seen = [{ first: 'a', second: 'b', example: '/d/1.csv', files: 3 }];
   expect(mergeOverlaps(seen, possible).map((one) => overlapFinding(one).text)).toEqual([
-    'b overlaps with a, which stands before it: 3 of its files, such as /d/1.csv, go to a',
-    'c overlaps with a, which stands before it: a file such as /d/x.tsv would fit both, and go to a',
+    'b overlaps with a: 3 files that match both, such as /d/1.csv, go to a',
+    'c overlaps with a: a file such as /d/x.tsv would match both and go to a',
   ]);
 });
 
-test('folders and joined files overlap where they want the same file, and only there', () => {
+test('runs of folders and of joined files overlap only if they match the same file', () => {
   const folders = { ...claim('a', '/data', '**/*'), run: { folder: '*' } };
   const pairs = { ...claim('b', '/data', '**/*'), run: { join: ['{stem}.csv', '{stem}.xml'] } };
   expect(example(folders, claim('b', '/data', '*.csv'))).toBeUndefined();

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { needsPerson, type Status, statusAsText } from '../../src/commands/status.js';
+import { needsAttention, type Status, statusAsText } from '../../src/commands/status.js';
 import type { InstrumentSummary } from '../../src/journal/reader.js';
 import { RUN_STATES, type RunState } from '../../src/model.js';
 import { someLive } from '../support/live.js';
@@ -28,40 +28,40 @@ const status = (changes: Partial<Status> = {}): Status => ({
   ...changes,
 });
 
-test('while all is well it says so in a few lines', () => {
+test('a healthy daemon needs only a few lines', () => {
   const text = statusAsText(status(), 80);
-  expect(text).toMatch(/^daemon +runs since .*pid/m);
-  expect(text).toContain('notebook  https://eln.example.org: takes requests, at most 10/s');
+  expect(text).toMatch(/^daemon +running since .*pid/m);
+  expect(text).toContain('notebook  https://eln.example.org: accepts requests, at most 10/s');
   expect(text).toContain('queue     empty');
   expect(text).toMatch(/^INSTRUMENT +WAITING +DONE +LAST FILE +FOLDER$/m);
   expect(text).toMatch(/^balance +1 +7 +- +\/srv\/balance$/m);
-  expect(text).not.toMatch(/waits for a person|alarms|mistakes/);
+  expect(text).not.toMatch(/needs attention|alarms|mistakes/);
 });
 
-test('that no daemon runs is said first, and its last words are not taken for the present', () => {
+test('a daemon that is not running comes first, and its last report is not shown as current', () => {
   const text = statusAsText(status({ running: false }), 80);
-  expect(text).toMatch(/^daemon +does not run; the last one was seen .*, and ended without a word/);
-  expect(text).toContain('no daemon runs → systemctl start labfeed, or labfeed run');
-  expect(text).not.toMatch(/takes requests|WAITING/);
+  expect(text).toMatch(/^daemon +not running; the last one stopped unexpectedly, its last report was /);
+  expect(text).toContain('the daemon is not running → systemctl start labfeed, or labfeed run');
+  expect(text).not.toMatch(/accepts requests|WAITING/);
 });
 
-test('what waits for a person comes with the command that is the next step', () => {
+test('everything that needs attention comes with the command to run next', () => {
   const overview = {
     instruments: [summary('pH meter', { quarantined: 1, held: 2, queued: 3 }), summary('logger', {}, 120)],
     servers: [{ url: 'https://eln.example.org', dialect: undefined, halted: 'the journal is older' }],
   };
-  expect(needsPerson(status({ overview })).map(({ text, command }) => `${text}: ${command}`)).toEqual([
+  expect(needsAttention(status({ overview })).map(({ text, command }) => `${text}: ${command}`)).toEqual([
     'nothing is sent: the journal is older: labfeed recover',
     "pH meter: 1 run quarantined: labfeed jobs --state quarantined --instrument 'pH meter'",
     "pH meter: 2 runs held: labfeed jobs --state held --instrument 'pH meter'",
-    'logger: 120 old files wait for an answer: labfeed backfill logger',
+    'logger: a backlog of 120 files waits for a decision: labfeed backfill logger',
   ]);
   const text = statusAsText(status({ overview }), 80);
-  expect(text).toMatch(/^queue +3 runs, the oldest since .*5 minutes ago/m);
+  expect(text).toMatch(/^queue +3 runs, oldest from .*5 minutes ago/m);
   expect(text).toMatch(/^pH meter +0 +3 +0 +1 +2 .*not in the con/m);
 });
 
-test('alarms, mistakes of the configuration, a folder that is gone and a notebook that is away are told', () => {
+test('alarms, mistakes in the configuration, a missing folder and a notebook that is down are shown', () => {
   const [line] = someLive().instruments;
   if (!line) throw new Error('no instrument');
   const live = someLive({
@@ -70,7 +70,7 @@ test('alarms, mistakes of the configuration, a folder that is gone and a noteboo
       gate: { kind: 'down', since: NOW, probeAt: NOW + 12_000, failure: 'server', reason: 'no answer' },
       requests: [],
     },
-    alarms: [{ kind: 'silence', instrument: 'balance', since: NOW, text: 'nothing has come for a day' }],
+    alarms: [{ kind: 'silence', instrument: 'balance', since: NOW, text: 'no file for a day' }],
     problems: [{ at: 'labfeed.yaml:3:1', message: 'unknown key', hint: 'remove it', instrument: 'x' }],
     refused: {
       at: NOW,
@@ -79,16 +79,16 @@ test('alarms, mistakes of the configuration, a folder that is gone and a noteboo
     instruments: [{ ...line, folder: { state: 'missing', reason: 'not mounted' } }],
   });
   const text = statusAsText(status({ live }), Number.POSITIVE_INFINITY);
-  expect(text).toMatch(/^notebook .*: away since .*, next try in 12 seconds: no answer$/m);
+  expect(text).toMatch(/^notebook .*: down since .*, next attempt in 12 seconds: no answer$/m);
   expect(text).toContain('/srv/balance is missing: not mounted');
-  expect(text).toMatch(/^alarms\n {2}since .*: nothing has come for a day$/m);
+  expect(text).toMatch(/^alarms\n {2}since .*: no file for a day$/m);
   expect(text).toMatch(
     /^mistakes in the configuration\n {2}labfeed\.yaml:3:1: unknown key\n {4}→ remove it\n/m,
   );
-  expect(text).toMatch(/the reload of .* was refused:\n {2}b\.yaml:1:1: empty$/m);
+  expect(text).toMatch(/the reload at .* was rejected:\n {2}b\.yaml:1:1: empty$/m);
 });
 
-test('where no daemon runs, the mistakes of the configuration as it stands are told, and check comes before start', () => {
+test('without a daemon, the mistakes in the current configuration are shown, and check comes before start', () => {
   const mistake = {
     at: '/etc/labfeed/config.yaml:3:5',
     message: 'unknown key "rat"',
@@ -97,5 +97,7 @@ test('where no daemon runs, the mistakes of the configuration as it stands are t
   };
   const text = statusAsText(status({ running: false, live: undefined, problems: [mistake] }), 80);
   expect(text).toContain('mistakes in the configuration\n  /etc/labfeed/config.yaml:3:5: unknown key "rat"');
-  expect(text).toContain('no daemon runs → labfeed check, then systemctl start labfeed, or labfeed run');
+  expect(text).toContain(
+    'the daemon is not running → labfeed check, then systemctl start labfeed, or labfeed run',
+  );
 });

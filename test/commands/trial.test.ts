@@ -3,7 +3,7 @@ import { trialAsJson } from '../../src/commands/try.js';
 
 type Trial = Parameters<typeof trialAsJson>[0];
 
-/** A file of which not all rows are kept. */
+/** A table with more rows than are kept. */
 const trial = (count: number): Trial =>
   ({
     instrument: { name: 'logger', duplicates: 'skip' },
@@ -16,7 +16,7 @@ const trial = (count: number): Trial =>
     dateFrom: 'modified',
   }) as unknown as Trial;
 
-test('try --json says how many rows there are where it does not show them all', () => {
+test('try --json gives the number of rows if it does not show all of them', () => {
   expect(trialAsJson(trial(5_000_000)).record.tables[0]).toMatchObject({
     rows: [{ x: 1 }],
     count: 5_000_000,

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from '
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
-import { requireVital } from '../../src/commands/options.js';
+import { requireUsable } from '../../src/commands/options.js';
 import { loadConfig } from '../../src/config/load.js';
 import { createReporting, type Reporting } from '../../src/daemon/reporting.js';
 import { openJournal } from '../../src/journal/journal.js';
@@ -27,7 +27,7 @@ async function reportingOn(alarms: (folder: string) => string, page?: string): P
     `notebook: { url: "https://eln.example.org", key: { env: LAB_KEY } }\nalarms: ${alarms(folder)}\n`,
   );
   const config = loadConfig(file);
-  requireVital(config);
+  requireUsable(config);
   const journalPath = join(folder, 'journal.db');
   const journal = await openJournal(journalPath, systemClock);
   const concealed: string[] = [];

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
-import { requireVital } from '../../src/commands/options.js';
+import { requireUsable } from '../../src/commands/options.js';
 import { loadConfig } from '../../src/config/load.js';
 import { createDaemon } from '../../src/daemon/daemon.js';
 import { withoutSecrets } from '../../src/daemon/reporting.js';
@@ -29,7 +29,7 @@ test("the notebook's key and the page's token are concealed from the log before 
     status: '{ address: "127.0.0.1:0", token: { file: page-token } }',
   });
   const loaded = loadConfig(config);
-  requireVital(loaded);
+  requireUsable(loaded);
   const concealed: string[] = [];
   const daemon = createDaemon({
     config: loaded,

@@ -17,7 +17,7 @@ import { tempFolder } from '../support/temp-folder.js';
 const isRoot = process.geteuid?.() === 0;
 const modeOf = (path: string): number => statSync(path).mode & 0o777;
 
-test('a key is written with mode 0600, whatever stood there before', () => {
+test('a key is written with mode 0600, whatever mode the old file had', () => {
   const path = join(tempFolder(), 'api-key');
   openKeyFile(path).write('first');
   expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual(['first\n', 0o600]);
@@ -26,7 +26,7 @@ test('a key is written with mode 0600, whatever stood there before', () => {
   expect([readFileSync(path, 'utf8'), modeOf(path)]).toEqual(['second\n', 0o600]);
 });
 
-test('until the new key is whole and in its place, the old one is there', () => {
+test('the old key stays until the new one has replaced it', () => {
   const path = join(tempFolder(), 'api-key');
   writeFileSync(path, 'old\n');
   const seen: string[] = [];
@@ -36,13 +36,13 @@ test('until the new key is whole and in its place, the old one is there', () => 
       throw new Error('no more disk');
     },
   });
-  expect(() => file.write('new')).toThrow(/cannot be written.*no more disk/);
+  expect(() => file.write('new')).toThrow(/cannot write the key.*no more disk/);
   expect(seen).toEqual(['old\n', 'new\n']);
   expect(readFileSync(path, 'utf8')).toBe('old\n');
   expect(existsSync(`${path}.new`)).toBe(false);
 });
 
-test('what a crash left beside it, with a key in it, is cleared away', () => {
+test('a temporary file left by a crash is removed', () => {
   const path = join(tempFolder(), 'api-key');
   writeFileSync(`${path}.new`, 'half a k');
   openKeyFile(path).write('whole');
@@ -50,7 +50,7 @@ test('what a crash left beside it, with a key in it, is cleared away', () => {
   expect(existsSync(`${path}.new`)).toBe(false);
 });
 
-test('a link stays a link, and the file that it leads to is replaced, also where there is none yet', () => {
+test('a link stays a link, and its target is replaced or created', () => {
   const folder = tempFolder();
   mkdirSync(join(folder, 'secrets'));
   const link = join(folder, 'api-key');
@@ -64,14 +64,14 @@ test('a link stays a link, and the file that it leads to is replaced, also where
   }
 });
 
-test('a folder, and a folder that is not there, are refused before anybody makes a key', () => {
+test('a folder or a missing folder is refused before a key is created', () => {
   const folder = tempFolder();
   expect(() => openKeyFile(folder)).toThrow(/it is a folder/);
   expect(() => openKeyFile(join(folder, 'gone', 'api-key'))).toThrow(/ENOENT/);
 });
 
 test.runIf(isRoot)(
-  'root leaves the file to its owner, and gives a new one to the owner of the folder',
+  'root keeps the owner of the file, and gives a new file to the owner of the folder',
   () => {
     const folder = tempFolder();
     const path = join(folder, 'api-key');
@@ -84,11 +84,14 @@ test.runIf(isRoot)(
   },
 );
 
-test.runIf(isRoot)("root's file that a group reads is refused: mode 0600 would lock out the daemon", () => {
-  const path = join(tempFolder(), 'api-key');
-  writeFileSync(path, 'old\n');
-  chownSync(path, 0, 1235);
-  chmodSync(path, 0o640);
-  expect(() => openKeyFile(path)).toThrow(/read by a group/);
-  expect(readFileSync(path, 'utf8')).toBe('old\n');
-});
+test.runIf(isRoot)(
+  'a file of root that a group may read is refused, because mode 0600 would lock out the daemon',
+  () => {
+    const path = join(tempFolder(), 'api-key');
+    writeFileSync(path, 'old\n');
+    chownSync(path, 0, 1235);
+    chmodSync(path, 0o640);
+    expect(() => openKeyFile(path)).toThrow(/readable by a group/);
+    expect(readFileSync(path, 'utf8')).toBe('old\n');
+  },
+);

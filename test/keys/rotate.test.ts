@@ -1,25 +1,25 @@
 import { expect, test } from 'vitest';
 import { LabfeedError } from '../../src/errors.js';
-import { type KeyRecord, NOTHING, printOf, type Remembered, recordOf } from '../../src/keys/key-file.js';
-import { type RotateDeps, rotate } from '../../src/keys/rotate.js';
+import { NO_ROTATION, type Rotation } from '../../src/keys/key-file.js';
+import { findRecord, type KeyRecord, printOf, type RotateDeps, rotate } from '../../src/keys/rotate.js';
 
 const NAME = 'labfeed@lab';
 
-/** A notebook that tells no more of a key than its number and its name, as the contract may be read. */
-function sparse(keys: Record<string, KeyRecord>, file = 'old') {
+/** A notebook that returns only the number and the name of a key, as the API allows. */
+function sparseNotebook(keys: Record<string, KeyRecord>, file = 'old') {
   const held = new Map(Object.entries(keys));
   const scene = {
     held,
     file,
-    remembered: NOTHING as Remembered,
+    rotation: NO_ROTATION as Rotation,
     refuse: (_: string): void => undefined,
     deps: (): RotateDeps => ({
       name: NAME,
       current: scene.file,
-      memory: {
-        read: () => scene.remembered,
-        write(remembered) {
-          scene.remembered = remembered;
+      rotation: {
+        read: () => scene.rotation,
+        write(rotation) {
+          scene.rotation = rotation;
         },
       },
       write(key) {
@@ -52,8 +52,8 @@ function sparse(keys: Record<string, KeyRecord>, file = 'old') {
   return scene;
 }
 
-test('the old key is deleted only if it bore the name', async () => {
-  const scene = sparse({ old: { id: 1, name: 'by hand' } });
+test('the old key is deleted only if it has the name that labfeed uses', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: 'by hand' } });
   expect(await rotate(scene.deps())).toEqual({
     key: 2,
     deleted: [],
@@ -66,8 +66,8 @@ test('the old key is deleted only if it bore the name', async () => {
   expect(scene.file).toBe('key-3');
 });
 
-test('where it cannot be told which key is in use, none is deleted, and the others of the name are told', async () => {
-  const scene = sparse({ old: { id: 1, name: NAME }, other: { id: 2, name: NAME } });
+test('no key is deleted if the one in use cannot be identified, and others with the name are reported', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: NAME }, other: { id: 2, name: NAME } });
   expect(await rotate(scene.deps())).toEqual({
     key: 3,
     deleted: [],
@@ -78,9 +78,9 @@ test('where it cannot be told which key is in use, none is deleted, and the othe
   expect(scene.held.size).toBe(3);
 });
 
-test('a key that came while a rotation was broken off, and may be used, is left alone', async () => {
-  const scene = sparse({ old: { id: 1, name: NAME } });
-  scene.remembered = { ...NOTHING, rotating: { before: [1] } };
+test('a key that appeared during an interrupted rotation is kept if it may be in use', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: NAME } });
+  scene.rotation = { ...NO_ROTATION, rotating: { before: [1] } };
   scene.held.set('theirs', { id: 5, name: NAME, last_used_at: '2026-10-01 12:00:00' });
   scene.held.set('unknown', { id: 6, name: NAME });
   scene.held.set('lost', { id: 7, name: NAME, last_used_at: null });
@@ -89,16 +89,16 @@ test('a key that came while a rotation was broken off, and may be used, is left 
   expect(others).toEqual([1, 5, 6]);
 });
 
-test('a key that somebody put there by hand is never deleted, whatever was rotated before', async () => {
-  const scene = sparse({ old: { id: 1, name: NAME }, mine: { id: 9, name: 'by hand' } });
-  scene.remembered = { ...NOTHING, key: { id: 1, print: printOf('old') } };
+test('a key that a person set by hand is never deleted', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: NAME }, mine: { id: 9, name: 'by hand' } });
+  scene.rotation = { ...NO_ROTATION, key: { id: 1, print: printOf('old') } };
   scene.file = 'mine';
   const { deleted, kept, others } = await rotate(scene.deps());
   expect({ deleted, kept, others }).toEqual({ deleted: [], kept: 'unknown', others: [1] });
 });
 
-test('a new key that the notebook does not take changes nothing, and the next rotation removes it', async () => {
-  const scene = sparse({ old: { id: 1, name: NAME } });
+test('a new key that the notebook rejects changes nothing, and the next rotation deletes it', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: NAME } });
   scene.refuse = (key) => {
     if (key !== 'old') throw new LabfeedError('the new key is refused');
   };
@@ -109,8 +109,8 @@ test('a new key that the notebook does not take changes nothing, and the next ro
   expect([...scene.held.keys()]).toEqual([scene.file]);
 });
 
-test('as long as the new key is not written, the old one is not deleted', async () => {
-  const scene = sparse({ old: { id: 1, name: NAME } });
+test('the old key is not deleted before the new one is written', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: NAME } });
   const unwritable = (): never => {
     throw new LabfeedError('the key file cannot be written');
   };
@@ -120,8 +120,8 @@ test('as long as the new key is not written, the old one is not deleted', async 
   expect([...scene.held.keys()]).toEqual([scene.file]);
 });
 
-test('a key that was made although its answer was lost, and never used, is removed by the next rotation', async () => {
-  const scene = sparse({ old: { id: 1, name: NAME } });
+test('an unused key from a request with unknown outcome is deleted by the next rotation', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: NAME } });
   const deps = scene.deps();
   const createKey = async (): Promise<string> => {
     scene.held.set('lost', { id: 2, name: NAME, last_used_at: null });
@@ -132,48 +132,48 @@ test('a key that was made although its answer was lost, and never used, is remov
   expect([...scene.held.keys()]).toEqual([scene.file]);
 });
 
-test('a key that was to be removed, and that somebody gave another name since, is theirs', async () => {
-  const scene = sparse({ old: { id: 1, name: 'renamed' }, now: { id: 2, name: NAME } }, 'now');
-  scene.remembered = { ...NOTHING, key: { id: 2, print: printOf('now') }, remove: [1] };
+test('a key that somebody renamed is not deleted', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: 'renamed' }, now: { id: 2, name: NAME } }, 'now');
+  scene.rotation = { ...NO_ROTATION, key: { id: 2, print: printOf('now') }, remove: [1] };
   expect((await rotate(scene.deps())).deleted).toEqual([2]);
   expect([...scene.held.keys()]).toEqual(['old', scene.file]);
 });
 
-test('a new key that may only read does not take the place of one that works', async () => {
-  const scene = sparse({ old: { id: 1, name: NAME } });
+test('a read-only key does not replace a working one', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: NAME } });
   const deps = scene.deps();
   const createKey = async (): Promise<string> => {
     scene.held.set('weak', { id: 2, name: NAME, can_write: 0 });
     return 'weak';
   };
   const rotating = rotate({ ...deps, as: (key) => ({ ...deps.as(key), createKey }) });
-  await expect(rotating).rejects.toThrow('the new key may only read');
+  await expect(rotating).rejects.toThrow('the new key is read-only');
   expect(scene.file).toBe('old');
   expect(scene.held.has('old')).toBe(true);
 });
 
-test('a key that cannot be deleted now is told, and deleted by the next rotation', async () => {
-  const scene = sparse({ old: { id: 1, name: NAME } });
+test('a key that cannot be deleted is reported, and deleted by the next rotation', async () => {
+  const scene = sparseNotebook({ old: { id: 1, name: NAME } });
   const deps = scene.deps();
   const result = await rotate({
     ...deps,
     as: (key) => ({
       ...deps.as(key),
-      deleteKey: () => Promise.reject(new LabfeedError('the server is away')),
+      deleteKey: () => Promise.reject(new LabfeedError('the server is down')),
     }),
   });
-  expect(result).toMatchObject({ key: 2, deleted: [], failed: [{ id: 1, reason: 'the server is away' }] });
+  expect(result).toMatchObject({ key: 2, deleted: [], failed: [{ id: 1, reason: 'the server is down' }] });
   expect(scene.file).toBe('key-2');
   expect((await rotate(scene.deps())).deleted).toEqual([1, 2]);
 });
 
-test("eLabFTW's keys begin with their number; other servers' need not, and are not taken at their word", () => {
+test('a key is identified by its number only on eLabFTW', () => {
   const elabftw = [
     { id: 12, name: 'a', can_write: 1, team: 1 },
     { id: 13, name: 'b', can_write: 1, team: 1 },
   ];
-  expect(recordOf('13-abc', elabftw)).toBe(elabftw[1]);
-  expect(recordOf('14-abc', elabftw)).toBeUndefined();
-  expect(recordOf('13-abc', [{ id: 12 }, { id: 13 }])).toBeUndefined();
-  expect(recordOf('anything', [{ id: 12 }])).toEqual({ id: 12 });
+  expect(findRecord('13-abc', elabftw)).toBe(elabftw[1]);
+  expect(findRecord('14-abc', elabftw)).toBeUndefined();
+  expect(findRecord('13-abc', [{ id: 12 }, { id: 13 }])).toBeUndefined();
+  expect(findRecord('anything', [{ id: 12 }])).toEqual({ id: 12 });
 });

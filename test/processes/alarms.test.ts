@@ -2,7 +2,7 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
-import { requireVital } from '../../src/commands/options.js';
+import { requireUsable } from '../../src/commands/options.js';
 import { loadConfig } from '../../src/config/load.js';
 import { createDaemon, type Daemon } from '../../src/daemon/daemon.js';
 import { startDaemon, weighing } from '../support/daemon-process.js';
@@ -15,7 +15,7 @@ const LONG_MS = 60_000;
 /** The daemon within this process, with a clock that can be put forward. */
 async function startWithin(config: string): Promise<{ daemon: Daemon; forward(ms: number): void }> {
   const loaded = loadConfig(config);
-  requireVital(loaded);
+  requireUsable(loaded);
   let ahead = 0;
   const clock = {
     ...systemClock,

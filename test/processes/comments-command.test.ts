@@ -10,12 +10,12 @@ import { type Ended, labfeed } from '../support/labfeed.js';
 import { createTestSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-/** Each command is a process of its own, and the machine may be busy. */
+/** Each command is a process, and the machine may be busy. */
 vi.setConfig({ testTimeout: 60_000 });
 
 const MARK = 'labfeed 0123456789abcdef.1';
 
-/** A notebook with an experiment that labfeed has commented on, and a colleague after it. */
+/** A notebook with an experiment that has a comment of labfeed and one of a colleague. */
 async function setUp(dialect: Dialect) {
   const folder = tempFolder();
   const sandbox = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
@@ -33,7 +33,7 @@ async function setUp(dialect: Dialect) {
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: comments are listed, edited and deleted, and an edited one keeps labfeed's mark`, async () => {
+  test(`${dialect}: comments are listed, edited and deleted, and an edited one keeps its marker line`, async () => {
     const { experiment, ours, colleagues, comments, run } = await setUp(dialect);
     const listed = await run('list', experiment, '--json');
     expect(JSON.parse(listed.stdout)).toMatchObject([
@@ -42,23 +42,23 @@ for (const dialect of DIALECTS) {
     ]);
     const edited = await run('edit', experiment, ours, '--text', 'weighed again');
     expect(edited).toMatchObject({ status: 0, stderr: '' });
-    expect(edited.stdout).toContain('by which labfeed knows it, was kept');
+    expect(edited.stdout).toContain('the marker line of labfeed was kept');
     expect(comments()?.[0]).toBe(`weighed again\n\n${MARK}`);
     expect(await run('delete', experiment, ours, '--yes')).toMatchObject({ status: 0, stderr: '' });
     expect(comments()).toEqual(['looks \u001b[31modd']);
   });
 }
 
-test('what others wrote moves no cursor', async () => {
+test('comments cannot move the cursor', async () => {
   const { experiment, ours, run } = await setUp('v2');
   const listed = await run('list', experiment);
-  expect(listed.stdout).toMatch(/^COMMENT +MADE +BY +TEXT\n/);
+  expect(listed.stdout).toMatch(/^COMMENT +CREATED +BY +TEXT\n/);
   expect(listed.stdout).toContain(`Well,A260 A1,2.1 ${MARK}`);
   expect(listed.stdout).not.toContain('\u001b');
   expect((await run('show', experiment, ours)).stdout).toBe(`Well,A260\nA1,2.1\n\n${MARK}\n`);
 });
 
-test('the new text is taken from standard input where --text is not given', async () => {
+test('the new text is read from standard input without --text', async () => {
   const { experiment, ours, config, comments } = await setUp('v2');
   const args = ['comments', 'edit', String(experiment), String(ours), '--json', '--config', config];
   const child = spawn(process.execPath, [CLI, ...args], { stdio: ['pipe', 'pipe', 'inherit'] });
@@ -72,7 +72,7 @@ test('the new text is taken from standard input where --text is not given', asyn
   expect(comments()?.[0]).toBe(`and\nagain\n\n${MARK}`);
 });
 
-test('off a terminal a comment is deleted only with --yes, and wrong usage exits with 2', async () => {
+test('without a terminal, deleting a comment needs --yes; wrong usage exits with 2', async () => {
   const { experiment, ours, comments, run } = await setUp('v2');
   const refused = await run('delete', experiment, ours);
   expect(refused).toMatchObject({ status: 2, stderr: expect.stringContaining('--yes') });
@@ -80,14 +80,14 @@ test('off a terminal a comment is deleted only with --yes, and wrong usage exits
   expect((await run('show', experiment)).status).toBe(2);
 });
 
-test('a comment that is not there is told with exit status 1', async () => {
+test('a missing comment is an error with exit status 1', async () => {
   const { experiment, run } = await setUp('v2');
   const { status, stdout, stderr } = await run('edit', experiment, 99, '--text', 'x');
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
   expect(stderr).toMatch(/404.*\n {2}→ it is not there/);
 });
 
-test('eLabFTW says yes and does nothing to the comment of another person: that is told, with exit status 1', async () => {
+test('an edit that eLabFTW accepts but ignores is an error with exit status 1', async () => {
   const { experiment, colleagues, comments, run } = await setUp('elabftw');
   const edited = await run('edit', experiment, colleagues, '--text', 'mine now');
   expect(edited).toMatchObject({ status: 1, stderr: expect.stringContaining('was not changed') });
@@ -96,7 +96,7 @@ test('eLabFTW says yes and does nothing to the comment of another person: that i
   expect(comments()).toHaveLength(2);
 });
 
-test('the text goes under the configured name, as application/json', async () => {
+test('the text is sent in the configured field, as application/json', async () => {
   const { experiment, ours, control, config, run } = await setUp('v2');
   const text = readFileSync(config, 'utf8').replace('rate: 2000/s', 'rate: 2000/s\n  commentField: content');
   writeFileSync(config, text);
@@ -111,7 +111,7 @@ test('the text goes under the configured name, as application/json', async () =>
   expect(control.writes().map(({ body }) => JSON.parse(body))).toEqual([{ content: `x\n\n${MARK}` }]);
 });
 
-test('requests leave no faster than the configured rate', async () => {
+test('requests respect the configured rate', async () => {
   const { experiment, ours, control, config, run } = await setUp('v2');
   writeFileSync(config, readFileSync(config, 'utf8').replace('rate: 2000/s', 'rate: 60/m'));
   const times: number[] = [];

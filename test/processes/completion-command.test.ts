@@ -8,7 +8,7 @@ import { tempFolder } from '../support/temp-folder.js';
 
 const CONFIG = 'instruments:\n  balance: { watch: . }\n  pH meter: { watch: . }\n';
 
-test('bash completes commands, options, states and the names of instruments, with blanks too', async () => {
+test('bash completes commands, options, states and instruments, including names with spaces', async () => {
   const folder = tempFolder();
   writeFileSync(join(folder, 'labfeed.yaml'), CONFIG);
   writeFileSync(join(folder, 'labfeed'), `#!/bin/sh\nexec '${process.execPath}' '${CLI}' "$@"\n`, {
@@ -35,7 +35,7 @@ test('bash completes commands, options, states and the names of instruments, wit
   expect(complete('status', '')).toEqual([]);
 }, 60_000);
 
-test('zsh and fish get every command with its options; without a configuration no names are offered', async () => {
+test('zsh and fish know every command and its options; without a configuration there are no instruments', async () => {
   const { stdout: help } = await labfeed(['--help']);
   const commands = [...help.matchAll(/^ {2}([a-z]+) /gm)].map(([, name = '']) => name);
   expect(commands).toContain('status');

@@ -118,7 +118,7 @@ for (const { name, prepare, command, says, run, leaves } of decisions) {
   }, 60_000);
 }
 
-test('what makes no sense is told on stderr with exit status 1, and what makes sense beside it is done', async () => {
+test('an impossible request is reported on stderr with exit status 1, and the others are carried out', async () => {
   const { site, daemon } = await withHeldRun();
   const run = (...args: string[]) => labfeed([...args, '--config', site.config]);
   const mixed = await run('retry', '1', '2', '77');
@@ -131,7 +131,7 @@ test('what makes no sense is told on stderr with exit status 1, and what makes s
   const json = await run('refile', '77', '--json');
   expect(json.status).toBe(1);
   expect(JSON.parse(json.stdout)).toEqual([{ run: 77, outcome: 'refused', text: 'there is no run 77' }]);
-  expect((await run('retry', '--quarantined')).stdout).toBe('nothing is quarantined\n');
+  expect((await run('retry', '--quarantined')).stdout).toBe('no runs are quarantined\n');
   await daemon.stop();
 }, 60_000);
 
@@ -164,7 +164,7 @@ test('a command without a journal says so and makes none', async () => {
   expect(existsSync(journal)).toBe(false);
 });
 
-test('what a daemon does not answer in time is in the journal all the same; that is said, and is not success', async () => {
+test('a request that the daemon does not answer in time is saved, reported, and not a success', async () => {
   const { site, daemon } = await withHeldRun();
   await daemon.stop();
   // Whoever holds the journal now is busy with something else.
@@ -174,7 +174,7 @@ test('what a daemon does not answer in time is in the journal all the same; that
   expect({ status, stdout, stderr }).toEqual({
     status: 1,
     stdout: '',
-    stderr: expect.stringMatching(/^run 2: not answered yet; it is recorded in the journal/),
+    stderr: expect.stringMatching(/^run 2: the daemon has not answered yet. The request is saved/),
   });
   const again = startDaemon(site.config);
   await filedAs(again, 3);

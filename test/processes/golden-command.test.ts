@@ -48,21 +48,21 @@ test('check and try --test count passing tests, of one instrument or all', async
   expect(check).toMatchObject({
     status: 0,
     stderr: '',
-    stdout: expect.stringContaining('nanodrop: 2 tests pass'),
+    stdout: expect.stringContaining('nanodrop: 2 tests passed'),
   });
   expect(await labfeed(['try', '--test'], folder)).toEqual({
     status: 0,
     stderr: '',
-    stdout: 'untested: no tests\nnanodrop: 2 tests pass\n',
+    stdout: 'untested: no tests\nnanodrop: 2 tests passed\n',
   });
-  expect((await labfeed(['try', '--test', 'nanodrop'], folder)).stdout).toBe('nanodrop: 2 tests pass\n');
+  expect((await labfeed(['try', '--test', 'nanodrop'], folder)).stdout).toBe('nanodrop: 2 tests passed\n');
 }, 60_000);
 
 test('a failing test shows the expected and actual value, the sample and the place of the expectation', async () => {
   const folder = site(FAILING);
   const part = join(folder, 'parts', 'nanodrop.yaml');
   const { status, stdout, stderr } = await labfeed(['try', '--test', 'nanodrop'], folder);
-  expect({ status, stdout }).toEqual({ status: 1, stdout: 'nanodrop: 4 of 4 tests fail\n' });
+  expect({ status, stdout }).toEqual({ status: 1, stdout: 'nanodrop: 4 of 4 tests failed\n' });
   expect(stderr).toBe(`${part}:9:69: samples/a.tsv, readings: differs
     expected  12 rows
     actual    2 rows
@@ -89,8 +89,8 @@ test('check fails if a test fails, with the same message', async () => {
   const folder = site(FAILING);
   const { status, stdout } = await labfeed(['check', '--offline'], folder);
   expect(status).toBe(1);
-  expect(stdout).toContain('WRONG  nanodrop: 4 of 4 tests fail');
-  expect(stdout).toMatch(/WRONG {2}.*nanodrop\.yaml:13:29: .*\n {4}expected {2}1\.23\n {4}actual {4}2\.1/);
+  expect(stdout).toContain('error  nanodrop: 4 of 4 tests failed');
+  expect(stdout).toMatch(/error {2}.*nanodrop\.yaml:13:29: .*\n {4}expected {2}1\.23\n {4}actual {4}2\.1/);
   const json = JSON.parse((await labfeed(['check', '--offline', '--json'], folder)).stdout);
   expect(json).toMatchObject({ ok: false, problems: [] });
 }, 60_000);

@@ -12,7 +12,7 @@ import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
-/** Each command is a process of its own, and the machine may be busy. */
+/** Each command is a process, and the machine may be busy. */
 vi.setConfig({ testTimeout: 60_000 });
 
 async function setUp(dialect: Dialect) {
@@ -32,7 +32,6 @@ async function setUp(dialect: Dialect) {
   return { folder, sandbox, site, key, keyFile, inFile, run, works };
 }
 
-/** With the key on standard input, as it must come. */
 async function setKey(config: string, input: string): Promise<Ended> {
   const args = ['keys', 'set', '--config', config];
   const child = spawn(process.execPath, [CLI, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
@@ -50,12 +49,12 @@ async function setKey(config: string, input: string): Promise<Ended> {
 }
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: a key is made and shown once, set from standard input, listed without any hash, and deleted`, async () => {
+  test(`${dialect}: a key is created and shown once, set from standard input, listed without a hash, and deleted`, async () => {
     const { site, key, keyFile, inFile, run, works } = await setUp(dialect);
-    const made = await run('create', 'plate reader PC');
-    const fresh = made.stdout.trim();
+    const created = await run('create', 'plate reader PC');
+    const fresh = created.stdout.trim();
     expect(await works(fresh)).toBe(true);
-    expect(made.stderr).not.toContain(fresh);
+    expect(created.stderr).not.toContain(fresh);
 
     const set = await setKey(site.config, `${fresh}\n`);
     expect(set).toMatchObject({ status: 0, stderr: '' });
@@ -67,9 +66,9 @@ for (const dialect of DIALECTS) {
     const records = JSON.parse(listed.stdout) as { id: number; name: string; inUse?: boolean }[];
     expect(records.map(({ name }) => name).sort()).toEqual(['labfeed sandbox', 'plate reader PC']);
     expect(listed.stdout).not.toMatch(/hash|\$2y/);
-    // Two keys, and the contract has no word on which is which; eLabFTW's say it themselves.
-    const told = records.find(({ name }) => name === 'plate reader PC')?.inUse;
-    expect(told).toBe(dialect === 'elabftw' ? true : undefined);
+    // With two keys, only eLabFTW shows which one is in use.
+    const inUse = records.find(({ name }) => name === 'plate reader PC')?.inUse;
+    expect(inUse).toBe(dialect === 'elabftw' ? true : undefined);
 
     const id = String(records.find(({ name }) => name === 'labfeed sandbox')?.id);
     expect(await run('delete', id)).toMatchObject({ status: 2, stderr: expect.stringContaining('--yes') });
@@ -84,11 +83,11 @@ for (const dialect of DIALECTS) {
     expect(await works(fresh)).toBe(true);
   });
 
-  test(`${dialect}: a rotation under a running daemon loses nothing, and no key is in any output or journal`, async () => {
+  test(`${dialect}: a rotation under a running daemon loses nothing, and no key appears in output or journal`, async () => {
     const { sandbox, site, key, inFile, run, works } = await setUp(dialect);
     const first = await run('rotate');
     expect(first).toMatchObject({ status: 0, stderr: '' });
-    expect(await works(key), 'a key of another name is left').toBe(true);
+    expect(await works(key), 'a key with another name is kept').toBe(true);
     const old = inFile();
     expect(old).not.toBe(key);
 
@@ -122,27 +121,27 @@ for (const dialect of DIALECTS) {
   }, 90_000);
 }
 
-test('a key that the notebook refuses, or that is none, is not written', async () => {
+test('a rejected or malformed key is not saved', async () => {
   const { site, key, inFile } = await setUp('v2');
   const refused = await setKey(site.config, 'no-such-key');
   expect(refused).toMatchObject({ status: 1, stdout: '' });
-  expect(refused.stderr).toMatch(/the notebook refuses this key[\s\S]*nothing was written/);
+  expect(refused.stderr).toMatch(/the notebook rejects this key[\s\S]*nothing was saved/);
   expect(refused.stderr).not.toContain('no-such-key');
   const two = await setKey(site.config, 'one-key\ntwo-key\n');
-  expect(two).toMatchObject({ status: 2, stderr: expect.stringContaining('not one key on one line') });
+  expect(two).toMatchObject({ status: 2, stderr: expect.stringContaining('one key on one line') });
   expect(two.stderr).not.toContain('one-key');
   expect(inFile()).toBe(key);
 });
 
-test('a key that may only read is not written where that can be told', async () => {
+test('a read-only key is not saved if the notebook reports it', async () => {
   const { site, key, inFile, run } = await setUp('elabftw');
   const readOnly = (await run('create', 'viewer', '--read-only')).stdout;
   const { status, stderr } = await setKey(site.config, readOnly);
-  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('may only read') });
+  expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('is read-only') });
   expect(inFile()).toBe(key);
 });
 
-test('where the key comes from the environment or a credential, it is said what to do instead', async () => {
+test('a key from the environment or a credential is not changed, and the hint says how to change it', async () => {
   const { site, run, key } = await setUp('v2');
   const text = readFileSync(site.config, 'utf8');
   writeFileSync(site.config, text.replace('{ file: api-key }', '{ env: LAB_KEY }'));

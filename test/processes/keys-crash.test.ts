@@ -15,19 +15,19 @@ import { tempFolder } from '../support/temp-folder.js';
 
 const CRASHING = fileURLToPath(new URL('../support/crashing-rotation.mjs', import.meta.url));
 
-/** What a whole rotation consists of: it is broken off after each of them. */
+/** The steps of a complete rotation; it is interrupted after each of them. */
 const STEPS = [
   'listed',
-  'remembered',
-  'made',
+  'recorded',
+  'created',
   'listed',
-  'remembered',
+  'recorded',
   'listed',
   'new key on disk',
-  'new key in its place',
-  'remembered',
+  'new key in place',
+  'recorded',
   'deleted',
-  'remembered',
+  'recorded',
 ];
 
 async function setUp(dialect: Dialect) {
@@ -37,7 +37,7 @@ async function setUp(dialect: Dialect) {
   const site = makeSite(folder, { url, key, timeout: '20s' });
   const file = join(folder, 'api-key');
 
-  async function ask(method: string, withKey: string, body?: object) {
+  async function send(method: string, withKey: string, body?: object) {
     const headers = {
       authorization: withKey,
       accept: 'application/json',
@@ -45,18 +45,18 @@ async function setUp(dialect: Dialect) {
     };
     return fetch(`${url}/api/v2/apikeys`, { method, headers, ...(body && { body: JSON.stringify(body) }) });
   }
-  async function make(name: string): Promise<string> {
-    const { headers } = await ask('POST', key, { name, canwrite: 1 });
+  async function create(name: string): Promise<string> {
+    const { headers } = await send('POST', key, { name, canwrite: 1 });
     return headers.get('location')?.split('/').at(-1) ?? '';
   }
   /** The number of a key that works; undefined for one that does not. */
   async function numberOf(withKey: string): Promise<number | undefined> {
-    const { status } = await ask('GET', withKey);
+    const { status } = await send('GET', withKey);
     return status === 200 ? sandbox.control.requests().at(-1)?.keyId : undefined;
   }
   const inUse = () => numberOf(readFileSync(file, 'utf8').trim());
   async function named(name: string): Promise<number[]> {
-    const records = (await (await ask('GET', key)).json()) as { id: number; name: string }[];
+    const records = (await (await send('GET', key)).json()) as { id: number; name: string }[];
     return records.filter((record) => record.name === name).map(({ id }) => id);
   }
   const rotate = () =>
@@ -64,15 +64,15 @@ async function setUp(dialect: Dialect) {
       clock: systemClock,
       signal: new AbortController().signal,
     });
-  return { site, file, make, numberOf, inUse, named, rotate };
+  return { site, file, create, numberOf, inUse, named, rotate };
 }
 
-interface Broken {
+interface Interrupted {
   readonly signal: string | undefined;
   readonly steps: string[];
 }
 
-const breakOff = (config: string, after: number): Promise<Broken> =>
+const interrupt = (config: string, after: number): Promise<Interrupted> =>
   new Promise((resolve) => {
     execFile(process.execPath, [CRASHING, config, String(after)], (error, stdout, stderr) => {
       resolve({ signal: error?.signal ?? undefined, steps: `${stdout}${stderr}`.trim().split('\n') });
@@ -80,14 +80,14 @@ const breakOff = (config: string, after: number): Promise<Broken> =>
   });
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: killed between any two steps, a rotation leaves a key that works, and the next one leaves nothing of it`, async () => {
-    const { site, file, make, numberOf, inUse, named, rotate } = await setUp(dialect);
-    // Another labfeed on this machine uses a key of the same name, and one is made for another machine.
-    const neighbour = await numberOf(await make(keyName()));
-    await make('labfeed@elsewhere');
+  test(`${dialect}: a rotation killed after any step leaves a working key, and the next one cleans up`, async () => {
+    const { site, file, create, numberOf, inUse, named, rotate } = await setUp(dialect);
+    // Another labfeed on this machine uses a key with the same name, and another machine has its own.
+    const neighbour = await numberOf(await create(keyName()));
+    await create('labfeed@elsewhere');
     await rotate();
     for (const [index] of STEPS.entries()) {
-      const { signal, steps } = await breakOff(site.config, index + 1);
+      const { signal, steps } = await interrupt(site.config, index + 1);
       expect({ signal, steps }).toEqual({ signal: 'SIGKILL', steps: STEPS.slice(0, index + 1) });
       expect(await inUse(), `after ${steps.at(-1)}`).toBeDefined();
       const { key, kept, failed } = await rotate();
@@ -98,27 +98,28 @@ for (const dialect of DIALECTS) {
       expect(await named(keyName())).toHaveLength(2);
       expect(existsSync(`${file}.new`)).toBe(false);
     }
-    expect(await breakOff(site.config, STEPS.length + 1)).toEqual({ signal: undefined, steps: STEPS });
+    expect(await interrupt(site.config, STEPS.length + 1)).toEqual({ signal: undefined, steps: STEPS });
     expect(await named('labfeed@elsewhere')).toHaveLength(1);
     expect(await named('labfeed sandbox')).toHaveLength(1);
   }, 120_000);
 }
 
-test('broken off several times in a row, and repaired by one rotation', async () => {
-  const { site, make, numberOf, inUse, named, rotate } = await setUp('v2');
-  const neighbour = await numberOf(await make(keyName()));
+test('one rotation cleans up after several interrupted ones', async () => {
+  const { site, create, numberOf, inUse, named, rotate } = await setUp('v2');
+  const neighbour = await numberOf(await create(keyName()));
   await rotate();
-  for (const after of [3, 7, 3, 5, 8, 3]) expect((await breakOff(site.config, after)).signal).toBe('SIGKILL');
+  for (const after of [3, 7, 3, 5, 8, 3])
+    expect((await interrupt(site.config, after)).signal).toBe('SIGKILL');
   expect(await inUse()).toBeDefined();
   const { key } = await rotate();
   expect(await inUse()).toBe(key);
   expect((await named(keyName())).sort()).toEqual([neighbour, key].sort());
 }, 60_000);
 
-test('two rotations of one key at once: the second is told to wait, and has changed nothing', async () => {
+test('a second rotation of the same key at the same time is refused and changes nothing', async () => {
   const { inUse, named, rotate } = await setUp('v2');
   const [first, second] = await Promise.allSettled([rotate(), rotate()]);
   expect(first.status).toBe('fulfilled');
-  expect(second).toMatchObject({ reason: { message: expect.stringContaining('is under way') } });
+  expect(second).toMatchObject({ reason: { message: expect.stringContaining('is already running') } });
   expect(await named(keyName())).toEqual([await inUse()]);
 });

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
-import { requireVital } from '../../src/commands/options.js';
+import { requireUsable } from '../../src/commands/options.js';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
 import { createDaemon } from '../../src/daemon/daemon.js';
 import { createLog } from '../../src/log.js';
@@ -69,7 +69,7 @@ test('the page is served before the first scan, and shows the instruments as sta
   const folder = tempFolder();
   const { config: file } = makeSite(folder, { ...NOWHERE, status: '127.0.0.1:0' });
   const config: LoadedConfig = loadConfig(file);
-  requireVital(config);
+  requireUsable(config);
   const lines: { msg: string; url?: string }[] = [];
   const early: unknown[] = [];
   const destination = {

@@ -25,7 +25,7 @@ interface Steered {
   run(...args: string[]): ReturnType<typeof labfeed>;
 }
 
-/** A journal with one run that is done and one that is quarantined. */
+/** A journal with one done and one quarantined run. */
 async function withRuns(): Promise<Steered> {
   const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k' });
   const journal = await openJournal(site.journal, systemClock);
@@ -36,7 +36,7 @@ async function withRuns(): Promise<Steered> {
   return { site, journal, run: (...args) => labfeed([...args, '--config', site.config]) };
 }
 
-test('jobs, show and status answer while somebody holds the journal, and say what is not still yet', async () => {
+test('jobs, show and status work while a daemon holds the journal, and show files that are not settled', async () => {
   const { site, run } = await withRuns();
   writeFileSync(liveFileOf(site.journal), JSON.stringify(someLive()));
   const [jobs, waiting, quarantined, show, status] = await Promise.all([
@@ -48,7 +48,7 @@ test('jobs, show and status answer while somebody holds the journal, and say wha
   ]);
   expect(jobs).toMatchObject({ status: 0, stderr: '' });
   expect(jobs.stdout).toMatch(
-    /^JOB +STATE +INSTRUMENT +FILE .*\n +- +waiting +balance +new\.csv .*unchanged for 2 s/,
+    /^RUN +STATE +INSTRUMENT +FILE .*\n +- +waiting +balance +new\.csv .*unchanged for 2 s/,
   );
   expect(jobs.stdout).toMatch(
     /^ +2 +quarantined +balance +b\.csv .*no table\n +1 +done .* 12 +Weighing of smith$/m,
@@ -57,7 +57,7 @@ test('jobs, show and status answer while somebody holds the journal, and say wha
     expect.objectContaining({ state: 'waiting', instrument: 'balance', path: '/srv/balance/new.csv' }),
   ]);
   expect(JSON.parse(quarantined.stdout)).toMatchObject([{ id: 2, state: 'quarantined', failure: 'file' }]);
-  expect(show.stdout).toMatch(/^run 1: done, experiment 12 of https:\/\/eln\.example\.org\n/);
+  expect(show.stdout).toMatch(/^run 1: done, experiment 12 at https:\/\/eln\.example\.org\n/);
   expect(show.stdout).toMatch(
     /Experiment 12 created\n.*Comment 1 posted, id 7\n.*Filed: everything is in the notebook/,
   );
@@ -70,7 +70,7 @@ test('jobs, show and status answer while somebody holds the journal, and say wha
   });
 }, 60_000);
 
-test('while no daemon runs the journal alone answers, and what is to be done is said', async () => {
+test('without a daemon, jobs, show and status use the journal and say what to do', async () => {
   const { site, journal, run } = await withRuns();
   writeFileSync(liveFileOf(site.journal), JSON.stringify(someLive()));
   await journal.close();
@@ -80,7 +80,7 @@ test('while no daemon runs the journal alone answers, and what is to be done is 
     run('show', '2', '--json'),
     run('show', '77'),
   ]);
-  expect(status.stdout).toMatch(/^daemon +does not run/);
+  expect(status.stdout).toMatch(/^daemon +not running/);
   expect(status.stdout).toContain('balance: 1 run quarantined → labfeed jobs --state quarantined');
   expect(jobs.stdout).not.toContain('waiting');
   expect(Math.max(...jobs.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(50);
@@ -89,17 +89,17 @@ test('while no daemon runs the journal alone answers, and what is to be done is 
     history: [{ event: 'refused' }],
     next: expect.stringContaining('labfeed retry 2'),
   });
-  expect(none).toMatchObject({ status: 1, stderr: expect.stringMatching(/no run 77\n.*the last one is 2/) });
+  expect(none).toMatchObject({ status: 1, stderr: expect.stringMatching(/no run 77\n.*the last run is 2/) });
 }, 60_000);
 
-test('a state or an instrument that there is not is named with the nearest', async () => {
+test('an unknown state or instrument comes with the nearest match', async () => {
   const { run } = await withRuns();
   const [state, instrument, backfill] = await Promise.all([
     run('jobs', '--state', 'quarantned'),
     run('jobs', '--instrument', 'balnce'),
     run('backfill', 'balanc'),
   ]);
-  expect(state).toMatchObject({ status: 2, stderr: expect.stringContaining('did you mean quarantined?') });
+  expect(state).toMatchObject({ status: 2, stderr: expect.stringContaining('Did you mean quarantined?') });
   for (const { status, stderr } of [instrument, backfill])
     expect({ status, stderr }).toEqual({
       status: 2,
@@ -112,9 +112,9 @@ const stands = ({ journal }: Site, text: string): boolean =>
     (ending) => existsSync(journal + ending) && readFileSync(journal + ending).includes(text),
   );
 
-const LATER = 'no daemon runs: what is to be sent or read goes on with the next `labfeed run`\n';
+const LATER = 'no daemon is running: `labfeed run` will do the rest\n';
 
-test('what was decided while no daemon runs is said to wait for the next one; a refusal or JSON says nothing of it', async () => {
+test('a decision without a daemon says that labfeed run will do the rest, except for refusals and JSON', async () => {
   const { journal, run } = await withRuns();
   await journal.close();
   expect(await run('retry', '2')).toMatchObject({ status: 0, stderr: LATER });
@@ -127,12 +127,12 @@ test('what was decided while no daemon runs is said to wait for the next one; a 
   expect(JSON.parse(json.stdout)).toEqual([{ run: 2, outcome: 'done', text: expect.any(String) }]);
 }, 60_000);
 
-test('erase and ignore work while no daemon runs; what is erased is in no file of the journal', async () => {
+test('erase and ignore work without a daemon, and erased data is in no file of the journal', async () => {
   const { site, journal, run } = await withRuns();
   await journal.close();
   expect(stands(site, 'smith')).toBe(true);
   const early = await run('erase', '--before', '2020-01-01');
-  expect(early).toMatchObject({ status: 0, stdout: expect.stringContaining('no run is left') });
+  expect(early).toMatchObject({ status: 0, stdout: expect.stringContaining('no runs to erase before') });
   const ignored = await run('ignore', '2');
   expect(ignored).toMatchObject({ status: 0, stdout: expect.stringMatching(/^run 2 \(b\.csv\) is ignored/) });
   const erased = await run('erase', '--before', '2999-01-01');
@@ -143,7 +143,7 @@ test('erase and ignore work while no daemon runs; what is erased is in no file o
   expect(show.stdout).toContain('File name, draft and history erased');
 }, 60_000);
 
-test('what is erased while a daemon runs is in no file of the journal either', async () => {
+test('data erased while a daemon runs is in no file of the journal', async () => {
   const { site, journal, run } = await withRuns();
   let isOver = false;
   const erasing = run('erase', '1').finally(() => {
@@ -157,7 +157,7 @@ test('what is erased while a daemon runs is in no file of the journal either', a
   expect(stands(site, 'smith')).toBe(false);
 }, 60_000);
 
-test('names with control characters do not reach the terminal as such', async () => {
+test('control characters in names do not reach the terminal', async () => {
   const { journal, run } = await withRuns();
   await journal.runs.add(newRun('c', { path: '/data/\u001b[31mred.csv' }), someDraft('\u001b]0;x\u0007'));
   for (const args of [['jobs'], ['show', '3']]) {

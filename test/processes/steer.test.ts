@@ -10,7 +10,7 @@ import { newRun, someDraft } from '../support/runs.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-test('many old files wait for an answer; the running daemon takes those that backfill names, and no others', async () => {
+test('a backlog waits for a decision, and the running daemon files only what backfill names', async () => {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
   const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
@@ -23,12 +23,12 @@ test('many old files wait for an answer; the running daemon takes those that bac
   await daemon.logged('ready');
   const run = (...args: string[]) => labfeed([...args, '--config', site.config]);
   expect((await run('status')).stdout).toContain(
-    '60 old files wait for an answer → labfeed backfill balance',
+    'a backlog of 60 files waits for a decision → labfeed backfill balance',
   );
   expect((await run('jobs', '--state', 'held')).stdout).toBe(
-    'no runs that are held\nbalance: 60 old files wait for an answer → labfeed backfill balance\n',
+    'no held runs\nbalance: a backlog of 60 files waits for a decision → labfeed backfill balance\n',
   );
-  expect((await run('jobs', '--state', 'done')).stdout).toBe('no runs that are done\n');
+  expect((await run('jobs', '--state', 'done')).stdout).toBe('no done runs\n');
   expect(await run('backfill', 'balance', '--since', '2025-01-01')).toEqual({
     status: 0,
     stdout: 'balance: 3 old files will be filed, after what comes in meanwhile; 57 old files passed over\n',
@@ -56,7 +56,7 @@ test('many old files wait for an answer; the running daemon takes those that bac
   expect(stands('w0.csv')).toBe(true);
 }, 90_000);
 
-test('the history of runs that finished longer ago than keep says is removed at the start', async () => {
+test('the history of runs older than keep is removed at start-up', async () => {
   const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k', settings: 'keep: 1d\n' });
   const journal = await openJournal(site.journal, {
     ...systemClock,
@@ -70,5 +70,5 @@ test('the history of runs that finished longer ago than keep says is removed at 
   await daemon.stop();
   const { stdout } = await labfeed(['show', '1', '--config', site.config]);
   expect(stdout).toMatch(/^run 1: done/);
-  expect(stdout).toContain('none is kept of it any more');
+  expect(stdout).toContain('removed, because the run is older than `keep`');
 }, 60_000);

@@ -2,13 +2,12 @@ import { renameSync } from 'node:fs';
 import { systemClock } from '../../dist/clock.js';
 import { loadConfig } from '../../dist/config/load.js';
 import { readKey } from '../../dist/config/secrets.js';
-import { openKeyFile } from '../../dist/keys/key-file.js';
-import { openMemory } from '../../dist/keys/memory.js';
-import { keyName, openRings, rotate } from '../../dist/keys/rotate.js';
+import { openKeyFile, openRotation } from '../../dist/keys/key-file.js';
+import { keyName, openKeyApis, rotate } from '../../dist/keys/rotate.js';
 
 /*
- * A rotation as it is built, which kills its own process after so many of its steps, as a power cut would. It names each
- * step on its way. Where it has fewer steps, it ends.
+ * A rotation that kills its own process after STEPS steps, as a power cut would. It prints each step, and ends normally
+ * if it has fewer steps.
  *
  *   node crashing-rotation.mjs CONFIG STEPS
  */
@@ -26,11 +25,11 @@ const keyFile = openKeyFile(config.notebook.key.file, {
   rename(from, to) {
     step('new key on disk');
     renameSync(from, to);
-    step('new key in its place');
+    step('new key in place');
   },
 });
-const memory = openMemory(keyFile.path, config.notebook.url);
-const rings = openRings(config, { clock: systemClock, signal: new AbortController().signal });
+const rotation = openRotation(keyFile.path, config.notebook.url);
+const apis = openKeyApis(config, { clock: systemClock, signal: new AbortController().signal });
 const stepping = (name, act) => async (argument) => {
   const result = await act(argument);
   step(name);
@@ -40,22 +39,22 @@ const stepping = (name, act) => async (argument) => {
 await rotate({
   name: keyName(),
   current: readKey(config.notebook.key, config.placeOf(['notebook', 'key'])),
-  memory: {
-    read: memory.read,
-    write(remembered) {
-      memory.write(remembered);
-      step('remembered');
+  rotation: {
+    read: rotation.read,
+    write(state) {
+      rotation.write(state);
+      step('recorded');
     },
   },
   as(key) {
-    const { listKeys, createKey, deleteKey } = rings.as(key);
+    const { listKeys, createKey, deleteKey } = apis.as(key);
     return {
       listKeys: stepping('listed', listKeys),
-      createKey: stepping('made', createKey),
+      createKey: stepping('created', createKey),
       deleteKey: stepping('deleted', deleteKey),
     };
   },
   write: keyFile.write,
 });
-await rings.close();
-memory.close();
+await apis.close();
+rotation.close();
