@@ -7,7 +7,7 @@ import { type Records, readRecords } from '../parse/formats/records.js';
 import { linesOf, openSheets, type Sheet } from '../parse/formats/workbook.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { readFile } from '../parse/parse.js';
-import { loadWhole, type OpenFile } from '../parse/source.js';
+import type { OpenFile } from '../parse/source.js';
 import { findDates, isDate, settleDates } from './dates.js';
 import type { TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
@@ -37,12 +37,9 @@ const formatOnly =
 const MEASURERS: Readonly<Record<Format, Measurer>> = {
   delimited: measureDelimited,
   text: measureDelimited,
-  json: async (file, options) =>
-    measureTree('json', await readJson(await loadWhole(file, options), options), file),
-  xml: async (file, options) =>
-    measureTree('xml', await readXml(await loadWhole(file, options), options), file),
-  records: async (file, options) =>
-    measureRecords(await readRecords(await loadWhole(file, options), options), file),
+  json: async (file, options) => measureTree('json', await readJson(file, options), file),
+  xml: async (file, options) => measureTree('xml', await readXml(file, options), file),
+  records: async (file, options) => measureRecords(await readRecords(file, options), file),
   xlsx: async (file, options) => measureSheets(await openSheets(file, options), file),
   jcamp: formatOnly('jcamp'),
   none: formatOnly('none'),

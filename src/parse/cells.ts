@@ -3,281 +3,55 @@ import { parse as parseCsv } from 'csv-parse/sync';
 import { regexSource, type SplitWord } from '../config/grammar.js';
 import type { ParseOptions } from '../config/vocabulary.js';
 import { depthFromEnd, type Line, numberFromEnd, toLines } from './lines.js';
-import { decode, findEncoding, type OpenFile, readChunks } from './source.js';
+import { decode, knownEncoding, type OpenFile, readChunks } from './source.js';
 
-/** How lines are cut; `quote` is undefined where none is used. */
-export interface LineFormat {
-  readonly split: Split;
-  readonly quote: string | undefined;
-}
+type Texts = () => AsyncIterable<readonly string[]>;
 
-/** Lines that are cut together: enough that the CSV parser's start does not count, few enough to pause between. */
-const BATCH_LINES = 500;
-/** A quoted cell that goes on for longer than this is a quote that was never closed. */
-const MAX_QUOTED_LINES = 100;
-/** Where quotes are left open more often than this in one batch, they are ordinary characters throughout it. */
-const MAX_STRAY_QUOTES = 10;
-
-/** Cuts lines into cells. Lines that a quoted cell holds together become one. `from` is the first line's number. */
-async function* splitLines(
-  batches: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
-  cut: LineFormat,
-  from: number,
-): AsyncGenerator<Line[]> {
-  let waiting: readonly string[] = [];
-  let number = from;
-  for await (const batch of batches) {
-    const texts = waiting.length === 0 ? batch : [...waiting, ...batch];
-    let at = 0;
-    // What comes next may be needed to close a quoted cell, so the last lines wait for it.
-    while (texts.length - at >= BATCH_LINES + MAX_QUOTED_LINES) {
-      const end = batchEnd(texts, at, cut);
-      yield splitBatch(texts.slice(at, end), cut, number + at);
-      at = end;
-    }
-    number += at;
-    waiting = texts.slice(at);
-  }
-  for (let at = 0; at < waiting.length; ) {
-    const end = batchEnd(waiting, at, cut);
-    yield splitBatch(waiting.slice(at, end), cut, number + at);
-    at = end;
-  }
-}
-
-/** One line by itself, as a table or finder with a delimiter of its own sees it. */
-export const splitLine = (line: Line, cut: LineFormat): Line => ({
-  ...line,
-  cells: splitBatch(line.text.split('\n'), cut, line.number).flatMap(({ cells }) => cells),
-});
-
-/** A batch does not end within a quoted cell. */
-function batchEnd(texts: readonly string[], start: number, { quote }: LineFormat): number {
-  const end = Math.min(start + BATCH_LINES, texts.length);
-  if (quote === undefined) return end;
-  let open = false;
-  for (let at = start; at < texts.length && at < end + MAX_QUOTED_LINES; at++) {
-    if (at >= end && !open) return at;
-    if (count(texts[at] ?? '', quote) % 2 === 1) open = !open;
-  }
-  return open ? end : Math.min(end + MAX_QUOTED_LINES, texts.length);
-}
-
-function count(text: string, sign: string): number {
-  let times = 0;
-  for (let at = text.indexOf(sign); at >= 0; at = text.indexOf(sign, at + sign.length)) times++;
-  return times;
-}
-
-function splitBatch(texts: readonly string[], cut: LineFormat, from: number): Line[] {
-  const { split, quote } = cut;
-  const isQuoted =
-    quote !== undefined && split.text !== undefined && texts.some((text) => text.includes(quote));
-  if (!isQuoted) return texts.map((text, n) => ({ number: from + n, text, cells: split.all(text) }));
-  return splitQuoted(texts, split, split.text ?? '', quote, from);
-}
-
-function splitQuoted(
-  texts: readonly string[],
-  split: Split,
-  delimiter: string,
-  quote: string,
-  from: number,
-): Line[] {
-  const lines: Line[] = [];
-  let at = 0;
-  for (let strays = 0; at < texts.length; strays++) {
-    const records = strays > MAX_STRAY_QUOTES ? [] : readCsv(texts.slice(at).join('\n'), delimiter, quote);
-    for (const cells of records) {
-      const span = 1 + cells.reduce((sum, cell) => sum + count(cell, '\n'), 0);
-      if (span > MAX_QUOTED_LINES) break;
-      lines.push({
-        number: from + at,
-        text: texts.slice(at, at + span).join('\n'),
-        cells: cells.map((cell) => cell.trim()),
-      });
-      at += span;
-    }
-    if (at >= texts.length) break;
-    // A quote was never closed: in this line it is an ordinary character.
-    const text = texts[at] ?? '';
-    lines.push({ number: from + at, text, cells: split.all(text) });
-    at++;
-  }
-  return lines;
-}
-
-/** The records up to the end, or up to the line with a quote that is not closed. */
-function readCsv(text: string, delimiter: string, quote: string): string[][] {
-  const options = {
-    ...{ delimiter, quote, escape: quote, record_delimiter: '\n' },
-    ...{ relax_quotes: true, relax_column_count: true },
-  };
-  try {
-    return parseCsv(text, { ...options, trim: true });
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-  }
-  // Something follows a closing quote, or there is none. Trimming forbids the former; and the error takes
-  // the records before it along, so they are kept one by one, which takes twice the time.
-  const records: string[][] = [];
-  const keep = (record: string[]): null => {
-    records.push(record);
-    return null;
-  };
-  try {
-    parseCsv(text, { ...options, ltrim: true, on_record: keep });
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error;
-  }
-  return records;
-}
-
-/** Where a line is cut into cells, or a name from its value. */
-export interface Split {
-  /** All pieces, trimmed. */
-  all(text: string): string[];
-  /** What stands before and after the first cut, trimmed; undefined where there is none. */
-  once(text: string): readonly [before: string, after: string] | undefined;
-  /** The text at which it cuts, where that is one fixed text: only then can cells be quoted. */
-  readonly text?: string;
-}
-
-export function compileSplit(written: SplitWord): Split {
-  if (typeof written === 'object') return byPlaces(written.at);
-  if (written === 'spaces') return byRegex(/ *\t *|[ \u00a0]{2,}/, true);
-  if (written === 'whitespace') return byRegex(/\s+/, true);
-  const source = regexSource(written);
-  if (source !== undefined) return byRegex(new RegExp(source), false);
-  return byText(written === 'tab' ? '\t' : written);
-}
-
-/** A line that is not cut is one cell. */
-export const NO_SPLIT: Split = { all: (text) => [text.trim()], once: () => undefined };
-
-function byText(delimiter: string): Split {
-  return {
-    text: delimiter,
-    all: (text) => trimmed(text.split(delimiter)),
-    once(text) {
-      const at = text.indexOf(delimiter);
-      return at < 0 ? undefined : [text.slice(0, at).trim(), text.slice(at + delimiter.length).trim()];
-    },
-  };
-}
-
-/** Where tables are printed, each cell begins at the same character of every line, counted from 1. */
-function byPlaces(written: readonly number[]): Split {
-  const places = written.map((place) => place - 1);
-  const [first = 0] = places;
-  return {
-    all: (text) => trimmed([0, ...places].map((place, n) => text.slice(place, places[n]))),
-    once: (text) =>
-      text.length > first ? [text.slice(0, first).trim(), text.slice(first).trim()] : undefined,
-  };
-}
-
-/** `margin`: blanks at the ends of a line are no empty cells. */
-function byRegex(regex: RegExp, margin: boolean): Split {
-  // `split` puts what the groups of a pattern caught among the pieces: they are passed over.
-  const step = new RegExp(`${regex.source}|`).exec('')?.length ?? 1;
-  return {
-    all(text) {
-      const pieces = (margin ? text.trim() : text).split(regex);
-      return trimmed(step === 1 ? pieces : pieces.filter((_, n) => n % step === 0));
-    },
-    once(written) {
-      const text = margin ? written.trim() : written;
-      const match = regex.exec(text);
-      if (!match) return undefined;
-      return [text.slice(0, match.index).trim(), text.slice(match.index + match[0].length).trim()];
-    },
-  };
-}
-
-function trimmed(cells: string[]): string[] {
-  for (let n = 0; n < cells.length; n++) cells[n] = cells[n]?.trim() ?? '';
-  return cells;
-}
-
-const MOST_BYTES = 2 ** 30;
-
-/** The lines of a text file, cut into cells, from the first each time. */
+/** The lines of a text file, split into cells. `lines` starts from the first line at each call. */
 export async function openLines(
   file: OpenFile,
   options: ParseOptions,
-): Promise<{ cut: LineFormat; lines(): AsyncIterable<readonly Line[]> }> {
+): Promise<{ format: LineFormat; lines(): AsyncIterable<readonly Line[]> }> {
   const texts = await openText(file, options);
-  const { cut, from } = await findLineFormat(texts, options);
+  const { delimiter, from } = chooseDelimiter(await firstLines(texts, SAMPLE_LINES), options);
+  const format = lineFormat(delimiter, options.quote);
   const depth = depthFromEnd(options);
   return {
-    cut,
+    format,
     lines() {
-      const lines = splitLines(skipFirst(texts(), from - 1), cut, from);
+      const lines = splitLines(skipFirst(texts(), from - 1), format, from);
       return depth === 0 ? lines : numberFromEnd(lines, depth);
     },
   };
 }
 
-/** The lines of a text file, from the first each time: a long file is never in memory as a whole. */
-export async function openText(
-  { source, refuse }: OpenFile,
-  { encoding, limits }: ParseOptions,
-): Promise<() => AsyncIterable<readonly string[]>> {
-  const pieces = () => readChunks(source, limits.maxBytes ?? MOST_BYTES, refuse);
-  const name = encoding === 'auto' ? await findEncoding(pieces()) : encoding;
-  const lines = () => toLines(decode(pieces(), name, refuse), refuse);
+const MAX_TEXT_BYTES = 2 ** 30;
+
+/** The lines of a text file, from the first at each call. A long file is never in memory as a whole. */
+export async function openText(file: OpenFile, { encoding, limits }: ParseOptions): Promise<Texts> {
+  const { source, refuse } = file;
+  const chunks = () => readChunks(file, limits.maxBytes ?? MAX_TEXT_BYTES);
+  const known = await knownEncoding(chunks(), encoding);
+  const lines = () => toLines(decode(chunks(), known, refuse), refuse);
   if (!(source.content instanceof Uint8Array)) return lines;
-  // What is in memory anyway is decoded once.
-  const all: (readonly string[])[] = [];
-  for await (const batch of lines()) all.push(batch);
-  return () => replay(all);
+  // The bytes are in memory already, so they are decoded only once.
+  const batches: (readonly string[])[] = [];
+  for await (const batch of lines()) batches.push(batch);
+  return () => replay(batches);
 }
 
 async function* replay(batches: readonly (readonly string[])[]): AsyncGenerator<readonly string[]> {
   yield* batches;
 }
 
-/** The first lines, up to so many. */
-export async function firstLines(
-  texts: () => AsyncIterable<readonly string[]>,
-  most: number,
-): Promise<readonly string[]> {
+export async function firstLines(texts: Texts, count: number): Promise<readonly string[]> {
   const head: string[] = [];
   for await (const batch of texts()) {
     for (const text of batch) head.push(text);
-    if (head.length >= most) break;
+    if (head.length >= count) break;
   }
-  return head.slice(0, most);
+  return head.slice(0, count);
 }
-
-/** Where lines are cut: at the delimiter that the options name, or at the one that is found. */
-async function findLineFormat(
-  texts: () => AsyncIterable<readonly string[]>,
-  options: Pick<ParseOptions, 'delimiter' | 'quote' | 'format'>,
-): Promise<{ cut: LineFormat; from: number }> {
-  const { delimiter, from } = chooseDelimiter(await firstLines(texts, SAMPLE_LINES), options);
-  return { cut: lineFormat(delimiter, options.quote), from };
-}
-
-/** The delimiter, and the number of the first line that is one of the table's world. */
-export function chooseDelimiter(
-  head: readonly string[],
-  { delimiter, format }: Partial<Pick<ParseOptions, 'delimiter' | 'format'>>,
-): { delimiter: SplitWord | undefined; from: number } {
-  // A spreadsheet's note to itself: it names the delimiter and is not shown as a line.
-  const note = /^sep=(.)$/.exec(head[0] ?? '')?.[1];
-  const found = () => (format === 'text' ? undefined : findDelimiter(head));
-  return {
-    delimiter: delimiter ?? (note === '\t' ? 'tab' : note) ?? found(),
-    from: note === undefined ? 1 : 2,
-  };
-}
-
-export const lineFormat = (delimiter: SplitWord | undefined, quote: string): LineFormat => ({
-  split: delimiter === undefined ? NO_SPLIT : compileSplit(delimiter),
-  quote: quote === 'none' ? undefined : quote,
-});
 
 async function* skipFirst(
   batches: AsyncIterable<readonly string[]>,
@@ -290,34 +64,40 @@ async function* skipFirst(
   }
 }
 
-/** Lines cut into cells that are all in memory, as measuring looks at them. */
-export async function splitAll(texts: readonly string[], cut: LineFormat, from: number): Promise<Line[]> {
-  const lines: Line[] = [];
-  for await (const batch of splitLines([texts.slice(from - 1)], cut, from))
-    for (const line of batch) lines.push(line);
-  return lines;
+/** The delimiter of the mapping, or the one that is found, and the number of the first line with data. */
+export function chooseDelimiter(
+  head: readonly string[],
+  { delimiter, format }: Partial<Pick<ParseOptions, 'delimiter' | 'format'>>,
+): { delimiter: SplitWord | undefined; from: number } {
+  // Excel takes the delimiter from a first line such as `sep=;` and does not show that line.
+  const declared = /^sep=(.)$/.exec(head[0] ?? '')?.[1];
+  const found = () => (format === 'text' ? undefined : findDelimiter(head));
+  return {
+    delimiter: delimiter ?? (declared === '\t' ? 'tab' : declared) ?? found(),
+    from: declared === undefined ? 1 : 2,
+  };
 }
 
-/** In the order in which they are believed where several cut equally well: `1,5;2,5` is cut at `;`. */
-const SIGNS = ['tab', ';', '|', ','];
+/** In order of preference if several split equally well: `1,5;2,5` is split at `;`. */
+const CHARACTERS = ['tab', ';', '|', ','];
 const BLANKS = ['spaces', 'whitespace'];
 const SAMPLE_LINES = 1000;
 
 interface Candidate {
   readonly delimiter: string;
-  /** How many lines in a row it cuts alike, and into how many cells. */
+  /** The longest run of lines that it splits into the same number of cells, and that number. */
   readonly run: number;
   readonly width: number;
 }
 
-/** The delimiter that cuts the most lines in a row into equally many cells; undefined where none does. */
+/** The delimiter that splits the longest run of lines into the same number of cells. */
 export function findDelimiter(texts: readonly string[]): string | undefined {
-  const look = texts.slice(0, SAMPLE_LINES).map((text) => text.replace(/"[^"]*"/g, 'q'));
-  const sign = best(SIGNS, look);
-  const blank = best(BLANKS, look);
-  // Words of a sentence are cut by blanks too, so blanks must be by far the more regular.
-  const isBlanks = blank !== undefined && blank.run >= 3 && blank.run > 2 * (sign?.run ?? 0);
-  return (isBlanks ? blank : sign)?.delimiter;
+  const sample = texts.slice(0, SAMPLE_LINES).map((text) => text.replace(/"[^"]*"/g, 'q'));
+  const character = best(CHARACTERS, sample);
+  const blank = best(BLANKS, sample);
+  // Blanks also split the words of sentences, so they must be by far the more regular.
+  const isBlank = blank !== undefined && blank.run >= 3 && blank.run > 2 * (character?.run ?? 0);
+  return (isBlank ? blank : character)?.delimiter;
 }
 
 function best(delimiters: readonly string[], texts: readonly string[]): Candidate | undefined {
@@ -329,7 +109,7 @@ function best(delimiters: readonly string[], texts: readonly string[]): Candidat
   return found;
 }
 
-/** One odd line does not decide; but what cuts twice as fine at least as regularly is the better delimiter. */
+/** One odd line does not decide. But a delimiter that yields twice as many cells about as regularly is better. */
 const isBetter = (later: Candidate, found: Candidate): boolean =>
   later.run > 1.2 * found.run || (1.2 * later.run >= found.run && later.width >= 2 * found.width);
 
@@ -346,4 +126,200 @@ function longestRun(delimiter: string, texts: readonly string[]): Candidate {
     if (run > longest.run) longest = { delimiter, run, width };
   }
   return longest;
+}
+
+/** How lines are split into cells. */
+export interface LineFormat {
+  readonly split: Split;
+  /** Undefined if cells are not quoted. */
+  readonly quote: string | undefined;
+}
+
+export const lineFormat = (delimiter: SplitWord | undefined, quote: string): LineFormat => ({
+  split: delimiter === undefined ? NO_SPLIT : compileSplit(delimiter),
+  quote: quote === 'none' ? undefined : quote,
+});
+
+/** Splits lines that are all in memory. `from` is the number of the first line to split. */
+export async function splitAll(texts: readonly string[], format: LineFormat, from: number): Promise<Line[]> {
+  const lines: Line[] = [];
+  for await (const batch of splitLines([texts.slice(from - 1)], format, from))
+    for (const line of batch) lines.push(line);
+  return lines;
+}
+
+/** Lines that are split together: enough to amortise the start of the CSV parser, few enough not to block. */
+const BATCH_LINES = 500;
+/** A quoted cell that spans more lines than this is an unclosed quote. */
+const MAX_QUOTED_LINES = 100;
+/** With more unclosed quotes than this in a batch, quotes are ordinary characters in the rest of it. */
+const MAX_STRAY_QUOTES = 10;
+
+/** `from` is the number of the first line. */
+async function* splitLines(
+  batches: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
+  format: LineFormat,
+  from: number,
+): AsyncGenerator<Line[]> {
+  let waiting: readonly string[] = [];
+  let number = from;
+  for await (const batch of batches) {
+    const texts = waiting.length === 0 ? batch : [...waiting, ...batch];
+    let at = 0;
+    // A quoted cell may be closed in the next batch, so the last lines wait for it.
+    while (texts.length - at >= BATCH_LINES + MAX_QUOTED_LINES) {
+      const end = batchEnd(texts, at, format);
+      yield splitBatch(texts.slice(at, end), format, number + at);
+      at = end;
+    }
+    number += at;
+    waiting = texts.slice(at);
+  }
+  for (let at = 0; at < waiting.length; ) {
+    const end = batchEnd(waiting, at, format);
+    yield splitBatch(waiting.slice(at, end), format, number + at);
+    at = end;
+  }
+}
+
+/** Splits a line again, for a table or finder with its own delimiter. */
+export const splitLine = (line: Line, format: LineFormat): Line => ({
+  ...line,
+  cells: splitBatch(line.text.split('\n'), format, line.number).flatMap(({ cells }) => cells),
+});
+
+/** A batch does not end within a quoted cell. */
+function batchEnd(texts: readonly string[], start: number, { quote }: LineFormat): number {
+  const end = Math.min(start + BATCH_LINES, texts.length);
+  if (quote === undefined) return end;
+  let open = false;
+  for (let at = start; at < texts.length && at < end + MAX_QUOTED_LINES; at++) {
+    if (at >= end && !open) return at;
+    if (count(texts[at] ?? '', quote) % 2 === 1) open = !open;
+  }
+  return open ? end : Math.min(end + MAX_QUOTED_LINES, texts.length);
+}
+
+function count(text: string, part: string): number {
+  let times = 0;
+  for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + part.length)) times++;
+  return times;
+}
+
+function splitBatch(texts: readonly string[], { split, quote }: LineFormat, from: number): Line[] {
+  const { text: delimiter } = split;
+  if (quote === undefined || delimiter === undefined || !texts.some((text) => text.includes(quote))) {
+    return texts.map((text, n) => ({ number: from + n, text, cells: split.all(text) }));
+  }
+  const lines: Line[] = [];
+  let at = 0;
+  for (let strays = 0; at < texts.length; strays++) {
+    const records = strays > MAX_STRAY_QUOTES ? [] : readCsv(texts.slice(at).join('\n'), delimiter, quote);
+    for (const cells of records) {
+      const span = 1 + cells.reduce((sum, cell) => sum + count(cell, '\n'), 0);
+      if (span > MAX_QUOTED_LINES) break;
+      const text = texts.slice(at, at + span).join('\n');
+      lines.push({ number: from + at, text, cells: cells.map((cell) => cell.trim()) });
+      at += span;
+    }
+    if (at >= texts.length) break;
+    // An unclosed quote: it is an ordinary character in this line.
+    const text = texts[at] ?? '';
+    lines.push({ number: from + at, text, cells: split.all(text) });
+    at++;
+  }
+  return lines;
+}
+
+/** The records up to the end, or up to the line with an unclosed quote. */
+function readCsv(text: string, delimiter: string, quote: string): string[][] {
+  const options = {
+    ...{ delimiter, quote, escape: quote, record_delimiter: '\n' },
+    ...{ relax_quotes: true, relax_column_count: true },
+  };
+  try {
+    return parseCsv(text, { ...options, trim: true });
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+  }
+  // Either a quote is unclosed, or text follows a closing quote, which `trim` forbids. Records are collected
+  // one by one, because the error discards those before it; this takes twice the time.
+  const records: string[][] = [];
+  const keep = (record: string[]): null => {
+    records.push(record);
+    return null;
+  };
+  try {
+    parseCsv(text, { ...options, ltrim: true, on_record: keep });
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+  }
+  return records;
+}
+
+/** Splits a line into cells, or a name from its value. */
+export interface Split {
+  /** All pieces, trimmed. */
+  all(text: string): string[];
+  /** The text before and after the first split, trimmed; undefined if there is no split. */
+  once(text: string): readonly [before: string, after: string] | undefined;
+  /** The delimiter, if it is a fixed text: only then can cells be quoted. */
+  readonly text?: string;
+}
+
+export function compileSplit(written: SplitWord): Split {
+  if (typeof written === 'object') return byPositions(written.at);
+  if (written === 'spaces') return byRegex(/ *\t *|[ \u00a0]{2,}/, true);
+  if (written === 'whitespace') return byRegex(/\s+/, true);
+  const source = regexSource(written);
+  if (source !== undefined) return byRegex(new RegExp(source), false);
+  return byText(written === 'tab' ? '\t' : written);
+}
+
+/** The line is one cell. */
+const NO_SPLIT: Split = { all: (text) => [text.trim()], once: () => undefined };
+
+function byText(delimiter: string): Split {
+  return {
+    text: delimiter,
+    all: (text) => trimAll(text.split(delimiter)),
+    once(text) {
+      const at = text.indexOf(delimiter);
+      return at < 0 ? undefined : [text.slice(0, at).trim(), text.slice(at + delimiter.length).trim()];
+    },
+  };
+}
+
+/** Fixed width: the characters, from 1, at which further cells start. */
+function byPositions(written: readonly number[]): Split {
+  const starts = written.map((position) => position - 1);
+  const [first = 0] = starts;
+  return {
+    all: (text) => trimAll([0, ...starts].map((start, n) => text.slice(start, starts[n]))),
+    once: (text) =>
+      text.length > first ? [text.slice(0, first).trim(), text.slice(first).trim()] : undefined,
+  };
+}
+
+/** `isTrimmed`: matches at the start and end of a line yield no empty cells. */
+function byRegex(regex: RegExp, isTrimmed: boolean): Split {
+  // `split` adds the groups of the pattern to the pieces, from where they are removed.
+  const step = new RegExp(`${regex.source}|`).exec('')?.length ?? 1;
+  return {
+    all(text) {
+      const pieces = (isTrimmed ? text.trim() : text).split(regex);
+      return trimAll(step === 1 ? pieces : pieces.filter((_, n) => n % step === 0));
+    },
+    once(written) {
+      const text = isTrimmed ? written.trim() : written;
+      const match = regex.exec(text);
+      if (!match) return undefined;
+      return [text.slice(0, match.index).trim(), text.slice(match.index + match[0].length).trim()];
+    },
+  };
+}
+
+function trimAll(cells: string[]): string[] {
+  for (let n = 0; n < cells.length; n++) cells[n] = cells[n]?.trim() ?? '';
+  return cells;
 }

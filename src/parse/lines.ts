@@ -1,27 +1,36 @@
 import { setImmediate } from 'node:timers/promises';
 import type { ParseOptions } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
+import { nearest } from '../text.js';
 
-/** A line of a file and the cells in it. A quoted cell can span several lines of the file: they are one here. */
+/** A line of a file and its cells. Lines that a quoted cell spans are one Line. */
 export interface Line {
-  /** Of its first line in the file, from 1. */
+  /** Number of its first line in the file, from 1. */
   readonly number: number;
-  /** As it stands in the file. */
+  /** As in the file; empty if the row does not come from a line of text. */
   readonly text: string;
-  /** Trimmed, and without their quotes. */
+  /** Trimmed and unquoted. */
   readonly cells: readonly string[];
-  /** Of a workbook: the sheet that it stands in, from 0. */
+  /** Index of the sheet in a workbook. */
   readonly sheet?: number;
-  /** 1 for the last line; known only where a mapping counts lines from the end. */
+  /** 1 for the last line. Set only if the mapping counts lines from the end. */
   readonly fromEnd?: number;
 }
 
-/** No instrument writes such a line; it is a file of another kind, or a broken one. */
+/** Identifies a line, however it is split into cells. */
+export const lineKey = ({ sheet = 0, number }: Line): string => `${sheet} ${number}`;
+
+export const isBlank = (line: Line): boolean => line.cells.every((cell) => cell === '');
+
+/** Blank and without delimiters. */
+export const isEmpty = ({ cells }: Line): boolean => cells.length <= 1 && (cells[0] ?? '') === '';
+
+/** Instruments do not write longer lines: the file is of another kind, or damaged. */
 const MAX_LINE_CHARACTERS = 16 * 2 ** 20;
 
-/** The lines of a text that comes in pieces, whatever ends them: LF, CR LF, CR, CR CR LF, also mixed. */
-export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): AsyncGenerator<string[]> {
-  // Joined but not searched again: a line that spans many pieces costs no more than its length.
+/** Splits text into lines at LF, CR LF, CR and CR CR LF, also mixed. */
+export async function* toLines(chunks: AsyncIterable<string>, refuse: Refuse): AsyncGenerator<string[]> {
+  // Text is appended but not searched again, so a line that spans many chunks costs linear time.
   let open = '';
   let held = '';
   let number = 1;
@@ -32,15 +41,15 @@ export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): A
     number += lines.length;
     if (open.length > MAX_LINE_CHARACTERS)
       throw refuse(`line ${number} is longer than ${MAX_LINE_CHARACTERS / 2 ** 20} million characters`, {
-        line: { number, text: '', cells: [] },
-        hint: 'this may be no text of lines: say what it is, `format: json` or `format: none`',
+        at: { line: number },
+        hint: 'if the file is not made of lines, give its format: `format: json` or `format: none`',
         isMismatch: true,
       });
     return lines;
   };
-  for await (const piece of pieces) {
-    const text = held + piece;
-    // What ends in CR, or in two, may go on with LF in the next piece.
+  for await (const chunk of chunks) {
+    const text = held + chunk;
+    // One or two CR at the end of a chunk may belong to a line break that continues in the next.
     let end = text.length;
     while (end > 0 && end > text.length - 2 && text[end - 1] === '\r') end--;
     held = text.slice(end);
@@ -50,15 +59,7 @@ export async function* toLines(pieces: AsyncIterable<string>, refuse: Refuse): A
   if (open !== '') yield [open];
 }
 
-/** The same for all copies of a line, however they are cut. */
-export const lineKey = ({ sheet = 0, number }: Line): string => `${sheet} ${number}`;
-
-export const isBlank = (line: Line): boolean => line.cells.every((cell) => cell === '');
-
-/** Nothing at all, not even delimiters. */
-export const isEmpty = ({ cells }: Line): boolean => cells.length <= 1 && (cells[0] ?? '') === '';
-
-/** Tells the last lines how far from the end they are, where somebody asks: `depth` lines are held back for it. */
+/** Sets `fromEnd` of the last `depth` lines, which are held back for that. */
 export async function* numberFromEnd(
   batches: AsyncIterable<readonly Line[]>,
   depth: number,
@@ -72,42 +73,37 @@ export async function* numberFromEnd(
   yield held.map((line, n) => ({ ...line, fromEnd: held.length - n }));
 }
 
-/** How many lines from the end a mapping counts at most: `until: -3`. */
+/** The largest line number from the end that a mapping uses: 3 for `until: -3`. */
 export function depthFromEnd({
   meta,
   tables,
   when = [],
 }: Pick<ParseOptions, 'meta' | 'tables' | 'when'>): number {
-  const forms = [
-    ...Object.values(tables).map(({ after, every, until, header, skip }) => [
-      after,
-      every,
-      until,
-      header,
-      skip,
-    ]),
-    ...meta.map(({ after, until, line }) => [after, until, line]),
-  ].flat(2);
-  const numbers = [...forms, ...when].filter((form) => typeof form === 'number');
+  const patterns = [
+    ...Object.values(tables).flatMap((table) => [table.after, table.every, table.until]),
+    ...Object.values(tables).flatMap(({ header, skip }) => [header, skip]),
+    ...meta.flatMap(({ after, until, line }) => [after, until, line]),
+  ].flat();
+  const numbers = [...patterns, ...when].filter((pattern) => typeof pattern === 'number');
   return Math.max(0, ...numbers.map((number) => -number));
 }
 
 interface Refusal {
-  /** The line that is meant, and which of its cells (from 0). */
   readonly line?: Line | undefined;
+  /** Index of the cell in `line`. */
   readonly cell?: number | undefined;
-  /** The place itself, from 1, where the file is not made of cells; 0 where it is in no line. */
+  /** Line and column from 1, if there is no Line; line 0 is no place. */
   readonly at?: { readonly line: number; readonly column?: number } | undefined;
-  /** What settles it: the ready line for the mapping, wherever there is one. */
-  readonly hint?: string;
-  /** A pattern of the mapping is not found: another alternative may fit the file. */
+  /** What to do; if possible, the text to write into the mapping. */
+  readonly hint?: string | undefined;
+  /** A pattern of the mapping is not found: the next alternative may match the file. */
   readonly isMismatch?: boolean;
 }
 
 /** The file is not of the kind that the mapping describes. */
 export class MismatchError extends FileError {}
 
-/** Makes the error that quarantines the file; the caller throws it. */
+/** Creates the error that quarantines the run. The caller throws it. */
 export type Refuse = (message: string, refusal?: Refusal) => FileError;
 
 export const createRefuse =
@@ -117,13 +113,13 @@ export const createRefuse =
       where: {
         file,
         ...(line && { line: line.number }),
-        ...(line && cell !== undefined && { column: columnOf(line, cell) }),
+        ...(line && line.text !== '' && cell !== undefined && { column: columnOf(line, cell) }),
         ...(at?.line ? at : undefined),
       },
       ...(hint !== undefined && { hint }),
     });
 
-/** Where a cell begins, in characters from 1. Only errors ask, so it is looked for and not kept. */
+/** The column at which a cell starts. Computed only for errors, so it is not stored. */
 function columnOf(line: Line, cell: number): number {
   let at = 0;
   for (const earlier of line.cells.slice(0, cell)) {
@@ -132,21 +128,33 @@ function columnOf(line: Line, cell: number): number {
   return Math.max(at, line.text.indexOf(line.cells[cell] ?? '', at)) + 1;
 }
 
-/** Quotes what a file says, cut to what fits in a sentence. */
+/** Text from a file in quotes, shortened for a message. */
 export const quoted = (text: string): string =>
   JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 
-/** How long reading may keep the rest of the daemon waiting at a stretch. */
+/** The hint for a name that is not found: the nearest known name, or the first known names. */
+export function suggestName(name: string, known: readonly string[], label: string): string {
+  const near = nearest(
+    name,
+    known.map((each) => each.slice(0, 80)),
+  );
+  return near === undefined
+    ? `${label}: ${known.slice(0, 20).join(', ') || 'none'}`
+    : `did you mean ${JSON.stringify(near)}?`;
+}
+
+/** The hint for a file that exceeds a limit. */
+export const raiseLimit = (key: string, value: string | number): string =>
+  `to read such files, raise the limit: \`limits: { ${key}: ${value} }\``;
+
+/** How long parsing may block the event loop at a stretch. */
 const SLICE_MS = 8;
 
-/** Keeps long work from blocking the daemon and from going on for ever. */
+/** Keeps long work from blocking the event loop and from exceeding its time limit. */
 export interface TimeSlice {
-  /**
-   * To be asked every few hundred steps of a loop, `if (pace.due()) await pace.rest()`:
-   * asking costs next to nothing, an `await` at every step would not.
-   */
+  /** Cheap; loops check it every few hundred steps: `if (slice.isOver()) await slice.renew()`. */
   isOver(): boolean;
-  /** Lets others run; throws once the time is up or the signal was given. */
+  /** Lets other work run. Throws if the time limit is exceeded or the signal is aborted. */
   renew(): Promise<void>;
 }
 
@@ -163,8 +171,8 @@ export function createTimeSlice({ maxMs, signal, refuse }: TimeSliceOptions): Ti
     isOver: () => performance.now() - resumed > SLICE_MS,
     async renew() {
       if (performance.now() - start > maxMs) {
-        throw refuse(`reading took longer than ${maxMs / 1000} s`, {
-          hint: 'if such files are to be read, allow more: `limits: { seconds: 300 }`',
+        throw refuse(`reading the file took longer than ${maxMs / 1000} s`, {
+          hint: raiseLimit('seconds', 300),
         });
       }
       signal?.throwIfAborted();

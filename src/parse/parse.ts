@@ -20,40 +20,35 @@ export async function parse(
   signal?: AbortSignal,
 ): Promise<FileRecord> {
   signal?.throwIfAborted();
-  const refuse = createRefuse(source.path);
-  const refusals: FileError[] = [];
+  const mismatches: FileError[] = [];
   for (const [n, options] of alternatives.entries()) {
     try {
-      return await readAll(source, options, { refuse, signal, isAlternative: n + 1 < alternatives.length });
+      return await readRun(source, options, n + 1 < alternatives.length, signal);
     } catch (error) {
       if (alternatives.length === 1 || !(error instanceof MismatchError)) throw error;
-      refusals.push(error);
+      mismatches.push(error);
     }
   }
-  const reasons = refusals.map(({ message }, n) => `${n + 1}: ${message}`).join('; ');
-  throw refuse(`none of the ${refusals.length} alternatives of the mapping fits: ${reasons}`);
+  const reasons = mismatches.map(({ message }, n) => `${n + 1}: ${message}`).join('; ');
+  throw createRefuse(source.path)(
+    `none of the ${mismatches.length} alternatives of the mapping matches the file: ${reasons}`,
+  );
 }
 
-/** The main file, and what `also` names beside it. */
-async function readAll(
-  source: Source,
+/** Reads the main file of a run, and the further files that `also` names. */
+async function readRun(
+  run: Source,
   options: ParseOptions,
-  {
-    refuse,
-    signal,
-    isAlternative,
-  }: { refuse: Refuse; signal: AbortSignal | undefined; isAlternative: boolean },
+  hasAlternatives: boolean,
+  signal: AbortSignal | undefined,
 ): Promise<FileRecord> {
-  const main = mainFile(source, options);
-  const record = await readFile(
-    { ...openFile(main, options, signal), hasAlternatives: isAlternative },
-    options,
-  );
+  const main = mainFile(run, options);
+  const record = await readFile({ ...openFile(main, options, signal), hasAlternatives }, options);
   const others: FileRecord[] = [];
-  for (const [name, readings] of Object.entries(options.also ?? {})) {
-    others.push(await parse(otherOf(source, main, name, refuse), readings, signal));
+  for (const [name, alternatives] of Object.entries(options.also ?? {})) {
+    others.push(await parse(furtherFile(run, main, name), alternatives, signal));
   }
-  return join(record, others);
+  return mergeRecords(record, others);
 }
 
 /** Reads one file by one mapping. */
@@ -64,71 +59,77 @@ export async function readFile(file: OpenFile, options: ParseOptions): Promise<F
   return { ...record, dates: options.dates };
 }
 
-/** The file of a run that its mapping reads first; the run itself where it is one file. */
+/** Refuses a file without a line that matches `when`. */
+async function requireWhen(file: OpenFile, options: ParseOptions, format: FormatReader): Promise<void> {
+  const { when } = options;
+  if (when === undefined) return;
+  const matches = compileLinePattern(when);
+  const lines = format.lines ? await format.lines(file, options) : (await openLines(file, options)).lines;
+  const firstLines: Line[] = [];
+  for await (const batch of lines()) {
+    if (batch.some(matches)) return;
+    if (firstLines.length < HINT_LINES) for (const line of batch) firstLines.push(line);
+    if (file.slice.isOver()) await file.slice.renew();
+  }
+  throw lineNotFound('when', when, { firstLines, refuse: file.refuse });
+}
+
+/** The file of a run that its mapping reads first. */
 export function mainFile(run: Source, options: Pick<ParseOptions, 'main' | 'also' | 'format'>): Source {
   const { parts } = run;
   if (!parts) return run;
   const refuse = createRefuse(run.path);
-  if (options.main !== undefined) return onlyOne(parts, options.main, '`main`', refuse);
-  // Whoever joins files says which is the first.
+  if (options.main !== undefined) return onlyMatch(parts, options.main, '`main`', refuse);
+  // The path of joined files is that of the first.
   const first = parts.find(({ path }) => path === run.path);
   const others = Object.keys(options.also ?? {}).filter((name) => !name.includes('{stem}'));
-  const left = parts.filter(({ relativePath: within }) => !others.some((name) => fits(name, within)));
+  const left = parts.filter(({ relativePath }) => !others.some((name) => isMatch(relativePath, name)));
   const only = first ?? (left.length === 1 ? left[0] : undefined);
   if (only) return only;
-  // What is not read need not be one of them: the folder's own name is known.
+  // If no content is read, the folder's name and path are enough.
   if (options.format === 'none') return run;
-  throw refuse(
-    `the run has ${parts.length} files, and the mapping does not say which one is read: ${namesOf(parts)}`,
-    {
-      hint: `name it: \`main: ${JSON.stringify(left[0]?.relativePath ?? '*.csv')}\``,
-    },
-  );
+  throw refuse(`the run has ${parts.length} files, and the mapping does not select one: ${listOf(parts)}`, {
+    hint: `select it: \`main: ${JSON.stringify(left[0]?.relativePath ?? '*.csv')}\``,
+  });
 }
 
-/** A further file of a run, as `also` names it. */
-function otherOf({ parts = [] }: Source, main: Source, name: string, refuse: Refuse): Source {
+/** A further file of a run, by its name in `also`. */
+function furtherFile(run: Source, main: Source, name: string): Source {
   const { name: stem } = posix.parse(main.name);
-  // As it stands: a stem may hold what a glob takes for a sign.
   const glob = name.replaceAll('{stem}', () => stem.replace(/[\\*?[\]{}()!+@|]/g, '\\$&'));
-  return onlyOne(parts, glob, `\`also: { ${JSON.stringify(name)}: … }\``, refuse);
+  const key = `\`also: { ${JSON.stringify(name)}: … }\``;
+  return onlyMatch(run.parts ?? [], glob, key, createRefuse(run.path));
 }
 
-function onlyOne(parts: readonly Part[], glob: string, word: string, refuse: Refuse): Source {
-  const found = parts.filter(({ relativePath: within }) => fits(glob, within));
+function onlyMatch(parts: readonly Part[], glob: string, key: string, refuse: Refuse): Source {
+  const found = parts.filter(({ relativePath }) => isMatch(relativePath, glob));
   const [only] = found;
+  const pattern = JSON.stringify(glob);
   if (!only) {
-    throw refuse(
-      `no file of the run is what ${word} names, ${JSON.stringify(glob)}; there are ${namesOf(parts)}`,
-      {
-        isMismatch: true,
-      },
-    );
+    throw refuse(`no file of the run matches ${key}, ${pattern}; its files are ${listOf(parts)}`, {
+      isMismatch: true,
+    });
   }
   if (found.length > 1) {
-    throw refuse(
-      `${found.length} files of the run are what ${word} names, ${JSON.stringify(glob)}: ${namesOf(found)}`,
-      {
-        hint: 'write it so that it fits one of them alone',
-      },
-    );
+    throw refuse(`${found.length} files of the run match ${key}, ${pattern}: ${listOf(found)}`, {
+      hint: 'make the pattern match only one of them',
+    });
   }
   return only;
 }
 
-const fits = (glob: string, name: string): boolean => picomatch.isMatch(name, glob, { dot: true });
+const isMatch = (name: string, glob: string): boolean => picomatch.isMatch(name, glob, { dot: true });
 
-const MOST_NAMED = 5;
+const MAX_LISTED = 5;
 
-function namesOf(parts: readonly Part[]): string {
-  const names = parts.slice(0, MOST_NAMED).map(({ relativePath: within }) => within);
-  return parts.length > MOST_NAMED
-    ? `${names.join(', ')} and ${parts.length - MOST_NAMED} more`
-    : names.join(', ');
+function listOf(parts: readonly Part[]): string {
+  const names = parts.slice(0, MAX_LISTED).map(({ relativePath }) => relativePath);
+  const more = parts.length > MAX_LISTED ? ` and ${parts.length - MAX_LISTED} more` : '';
+  return names.join(', ') + more;
 }
 
-/** What several files of one run say, as one record. A name that comes again gets ` (2)`. */
-function join(main: FileRecord, others: readonly FileRecord[]): FileRecord {
+/** Adds ` (2)` to names that occur in several files. */
+function mergeRecords(main: FileRecord, others: readonly FileRecord[]): FileRecord {
   if (others.length === 0) return main;
   const records = [main, ...others];
   const factName = createUniqueNames();
@@ -146,26 +147,10 @@ function join(main: FileRecord, others: readonly FileRecord[]): FileRecord {
 
 const ISO = /^\d{4}-\d{2}-\d{2}(?!\d)/;
 
-/** What files that write dates in another way than the main one mean by theirs. */
-function datesIn(others: readonly FileRecord[], mains: DateHabits | undefined): ReadonlyMap<string, string> {
-  const differing = others.filter(({ dates }) => JSON.stringify(dates) !== JSON.stringify(mains));
+/** The dates, by their texts, in files that write dates differently from the main file. */
+function datesIn(others: readonly FileRecord[], main: DateHabits | undefined): ReadonlyMap<string, string> {
+  const differing = others.filter(({ dates }) => JSON.stringify(dates) !== JSON.stringify(main));
+  const asDate = ({ value, text }: Value): [string, string][] =>
+    typeof value === 'string' && ISO.test(value) && text !== value ? [[text.trim(), value]] : [];
   return new Map(differing.flatMap(({ meta }) => [...meta.values()].flatMap(asDate)));
-}
-
-const asDate = ({ value, text }: Value): [string, string][] =>
-  typeof value === 'string' && ISO.test(value) && text !== value ? [[text.trim(), value]] : [];
-
-/** Refuses a file that has no such line as `when` says: the mapping is not for it. */
-async function requireWhen(file: OpenFile, options: ParseOptions, format: FormatReader): Promise<void> {
-  const { when } = options;
-  if (when === undefined) return;
-  const isMeant = compileLinePattern(when);
-  const lines = format.lines ? await format.lines(file, options) : (await openLines(file, options)).lines;
-  const first: Line[] = [];
-  for await (const batch of lines()) {
-    if (batch.some(isMeant)) return;
-    if (first.length < HINT_LINES) for (const line of batch) first.push(line);
-    if (file.slice.isOver()) await file.slice.renew();
-  }
-  throw lineNotFound('when', when, { firstLines: first, refuse: file.refuse });
 }

@@ -13,6 +13,18 @@ describe('of several mappings', () => {
     expect(rows(await read('[Data]\nt,U\n1,2.5\n', both))).toEqual([{ t: 1, U: 2.5 }]);
   });
 
+  test('rows and columns that a tree does not have make it try the next', async () => {
+    const text = '{"run":[{"v":1}]}';
+    const next = { format: 'json', table: { rows: '/run' } } as const;
+    for (const table of [
+      { rows: '/runs' },
+      { rows: '/run', columns: { w: 'w' } },
+      { columns: { w: '/w' } },
+    ]) {
+      expect(rows(await read(text, [{ format: 'json', table }, next]))).toEqual([{ v: 1 }]);
+    }
+  });
+
   test('a later one is not asked where an earlier one fits', async () => {
     const record = await read('a,b\n1,2\n', [
       { delimiter: ',', table: {} },
@@ -73,8 +85,8 @@ describe('of several mappings', () => {
   test('where none fits, it is told of each what it lacks', async () => {
     const error = await refusal('x,y\n1,2\n', [OLD, NEW]);
     expect(error.message).toContain('none of the 2 alternatives');
-    expect(error.message).toContain('1: no line fits `after: [Messwerte]`');
-    expect(error.message).toContain('2: no line fits `after: [Data]`');
+    expect(error.message).toContain('1: no line matches `after: [Messwerte]`');
+    expect(error.message).toContain('2: no line matches `after: [Data]`');
   });
 
   test('each is held to its own limits', async () => {
@@ -115,7 +127,7 @@ describe('when', () => {
 
   test('also of a single mapping: a file without that line is refused, naming the nearest', async () => {
     const error = await refusal(text, mapping('Device v3', 'x'));
-    expect(error.message).toBe('no line fits `when: Device v3`');
+    expect(error.message).toBe('no line matches `when: Device v3`');
     expect(error.hint).toBe('did you mean `when: "Device v2"`?');
   });
 

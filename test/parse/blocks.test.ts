@@ -190,7 +190,7 @@ describe('the number of rows', () => {
 
   test.each([1, 3])('is not %j', async (count) => {
     const error = await refusal(text, counted(count));
-    expect(error.message).toContain(`table readings has 2 rows, and there must be ${count}`);
+    expect(error.message).toContain(`table readings has 2 rows instead of ${count}`);
   });
 
   test('is that of the file, before rows are dropped or unpivoted', async () => {
@@ -200,6 +200,6 @@ describe('the number of rows', () => {
 
   test('is not told by a fact that is lacking, or no number', async () => {
     await expect(read(text, counted('Pionts'))).rejects.toThrow('no fact "Pionts"');
-    await expect(read(text.replace('2\n', 'two\n'), counted('Points'))).rejects.toThrow('must be two');
+    await expect(read(text.replace('2\n', 'two\n'), counted('Points'))).rejects.toThrow('instead of two');
   });
 });

@@ -128,7 +128,7 @@ describe('an axis that the file does not write out', () => {
 
   test('is refused where a fact is lacking, or is no number', async () => {
     await expect(axis({ start: 0, step: 'Binn' })).rejects.toThrow('no fact "Binn"');
-    await expect(axis({ start: 0, step: 'Unit' })).rejects.toThrow('"Unit" is no number: "ns"');
+    await expect(axis({ start: 0, step: 'Unit' })).rejects.toThrow('"Unit" is not a number: "ns"');
   });
 });
 

@@ -37,7 +37,7 @@ describe('a plate', () => {
 
   test('without the numbers of its columns is none', async () => {
     const error = await refusal('Name,Value\nA,0.1\n', mapping());
-    expect(error.message).toContain('this is no plate');
+    expect(error.message).toContain('not the header of a plate');
     expect(error.where?.line).toBe(1);
     expect(error.hint).toContain('header');
   });
@@ -125,18 +125,18 @@ describe('what was measured in a well', () => {
 
   test('is never lost to another value of the same well: that is refused', async () => {
     const stacked = await refusal(',1,2\nA,1,2\n,3,4\n', mapping());
-    expect(stacked.message).toContain('well A1 has more than one value');
+    expect(stacked.message).toContain('well A1 has two values');
     expect(stacked.where?.line).toBe(3);
     expect(stacked.hint).toContain('grid: [');
-    await expect(plate(',1,2,,1,2\nA,1,2,,3,4\n')).rejects.toThrow('well A1 has more than one value');
+    await expect(plate(',1,2,,1,2\nA,1,2,,3,4\n')).rejects.toThrow('well A1 has two values');
     const blocks = 'Plate 1\n,1,2\nA,1,2\n\nPlate 2\n,1,2\nA,3,4\n';
-    await expect(plate(blocks, { every: 'Plate' })).rejects.toThrow('well A1 has more than one value');
+    await expect(plate(blocks, { every: 'Plate' })).rejects.toThrow('well A1 has two values');
   });
 
   test('is not something else in each line: that is no plate', async () => {
     const lines = Array.from({ length: 1100 }, (_, n) => `${n},label ${n}\n`);
     const error = await refusal(`1\n${lines.join('')}`, mapping());
-    expect(error.message).toContain('more wells than plates have');
+    expect(error.message).toContain('more wells than plates can have');
   });
 
   test('may be called well, or like a column to its left', async () => {

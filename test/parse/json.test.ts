@@ -2,9 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { withDefaults } from '../../src/config/vocabulary.js';
 import { readJson } from '../../src/parse/formats/documents.js';
-import { meta, rows } from '../support/reading.js';
+import { meta, opened, readAs, readOrRefuse, refusalAs, rows } from '../support/reading.js';
 import { mutations } from './mutations.js';
-import { readAs, readOrRefuse, refusalAs, wholeFile } from './tree-reading.js';
 
 describe('JSON', () => {
   test('numbers are kept as they are written', async () => {
@@ -29,6 +28,13 @@ describe('JSON', () => {
       facts: { a: '/a', b: { from: '/b', type: 'boolean' } },
     });
     expect(meta(record)).toEqual({ a: null, b: true });
+  });
+
+  test('a value in a list has the line on which it starts', async () => {
+    const error = await refusalAs('json', '[{"n":1},\n\n{"n":"x"}]', {
+      table: { rows: '/', columns: { n: { from: 'n', type: 'number' } } },
+    });
+    expect(error.where?.line).toBe(3);
   });
 
   test('texts are decoded', async () => {
@@ -74,26 +80,26 @@ describe('JSON', () => {
 
 describe('what is not JSON is refused at its place', () => {
   test.each([
-    ['{"a":1,\n "b" 2}', '2:6', 'expected a colon, and found "2}"'],
+    ['{"a":1,\n "b" 2}', '2:6', 'expected a colon, found "2}"'],
     ['{"a":1,\n}', '2:1', 'expected a name in quotes'],
     ['[1,2\n', '2:1', 'the end of the file'],
     ['[1 2]', '1:4', 'expected a comma or ]'],
     ['[01]', '1:3', 'expected a comma or ]'],
     ['{"a":\n  tru}', '2:3', 'expected a value'],
-    ['{"a":"x', '1:6', 'a quote at its end'],
+    ['{"a":"x', '1:6', 'a closing quote'],
     ['{"a":"\\q"}', '1:6', 'known escapes'],
-    ['{"a":1} {"a":2}', '1:9', 'another line'],
+    ['{"a":1} {"a":2}', '1:9', 'the end of the line'],
     ['  ', '1:3', 'expected a value'],
   ])('%j at %s', async (text, place, message) => {
     const error = await refusalAs('json', text, { facts: { a: '/a' } });
     expect(`${error.where?.line}:${error.where?.column}`).toBe(place);
     expect(error.message).toContain(message);
-    expect(error.hint).toContain('cut short');
+    expect(error.hint).toContain('truncated');
   });
 
   test('nesting without end is refused before it does harm', async () => {
     const error = await refusalAs('json', `${'['.repeat(5_000_000)}`, { facts: { a: '/a' } });
-    expect(error.message).toBe('the file is nested more than 100 deep');
+    expect(error.message).toBe('the file is nested deeper than 100 levels');
     expect(error.hint).toContain('limits: { nesting: 1000 }');
   });
 
@@ -106,7 +112,7 @@ describe('what is not JSON is refused at its place', () => {
 describe('JSON, whatever it is', () => {
   const options = withDefaults({});
   const accepts = async (text: string) =>
-    readJson(wholeFile(text), options).then(
+    readJson(opened(text), options).then(
       () => true,
       () => false,
     );
@@ -117,7 +123,7 @@ describe('JSON, whatever it is', () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(name, scalar, { minKeys: 1 }), async (item) => {
         const written = JSON.stringify([{ nested: [[{ item }]] }], null, 1);
-        const tree = await readJson(wholeFile(written), options);
+        const tree = await readJson(opened(written), options);
         const [row] = tree.rows('//item') ?? [];
         const read = [...tree.values(row ?? expect.fail('no row'))].map(([key, { text }]) => [key, text]);
         const expected = Object.entries(item).map(([key, value]) => [

@@ -14,7 +14,7 @@ describe('limits', () => {
       [Symbol.asyncIterator]: () => expect.fail('the file was opened'),
     });
     const outcome = parse({ path: 'x', name: 'x', size: 2000, content }, options);
-    await expect(outcome).rejects.toThrow('the file has 2000 bytes, more than the 1024 bytes');
+    await expect(outcome).rejects.toThrow('the file is larger than 1024 bytes: it has 2000 bytes');
   });
 
   test('one that turns out to be too large is not read to its end', async () => {

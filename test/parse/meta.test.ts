@@ -172,13 +172,13 @@ describe('facts outside of tables', () => {
     [{ line: 'Plates', cells: ['a'] }, 'line', 'Plate'],
   ])('a line that is not there is refused, naming the nearest', async (finder, key, hint) => {
     const error = await refusal('[Header]\nA=1\nPlate: 7\n', { meta: finder });
-    expect(error.message).toContain(`no line fits \`${key}`);
+    expect(error.message).toContain(`no line matches \`${key}`);
     expect(error.hint).toContain(hint);
   });
 
   test('a pattern that nothing fits is refused', async () => {
     const error = await refusal('A=1\n', { meta: { match: '/^B=(?<b>.+)/' } });
-    expect(error.message).toContain('nothing fits');
+    expect(error.message).toContain('no line matches');
   });
 });
 
@@ -226,6 +226,14 @@ describe('facts under your names', () => {
     });
   });
 
+  test('a typed number keeps the unit in its name', async () => {
+    const record = await read('Weight (mg): 12.40\n', {
+      meta: { separator: ':' },
+      facts: { weight: { from: 'Weight', type: 'number' } },
+    });
+    expect(record.meta.get('weight')).toEqual({ value: 12.4, text: '12.40', unit: 'mg' });
+  });
+
   test('one that the file lacks is refused, naming the nearest', async () => {
     const error = await refusal(text, { ...mapping, facts: { sample: 'Sample Id.' } });
     expect(error.message).toBe('there is no fact "Sample Id."');
@@ -240,7 +248,7 @@ describe('facts under your names', () => {
         dates: { ...mapping.dates, zone: { from: 'Zone' } },
       });
     expect(meta(await zoned('Europe/Berlin'))['Date']).toBe('2026-04-13T10:15:00+02:00');
-    await expect(zoned('the moon')).rejects.toThrow('no time zone');
+    await expect(zoned('the moon')).rejects.toThrow('not a time zone');
   });
 
   test('also where it stands below the table, or has your name, and then it holds for every date', async () => {

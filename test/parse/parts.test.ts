@@ -47,15 +47,11 @@ describe('the main file', () => {
 
   test('is not guessed: where several could be meant, they are named', async () => {
     const files = { 'a.csv': CSV, 'b.csv': CSV };
-    await expect(read(files, table)).rejects.toThrow(
-      /2 files, .* does not say which one is read: a\.csv, b\.csv/,
-    );
-    await expect(read(files)).rejects.toThrow(/does not say which one is read/);
-    await expect(read(files, { ...table, main: '*.csv' })).rejects.toThrow(
-      /2 files of the run are what `main` names/,
-    );
+    await expect(read(files, table)).rejects.toThrow(/2 files, .* does not select one: a\.csv, b\.csv/);
+    await expect(read(files)).rejects.toThrow(/does not select one/);
+    await expect(read(files, { ...table, main: '*.csv' })).rejects.toThrow(/2 files of the run match `main`/);
     await expect(read(files, { ...table, main: '*.txt' })).rejects.toThrow(
-      /no file of the run is what `main` names/,
+      /no file of the run matches `main`/,
     );
   });
 
@@ -112,9 +108,9 @@ describe('further files', () => {
     const also = (name: string) => ({ ...table, main: 'a.csv', also: { [name]: pairs } });
     const files = { 'a.csv': CSV, 'b.txt': 'x: 1\n', 'c.txt': 'x: 1\n' };
     await expect(read(files, also('{stem}.txt'))).rejects.toThrow(
-      /no file of the run .* there are a\.csv, b\.txt, c\.txt/,
+      /no file of the run .* its files are a\.csv, b\.txt, c\.txt/,
     );
-    await expect(read(files, also('*.txt'))).rejects.toThrow(/2 files of the run are what `also/);
+    await expect(read(files, also('*.txt'))).rejects.toThrow(/2 files of the run match `also/);
   });
 
   test('say where they cannot be read', async () => {

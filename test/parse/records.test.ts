@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { meta, rows } from '../support/reading.js';
+import { meta, readAs, readOrRefuse, refusalAs, rows } from '../support/reading.js';
 import { mutations } from './mutations.js';
-import { readAs, readOrRefuse, refusalAs } from './tree-reading.js';
 
 const ASTM = [
   'H|\\^&|||Analyser^1.2|Lab Street 1^Town||||||P|LIS2-A2|20260304102030',
@@ -76,7 +75,7 @@ describe('ASTM records', () => {
     const damaged = framed(ASTM).replace('5.41', '5.47');
     const line = ASTM.findIndex((record) => record.includes('5.41')) + 1;
     await expect(readAs('records', damaged, MAPPING)).rejects.toMatchObject({
-      message: expect.stringContaining('does not fit its checksum'),
+      message: expect.stringContaining('has a wrong checksum'),
       where: { line },
     });
   });
@@ -210,14 +209,14 @@ describe('other lines that their first cell types', () => {
 
 describe('what records do not have is refused', () => {
   test.each([
-    ['a type', { facts: { x: '/Q/2' } }, 'there is no Q record', 'the records are: H, P, O, R, C, L'],
-    ['a type of rows', { table: { rows: 'RR' } }, 'there is no RR record', 'the records are'],
-    ['a field', { facts: { x: '/H/name' } }, '`/H/name` leads to no field', '`/H/3/1`'],
-    ['a condition', { facts: { x: '/R[4=9]/3' } }, 'no R record fits', 'the records are'],
+    ['a type', { facts: { x: '/Q/2' } }, 'there is no Q record', 'the record types are: H, P, O, R, C, L'],
+    ['a type of rows', { table: { rows: 'RR' } }, 'there is no RR record', 'the record types are'],
+    ['a field', { facts: { x: '/H/name' } }, '`/H/name` is not a field', '`/H/3/1`'],
+    ['a condition', { facts: { x: '/R[4=9]/3' } }, 'no R record matches', 'the record types are'],
     [
       'a parent above the rows',
       { table: { rows: 'P', columns: { x: '/O/3' } } },
-      'none at or above the rows',
+      'none is at or above the rows',
       '',
     ],
   ])('%s', async (_, mapping, message, hint) => {

@@ -8,7 +8,7 @@ describe('what is quarantined, never guessed', () => {
     const error = await refusal('id;n\na;5\nb;"1,234"\nc;7\n', { delimiter: ';', table: {} });
     expect(error.message).toContain('"1,234"');
     expect(error.where).toEqual({ file: 'runs/plate 7_scan.csv', line: 3, column: 4 });
-    expect(error.hint).toBe('say which: `decimal: ","` or `thousands: ","`');
+    expect(error.hint).toBe('choose one: `decimal: ","` or `thousands: ","`');
   });
 
   test.each([
@@ -52,7 +52,7 @@ describe('what is quarantined, never guessed', () => {
 
   test('a header that is all numbers', async () => {
     const error = await refusal('168.2,2152\n172.3,2139\n', CSV);
-    expect(error.message).toBe('the header is all numbers');
+    expect(error.message).toBe('the header consists of numbers');
     expect(error.where?.line).toBe(1);
     expect(error.hint).toContain('`table: { header: none }`');
   });
@@ -61,7 +61,7 @@ describe('what is quarantined, never guessed', () => {
     const record = await read('400,401\n1,2\n', { ...CSV, table: { header: '400,' } });
     expect(rows(record)).toEqual([{ 400: 1, 401: 2 }]);
     expect((await refusal('400,401\n1,2\n', { ...CSV, table: { header: 1 } })).message).toContain(
-      'all numbers',
+      'consists of numbers',
     );
   });
 
@@ -95,7 +95,7 @@ describe('what is quarantined, never guessed', () => {
 
   test('rows of a form that no line has', async () => {
     const error = await refusal('a\nb\n', { table: { rows: '/^S (?<w>.+)/' } });
-    expect(error.message).toContain('no line fits `rows:');
+    expect(error.message).toContain('no line matches `rows:');
   });
 
   test('fewer rows than announced', async () => {
@@ -104,8 +104,8 @@ describe('what is quarantined, never guessed', () => {
       meta: { separator: ',' },
       table: { header: 'x', count: 'Points' },
     });
-    expect(error.message).toContain('has 2 rows, and there must be 3');
-    expect(error.hint).toContain('cut short');
+    expect(error.message).toContain('has 2 rows instead of 3');
+    expect(error.hint).toContain('truncated');
   });
 
   test('a line that fits the columns right after the blank one that ended the table', async () => {
@@ -127,7 +127,7 @@ describe('what is quarantined, never guessed', () => {
   });
 
   test('no fact and no row', async () => {
-    expect((await refusal('a,b\n', CSV)).message).toContain('no fact and no row');
+    expect((await refusal('a,b\n', CSV)).message).toContain('no facts and no rows');
     expect((await refusal('a,b\n1,2\n', { delimiter: ',' })).hint).toContain('`table: {}`');
   });
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { parsePath } from '../../src/parse/extract/tree.js';
-import { columns, meta, rows } from '../support/reading.js';
-import { readAs, refusalAs } from './tree-reading.js';
+import { columns, meta, readAs, refusalAs, rows } from '../support/reading.js';
 
 describe('a path', () => {
   const names = (written: string) =>
@@ -159,7 +158,7 @@ describe('rows', () => {
     const text = '{"n":3,"data":[{"v":1},{"v":2}]}';
     for (const count of [3, '/n']) {
       const error = await refusalAs('json', text, { table: { rows: '/data', count } });
-      expect(error.message).toBe('table readings has 2 rows, and there must be 3');
+      expect(error.message).toBe('table readings has 2 rows instead of 3');
     }
   });
 });
@@ -224,22 +223,23 @@ describe('facts', () => {
   });
 
   test('that finders found stand beside them, and can be named', async () => {
-    const record = await readAs('json', text, { facts: { plate: 'Plate', both: ['Plate', '/run/id'] } }, [
-      { name: 'Plate', text: '7' },
-    ]);
+    const record = await readAs('json', text, {
+      meta: { in: 'name', match: '/^plate (?<Plate>\\d)/' },
+      facts: { plate: 'Plate', both: ['Plate', '/run/id'] },
+    });
     expect(meta(record)).toEqual({ Plate: 7, plate: 7, both: '7 R-1' });
   });
 
   test('that are nowhere are refused: how far the path leads, and what is there', async () => {
     const error = await refusalAs('json', text, { facts: { x: '/run/steps/0/temperature' } });
     expect(error.message).toBe('there is no `/run/steps/0/temperature`');
-    expect(error.hint).toBe('there is: name, T');
+    expect(error.hint).toBe('available: name, T');
   });
 
   test('that are more than a value are refused', async () => {
     const error = await refusalAs('json', text, { facts: { x: '/run' } });
-    expect(error.message).toBe('`/run` is no single value');
-    expect(error.hint).toBe('it holds: id, date, steps');
+    expect(error.message).toBe('`/run` is not a single value');
+    expect(error.hint).toBe('it contains: id, date, steps');
   });
 
   test('say the time zone of all dates', async () => {
@@ -247,18 +247,37 @@ describe('facts', () => {
     const record = await readAs('json', zoned, { dates: { zone: { from: '/zone' } }, facts: { at: '/at' } });
     expect(meta(record)).toEqual({ at: '2026-07-01T12:00:00+02:00' });
     const error = await refusalAs('json', zoned, { dates: { zone: { from: '/at' } }, facts: { at: '/at' } });
-    expect(error.message).toContain('no time zone');
+    expect(error.message).toContain('not a time zone');
   });
 
   test('a fact that stands in no line is refused without one', async () => {
-    const mapping = { facts: { plate: { from: 'Plate', type: 'number' as const } } };
-    const outcome = readAs('json', text, mapping, [{ name: 'Plate', text: 'x7' }]);
+    const outcome = readAs('json', text, {
+      meta: { in: 'name', match: '/^(?<Plate>.+)/' },
+      facts: { plate: { from: 'Plate', type: 'number' } },
+    });
     await expect(outcome).rejects.toMatchObject({ where: { file: 'runs/plate 7.txt' } });
     await expect(outcome).rejects.not.toMatchObject({ where: { line: 0 } });
   });
 
   test('neither fact nor row is refused', async () => {
-    expect((await refusalAs('json', text, {})).message).toBe('the mapping finds no fact and no row');
+    expect((await refusalAs('json', text, {})).message).toBe('the mapping finds no facts and no rows');
+  });
+});
+
+describe('a computed axis', () => {
+  const axis = { start: 0, step: '//step', unit: 's' };
+
+  test.each([
+    ['of rows', { rows: '//y', columns: { t: axis, y: '.' } }],
+    ['of parallel arrays', { columns: { t: axis, y: '//y' } }],
+  ])('%s has its unit and no second column', async (_, table) => {
+    const record = await readAs('json', '{"step":2,"y":[5,6,7]}', { table });
+    expect(columns(record)).toEqual(['t [s]', 'y']);
+    expect(rows(record)).toEqual([
+      { t: 0, y: 5 },
+      { t: 2, y: 6 },
+      { t: 4, y: 7 },
+    ]);
   });
 });
 
@@ -277,14 +296,21 @@ describe('lists beside each other', () => {
     ]);
   });
 
+  test('a condition on a column that they do not have is refused', async () => {
+    const table = { columns: { signal: '/y' }, where: { Signal: 0.1 } };
+    const error = await refusalAs('json', text, { table });
+    expect(error.message).toBe('there is no column "Signal"');
+    expect(error.hint).toBe('did you mean "signal"?');
+  });
+
   test('of unequal length are refused', async () => {
     const error = await refusalAs('json', text, { table: { columns: { y: '/y', z: '/z' } } });
-    expect(error.message).toBe('the lists of table readings differ: y has 3, z has 2');
+    expect(error.message).toBe('the arrays of table readings differ in length: y has 3 values, z has 2');
   });
 
   test('several of one name are refused, rather than run together', async () => {
     const error = await refusalAs('json', '[{"v":[1,2]},{"v":[3]}]', { table: { columns: { v: '//v' } } });
-    expect(error.message).toBe('several lists of values fit `//v`');
+    expect(error.message).toBe('`//v` matches 2 lists');
     const record = await readAs('json', '[{"v":[1,2]},{"v":[3]}]', { table: { columns: { v: '/1/v' } } });
     expect(rows(record)).toEqual([{ v: 3 }]);
   });
@@ -340,20 +366,20 @@ describe('lists of lists and of values', () => {
 describe('limits', () => {
   test('too many rows', async () => {
     const error = await refusalAs('json', '[{"v":1},{"v":2}]', { limits: { rows: 1 }, table: { rows: '/' } });
-    expect(error.hint).toContain('`limits: { rows: 2 }`');
+    expect(error.hint).toContain('`limits: { rows: 10 }`');
   });
 
-  test('too many columns', async () => {
+  test('few columns in common', async () => {
     const error = await refusalAs('json', '[{"a":1,"b":2}]', {
       limits: { columns: 1 },
       table: { rows: '/' },
     });
-    expect(error.message).toContain('2 columns');
+    expect(error.message).toContain('more than 1 columns');
   });
 
   test('rows that have no name in common do not make a table of any size', async () => {
     const text = JSON.stringify(Array.from({ length: 20_000 }, (_, n) => ({ [`k${n % 9000}`]: n })));
     const error = await refusalAs('json', text, { table: { rows: '/' } });
-    expect(error.message).toContain('more than are read');
+    expect(error.message).toContain('few columns in common');
   });
 });

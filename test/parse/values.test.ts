@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Value } from '../../src/model.js';
 import { createDateReader } from '../../src/parse/values/date.js';
 import { isUnit, unitAfterSlash, unitInBrackets } from '../../src/parse/values/unit.js';
-import { createNumberReader, createValueReader, type NumberMarks } from '../../src/parse/values/value.js';
+import { createValueReader, type NumberMarks } from '../../src/parse/values/value.js';
 
 interface Setting extends Partial<NumberMarks> {
   readonly missing?: string[];
@@ -11,11 +11,7 @@ interface Setting extends Partial<NumberMarks> {
 }
 
 const value = (text: string, { missing = [], format, ...marks }: Setting = {}): Value =>
-  createValueReader({
-    numbers: createNumberReader({ decimal: undefined, thousands: undefined, ...marks }),
-    dates: createDateReader({ format }),
-    missing,
-  }).read(text);
+  createValueReader({ decimal: undefined, thousands: undefined, ...marks, missing }, { format }).read(text);
 
 describe('a number', () => {
   test.each([

@@ -246,7 +246,7 @@ ZCURVE→TABLE
   expect(columns(record, 1)).toEqual(['Pt [#]', 'T [s]', 'Vf [V vs. Ref.]', 'Temp [deg C]', 'Temp text']);
   expect(rows(record, 1)[1]).toEqual({ Pt: 1, T: 0.5, Vf: -0.345, Temp: null, 'Temp text': '-327.67' });
   const short = text.replace('→1→0.50→-3.45E-001→-327.67\n'.replaceAll('→', '\t'), '');
-  await expect(read(short, mapping)).rejects.toThrow('table ocv has 1 rows, and there must be 2');
+  await expect(read(short, mapping)).rejects.toThrow('table ocv has 1 row instead of 2');
 });
 
 test('a thermobalance: sections under one header of two lines, in all as many rows as announced', async () => {

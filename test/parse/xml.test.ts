@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { meta, rows } from '../support/reading.js';
+import { meta, readAs, readOrRefuse, refusalAs, rows } from '../support/reading.js';
 import { mutations } from './mutations.js';
-import { readAs, readOrRefuse, refusalAs } from './tree-reading.js';
 
 describe('XML', () => {
   test('elements, attributes, entities and CDATA are values', async () => {
@@ -84,7 +83,7 @@ describe('what XML could do is refused', () => {
 
   test('nesting without end', async () => {
     const error = await refusalAs('xml', '<a>'.repeat(300_000), { facts: { r: '/r' } });
-    expect(error.message).toBe('the file is nested more than 100 deep');
+    expect(error.message).toBe('the file is nested deeper than 100 levels');
   });
 });
 
@@ -97,7 +96,7 @@ describe('what is not XML is refused at its place', () => {
   ])('%j at %s', async (text, place, message) => {
     const error = await refusalAs('xml', text, { facts: { a: '//a' } });
     expect(`${error.where?.line}:${error.where?.column}`).toBe(place);
-    expect(error.message).toContain('this is not XML');
+    expect(error.message).toContain('the file is not valid XML');
     expect(error.message).toContain(message);
     expect(error.hint).toContain('format: delimited');
   });

@@ -30,7 +30,7 @@ ${tests}`,
 
 const PASSING = `
       - { file: samples/a.tsv, expect: { title: λ by Ada, readings: 2, "readings[0].A260": 2.1, 'meta["Sample"]': λ } }
-      - { file: samples/prose.tsv, expect: { quarantined: /no line fits/ } }
+      - { file: samples/prose.tsv, expect: { quarantined: /no line matches/ } }
 `;
 const FAILING = `
       - { file: samples/a.tsv, expect: { title: λ by Ada, readings: 12 } }
@@ -71,7 +71,7 @@ ${part}:12:29: samples/a.tsv, readings[0].A26O: the file has no column "A26O"
 ${part}:13:29: samples/a.tsv, readings[0].A260: differs
     expected  1.23
     actual    2.1, written "2.100"
-${part}:14:17: samples/prose.tsv: would be quarantined: no line fits \`header: Well\`
+${part}:14:17: samples/prose.tsv: would be quarantined: no line matches \`header: Well\`
   → correct \`header\` in the mapping
 ${part}:15:17: samples/gone.tsv: no such file
 `);

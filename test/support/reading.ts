@@ -1,13 +1,13 @@
-import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
+import { type Format, type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
 import { measureFile } from '../../src/learn/formats.js';
 import { parseRun } from '../../src/mapping/mapping.js';
 import type { FileRecord, Value } from '../../src/model.js';
-import { openFile, type Source } from '../../src/parse/source.js';
+import { type OpenFile, openFile, type Source } from '../../src/parse/source.js';
 
 type Content = string | Source['content'];
 
-/** Reads a text, bytes or a stream as a mapping says, or the first that fits; without one, as measuring suggests. */
+/** Reads a text, bytes or a stream by the first mapping that matches; without one, as measured. */
 export function read(
   content: Content,
   mapping?: ParseMapping | readonly ParseMapping[],
@@ -18,7 +18,7 @@ export function read(
   return parseRun({ path, name: path.split('/').at(-1) ?? path, content: bytes }, options);
 }
 
-/** The refusal of a text that must not be read. */
+/** The refusal of a file that must not be read. */
 export async function refusal(
   content: Content,
   mapping?: ParseMapping | readonly ParseMapping[],
@@ -28,7 +28,29 @@ export async function refusal(
   throw new Error('expected a refusal', { cause: outcome });
 }
 
-/** Rows of a table as objects, with what the cells mean. */
+/** Reads a file of a given format. */
+export const readAs = (
+  format: Format,
+  content: Content,
+  mapping: ParseMapping = {},
+  path = 'runs/plate 7.txt',
+): Promise<FileRecord> => read(content, { ...mapping, format }, path);
+
+export const refusalAs = (format: Format, content: Content, mapping: ParseMapping = {}): Promise<FileError> =>
+  refusal(content, { ...mapping, format });
+
+/** Fails with any error that is not a refusal. */
+export async function readOrRefuse(reading: Promise<unknown>): Promise<void> {
+  await reading.catch((error: unknown) => {
+    if (!(error instanceof FileError)) throw error;
+  });
+}
+
+/** A file for a format reader. */
+export const opened = (content: string | Uint8Array, path = 'runs/plate 7.txt'): OpenFile =>
+  openFile({ path, name: path.split('/').at(-1) ?? path, content: Buffer.from(content) }, withDefaults({}));
+
+/** Rows of a table as objects. */
 export function rows(record: FileRecord, table = 0): Record<string, Value['value']>[] {
   const { columns = [], rows: cells = [] } = record.tables[table] ?? {};
   return cells.map((row) => Object.fromEntries(row.map(({ value }, n) => [columns[n]?.name ?? '', value])));
@@ -42,8 +64,5 @@ export const columns = (record: FileRecord, table = 0): string[] =>
 export const meta = (record: FileRecord): Record<string, Value['value']> =>
   Object.fromEntries([...record.meta].map(([name, { value }]) => [name, value]));
 
-/** What measuring a text suggests. */
-export const measured = (text: string) => {
-  const source = { path: 'x', name: 'x', content: Buffer.from(text) };
-  return measureFile(openFile(source, withDefaults({})));
-};
+/** The mapping that measuring a text suggests. */
+export const measured = (text: string) => measureFile(opened(text, 'x'));

@@ -1,7 +1,6 @@
 import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
-import { isBlank, isEmpty, type Line, type Refuse } from '../lines.js';
-import type { NumberReader } from '../values/value.js';
+import { isBlank, isEmpty, type Line } from '../lines.js';
 import { type Head, readHeader, refuseNumbers } from './columns.js';
 import {
   type Context,
@@ -10,292 +9,308 @@ import {
   createRegion,
   groupNames,
   isComment,
-  type LineMatcher,
   lineNotFound,
   namedGroups,
   stripComment,
 } from './context.js';
-import type { TableBuilder } from './table.js';
+import { addRow, beginBlock, type TableBuilder } from './table.js';
 
-/** What is done with the lines of a table, once they are found. */
+/** Receives the lines of a table, block by block. */
 export interface BlockSink {
   begin(head: Head, captures: ReadonlyMap<string, string>): void;
   row(line: Line): void;
-  /** A line within a plate that holds nothing. */
-  gap(line: Line): void;
+  /** A line within a plate that is blank. */
+  gap?(line: Line): void;
 }
-
-/** Finds the lines of one table while they go by. */
-export interface TableFinder {
-  /** Whether the line belongs to the table: `meta` then passes it over. */
-  take(line: Line): boolean;
-  /** Lines that turned out to belong to the table after they had gone by. */
-  readonly late: readonly Line[];
-  /** Below each blank line that ended a block, the first one with something in it. */
-  readonly afterBlank: readonly Line[];
-  /** Refuses where something that the mapping names was never found. */
-  finish(): void;
-}
-
-/** Where no header comes among so many lines, the block has none. */
-const HELD_LINES = 50;
-/** Where so many blocks end in a blank line, the first of them tell whether blank lines are ends. */
-const MOST_AFTER_BLANK = 1000;
-
-type State = 'before' | 'between' | 'header' | 'names' | 'units' | 'rows' | 'ended';
 
 /**
- * A table is found in one pass. The one thing that is only known later is whether a block without its header
- * line has none, or has it further down: until then its lines are held.
+ * Finds the lines of one table in one pass. Only one thing is known late: whether a block without its header line has
+ * none, or has it further down. Until then its lines are held.
  */
-export function createTableFinder(options: TableOptions, sink: BlockSink, context: Context): TableFinder {
-  const match = compileTable(options, context);
-  const place = createRegion(options, context);
-  const isPattern = options.header[0] !== 'first' && options.header[0] !== 'none';
-  const hasHeader = options.header[0] !== 'none' && options.rows === undefined;
-  const late: Line[] = [];
-  const afterBlank: Line[] = [];
-  let state: State = options.after ? 'before' : options.every ? 'between' : 'header';
-  let captures: ReadonlyMap<string, string> = new Map();
-  let afterCaptures: ReadonlyMap<string, string> = new Map();
-  let head: Head | undefined;
-  /** A header above the first block, which serves where the block has none. */
-  let above: Line | undefined;
-  let names: Line[] = [];
-  let held: Line[] = [];
-  let repeated = new Set<string>();
-  let hasRows = false;
-  let blocks = 0;
-  let found = 0;
-  let isAfterBlank = false;
+export interface TableFinder {
+  readonly options: TableOptions;
+  readonly context: Context;
+  readonly sink: BlockSink;
+  readonly region: ReturnType<typeof createRegion>;
+  readonly match: ReturnType<typeof compilePatterns>;
+  /** Whether `header` is a line pattern, not `first` or `none`. */
+  readonly isHeaderPattern: boolean;
+  readonly hasHeader: boolean;
+  /** Lines that turned out to belong to the table after they were offered. */
+  readonly late: Line[];
+  /** The first line with content below each blank line that ended a block. */
+  readonly afterBlank: Line[];
+  state: 'before' | 'between' | 'header' | 'names' | 'units' | 'rows' | 'ended';
+  /** Of the current block, and of `after`, whose captures all blocks have. */
+  captures: ReadonlyMap<string, string>;
+  afterCaptures: ReadonlyMap<string, string>;
+  head: Head | undefined;
+  /** A header above the first block, for blocks without one. */
+  headerAbove: Line | undefined;
+  names: Line[];
+  held: Line[];
+  /** The texts of the header, which are not rows if they are repeated. */
+  headerTexts: ReadonlySet<string>;
+  hasContent: boolean;
+  isAfterBlank: boolean;
+  blocks: number;
+  rows: number;
+}
 
-  function open(own: ReadonlyMap<string, string>): void {
-    captures = new Map([...afterCaptures, ...own]);
-    blocks++;
-    [names, held, hasRows, isAfterBlank] = [[], [], false, false];
-    state = hasHeader ? 'header' : options.units === 'nextRow' ? 'units' : 'rows';
-    if (state === 'rows') start({ header: [], units: undefined });
-  }
+/** If no header is found in this many lines, the block has none. */
+const MAX_HELD_LINES = 50;
+/** The first blocks that end at a blank line are enough to tell whether blank lines end the table. */
+const MAX_AFTER_BLANK = 1000;
+const NONE: ReadonlyMap<string, string> = new Map();
 
-  function start(own: Head): void {
-    head = own;
-    repeated = new Set(own.header.map(({ text }) => text));
-    sink.begin(own, captures);
-    state = 'rows';
-  }
-
-  /** The block has no header of its own: the last one seen is valid in it. */
-  function startWithout(): boolean {
-    const known: Head | undefined =
-      head ?? (above && { header: [stripComment(above, context, place.lineFormat)], units: undefined });
-    if (!known) return false;
-    if (!head && above) late.push(above);
-    const lines = held;
-    held = [];
-    start(known);
-    for (const line of lines) {
-      noteAfterBlank(line);
-      if (takeRow(line)) late.push(line);
-    }
-    return true;
-  }
-
-  function close(): void {
-    if (state === 'header' && held.length > 0) startWithout();
-    if (state === 'names' || state === 'units') start({ header: names, units: undefined });
-  }
-
-  function takeRow(line: Line): boolean {
-    if (state !== 'rows') return false;
-    const isVoid = options.grid === undefined ? isBlank(line) : isEmpty(line);
-    if (isVoid && !hasRows) return false;
-    if (match.until(line, isVoid)) {
-      state = options.every ? 'between' : 'ended';
-      isAfterBlank = isBlank(line);
-      return false;
-    }
-    if (options.grid !== undefined && isBlank(line)) {
-      sink.gap(line);
-      return false;
-    }
-    if (!match.isRow(line) || repeated.has(line.text)) return false;
-    hasRows = true;
-    found++;
-    sink.row(line);
-    return true;
-  }
-
-  function noteAfterBlank(line: Line): void {
-    if (!isAfterBlank || isBlank(line) || isComment(line, context)) return;
-    isAfterBlank = false;
-    if (!match.begins(line) && afterBlank.length < MOST_AFTER_BLANK) afterBlank.push(line);
-  }
-
-  function takeHeader(line: Line): boolean {
-    if (match.isHeader(line)) {
-      held = [];
-      return takeName(line);
-    }
-    // Only a pattern can be passed by: `first` takes the first line there is.
-    if (isPattern && (head || above) && (held.length > 0 || !isBlank(line))) {
-      held.push(line);
-      if (held.length > HELD_LINES) startWithout();
-    }
-    return false;
-  }
-
-  function takeName(line: Line): boolean {
-    if (isBlank(line) || match.isSkipped(line)) return false;
-    names.push(stripComment(line, context, place.lineFormat));
-    hasRows = true;
-    if (names.length < options.headerRows) state = 'names';
-    else if (options.units === 'nextRow') state = 'units';
-    else start({ header: names, units: undefined });
-    return true;
-  }
-
-  function takeUnits(line: Line): boolean {
-    if (isBlank(line) || match.isSkipped(line)) return false;
-    hasRows = true;
-    const units = stripComment(line, context, place.lineFormat);
-    const [only, ...others] = names;
-    const isByBlanks = place.lineFormat.split.text === undefined && others.length === 0;
-    start({ header: names, units: only && isByBlanks ? alignUnits(units, only) : units });
-    return true;
-  }
-
-  function take(original: Line): boolean {
-    const line = place.view(original);
-    if (!line) return false;
-    noteAfterBlank(line);
-    if (state === 'before') {
-      if (isPattern && match.isHeader(line)) above = line;
-      if (!match.after(line)) return false;
-      afterCaptures = match.afterCaptures(line);
-      if (options.every) state = 'between';
-      else open(new Map());
-      return false;
-    }
-    if (options.every && match.begins(line)) {
-      close();
-      open(match.captures(line));
-      return false;
-    }
-    switch (state) {
-      case 'between':
-        if (isPattern && blocks === 0 && match.isHeader(line)) above = line;
-        return false;
-      case 'ended':
-        return false;
-      case 'header':
-        return takeHeader(line);
-      case 'names':
-        return takeName(line);
-      case 'units':
-        return takeUnits(line);
-      case 'rows':
-        return takeRow(line);
-    }
-  }
-
-  if (state === 'header') open(new Map());
-  return {
-    take,
-    late,
-    afterBlank,
-    finish() {
-      close();
-      if (state === 'before') throw lineNotFound('after', options.after ?? [], context);
-      if (options.every && blocks === 0) throw lineNotFound('every', options.every, context);
-      if (hasHeader && !head) {
-        if (isPattern) throw lineNotFound('header', options.header, context);
-        throw context.refuse('there is no table: only blank lines', { isMismatch: true });
-      }
-      if (options.rows !== undefined && found === 0) {
-        const hint = 'correct `rows` in the mapping';
-        throw context.refuse(`no line fits \`rows: ${options.rows}\``, { hint, isMismatch: true });
-      }
-    },
+export function openTableFinder(options: TableOptions, sink: BlockSink, context: Context): TableFinder {
+  const [header] = options.header;
+  const finder: TableFinder = {
+    ...{ options, context, sink, late: [], afterBlank: [] },
+    region: createRegion(options, context),
+    match: compilePatterns(options, context),
+    isHeaderPattern: header !== 'first' && header !== 'none',
+    hasHeader: header !== 'none' && options.rows === undefined,
+    state: options.after ? 'before' : 'between',
+    ...{ captures: NONE, afterCaptures: NONE, head: undefined, headerAbove: undefined, names: [], held: [] },
+    ...{ headerTexts: new Set(), hasContent: false, isAfterBlank: false, blocks: 0, rows: 0 },
   };
+  if (!options.after && !options.every) openBlock(finder, NONE);
+  return finder;
 }
 
 const never = () => false;
 
-function compileTable(options: TableOptions, context: Context) {
+function compilePatterns(options: TableOptions, context: Context) {
   const skip = options.skip ? compileLinePattern(options.skip) : never;
   const rows = options.rows === undefined ? undefined : compileLinePattern([options.rows]);
-  const until = compileLinePattern(options.until.filter((form) => form !== 'blank'));
+  const until = compileLinePattern(options.until.filter((pattern) => pattern !== 'blank'));
   const endsAtBlank = options.until.includes('blank');
-  const isFirst = options.header[0] === 'first';
-  const header = isFirst ? undefined : compileLinePattern(options.header);
-  const isOwn: LineMatcher = (line) => !isBlank(line) && !isComment(line, context) && !skip(line);
+  const header = options.header[0] === 'first' ? undefined : compileLinePattern(options.header);
+  const isContent = (line: Line) => !isBlank(line) && !isComment(line, context) && !skip(line);
   return {
     after: options.after ? compileLinePattern(options.after) : never,
     afterCaptures: compileCaptures(options.after ?? []),
     begins: options.every ? compileLinePattern(options.every) : never,
     captures: compileCaptures(options.every ?? []),
-    isHeader: header ?? isOwn,
+    isHeader: header ?? isContent,
     isSkipped: skip,
-    /** `isVoid`: what counts as blank differs between rows and plates. */
-    until: (line: Line, isVoid: boolean) => (isVoid ? endsAtBlank : false) || until(line),
-    isRow: (line: Line) => isOwn(line) && (rows?.(line) ?? true),
+    /** `isVoid`: rows and plates differ in what is blank. */
+    ends: (line: Line, isVoid: boolean) => (isVoid && endsAtBlank) || until(line),
+    isRow: (line: Line) => isContent(line) && (rows?.(line) ?? true),
   };
 }
 
-export interface SinkDeps {
-  readonly options: TableOptions;
-  /** Columns that the lines which begin a block can fill. */
-  readonly captureNames: readonly string[];
-  readonly builder: TableBuilder;
-  readonly numbers: NumberReader;
-  readonly refuse: Refuse;
+/** Whether the line belongs to the table, so that `meta` does not read it. Must be called once for every line. */
+export function offerTableLine(finder: TableFinder, original: Line): boolean {
+  const { options, match } = finder;
+  const line = finder.region.view(original);
+  if (!line) return false;
+  noteAfterBlank(finder, line);
+  if (finder.state === 'before') {
+    noteHeaderAbove(finder, line);
+    if (!match.after(line)) return false;
+    finder.afterCaptures = match.afterCaptures(line);
+    if (options.every) finder.state = 'between';
+    else openBlock(finder, NONE);
+    return false;
+  }
+  if (options.every && match.begins(line)) {
+    closeBlock(finder);
+    openBlock(finder, match.captures(line));
+    return false;
+  }
+  switch (finder.state) {
+    case 'between':
+      if (finder.blocks === 0) noteHeaderAbove(finder, line);
+      return false;
+    case 'ended':
+      return false;
+    case 'header':
+      return takeHeader(finder, line);
+    case 'names':
+      return takeName(finder, line);
+    case 'units':
+      return takeUnits(finder, line);
+    case 'rows':
+      return takeRow(finder, line);
+  }
 }
 
-/** Lines whose cells are the cells of the rows. */
-export function createRowSink({ options, captureNames, builder, numbers, refuse }: SinkDeps): BlockSink {
-  // The very text of a header that the mapping gives may be numbers.
-  const isGiven = options.header.some((form) => typeof form === 'string' && form !== 'first');
+function noteHeaderAbove(finder: TableFinder, line: Line): void {
+  if (finder.isHeaderPattern && finder.match.isHeader(line)) finder.headerAbove = line;
+}
+
+function noteAfterBlank(finder: TableFinder, line: Line): void {
+  if (!finder.isAfterBlank || isBlank(line) || isComment(line, finder.context)) return;
+  finder.isAfterBlank = false;
+  if (!finder.match.begins(line) && finder.afterBlank.length < MAX_AFTER_BLANK) finder.afterBlank.push(line);
+}
+
+function openBlock(finder: TableFinder, captures: ReadonlyMap<string, string>): void {
+  finder.captures = new Map([...finder.afterCaptures, ...captures]);
+  finder.blocks++;
+  finder.names = [];
+  finder.held = [];
+  finder.hasContent = false;
+  finder.isAfterBlank = false;
+  if (finder.hasHeader) finder.state = 'header';
+  else if (finder.options.units === 'nextRow') finder.state = 'units';
+  else startRows(finder, { header: [], units: undefined });
+}
+
+function closeBlock(finder: TableFinder): void {
+  const { state, names, held } = finder;
+  if (state === 'header' && held.length > 0) startWithoutHeader(finder);
+  if (state === 'names' || state === 'units') startRows(finder, { header: names, units: undefined });
+}
+
+function startRows(finder: TableFinder, head: Head): void {
+  finder.head = head;
+  finder.headerTexts = new Set(head.header.map(({ text }) => text));
+  finder.sink.begin(head, finder.captures);
+  finder.state = 'rows';
+}
+
+/** The block has no header, so it uses the last one seen. */
+function startWithoutHeader(finder: TableFinder): void {
+  const { head, headerAbove, held } = finder;
+  if (!head && !headerAbove) return;
+  finder.held = [];
+  if (head) startRows(finder, head);
+  else if (headerAbove) {
+    finder.late.push(headerAbove);
+    startRows(finder, { header: [strip(finder, headerAbove)], units: undefined });
+  }
+  for (const line of held) {
+    noteAfterBlank(finder, line);
+    if (takeRow(finder, line)) finder.late.push(line);
+  }
+}
+
+const strip = ({ context, region }: TableFinder, line: Line): Line =>
+  stripComment(line, context, region.lineFormat);
+
+function takeHeader(finder: TableFinder, line: Line): boolean {
+  const { isHeaderPattern, match, held } = finder;
+  if (match.isHeader(line)) {
+    finder.held = [];
+    return takeName(finder, line);
+  }
+  const hasEarlier = finder.head !== undefined || finder.headerAbove !== undefined;
+  if (isHeaderPattern && hasEarlier && (held.length > 0 || !isBlank(line))) {
+    held.push(line);
+    if (held.length > MAX_HELD_LINES) startWithoutHeader(finder);
+  }
+  return false;
+}
+
+function takeName(finder: TableFinder, line: Line): boolean {
+  const { options, match, names } = finder;
+  if (isBlank(line) || match.isSkipped(line)) return false;
+  names.push(strip(finder, line));
+  finder.hasContent = true;
+  if (names.length < options.headerRows) finder.state = 'names';
+  else if (options.units === 'nextRow') finder.state = 'units';
+  else startRows(finder, { header: names, units: undefined });
+  return true;
+}
+
+function takeUnits(finder: TableFinder, line: Line): boolean {
+  const { match, names, region } = finder;
+  if (isBlank(line) || match.isSkipped(line)) return false;
+  finder.hasContent = true;
+  const units = strip(finder, line);
+  const [only, ...others] = names;
+  const isSplitAtBlanks = region.lineFormat.split.text === undefined && others.length === 0;
+  startRows(finder, { header: names, units: only && isSplitAtBlanks ? alignUnits(units, only) : units });
+  return true;
+}
+
+function takeRow(finder: TableFinder, line: Line): boolean {
+  const { options, match, sink } = finder;
+  if (finder.state !== 'rows') return false;
+  const isVoid = options.grid === undefined ? isBlank(line) : isEmpty(line);
+  if (isVoid && !finder.hasContent) return false;
+  if (match.ends(line, isVoid)) {
+    finder.state = options.every ? 'between' : 'ended';
+    finder.isAfterBlank = isBlank(line);
+    return false;
+  }
+  if (options.grid !== undefined && isBlank(line)) {
+    sink.gap?.(line);
+    return false;
+  }
+  if (!match.isRow(line) || finder.headerTexts.has(line.text)) return false;
+  finder.hasContent = true;
+  finder.rows++;
+  sink.row(line);
+  return true;
+}
+
+/** Refuses the file if a line that the mapping names was not found. */
+export function finishTableFinder(finder: TableFinder): void {
+  closeBlock(finder);
+  const { options, context, state, blocks, head, rows, hasHeader, isHeaderPattern } = finder;
+  if (state === 'before') throw lineNotFound('after', options.after ?? [], context);
+  if (options.every && blocks === 0) throw lineNotFound('every', options.every, context);
+  if (hasHeader && !head) {
+    if (isHeaderPattern) throw lineNotFound('header', options.header, context);
+    throw context.refuse('there is no table: all lines are blank', { isMismatch: true });
+  }
+  if (options.rows !== undefined && rows === 0) {
+    throw context.refuse(`no line matches \`rows: ${options.rows}\``, {
+      hint: 'correct `rows` in the mapping',
+      isMismatch: true,
+    });
+  }
+}
+
+/** Rows whose cells are the cells of the lines. */
+export function createRowSink(table: TableBuilder): BlockSink {
+  const { options, captureNames, context } = table;
+  // A header that the mapping itself gives may consist of numbers.
+  const isGiven = options.header.some((pattern) => typeof pattern === 'string' && pattern !== 'first');
   return {
     begin(head, captures) {
-      if (!isGiven) refuseNumbers(head, numbers, refuse);
+      if (!isGiven) refuseNumbers(head, context.values.numbers, context.refuse);
       const captured = captureNames.map((name) => captures.get(name) ?? '');
-      builder.begin(readHeader(head), captured, head.header[0]);
+      beginBlock(table, readHeader(head), captured, head.header[0]);
     },
-    row: (line) => builder.row(line.cells, line),
-    gap: () => undefined,
+    row: (line) => addRow(table, line.cells, line),
   };
 }
 
-/** Rows that are lines of a certain form, such as a balance prints them: their named groups are the cells. */
-export function createPatternSink(pattern: string, { captureNames, builder }: SinkDeps): BlockSink {
+/** Rows that are lines of a given form, as balances print them. The named groups of the pattern are the cells. */
+export function createPatternSink(pattern: string, table: TableBuilder): BlockSink {
   const regex = new RegExp(regexSource(pattern) ?? pattern);
   const names = groupNames([pattern]);
   const columns = names.map((name, cell) => ({ name, unit: undefined, cell, isNamed: true }));
   return {
     begin(_, captures) {
-      const captured = captureNames.map((name) => captures.get(name) ?? '');
-      builder.begin(columns, captured, undefined);
+      const captured = table.captureNames.map((name) => captures.get(name) ?? '');
+      beginBlock(table, columns, captured, undefined);
     },
     row(line) {
       const groups = namedGroups(regex.exec(line.text));
-      builder.row(
+      addRow(
+        table,
         names.map((name) => groups.get(name)?.trim() ?? ''),
         line,
       );
     },
-    gap: () => undefined,
   };
 }
 
 /**
- * Where lines are cut at blanks, a column without a unit leaves no cell behind, and the units after it would
- * move to the left. They stand below their names: that tells which is whose, and where it does not, none is given.
+ * In lines that are split at blanks, a column without a unit leaves no empty cell, which shifts the units after it to
+ * the left. Units are therefore assigned by their position below the names. If that is not clear, none is assigned.
  */
 function alignUnits(units: Line, names: Line): Line {
   if (units.cells.length >= names.cells.length) return units;
-  const columns = placesOf(names);
+  const columns = spansOf(names);
   const cells = names.cells.map(() => '');
-  for (const { from, to, cell } of placesOf(units)) {
+  for (const { from, to, cell } of spansOf(units)) {
     const above = columns.flatMap((column, n) => (column.from < to && from < column.to ? [n] : []));
     const [only, ...others] = above;
     if (only === undefined || others.length > 0 || cells[only] !== '') return { ...units, cells: [] };
@@ -304,14 +319,8 @@ function alignUnits(units: Line, names: Line): Line {
   return { ...units, cells };
 }
 
-interface Place {
-  readonly from: number;
-  readonly to: number;
-  readonly cell: string;
-}
-
-/** Where in its line each cell stands. */
-function placesOf({ text, cells }: Line): Place[] {
+/** The characters of a line that each cell takes. */
+function spansOf({ text, cells }: Line): { from: number; to: number; cell: string }[] {
   let end = 0;
   return cells.map((cell) => {
     const from = text.indexOf(cell, end);

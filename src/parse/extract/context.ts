@@ -1,52 +1,97 @@
-import { areaOf, regexSource } from '../../config/grammar.js';
+import { areaOf, type CellReference, cellReference, regexSource } from '../../config/grammar.js';
 import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import type { FileError } from '../../errors.js';
 import { nearest } from '../../text.js';
 import { compileSplit, type LineFormat, splitLine } from '../cells.js';
-import { isBlank, type Line, type Refuse, type TimeSlice } from '../lines.js';
+import { isBlank, type Line } from '../lines.js';
+import type { OpenFile } from '../source.js';
+import type { Found } from './tree.js';
 
-/** What every part of the reading knows of the file and of how it is to be read. */
-export interface Context {
+/** What tables and finders know about the file whose lines they read. */
+export interface Context extends OpenFile {
   readonly options: ParseOptions;
   readonly lineFormat: LineFormat;
-  readonly path: string;
-  readonly name: string;
-  /** The names of a workbook's sheets; none for other files. */
+  /** The names of a workbook's sheets; empty for other files. */
   readonly sheets: readonly string[];
-  /** How many cells of a table are kept: a cell takes about 100 bytes. */
+  /** How many cells of a table are kept. One takes about 100 bytes. */
   readonly maxKeptCells: number;
-  /** Whether a file that says nothing is fine, since only its name is asked for. */
-  readonly isNameEnough?: boolean;
-  /** Whether there are further mappings to try where this one is not for the file. */
-  readonly hasAlternatives?: boolean | undefined;
-  readonly refuse: Refuse;
-  readonly slice: TimeSlice;
-  /** The first lines, to name the nearest where one is not found. */
+  /** Searched for the nearest line if a pattern is not found. */
   readonly firstLines: readonly Line[];
+}
+
+type LinePattern = string | number;
+type LineMatcher = (line: Line) => boolean;
+
+/** A line in a mapping: a number, `blank`, `eof`, the text it starts with, a `/regex/`, or a list of these. */
+export function compileLinePattern(written: readonly LinePattern[]): LineMatcher {
+  const [first, ...others] = written.map(compileOne);
+  if (first && others.length === 0) return first;
+  return (line) => first?.(line) || others.some((matches) => matches(line));
+}
+
+function compileOne(pattern: LinePattern): LineMatcher {
+  if (typeof pattern === 'number') {
+    return pattern > 0 ? (line) => line.number === pattern : (line) => line.fromEnd === -pattern;
+  }
+  if (pattern === 'blank') return isBlank;
+  if (pattern === 'eof') return () => false;
+  const source = regexSource(pattern);
+  if (source === undefined) return (line) => startsWith(line, pattern);
+  const regex = new RegExp(source);
+  return (line) => regex.test(line.text);
+}
+
+/** Leading blanks are ignored, and so are the quotes of the first cell, which spreadsheets do not show. */
+const startsWith = ({ text, cells }: Line, start: string): boolean =>
+  text.startsWith(start) ||
+  text.trimStart().startsWith(start) ||
+  (/^["']/.test(text) && (cells[0]?.startsWith(start) ?? false));
+
+/** The named groups that the first matching `/regex/` captures in a line. */
+export function compileCaptures(written: readonly LinePattern[]): (line: Line) => Map<string, string> {
+  const regexes = sourcesOf(written).map((source) => new RegExp(source));
+  return ({ text }) => namedGroups(regexes.map((regex) => regex.exec(text)).find((match) => match !== null));
+}
+
+/** The names of all groups in these patterns. */
+export const groupNames = (written: readonly LinePattern[]): string[] => [
+  ...new Set(
+    sourcesOf(written).flatMap((source) =>
+      [...source.matchAll(/\(\?<([^=!][^>]*)>/g)].map(([, name]) => name ?? ''),
+    ),
+  ),
+];
+
+const sourcesOf = (written: readonly LinePattern[]): string[] =>
+  written.flatMap((pattern) => (typeof pattern === 'string' ? (regexSource(pattern) ?? []) : []));
+
+/** The named groups of a match, without those that did not take part. */
+export function namedGroups(match: RegExpExecArray | null | undefined): Map<string, string> {
+  const groups = Object.entries(match?.groups ?? {});
+  return new Map(groups.filter((group): group is [string, string] => group[1] !== undefined));
 }
 
 export const isComment = ({ text }: Line, { options: { comment } }: Context): boolean =>
   comment !== undefined && text.trimStart().startsWith(comment);
 
-/** A line as `meta` and `header` read it: without the mark of a comment. */
-export function stripComment(line: Line, context: Context, cut = context.lineFormat): Line {
+/** `meta` and `header` read comment lines without the comment prefix. */
+export function stripComment(line: Line, context: Context, format = context.lineFormat): Line {
   if (!isComment(line, context)) return line;
   const text = line.text.trimStart().slice(context.options.comment?.length);
-  return splitLine({ ...line, text }, cut);
+  return splitLine({ ...line, text }, format);
 }
 
-/** How many of the first lines are kept for this. */
 export const HINT_LINES = 2000;
 
-/** What to say where no line is the one that the mapping means by `key`: the nearest is named. */
+/** No line matches the pattern that the mapping gives for `key`. The hint names the nearest line. */
 export function lineNotFound(
   key: string,
-  written: readonly (string | number)[],
-  { firstLines: first, refuse }: Pick<Context, 'firstLines' | 'refuse'>,
+  written: readonly LinePattern[],
+  { firstLines, refuse }: Pick<Context, 'firstLines' | 'refuse'>,
 ): FileError {
-  const near = nearestStart(written, first);
-  return refuse(`no line fits \`${key}: ${written.join(' or ')}\``, {
-    ...near,
+  const near = nearestStart(written, firstLines);
+  return refuse(`no line matches \`${key}: ${written.join(' or ')}\``, {
+    line: near?.line,
     isMismatch: true,
     hint: near
       ? `did you mean \`${key}: ${JSON.stringify(near.start)}\`?`
@@ -54,13 +99,9 @@ export function lineNotFound(
   });
 }
 
-/** About so many characters, to the end of a word. */
-const startOf = (text: string, length: number): string =>
-  text.slice(0, length) + (/^[\p{L}\p{N}]*/u.exec(text.slice(length, length + 20))?.[0] ?? '');
-
-/** A line that begins nearly like one of these texts. */
+/** The line whose start is most similar to one of these texts. */
 function nearestStart(
-  written: readonly (string | number)[],
+  written: readonly LinePattern[],
   lines: readonly Line[],
 ): { line: Line; start: string } | undefined {
   for (const wanted of written) {
@@ -73,109 +114,104 @@ function nearestStart(
   return undefined;
 }
 
-/** The part of a file that a table or a finder looks at. */
+/** About `length` characters, up to the end of a word. */
+const startOf = (text: string, length: number): string =>
+  text.slice(0, length) + (/^[\p{L}\p{N}]*/u.exec(text.slice(length, length + 20))?.[0] ?? '');
+
+/** The part of a file that a table or finder reads. */
 interface Region {
-  /** The line as it is seen there; undefined where it lies outside. To be shown every line, once. */
+  /** The line as split for the region; undefined outside of it. Must be called once for every line. */
   view(line: Line): Line | undefined;
   readonly lineFormat: LineFormat;
 }
 
-/** `sheet`, `area` and a `delimiter` of its own narrow what a table or a finder sees. */
+/** Applies `sheet`, `area` and `delimiter` of a table or finder. */
 export function createRegion(
   { sheet, area, delimiter }: Pick<TableOptions, 'sheet' | 'area' | 'delimiter'>,
   context: Context,
 ): Region {
-  const cut: LineFormat =
+  const lineFormat =
     delimiter === undefined
       ? context.lineFormat
       : { split: compileSplit(delimiter), quote: context.lineFormat.quote };
-  const wanted = sheetNumber(sheet, context);
-  const within = area === undefined ? undefined : rectangle(area);
-  const recut = delimiter === undefined ? (line: Line) => line : (line: Line) => splitLine(line, cut);
-  if (context.sheets.length === 0 && !within) return { view: recut, lineFormat: cut };
+  const split = delimiter === undefined ? (line: Line) => line : (line: Line) => splitLine(line, lineFormat);
+  const wanted = sheetIndex(sheet, context);
+  const crop = area === undefined ? undefined : createCrop(area);
+  if (context.sheets.length === 0 && !crop) return { view: split, lineFormat };
   return {
-    lineFormat: cut,
+    lineFormat,
     view(line) {
       if ((line.sheet ?? 0) !== wanted) return undefined;
-      const own = recut(line);
-      return within ? within(own) : own;
+      return crop ? crop(split(line)) : split(line);
     },
   };
 }
 
-function sheetNumber(sheet: string | number | undefined, { sheets, refuse }: Context): number {
+function sheetIndex(sheet: string | number | undefined, { sheets, refuse }: Context): number {
   if (sheet === undefined || sheets.length === 0) return 0;
   const index = typeof sheet === 'number' ? sheet - 1 : sheets.indexOf(sheet);
   if (sheets[index] !== undefined) return index;
-  throw refuse(`there is no sheet ${JSON.stringify(sheet)}`, {
-    hint: `the sheets are: ${sheets.slice(0, 20).join(', ')}`,
+  throw refuse(`the workbook has no sheet ${JSON.stringify(sheet)}`, {
+    hint: `its sheets are: ${sheets.slice(0, 20).join(', ')}`,
     isMismatch: true,
   });
 }
 
-/** Lines of text are counted as they come: in a spreadsheet, a quoted cell with line breaks stands in one line. */
-function rectangle(area: string): (line: Line) => Line | undefined {
+/** Counts lines of text as a spreadsheet does: a quoted cell with line breaks is in one line. */
+function createCrop(area: string): (line: Line) => Line | undefined {
   const { fromLine = 1, toLine = Number.POSITIVE_INFINITY, fromCell = 1, toCell } = areaOf(area) ?? {};
   let counted = 0;
   return (line) => {
-    const place = line.sheet === undefined ? ++counted : line.number;
-    if (place < fromLine || place > toLine) return undefined;
+    const number = line.sheet === undefined ? ++counted : line.number;
+    if (number < fromLine || number > toLine) return undefined;
     const cells = line.cells.slice(fromCell - 1, toCell);
     return { ...line, cells, text: cells.join('\t') };
   };
 }
 
-/** Whether a line is the one that is meant. */
-export type LineMatcher = (line: Line) => boolean;
-
-/** What a mapping writes for a line: a number, `blank`, `eof`, the text that it begins with, a `/regex/`; any of a list. */
-export function compileLinePattern(written: readonly (string | number)[]): LineMatcher {
-  const [first, ...others] = written.map(compileForm);
-  if (first && others.length === 0) return first;
-  return (line) => first?.(line) || others.some((matches) => matches(line));
+/** Collects the cells to which a mapping refers, such as `=C3`. */
+export interface CellWatcher {
+  take(line: Line): void;
+  /** The cell at a reference; undefined if the text is none. Refuses a cell that the file does not have. */
+  at(written: string): Found | undefined;
 }
 
-function compileForm(form: string | number): LineMatcher {
-  if (typeof form === 'number') {
-    return form > 0 ? (line) => line.number === form : (line) => line.fromEnd === -form;
+export function watchCells(context: Context): CellWatcher {
+  const { refuse, sheets, options } = context;
+  const wanted = new Map<string, CellReference & { readonly sheetIndex: number }>();
+  for (const written of referencesIn(options)) {
+    const cell = cellReference(written);
+    if (cell) wanted.set(written, { ...cell, sheetIndex: cell.sheet ? sheets.indexOf(cell.sheet) : 0 });
   }
-  if (form === 'blank') return isBlank;
-  if (form === 'eof') return () => false;
-  const source = regexSource(form);
-  if (source === undefined) return (line) => begins(line, form);
-  const regex = new RegExp(source);
-  return (line) => regex.test(line.text);
+  const lines = new Map<string, Line>();
+  // Counted as a spreadsheet does: a quoted cell with line breaks is in one line.
+  const counts: number[] = [];
+  return {
+    take(line) {
+      if (wanted.size === 0) return;
+      const { sheet = 0 } = line;
+      const number = (counts[sheet] ?? 0) + 1;
+      counts[sheet] = number;
+      for (const [written, cell] of wanted)
+        if (cell.sheetIndex === sheet && cell.line === number) lines.set(written, line);
+    },
+    at(written) {
+      const cell = wanted.get(written)?.cell;
+      if (cell === undefined) return undefined;
+      const line = lines.get(written);
+      const text = line?.cells[cell - 1];
+      if (!line || text === undefined)
+        throw refuse(`there is no cell ${written}, or it is below the rows that use it`, {
+          line,
+          isMismatch: true,
+        });
+      return { text, unit: undefined, line: line.number };
+    },
+  };
 }
 
-/** Blanks before it do not count, and neither do the quotes of its first cell, which spreadsheets do not show. */
-const begins = ({ text, cells }: Line, start: string): boolean =>
-  text.startsWith(start) || text.trimStart().startsWith(start) || isQuotedStart(text, cells[0], start);
-
-const isQuotedStart = (text: string, cell: string | undefined, start: string): boolean =>
-  /^["']/.test(text) && (cell?.startsWith(start) ?? false);
-
-/** What the named groups of a `/regex/` caught in the line; nothing for the other forms. */
-export function compileCaptures(written: readonly (string | number)[]): (line: Line) => Map<string, string> {
-  const regexes = sourcesOf(written).map((source) => new RegExp(source));
-  return ({ text }) => namedGroups(regexes.map((regex) => regex.exec(text)).find((match) => match !== null));
-}
-
-/** The names of all groups that these patterns can catch. */
-export const groupNames = (written: readonly (string | number)[]): string[] => [
-  ...new Set(
-    sourcesOf(written).flatMap((source) =>
-      [...source.matchAll(/\(\?<([^=!][^>]*)>/g)].map(([, name]) => name ?? ''),
-    ),
-  ),
-];
-
-const sourcesOf = (written: readonly (string | number)[]): string[] =>
-  written
-    .map((form) => (typeof form === 'string' ? regexSource(form) : undefined))
-    .filter((source) => source !== undefined);
-
-/** The named groups of a match that took part in it. */
-export function namedGroups(match: RegExpExecArray | null | undefined): Map<string, string> {
-  const groups = Object.entries(match?.groups ?? {});
-  return new Map(groups.filter((group): group is [string, string] => group[1] !== undefined));
+/** All texts in a mapping that may be cell references. */
+function referencesIn(part: unknown): string[] {
+  if (typeof part === 'string') return part.startsWith('=') ? [part] : [];
+  return typeof part === 'object' && part !== null ? Object.values(part).flatMap(referencesIn) : [];
 }

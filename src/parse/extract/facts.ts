@@ -3,10 +3,10 @@ import type { Finder } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
 import { nearest } from '../../text.js';
 import { compileSplit, type LineFormat, type Split } from '../cells.js';
-import { isBlank, type Line, lineKey, type Refuse } from '../lines.js';
-import { createDateReader, type DateOptions } from '../values/date.js';
+import { isBlank, type Line, lineKey, quoted, type Refuse, suggestName } from '../lines.js';
+import { parseZone } from '../values/date-candidates.js';
 import { bareUnit, unitInBrackets } from '../values/unit.js';
-import { isUnreadable, readTyped, type ValueReader } from '../values/value.js';
+import { isUnreadable, type ValueReader } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
 import {
   type Context,
@@ -16,274 +16,304 @@ import {
   namedGroups,
   stripComment,
 } from './context.js';
+import type { Found, Tree } from './tree.js';
 
-/** A name and a value that a finder found. */
+/** A fact by the name that the file gives it. */
+export interface NamedFact extends Found {
+  readonly name: string;
+}
+
+interface Fact extends Found {
+  readonly value: Value;
+}
+
+/** Where the facts of a file come from. */
+export interface FactSource {
+  readonly named: readonly NamedFact[];
+  /** The cell at a reference such as `=C3`; undefined if the text is none. */
+  cellAt(written: string): Found | undefined;
+  /** Set if names can also be paths. */
+  readonly tree?: Tree | undefined;
+}
+
+/** The facts of one file. */
+export interface Facts {
+  /** By the names in the record. */
+  readonly meta: Map<string, Value>;
+  /** The file's own facts, by their names as written and as in the record. */
+  readonly known: ReadonlyMap<string, Fact>;
+  readonly source: FactSource;
+  readonly values: ValueReader;
+  readonly refuse: Refuse;
+}
+
+/** Reads the file's own facts, then those that the mapping selects. */
+export function readFacts(
+  wanted: Readonly<Record<string, Where>>,
+  source: FactSource,
+  values: ValueReader,
+  refuse: Refuse,
+): Facts {
+  const meta = new Map<string, Value>();
+  const known = new Map<string, Fact>();
+  const unique = createUniqueNames();
+  for (const { name, ...found } of source.named) {
+    const read = values.read(found.text);
+    const isBare = typeof read.value === 'number' && read.unit === undefined;
+    const inName = isBare && bareUnit(found.unit) === undefined ? unitInBrackets(name) : undefined;
+    const value = withUnit(read, read.unit ?? bareUnit(found.unit) ?? inName?.unit);
+    const final = unique(inName?.name ?? name);
+    meta.set(final, value);
+    for (const alias of [final, name]) if (!known.has(alias)) known.set(alias, { ...found, value });
+  }
+  const facts: Facts = { meta, known, source, values, refuse };
+  for (const [name, spec] of Object.entries(wanted)) meta.set(name, selectFact(name, spec, facts));
+  return facts;
+}
+
+function selectFact(name: string, spec: Where, facts: Facts): Value {
+  const parts = (spec.from ?? [name]).map((part) => requireFact(facts, String(part)));
+  const [first] = parts;
+  const text = parts
+    .map((part) => part.text.trim())
+    .filter((part) => part !== '')
+    .join(' ');
+  const isTyped = spec.type !== undefined || spec.format !== undefined;
+  const isOne = parts.length === 1;
+  const read = isOne && first && !isTyped ? first.value : facts.values.typed(spec)(text);
+  if (isUnreadable(read)) {
+    throw facts.refuse(read.problem, { at: first && { line: first.line }, hint: read.hint });
+  }
+  return withUnit(read, unitOf(facts, spec) ?? read.unit ?? (isOne ? first?.value.unit : undefined));
+}
+
+/** Only numbers have units. */
+const withUnit = (value: Value, unit: string | undefined): Value =>
+  unit === undefined || unit === '' || typeof value.value !== 'number' ? value : { ...value, unit };
+
+/** The fact, cell or path to which a mapping refers. Refuses the file if it has none. */
+export function requireFact(facts: Facts, name: string): Fact {
+  const fact = findFact(facts, name);
+  if (fact) return fact;
+  const { source, known, refuse } = facts;
+  const missing = source.tree?.explainMissing(name);
+  const names = [...known.keys()];
+  const line = missing ? missing.line : known.get(nearest(name, names) ?? '')?.line;
+  throw refuse(missing?.message ?? `there is no fact ${JSON.stringify(name)}`, {
+    at: line === undefined ? undefined : { line },
+    hint: missing?.hint ?? suggestName(name, names, 'the facts in the file are'),
+    isMismatch: true,
+  });
+}
+
+function findFact({ source, known, meta, values }: Facts, name: string): Fact | undefined {
+  const { tree } = source;
+  const cell = source.cellAt(name);
+  if (cell) return { ...cell, value: values.read(cell.text) };
+  const own = tree && name.startsWith('/') ? undefined : (known.get(name) ?? known.get(cleanName(name)));
+  if (own) return own;
+  const found = tree?.lookup(name)();
+  if (found) {
+    const value = values.read(found.text);
+    return { ...found, value: withUnit(value, value.unit ?? found.unit) };
+  }
+  const selected = meta.get(name);
+  return selected && { text: selected.text, unit: selected.unit, line: 0, value: selected };
+}
+
+/** The unit that a mapping gives, or that the file has where the mapping says. */
+export const unitOf = (facts: Facts, { unit }: Where): string | undefined =>
+  typeof unit === 'object' ? requireFact(facts, unit.from).text.trim() : unit;
+
+/** A number that a mapping gives itself or as the name of a fact. */
+export function requireNumber(facts: Facts, written: string | number | undefined): number {
+  if (typeof written === 'number') return written;
+  const { text, line, value } = requireFact(facts, written ?? '');
+  if (typeof value.value === 'number') return value.value;
+  throw facts.refuse(`the fact ${JSON.stringify(written)} is not a number: ${quoted(text)}`, {
+    at: { line },
+  });
+}
+
+/** The time zone that the file names. */
+export function requireZone(facts: Facts, name: string): string {
+  const { text, line } = requireFact(facts, name);
+  const zone = parseZone(text);
+  if (zone !== undefined) return zone;
+  throw facts.refuse(`${quoted(text)} is not a time zone`, {
+    at: { line },
+    hint: 'give the zone in the mapping: `dates: { zone: Europe/Zurich }`',
+  });
+}
+
+/** Finds named facts in the lines that no table claimed, or in the range that the mapping gives. */
+export interface FactFinder {
+  readonly options: Finder;
+  readonly context: Context;
+  readonly region: ReturnType<typeof createRegion>;
+  readonly read: PairReader;
+  readonly isAfter: (line: Line) => boolean;
+  readonly isUntil: (line: Line) => boolean;
+  readonly isOnly: (line: Line) => boolean;
+  readonly pairs: Pair[];
+  state: 'before' | 'within' | 'ended';
+  /** A blank line ends the range only after a line that is not blank. */
+  hasBegun: boolean;
+  isLineFound: boolean;
+  isMatched: boolean;
+}
+
 interface Pair {
   readonly name: string;
   readonly text: string;
   readonly unit?: string | undefined;
-  readonly line: Line | undefined;
+  readonly line: Line;
 }
 
-/** A fact: what the file says, where, and what it means. */
-interface Fact {
-  readonly text: string;
-  readonly line: Line | undefined;
-  readonly value: Value;
-}
+/** More facts than this are the rows of a table that the mapping does not have. */
+const MAX_PAIRS = 100_000;
 
-export interface Facts {
-  /** Under the names that the record will have. */
-  readonly meta: Map<string, Value>;
-  /** One thing that the mapping refers to: a fact by its name, or a place in the file. Refused where there is none. */
-  require(name: string): Fact;
-  /** The unit that the mapping gives to a fact or a column, or says where to find. */
-  unitOf(spec: Where): string | undefined;
-}
-
-interface FactsDeps {
-  readonly pairs: readonly Pair[];
-  readonly values: ValueReader;
-  readonly dates: DateOptions;
-  readonly refuse: Refuse;
-  /** What stands at a place that is no name: a cell such as `=C3`, or a path. Undefined where it is none. */
-  at(place: string): { readonly text: string; readonly line: Line | undefined } | undefined;
-}
-
-/** Reads what the finders found, gives each fact a name of its own, and picks those that the mapping names. */
-export function createFacts(wanted: Readonly<Record<string, Where>>, deps: FactsDeps): Facts {
-  const { values, refuse } = deps;
-  const { meta, known } = nameFacts(deps);
-  /** Under your names, which do not hide the file's own. */
-  const picked = new Map<string, Value>();
-
-  function require(name: string): Fact {
-    const place = deps.at(name);
-    if (place) return { ...place, value: values.read(place.text) };
-    const fact = known.get(name) ?? known.get(cleanName(name));
-    if (fact) return fact;
-    const own = picked.get(name);
-    if (own) return { text: own.text, line: undefined, value: own };
-    const names = [...known.keys()];
-    const near = nearest(name, names);
-    const all =
-      names.length === 0
-        ? 'the file says nothing by a name'
-        : `the file says: ${names.slice(0, 20).join(', ')}`;
-    throw refuse(`there is no fact ${JSON.stringify(name)}`, {
-      line: near === undefined ? undefined : known.get(near)?.line,
-      hint: near === undefined ? all : `did you mean ${JSON.stringify(near)}?`,
-      isMismatch: true,
-    });
-  }
-
-  const facts: Facts = {
-    meta,
-    require,
-    unitOf: ({ unit }) => (typeof unit === 'object' ? require(unit.from).text : unit),
+export function openFinder(options: Finder, context: Context): FactFinder {
+  const region = createRegion(options, context);
+  const finder: FactFinder = {
+    ...{ options, context, region, pairs: [] },
+    read: createPairReader(options, region.lineFormat),
+    isAfter: compileLinePattern(options.after ?? []),
+    isUntil: compileLinePattern((options.until ?? []).filter((pattern) => pattern !== 'blank')),
+    isOnly: compileLinePattern(options.line ?? []),
+    state: options.after === undefined ? 'within' : 'before',
+    ...{ hasBegun: false, isLineFound: false, isMatched: false },
   };
-  for (const [name, spec] of Object.entries(wanted)) picked.set(name, pickFact(name, spec, facts, deps));
-  for (const [name, value] of picked) meta.set(name, value);
-  return facts;
-}
-
-function nameFacts({ pairs, values }: FactsDeps): { meta: Map<string, Value>; known: Map<string, Fact> } {
-  const meta = new Map<string, Value>();
-  const known = new Map<string, Fact>();
-  const seen = new Set<string>();
-  const unique = createUniqueNames();
-  for (const { name, text, unit, line } of pairs) {
-    // Two finders that read the same line found one fact, not two.
-    const place = `${line?.sheet ?? 0} ${line?.number ?? 0} ${name}`;
-    if (seen.has(place)) continue;
-    seen.add(place);
-    const read = values.read(text);
-    const isBare = typeof read.value === 'number' && read.unit === undefined;
-    const given = bareUnit(unit);
-    const own = isBare && given === undefined ? unitInBrackets(name) : undefined;
-    const ownUnit = given ?? own?.unit;
-    const value = isBare && ownUnit !== undefined ? { ...read, unit: ownUnit } : read;
-    const final = unique(own?.name ?? name);
-    meta.set(final, value);
-    for (const alias of [final, name]) if (!known.has(alias)) known.set(alias, { text, line, value });
+  if (options.in === 'name' || options.in === 'path') {
+    const text = context.source[options.in];
+    readPairs(finder, { number: 0, text, cells: region.lineFormat.split.all(text) });
+    finder.state = 'ended';
   }
-  return { meta, known };
+  return finder;
 }
 
-function pickFact(name: string, spec: Where, facts: Facts, deps: FactsDeps): Value {
-  const parts = (spec.from ?? [name]).map((part) => facts.require(String(part)));
-  const [only] = parts;
-  const fact = only && parts.length === 1 ? only : join(parts, deps.values);
-  const value = readAs(fact, spec, deps);
-  const unit = facts.unitOf(spec);
-  return unit === undefined || typeof value.value !== 'number' ? value : { ...value, unit };
-}
-
-function join(parts: readonly Fact[], values: ValueReader): Fact {
-  const texts = parts.map(({ text }) => text).filter((text) => text !== '');
-  const text = texts.join(' ');
-  return { text, line: parts[0]?.line, value: values.read(text) };
-}
-
-/** As the mapping types it, else as it was read by its looks. */
-function readAs({ text, line, value }: Fact, spec: Where, { values, dates, refuse }: FactsDeps): Value {
-  const type = spec.type ?? (spec.format ? 'date' : undefined);
-  if (type === undefined) return value;
-  const reader = spec.format ? createDateReader({ ...dates, format: spec.format }) : values.dates;
-  const read = readTyped(text, type, values, reader);
-  if (isUnreadable(read)) throw refuse(read.problem, { line, hint: read.hint });
-  return read;
-}
-
-/** Finds facts while the lines go by: in those that no table claimed, or in the range that the finder names. */
-interface PairFinder {
-  take(line: Line, isClaimed: boolean): void;
-  /**
-   * Refuses where something that the mapping names was never found.
-   * `late`: places of lines that turned out to belong to a table after they had gone by.
-   */
-  finish(late: ReadonlySet<string>): Pair[];
-}
-
-/** More facts than this are no facts, but the rows of a table that the mapping does not name. */
-const MOST_PAIRS = 100_000;
-
-export function createPairFinder(finder: Finder, context: Context): PairFinder {
-  const { after, until, line: only, match } = finder;
-  const isNamed = after !== undefined || until !== undefined || only !== undefined;
-  const isAfter = compileLinePattern(after ?? []);
-  const isUntil = compileLinePattern((until ?? []).filter((form) => form !== 'blank'));
-  const endsAtBlank = until?.includes('blank') ?? false;
-  const isOnly = compileLinePattern(only ?? []);
-  const place = createRegion(finder, context);
-  const reader = match === undefined ? createPairReader(finder, place.lineFormat) : createMatcher(match);
-  const pairs: Pair[] = [];
-  let state: 'before' | 'within' | 'ended' = after === undefined ? 'within' : 'before';
-  let hasBegun = false;
-  let wasFound = false;
-
-  function keep(found: readonly Pair[]): void {
-    for (const { name, line, ...pair } of found) {
-      const clean = cleanName(name);
-      if (clean !== '') pairs.push({ ...pair, name: clean, line: line?.number ? line : undefined });
-    }
-    if (pairs.length <= MOST_PAIRS) return;
-    throw context.refuse(`more than ${MOST_PAIRS} facts: these may be the rows of a table`, {
-      line: pairs.at(-1)?.line,
-      hint: 'say where the table is: `table: { after: "…" }`',
-    });
+export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean): void {
+  if (finder.state === 'ended') return;
+  const { options, context, region } = finder;
+  const line = region.view(original);
+  if (!line) return;
+  if (finder.state === 'before') {
+    if (finder.isAfter(line)) finder.state = 'within';
+    return;
   }
-
-  if (finder.in === 'name' || finder.in === 'path') {
-    const text = finder.in === 'name' ? context.name : context.path;
-    // The name of the file is no line of it.
-    keep(reader.read({ number: 0, text, cells: place.lineFormat.split.all(text) }));
-    state = 'ended';
-    wasFound = true;
+  const isVoid = isBlank(line);
+  finder.hasBegun ||= !isVoid;
+  if (finder.isUntil(line) || (isVoid && finder.hasBegun && options.until?.includes('blank'))) {
+    finder.state = 'ended';
+    return;
   }
-
-  return {
-    take(original, isClaimed) {
-      if (state === 'ended') return;
-      const line = place.view(original);
-      if (!line) return;
-      if (state === 'before') {
-        if (isAfter(line)) state = 'within';
-        return;
-      }
-      const isVoid = isBlank(line);
-      // Blank lines at the top do not end what has not begun.
-      hasBegun ||= !isVoid;
-      if (isUntil(line) || (endsAtBlank && isVoid && hasBegun)) {
-        state = 'ended';
-        return;
-      }
-      if (isVoid || (isClaimed && !isNamed) || (only !== undefined && !isOnly(line))) return;
-      wasFound = true;
-      keep(reader.read(stripComment(line, context, place.lineFormat)));
-      if (only !== undefined || reader.isDone()) state = 'ended';
-    },
-    finish(late) {
-      if (state === 'before') throw lineNotFound('after', after ?? [], context);
-      if (only !== undefined && !wasFound) throw lineNotFound('line', only, context);
-      if (match !== undefined && !reader.isDone()) {
-        const hint = 'correct the pattern, or narrow it with `line`';
-        throw context.refuse(`nothing fits \`match: ${match}\``, { hint, isMismatch: true });
-      }
-      return isNamed ? pairs : pairs.filter(({ line }) => !line || !late.has(lineKey(line)));
-    },
-  };
+  if (isVoid || (isClaimed && !hasRange(options)) || (options.line && !finder.isOnly(line))) return;
+  readPairs(finder, stripComment(line, context, region.lineFormat));
+  const isSingle = options.line !== undefined || options.cells !== undefined;
+  if (isSingle || (options.match !== undefined && finder.isMatched)) finder.state = 'ended';
 }
 
-/** The named groups, from the first line that fits. */
-function createMatcher(match: string) {
-  const regex = new RegExp(regexSource(match) ?? match);
-  let isDone = false;
-  return {
-    read(line: Line): Pair[] {
-      const found = regex.exec(line.text);
-      isDone ||= found !== null;
-      return [...namedGroups(found)].map(([name, text]) => ({ name, text: text.trim(), line }));
-    },
-    isDone: () => isDone,
-  };
-}
+/** Such a finder also reads lines that belong to tables. */
+const hasRange = ({ after, until, line }: Finder): boolean =>
+  after !== undefined || until !== undefined || line !== undefined;
 
-/** Reads names and values out of lines. */
-interface PairReader {
-  read(line: Line): Pair[];
-  /** Whether it has all that it looks for. */
-  isDone(): boolean;
-}
-
-/** As the finder says: by a separator, cell by cell, line by line, or by the place in the line. */
-function createPairReader(finder: Finder, cut: LineFormat): PairReader {
-  const { separator, cells } = finder;
-  if (cells !== undefined) return createPositional(cells);
-  if (separator === 'nextLine') return createNextLine();
-  if (separator === 'cell') return endless(alternating);
-  if (separator === undefined) return endless(() => []);
-  const split = compileSplit(separator);
-  return endless((line) => separated(line, split, finder, cut));
-}
-
-const endless = (read: (line: Line) => Pair[]): PairReader => ({ read, isDone: () => false });
-
-/** Cells of one line by their place. */
-function createPositional(cells: NonNullable<Finder['cells']>): PairReader {
-  const places = Array.isArray(cells)
-    ? cells.map((name, n) => [name, n + 1] as const).filter(([name]) => name !== '_')
-    : Object.entries(cells);
-  let isDone = false;
-  return {
-    read(line) {
-      isDone = true;
-      return places.map(([name, place]) => ({ name, text: line.cells[place - 1] ?? '', line }));
-    },
-    isDone: () => isDone,
-  };
-}
-
-/** The name on one line, the value on the next. */
-function createNextLine(): PairReader {
-  let open: string | undefined;
-  return endless((line) => {
-    const text = line.cells.join(' ').trim();
-    if (open === undefined) {
-      open = text;
-      return [];
-    }
-    const name = open;
-    open = undefined;
-    return [{ name, text, line }];
+function readPairs(finder: FactFinder, line: Line): void {
+  const { pairs, context } = finder;
+  finder.isLineFound = true;
+  const found = finder.read(line);
+  finder.isMatched ||= found !== undefined;
+  for (const pair of found ?? []) {
+    const name = cleanName(pair.name);
+    if (name !== '') pairs.push({ ...pair, name });
+  }
+  if (pairs.length <= MAX_PAIRS) return;
+  throw context.refuse(`\`meta\` finds more than ${MAX_PAIRS} facts, which may be the rows of a table`, {
+    line,
+    hint: 'describe the table: `table: { after: "…" }`',
   });
 }
 
 /**
- * Name, value, name, value: empty cells and those that only hold a sign are passed over.
- * Where a name is expected, a cell that holds both, `Weight: 12 mg`, is both.
+ * All facts that were found. Refuses the file if a line or pattern was not found.
+ * `late`: keys of lines that turned out to belong to a table after they were offered.
  */
-function alternating(line: Line): Pair[] {
+export function finishFinders(finders: readonly FactFinder[], late: ReadonlySet<string>): NamedFact[] {
+  const facts = new Map<string, NamedFact>();
+  for (const finder of finders) {
+    requireMatches(finder);
+    for (const { name, text, unit, line } of finder.pairs) {
+      if (!hasRange(finder.options) && late.has(lineKey(line))) continue;
+      // Two finders that read the same line find one fact.
+      const key = `${lineKey(line)} ${name}`;
+      if (!facts.has(key)) facts.set(key, { name, text, unit, line: line.number });
+    }
+  }
+  return [...facts.values()];
+}
+
+function requireMatches({ options, context, state, isLineFound, isMatched }: FactFinder): void {
+  const { after, line, match } = options;
+  if (state === 'before') throw lineNotFound('after', after ?? [], context);
+  if (line !== undefined && !isLineFound) throw lineNotFound('line', line, context);
+  if (match === undefined || isMatched) return;
+  const isPath = options.in === 'name' || options.in === 'path';
+  throw context.refuse(
+    `${isPath ? `the file's ${options.in} does not match` : 'no line matches'} \`match: ${match}\``,
+    {
+      hint: isPath ? 'correct the pattern' : 'correct the pattern, or select a line with `line`',
+      isMismatch: true,
+    },
+  );
+}
+
+/** Reads names and values from a line; undefined if the line does not match. */
+type PairReader = (line: Line) => Pair[] | undefined;
+
+function createPairReader(finder: Finder, format: LineFormat): PairReader {
+  const { separator, cells, match } = finder;
+  if (match !== undefined) return createMatchReader(match);
+  if (cells !== undefined) return createCellReader(cells);
+  if (separator === 'nextLine') return createNextLineReader();
+  if (separator === 'cell') return alternatingCells;
+  if (separator === undefined) return () => [];
+  const split = compileSplit(separator);
+  return (line) => separatedPairs(line, split, finder, format);
+}
+
+function createMatchReader(match: string): PairReader {
+  const regex = new RegExp(regexSource(match) ?? match);
+  return (line) => {
+    const found = regex.exec(line.text);
+    return found
+      ? [...namedGroups(found)].map(([name, text]) => ({ name, text: text.trim(), line }))
+      : undefined;
+  };
+}
+
+/** Cells by their position in the line. */
+function createCellReader(cells: NonNullable<Finder['cells']>): PairReader {
+  const positions = Array.isArray(cells)
+    ? cells.map((name, n) => [name, n + 1] as const).filter(([name]) => name !== '_')
+    : Object.entries(cells);
+  return (line) =>
+    positions.map(([name, position]) => ({ name, text: line.cells[position - 1] ?? '', line }));
+}
+
+function createNextLineReader(): PairReader {
+  let open: string | undefined;
+  return (line) => {
+    const text = line.cells.join(' ').trim();
+    const name = open;
+    open = name === undefined ? text : undefined;
+    return name === undefined ? [] : [{ name, text, line }];
+  };
+}
+
+/**
+ * Name, value, name, value. Empty cells and cells with only `:` or `=` are skipped.
+ * A cell such as `Weight: 12 mg` in the place of a name is a name and its value.
+ */
+function alternatingCells(line: Line): Pair[] {
   const pairs: Pair[] = [];
   let open: string | undefined;
   for (const cell of line.cells) {
@@ -299,7 +329,7 @@ function alternating(line: Line): Pair[] {
   return pairs;
 }
 
-/** A word, a colon, a blank and more: `10:15` is a value and no name with one. */
+/** A colon counts only between a word and a blank: `10:15` is a value. */
 function nameAndValue(cell: string): { name: string; text: string } | undefined {
   const at = cell.indexOf(':');
   if (at < 0 || !/^\s+\S/.test(cell.slice(at + 1))) return undefined;
@@ -307,47 +337,49 @@ function nameAndValue(cell: string): { name: string; text: string } | undefined 
   return /\p{L}/u.test(name) ? { name, text: cell.slice(at + 1).trim() } : undefined;
 }
 
-/** Name and value of a line, or of each of its cells, cut at the first separator. */
-function separated(line: Line, split: Split, finder: Finder, cut: LineFormat): Pair[] {
+/** Splits a line, or each of its cells, at the first separator. */
+function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFormat): Pair[] {
   if (finder.in === 'cells') {
-    // A name whose value stands in the next cell is a pair for another finder.
-    return line.cells.flatMap((cell) => pairOf(cell, split, finder, line)).filter(({ text }) => text !== '');
+    // A name without a value has it in the next cell, for another finder.
+    return line.cells
+      .flatMap((cell) => splitPair(cell, split, finder, line))
+      .filter(({ text }) => text !== '');
   }
-  if (split.text === undefined || split.text !== cut.split.text) {
-    return pairOf(plainText(line, cut), split, finder, line);
+  if (split.text === undefined || split.text !== format.split.text) {
+    return splitPair(plainText(line, format), split, finder, line);
   }
-  // The separator is the delimiter, so the cut was made already, and with regard to quotes.
+  // The separator is the delimiter, so the line is already split, with respect to quotes.
+  if (line.cells.length < 2) return [];
   const cells = withoutTrailingEmpty(line.cells);
   const [name = '', ...rest] = cells;
-  if (line.cells.length < 2) return [];
-  // Values are often moved a cell or two to the right, to stand below each other.
+  // Values are often indented by a cell or two to align them.
   const start = rest.findIndex((cell) => cell !== '');
-  return [pickPair(name, rest.slice(Math.max(0, start)).join(split.text), cells, finder, line)];
+  return [createPair(name, rest.slice(Math.max(0, start)).join(split.text), cells, finder, line)];
 }
 
-function pairOf(text: string, split: Split, finder: Finder, line: Line): Pair[] {
+function splitPair(text: string, split: Split, finder: Finder, line: Line): Pair[] {
   const parts = split.once(text);
   if (!parts) return [];
-  return [pickPair(parts[0], parts[1], finder.value || finder.unit ? split.all(text) : [], finder, line)];
+  return [createPair(parts[0], parts[1], finder.value || finder.unit ? split.all(text) : [], finder, line)];
 }
 
-/** The value is all that follows, or the piece that the finder says; where that is lacking, the last one. */
-function pickPair(name: string, rest: string, pieces: readonly string[], finder: Finder, line: Line): Pair {
+/** The value is the piece that the finder selects, or the last one if there is no such piece, or everything after the name. */
+function createPair(name: string, rest: string, pieces: readonly string[], finder: Finder, line: Line): Pair {
   const { value, unit } = finder;
-  if (value === undefined)
-    return { name, text: rest, unit: unit === undefined ? undefined : pieces[unit - 1], line };
+  const unitPiece = unit === undefined ? undefined : pieces[unit - 1];
+  if (value === undefined) return { name, text: rest, unit: unitPiece, line };
   const piece = pieces[value - 1];
   if (piece === undefined) return { name, text: pieces.at(-1) ?? '', line };
-  return { name, text: piece, unit: unit === undefined ? undefined : pieces[unit - 1], line };
+  return { name, text: piece, unit: unitPiece, line };
 }
 
-/** The text of a line without its quotes and without the delimiters at its end. */
+/** The text of a line without quotes and trailing delimiters. */
 function plainText(line: Line, { split, quote }: LineFormat): string {
   if (split.text === undefined) return line.text;
   if (quote !== undefined && line.text.includes(quote))
     return withoutTrailingEmpty(line.cells).join(split.text);
   let end = line.text.length;
-  // Blanks stay where no delimiter follows: a separator such as " : " may end in one.
+  // Trailing blanks stay unless a delimiter is among them: a separator such as " : " may end in one.
   for (let at = end; ; ) {
     while (at > 0 && line.text[at - 1] === ' ') at--;
     if (!line.text.endsWith(split.text, at)) return line.text.slice(0, end);

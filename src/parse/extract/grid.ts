@@ -1,131 +1,165 @@
 import { type Line, quoted } from '../lines.js';
-import type { BlockSink, SinkDeps } from './blocks.js';
-import { cleanName, createUniqueNames, type FileColumn, unnamed } from './columns.js';
+import type { BlockSink } from './blocks.js';
+import { cleanName, createUniqueNames, type FileColumn, unnamedColumn } from './columns.js';
+import { addRow, beginBlock, type TableBuilder } from './table.js';
 
-/** A sink that holds its rows back until the last line was seen: one well can stand in several blocks. */
-interface GridSink extends BlockSink {
-  /** Whether a line looks like one more row of the plate. */
-  fits(line: Line): boolean;
-  flush(): void;
+/** Reads plates: one row per well, one column per label. Rows are held, because a well can be in several blocks. */
+export interface PlateReader {
+  readonly table: TableBuilder;
+  /** The labels that the mapping gives. */
+  readonly given: readonly string[];
+  readonly wells: Map<string, Well>;
+  readonly labels: Set<string>;
+  block: Block | undefined;
+  /** Whether rows have letters; undefined until the first row. */
+  isLettered: boolean | undefined;
+  letter: string;
+  /** Without letters: the number of the row in its plate. */
+  counted: number;
+  /** The number of the line among those with the same letter. */
+  stacked: number;
+  /** The cells to the left of the plate, filled down. */
+  left: readonly string[];
 }
 
-/** What all wells of one block share. */
+/** What the wells of one block share. */
 interface Block {
   readonly captures: ReadonlyMap<string, string>;
   readonly captured: readonly string[];
   /** Side by side. */
   readonly plates: readonly Plate[];
-  /** The names of the cells to the left of the plate; empty where they have none. */
+  /** The names of the cells to the left of the plate. */
   readonly left: readonly string[];
   readonly header: Line;
 }
 
+interface Plate {
+  /** Index of the cell of plate column 1. */
+  readonly from: number;
+  readonly columns: number;
+}
+
 interface Well {
   readonly block: Block;
-  /** The cells to the left of the plate. */
   readonly left: readonly string[];
   readonly well: string;
+  /** By label. */
   readonly values: Map<string, string>;
   readonly line: Line;
 }
 
-/** What no plates come to: the wells are in memory until the last line was seen. */
-const MOST_WELLS = 500_000;
-const MOST_CELLS = 1_000_000;
+/** Wells are in memory until the last line. */
+const MAX_WELLS = 500_000;
+const MAX_WELL_VALUES = 1_000_000;
 
-/** A plate, printed as it lies on the bench: one row a well, one column for each label. */
-export function createGridSink({ options, captureNames, builder, numbers, refuse }: SinkDeps): GridSink {
-  const given = Array.isArray(options.grid) ? options.grid : [];
-  const wells = new Map<string, Well>();
-  const labels = new Set<string>();
-  let block: Block | undefined;
-  /** Whether rows have letters; undefined until the first one was seen. */
-  let isLettered: boolean | undefined;
-  let letter = '';
-  let counted = 0;
-  let stacked = 0;
-  let left: string[] = [];
+export const openPlates = (table: TableBuilder): PlateReader => ({
+  table,
+  given: Array.isArray(table.options.grid) ? table.options.grid : [],
+  ...{ wells: new Map(), labels: new Set(), block: undefined, isLettered: undefined },
+  ...{ letter: '', counted: 0, stacked: 0, left: [] },
+});
 
-  /** The letter of a line: its own, the one above where lines are stacked, or one counted. */
-  function letterOf(line: Line): string {
-    const own = line.cells[0] ?? '';
-    if (!isLettered) return letterAt(counted++);
-    stacked = own === '' || own === letter ? stacked + 1 : 0;
-    return own === '' ? letter : own;
-  }
-
-  function labelOf(line: Line, n: number, { plates, captures }: Block): string {
-    const end = (plates[n]?.from ?? 0) + (plates[n]?.columns ?? 0);
-    const right = end === plates[n + 1]?.from ? '' : (line.cells[end] ?? '');
-    if (right !== '') return right;
-    return given[plates.length > 1 ? n : stacked] ?? captures.get('label') ?? 'value';
-  }
-
-  function put(line: Line, plate: Plate, label: string, own: Block): void {
-    const prefix = JSON.stringify([own.captured, left]);
-    for (let n = 0; n < plate.columns; n++) {
-      const text = line.cells[plate.from + n] ?? '';
-      if (text === '') continue;
-      const well = `${letter}${n + 1}`;
-      const key = prefix + well;
-      const known = wells.get(key) ?? { block: own, left, well, values: new Map(), line };
-      const earlier = known.values.get(label);
-      if (earlier !== undefined && earlier !== text)
-        throw twice({ well, label, earlier, text, line }, refuse);
-      known.values.set(label, text);
-      wells.set(key, known);
-      labels.add(label);
+export const createPlateSink = (reader: PlateReader): BlockSink => ({
+  begin(head, captures) {
+    const header = head.header.at(-1);
+    const plates = platesIn(header);
+    const [first] = plates;
+    const { captureNames, context } = reader.table;
+    if (!first || !header) {
+      throw context.refuse('this is not the header of a plate: it has no cells 1, 2, 3 …', {
+        line: header,
+        hint: 'give the line with the column numbers: `header: "…"`',
+        isMismatch: true,
+      });
     }
-    if (wells.size > MOST_WELLS || wells.size * labels.size > MOST_CELLS)
-      throw refuse('these are more wells than plates have', { line });
-  }
+    const captured = captureNames.map((name) => captures.get(name) ?? '');
+    const left = header.cells.slice(0, first.from).map(cleanName);
+    reader.block = { captures, captured, plates, left, header };
+    Object.assign(reader, { letter: '', counted: 0, stacked: 0, left: [] });
+  },
+  row(line) {
+    const { block, left } = reader;
+    if (!block) return;
+    reader.isLettered ??= block.left.length > 0 && isLetter(line.cells[0]);
+    reader.letter = nextLetter(reader, line);
+    // The letter is part of the well name; the other cells to the left are filled down.
+    reader.left = block.left.map((_, n) =>
+      n === 0 && reader.isLettered ? '' : line.cells[n] || left[n] || '',
+    );
+    for (const n of block.plates.keys()) addWells(reader, line, n, block);
+  },
+  gap(line) {
+    // A line of delimiters is a row that was not measured; an empty line starts the next plate.
+    reader.counted = line.cells.length > 1 ? reader.counted + 1 : 0;
+  },
+});
 
-  return {
-    begin(head, captures) {
-      const header = head.header.at(-1);
-      const plates = platesIn(header);
-      const [first] = plates;
-      if (!first || !header) {
-        throw refuse('this is no plate: no cells 1, 2, 3 … name its columns', {
-          line: header,
-          hint: 'say which line they stand in: `header: "…"`',
-          isMismatch: true,
-        });
-      }
-      const captured = captureNames.map((name) => captures.get(name) ?? '');
-      block = { captures, captured, plates, left: header.cells.slice(0, first.from).map(cleanName), header };
-      [letter, counted, stacked, left] = ['', 0, 0, []];
-    },
-    row(line) {
-      if (!block) return;
-      isLettered ??= block.left.length > 0 && isLetter(line.cells[0]);
-      letter = letterOf(line);
-      // The letter is part of the well; what else stands left of the plate holds until something else does.
-      left = block.left.map((_, n) => (n === 0 && isLettered ? '' : line.cells[n] || left[n] || ''));
-      for (const [n, plate] of block.plates.entries()) put(line, plate, labelOf(line, n, block), block);
-    },
-    gap(line) {
-      // Bare delimiters are a row of the plate that was not read; an empty line begins the next plate.
-      counted = line.cells.length > 1 ? counted + 1 : 0;
-    },
-    fits({ cells }) {
-      const values = block?.plates.map(({ from, columns }) => cells.slice(from, from + columns)) ?? [];
-      const written = values.flat().filter((text) => text !== '');
-      const isHeader = values.every((texts) => texts.every((text, n) => Number(text) === n + 1));
-      if (written.length === 0 || isHeader) return false;
-      if (isLettered) return cells[0] === '' || isLetter(cells[0]);
-      return written.every((text) => numbers.read(text) !== undefined);
-    },
-    flush() {
-      let open: Block | undefined;
-      for (const { block: own, left: cells, well, values, line } of wells.values()) {
-        if (own !== open)
-          builder.begin(columnsOf(own, labels, isLettered ?? false), own.captured, own.header);
-        open = own;
-        builder.row([...cells, well, ...[...labels].map((label) => values.get(label) ?? '')], line);
-      }
-    },
-  };
+/** The letter of a line: its own, that of the line above if lines are stacked, or counted. */
+function nextLetter(reader: PlateReader, line: Line): string {
+  const own = line.cells[0] ?? '';
+  if (!reader.isLettered) return letterAt(reader.counted++);
+  reader.stacked = own === '' || own === reader.letter ? reader.stacked + 1 : 0;
+  return own === '' ? reader.letter : own;
+}
+
+/** The cell to the right of the plate, the given label, the captured `label`, or `value`. */
+function labelOf(
+  { given, stacked }: PlateReader,
+  line: Line,
+  n: number,
+  { plates, captures }: Block,
+): string {
+  const end = (plates[n]?.from ?? 0) + (plates[n]?.columns ?? 0);
+  const right = end === plates[n + 1]?.from ? '' : (line.cells[end] ?? '');
+  if (right !== '') return right;
+  return given[plates.length > 1 ? n : stacked] ?? captures.get('label') ?? 'value';
+}
+
+function addWells(reader: PlateReader, line: Line, n: number, block: Block): void {
+  const { wells, labels, letter, left, table } = reader;
+  const { from = 0, columns = 0 } = block.plates[n] ?? {};
+  const label = labelOf(reader, line, n, block);
+  const prefix = JSON.stringify([block.captured, left]);
+  for (let column = 0; column < columns; column++) {
+    const text = line.cells[from + column] ?? '';
+    if (text === '') continue;
+    const well = `${letter}${column + 1}`;
+    const known = wells.get(prefix + well) ?? { block, left, well, values: new Map(), line };
+    const earlier = known.values.get(label);
+    if (earlier !== undefined && earlier !== text) {
+      const what = label === 'value' ? 'values' : `values for ${quoted(label)}`;
+      throw table.context.refuse(`well ${well} has two ${what}: ${quoted(earlier)} and ${quoted(text)}`, {
+        line,
+        hint: "name the measurements: `grid: [first, second]`; or capture what distinguishes the blocks: `every: '/^(?<plate>Plate \\d+)/'`",
+      });
+    }
+    known.values.set(label, text);
+    wells.set(prefix + well, known);
+    labels.add(label);
+  }
+  if (wells.size > MAX_WELLS || wells.size * labels.size > MAX_WELL_VALUES)
+    throw table.context.refuse('there are more wells than plates can have', { line });
+}
+
+/** Whether a line looks like a row of the plate. */
+export function fitsPlate({ block, isLettered, table }: PlateReader, { cells }: Line): boolean {
+  const values = block?.plates.map(({ from, columns }) => cells.slice(from, from + columns)) ?? [];
+  const written = values.flat().filter((text) => text !== '');
+  const isHeader = values.every((texts) => texts.every((text, n) => Number(text) === n + 1));
+  if (written.length === 0 || isHeader) return false;
+  if (isLettered) return cells[0] === '' || isLetter(cells[0]);
+  return written.every((text) => table.context.values.numbers.read(text) !== undefined);
+}
+
+/** Passes the wells on as rows, after the last line. */
+export function finishPlates({ table, wells, labels, isLettered }: PlateReader): void {
+  let open: Block | undefined;
+  for (const { block, left, well, values, line } of wells.values()) {
+    if (block !== open)
+      beginBlock(table, columnsOf(block, labels, isLettered ?? false), block.captured, block.header);
+    open = block;
+    addRow(table, [...left, well, ...[...labels].map((label) => values.get(label) ?? '')], line);
+  }
 }
 
 const isLetter = (cell: string | undefined): boolean => /^[A-Z]{1,2}$/.test(cell ?? '');
@@ -133,39 +167,14 @@ const isLetter = (cell: string | undefined): boolean => /^[A-Z]{1,2}$/.test(cell
 function columnsOf({ left }: Block, labels: ReadonlySet<string>, isLettered: boolean): FileColumn[] {
   const unique = createUniqueNames();
   return [...left, 'well', ...labels].map((name, cell) => ({
-    name: unique(name || unnamed(cell).name),
+    name: unique(name || unnamedColumn(cell).name),
     unit: undefined,
     cell,
     isNamed: name !== '' && (cell > 0 || !isLettered),
   }));
 }
 
-interface Twice {
-  readonly well: string;
-  readonly label: string;
-  readonly earlier: string;
-  readonly text: string;
-  readonly line: Line;
-}
-
-/** Which of two values is meant is for a person to say. */
-const twice = ({ well, label, earlier, text, line }: Twice, refuse: SinkDeps['refuse']): Error =>
-  refuse(
-    `well ${well} has more than one ${label === 'value' ? label : `value ${quoted(label)}`}: ${quoted(earlier)} and ${quoted(text)}`,
-    {
-      line,
-      hint: "name what was measured, `grid: [first, second]`, or catch what tells the blocks apart: `every: '/^(?<plate>Plate \\d+)/'`",
-    },
-  );
-
-/** Where a plate stands in its lines. */
-interface Plate {
-  /** The cell of plate column 1, and how many columns there are. */
-  readonly from: number;
-  readonly columns: number;
-}
-
-/** Where 1, 2, 3 … stand in a header; plates side by side begin anew at 1. */
+/** Finds 1, 2, 3 … in a header. Each further 1 starts another plate side by side. */
 function platesIn(header: Line | undefined): Plate[] {
   const plates: { from: number; columns: number }[] = [];
   header?.cells.forEach((cell, at) => {

@@ -1,434 +1,293 @@
 import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import type { Column, Table, Value } from '../../model.js';
-import type { Line, Refuse } from '../lines.js';
-import type { DateOptions } from '../values/date.js';
+import { plural } from '../../text.js';
+import { type Line, raiseLimit } from '../lines.js';
 import { bareUnit } from '../values/unit.js';
 import { EMPTY, type ValueReader } from '../values/value.js';
 import {
-  type CollectDeps,
-  type CollectedColumn,
-  type ColumnCollector,
-  createCollector,
+  addCell,
+  addPivoted,
+  type ColumnValues,
+  claimColumn,
   createSummary,
   createUnpivot,
-} from './collect.js';
+  isNumeric,
+  openColumn,
+  refuseAmbiguous,
+  summaryOf,
+  type Unpivot,
+  unpivotRow,
+} from './column-values.js';
 import {
   type Cells,
+  type ColumnPlanning,
   capturedColumn,
   createUniqueNames,
   type FileColumn,
   findColumn,
   isByPosition,
-  type PlanDeps,
   type PlannedColumn,
   planColumns,
   planFurther,
   splitUnit,
+  type TableContext,
   textOf,
-  unnamed,
+  unnamedColumn,
 } from './columns.js';
-import type { Facts } from './facts.js';
+import { type Facts, requireFact, requireNumber, unitOf } from './facts.js';
 
-/** Takes the rows of a table one by one, in the order in which the file has them. */
-export interface TableBuilder {
-  /** A block begins: its columns, and what is said once for all of its rows. */
-  begin(columns: readonly FileColumn[], captured: readonly string[], header: Line | undefined): void;
-  row(cells: Cells, line: Line | undefined): void;
-  /** The first of these lines that looks like one more row. */
-  firstFitting(lines: readonly Line[]): Line | undefined;
-  finish(facts: Facts): Table;
-}
-
-interface BuilderDeps {
+/** One table of a file while its rows are read. Order: rows, fill, columns, where, unpivot. */
+export interface TableBuilder extends ColumnPlanning {
   readonly name: string;
-  readonly options: TableOptions;
-  /** Columns that the lines which begin a block can fill. */
+  /** Columns that the lines which start a block can fill. */
   readonly captureNames: readonly string[];
-  readonly values: ValueReader;
-  readonly dates: DateOptions;
-  readonly maxColumns: number;
-  readonly maxKeptCells: number;
-  readonly refuse: Refuse;
-  /** Called for every row, and throws where there are too many of them. */
-  countRow(line: Line | undefined): void;
-  fixed(name: string): (() => string) | undefined;
+  captured: readonly string[];
+  header: Line | undefined;
+  /** The cells of the columns that a header names. */
+  readonly cellOf: Map<string, number>;
+  /** The numbers of cells that rows have. */
+  readonly widths: Set<number>;
+  /** Set when the first block starts. */
+  rows: Rows | undefined;
+  /** For a block with a header of its own: the cell of the table for each of its cells. */
+  order: number[] | undefined;
+  count: number;
+  last: Line | undefined;
 }
 
-/** Builds a table: rows, fill, columns, where, unpivot, as the mapping orders them. */
-export function createTableBuilder(deps: BuilderDeps): TableBuilder {
-  const { options, name, refuse } = deps;
-  const captured: string[] = [];
-  const columns: FileColumn[] = deps.captureNames.map(capturedColumn);
-  /** Where the columns that a header named stand. */
-  const places = new Map<string, number>();
-  const widths = new Set<number>();
-  let plan: RowPlan | undefined;
-  let order: number[] | undefined;
-  let count = 0;
-  let last: Line | undefined;
+export const openTable = (
+  name: string,
+  options: TableOptions,
+  captureNames: readonly string[],
+  context: TableContext,
+): TableBuilder => ({
+  ...{ name, options, captureNames, context, captured: [], header: undefined },
+  columns: captureNames.map(capturedColumn),
+  ...{ cellOf: new Map(), widths: new Set(), rows: undefined, order: undefined, count: 0, last: undefined },
+});
 
-  const widthOf = () => columns.length - deps.captureNames.length;
+const widthOf = ({ columns, captureNames }: TableBuilder): number => columns.length - captureNames.length;
 
-  function addColumn(column: FileColumn): number {
-    const cell = widthOf();
-    columns.push({ ...column, cell });
-    refuseTooMany(cell + 1, undefined);
-    return cell;
+/** Starts a block: its columns, and the values that it has for all of its rows. */
+export function beginBlock(
+  table: TableBuilder,
+  columns: readonly FileColumn[],
+  captured: readonly string[],
+  header: Line | undefined,
+): void {
+  table.captured = captured;
+  refuseTooWide(table, columns.length, header);
+  if (!table.rows) {
+    table.header = header;
+    for (const column of columns) table.columns.push(column);
+    for (const { name, cell } of columns) table.cellOf.set(name, cell);
+    table.rows = openRows(table);
+    return;
   }
-
-  function refuseTooMany(width: number, line: Line | undefined): void {
-    if (width <= deps.maxColumns) return;
-    throw refuse(`table ${name} has ${width} columns, more than are read`, {
-      line,
-      hint: `if such tables are to be read, allow more: \`limits: { columns: ${width} }\``,
-    });
-  }
-
-  /** Cells beyond the header, unless they are empty: trailing delimiters make no column. */
-  function widen(cells: Cells, rows: RowPlan, line: Line | undefined): void {
-    let width = cells.length;
-    while (width > widthOf() && cells[width - 1] === '') width--;
-    refuseTooMany(width, line);
-    while (widthOf() < width) {
-      const column = unnamed(widthOf());
-      columns.push(column);
-      places.set(column.name, column.cell);
-      rows.addColumn(column);
-    }
-  }
-
-  return {
-    begin(own, values, header) {
-      captured.splice(0, captured.length, ...values);
-      refuseTooMany(own.length, header);
-      if (!plan) {
-        for (const column of own) columns.push(column);
-        for (const { name: known, cell } of own) places.set(known, cell);
-        plan = createRowPlan({ ...deps, columns, captured, header });
-        return;
-      }
-      const found = own.map((column) => places.get(column.name) ?? addLater(column));
-      const isSame = found.length === widthOf() && found.every((place, n) => place === n);
-      order = isSame ? undefined : found;
-    },
-    row(cells, line) {
-      if (!plan) return;
-      const own = order ? reorder(cells, order, placeBeyond) : cells;
-      if (own.length > widthOf()) widen(own, plan, line);
-      if (widths.size < 1000) widths.add(cells.length);
-      count++;
-      last = line;
-      plan.take(own, line);
-    },
-    firstFitting(lines) {
-      const wide = lines.filter(
-        ({ cells: { length } }) => length >= 2 && (count === 0 || widths.has(length)),
-      );
-      return wide.length === 0 ? undefined : plan?.firstFitting(wide);
-    },
-    finish(facts) {
-      requireCount({ name, options, count, last }, facts, refuse);
-      if (count > 0 && Array.isArray(options.columns) && isByPosition(options))
-        requireWidth(options.columns, widthOf(), last, refuse);
-      return assemble(name, options, plan?.emitter, facts, refuse);
-    },
-  };
-
-  function addLater(column: FileColumn): number {
-    const cell = addColumn(column);
-    places.set(column.name, cell);
-    const added = columns.at(-1);
-    if (added) plan?.addColumn(added);
-    return cell;
-  }
-
-  /** Where a cell goes that the header of a later block has no name for. */
-  function placeBeyond(n: number): number {
-    const column = unnamed(n);
-    return places.get(column.name) ?? addLater(column);
-  }
+  const order = columns.map((column) => table.cellOf.get(column.name) ?? addColumn(table, column));
+  const isSame = order.length === widthOf(table) && order.every((cell, n) => cell === n);
+  table.order = isSame ? undefined : order;
 }
 
-/** The cells of a block with a header of its own, in the order of the table's columns. */
-function reorder(cells: Cells, order: number[], placeBeyond: (n: number) => number): string[] {
+function refuseTooWide({ name, context }: TableBuilder, width: number, line: Line | undefined): void {
+  const { maxColumns } = context.options.limits;
+  if (width <= maxColumns) return;
+  throw context.refuse(`table ${name} has ${width} columns, more than ${maxColumns}`, {
+    line,
+    hint: raiseLimit('columns', width),
+  });
+}
+
+/** Adds a column that appears after the first header, and returns its cell. */
+function addColumn(table: TableBuilder, column: FileColumn): number {
+  const cell = widthOf(table);
+  refuseTooWide(table, cell + 1, undefined);
+  const added = { ...column, cell };
+  table.columns.push(added);
+  table.cellOf.set(column.name, cell);
+  if (table.rows) for (const plan of planFurther(added, table)) addPlanned(table.rows, plan);
+  return cell;
+}
+
+export function addRow(table: TableBuilder, cells: Cells, line: Line | undefined): void {
+  const { rows, order, widths } = table;
+  if (!rows) return;
+  const own = order ? reorder(table, cells, order) : cells;
+  if (own.length > widthOf(table)) widen(table, own, line);
+  if (widths.size < 1000) widths.add(cells.length);
+  table.count++;
+  table.last = line;
+  takeRow(rows, own, line);
+}
+
+/** Counts a row that the caller leaves out. */
+export function skipRow(table: TableBuilder): void {
+  table.count++;
+}
+
+/** Moves the cells of a block with a header of its own to the columns of the table. */
+function reorder(table: TableBuilder, cells: Cells, order: number[]): string[] {
   const ordered: string[] = [];
   for (let n = 0; n < cells.length; n++) {
     const text = cells[n] ?? '';
     if (text === '') continue;
-    order[n] ??= placeBeyond(n);
+    const column = unnamedColumn(n);
+    order[n] ??= table.cellOf.get(column.name) ?? addColumn(table, column);
     ordered[order[n] ?? n] = text;
   }
   return ordered;
 }
 
-interface RowPlan {
-  readonly emitter: Emitter;
-  addColumn(column: FileColumn): void;
-  take(cells: Cells, line: Line | undefined): void;
-  firstFitting(lines: readonly Line[]): Line | undefined;
+/** Adds columns for cells beyond the header. Trailing delimiters, which leave empty cells, add none. */
+function widen(table: TableBuilder, cells: Cells, line: Line | undefined): void {
+  let width = cells.length;
+  while (width > widthOf(table) && cells[width - 1] === '') width--;
+  refuseTooWide(table, width, line);
+  while (widthOf(table) < width) addColumn(table, unnamedColumn(widthOf(table)));
 }
 
-/** What is done to each row, once the columns are known. */
-function createRowPlan(deps: BuilderDeps & PlanDeps): RowPlan {
-  const { options, values } = deps;
-  const planned = planColumns(deps);
-  const fill = options.fill && createFill(options.fill.map((name) => findColumn(name, deps)));
-  const tests = Object.entries(options.where ?? {}).map(([name, wanted]) => {
-    const test = compileConditions(wanted, values);
-    const text = planned.find(({ given }) => given === name)?.text ?? textOf(findColumn(name, deps), deps);
-    return (cells: Cells) => test(text(cells));
-  });
-  const emitter = createEmitter(planned, deps);
-  let taken = 0;
-  return {
-    emitter,
-    addColumn(column) {
-      for (const further of planFurther(column, deps)) emitter.addColumn(further);
-    },
-    take(cells, line) {
-      const origin = taken++;
-      const filled = fill ? fill(cells) : cells;
-      for (const test of tests) if (!test(filled)) return;
-      deps.countRow(line);
-      emitter.emit(filled, line, origin);
-    },
-    firstFitting(lines) {
-      const columns = emitter.collected();
-      return lines.find(({ cells }) =>
-        columns.every(({ plan, isNumeric }) => isLike(plan, isNumeric, cells, values)),
-      );
-    },
-  };
+/** The first of these lines that looks like a row of the table. */
+export function firstFitting(
+  { rows, count, widths }: TableBuilder,
+  lines: readonly Line[],
+): Line | undefined {
+  if (!rows) return undefined;
+  const { values } = rows.context;
+  return lines
+    .filter(({ cells: { length } }) => length >= 2 && (count === 0 || widths.has(length)))
+    .find(({ cells }) => rows.columns.every((column) => mayHold(column, cells, values)));
 }
 
-function isLike(
-  { column }: PlannedColumn,
-  isNumeric: boolean | undefined,
-  cells: Cells,
-  values: ValueReader,
-): boolean {
-  const text = column ? (cells[column.cell] ?? '') : '';
-  if (text === '' || isNumeric === false) return true;
-  return values.numbers.isAmbiguous(text) || typeof (values.read(text).value ?? 0) === 'number';
+/** Whether a column may hold the cell: a numeric column only numbers. */
+function mayHold(column: ColumnValues, cells: Cells, { numbers, read }: ValueReader): boolean {
+  const text = cells[column.plan.column?.cell ?? -1] ?? '';
+  if (text === '' || isNumeric(column) === false) return true;
+  return numbers.isAmbiguous(text) || typeof (read(text).value ?? 0) === 'number';
 }
 
-function requireCount(
-  {
-    name,
-    options,
-    count,
-    last,
-  }: { name: string; options: TableOptions; count: number; last: Line | undefined },
-  facts: Facts,
-  refuse: Refuse,
-): void {
+export function finishTable(table: TableBuilder, facts: Facts): Table {
+  requireCount(table, facts);
+  const { name, options, context, count, last, rows } = table;
+  if (count > 0 && Array.isArray(options.columns) && isByPosition(options)) {
+    const [wanted, width] = [options.columns.length, widthOf(table)];
+    if (wanted > width) {
+      throw context.refuse(`the rows have ${width} cells, but \`columns\` has ${wanted} names`, {
+        line: last,
+      });
+    }
+  }
+  return rows ? assemble(name, rows, facts) : { name, columns: [], rows: [], count: 0 };
+}
+
+function requireCount({ name, options, count, last, context }: TableBuilder, facts: Facts): void {
   if (options.count === undefined) return;
-  const fact = typeof options.count === 'number' ? undefined : facts.require(options.count);
-  const wanted = fact ? fact.value.value : options.count;
-  if (wanted === count) return;
-  throw refuse(`table ${name} has ${count} rows, and there must be ${fact?.text ?? options.count}`, {
-    line: last ?? fact?.line,
-    hint: 'the file may be cut short; else correct `count`, `until` or `skip` in the mapping',
-  });
+  const fact = typeof options.count === 'number' ? undefined : requireFact(facts, options.count);
+  const expected = fact ? fact.value.value : options.count;
+  if (expected === count) return;
+  const line = last?.number ?? fact?.line;
+  throw context.refuse(
+    `table ${name} has ${plural(count, 'row')} instead of ${fact?.text ?? options.count}`,
+    {
+      at: line === undefined ? undefined : { line },
+      hint: `the file may be truncated; if it is complete, ${fact ? 'correct `count`' : `write \`count: ${count}\``} or correct \`until\` or \`skip\``,
+    },
+  );
 }
 
-function requireWidth(names: readonly string[], width: number, line: Line | undefined, refuse: Refuse): void {
-  if (names.length <= width) return;
-  throw refuse(`the rows have ${width} cells, and \`columns\` names ${names.length}`, { line });
+/** The rows of a table, once its columns are known. */
+interface Rows {
+  readonly options: TableOptions;
+  readonly context: TableContext;
+  readonly columns: ColumnValues[];
+  readonly unpivot: Unpivot | undefined;
+  readonly fill: ((cells: Cells) => Cells) | undefined;
+  readonly conditions: readonly ((cells: Cells) => boolean)[];
+  /** The unit of a cell from another column, for `units: { column }`. */
+  readonly unitFor: ((plan: PlannedColumn, cells: Cells) => string | undefined) | undefined;
+  readonly hasAxis: boolean;
+  readonly open: (plan: PlannedColumn) => ColumnValues;
+  /** For each kept row, the number of its row in the file: rows can be left out, or become several. */
+  readonly origins: number[];
+  lastOrigin: number;
+  taken: number;
+  count: number;
+  kept: number;
 }
 
-/** Gives the cells of each row to their columns. */
-interface Emitter {
-  /** How many rows the record will have. */
-  readonly count: number;
-  /** How many of them are kept. */
-  readonly kept: number;
-  /** Which row of the file a kept row was, from 0: rows are dropped, and one can become several. */
-  originOf(row: number): number;
-  /** The same of the last row, kept or not. */
-  readonly lastOrigin: number;
-  addColumn(column: PlannedColumn): void;
-  emit(cells: Cells, line: Line | undefined, origin: number): void;
-  collected(): CollectedColumn[];
-}
-
-interface EmitDeps extends PlanDeps, Omit<CollectDeps, 'sampleSize'> {
-  /** Of longer tables the first rows are kept, and all of them are counted and summed up. */
-  readonly maxKeptCells: number;
-}
-
-/** Numbers, 8 bytes each, of all columns together. */
+/** Numbers that the summaries of all columns keep together, 8 bytes each. */
 const SAMPLED_NUMBERS = 300_000;
 
-function createEmitter(planned: readonly PlannedColumn[], deps: EmitDeps): Emitter {
-  const own: ColumnCollector[] = [];
-  const collect = (plan: PlannedColumn) => {
-    const share = Math.floor(SAMPLED_NUMBERS / (Math.max(planned.length, own.length) + 1));
-    return createCollector(plan, { ...deps, sampleSize: Math.max(1000, Math.min(100_000, share)) });
+function openRows(table: TableBuilder): Rows {
+  const { options, context } = table;
+  const planned = planColumns(table);
+  const columns: ColumnValues[] = [];
+  const open = (plan: PlannedColumn) => {
+    const share = Math.floor(SAMPLED_NUMBERS / (Math.max(planned.length, columns.length) + 1));
+    return openColumn(plan, context, Math.max(1000, Math.min(100_000, share)));
   };
-  const unpivot =
-    deps.options.unpivot === undefined
-      ? undefined
-      : createUnpivot(deps.options.unpivot, deps.options.units, collect);
-  const unitFor = createUnitColumn(deps.options, deps);
-  const hasAxis = planned.some(({ spec }) => spec.start !== undefined);
-  const origins: number[] = [];
-  let lastOrigin = 0;
-  let count = 0;
-  let kept = 0;
+  const rows: Rows = {
+    ...{ options, context, columns, origins: [], lastOrigin: 0, taken: 0, count: 0, kept: 0 },
+    unpivot: options.unpivot === undefined ? undefined : createUnpivot(options.unpivot, options.units, open),
+    fill: options.fill && createFill(options.fill.map((name) => findColumn(name, table))),
+    conditions: Object.entries(options.where ?? {}).map(([name, wanted]) => {
+      const test = compileConditions(wanted, context.values);
+      const known = planned.find(({ given }) => given === name);
+      const text = known?.text ?? textOf(findColumn(name, table), table);
+      return (cells) => test(text(cells));
+    }),
+    unitFor: createUnitColumn(table),
+    hasAxis: planned.some(({ spec }) => spec.start !== undefined),
+    open,
+  };
+  for (const plan of planned) addPlanned(rows, plan);
+  return rows;
+}
 
-  function addColumn(plan: PlannedColumn): void {
-    if (!unpivot?.claims(plan)) own.push(collect(plan));
-  }
+function addPlanned(rows: Rows, plan: PlannedColumn): void {
+  if (!rows.unpivot || !claimColumn(rows.unpivot, plan)) rows.columns.push(rows.open(plan));
+}
 
-  const width = () => own.length + (unpivot?.width() ?? 0);
-
-  /** Columns that came late may be more than there is room for in the rows that were kept before. */
-  const keptInTheEnd = () => Math.min(kept, Math.floor(deps.maxKeptCells / Math.max(1, width())));
-
-  /** One row of the record. */
-  function put(cells: Cells, line: Line | undefined, origin: number): number {
-    const row = count++;
-    if (kept === row && (row + 1) * width() <= deps.maxKeptCells) kept++;
-    const isKept = row < kept;
-    lastOrigin = origin;
-    if (hasAxis && isKept) origins.push(origin);
-    for (const column of own) {
-      // Where each block has columns of its own, most cells of a row are not there.
-      const text = column.plan.text(cells);
-      if (text !== '') column.add(row, text, line, isKept, unitFor?.(column.plan, cells));
+function takeRow(rows: Rows, cells: Cells, line: Line | undefined): void {
+  const { fill, conditions, unpivot, context } = rows;
+  const origin = rows.taken++;
+  const filled = fill ? fill(cells) : cells;
+  for (const isMet of conditions) if (!isMet(filled)) return;
+  context.countRow(line);
+  if (!unpivot) putRow(rows, filled, line, origin);
+  else {
+    for (const pivoted of unpivotRow(unpivot, filled)) {
+      const row = putRow(rows, filled, line, origin);
+      addPivoted(unpivot, pivoted, row, line, row < rows.kept);
     }
-    return row;
   }
-
-  for (const plan of planned) addColumn(plan);
-  return {
-    get count() {
-      return count;
-    },
-    get kept() {
-      return keptInTheEnd();
-    },
-    addColumn,
-    originOf: (row) => origins[row] ?? row,
-    get lastOrigin() {
-      return lastOrigin;
-    },
-    emit(cells, line, origin) {
-      if (!unpivot) put(cells, line, origin);
-      else for (const add of unpivot.rowsOf(cells, line)) add(put(cells, line, origin), count <= kept);
-    },
-    collected() {
-      const isCut = keptInTheEnd() < count;
-      return [...own, ...(unpivot?.columns() ?? [])].map((column) => column.finish(isCut));
-    },
-  };
 }
 
-/** `units: { column: Unit }`: what stands there is the unit of the number to the left of it. */
-function createUnitColumn(
-  { units }: TableOptions,
-  deps: PlanDeps,
-): ((plan: PlannedColumn, cells: Cells) => string | undefined) | undefined {
-  if (typeof units !== 'object') return undefined;
-  const column = findColumn(units.column, deps);
-  const text = textOf(column, deps);
-  return (plan, cells) => (plan.column?.cell === column.cell - 1 ? bareUnit(text(cells)) : undefined);
+/** Adds one row of the record. */
+function putRow(rows: Rows, cells: Cells, line: Line | undefined, origin: number): number {
+  const row = rows.count++;
+  if (rows.kept === row && (row + 1) * rowWidth(rows) <= rows.context.maxKeptCells) rows.kept++;
+  const isKept = row < rows.kept;
+  rows.lastOrigin = origin;
+  if (rows.hasAxis && isKept) rows.origins.push(origin);
+  for (const column of rows.columns) {
+    // If each block has its own columns, most cells of a row are missing.
+    const text = column.plan.text(cells);
+    if (text !== '') addCell(column, row, text, line, isKept, rows.unitFor?.(column.plan, cells));
+  }
+  return row;
 }
 
-interface Assembled extends Column {
-  readonly value: (row: number) => Value;
-}
+const rowWidth = ({ columns, unpivot }: Rows): number =>
+  columns.length + (unpivot ? unpivot.groups.length + unpivot.values.size : 0);
 
-/** Puts the columns together: their names, their units, and beside each the texts that are no values. */
-function assemble(
-  name: string,
-  options: TableOptions,
-  emitter: Emitter | undefined,
-  facts: Facts,
-  refuse: Refuse,
-): Table {
-  if (!emitter) return { name, columns: [], rows: [], count: 0 };
-  const { count, kept } = emitter;
-  const unique = createUniqueNames();
-  const columns = emitter
-    .collected()
-    .filter(({ plan, isEmpty }) => plan.given !== undefined || plan.column?.isNamed || !isEmpty)
-    .flatMap((column): Assembled[] => {
-      if (column.plan.spec.start !== undefined) return [axis(column, unique, emitter, facts, refuse)];
-      const own = describe(column, options, unique, facts);
-      const texts = column.hasTexts ? [{ name: unique(`${own.name} text`), value: textAt(column) }] : [];
-      return [{ ...own, value: (row) => column.values[row] ?? EMPTY }, ...texts];
-    });
-  const rows = Array.from({ length: kept }, () => new Array<Value>(columns.length).fill(EMPTY));
-  // Column by column: with thousands of them, going from one to the next for each cell takes several times as long.
-  for (const [n, { value }] of columns.entries())
-    for (const [row, cells] of rows.entries()) cells[n] = value(row);
-  return { name, columns: columns.map(({ value: _, ...column }) => column), rows, count };
-}
+/** Columns that were added later can leave less room than the kept rows take. */
+const keptRows = (rows: Rows): number =>
+  Math.min(rows.kept, Math.floor(rows.context.maxKeptCells / Math.max(1, rowWidth(rows))));
 
-/** A unit belongs to numbers only: what stands in brackets after the name of a text is part of the name. */
-function describe(
-  { plan, isNumeric, commonUnit, summary }: CollectedColumn,
-  { units }: TableOptions,
-  unique: (name: string) => string,
-  facts: Facts,
-): Column {
-  const own = plan.column ? splitUnit(plan.column.name, units, isNumeric ?? true) : undefined;
-  const unit = facts.unitOf(plan.spec) ?? plan.column?.unit ?? own?.unit ?? commonUnit;
-  return {
-    name: unique(plan.given ?? own?.name ?? ''),
-    ...(unit !== undefined && { unit }),
-    ...(summary && { summary }),
-  };
-}
+const originOf = ({ origins }: Rows, row: number): number => origins[row] ?? row;
 
-/** Where cells have a text but no value, that text stands in a column beside them. */
-const textAt =
-  ({ values }: CollectedColumn) =>
-  (row: number): Value => {
-    const { value, text } = values[row] ?? EMPTY;
-    return value === null && text !== '' ? { value: text, text } : EMPTY;
-  };
-
-/** An axis that the file does not write out: where it starts, and what each row adds. */
-function axis(
-  { plan }: CollectedColumn,
-  unique: (name: string) => string,
-  { count, kept, originOf, lastOrigin }: Emitter,
-  facts: Facts,
-  refuse: Refuse,
-): Assembled {
-  const start = numberOf(plan.spec.start, facts, refuse);
-  const step = numberOf(plan.spec.step, facts, refuse);
-  const unit = facts.unitOf(plan.spec);
-  // Fifteen digits are what a number holds; what is beyond them comes from the adding.
-  const at = (origin: number): Value => {
-    const number = Number((start + origin * step).toPrecision(15));
-    return { value: number, text: String(number) };
-  };
-  const ends = createSummary([at(originOf(0)), at(lastOrigin)], 2).finish();
-  // The middle of both ends is that of all where no row was dropped.
-  const isMedianExact = lastOrigin === count - 1;
-  return {
-    name: unique(plan.given ?? ''),
-    ...(unit !== undefined && { unit }),
-    ...(kept < count && ends && { summary: { ...ends, n: count, isMedianExact } }),
-    value: (row) => at(originOf(row)),
-  };
-}
-
-function numberOf(written: string | number | undefined, facts: Facts, refuse: Refuse): number {
-  if (typeof written === 'number') return written;
-  const fact = facts.require(written ?? '');
-  if (typeof fact.value.value === 'number') return fact.value.value;
-  throw refuse(`the fact ${JSON.stringify(written)} is no number: ${JSON.stringify(fact.text)}`, {
-    line: fact.line,
-  });
-}
-
-/** In these columns, an empty cell takes the one above. */
+/** In these columns, an empty cell takes the value above. */
 function createFill(columns: readonly FileColumn[]): (cells: Cells) => Cells {
   const above = new Map<number, string>();
   return (cells) => {
@@ -441,9 +300,18 @@ function createFill(columns: readonly FileColumn[]): (cells: Cells) => Cells {
   };
 }
 
+/** `units: { column: Unit }`: the column has the units of the numbers to its left. */
+function createUnitColumn(table: TableBuilder): Rows['unitFor'] {
+  const { units } = table.options;
+  if (typeof units !== 'object') return undefined;
+  const column = findColumn(units.column, table);
+  const text = textOf(column, table);
+  return (plan, cells) => (plan.column?.cell === column.cell - 1 ? bareUnit(text(cells)) : undefined);
+}
+
 type Condition = string | number | boolean;
 
-/** Whether a cell is as `where` wants it: any of the listed conditions will do. */
+/** Tests a cell against the conditions of `where`, of which one must be met. */
 export function compileConditions(
   wanted: readonly Condition[],
   values: ValueReader,
@@ -460,4 +328,72 @@ function compileCondition(condition: Condition, { read, missing }: ValueReader):
   if (source === undefined) return (text) => text === condition;
   const regex = new RegExp(source);
   return (text) => regex.test(text);
+}
+
+interface Assembled extends Column {
+  readonly value: (row: number) => Value;
+}
+
+/** Names the columns, gives them units, and adds a text column beside those with texts but no values. */
+function assemble(name: string, rows: Rows, facts: Facts): Table {
+  const { count, unpivot } = rows;
+  const kept = keptRows(rows);
+  const unique = createUniqueNames();
+  const columns = [...rows.columns, ...(unpivot ? [...unpivot.groups, ...unpivot.values.values()] : [])]
+    .filter(({ plan, isEmpty }) => plan.given !== undefined || plan.column?.isNamed || !isEmpty)
+    .flatMap((column): Assembled[] => {
+      if (column.plan.spec.start !== undefined) return [axis(column.plan, rows, unique, facts)];
+      const own = describe(column, rows.options, kept < count, facts);
+      const named = { ...own, name: unique(own.name), value: (row: number) => column.values[row] ?? EMPTY };
+      if (!column.hasTexts) return [named];
+      return [named, { name: unique(`${named.name} text`), value: (row) => textAt(column, row) }];
+    });
+  const cells = Array.from({ length: kept }, () => new Array<Value>(columns.length).fill(EMPTY));
+  // Column by column: with thousands of columns, going row by row takes several times as long.
+  for (const [n, { value }] of columns.entries())
+    for (const [row, own] of cells.entries()) own[n] = value(row);
+  return { name, columns: columns.map(({ value: _, ...column }) => column), rows: cells, count };
+}
+
+/** Only numbers have units: in a text column, brackets after the name are part of the name. */
+function describe(column: ColumnValues, { units }: TableOptions, isCut: boolean, facts: Facts): Column {
+  const { plan } = column;
+  const isNumber = isNumeric(column);
+  if (isNumber) refuseAmbiguous(column);
+  const own = plan.column ? splitUnit(plan.column.name, units, isNumber ?? true) : undefined;
+  const unit = unitOf(facts, plan.spec) ?? plan.column?.unit ?? own?.unit ?? column.unit;
+  const summary = isNumber && (isCut || column.summary) ? summaryOf(column).finish() : undefined;
+  return {
+    name: plan.given ?? own?.name ?? '',
+    ...(unit !== undefined && { unit }),
+    ...(summary && { summary }),
+  };
+}
+
+/** The text of a cell that has no value. */
+function textAt({ values }: ColumnValues, row: number): Value {
+  const { value, text } = values[row] ?? EMPTY;
+  return value === null && text !== '' ? { value: text, text } : EMPTY;
+}
+
+/** A computed column: `start`, and `step` more in each row. */
+function axis(plan: PlannedColumn, rows: Rows, unique: (name: string) => string, facts: Facts): Assembled {
+  const { count, lastOrigin } = rows;
+  const start = requireNumber(facts, plan.spec.start);
+  const step = requireNumber(facts, plan.spec.step);
+  const unit = unitOf(facts, plan.spec);
+  // A number has about 15 significant digits; further ones are rounding errors of the sum.
+  const at = (origin: number): Value => {
+    const number = Number((start + origin * step).toPrecision(15));
+    return { value: number, text: String(number) };
+  };
+  const ends = createSummary([at(originOf(rows, 0)), at(lastOrigin)], 2).finish();
+  return {
+    name: unique(plan.given ?? ''),
+    ...(unit !== undefined && { unit }),
+    // The median of the two ends is that of all rows if no row was left out.
+    ...(keptRows(rows) < count &&
+      ends && { summary: { ...ends, n: count, isMedianExact: lastOrigin === count - 1 } }),
+    value: (row) => at(originOf(rows, row)),
+  };
 }

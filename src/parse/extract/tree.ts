@@ -1,7 +1,61 @@
-import { nearest } from '../../text.js';
-import type { Refuse } from '../lines.js';
+import { type Refuse, raiseLimit, suggestName } from '../lines.js';
 
-/** JSON or XML, once it was read. */
+/** A value as the file writes it. */
+export interface Found {
+  readonly text: string;
+  /** The unit given with the value: `{ value, unit }`, or an attribute. */
+  readonly unit: string | undefined;
+  /** From 1; 0 if it is not in a line of the file. */
+  readonly line: number;
+}
+
+/** Something that can be a row. Only the tree that it comes from knows its content. */
+export interface Row {
+  readonly line: number;
+}
+
+/** Looks up a path from a row, or from the root without one. Undefined if the file has nothing there. */
+export type Lookup = (row?: Row) => Found | undefined;
+
+/** Why a path leads nowhere. */
+export interface Missing {
+  readonly message: string;
+  readonly hint: string;
+  readonly line: number | undefined;
+}
+
+/** A file that is not made of lines: JSON, XML, or records that belong together by their order. */
+export interface Tree {
+  /** Not set for records. */
+  readonly root?: Node;
+  /** How many values the file has; limits the size of sparse tables. */
+  readonly size: number;
+  /** All matches; undefined if nothing matches, empty if the file has an empty list there. */
+  rows(path: string): readonly Row[] | undefined;
+  lookup(path: string | number): Lookup;
+  /** The list at a path, for columns that are parallel arrays. */
+  list(path: string | number): { readonly items: readonly Found[] } | Missing;
+  /** The plain values of a row by their names, which may repeat. */
+  values(row: Row): Iterable<readonly [name: string, found: Found]>;
+  /** From a row if the path is relative. */
+  explainMissing(path: string | number, row?: Row): Missing;
+}
+
+/** A place in JSON or XML. Attributes are children whose names start with `@`. */
+export interface Node {
+  /** Empty for the root and for items of a list. */
+  readonly name: string;
+  readonly parent: Node | undefined;
+  readonly children: Node[];
+  /** Undefined if there are only children. */
+  text: string | undefined;
+  readonly isList: boolean;
+  /** Increases in file order. */
+  readonly order: number;
+  readonly line: number;
+}
+
+/** The tree of a JSON or XML file. */
 export function createNodeTree(root: Node, size: number): Tree {
   return {
     root,
@@ -15,7 +69,7 @@ export function createNodeTree(root: Node, size: number): Tree {
     values: (row) => plainValues(row as Node),
     explainMissing(path, row) {
       const parsed = parsePath(path);
-      return deadEnd(parsed, parsed.isAbsolute || !row ? root : (row as Node));
+      return explainMissing(parsed, parsed.isAbsolute || !row ? root : (row as Node));
     },
   };
 }
@@ -23,7 +77,7 @@ export function createNodeTree(root: Node, size: number): Tree {
 function createLookup({ isAbsolute, steps }: Path, root: Node): Lookup {
   if (!isAbsolute) return (row) => firstValue(walk(steps, [(row as Node | undefined) ?? root]));
   let hits: { node: Node; found: Found }[] | undefined;
-  return (row?: Row) => {
+  return (row) => {
     hits ??= walk(steps, [root]).flatMap((node) => {
       const found = valueAt(node);
       return found ? { node, found } : [];
@@ -40,28 +94,28 @@ function firstValue(nodes: readonly Node[]): Found | undefined {
   return undefined;
 }
 
-/** One list of JSON, or elements that come again; one element may also hold all numbers as its text. */
+/** A JSON array, repeated XML elements, or one element whose text is a list of numbers. */
 function listAt(path: Path, root: Node): { readonly items: readonly Found[] } | Missing {
   const nodes = walk(path.steps, [root]);
   const lists = nodes.filter(({ isList }) => isList);
   const [first] = nodes;
-  if (!first) return deadEnd(path, root);
+  if (!first) return explainMissing(path, root);
   if (lists.length > 1) {
     return {
-      message: `several lists of values fit \`${path.written}\``,
-      hint: 'narrow it to one: by its number, `/0`, or by a condition, `[name=…]`',
+      message: `\`${path.written}\` matches ${lists.length} lists`,
+      hint: 'select one by its index, `/0`, or by a condition, `[name=…]`',
       line: lists[1]?.line,
     };
   }
   if (nodes.length === 1 && !first.isList) return { items: numbersIn(first) };
   const found = nodes.flatMap(itemsOf).map(valueAt);
   const items = found.filter((item) => item !== undefined);
-  return items.length === found.length ? { items } : deadEnd(path, root);
+  return items.length === found.length ? { items } : explainMissing(path, root);
 }
 
 const NUMBER = /^[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?$/;
 
-/** A comma stands between numbers where a blank follows it or points are the decimal marks, else it may be one itself. */
+/** A comma separates numbers if a blank follows it or if there are decimal points; otherwise it may be a decimal mark. */
 function numbersIn(node: Node): Found[] {
   const found = valueAt(node);
   if (!found) return [];
@@ -71,53 +125,72 @@ function numbersIn(node: Node): Found[] {
   return isList ? texts.map((text) => ({ ...found, text })) : [found];
 }
 
-/** The values that stand right in a row: its own, its attributes, and its children that are one value each. */
+/** A row's own text, its attributes, and its children that are single values. */
 function* plainValues(row: Node): Generator<readonly [string, Found]> {
   const own = row.text ? valueAt(row) : undefined;
   if (own) yield [row.name === '' ? 'value' : row.name, own];
   for (const [n, child] of row.children.entries()) {
     const found = valueAt(child);
-    // An element that only has attributes says nothing itself.
+    // An element that has only attributes has no value of its own.
     const isBare = found?.text === '' && child.children.length > 0;
     if (found && !isBare) yield [child.name === '' ? `column ${n + 1}` : child.name.replace(/^@/, ''), found];
   }
 }
 
-/** How far a path leads, and what is there instead. */
-function deadEnd(path: Path, from: Node): Missing {
-  const { steps, written } = path;
+const UNIT = /^@?units?$/i;
+const VALUE = /^@?value$/i;
+
+/** The value of a node; undefined if it is more than a single value. `{ value, unit }` is a single value. */
+export function valueAt(node: Node): Found | undefined {
+  const { text, children, line, isList } = node;
+  if (children.length === 0 && text !== undefined) return { text, unit: undefined, line };
+  if (isList) return undefined;
+  const unit = unitOf(children);
+  if (text) return { text, unit, line };
+  const value = children.find(({ name }) => VALUE.test(name));
+  const isOneValue = unit !== undefined || children.length === 1;
+  if (value?.text !== undefined && isOneValue) return { text: value.text, unit, line };
+  return text === undefined ? undefined : { text, unit, line };
+}
+
+/** `unit: mg` or `unit: { name: mg }`. */
+function unitOf(children: readonly Node[]): string | undefined {
+  const unit = children.find(({ name }) => UNIT.test(name));
+  const named = unit?.text ?? unit?.children.find(({ name }) => /^@?name$/i.test(name))?.text;
+  return named?.trim() || undefined;
+}
+
+const itemsOf = (node: Node): readonly Node[] => (node.isList ? node.children : [node]);
+
+/** Describes how far a path leads and what is there instead. */
+function explainMissing(path: Path, from: Node): Missing {
   let reached: readonly Node[] = [from];
-  for (const [n, step] of steps.entries()) {
-    const next = walk(steps.slice(0, n + 1), [from]);
-    if (next.length === 0) return astray(path, n, step.name, reached);
+  for (const n of path.steps.keys()) {
+    const next = walk(path.steps.slice(0, n + 1), [from]);
+    if (next.length === 0) return explainStep(path, n, reached);
     reached = next;
   }
   return {
-    message: `\`${written}\` is no single value`,
-    hint: `it holds: ${namesIn(reached).slice(0, 20).join(', ')}`,
+    message: `\`${path.written}\` is not a single value`,
+    hint: `it contains: ${namesIn(reached).slice(0, 20).join(', ')}`,
     line: reached[0]?.line,
   };
 }
 
-function astray(path: Path, n: number, name: string, reached: readonly Node[]): Missing {
-  const isDeep = path.steps[n]?.isDeep === true;
+function explainStep(path: Path, n: number, reached: readonly Node[]): Missing {
+  const { name = '', isDeep = false } = path.steps[n] ?? {};
   const names = namesIn(isDeep ? walk(parsePath('//*').steps, reached) : reached);
-  const near = nearest(
-    name,
-    names.map((known) => known.slice(0, 80)),
-  );
-  const known = names.length === 0 ? 'there is nothing' : `there is: ${names.slice(0, 20).join(', ')}`;
-  const hasConditions = names.includes(name);
+  const isKnown = names.includes(name);
   return {
-    message: `there is no \`${writtenTo(path, n)}\`${hasConditions ? ' for which the condition holds' : ''}`,
-    hint: near === undefined || near === name ? known : `did you mean ${JSON.stringify(near)}?`,
+    message: `there is no \`${writtenTo(path, n)}\`${isKnown ? ' that meets the condition' : ''}`,
+    hint: suggestName(isKnown ? '' : name, names, 'available'),
     line: n === 0 ? undefined : reached[0]?.line,
   };
 }
 
 const MAX_NAMES = 1000;
 
-/** What stands right below these places. Only so many names: this is a courtesy. */
+/** The names directly below these nodes. */
 function namesIn(nodes: readonly Node[]): string[] {
   const names = new Set<string>();
   for (const node of nodes) {
@@ -129,32 +202,13 @@ function namesIn(nodes: readonly Node[]): string[] {
   return [...names].slice(0, MAX_NAMES);
 }
 
-/** A place in JSON or XML. Attributes are children whose names begin with `@`. */
-export interface Node {
-  /** Empty for the top and for the items of a list. */
-  readonly name: string;
-  readonly parent: Node | undefined;
-  readonly children: Node[];
-  /** What is written there; undefined where there are only further places. */
-  text: string | undefined;
-  readonly isList: boolean;
-  /** Grows with the place in the file. */
-  readonly order: number;
-  readonly line: number;
-}
-
-/** More are not kept: each takes a hundred bytes, and the file may be one of commas only. */
-const MAX_NODES = 3_000_000;
-
-const NONE: Node[] = [];
-
-/** Puts a tree together while a file is read from top to end. */
+/** Builds a tree while a file is read from start to end. */
 export interface TreeBuilder {
-  /** Goes into a new place; what comes next belongs to it. */
-  open(name: string, isList: boolean, at: Position): Node;
+  /** Adds a node; what follows belongs to it until `close`. */
+  open(name: string, isList: boolean, at: Position): void;
   close(): void;
   leaf(name: string, text: string, at: Position): void;
-  /** Where we are; the top until something was opened. */
+  /** The open node; the root if there is none. */
   readonly here: Node;
   readonly root: Node;
   readonly size: number;
@@ -165,20 +219,22 @@ export interface Position {
   readonly column: number;
 }
 
-/** `isList`: whether the top is a list of what the file holds. */
+/** A node takes about 100 bytes. */
+const MAX_NODES = 3_000_000;
+const NONE: Node[] = [];
+
+/** `isList`: whether the root is a list of the values in the file. */
 export function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = false): TreeBuilder {
   let size = 0;
   let depth = 0;
-  const root: Node = create('', undefined, isList, 1, []);
-  let here = root;
-
   function create(name: string, parent: Node | undefined, isList: boolean, line: number, children: Node[]) {
     return { name, parent, children, text: undefined as string | undefined, isList, order: size++, line };
   }
+  const root: Node = create('', undefined, isList, 1, []);
+  let here = root;
+
   function add(name: string, isList: boolean, at: Position, children: Node[]): Node {
-    if (size > MAX_NODES) {
-      throw refuse(`the file has more than ${MAX_NODES} values, more than are read`, { at });
-    }
+    if (size > MAX_NODES) throw refuse(`the file has more than ${MAX_NODES} values`, { at });
     const node = create(name, here, isList, at.line, children);
     here.children.push(node);
     return node;
@@ -187,13 +243,12 @@ export function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = f
   return {
     open(name, isList, at) {
       if (++depth > maxNesting) {
-        throw refuse(`the file is nested more than ${maxNesting} deep`, {
+        throw refuse(`the file is nested deeper than ${maxNesting} levels`, {
           at,
-          hint: `if such files are to be read, allow more: \`limits: { nesting: ${maxNesting * 10} }\``,
+          hint: raiseLimit('nesting', maxNesting * 10),
         });
       }
       here = add(name, isList, at, []);
-      return here;
     },
     close() {
       depth--;
@@ -212,118 +267,51 @@ export function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = f
   };
 }
 
-const UNIT = /^@?units?$/i;
-const VALUE = /^@?value$/i;
-
-/** What is written at a place. `{ value, unit }` is one value; undefined where there is more than that. */
-export function valueAt(node: Node): Found | undefined {
-  const { text, children, line, isList } = node;
-  if (children.length === 0 && text !== undefined) return { text, unit: undefined, line };
-  if (isList) return undefined;
-  const unit = unitOf(children);
-  if (text) return { text, unit, line };
-  const value = children.find(({ name }) => VALUE.test(name));
-  const isOneValue = unit !== undefined || children.length === 1;
-  if (value?.text !== undefined && isOneValue) return { text: value.text, unit, line };
-  return text === undefined ? undefined : { text, unit, line };
-}
-
-/** `unit: mg`, or `unit: { name: mg }`. */
-function unitOf(children: readonly Node[]): string | undefined {
-  const unit = children.find(({ name }) => UNIT.test(name));
-  const named = unit?.text ?? unit?.children.find(({ name }) => /^@?name$/i.test(name))?.text;
-  return named?.trim() || undefined;
-}
-
-/** The items where it is a list, else itself. */
-const itemsOf = (node: Node): readonly Node[] => (node.isList ? node.children : [node]);
-
-/** What a tree yields for a path: a value as it is written, and where. */
-export interface Found {
-  readonly text: string;
-  /** The unit that stands with the value: `{ value, unit }`, or an attribute. */
-  readonly unit: string | undefined;
-  /** Of the file, from 1. */
-  readonly line: number;
-}
-
-/** Something that can be a row. Only the tree that it came from knows what it is. */
-export interface Row {
-  readonly line: number;
-}
-
-/** Looks a path up from a row, or from the top where there is none; undefined where the file has nothing there. */
-export type Lookup = (row?: Row) => Found | undefined;
-
-/** Why a path leads nowhere: for people. */
-export interface Missing {
-  readonly message: string;
-  readonly hint: string;
-  readonly line: number | undefined;
-}
-
-/** A file that is no table: JSON, XML, or records that belong to each other by their order. */
-export interface Tree {
-  /** The top, where the file is made of places within places. */
-  readonly root?: Node;
-  /** How many values the file holds, so that a table is not let grow out of proportion to it. */
-  readonly size: number;
-  /** Everything that fits; undefined where nothing does, empty where the file has an empty list there. */
-  rows(path: string): readonly Row[] | undefined;
-  lookup(path: string | number): Lookup;
-  /** The list that a path leads to, for columns that stand beside each other, where it is clear which. */
-  list(path: string | number): { readonly items: readonly Found[] } | Missing;
-  /** The plain values of a row by their names, which may come again. */
-  values(row: Row): Iterable<readonly [name: string, found: Found]>;
-  /** Asked of a row where the path does not begin at the top. */
-  explainMissing(path: string | number, row?: Row): Missing;
-}
-
-/** Everything that some steps lead to, in the order of the file. */
+/** All nodes to which the steps lead, in file order. */
 function walk(steps: readonly Step[], from: readonly Node[]): readonly Node[] {
   let nodes = from;
   for (const [n, step] of steps.entries()) {
     if (nodes.length === 0) break;
-    nodes = take(step, nodes, n === 0);
+    nodes = takeStep(step, nodes, n === 0);
   }
   return nodes;
 }
 
-function take(step: Step, from: readonly Node[], isFirst: boolean): readonly Node[] {
-  const found = step.isDeep ? below(step, from) : rightBelow(step, from, isFirst);
+function takeStep(step: Step, from: readonly Node[], isFirst: boolean): readonly Node[] {
+  const found = step.isDeep ? descendants(step, from) : children(step, from, isFirst);
   if (step.conditions.length === 0) return found;
   return found
     .flatMap((node) => itemsOf(node))
-    .filter((node) => step.conditions.every((condition) => holds(condition, node)));
+    .filter((node) => step.conditions.every((condition) => meets(condition, node)));
 }
 
-const fits = ({ name }: Node, wanted: string): boolean =>
+const matches = ({ name }: Node, wanted: string): boolean =>
   wanted === '*' ? !name.startsWith('@') : name === wanted;
 
-function rightBelow({ name, place }: Step, from: readonly Node[], isFirst: boolean): readonly Node[] {
-  const named = place !== undefined && from[0]?.isList ? [] : from.flatMap((node) => childrenOf(node, name));
-  return place === undefined || named.length > 0 ? named : nth(place, from, isFirst);
+function children({ name, index }: Step, from: readonly Node[], isFirst: boolean): readonly Node[] {
+  const named = index !== undefined && from[0]?.isList ? [] : from.flatMap((node) => childrenOf(node, name));
+  return index === undefined || named.length > 0 ? named : nth(index, from, isFirst);
 }
 
-/** A list has no names of its own: what is asked of it is asked of its items. */
+/** A name below a list is looked up in each of its items. */
 function childrenOf(node: Node, name: string): readonly Node[] {
-  if (!node.isList) return node.children.filter((child) => fits(child, name));
+  if (!node.isList) return node.children.filter((child) => matches(child, name));
   return name === '*' ? node.children : node.children.flatMap((item) => childrenOf(item, name));
 }
 
-/** The n-th item of a list, from 0; in XML, the n-th of the elements of that name that stand in the same one. */
-function nth(place: number, from: readonly Node[], isFirst: boolean): Node[] {
+/** The n-th item of a list, from 0; in XML, the n-th sibling with that name. */
+function nth(index: number, from: readonly Node[], isFirst: boolean): Node[] {
   const seen = new Map<Node | undefined, number>();
   return from.flatMap((node) => {
-    if (node.isList) return node.children[place] ?? [];
+    if (node.isList) return node.children[index] ?? [];
     const before = seen.get(node.parent) ?? 0;
     seen.set(node.parent, before + 1);
-    return before === place && !isFirst && !node.parent?.isList ? node : [];
+    return before === index && !isFirst && !node.parent?.isList ? node : [];
   });
 }
 
-/** At any depth. Places within each other would be found twice, so each is looked through once. */
-function below({ name }: Step, from: readonly Node[]): Node[] {
+/** Nested start nodes would yield nodes twice, so each part of the tree is searched once. */
+function descendants({ name }: Step, from: readonly Node[]): Node[] {
   const found: Node[] = [];
   let last = -1;
   for (const top of from) {
@@ -331,7 +319,7 @@ function below({ name }: Step, from: readonly Node[]): Node[] {
     const open = [...top.children].reverse();
     for (let node = open.pop(); node; node = open.pop()) {
       last = node.order;
-      if (node.name !== '' && fits(node, name)) found.push(node);
+      if (node.name !== '' && matches(node, name)) found.push(node);
       for (let n = node.children.length - 1; n >= 0; n--) {
         const child = node.children[n];
         if (child) open.push(child);
@@ -341,40 +329,41 @@ function below({ name }: Step, from: readonly Node[]): Node[] {
   return found;
 }
 
-const holds = ({ key, value }: Condition, node: Node): boolean =>
+const meets = ({ key, value }: Condition, node: Node): boolean =>
   walk(key, [node]).some((child) => valueAt(child)?.text.trim() === value);
 
 /**
- * Of all hits of a path from the top, the one that belongs to a row: it stands in the row, else in the innermost
- * place that holds both. So `//Sample/@name` is the row's own sample, and `//Serial_number` the only one there is.
+ * The hit of an absolute path that belongs to a row: inside the row, otherwise inside the innermost node that contains
+ * both. So `//Sample/@name` is the row's own sample, and `//Serial_number` the only one in the file.
  */
 function nearestHit<H extends { readonly node: Node }>(row: Node, hits: readonly H[]): H | undefined {
   if (hits.length < 2) return hits[0];
-  // Hits are in the order of the file, so those that share most with the row stand right before or after it.
-  const after = firstFrom(row.order, hits);
-  const before = commonOf(row, hits[after - 1]?.node);
-  const behind = commonOf(row, hits[after]?.node);
-  const common = before && behind ? innerOf(before, behind) : (before ?? behind);
-  return hits[firstFrom(common?.order ?? 0, hits)];
+  const firstFrom = (order: number) => countWhile(hits.length, (n) => (hits[n]?.node.order ?? 0) < order);
+  // Hits are in file order, so those with the innermost common node are next to the row.
+  const after = firstFrom(row.order);
+  const before = commonNode(row, hits[after - 1]?.node);
+  const behind = commonNode(row, hits[after]?.node);
+  const common = before && behind ? (before.order > behind.order ? before : behind) : (before ?? behind);
+  return hits[firstFrom(common?.order ?? 0)];
 }
 
-/** Where the first hit is that stands at or below this order. */
-function firstFrom(order: number, hits: readonly { readonly node: Node }[]): number {
+/** How many of the first items meet a condition that no item after them meets, by binary search. */
+export function countWhile(length: number, isMet: (n: number) => boolean): number {
   let low = 0;
-  let high = hits.length;
+  let high = length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if ((hits[middle]?.node.order ?? 0) < order) low = middle + 1;
+    if (isMet(middle)) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-/** The innermost place that holds both. */
-function commonOf(row: Node, hit: Node | undefined): Node | undefined {
+/** The innermost node that contains both. */
+function commonNode(row: Node, hit: Node | undefined): Node | undefined {
   if (!hit) return undefined;
   let [one, other]: (Node | undefined)[] = [row, hit];
-  // What stands later in the file is never outside of what stands earlier.
+  // A node that is later in the file cannot contain an earlier one.
   while (one && other && one !== other) {
     if (one.order > other.order) one = one.parent;
     else other = other.parent;
@@ -382,57 +371,55 @@ function commonOf(row: Node, hit: Node | undefined): Node | undefined {
   return one;
 }
 
-/** One holds the other, since both hold the row. */
-const innerOf = (one: Node, other: Node): Node => (one.order > other.order ? one : other);
-
 /** A path into a tree: `/a/b`, `//b`, `peak list/0/@id`, `//Series[@name=Value]/F`. */
 export interface Path {
   readonly written: string;
-  /** From the top of the file; else from the row. */
+  /** From the root of the file; otherwise from the row. */
   readonly isAbsolute: boolean;
   readonly steps: readonly Step[];
 }
 
 export interface Step {
-  /** As the file has it, `@` before an attribute; `*` is any, a number is the n-th item. */
+  /** As in the file, with `@` before an attribute; `*` matches any name. */
   readonly name: string;
-  /** Undefined where the name is no number. */
-  readonly place: number | undefined;
-  /** At any depth below, not only right below. */
+  /** The name as a number, if it is one. */
+  readonly index: number | undefined;
+  /** At any depth. */
   readonly isDeep: boolean;
-  /** `[key=value]`: only where this holds. */
   readonly conditions: readonly Condition[];
 }
 
+/** `[key=value]`. */
 export interface Condition {
   readonly key: readonly Step[];
   readonly value: string;
 }
 
-/** A row's own place is `.`; the top is `/`. A name with a slash or a bracket in it can stand in double quotes. */
+/** The row itself is `.`, the root `/`. Names with slashes or brackets can be in double quotes. */
 export function parsePath(written: string | number): Path {
   const text = String(written).trim();
   const steps: Step[] = [];
   let isDeep = false;
-  for (const [n, piece] of cutAtSlashes(text).entries()) {
+  for (const [n, piece] of splitAtSlashes(text).entries()) {
     if (piece === '') isDeep = n > 0;
     else if (piece !== '.') {
-      steps.push(stepOf(piece, isDeep));
+      steps.push(parseStep(piece, isDeep));
       isDeep = false;
     }
   }
   return { written: text, isAbsolute: text.startsWith('/'), steps };
 }
 
-/** Slashes within brackets and quotes belong to a name: `Flow [mL/min]`. */
-function cutAtSlashes(text: string): string[] {
+/** Slashes in brackets and quotes belong to a name: `Flow [mL/min]`. */
+function splitAtSlashes(text: string): string[] {
   const pieces: string[] = [];
   let from = 0;
   for (let at = 0; at < text.length; at++) {
-    const sign = text[at];
-    const close = sign === '"' ? text.indexOf('"', at + 1) : sign === '[' ? text.indexOf(']', at) : -1;
+    const character = text[at];
+    const close =
+      character === '"' ? text.indexOf('"', at + 1) : character === '[' ? text.indexOf(']', at) : -1;
     if (close > at) at = close;
-    else if (sign === '/') {
+    else if (character === '/') {
       pieces.push(text.slice(from, at).trim());
       from = at + 1;
     }
@@ -442,22 +429,22 @@ function cutAtSlashes(text: string): string[] {
 
 const CONDITIONS = /^(.*?)((?:\[[^[\]=]+=[^[\]]*\])+)$/s;
 
-function stepOf(piece: string, isDeep: boolean): Step {
+function parseStep(piece: string, isDeep: boolean): Step {
   const [, before = piece, brackets = ''] = CONDITIONS.exec(piece) ?? [];
   const isQuoted = before.length > 2 && before.startsWith('"') && before.endsWith('"');
   const name = isQuoted ? before.slice(1, -1) : before.trim();
-  const place = !isQuoted && /^\d{1,9}$/.test(name) ? Number(name) : undefined;
-  return { name: name === '' ? '*' : name, place, isDeep, conditions: conditionsIn(brackets) };
+  const index = !isQuoted && /^\d{1,9}$/.test(name) ? Number(name) : undefined;
+  return { name: name === '' ? '*' : name, index, isDeep, conditions: parseConditions(brackets) };
 }
 
-function conditionsIn(brackets: string): Condition[] {
+function parseConditions(brackets: string): Condition[] {
   return [...brackets.matchAll(/\[([^=]+)=([^\]]*)\]/g)].map(([, key = '', value = '']) => ({
     key: parsePath(key).steps,
     value: value.trim().replace(/^(["'])(.*)\1$/s, '$2'),
   }));
 }
 
-/** A path as a mapping writes it, up to and with the n-th of its steps: for people. */
+/** The path up to its n-th step. */
 function writtenTo({ isAbsolute, steps }: Path, n: number): string {
   const parts = steps.slice(0, n + 1).map(({ name, isDeep }) => (isDeep ? `/${name}` : name));
   return `${isAbsolute ? '/' : ''}${parts.join('/')}`;

@@ -10,177 +10,155 @@ import {
   type TreeBuilder,
 } from '../extract/tree.js';
 import { quoted, type Refuse } from '../lines.js';
-import { decodeWhole, readText, refuseTooLarge, type WholeFile } from '../source.js';
+import { decode, knownEncoding, loadText, loadWhole, type OpenFile } from '../source.js';
 import { createDecimalWriter } from '../values/value.js';
 
 /**
- * Reads JSON, and lines of JSON, which are a list. Not by JSON.parse, which forgets how numbers are written (`2.100`),
- * nests as deep as the file likes, lets the last of two like names win, and cannot be interrupted.
+ * Reads JSON and JSON lines. Not by JSON.parse, which loses how numbers are written (`2.100`), has no limit of nesting,
+ * keeps only the last of duplicate names, and blocks the event loop.
  */
-export async function readJson(file: WholeFile, options: ParseOptions): Promise<Tree> {
-  const text = await readText(file, options);
-  const grower = createTreeBuilder(options.limits.maxNesting, file.refuse, true);
-  const scanner = createScanner(text, file.refuse);
-  const writePoint = createDecimalWriter(options);
-  for (let n = 1; takeStep(scanner, grower, writePoint); n++) {
-    if (n % 512 === 0 && file.slice.isOver()) await file.slice.renew();
+export async function readJson(file: OpenFile, options: ParseOptions): Promise<Tree> {
+  const { refuse, slice } = file;
+  const builder = createTreeBuilder(options.limits.maxNesting, refuse, true);
+  const scanner = openScanner(await loadText(file, options), refuse);
+  const writeNumber = createDecimalWriter(options);
+  for (let n = 1; readValue(scanner, builder, writeNumber); n++) {
+    if (n % 512 === 0 && slice.isOver()) await slice.renew();
   }
-  const { root, size } = grower;
+  const { root, size } = builder;
   const [only] = root.children;
   return createNodeTree(only && root.children.length === 1 ? only : root, size);
 }
 
-/** One value with what stands before it and the ends after it; false at the end of the file. */
-function takeStep(scanner: Scanner, grower: TreeBuilder, writePoint: (number: string) => string): boolean {
-  const isTop = grower.here === grower.root;
-  const name = isTop || grower.here.isList ? '' : scanner.key();
-  const at = scanner.position();
-  const sign = scanner.peek();
-  if (sign === '{' || sign === '[') {
-    scanner.skip();
-    grower.open(name, sign === '[', at);
-    if (scanner.peek() !== (sign === '[' ? ']' : '}')) return true;
-  } else if (sign === '"') {
-    grower.leaf(name, scanner.string(), at);
+/** Reads a value, with its name before it and closing brackets after it; false at the end of the file. */
+function readValue(scanner: Scanner, builder: TreeBuilder, writeNumber: (text: string) => string): boolean {
+  const isTop = builder.here === builder.root;
+  const name = isTop || builder.here.isList ? '' : readKey(scanner);
+  const next = peek(scanner);
+  const at = position(scanner);
+  if (next === '{' || next === '[') {
+    scanner.at++;
+    builder.open(name, next === '[', at);
+    if (peek(scanner) !== (next === '[' ? ']' : '}')) return true;
+  } else if (next === '"') {
+    builder.leaf(name, readString(scanner), at);
   } else {
-    const word = scanner.word();
-    grower.leaf(name, word === 'null' ? '' : writePoint(word), at);
+    const word = readWord(scanner);
+    builder.leaf(name, word === 'null' ? '' : writeNumber(word), at);
   }
-  return takeEnds(scanner, grower);
+  return readEnds(scanner, builder);
 }
 
-/** Closes what ends here, up to the comma before the next value; false at the end of the file. */
-function takeEnds(scanner: Scanner, grower: TreeBuilder): boolean {
-  while (grower.here !== grower.root) {
-    const end = grower.here.isList ? ']' : '}';
-    const sign = scanner.peek();
-    if (sign !== ',' && sign !== end) throw scanner.mistake(`a comma or ${end}`);
-    scanner.skip();
-    if (sign === ',') return true;
-    grower.close();
+/** Reads closing brackets up to the comma before the next value; false at the end of the file. */
+function readEnds(scanner: Scanner, builder: TreeBuilder): boolean {
+  while (builder.here !== builder.root) {
+    const end = builder.here.isList ? ']' : '}';
+    const next = peek(scanner);
+    if (next !== ',' && next !== end) throw unexpected(scanner, `a comma or ${end}`);
+    scanner.at++;
+    if (next === ',') return true;
+    builder.close();
   }
-  const { line } = scanner.position();
-  if (scanner.peek() === undefined) return false;
-  if (scanner.position().line === line) throw scanner.mistake('nothing more, or another line');
+  const { line } = scanner;
+  if (peek(scanner) === undefined) return false;
+  if (scanner.line === line) throw unexpected(scanner, 'the end of the line');
   return true;
 }
 
-/** Whether a text begins as JSON does, and goes on so to where it ends or was cut. */
+/** The nesting up to which the start of a file is checked. */
+const MAX_CHECKED_NESTING = 10_000;
+const TRUNCATED = /^(?:|\.|e[+-]?|-|-?I\w*|t\w{0,2}|f\w{0,3}|nu?l?|Na?)$/i;
+
+/** Whether a text is JSON up to its end, where it may be truncated. */
 export function looksLikeJson(text: string): boolean {
   const refuse: Refuse = (message) => new FileError(message);
-  const scanner = createScanner(text, refuse);
-  const first = scanner.peek();
+  const scanner = openScanner(text, refuse);
+  const first = peek(scanner);
   if (first !== '{' && first !== '[') return false;
-  const grower = createTreeBuilder(LOOK_NESTING, refuse, true);
+  const builder = createTreeBuilder(MAX_CHECKED_NESTING, refuse, true);
   try {
-    while (takeStep(scanner, grower, String));
+    while (readValue(scanner, builder, String));
     return true;
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    return scanner.isCut();
+    return TRUNCATED.test(text.slice(scanner.at, scanner.at + 10));
   }
 }
 
 interface Scanner {
-  /** The next sign that is no blank; undefined at the end. */
-  peek(): string | undefined;
-  skip(): void;
-  string(): string;
-  /** A name and the colon after it. */
-  key(): string;
-  /** A number, true, false or null. */
-  word(): string;
-  position(): Position;
-  mistake(expected: string): Error;
-  /** Whether it stands at the end of the text, or in a word that the end may have cut. */
-  isCut(): boolean;
+  readonly text: string;
+  readonly refuse: Refuse;
+  at: number;
+  line: number;
+  lineStart: number;
 }
 
-/** Deeper than this it is JSON all the same, and refused as such. */
-const LOOK_NESTING = 10_000;
-const CUT = /^(?:|\.|e[+-]?|-|-?I\w*|t\w{0,2}|f\w{0,3}|nu?l?|Na?)$/i;
+const openScanner = (text: string, refuse: Refuse): Scanner => ({
+  text,
+  refuse,
+  at: 0,
+  line: 1,
+  lineStart: 0,
+});
 
-/** Numbers that are none are no JSON, but what several programs write. */
-const WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|NaN|-?Infinity/y;
-
-function createScanner(text: string, refuse: Refuse): Scanner {
-  let at = 0;
-  let line = 1;
-  let lineStart = 0;
-
-  function peek(): string | undefined {
-    for (; at < text.length; at++) {
-      const sign = text[at];
-      if (sign === '\n') {
-        line++;
-        lineStart = at + 1;
-      } else if (sign !== ' ' && sign !== '\r' && sign !== '\t') return sign;
-    }
-    return undefined;
+/** Skips blanks and returns the next character; undefined at the end. */
+function peek(scanner: Scanner): string | undefined {
+  const { text } = scanner;
+  for (; scanner.at < text.length; scanner.at++) {
+    const character = text[scanner.at];
+    if (character === '\n') {
+      scanner.line++;
+      scanner.lineStart = scanner.at + 1;
+    } else if (character !== ' ' && character !== '\r' && character !== '\t') return character;
   }
-
-  function position(): Position {
-    return { line, column: at - lineStart + 1 };
-  }
-
-  function mistake(expected: string): Error {
-    const found = peek() === undefined ? 'the end of the file' : quoted(text.slice(at, at + 20));
-    return refuse(`this is not JSON: expected ${expected}, and found ${found}`, {
-      at: position(),
-      hint: 'the file may be cut short; if it is not JSON, say what it is: `format: delimited`',
-    });
-  }
-
-  function string(): string {
-    if (peek() !== '"') throw mistake('a name in quotes');
-    let end = text.indexOf('"', at + 1);
-    while (end > 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
-    if (end < 0) {
-      const error = mistake('a text with a quote at its end');
-      at = text.length;
-      throw error;
-    }
-    const written = text.slice(at, end + 1);
-    const content = decoded(written);
-    if (content === undefined) throw mistake('a text without line breaks, and with known escapes only');
-    at = end + 1;
-    return content;
-  }
-
-  return {
-    peek,
-    position,
-    mistake,
-    string,
-    isCut: () => CUT.test(text.slice(at, at + 10)),
-    skip: () => void at++,
-    key() {
-      const name = string();
-      if (peek() !== ':') throw mistake('a colon');
-      at++;
-      peek();
-      return name;
-    },
-    word() {
-      if (peek() === undefined) throw mistake('a value');
-      WORD.lastIndex = at;
-      const [word] = WORD.exec(text) ?? [];
-      if (word === undefined) throw mistake('a value');
-      at += word.length;
-      return word;
-    },
-  };
+  return undefined;
 }
 
-/** An odd number of backslashes before it. */
+const position = ({ at, line, lineStart }: Scanner): Position => ({ line, column: at - lineStart + 1 });
+
+function unexpected(scanner: Scanner, expected: string): Error {
+  const { text, refuse } = scanner;
+  const isEnd = peek(scanner) === undefined;
+  const found = isEnd ? 'the end of the file' : quoted(text.slice(scanner.at, scanner.at + 20));
+  return refuse(`the file is not valid JSON: expected ${expected}, found ${found}`, {
+    at: position(scanner),
+    hint: 'the file may be truncated; if it is not JSON, give its format: `format: delimited`',
+  });
+}
+
+/** A name and the colon after it. */
+function readKey(scanner: Scanner): string {
+  const name = readString(scanner);
+  if (peek(scanner) !== ':') throw unexpected(scanner, 'a colon');
+  scanner.at++;
+  return name;
+}
+
+function readString(scanner: Scanner): string {
+  const { text } = scanner;
+  if (peek(scanner) !== '"') throw unexpected(scanner, 'a name in quotes');
+  let end = text.indexOf('"', scanner.at + 1);
+  while (end > 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  if (end < 0) {
+    const error = unexpected(scanner, 'a closing quote');
+    scanner.at = text.length;
+    throw error;
+  }
+  const content = decodeString(text.slice(scanner.at, end + 1));
+  if (content === undefined) throw unexpected(scanner, 'a text without line breaks and unknown escapes');
+  scanner.at = end + 1;
+  return content;
+}
+
+/** Whether an odd number of backslashes is before the quote. */
 function isEscaped(text: string, quoteAt: number): boolean {
   let from = quoteAt;
   while (text[from - 1] === '\\') from--;
   return (quoteAt - from) % 2 === 1;
 }
 
-function decoded(written: string): string | undefined {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them within texts.
+function decodeString(written: string): string | undefined {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: JSON forbids them in texts.
   if (!/[\\\u0000-\u001f]/.test(written)) return written.slice(1, -1);
   try {
     return JSON.parse(written);
@@ -189,78 +167,89 @@ function decoded(written: string): string | undefined {
   }
 }
 
-/** Reads XML. Namespaces do not count; nothing is expanded but the five entities that every XML has. */
-export async function readXml(file: WholeFile, options: ParseOptions): Promise<Tree> {
-  refuseTooLarge(file, options);
-  const grower = createTreeBuilder(options.limits.maxNesting, file.refuse);
-  const parser = createParser(grower, file.refuse);
-  const encoding = options.encoding === 'auto' ? declaredEncoding(file.bytes) : options.encoding;
-  for await (const piece of decodeWhole(file, encoding)) {
-    parser.write(piece);
-    if (file.slice.isOver()) await file.slice.renew();
-  }
-  parser.close();
-  return createNodeTree(grower.root, grower.size);
+/** NaN and Infinity are not JSON, but some programs write them. */
+const WORD = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|NaN|-?Infinity/y;
+
+/** A number, true, false or null. */
+function readWord(scanner: Scanner): string {
+  if (peek(scanner) === undefined) throw unexpected(scanner, 'a value');
+  WORD.lastIndex = scanner.at;
+  const [word] = WORD.exec(scanner.text) ?? [];
+  if (word === undefined) throw unexpected(scanner, 'a value');
+  scanner.at += word.length;
+  return word;
 }
 
-function createParser(grower: TreeBuilder, refuse: Refuse): SaxesParser {
+/** Reads XML without namespaces. Only the predefined entities are expanded. */
+export async function readXml(file: OpenFile, options: ParseOptions): Promise<Tree> {
+  const { refuse, slice } = file;
+  const bytes = await loadWhole(file, options);
+  const builder = createTreeBuilder(options.limits.maxNesting, refuse);
+  const parser = createParser(builder, refuse);
+  const declared = options.encoding === 'auto' ? declaredEncoding(bytes) : options.encoding;
+  for await (const text of decode([bytes], await knownEncoding([bytes], declared), refuse)) {
+    parser.write(text);
+    if (slice.isOver()) await slice.renew();
+  }
+  parser.close();
+  return createNodeTree(builder.root, builder.size);
+}
+
+function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
   const parser = new SaxesParser({ xmlns: false, position: true });
-  const position = (): Position => ({ line: parser.line, column: Math.max(parser.column, 1) });
+  const at = (): Position => ({ line: parser.line, column: Math.max(parser.column, 1) });
   let attributes: { readonly name: string; readonly value: string }[] = [];
   parser.on('error', (error) => {
-    throw refuse(`this is not XML: ${plainly(error.message)}`, {
-      at: position(),
-      hint: 'the file may be cut short; if it is not XML, say what it is: `format: delimited`',
+    throw refuse(`the file is not valid XML: ${withoutPosition(error.message)}`, {
+      at: at(),
+      hint: 'the file may be truncated; if it is not XML, give its format: `format: delimited`',
     });
   });
   parser.on('doctype', (doctype) => {
     if (!/<!ENTITY/i.test(doctype)) return;
-    throw refuse('the file declares entities of its own (<!ENTITY …>), which are not expanded', {
-      at: position(),
+    throw refuse('the file declares its own entities (<!ENTITY …>), which are not expanded', {
+      at: at(),
       hint: 'export it without a DOCTYPE',
     });
   });
   parser.on('attribute', (attribute) => attributes.push(attribute));
   parser.on('opentag', ({ name }) => {
-    const at = position();
-    grower.open(localName(name), false, at);
+    builder.open(localName(name), false, at());
     for (const attribute of attributes) {
       if (!/^xmlns(?::|$)/.test(attribute.name)) {
-        grower.leaf(`@${localName(attribute.name)}`, attribute.value.trim(), at);
+        builder.leaf(`@${localName(attribute.name)}`, attribute.value.trim(), at());
       }
     }
     attributes = [];
   });
-  const write = (text: string) => {
-    if (grower.here !== grower.root) grower.here.text = (grower.here.text ?? '') + text;
+  const append = (text: string) => {
+    if (builder.here !== builder.root) builder.here.text = (builder.here.text ?? '') + text;
   };
-  parser.on('text', write);
-  parser.on('cdata', write);
+  parser.on('text', append);
+  parser.on('cdata', append);
   parser.on('closetag', () => {
-    const { here } = grower;
+    const { here } = builder;
     const text = here.text?.trim() ?? '';
-    // Blanks between elements are how the file is laid out, not what it says.
+    // Blanks between elements are layout.
     const isBranch = here.children.some(({ name }) => !name.startsWith('@'));
     here.text = text === '' && isBranch ? undefined : text;
-    grower.close();
+    builder.close();
   });
   return parser;
 }
 
-/** Prefixes are the file's own abbreviations, and differ between files that say the same. */
+/** Prefixes differ between files with the same content. */
 const localName = (name: string): string => name.slice(name.indexOf(':') + 1);
 
-/** Without the place, which the parser puts before its sentence, and which is told by itself. */
-const plainly = (message: string): string =>
+/** The parser puts the position before its message. */
+const withoutPosition = (message: string): string =>
   message.replace(/^(?:undefined:|\d+:)*\s*/, '').replace(/\.$/, '');
 
-/** What the first line says, unless a byte order mark or the bytes themselves say otherwise. */
+/** The encoding in the XML declaration, or `auto` if the bytes show it better. */
 function declaredEncoding(bytes: Uint8Array): string {
-  const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.byteLength, 200)).toString(
-    'latin1',
-  );
+  const start = Buffer.from(bytes.subarray(0, 200)).toString('latin1');
   const [, encoding = 'utf-8'] = /^<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)["']/.exec(start) ?? [];
-  // Where the declaration can be read byte by byte, it is not in UTF-16; and UTF-8 is found out anyway.
-  const isPlain = !/^(?:utf|ucs)/i.test(encoding) && iconv.encodingExists(encoding);
-  return isPlain ? encoding : 'auto';
+  // A declaration that is readable byte by byte is not UTF-16, and UTF-8 is recognised anyway.
+  const isOther = !/^(?:utf|ucs)/i.test(encoding) && iconv.encodingExists(encoding);
+  return isOther ? encoding : 'auto';
 }

@@ -2,10 +2,10 @@ import { SaxesParser } from 'saxes';
 import type { Format, ParseOptions } from '../../config/vocabulary.js';
 import type { FileRecord } from '../../model.js';
 import { lineFormat, openLines } from '../cells.js';
-import { readRecord } from '../extract/lines.js';
-import { namedIn, readLabelled, readTree } from '../extract/tree-facts.js';
+import { readLines } from '../extract/read-lines.js';
+import { readLabelled, readTree } from '../extract/read-tree.js';
 import type { Line } from '../lines.js';
-import { loadWhole, type OpenFile, readHead, type Source } from '../source.js';
+import { binaryKind, type OpenFile, readHead } from '../source.js';
 import { looksLikeJson, readJson, readXml } from './documents.js';
 import { readJcamp } from './jcamp.js';
 import { delimitersIn, readRecords } from './records.js';
@@ -22,28 +22,13 @@ export interface FormatReader {
 export const FORMATS: Readonly<Record<Format, FormatReader>> = {
   delimited: { read: readDelimited },
   text: { read: readDelimited },
-  json: {
-    async read(file, options) {
-      const tree = await readJson(await loadWhole(file, options), options);
-      return readTree(tree, await namedIn(file, options), options);
-    },
-  },
-  xml: {
-    async read(file, options) {
-      const tree = await readXml(await loadWhole(file, options), options);
-      return readTree(tree, await namedIn(file, options), options);
-    },
-  },
+  json: { read: async (file, options) => readTree(file, await readJson(file, options), options) },
+  xml: { read: async (file, options) => readTree(file, await readXml(file, options), options) },
+  jcamp: { read: async (file, options) => readLabelled(file, await readJcamp(file, options), options) },
   records: {
     async read(file, options) {
-      const { tree, lines } = await readRecords(await loadWhole(file, options), options);
-      return readTree(tree, await namedIn(file, options, lines), options);
-    },
-  },
-  jcamp: {
-    async read(file, options) {
-      const labelled = await readJcamp(await loadWhole(file, options), options);
-      return readLabelled(labelled, await namedIn(file, options), options);
+      const { tree, lines } = await readRecords(file, options);
+      return readTree(file, tree, options, lines);
     },
   },
   xlsx: {
@@ -53,81 +38,74 @@ export const FORMATS: Readonly<Record<Format, FormatReader>> = {
       return () => sheetLines(sheets, options);
     },
   },
-  none: { read: readNone },
+  none: { read: readNothing },
 };
 
-/** The format that the mapping names; with `auto`, the one that the file is recognised by. */
-export async function formatOf(
-  { source, refuse }: OpenFile,
-  { format, limits }: ParseOptions,
-): Promise<Format> {
+/** Cells that are kept of a file in memory, and of a stream, which is larger. */
+const [KEPT_CELLS, KEPT_STREAM_CELLS] = [2_000_000, 40_000];
+
+async function readDelimited(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
+  const maxKeptCells = file.source.content instanceof Uint8Array ? KEPT_CELLS : KEPT_STREAM_CELLS;
+  return readLines(file, { ...(await openLines(file, options)), maxKeptCells }, options);
+}
+
+/** `format: none`: only the file name and path are read. */
+async function readNothing(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
+  async function* lines(): AsyncGenerator<never> {}
+  const source = { lines, format: lineFormat(undefined, 'none'), maxKeptCells: 0 };
+  return readLines(file, source, { ...options, format: 'none', tables: {} });
+}
+
+/** Enough bytes to recognise the format of a file. */
+const HEAD_BYTES = 64 * 1024;
+
+/** The format in the mapping; with `auto`, the one that is recognised. */
+export async function formatOf(file: OpenFile, { format, limits }: ParseOptions): Promise<Format> {
   if (format !== 'auto') return format;
-  const most = limits.maxBytes ?? Number.POSITIVE_INFINITY;
-  const recognised = recognise(await readHead(source, HEAD_BYTES, most, refuse), source.name);
+  const head = await readHead(file, HEAD_BYTES, limits.maxBytes ?? Number.POSITIVE_INFINITY);
+  const recognised = recognise(head, file.source.name);
   if ('format' in recognised) return recognised.format;
-  throw refuse(`the file is not text: it is ${recognised.unreadable}`, {
+  throw file.refuse(`the file is not text: it is ${recognised.unreadable}`, {
     hint: 'to file it without reading it: `parse: { format: none }`',
     isMismatch: true,
   });
 }
 
-/** What kind of file it is; or why it is none that can be read. */
+/** The format of a file, or what kind of unreadable file it is. */
 type Recognised = { readonly format: Format } | { readonly unreadable: string };
 
-/** Enough of a file to know it by. */
-const HEAD_BYTES = 64 * 1024;
-
-const BINARY: readonly [start: string, what: string][] = [
-  ['%PDF', 'a PDF document'],
-  ['\x1f\x8b', 'a gzip archive'],
-  ['BZh', 'a bzip2 archive'],
-  ['\xfd7zXZ', 'an xz archive'],
-  ['7z\xbc\xaf\x27\x1c', 'a 7z archive'],
-  ['Rar!\x1a', 'a rar archive'],
-  ['\x89PNG', 'a picture'],
-  ['\xff\xd8\xff', 'a picture'],
-  ['II*\0', 'a picture'],
-  ['MM\0*', 'a picture'],
-  ['\x89HDF', 'an HDF5 file'],
-  ['CDF\x01', 'a NetCDF file'],
-  ['CDF\x02', 'a NetCDF file'],
-  ['SQLite format 3\0', 'a database'],
-  ['MATLAB 5.0 MAT-file', 'a MATLAB file'],
-];
-
-/**
- * Recognises a file by how it begins, and by its name where that does not say it:
- * an .xls can be text, and a .csv a workbook.
- */
+/** Recognises a file by its content, then by its name: an .xls can be text, and a .csv a workbook. */
 export function recognise(head: Uint8Array, name: string): Recognised {
   const bytes = Buffer.from(head.buffer, head.byteOffset, Math.min(head.byteLength, HEAD_BYTES));
   const raw = bytes.toString('latin1');
   if (raw.startsWith('PK\x03\x04')) return archive(raw);
   if (raw.startsWith('\xd0\xcf\x11\xe0')) return { format: 'xlsx' };
-  const known = BINARY.find(([start]) => raw.startsWith(start));
-  if (known) return { unreadable: known[1] };
+  const unreadable = binaryKind(bytes);
+  if (unreadable !== undefined) return { unreadable };
   const text = textOf(bytes);
-  // Some programs call a web page with a table in it .xls.
+  // Some programs write a table as a web page and name it .xls.
   if (/^\s*<(?:!doctype\s+)?html\b/i.test(text)) return { unreadable: 'a web page: save it as .xlsx' };
   return { format: textFormat(text, name) };
 }
 
-/** The names of the parts stand in the archive as they are. */
+/** The names of an archive's parts are not compressed. */
 function archive(raw: string): Recognised {
   if (/\bxl\//.test(raw)) return { format: 'xlsx' };
   if (/\bword\//.test(raw)) return { unreadable: 'a text document (.docx)' };
   if (/opendocument\.spreadsheet/.test(raw)) return { unreadable: 'an .ods workbook: save it as .xlsx' };
-  // The head of a large workbook may hold no more than its first part.
+  // The head of a large workbook may contain only its first part.
   return /\[Content_Types\]\.xml|_rels\//.test(raw) ? { format: 'xlsx' } : { unreadable: 'a zip archive' };
 }
 
 function textOf(bytes: Buffer): string {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.toString('utf16le', 2);
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return swapped(bytes).toString('utf16le', 2);
+  if (bytes[0] === 0xfe && bytes[1] === 0xff) {
+    return Buffer.from(bytes.subarray(0, bytes.length & ~1))
+      .swap16()
+      .toString('utf16le', 2);
+  }
   return bytes.toString('utf8').replace(/^\ufeff/, '');
 }
-
-const swapped = (bytes: Buffer): Buffer => Buffer.from(bytes.subarray(0, bytes.length & ~1)).swap16();
 
 function textFormat(text: string, name: string): Format {
   const start = text.trimStart();
@@ -139,7 +117,7 @@ function textFormat(text: string, name: string): Format {
   return isRecords(text) ? 'records' : 'delimited';
 }
 
-/** Whether it begins with an element, and has no mistake up to where the head ends. */
+/** Whether the text starts with an element and is well-formed up to its end. */
 function looksLikeXml(start: string): boolean {
   if (start.startsWith('<?xml')) return true;
   const parser = new SaxesParser();
@@ -151,58 +129,12 @@ function looksLikeXml(start: string): boolean {
   return isWellFormed;
 }
 
-/** The header of an ASTM or HL7 message, also where it is still in the frame in which it was sent. */
+/** The header of an ASTM or HL7 message, also inside a transmission frame. */
 function isRecords(text: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what frames are made of.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: frames start with control characters.
   const start = text.replace(/^[\s\x02\x05\x0b]+/, '');
   const [line = ''] = start.slice(0, 200).split(/[\r\n]/);
   return (
     delimitersIn(line) !== undefined || (/^[0-7]H/.test(line) && delimitersIn(line.slice(1)) !== undefined)
   );
 }
-
-/** Reads delimited text, as the options say. */
-async function readDelimited(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const { source, hasAlternatives: isAlternative, refuse, slice: pace } = file;
-  const { cut, lines } = await openLines(file, options);
-  const { path, name } = source;
-  const maxKeptCells = keptCellsOf(source);
-  return readRecord({
-    lines,
-    context: {
-      options,
-      lineFormat: cut,
-      path,
-      name,
-      sheets: [],
-      maxKeptCells,
-      hasAlternatives: isAlternative,
-      refuse,
-      slice: pace,
-    },
-  });
-}
-
-/** Small files are kept as they are; what is so large that it is read in a stream must not fill the memory. */
-const keptCellsOf = ({ content }: Source): number => (content instanceof Uint8Array ? 2_000_000 : 40_000);
-
-/** Does not read the file: what is known of it stands in its name and path. */
-async function readNone(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const { source, refuse, slice: pace } = file;
-  return readRecord({
-    lines: nothing,
-    context: {
-      ...{
-        options: { ...options, tables: {} },
-        refuse,
-        slice: pace,
-        sheets: [],
-        maxKeptCells: 0,
-        isNameEnough: true,
-      },
-      ...{ path: source.path, name: source.name, lineFormat: lineFormat(undefined, 'none') },
-    },
-  });
-}
-
-async function* nothing(): AsyncGenerator<never> {}

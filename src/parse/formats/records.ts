@@ -1,10 +1,8 @@
-import { CsvError } from 'csv-parse';
-import { parse as parseCsv } from 'csv-parse/sync';
 import type { ParseOptions } from '../../config/vocabulary.js';
-import { nearest } from '../../text.js';
-import { compileSplit, findDelimiter, NO_SPLIT } from '../cells.js';
+import { findDelimiter, lineFormat, splitLine } from '../cells.js';
 import {
   type Condition,
+  countWhile,
   type Found,
   type Lookup,
   type Missing,
@@ -14,8 +12,8 @@ import {
   type Step,
   type Tree,
 } from '../extract/tree.js';
-import type { Line, Refuse } from '../lines.js';
-import { readText, type WholeFile } from '../source.js';
+import { type Line, type Refuse, suggestName } from '../lines.js';
+import { decodeText, loadWhole, type OpenFile } from '../source.js';
 
 /** A file of records, as a tree for paths and as lines for finders and cells. */
 export interface Records {
@@ -23,195 +21,158 @@ export interface Records {
   readonly lines: readonly Line[];
 }
 
-/** Reads lines that their first cell types: ASTM E1394 and LIS2-A2, HL7 version 2, and whatever else does so. */
-export async function readRecords(file: WholeFile, options: ParseOptions): Promise<Records> {
-  const text = await readText({ ...file, bytes: unframe(file.bytes, file.refuse) }, options);
-  const texts = withoutFrameNumbers(text.split(/\r\r\n|\r\n|\n|\r/));
+const LINE_BREAK = /\r\r\n|\r\n|\n|\r/;
+
+/** Reads lines whose first cell is their type: ASTM E1394 and LIS2-A2, HL7 version 2, and others. */
+export async function readRecords(file: OpenFile, options: ParseOptions): Promise<Records> {
+  const { refuse, slice } = file;
+  const bytes = unframe(await loadWhole(file, options), refuse);
+  const texts = withoutFrameNumbers((await decodeText(bytes, options.encoding, file)).split(LINE_BREAK));
   const lines: Line[] = [];
   const records: TypedLine[] = [];
-  let cut = otherCut(texts, options);
-  let dialect = PLAIN_DIALECT;
+  const format = lineFormat(options.delimiter ?? findDelimiter(texts), options.quote);
+  let split = (line: Line): readonly string[] => splitLine(line, format).cells;
+  let dialect = PLAIN;
   for (const [n, text] of texts.entries()) {
     const header = delimitersIn(text);
     if (header) {
       dialect = dialectOf(header);
-      cut = (line) => line.split(header.field).map((cell) => cell.trim());
+      split = (line) => line.text.split(header.field).map((cell) => cell.trim());
     }
-    const cells = cut(text);
+    const cells = split({ number: n + 1, text, cells: [] });
     const [type = '', ...others] = cells;
     lines.push({ number: n + 1, text, cells });
     // The separator itself is field 1 of an HL7 header, so that MSH-9 is the message type.
     const fields = header?.standard === 'hl7' ? [type, header.field, ...others] : cells;
     if (type !== '') records.push({ type, index: records.length, line: n + 1, fields, dialect });
-    if (n % 512 === 0 && file.slice.isOver()) await file.slice.renew();
+    if (n % 512 === 0 && slice.isOver()) await slice.renew();
   }
-  if (records.length === 0) throw file.refuse('the file has no records: only blank lines');
+  if (records.length === 0) throw refuse('the file has no records: all lines are blank');
   return { tree: createRecordTree(records), lines };
 }
 
-type CutText = (text: string) => string[];
-
-function otherCut(texts: readonly string[], { delimiter, quote }: ParseOptions): CutText {
-  const word = delimiter ?? findDelimiter(texts);
-  const split = word === undefined ? NO_SPLIT : compileSplit(word);
-  const { text: sign } = split;
-  if (sign === undefined || quote === 'none') return split.all;
-  return (text) => (text.includes(quote) && cutQuoted(text, sign, quote)) || split.all(text);
-}
-
-/** Undefined where a quote is not closed: it is an ordinary character then. */
-function cutQuoted(text: string, delimiter: string, quote: string): string[] | undefined {
-  try {
-    const [cells] = parseCsv(text, { delimiter, quote, escape: quote, trim: true, relax_quotes: true });
-    return cells;
-  } catch (error) {
-    if (error instanceof CsvError) return undefined;
-    throw error;
-  }
-}
-
-/** Some programs keep the numbers of the frames when they take away the frames. */
+/** Some programs remove the frames but leave their numbers. */
 function withoutFrameNumbers(texts: readonly string[]): readonly string[] {
   const first = texts.find((text) => text.trim() !== '') ?? '';
   const isNumbered = /^[0-7]H/.test(first) && delimitersIn(first.slice(1)) !== undefined;
   return isNumbered ? texts.map((text) => text.replace(/^[0-7](?=[A-Z][^\w\s])/, '')) : texts;
 }
 
-/** The signs that the header of a message declares. */
+/** The delimiters that the header of a message declares. */
 interface Delimiters {
   readonly standard: 'astm' | 'hl7';
   readonly field: string;
   readonly repeat: string;
   readonly component: string;
-  readonly release: string;
-  /** Of a component; HL7 only. */
-  readonly part: string | undefined;
+  readonly escapeMark: string;
+  /** HL7 only. */
+  readonly subcomponent: string | undefined;
 }
 
 const ASTM = /^H([^\w\s])([^\w\s])([^\w\s])([^\w\s])(?:\1|$)/;
 const HL7 = /^(?:MSH|FHS|BHS)([^\w\s])([^\w\s])([^\w\s])([^\w\s])?([^\w\s])?/;
 
-/** The delimiters that a line declares, where it is the header of a message. */
+/** Undefined if the line is not the header of a message. */
 export function delimitersIn(text: string): Delimiters | undefined {
-  const [, field = '', repeat = '', component = '', release = ''] = ASTM.exec(text) ?? [];
-  if (areDistinct([field, repeat, component, release])) {
-    return { standard: 'astm', field, repeat, component, release, part: undefined };
+  const [, field = '', repeat = '', component = '', escapeMark = ''] = ASTM.exec(text) ?? [];
+  if (areDistinct([field, repeat, component, escapeMark])) {
+    return { standard: 'astm', field, repeat, component, escapeMark, subcomponent: undefined };
   }
-  const [, separator = '', ...signs] = HL7.exec(text) ?? [];
-  const [first = '', second = '', third = '\\', fourth = '&'] = signs;
+  const [, separator = '', ...others] = HL7.exec(text) ?? [];
+  const [first = '', second = '', third = '\\', fourth = '&'] = others;
   if (!areDistinct([separator, first, second])) return undefined;
   return {
-    standard: 'hl7',
-    field: separator,
-    component: first,
-    repeat: second,
-    release: third,
-    part: fourth,
+    ...{ standard: 'hl7', field: separator, component: first },
+    ...{ repeat: second, escapeMark: third, subcomponent: fourth },
   };
 }
 
-const areDistinct = (signs: readonly string[]): boolean =>
-  signs.every((sign, n) => sign !== '' && signs.indexOf(sign) === n);
+const areDistinct = (characters: readonly string[]): boolean =>
+  characters.every((character, n) => character !== '' && characters.indexOf(character) === n);
 
-/** Without a header, a field is all that there is. */
-const PLAIN_DIALECT: Dialect = {
+/** How fields are numbered and split, which the header of a message declares. */
+interface Dialect {
+  /** The number of the field with the type: 0 in HL7, otherwise 1. */
+  readonly firstField: 0 | 1;
+  /** The first of repeated values, or a component or subcomponent of it. */
+  part(field: string, indexes: readonly number[]): string;
+}
+
+/** Without a header, fields are not split. */
+const PLAIN: Dialect = {
   firstField: 1,
-  part: (field, places) => (places.every((place) => place === 1) ? field : ''),
+  part: (field, indexes) => (indexes.every((index) => index === 1) ? field : ''),
 };
 
 function dialectOf(delimiters: Delimiters): Dialect {
-  const { standard, repeat, component, part } = delimiters;
-  const declared = declaration(delimiters);
-  const plain = createPlain(delimiters);
+  const { standard, field: separator, repeat, component, escapeMark, subcomponent = '' } = delimiters;
+  const isHl7 = standard === 'hl7';
+  const declaration = isHl7
+    ? component + repeat + escapeMark + subcomponent
+    : repeat + component + escapeMark;
+  const plain = createUnescape(delimiters);
   return {
-    firstField: standard === 'hl7' ? 0 : 1,
+    firstField: isHl7 ? 0 : 1,
     part(field, [wanted, wantedPart]) {
-      if (field === declared || field === delimiters.field) return field;
-      // Two quotes mean: there is no value any more.
-      if (field === '""' && standard === 'hl7') return '';
+      if (field === declaration || field === separator) return field;
+      // In HL7, two quotes delete a value.
+      if (field === '""' && isHl7) return '';
       const [first = ''] = field.split(repeat);
       if (wanted === undefined) return plain(first);
       const piece = first.split(component)[wanted - 1] ?? '';
       if (wantedPart === undefined) return plain(piece);
-      const pieces = part === undefined ? [piece] : piece.split(part);
+      const pieces = subcomponent === '' ? [piece] : piece.split(subcomponent);
       return plain(pieces[wantedPart - 1] ?? '');
     },
   };
 }
 
-/** What the header itself holds: signs, and nothing that they would take apart. */
-const declaration = ({ standard, repeat, component, release, part = '' }: Delimiters): string =>
-  standard === 'hl7' ? component + repeat + release + part : repeat + component + release;
-
-/** `\F\` in HL7, `&F&` in ASTM: a sign that is meant as a mere character. */
-function createPlain(delimiters: Delimiters): (text: string) => string {
-  const { field, component, repeat, release, part = '' } = delimiters;
-  const signs: Readonly<Record<string, string>> = {
-    ...{ F: field, S: component, R: repeat, T: part, E: release },
+/** `\F\` in HL7 and `&F&` in ASTM stand for a delimiter as a character. */
+function createUnescape(delimiters: Delimiters): (text: string) => string {
+  const { field, component, repeat, escapeMark, subcomponent = '' } = delimiters;
+  const characters: Readonly<Record<string, string>> = {
+    ...{ F: field, S: component, R: repeat, T: subcomponent, E: escapeMark },
     ...{ H: '', N: '', '.br': '\n' },
   };
-  const sign = release.replace(/\W/g, '\\$&');
-  const pattern = new RegExp(`${sign}(F|S|R|T|E|H|N|\\.br|X(?:[0-9A-Fa-f]{2})+)${sign}`, 'g');
-  return (text) =>
-    release !== '' && text.includes(release)
-      ? text.replace(
-          pattern,
-          (_, code: string) => signs[code] ?? Buffer.from(code.slice(1), 'hex').toString('latin1'),
-        )
-      : text;
+  const mark = escapeMark.replace(/\W/g, '\\$&');
+  const pattern = new RegExp(`${mark}(F|S|R|T|E|H|N|\\.br|X(?:[0-9A-Fa-f]{2})+)${mark}`, 'g');
+  const replace = (_: string, code: string) =>
+    characters[code] ?? Buffer.from(code.slice(1), 'hex').toString('latin1');
+  return (text) => (escapeMark !== '' && text.includes(escapeMark) ? text.replace(pattern, replace) : text);
 }
 
 const [STX, ETX, EOT, ENQ, ACK, VT, NAK, ETB, FS] = [0x02, 0x03, 0x04, 0x05, 0x06, 0x0b, 0x15, 0x17, 0x1c];
 const [CR, LF] = [0x0d, 0x0a];
+const HANDSHAKE = new Set([ENQ, ACK, NAK, EOT, VT, FS]);
 
 /**
- * Takes away what carried records over a wire: ASTM frames (STX, a number, text, ETX or ETB, a checksum),
- * the handshake around them, and the two marks of HL7's MLLP. A frame that its checksum does not fit is refused:
- * who received it should have asked for it again.
+ * Removes the transmission protocol: ASTM frames (STX, a number, text, ETX or ETB, a checksum), the handshake around
+ * them, and the marks of HL7's MLLP. Refuses a frame with a wrong checksum.
  */
 function unframe(bytes: Uint8Array, refuse: Refuse): Uint8Array {
-  const isWide = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
-  if (isWide || ![STX, VT, ENQ].some((mark) => bytes.includes(mark))) return bytes;
+  const isUtf16 = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff);
+  if (isUtf16 || ![STX, VT, ENQ].some((mark) => bytes.includes(mark))) return bytes;
   const kept = new Uint8Array(bytes.byteLength);
   let length = 0;
-  let frame: { from: number; keptBefore: number } | undefined;
-  const end = (at: number): number => {
-    const checksum = checksumAt(bytes, at + 1);
-    if (frame && checksum !== undefined && !fits(bytes.subarray(frame.from, at + 1), checksum)) {
-      const line = linesIn(kept.subarray(0, frame.keptBefore)) + 1;
-      throw refuse('the frame that begins here does not fit its checksum: it was damaged on its way', {
-        at: { line },
-        hint: 'have the instrument send it again, or mend the file',
-      });
-    }
-    frame = undefined;
-    return checksum === undefined ? 0 : 2;
-  };
+  let frame: { start: number; keptBefore: number } | undefined;
   for (let at = 0; at < bytes.byteLength; at++) {
-    const byte = bytes[at];
-    switch (byte) {
-      case STX:
-        frame = { from: at + 1, keptBefore: length };
-        if (isFrameNumber(bytes[at + 1])) at++;
-        break;
-      case ETX:
-        at += end(at);
-        break;
-      case ETB:
-        // The record goes on in the next frame, so its line does not end here.
-        at += end(at);
-        while (bytes[at + 1] === CR || bytes[at + 1] === LF) at++;
-        break;
-      case ENQ:
-      case ACK:
-      case NAK:
-      case EOT:
-      case VT:
-      case FS:
-        break;
-      default:
-        kept[length++] = byte ?? 0;
-    }
+    const byte = bytes[at] ?? 0;
+    if (byte === STX) {
+      frame = { start: at + 1, keptBefore: length };
+      if (isFrameNumber(bytes[at + 1])) at++;
+    } else if (byte === ETX || byte === ETB) {
+      const checksum = checksumAt(bytes, at + 1);
+      if (frame && checksum !== undefined && !hasChecksum(bytes.subarray(frame.start, at + 1), checksum)) {
+        throw refuse('the frame that starts here has a wrong checksum: it was damaged in transmission', {
+          at: { line: countLines(kept.subarray(0, frame.keptBefore)) },
+          hint: 'let the instrument send it again, or correct the file',
+        });
+      }
+      frame = undefined;
+      if (checksum !== undefined) at += 2;
+      // After ETB the record continues in the next frame, so its line does not end here.
+      while (byte === ETB && (bytes[at + 1] === CR || bytes[at + 1] === LF)) at++;
+    } else if (!HANDSHAKE.has(byte)) kept[length++] = byte;
   }
   return kept.subarray(0, length);
 }
@@ -224,8 +185,8 @@ function checksumAt(bytes: Uint8Array, at: number): number | undefined {
   return /^[0-9A-F]{2}$/i.test(text) ? Number.parseInt(text, 16) : undefined;
 }
 
-/** The sum of all from the frame's number to its end; also where a program has since written CR as CR LF, or as LF. */
-function fits(frame: Uint8Array, checksum: number): boolean {
+/** The sum from the frame number to its end, also if a program has since replaced CR by CR LF or LF. */
+function hasChecksum(frame: Uint8Array, checksum: number): boolean {
   let [sum, feeds] = [0, 0];
   for (const byte of frame) {
     sum += byte;
@@ -234,30 +195,19 @@ function fits(frame: Uint8Array, checksum: number): boolean {
   return [sum, sum - feeds * LF, sum + feeds * (CR - LF)].some((total) => total % 256 === checksum);
 }
 
-const linesIn = (bytes: Uint8Array): number =>
-  Buffer.from(bytes)
-    .toString('latin1')
-    .split(/\r\r\n|\r\n|\n|\r/).length - 1;
+const countLines = (bytes: Uint8Array): number =>
+  Buffer.from(bytes).toString('latin1').split(LINE_BREAK).length;
 
-/** A line whose first cell says what it is. Its parents are the lines above it. */
+/** A line whose first cell is its type. Its parents are the lines above it. */
 interface TypedLine extends Row {
   readonly type: string;
-  /** Where it stands among all of them. */
   readonly index: number;
-  /** As the standard of the file counts them, from `firstField`. */
+  /** Numbered from `dialect.firstField`. */
   readonly fields: readonly string[];
   readonly dialect: Dialect;
 }
 
-/** How fields are counted and taken apart, which the first line of a message says. */
-interface Dialect {
-  /** The number of the cell that holds the type: 0 in HL7, 1 in ASTM and everywhere else. */
-  readonly firstField: 0 | 1;
-  /** The first of repeated values; of that, the component and its part that are asked for. */
-  part(field: string, places: readonly number[]): string;
-}
-
-/** Records that belong to each other by their order: what an R is a result of is the nearest O above it. */
+/** Records belong together by their order: a result R belongs to the nearest order O above it. */
 function createRecordTree(lines: readonly TypedLine[]): Tree {
   return {
     size: lines.reduce((sum, { fields }) => sum + fields.length, 0),
@@ -270,26 +220,28 @@ function createRecordTree(lines: readonly TypedLine[]): Tree {
       const parsed = parsePath(path);
       const [type, ...fields] = parsed.steps;
       const found = select(type, lines);
-      if (found.length === 0 || !fields.every(isField)) return deadEnd(parsed, lines);
+      if (found.length === 0 || !fields.every(isField)) return explainMissing(parsed, lines);
       return { items: found.map((line) => fieldOf(line, fields)) };
     },
     values: (row) => allFields(row as TypedLine),
-    explainMissing: (path) => deadEnd(parsePath(path), lines),
+    explainMissing: (path) => explainMissing(parsePath(path), lines),
   };
 }
 
-const isField = (step: Step | undefined): boolean => step?.place !== undefined && !step.isDeep;
+const isField = (step: Step | undefined): boolean => step?.index !== undefined && !step.isDeep;
 
-/** `3/5` is of the row itself, `/O/3/1` or `O/3/1` of the nearest O at or above it. */
+/** `3/5` is in the row itself, `/O/3/1` or `O/3/1` in the nearest O at or above it. */
 function createLookup({ steps, isAbsolute }: Path, lines: readonly TypedLine[]): Lookup {
   if (!isAbsolute && isField(steps[0])) {
     return (row) => (row ? fieldOf(row as TypedLine, steps) : undefined);
   }
   const found = select(steps[0], lines);
-  const rest = steps.slice(1);
+  const fields = steps.slice(1);
+  const nearestTo = ({ index }: TypedLine) =>
+    found[countWhile(found.length, (n) => (found[n]?.index ?? 0) <= index) - 1];
   return (row) => {
-    const line = row ? lastUpTo((row as TypedLine).index, found) : found[0];
-    return line && rest.every(isField) ? fieldOf(line, rest) : undefined;
+    const line = row ? nearestTo(row as TypedLine) : found[0];
+    return line && fields.every(isField) ? fieldOf(line, fields) : undefined;
   };
 }
 
@@ -297,58 +249,42 @@ function select(step: Step | undefined, lines: readonly TypedLine[]): TypedLine[
   if (!step) return [];
   const { name, conditions } = step;
   return lines.filter(
-    (line) => (line.type === name || name === '*') && conditions.every((condition) => holds(condition, line)),
+    (line) => (line.type === name || name === '*') && conditions.every((condition) => meets(condition, line)),
   );
 }
 
-const holds = ({ key, value }: Condition, line: TypedLine): boolean => fieldOf(line, key).text === value;
+const meets = ({ key, value }: Condition, line: TypedLine): boolean => fieldOf(line, key).text === value;
 
-/** Fields that a line leaves out at its end are empty. */
+/** Fields that a line omits at its end are empty. */
 function fieldOf(line: TypedLine, steps: readonly Step[]): Found {
-  const [field = line.dialect.firstField, ...places] = steps.map(({ place }) => place ?? 0);
+  const [field = line.dialect.firstField, ...indexes] = steps.map(({ index }) => index ?? 0);
   const cell = line.fields[field - line.dialect.firstField] ?? '';
-  return { text: line.dialect.part(cell, places).trim(), unit: undefined, line: line.line };
-}
-
-function lastUpTo(index: number, found: readonly TypedLine[]): TypedLine | undefined {
-  let low = 0;
-  let high = found.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if ((found[middle]?.index ?? 0) <= index) low = middle + 1;
-    else high = middle;
-  }
-  return found[low - 1];
+  return { text: line.dialect.part(cell, indexes).trim(), unit: undefined, line: line.line };
 }
 
 function* allFields(line: TypedLine): Generator<readonly [string, Found]> {
   for (let n = 1; n < line.fields.length; n++) {
-    const field = n + line.dialect.firstField;
     const text = line.dialect.part(line.fields[n] ?? '', []).trim();
-    yield [`${line.type}/${field}`, { text, unit: undefined, line: line.line }];
+    yield [`${line.type}/${n + line.dialect.firstField}`, { text, unit: undefined, line: line.line }];
   }
 }
 
-function deadEnd({ steps, written }: Path, lines: readonly TypedLine[]): Missing {
-  const [first, ...rest] = steps;
-  const types = [...new Set(lines.map(({ type }) => type))];
-  const sameType = lines.find(({ type }) => type === first?.name);
+function explainMissing({ steps, written }: Path, lines: readonly TypedLine[]): Missing {
+  const [{ name } = { name: '' }, ...rest] = steps;
+  const sameType = lines.find(({ type }) => type === name);
   if (sameType && !rest.every(isField)) {
     return {
-      message: `\`${written}\` leads to no field`,
-      hint: `fields and their components are numbers: \`/${sameType.type}/3/1\``,
+      message: `\`${written}\` is not a field`,
+      hint: `fields and components are numbers: \`/${name}/3/1\``,
       line: sameType.line,
     };
   }
-  const near = nearest(first?.name ?? '', types);
-  const isFound = sameType !== undefined;
-  const types20 = types.slice(0, 20).join(', ');
+  const types = [...new Set(lines.map(({ type }) => type))];
   return {
-    message: isFound
-      ? `no ${sameType.type} record fits \`${written}\`, or none at or above the rows`
-      : `there is no ${first?.name ?? ''} record`,
-    hint:
-      isFound || near === undefined ? `the records are: ${types20}` : `did you mean ${JSON.stringify(near)}?`,
+    message: sameType
+      ? `no ${name} record matches \`${written}\`, or none is at or above the rows`
+      : `there is no ${name} record`,
+    hint: suggestName(sameType ? '' : name, types, 'the record types are'),
     line: undefined,
   };
 }

@@ -1,6 +1,6 @@
 import { IANAZone } from 'luxon';
 
-/** One way in which a date can be read: the pattern that reads it so, and what it then is. */
+/** One reading of a text as a date: the format that reads it so, and the date. */
 export interface DateCandidate {
   readonly format: string;
   readonly iso: string;
@@ -17,26 +17,26 @@ const NAMED = new RegExp(`^${NAMED_DAY}$`, 'i');
 const NAMED_YEAR_FIRST = new RegExp(`^${YEAR_FIRST_DAY}$`, 'i');
 const NAMED_US = new RegExp(`^${US_DAY}$`, 'i');
 const CLOCK = new RegExp(`^${TIME}$`, 'i');
-/** As the C library writes it: `Mar 15 16:22:41 2019`. */
+/** As `ctime` of the C library writes it: `Mar 15 16:22:41 2019`. */
 const CTIME = /^([A-Z]{3} \d{1,2}) (\d\d:\d\d:\d\d) (\d{4})$/i;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 const LONG_MONTHS =
   'january february march april may june july august september october november december'.split(' ');
 
 /**
- * All readings of a text as a date, by the orders of day, month and year that people use.
- * None: it is no date. One: it can be read. Several that differ: it must not be guessed.
+ * All readings of a text as a date, by the common orders of day, month and year.
+ * None: not a date. Several that differ: ambiguous, and must not be guessed.
  */
 export function dateCandidates(written: string): DateCandidate[] {
   const whole = written.trim().replace(/\s+/g, ' ');
   if (whole.length < 6 || whole.length > 50) return [];
-  if (COMPACT.test(whole)) return compactForms(whole);
+  if (COMPACT.test(whole)) return compactCandidates(whole);
   const [weekday, rest] = takeWeekday(whole);
   const { text, zone } = takeZone(rest);
   if (!/^\p{L}*\d|^\p{L}+ \d/u.test(text)) return [];
-  const forms = CTIME.test(text) ? ctimeForms(text) : momentForms(text);
-  if (weekday === '' && zone === undefined) return forms;
-  return forms
+  const found = CTIME.test(text) ? ctimeCandidates(text) : momentCandidates(text);
+  if (weekday === '' && zone === undefined) return found;
+  return found
     .filter(({ iso }) => zone === undefined || iso.includes('T'))
     .map(({ format, iso }) => ({
       format: weekday + (zone === undefined ? format : withZone(format)),
@@ -44,7 +44,7 @@ export function dateCandidates(written: string): DateCandidate[] {
     }));
 }
 
-/** `14:31:40 CEST`: what the abbreviation of a zone stands for, where it can mean one only, and the rest. */
+/** Splits off an unambiguous zone abbreviation, as an offset: `14:31:40 CEST`. */
 function takeZone(text: string): { text: string; zone?: string | undefined } {
   const [, before = '', name = '', after = ''] =
     /^(.*\d(?: ?[AP]M)?) ([A-Z]{3,4})( \d{4})?$/.exec(text) ?? [];
@@ -55,38 +55,38 @@ function takeZone(text: string): { text: string; zone?: string | undefined } {
 const withZone = (format: string): string =>
   / yyyy$/.test(format) ? format.replace(/ yyyy$/, ' z yyyy') : `${format} z`;
 
-function ctimeForms(text: string): DateCandidate[] {
+function ctimeCandidates(text: string): DateCandidate[] {
   const [, day = '', clock = '', year = ''] = CTIME.exec(text) ?? [];
   const time = readClock(clock, true);
   if (!time) return [];
-  return dayForms(`${day} ${year}`).map(({ format, iso }) => ({
+  return dayCandidates(`${day} ${year}`).map(({ format, iso }) => ({
     format: format.replace(' yyyy', ` ${time.format} yyyy`),
     iso: iso + time.iso,
   }));
 }
 
-function momentForms(text: string): DateCandidate[] {
-  const [day, joint, clock] = takeApart(text);
-  return dayForms(day).flatMap((form) => {
-    // Where a day is written with one digit, so can the hour be.
+function momentCandidates(text: string): DateCandidate[] {
+  const [day, separator, clock] = splitMoment(text);
+  return dayCandidates(day).flatMap((form) => {
+    // If a day can have one digit, so can the hour.
     const time = clock === undefined ? { format: '', iso: '' } : readClock(clock, /dd/.test(form.format));
     if (!time) return [];
-    const parts = joint.before ? [time.format, form.format] : [form.format, time.format];
-    return [{ format: parts.join(joint.text), iso: form.iso + time.iso }];
+    const parts = separator.isTimeFirst ? [time.format, form.format] : [form.format, time.format];
+    return [{ format: parts.join(separator.text), iso: form.iso + time.iso }];
   });
 }
 
 const COMPACT = /^(?:19|20)\d{6}([ _-])\d{6}$/;
 
-/** `20231120 163016`: digits alone, but in two groups. */
-function compactForms(text: string): DateCandidate[] {
+/** `20231120 163016`: two groups of digits. */
+function compactCandidates(text: string): DateCandidate[] {
   const [, year = '', month = '', day = '', gap = '', h = '', m = '', s = ''] =
     /^(\d{4})(\d\d)(\d\d)(.)(\d\d)(\d\d)(\d\d)$/.exec(text) ?? [];
   if (!isDay(Number(year), Number(month), Number(day)) || h > '23' || m > '59' || s > '59') return [];
   return [{ format: `yyyyMMdd${gap}HHmmss`, iso: `${year}-${month}-${day}T${h}:${m}:${s}` }];
 }
 
-/** `Friday, `, `Mon `: the format of a weekday that stands first, and the rest. */
+/** Splits off a leading weekday, as its format: `Friday, `, `Mon `. */
 function takeWeekday(text: string): [format: string, rest: string] {
   const [all, name = '', gap = ''] =
     /^((?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)(,? )/i.exec(text) ?? [];
@@ -95,19 +95,19 @@ function takeWeekday(text: string): [format: string, rest: string] {
     : [`${name.length === 3 ? 'EEE' : 'EEEE'}${gap}`, text.slice(all.length)];
 }
 
-interface Joint {
+interface Separator {
   readonly text: string;
-  /** The time stands before the day: `00:30:00 21/Nov/2025`. */
-  readonly before: boolean;
+  /** The time comes first: `00:30:00 21/Nov/2025`. */
+  readonly isTimeFirst: boolean;
 }
 
-function takeApart(text: string): [day: string, joint: Joint, clock: string | undefined] {
+function splitMoment(text: string): [day: string, separator: Separator, clock: string | undefined] {
   const [, earlier, gap, rest] = /^(\d{1,2}:\S+(?: [AP]M)?)( (?:on )?)(.+)$/i.exec(text) ?? [];
   if (earlier !== undefined && gap !== undefined && rest !== undefined)
-    return [rest, { text: gap, before: true }, earlier];
+    return [rest, { text: gap, isTimeFirst: true }, earlier];
   const [, day, joint, clock] = /^(.+?)(, | at | |T)(\d{1,2}:.+)$/.exec(text) ?? [];
-  if (day === undefined || joint === undefined) return [text, { text: '', before: false }, undefined];
-  return [day, { text: joint === 'T' ? "'T'" : joint, before: false }, clock];
+  if (day === undefined || joint === undefined) return [text, { text: '', isTimeFirst: false }, undefined];
+  return [day, { text: joint === 'T' ? "'T'" : joint, isTimeFirst: false }, clock];
 }
 
 function readClock(clock: string, isPadded: boolean): DateCandidate | undefined {
@@ -125,15 +125,15 @@ function readClock(clock: string, isPadded: boolean): DateCandidate | undefined 
   };
 }
 
-function dayForms(day: string): DateCandidate[] {
+function dayCandidates(day: string): DateCandidate[] {
   const [, first = '', sign = '', second = '', third = ''] = NUMERIC.exec(day) ?? [];
-  if (first !== '') return numericForms(first, sign, second, third);
+  if (first !== '') return numericCandidates(first, sign, second, third);
   const [, dayOfMonth = '', joint = '', month = '', year = ''] = NAMED.exec(day) ?? [];
   if (dayOfMonth !== '') {
     const written = `${'d'.repeat(dayOfMonth.length)}${joint}MMM${joint}${'y'.repeat(year.length)}`;
-    const forms = named(written, year, month, dayOfMonth);
-    if (year.length === 4 || dayOfMonth.length === 1) return forms;
-    return [...forms, ...named(`yy${joint}MMM${joint}dd`, dayOfMonth, month, year)];
+    const found = named(written, year, month, dayOfMonth);
+    if (year.length === 4 || dayOfMonth.length === 1) return found;
+    return [...found, ...named(`yy${joint}MMM${joint}dd`, dayOfMonth, month, year)];
   }
   const [, firstYear = '', between = '', name = '', last = ''] = NAMED_YEAR_FIRST.exec(day) ?? [];
   if (firstYear !== '')
@@ -142,7 +142,7 @@ function dayForms(day: string): DateCandidate[] {
   return named(`MMM ${'d'.repeat(usDay.length)}${comma} yyyy`, usYear, usMonth, usDay);
 }
 
-function numericForms(first: string, sign: string, second: string, third: string): DateCandidate[] {
+function numericCandidates(first: string, sign: string, second: string, third: string): DateCandidate[] {
   if (first.length === 4) {
     const [m, d] = second.length + third.length === 4 ? ['MM', 'dd'] : ['M', 'd'];
     return third.length > 2 ? [] : valid(`yyyy${sign}${m}${sign}${d}`, first, second, third);
@@ -150,12 +150,12 @@ function numericForms(first: string, sign: string, second: string, third: string
   if (first.length > 2 || (third.length !== 4 && third.length !== 2)) return [];
   const [m, d] = first.length + second.length === 4 ? ['MM', 'dd'] : ['M', 'd'];
   const y = 'y'.repeat(third.length);
-  const forms = [
+  const found = [
     ...valid(`${d}${sign}${m}${sign}${y}`, third, second, first),
     ...valid(`${m}${sign}${d}${sign}${y}`, third, first, second),
   ];
-  if (third.length === 4 || first.length === 1) return forms;
-  return [...forms, ...valid(`yy${sign}${m}${sign}${d}`, first, second, third)];
+  if (third.length === 4 || first.length === 1) return found;
+  return [...found, ...valid(`yy${sign}${m}${sign}${d}`, first, second, third)];
 }
 
 function named(format: string, year: string, month: string, day: string): DateCandidate[] {
@@ -168,46 +168,34 @@ function named(format: string, year: string, month: string, day: string): DateCa
 }
 
 function valid(format: string, year: string, month: string, day: string): DateCandidate[] {
-  // Two digits belong to the last forty or the next sixty years of 2000, as luxon reads them too.
+  // Two digits are 1961 to 2060, as in luxon.
   const y = year.length === 4 ? Number(year) : Number(year) + (Number(year) > 60 ? 1900 : 2000);
   const m = Number(month);
   const d = Number(day);
   return isDay(y, m, d) ? [{ format, iso: `${String(y).padStart(4, '0')}-${pad(m)}-${pad(d)}` }] : [];
 }
 
-/** Whether there is such a day: no 31 April, and 29 February only in leap years. */
+/** Whether the calendar has such a day. */
 export const isDay = (year: number, month: number, day: number): boolean =>
   month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 
 const pad = (n: number): string => String(n).padStart(2, '0');
 
 /**
- * Zones as instruments abbreviate them, in hours from UTC. Only those that mean one thing in practice:
- * `IST` is India, Ireland and Israel, and is left to `dates.zone`.
+ * Zone abbreviations in hours from UTC. Only those that mean one zone in practice:
+ * `IST` is India, Ireland and Israel, and needs `dates.zone`.
  */
 const HOURS: Readonly<Record<string, number>> = {
   ...{ UTC: 0, GMT: 0, WET: 0, WEST: 1, BST: 1, CET: 1, CEST: 2, MEZ: 1, MESZ: 2, EET: 2, EEST: 3, MSK: 3 },
   ...{ AST: -4, ADT: -3, EST: -5, EDT: -4, CST: -6, CDT: -5, MST: -7, MDT: -6, PST: -8, PDT: -7 },
-  ...{
-    AKST: -9,
-    AKDT: -8,
-    HST: -10,
-    JST: 9,
-    KST: 9,
-    SGT: 8,
-    HKT: 8,
-    AEST: 10,
-    AEDT: 11,
-    ACST: 9.5,
-    ACDT: 10.5,
-  },
-  ...{ AWST: 8, NZST: 12, NZDT: 13 },
+  ...{ AKST: -9, AKDT: -8, HST: -10, JST: 9, KST: 9, SGT: 8, HKT: 8, AWST: 8, ACST: 9.5, ACDT: 10.5 },
+  ...{ AEST: 10, AEDT: 11, NZST: 12, NZDT: 13 },
 };
 
-/** Also of a word that luxon would take for a zone: it knows `BST` as that of Bangladesh. */
+/** luxon knows other zones by some of these: `BST` is Bangladesh there. */
 const ABBREVIATION = /^[A-Z]{3,5}$/;
 
-/** The text with its abbreviated zone written as an offset, `+01:00`; undefined where it has none that is known. */
+/** Replaces a zone abbreviation by its offset, `+01:00`. Undefined if there is no known one. */
 export function abbreviationToOffset(text: string): string | undefined {
   let isFound = false;
   const written = text.replace(/\b[A-Z]{3,4}\b/g, (word) => {
@@ -223,7 +211,7 @@ function offsetOf(minutes: number): string {
   return `${minutes < 0 ? '-' : '+'}${String(hours).padStart(2, '0')}:${String(rest).padStart(2, '0')}`;
 }
 
-/** The zone that a file names: `Europe/Zurich`, `CEST`, `UTC+2`, `+02:00`. Undefined where it is none. */
+/** Reads a zone as files name it: `Europe/Zurich`, `CEST`, `UTC+2`, `+02:00`. */
 export function parseZone(written: string): string | undefined {
   const text = written.trim();
   const [, sign, hours = '', minutes = '0'] =
@@ -236,6 +224,6 @@ export function parseZone(written: string): string | undefined {
   return !ABBREVIATION.test(text) && IANAZone.isValidZone(text) ? text : undefined;
 }
 
-/** Whether a zone that luxon read is one that can be meant by its name. */
+/** Whether a zone that luxon read is not one of the ambiguous abbreviations. */
 export const isUnambiguousZone = (name: string | null): boolean =>
   name === 'UTC' || !ABBREVIATION.test(name ?? '');

@@ -1,162 +1,46 @@
 /**
- * The units that are known as such when they stand in brackets after a name, or after a number.
- * Data only: what may be combined (`ng/uL`, `W/m2`, `cm-1`) is told in values/unit.ts.
- * Written in one form each; µ and μ, Ω and ohm sign, superscripts and the kinds of ° are alike.
+ * Units that are recognised in brackets after a name and after a number. They can be combined (`ng/uL`, `W/m2`,
+ * `cm-1`). Variants of µ, Ω, ° and superscripts are equal and are written in one form here, `u` for µ.
  */
 
-/** Symbols that take prefixes, and which. `u` stands for µ. */
+/** Symbols with the prefixes that they take. */
 const PREFIXED: Readonly<Record<string, string>> = {
-  m: 'fpnumcdk',
-  g: 'pnumk',
-  s: 'fpnum',
-  L: 'fpnumcd',
-  l: 'fpnumcd',
-  A: 'fpnumk',
-  V: 'numkM',
-  W: 'pnumkMG',
-  J: 'numkM',
-  C: 'pnum',
-  F: 'fpnum',
-  H: 'num',
-  T: 'num',
-  S: 'num',
-  N: 'numk',
-  K: 'm',
-  Hz: 'umkMGT',
-  Pa: 'umhkMG',
-  bar: 'um',
-  eV: 'mkM',
-  mol: 'fpnumk',
-  M: 'fpnum',
-  Da: 'kM',
-  rad: 'mu',
-  Ω: 'mkMG',
-  ohm: 'mkMG',
-  Ohm: 'mkMG',
-  Ah: 'umk',
-  Wh: 'mkM',
-  Nm: 'num',
-  VA: 'mk',
-  lx: 'k',
-  Torr: 'm',
-  torr: 'm',
-  cd: 'm',
-  Bq: 'kMG',
-  Gy: 'mu',
-  Sv: 'mu',
-  cal: 'k',
-  bp: 'kM',
-  AU: 'm',
-  OD: 'm',
-  U: 'mk',
-  IU: 'mk',
-  RU: '',
-  P: 'cm',
-  St: 'c',
-  G: 'mk',
-  Oe: 'k',
-  Å: '',
-  poise: '',
+  ...{ m: 'fpnumcdk', g: 'pnumk', s: 'fpnum', L: 'fpnumcd', l: 'fpnumcd', A: 'fpnumk', V: 'numkM' },
+  ...{ W: 'pnumkMG', J: 'numkM', C: 'pnum', F: 'fpnum', H: 'num', T: 'num', S: 'num', N: 'numk', K: 'm' },
+  ...{ Hz: 'umkMGT', Pa: 'umhkMG', bar: 'um', eV: 'mkM', mol: 'fpnumk', M: 'fpnum', Da: 'kM', rad: 'mu' },
+  ...{ Ω: 'mkMG', ohm: 'mkMG', Ohm: 'mkMG', Ah: 'umk', Wh: 'mkM', Nm: 'num', VA: 'mk', lx: 'k' },
+  ...{ Torr: 'm', torr: 'm', cd: 'm', Bq: 'kMG', Gy: 'mu', Sv: 'mu', cal: 'k', bp: 'kM', AU: 'm' },
+  ...{ OD: 'm', U: 'mk', IU: 'mk', RU: '', P: 'cm', St: 'c', G: 'mk', Oe: 'k', Å: '', poise: '' },
 };
 
-/** Symbols and words that stand as they are, also within a combination. */
-const PLAIN: readonly string[] = [
-  ...['%', '‰', 'ppm', 'ppb', 'ppt', 'ppmv', 'wt%', 'vol%', 'mol%', 'v/v', 'w/v', 'w/w'],
-  ...['%RH', '%rh', '%rH', 'RH%', 'RH(%)', '% RH', '% rh', '%T', '%R', '%d.b.', 'dB', 'dBm', 'dBc'],
-  ...[
-    '°C',
-    '°F',
-    '°',
-    'degC',
-    'deg C',
-    'deg. C',
-    'degF',
-    'deg F',
-    'deg',
-    'degrees',
-    'arcmin',
-    'arcsec',
-    'mrad',
-  ],
-  ...['sec', 'secs', 'second', 'seconds', 'msec', 'usec', 'min', 'mins', 'minute', 'minutes'],
-  ...['h', 'hr', 'hrs', 'hour', 'hours', 'd', 'day', 'days'],
-  ...['nanometers', 'Angstrom', 'angstrom', 'Angstroms', 'micron', 'microns', 'inch', 'in', 'ft'],
-  ...['lb', 'lbs', 'oz', 'psi', 'psia', 'psig', 'atm', 'mmHg', 'inHg', 'cmH2O', 'mH2O', 'barg', 'kgf', 'lbf'],
-  ...['cc', 'ccm', 'sccm', 'slm', 'slpm', 'lpm', 'gal', 'cps', 'cpm', 'rpm', 'RPM', 'Hz', 'fps'],
-  ...[
-    'counts',
-    'count',
-    'cts',
-    'CCD cts',
-    'a.u.',
-    'arb. u.',
-    'arb.u.',
-    'AU',
-    'abs',
-    'Abs',
-    'RFU',
-    'RLU',
-    'RIU',
-  ],
-  ...[
-    'cells',
-    'cell',
-    'cp',
-    'copies',
-    'particles',
-    'CFU',
-    'cfu',
-    'PFU',
-    'pfu',
-    'FNU',
-    'NTU',
-    'pH',
-    'mEq',
-    'meq',
-  ],
-  ...[
-    'Volt',
-    'Volts',
-    'volt',
-    'volts',
-    'mVolt',
-    'Amp',
-    'Amps',
-    'amp',
-    'amps',
-    'Watt',
-    'Watts',
-    'Ohms',
-    'ohms',
-  ],
-  ...[
-    'Kelvin',
-    'Celsius',
-    'Pas',
-    'mPas',
-    'lxh',
-    'PSU',
-    'psu',
-    'kDa',
-    'kb',
-    'nt',
-    'SCFM',
-    'Nl',
-    'rev',
-    'px',
-    'pixel',
-  ],
-];
+/** Symbols and words without prefixes, separated by ` | `. */
+const PLAIN = `
+  % | ‰ | ppm | ppb | ppt | ppmv | wt% | vol% | mol% | v/v | w/v | w/w
+  %RH | %rh | %rH | RH% | RH(%) | % RH | % rh | %T | %R | %d.b. | dB | dBm | dBc
+  °C | °F | ° | degC | deg C | deg. C | degF | deg F | deg | degrees | arcmin | arcsec | mrad
+  sec | secs | second | seconds | msec | usec | min | mins | minute | minutes
+  h | hr | hrs | hour | hours | d | day | days
+  nanometers | Angstrom | angstrom | Angstroms | micron | microns | inch | in | ft
+  lb | lbs | oz | psi | psia | psig | atm | mmHg | inHg | cmH2O | mH2O | barg | kgf | lbf
+  cc | ccm | sccm | slm | slpm | lpm | gal | cps | cpm | rpm | RPM | Hz | fps
+  counts | count | cts | CCD cts | a.u. | arb. u. | arb.u. | AU | abs | Abs | RFU | RLU | RIU
+  cells | cell | cp | copies | particles | CFU | cfu | PFU | pfu | FNU | NTU | pH | mEq | meq
+  Volt | Volts | volt | volts | mVolt | Amp | Amps | amp | amps | Watt | Watts | Ohms | ohms
+  Kelvin | Celsius | Pas | mPas | lxh | PSU | psu | kDa | kb | nt | SCFM | Nl | rev | px | pixel`;
 
 const SUPERSCRIPTS = '⁰¹²³⁴⁵⁶⁷⁸⁹⁻';
-const plain = new Set(PLAIN.map(normalise));
+const plain = new Set(
+  PLAIN.trim()
+    .split(/ \| |\n */)
+    .map(normalise),
+);
 const prefixed = new Set(
   Object.entries(PREFIXED).flatMap(([symbol, prefixes]) =>
     ['', ...prefixes].map((prefix) => normalise(prefix + symbol)),
   ),
 );
 
-/** One way to write what is written in several: µ in both codes, the kinds of °, superscripts. */
+/** Replaces the variants of µ, °, Ω, Å, superscripts and minus by one form each. */
 function normalise(unit: string): string {
   return unit
     .replace(/[µμ]/g, 'u')
@@ -164,7 +48,7 @@ function normalise(unit: string): string {
     .replace(/℃/g, '°C')
     .replace(/\u2126/g, 'Ω')
     .replace(/\u212b/g, 'Å')
-    .replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]/g, (sign) => '0123456789-'.charAt(SUPERSCRIPTS.indexOf(sign)))
+    .replace(/[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]/g, (digit) => '0123456789-'.charAt(SUPERSCRIPTS.indexOf(digit)))
     .replace(/−/g, '-');
 }
 
@@ -177,7 +61,7 @@ function isFactor(factor: string): boolean {
   return symbol !== undefined && isSymbol(symbol);
 }
 
-/** Whether this is a unit that people would recognise: `mg`, `ng/uL`, `W/m²`, `1/s`, `cm-1`, `mol·L⁻¹`. */
+/** Recognises `mg`, `ng/uL`, `W/m²`, `1/s`, `cm-1`, `mol·L⁻¹`. */
 export function isUnit(written: string): boolean {
   if (written.length === 0 || written.length > 20) return false;
   const unit = normalise(written);
@@ -192,7 +76,7 @@ export function isUnit(written: string): boolean {
 
 const isOne = (factor: string, n: number): boolean => n === 0 && factor === '1';
 
-/** A unit that stands by itself, without the brackets that may be around it; undefined where there is none. */
+/** A unit without the brackets around it; undefined if it is empty. */
 export function bareUnit(written: string | undefined): string | undefined {
   const unit = written
     ?.trim()
@@ -201,7 +85,7 @@ export function bareUnit(written: string | undefined): string | undefined {
   return unit === '' ? undefined : unit;
 }
 
-/** A name with a unit in brackets at its end, `Weight (mg)` or `U[V]`, where the unit is a known one. */
+/** Splits a known unit in brackets from the end of a name: `Weight (mg)`, `U[V]`. */
 export function unitInBrackets(name: string): { name: string; unit: string } | undefined {
   const close = name.at(-1);
   if (close !== ')' && close !== ']') return undefined;
@@ -218,7 +102,7 @@ export function unitInBrackets(name: string): { name: string; unit: string } | u
   return undefined;
 }
 
-/** A name with a unit after a slash, `freq/Hz`; a unit that is not known counts only where `anyUnit` allows it. */
+/** Splits a unit after a slash from a name: `freq/Hz`. `anyUnit` accepts unknown units too. */
 export function unitAfterSlash(name: string, anyUnit: boolean): { name: string; unit: string } | undefined {
   for (let at = name.indexOf('/'); at > 0; at = name.indexOf('/', at + 1)) {
     const unit = name.slice(at + 1).trim();

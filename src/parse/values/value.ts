@@ -1,51 +1,54 @@
-import type { ValueType } from '../../config/grammar.js';
+import type { ValueType, Where } from '../../config/grammar.js';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
 import { quoted } from '../lines.js';
-import type { DateReader } from './date.js';
+import { createDateReader, type DateOptions, type DateReader } from './date.js';
 import { dateCandidates } from './date-candidates.js';
 import { bareUnit, isUnit } from './unit.js';
 
 export interface ValueReader {
-  /** What a cell or a fact means, by its looks: no value, a date, a number, a number with a unit, else text. */
+  /** Reads a text by its appearance: missing, a date, a number, a number with a unit, or text. */
   read(text: string): Value;
-  readonly numbers: NumberReader;
-  readonly dates: DateReader;
-  readonly missing: ReadonlySet<string>;
-}
-
-interface ReaderParts {
+  /** Reads texts as the type or date format that the mapping gives; without either, by their appearance. */
+  typed(spec: Pick<Where, 'type' | 'format'>): (text: string) => Value | Unreadable;
   readonly numbers: NumberReader;
   readonly dates: DateReader;
   /** Texts that mean no value. */
-  readonly missing: readonly string[];
+  readonly missing: ReadonlySet<string>;
 }
 
-/** An empty cell: there is no value, and nothing is written. */
+/** An empty cell. */
 export const EMPTY: Value = Object.freeze({ value: null, text: '' });
 
-export function createValueReader(parts: ReaderParts): ValueReader {
-  const { numbers, dates } = parts;
-  const missing = new Set(parts.missing);
-
-  function read(written: string): Value {
-    const text = written.trim();
-    if (text === '') return EMPTY;
-    if (missing.has(text)) return { value: null, text };
-    const date = dates.read(text);
-    if (date !== undefined) return { value: date, text };
-    const number = numbers.read(text);
-    if (number !== undefined) return { value: number, text };
-    return (
-      readQuantity(text, numbers) ??
-      (isCensored(text, numbers) ? { value: null, text } : { value: text, text })
-    );
-  }
-
-  return { read, numbers, dates, missing };
+export function createValueReader(
+  options: Pick<ParseOptions, 'decimal' | 'thousands' | 'missing'>,
+  dateOptions: DateOptions,
+): ValueReader {
+  const numbers = createNumberReader(options);
+  const dates = createDateReader(dateOptions);
+  const missing = new Set(options.missing);
+  const reader: ValueReader = {
+    ...{ numbers, dates, missing },
+    read(written) {
+      const text = written.trim();
+      if (text === '') return EMPTY;
+      if (missing.has(text)) return { value: null, text };
+      const date = dates.read(text);
+      if (date !== undefined) return { value: date, text };
+      const number = numbers.read(text);
+      if (number !== undefined) return { value: number, text };
+      return readQuantity(text, numbers) ?? { value: isCensored(text, numbers) ? null : text, text };
+    },
+    typed({ type, format }) {
+      if (type === undefined && format === undefined) return reader.read;
+      const own = format ? createDateReader({ ...dateOptions, format }) : dates;
+      return (text) => readTyped(text.trim(), type ?? 'date', reader, own);
+    },
+  };
+  return reader;
 }
 
-/** `12.4 mg`: a number and a known unit. `1A` and `3C` are wells, so one letter needs a blank before it. */
+/** `12.4 mg`: a number and a known unit. `1A` and `3C` are wells, so a single letter needs a space before it. */
 export function readQuantity(text: string, numbers: NumberReader): Value | undefined {
   if (text.length > MAX_QUANTITY_LENGTH) return undefined;
   const [, sign = '', digits = '', gap = '', unit = ''] = QUANTITY.exec(text) ?? [];
@@ -56,32 +59,27 @@ export function readQuantity(text: string, numbers: NumberReader): Value | undef
   return value === undefined || !isUnit(bare) ? undefined : { value, text, unit: bare };
 }
 
-/** A longer text is a remark, and would only be searched in vain. */
+/** Longer texts are remarks and are not searched. */
 const MAX_QUANTITY_LENGTH = 60;
 /** Balances print the sign in a column of its own: `+   12.40315 g`. */
 const QUANTITY = /^([+\-−]?)\s*([\d.,][\d.,'’]*(?:[eE][+-]?\d+)?)(\s*)(\D.*|(?<=\s)1\/.+)$/;
 
-/** `< 20.00`, `>3.5 mg`: beyond what the instrument can tell. */
+/** `< 20.00`, `>3.5 mg`: outside the range of the instrument. */
 function isCensored(text: string, numbers: NumberReader): boolean {
   const [, limit] = /^[<>≤≥]=?\s*(\S.*)$/.exec(text) ?? [];
   if (limit === undefined) return false;
   return numbers.read(limit) !== undefined || readQuantity(limit, numbers) !== undefined;
 }
 
-/** Why a value is not what the mapping says it is, and the line of the mapping that would settle it. */
+/** Why a text is not a value of the given type, and what to write into the mapping. */
 interface Unreadable {
   readonly problem: string;
   readonly hint: string;
 }
 
-/** Reads a value as what the mapping says that it is. What it is not is told, never passed on as something else. */
-export function readTyped(
-  written: string,
-  type: ValueType,
-  values: ValueReader,
-  dates: DateReader,
-): Value | Unreadable {
-  const text = written.trim();
+export const isUnreadable = (read: Value | Unreadable): read is Unreadable => 'problem' in read;
+
+function readTyped(text: string, type: ValueType, values: ValueReader, dates: DateReader) {
   if (text === '' || values.missing.has(text)) return { value: null, text };
   switch (type) {
     case 'text':
@@ -97,52 +95,50 @@ export function readTyped(
   }
 }
 
-export const isUnreadable = (read: Value | Unreadable): read is Unreadable => 'problem' in read;
-
-function readNumber(text: string, values: ValueReader): Value | Unreadable {
-  const value = values.numbers.read(text);
+function readNumber(text: string, { numbers, read }: ValueReader): Value | Unreadable {
+  const value = numbers.read(text);
   if (value !== undefined) return { value, text };
-  const quantity = readQuantity(text, values.numbers);
+  const quantity = readQuantity(text, numbers);
   if (quantity) return quantity;
-  if (values.read(text).value === null) return { value: null, text };
-  return values.numbers.isAmbiguous(text) ? ambiguousNumber(text) : notA('a number', text);
+  if (read(text).value === null) return { value: null, text };
+  return numbers.isAmbiguous(text) ? ambiguousNumber(text) : notA('a number', text);
 }
 
-/** Which marks would make a number of it. Both lines, where both would: only a person knows. */
+/** Lists every setting under which the text would be a number. */
 export function ambiguousNumber(text: string): Unreadable {
   const commas = /,\d+$/.test(text) ? ['decimal: ","'] : [];
   const points = /\.\d+$/.test(text) ? ['decimal: "."'] : [];
   const group = /^[+\-−]?\d{1,3}(?:([.,' \u00a0\u202f’])\d{3})+(?!\d)/.exec(text)?.[1];
   const groups =
     group === undefined ? [] : [`thousands: "${group.trim() === '' ? ' ' : group.replace('’', "'")}"`];
-  const lines = [...commas, ...points, ...groups].map((line) => `\`${line}\``).join(' or ');
+  const choices = [...commas, ...points, ...groups].map((choice) => `\`${choice}\``).join(' or ');
   return {
-    problem: `${quoted(text)} reads as more than one number, or as none`,
-    hint: `say which: ${lines}`,
+    problem: `${quoted(text)} is not a number, or can be read as different numbers`,
+    hint: `choose one: ${choices}`,
   };
 }
 
 function readDay(text: string, dates: DateReader): Value | Unreadable {
   const iso = dates.readAsDate(text);
   if (iso !== undefined) return { value: iso, text };
-  const forms = dateCandidates(text);
-  const days = [...new Set(forms.map((form) => form.iso.slice(0, 10)))];
-  const formats = forms.length > 0 ? forms.map((form) => form.format) : ['dd/MM/yyyy HH:mm:ss'];
-  const lines = [...new Set(formats)].map((format) => `\`dates: { format: ${format} }\``);
+  const candidates = dateCandidates(text);
+  const days = [...new Set(candidates.map((candidate) => candidate.iso.slice(0, 10)))];
+  const formats = candidates.length > 0 ? candidates.map(({ format }) => format) : ['dd/MM/yyyy HH:mm:ss'];
+  const choices = [...new Set(formats)].map((format) => `\`dates: { format: ${format} }\``);
   return {
-    problem: `${quoted(text)} ${days.length > 1 ? `can be ${days.join(' or ')}` : 'is not a date as dates.format says'}`,
-    hint: `say how it is written: ${lines.join(' or ')}`,
+    problem: `${quoted(text)} ${days.length > 1 ? `can be ${days.join(' or ')}` : 'does not match `dates.format`'}`,
+    hint: `give its format: ${choices.join(' or ')}`,
   };
 }
 
 const CLOCK = /^(?:(\d+)(?:\.| days? |d ))?(\d+):([0-5]?\d):([0-5]?\d(?:[.,]\d+)?)$/;
 const MINUTES = /^(\d+):([0-5]?\d[.,]\d+)$/;
 
-/** In seconds, also beyond a day: `31:06:22`. `12:30` could be hours or minutes, and is not guessed. */
-function readDuration(text: string, values: ValueReader): Value | Unreadable {
-  const number = values.numbers.read(text);
+/** In seconds, also more than a day: `31:06:22`. `12:30` can be hours or minutes and is not guessed. */
+function readDuration(text: string, { numbers }: ValueReader): Value | Unreadable {
+  const number = numbers.read(text);
   if (number !== undefined) return { value: number, text };
-  const quantity = readQuantity(text, values.numbers);
+  const quantity = readQuantity(text, numbers);
   if (quantity) return quantity;
   const [, days = '0', hours, minutes = '0', seconds = '0'] = CLOCK.exec(text) ?? [];
   if (hours !== undefined) {
@@ -171,11 +167,11 @@ const notA = (what: string, text: string): Unreadable => ({
   hint: `if it means no value: \`missing: [${JSON.stringify(text)}]\``,
 });
 
-/** How numbers are written in a file. */
+/** The decimal mark and the thousands separator. */
 export type NumberMarks = Pick<ParseOptions, 'decimal' | 'thousands'>;
 
 export interface NumberReader {
-  /** The number that the whole text is under the file's marks, or undefined. */
+  /** The number, if the whole text is one under the file's marks. */
   read(text: string): number | undefined;
   /** Whether the text would be a number under other marks: `1,234`, `12,5`, `50.026.184`. */
   isAmbiguous(text: string): boolean;
@@ -186,28 +182,28 @@ const ESCAPED: Record<string, string> = { '.': '\\.', ',': ',', ' ': '[ \\u00a0\
 const ANY_MARKS =
   /^[+\-−]?(?:\d{1,3}(?:[.,' \u00a0\u202f’]\d{3})+(?:[.,]\d+)?|\d+[.,]\d+|\d+[.,]|[.,]\d+)(?:[eE][+-]?\d+)?$/;
 
-/** The whole numbers beyond this lose digits when counted: serial numbers and barcodes, which stay text. */
+/** Larger integers lose digits as numbers: they are serial numbers and barcodes, and stay text. */
 const isExact = (value: number, text: string): boolean => Number.isSafeInteger(value) || /[.eE]/.test(text);
 
+const hasDecimalComma = ({ decimal, thousands }: NumberMarks): boolean =>
+  decimal === ',' || (decimal === undefined && thousands === '.');
+
 export function createNumberReader(marks: NumberMarks): NumberReader {
-  const decimal = marks.decimal ?? (marks.thousands === '.' ? ',' : '.');
-  const point = ESCAPED[decimal];
+  const isComma = hasDecimalComma(marks);
+  const point = isComma ? ',' : '\\.';
   const group = marks.thousands === undefined ? undefined : ESCAPED[marks.thousands];
   const whole = group === undefined ? '(?:0|[1-9]\\d*)' : `(?:0|[1-9]\\d{0,2}(?:${group}\\d{3})+|[1-9]\\d*)`;
   const shape = new RegExp(`^[+\\-−]?(?:${whole}(?:${point}\\d*)?|${point}\\d+)(?:[eE][+-]?\\d+)?$`);
   const groups = group === undefined ? undefined : new RegExp(group, 'g');
-
-  function read(text: string): number | undefined {
-    if (!mayBeNumber(text) || !shape.test(text)) return undefined;
-    let digits = groups ? text.replace(groups, '') : text;
-    if (decimal === ',') digits = digits.replace(',', '.');
-    if (digits.charCodeAt(0) === MINUS_SIGN) digits = `-${digits.slice(1)}`;
-    const value = Number(digits);
-    return Number.isFinite(value) && isExact(value, digits) ? value : undefined;
-  }
-
   return {
-    read,
+    read(text) {
+      if (!mayBeNumber(text) || !shape.test(text)) return undefined;
+      let digits = groups ? text.replace(groups, '') : text;
+      if (isComma) digits = digits.replace(',', '.');
+      if (digits.charCodeAt(0) === MINUS_SIGN) digits = `-${digits.slice(1)}`;
+      const value = Number(digits);
+      return Number.isFinite(value) && isExact(value, digits) ? value : undefined;
+    },
     isAmbiguous: (text) =>
       mayBeNumber(text) && !startsWithZeros(text) && !shape.test(text) && ANY_MARKS.test(text),
   };
@@ -215,24 +211,19 @@ export function createNumberReader(marks: NumberMarks): NumberReader {
 
 const MINUS_SIGN = 0x2212;
 
-/** Spares the regular expressions on the many cells that begin like no number does. */
+/** Saves the regular expressions for the many cells that cannot be numbers. */
 function mayBeNumber(text: string): boolean {
   const first = text.charCodeAt(0);
   // 0-9, then + , - .
   return (first >= 48 && first <= 57) || (first >= 43 && first <= 46) || first === MINUS_SIGN;
 }
 
-/** `007`, `00.5`: text, under any marks. */
+/** `007` and `00.5` are text under any marks. */
 const startsWithZeros = (text: string): boolean => /^[+\-−]?0\d/.test(text);
 
 /**
- * Numbers that a format itself writes with a point (JSON, sheets, JCAMP) get the mark under which all values are read,
- * so that a mapping with `decimal: ","` for its texts does not unmake them.
+ * Writes numbers of formats that always use a decimal point (JSON, workbooks, JCAMP) with the decimal mark of the
+ * mapping, so that `decimal: ","`, which is meant for the file's texts, does not make them text.
  */
-export function createDecimalWriter({
-  decimal,
-  thousands,
-}: Pick<ParseOptions, 'decimal' | 'thousands'>): (text: string) => string {
-  const hasComma = decimal === ',' || (decimal === undefined && thousands === '.');
-  return hasComma ? (text) => text.replace('.', ',') : (text) => text;
-}
+export const createDecimalWriter = (marks: NumberMarks): ((text: string) => string) =>
+  hasDecimalComma(marks) ? (text) => text.replace('.', ',') : (text) => text;

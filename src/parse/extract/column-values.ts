@@ -1,0 +1,233 @@
+import { regexSource } from '../../config/grammar.js';
+import type { TableOptions } from '../../config/vocabulary.js';
+import { type ColumnSummary, medianOf, type Value } from '../../model.js';
+import type { Line } from '../lines.js';
+import { ambiguousNumber, isUnreadable } from '../values/value.js';
+import { type Cells, type PlannedColumn, splitUnit, type TableContext } from './columns.js';
+import { groupNames, namedGroups } from './context.js';
+
+/** The values of one column while its rows are read. */
+export interface ColumnValues {
+  readonly plan: PlannedColumn;
+  readonly context: TableContext;
+  readonly read: ReturnType<TableContext['values']['typed']>;
+  /** How many numbers the summary keeps. */
+  readonly sampleSize: number;
+  /** By row; rows without such a cell are holes. */
+  readonly values: Value[];
+  summary: Summary | undefined;
+  numbers: number;
+  others: number;
+  isEmpty: boolean;
+  /** Whether cells have a text but no value. */
+  hasTexts: boolean;
+  ambiguous: { readonly text: string; readonly line: Line | undefined } | undefined;
+  /** The unit that all numbers have: `12.4 mg`, `3.1 mg`. */
+  unit: string | undefined;
+}
+
+export const openColumn = (plan: PlannedColumn, context: TableContext, sampleSize: number): ColumnValues => ({
+  ...{ plan, context, sampleSize, read: context.values.typed(plan.spec), values: [], summary: undefined },
+  ...{ numbers: 0, others: 0, isEmpty: true, hasTexts: false, ambiguous: undefined, unit: undefined },
+});
+
+/** `unit`: from the row itself. Cells of rows that are not kept count only in the summary. */
+export function addCell(
+  column: ColumnValues,
+  row: number,
+  text: string,
+  line: Line | undefined,
+  isKept: boolean,
+  unit?: string,
+): void {
+  const read = column.read(text);
+  if (isUnreadable(read)) {
+    const cell = column.plan.column?.cell;
+    throw column.context.refuse(read.problem, { line, cell, hint: read.hint });
+  }
+  const value = unit && typeof read.value === 'number' ? { ...read, unit } : read;
+  if (value.text !== '') column.isEmpty = false;
+  countValue(column, value, line);
+  if (isKept) column.values[row] = value;
+  else summaryOf(column).add(value);
+}
+
+function countValue(column: ColumnValues, value: Value, line: Line | undefined): void {
+  if (typeof value.value === 'number') {
+    if (column.numbers++ === 0) column.unit = value.unit;
+    else if (column.unit !== value.unit) column.unit = undefined;
+    return;
+  }
+  if (value.text === '') return;
+  if (value.value === null) column.hasTexts = true;
+  else if (
+    column.plan.spec.type === undefined &&
+    value.value === value.text &&
+    column.context.values.numbers.isAmbiguous(value.text)
+  ) {
+    column.numbers++;
+    column.unit = undefined;
+    column.ambiguous ??= { text: value.text, line };
+  } else column.others++;
+}
+
+/** Undefined if all cells are empty. */
+export const isNumeric = ({ numbers, others }: ColumnValues): boolean | undefined =>
+  numbers + others === 0 ? undefined : numbers >= others;
+
+/** In a numeric column, a number that is ambiguous is neither guessed nor kept as text. */
+export function refuseAmbiguous({ ambiguous, plan: { given, column }, context }: ColumnValues): void {
+  if (!ambiguous) return;
+  const { problem, hint } = ambiguousNumber(ambiguous.text);
+  throw context.refuse(`${problem}, in the numeric column ${JSON.stringify(given ?? column?.name)}`, {
+    line: ambiguous.line,
+    cell: column?.cell,
+    hint,
+  });
+}
+
+export const summaryOf = (column: ColumnValues): Summary => {
+  column.summary ??= createSummary(column.values, column.sampleSize);
+  return column.summary;
+};
+
+/** Summarises a column of which not all values are kept. */
+export interface Summary {
+  add(value: Value): void;
+  /** Undefined if there was no number. */
+  finish(): ColumnSummary | undefined;
+}
+
+/**
+ * Minimum and maximum are exact. With more than `sampleSize` numbers, the median is that of a random sample.
+ * The sample depends only on the count of numbers, so that a file always yields the same summary.
+ */
+export function createSummary(earlier: readonly Value[], sampleSize: number): Summary {
+  // Grown as needed: there can be thousands of columns with few numbers.
+  let sample = new Float64Array(Math.min(16, sampleSize));
+  const random = createRandom();
+  let n = 0;
+  let min: Value | undefined;
+  let max: Value | undefined;
+
+  function add(value: Value): void {
+    const number = value.value;
+    if (typeof number !== 'number') return;
+    if (min === undefined || number < Number(min.value)) min = value;
+    if (max === undefined || number > Number(max.value)) max = value;
+    const index = n < sampleSize ? n : Math.floor(random() * (n + 1));
+    if (index >= sample.length && index < sampleSize) sample = grow(sample, sampleSize);
+    if (index < sampleSize) sample[index] = number;
+    n++;
+  }
+
+  earlier.forEach(add);
+  return {
+    add,
+    finish() {
+      if (!min || !max) return undefined;
+      const median = medianOf(sample.subarray(0, Math.min(n, sampleSize)).sort());
+      return { n, min, median, isMedianExact: n <= sampleSize, max };
+    },
+  };
+}
+
+function grow(numbers: Float64Array, maxLength: number): Float64Array<ArrayBuffer> {
+  const grown = new Float64Array(Math.min(2 * numbers.length, maxLength));
+  grown.set(numbers);
+  return grown;
+}
+
+/** Good enough for sampling, and the same for every read (linear congruential, Numerical Recipes). */
+function createRandom(): () => number {
+  let state = 1;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** Turns columns that are one quantity under many names, `A1`, `A2`, …, into rows. */
+export interface Unpivot {
+  readonly regex: RegExp;
+  /** The groups of the pattern, which become columns. */
+  readonly names: readonly string[];
+  readonly groups: readonly ColumnValues[];
+  /** Columns for the cells: `value`, or what a group of that name captures. */
+  readonly values: Map<string, ColumnValues>;
+  readonly pivoted: PivotedColumn[];
+  readonly units: TableOptions['units'];
+  readonly open: (plan: PlannedColumn) => ColumnValues;
+}
+
+interface PivotedColumn {
+  readonly plan: PlannedColumn;
+  readonly groups: ReadonlyMap<string, string>;
+  /** The name of the column for its cells. */
+  readonly value: string;
+  readonly unit: string | undefined;
+}
+
+export function createUnpivot(pattern: string, units: TableOptions['units'], open: Unpivot['open']): Unpivot {
+  const names = groupNames([pattern]).filter((name) => name !== 'value');
+  return {
+    ...{ names, units, open, values: new Map(), pivoted: [] },
+    regex: new RegExp(regexSource(pattern) ?? pattern),
+    groups: names.map((name) => open(addedColumn(name, undefined))),
+  };
+}
+
+/** Whether the column becomes rows. */
+export function claimColumn({ regex, units, pivoted }: Unpivot, plan: PlannedColumn): boolean {
+  const name = plan.given ?? plan.column?.name ?? '';
+  const split = splitUnit(plan.column?.name ?? '', units, true);
+  const match = regex.exec(name) ?? regex.exec(plan.given ?? split.name);
+  if (!match || plan.spec.start !== undefined) return false;
+  const groups = namedGroups(match);
+  const given = typeof plan.spec.unit === 'string' ? plan.spec.unit : undefined;
+  const unit = given ?? plan.column?.unit ?? split.unit;
+  pivoted.push({ plan, groups, value: groups.get('value') ?? 'value', unit });
+  return true;
+}
+
+/** The cells of one row of the file, by the row of the record that they go to. */
+export function unpivotRow(unpivot: Unpivot, cells: Cells): (readonly [PivotedColumn, string])[][] {
+  const rows = new Map<string, [PivotedColumn, string][]>();
+  for (const column of unpivot.pivoted) {
+    const text = column.plan.text(cells);
+    if (text === '') continue;
+    const key = JSON.stringify(unpivot.names.map((name) => column.groups.get(name) ?? ''));
+    const row = rows.get(key);
+    if (row) row.push([column, text]);
+    else rows.set(key, [[column, text]]);
+  }
+  return [...rows.values()];
+}
+
+export function addPivoted(
+  { names, groups, values, open }: Unpivot,
+  pivoted: readonly (readonly [PivotedColumn, string])[],
+  row: number,
+  line: Line | undefined,
+  isKept: boolean,
+): void {
+  const [first] = pivoted;
+  for (const [n, group] of groups.entries())
+    addCell(group, row, first?.[0].groups.get(names[n] ?? '') ?? '', line, isKept);
+  for (const [{ value, plan, unit }, text] of pivoted) {
+    const column = values.get(value) ?? open(addedColumn(value, plan));
+    values.set(value, column);
+    addCell(column, row, text, line, isKept, unit);
+  }
+}
+
+/** A column that the file does not have. Its cells carry the units, which may differ between the pivoted columns. */
+function addedColumn(given: string, of: PlannedColumn | undefined): PlannedColumn {
+  const { unit, ...spec } = of?.spec ?? {};
+  return {
+    given,
+    column: undefined,
+    spec: typeof unit === 'object' ? { ...spec, unit } : spec,
+    text: () => '',
+  };
+}

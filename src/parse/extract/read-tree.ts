@@ -1,0 +1,412 @@
+import type { Where } from '../../config/grammar.js';
+import { type ParseOptions, type TableOptions, tableSchema } from '../../config/vocabulary.js';
+import type { FileRecord, Table, Value } from '../../model.js';
+import { lineFormat } from '../cells.js';
+import type { Line } from '../lines.js';
+import type { OpenFile } from '../source.js';
+import { withFixedZone } from '../values/date.js';
+import { createValueReader } from '../values/value.js';
+import { createUniqueNames, type TableContext } from './columns.js';
+import { type Context, watchCells } from './context.js';
+import {
+  type Facts,
+  finishFinders,
+  type NamedFact,
+  offerLine,
+  openFinder,
+  readFacts,
+  requireFact,
+  requireZone,
+} from './facts.js';
+import { createRowCounter, requireContent } from './read-lines.js';
+import { addRow, beginBlock, compileConditions, finishTable, openTable, skipRow } from './table.js';
+import type { Found, Missing, Row, Tree } from './tree.js';
+
+/** Reads JSON, XML or records: facts and tables by their paths. `lines`: of records, for `meta` and cells. */
+export async function readTree(
+  file: OpenFile,
+  tree: Tree,
+  options: ParseOptions,
+  lines: readonly Line[] = [],
+): Promise<FileRecord> {
+  const reading = openReading(file, options, { tree, lines, labels: [] });
+  const tables: Table[] = [];
+  for (const [name, table] of Object.entries(options.tables)) {
+    tables.push(await readTreeTable(name, table, tree, reading));
+  }
+  return requireContent(
+    { meta: reading.facts.meta, tables },
+    options,
+    file.refuse,
+    'give their paths: `facts: { sample: //Sample }`, `table: { rows: //Reading }`',
+  );
+}
+
+/** A file that is being read, with its facts, and what its tables share. */
+interface Reading {
+  readonly file: OpenFile;
+  readonly facts: Facts;
+  readonly context: TableContext;
+}
+
+interface Contents {
+  readonly tree: Tree | undefined;
+  readonly lines: readonly Line[];
+  readonly labels: readonly NamedFact[];
+}
+
+/** The tree is in memory anyway, so its tables are kept too. */
+const MAX_KEPT_CELLS = 2_000_000;
+const NONE: ReadonlySet<string> = new Set();
+
+function openReading(file: OpenFile, options: ParseOptions, { tree, lines, labels }: Contents): Reading {
+  const { refuse } = file;
+  const context: Context = {
+    ...{ ...file, options, sheets: [], maxKeptCells: MAX_KEPT_CELLS, firstLines: lines.slice(0, 100) },
+    lineFormat: lineFormat(options.delimiter ?? 'tab', options.quote),
+  };
+  const cells = watchCells(context);
+  const finders = options.meta.map((finder) => openFinder(finder, context));
+  for (const line of lines) {
+    cells.take(line);
+    for (const finder of finders) offerLine(finder, line, false);
+  }
+  const source = { named: [...finishFinders(finders, NONE), ...labels], cellAt: cells.at, tree };
+  const dates = withFixedZone(options.dates);
+  const factsIn = (zone: string | undefined) =>
+    readFacts(options.facts, source, createValueReader(options, { ...dates, zone }), refuse);
+  const { zone } = options.dates;
+  const facts = factsIn(typeof zone === 'object' ? requireZone(factsIn(undefined), zone.from) : zone);
+  const countRow = createRowCounter(options, refuse);
+  return {
+    ...{ file, facts },
+    context: {
+      ...{ options, values: facts.values, refuse, maxKeptCells: MAX_KEPT_CELLS },
+      ...{ countRow, cellAt: cells.at },
+    },
+  };
+}
+
+/** A column whose cells are found. `spec`: as in the mapping; undefined if the file names the column. */
+interface FoundColumn {
+  readonly name: string;
+  readonly spec: Where | undefined;
+  readonly cells: readonly (Found | undefined)[];
+}
+
+interface FoundTable {
+  readonly columns: readonly FoundColumn[];
+  /** The line of each row. */
+  readonly lines: readonly number[];
+  /** Conditions of `where` on paths that are not columns. */
+  keeps(row: number): boolean;
+  /** The other conditions. */
+  readonly where: TableOptions['where'];
+}
+
+/** A row for each match of `rows`; without `rows`, each column is an array, and the arrays are zipped. */
+async function readTreeTable(
+  name: string,
+  options: TableOptions,
+  tree: Tree,
+  reading: Reading,
+): Promise<Table> {
+  const {
+    columns: found,
+    lines,
+    keeps,
+    where,
+  } = options.rows === undefined
+    ? zipLists(name, options, tree, reading)
+    : await findRows(options.rows, options, tree, reading);
+  const columns = found.flatMap((column) => textColumns(column, reading));
+  function* rows(): Generator<Line | undefined> {
+    for (const [n, number] of lines.entries()) {
+      yield keeps(n) ? { number, text: '', cells: columns.map(({ texts }) => texts[n] ?? '') } : undefined;
+    }
+  }
+  const axes = found.filter(({ spec }) => spec?.start !== undefined);
+  const specs = [...axes, ...columns].flatMap(({ name: given, spec }, n) =>
+    spec
+      ? [[given, spec.start === undefined ? { ...spec, from: [n - axes.length + 1] } : spec] as const]
+      : [],
+  );
+  const own = { ...options, where, columns: specs.length > 0 ? Object.fromEntries(specs) : undefined };
+  return buildTable(name, own, { columns, rows: rows() }, reading);
+}
+
+interface TextColumn {
+  readonly name: string;
+  readonly unit: string | undefined;
+}
+
+type Texts = TextColumn & { readonly spec: Where | undefined; readonly texts: readonly string[] };
+
+/** One column, with its units in a column beside it if they differ between the rows. None for a computed axis. */
+function textColumns({ name, spec, cells }: FoundColumn, { facts }: Reading): Texts[] {
+  if (spec?.start !== undefined) return [];
+  const texts = cells.map((cell) => cell?.text ?? '');
+  const units = new Set(cells.filter((cell) => cell && cell.text !== '').map((cell) => cell?.unit));
+  const [only] = units;
+  const isElsewhere = typeof spec?.unit === 'object' && units.size <= 1 && !only;
+  const given = isElsewhere ? requireFact(facts, spec.unit.from).text : spec?.unit;
+  const unit = typeof given === 'string' ? given : units.size === 1 ? only : undefined;
+  const column = { name, unit, texts, spec: spec && { type: spec.type, format: spec.format } };
+  if (units.size < 2 || typeof given === 'string') return [column];
+  const beside = cells.map((cell) => cell?.unit ?? '');
+  return [column, { name: `${name} unit`, unit: undefined, spec: spec && { type: 'text' }, texts: beside }];
+}
+
+/** Reads the values of a table by the code that also reads tables of lines. Undefined is a row that is left out. */
+async function buildTable(
+  name: string,
+  options: TableOptions,
+  { columns, rows }: { columns: readonly TextColumn[]; rows: Iterable<Line | undefined> },
+  { context, facts, file: { slice } }: Reading,
+): Promise<Table> {
+  // The columns are named already, by the mapping or the file.
+  const table = openTable(name, { ...options, header: ['first'] }, [], context);
+  const own = columns.map((column, cell) => ({ name: column.name, unit: column.unit, cell, isNamed: true }));
+  let n = 0;
+  for (const row of rows) {
+    if (n === 0) beginBlock(table, own, [], row);
+    if (row) addRow(table, row.cells, row);
+    else skipRow(table);
+    if (++n % 512 === 0 && slice.isOver()) await slice.renew();
+  }
+  if (n === 0) beginBlock(table, own, [], undefined);
+  return finishTable(table, facts);
+}
+
+function refuseMissing({ message, hint, line }: Missing, { file }: Reading): Error {
+  return file.refuse(message, { hint, at: line === undefined ? undefined : { line }, isMismatch: true });
+}
+
+async function findRows(
+  path: string,
+  options: TableOptions,
+  tree: Tree,
+  reading: Reading,
+): Promise<FoundTable> {
+  const rows = tree.rows(path);
+  if (!rows) {
+    const missing = tree.explainMissing(path);
+    throw refuseMissing(
+      { ...missing, message: `nothing matches \`rows: ${path}\`: ${missing.message}` },
+      reading,
+    );
+  }
+  const columns = options.columns
+    ? await selectColumns(options.columns, rows, tree, reading)
+    : await ownColumns(rows, tree, reading);
+  const tests: ((row: number) => boolean)[] = [];
+  const where: NonNullable<TableOptions['where']> = {};
+  for (const [name, conditions] of Object.entries(options.where ?? {})) {
+    if (columns.some((column) => column.name === name)) where[name] = conditions;
+    else {
+      const cells = await cellsAt(name, rows, tree, reading);
+      const test = compileConditions(conditions, reading.context.values);
+      tests.push((row) => test(cells[row]?.text ?? ''));
+    }
+  }
+  const lines = rows.map(({ line }) => line);
+  return { columns, lines, where, keeps: (row) => tests.every((test) => test(row)) };
+}
+
+async function selectColumns(
+  wanted: NonNullable<TableOptions['columns']>,
+  rows: readonly Row[],
+  tree: Tree,
+  reading: Reading,
+): Promise<FoundColumn[]> {
+  const specs: [string, Where | undefined][] = Array.isArray(wanted)
+    ? wanted.filter((name) => name !== '_').map((name) => [name, undefined])
+    : Object.entries(wanted);
+  const columns: FoundColumn[] = [];
+  for (const [name, spec] of specs) {
+    const cells = spec?.start === undefined ? await joinedCells(name, spec, rows, tree, reading) : [];
+    columns.push({ name, spec, cells });
+  }
+  return columns;
+}
+
+/** Joins `[Date, Time]` with a space. `unit: { from }` is looked up in each row. */
+async function joinedCells(
+  name: string,
+  spec: Where | undefined,
+  rows: readonly Row[],
+  tree: Tree,
+  reading: Reading,
+): Promise<(Found | undefined)[]> {
+  const parts: (Found | undefined)[][] = [];
+  for (const part of spec?.from ?? [name]) parts.push(await cellsAt(part, rows, tree, reading));
+  const joined = rows.map((_, n) => join(parts.map((part) => part[n])));
+  if (typeof spec?.unit !== 'object') return joined;
+  const unitAt = tree.lookup(spec.unit.from);
+  return joined.map((cell, n) => {
+    const unit = cell && unitAt(rows[n])?.text;
+    return cell && unit ? { ...cell, unit } : cell;
+  });
+}
+
+function join(parts: readonly (Found | undefined)[]): Found | undefined {
+  if (parts.length === 1) return parts[0];
+  const present = parts.filter((part) => part !== undefined && part.text !== '');
+  const [first] = present;
+  return first && { ...first, unit: undefined, text: present.map((part) => part?.text).join(' ') };
+}
+
+/** The value of a path in each row. At least one row must have it. */
+async function cellsAt(
+  path: string | number,
+  rows: readonly Row[],
+  tree: Tree,
+  reading: Reading,
+): Promise<(Found | undefined)[]> {
+  const { slice } = reading.file;
+  const lookup = tree.lookup(path);
+  const cells: (Found | undefined)[] = [];
+  let isFound = rows.length === 0;
+  for (const row of rows) {
+    const cell = lookup(row);
+    isFound ||= cell !== undefined;
+    cells.push(cell);
+    if (cells.length % 512 === 0 && slice.isOver()) await slice.renew();
+  }
+  if (isFound) return cells;
+  const { message, hint, line } = tree.explainMissing(path, rows[0]);
+  throw refuseMissing({ message: `${message} in any row`, hint, line: line ?? rows[0]?.line }, reading);
+}
+
+/** The plain values of the rows, in the order in which their names first occur. */
+async function ownColumns(rows: readonly Row[], tree: Tree, reading: Reading): Promise<FoundColumn[]> {
+  const { slice } = reading.file;
+  const unique = createUniqueNames();
+  const columns = new Map<string, { name: string; spec: undefined; cells: (Found | undefined)[] }>();
+  for (const [n, row] of rows.entries()) {
+    const times = new Map<string, number>();
+    for (const [name, found] of tree.values(row)) {
+      const time = (times.get(name) ?? 0) + 1;
+      times.set(name, time);
+      const key = `${time} ${name}`;
+      const column = columns.get(key) ?? { name: unique(name), spec: undefined, cells: [] };
+      column.cells[n] = found;
+      columns.set(key, column);
+    }
+    refuseSparse(columns.size, rows.length, row, tree, reading);
+    if (n % 512 === 0 && slice.isOver()) await slice.renew();
+  }
+  return [...columns.values()];
+}
+
+/** Rows with few names in common would make a table that is mostly empty and has no limit in size. */
+function refuseSparse(width: number, rows: number, row: Row, tree: Tree, { context }: Reading): void {
+  const { maxColumns } = context.options.limits;
+  const isSparse = width * rows > 1_000_000 + 4 * tree.size;
+  if (width <= maxColumns && !isSparse) return;
+  const problem = isSparse ? `few columns in common, and ${width} in all` : `more than ${maxColumns} columns`;
+  throw context.refuse(`the rows have ${problem}`, {
+    at: { line: row.line },
+    hint: 'select the columns: `columns: [ … ]`',
+  });
+}
+
+/** A table whose columns are arrays. */
+function zipLists(
+  name: string,
+  { columns: wanted, where }: TableOptions,
+  tree: Tree,
+  reading: Reading,
+): FoundTable {
+  const { refuse } = reading.file;
+  if (!wanted || Array.isArray(wanted)) {
+    throw refuse(`the mapping does not say where the rows of table ${name} are`, {
+      hint: 'give their path, `rows: //Reading`, or an array for each column: `columns: { time: //times, signal: //values }`',
+    });
+  }
+  const columns = Object.entries(wanted).map(([given, spec]): FoundColumn => {
+    const cells = spec.start === undefined ? itemsOf(spec.from ?? [given], tree, reading) : [];
+    return { name: given, spec, cells };
+  });
+  const [first, ...others] = columns.filter(({ spec }) => spec?.start === undefined);
+  const other = others.find(({ cells }) => cells.length !== first?.cells.length);
+  if (first && other) {
+    throw refuse(
+      `the arrays of table ${name} differ in length: ${first.name} has ${first.cells.length} values, ${other.name} has ${other.cells.length}`,
+      { at: other.cells[0] && { line: other.cells[0].line }, hint: 'make a table of each array' },
+    );
+  }
+  const lines = (first?.cells ?? []).map((cell) => cell?.line ?? 1);
+  return { columns, lines, where, keeps: () => true };
+}
+
+/** The items of a list. Several lists are joined item by item. */
+function itemsOf(paths: readonly (string | number)[], tree: Tree, reading: Reading): readonly Found[] {
+  const [first = [], ...others] = paths.map((path) => {
+    const list = tree.list(path);
+    if ('items' in list) return list.items;
+    throw refuseMissing(list, reading);
+  });
+  if (others.length === 0) return first;
+  if (others.some((other) => other.length !== first.length)) {
+    throw reading.file.refuse(`the arrays to be joined differ in length: ${paths.join(', ')}`, {
+      at: first[0] && { line: first[0].line },
+    });
+  }
+  return first.map((item, n) => {
+    const texts = [item, ...others.map((other) => other[n])].map((found) => found?.text ?? '');
+    return { ...item, text: texts.filter((text) => text !== '').join(' ') };
+  });
+}
+
+/** A file of labels and data that needs no mapping, such as JCAMP-DX. */
+export interface LabelledFile {
+  readonly labels: readonly NamedFact[];
+  readonly tables: readonly LabelledTable[];
+}
+
+export interface LabelledTable {
+  readonly columns: readonly TextColumn[];
+  readonly rows: readonly Line[];
+  /** The number of rows that the file declares. */
+  readonly declared: number | undefined;
+}
+
+/** A mapping can name facts and, in file order, tables and their columns. */
+export async function readLabelled(
+  file: OpenFile,
+  { labels, tables: data }: LabelledFile,
+  options: ParseOptions,
+): Promise<FileRecord> {
+  const reading = openReading(file, options, { tree: undefined, lines: [], labels });
+  const { meta } = reading.facts;
+  const date = meta.has('date') ? undefined : dateIn(labels, reading);
+  if (date) meta.set('date', date);
+  const wanted = Object.entries(options.tables);
+  const [extra] = wanted[data.length] ?? [];
+  if (extra !== undefined) {
+    throw file.refuse(`there are no data for table ${extra}: the file has ${data.length} tables`, {
+      hint: 'name at most as many tables as the file has, in its order',
+    });
+  }
+  const unique = createUniqueNames();
+  const tables: Table[] = [];
+  for (const [n, { columns, rows, declared }] of data.entries()) {
+    const [name, own] = wanted[n] ?? ['readings', tableSchema.parse({})];
+    const count = own.count ?? declared;
+    tables.push(await buildTable(unique(name), { ...own, count }, { columns, rows }, reading));
+  }
+  return { meta, tables };
+}
+
+/** The date by the file's own labels, if it is unambiguous. */
+function dateIn(labels: readonly NamedFact[], { context }: Reading): Value | undefined {
+  const textOf = (key: string) =>
+    labels.find(({ name }) => name.replace(/[\s\-_/]/g, '').toUpperCase() === key)?.text;
+  const [long, day, time] = [textOf('LONGDATE'), textOf('DATE'), textOf('TIME')];
+  for (const text of [long, day && time && `${day} ${time}`, day]) {
+    const iso = text ? context.values.dates.readAsDate(text) : undefined;
+    if (text && iso !== undefined) return { value: iso, text };
+  }
+  return undefined;
+}
