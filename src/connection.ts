@@ -1,7 +1,7 @@
 import type { Clock } from './clock.js';
 import type { UsableConfig } from './config/load.js';
-import type { NotebookConfig } from './config/schema.js';
 import { holdKey, type Key, readKey } from './config/secrets.js';
+import type { NotebookConfig } from './config/settings.js';
 import { Limiter } from './deliver/limiter.js';
 import { NotebookError } from './errors.js';
 import { createLog } from './log.js';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { hostname } from 'node:os';
 import { request } from 'undici';
 import type { Clock } from '../clock.js';
-import type { Words } from '../config/schema.js';
+import type { CommandLine } from '../config/settings.js';
 import { LabfeedError } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
@@ -124,7 +124,7 @@ const COMMAND_TIMEOUT_MS = 30_000;
 const MOST_OUTPUT = 4096;
 
 interface CommandOptions {
-  readonly words: Words;
+  readonly words: CommandLine;
   readonly log: Log;
   /** The environment that it gets, beside what it is told. */
   readonly env: NodeJS.ProcessEnv;

@@ -9,7 +9,7 @@ import {
   usableConfigFrom,
 } from '../commands/options.js';
 import { terminalWidth } from '../commands/terminal.js';
-import { journalOf } from '../config/locations.js';
+import { journalOf } from '../config/load.js';
 import { EXIT, explainProblem, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';
 import { onStopRequest } from '../process.js';

@@ -5,10 +5,9 @@ import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { type ConfigOption, configFrom, configOption, examples, jsonOption } from '../commands/options.js';
 import { testSummary } from '../commands/try.js';
-import type { LoadedConfig } from '../config/load.js';
-import { journalOf } from '../config/locations.js';
-import type { NotebookConfig } from '../config/schema.js';
+import { journalOf, type LoadedConfig } from '../config/load.js';
 import { readKey, readToken } from '../config/secrets.js';
+import type { NotebookConfig } from '../config/settings.js';
 import { ConfigError, EXIT, explainProblem, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
 import { checkMapping } from '../mapping/mapping.js';
@@ -59,7 +58,7 @@ async function gatherFindings(config: LoadedConfig, offline: boolean): Promise<F
   return [
     ...findings,
     // With a mistake in `journal`, the default path would be the wrong journal.
-    ...(config.wrong.has('journal') ? [] : [await checkJournal(journalOf(config))]),
+    ...(config.invalidSettings.has('journal') ? [] : [await checkJournal(journalOf(config))]),
     ...checkToken(config),
     ...(await checkNotebook(config)),
   ];

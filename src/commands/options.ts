@@ -1,7 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { InvalidArgumentError, Option } from 'commander';
-import { type LoadedConfig, loadConfig, type UsableConfig } from '../config/load.js';
-import { findConfig, journalOf } from '../config/locations.js';
+import { findConfig, journalOf, type LoadedConfig, loadConfig, type UsableConfig } from '../config/load.js';
 import { ConfigError, LabfeedError, systemCode, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';
 import { type JournalReader, openReader } from '../journal/reader.js';
@@ -47,7 +46,7 @@ export function usableConfigFrom(options: ConfigOption): UsableConfig {
 
 /** Rejects a configuration with a mistake in `journal`: the default path may hold a different journal. */
 export function requireJournal(config: LoadedConfig): string {
-  if (config.wrong.has('journal')) throw new ConfigError(config.problems);
+  if (config.invalidSettings.has('journal')) throw new ConfigError(config.problems);
   return journalOf(config);
 }
 

@@ -1,7 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { systemClock } from '../clock.js';
-import { defaultJournal } from '../config/locations.js';
+import { defaultJournal } from '../config/load.js';
 import { backUp } from '../journal/maintenance.js';
 import { createLog } from '../log.js';
 import type { Dialect } from '../model.js';

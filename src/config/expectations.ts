@@ -1,20 +1,20 @@
 import { z } from 'zod';
 import { nearest } from '../text.js';
-import { regexMistake } from './grammar.js';
+import { ARROW, regexMistake } from './grammar.js';
 
 /**
- * What a golden test may expect of a run: left is what of it, as templates name it (`title`, `readings[0].A260`,
- * `meta["Sample ID"]`), right is what it must be. Text is literal unless it stands in slashes.
+ * What a test of a mapping may expect. The key names a part of the run as templates do (`title`, `readings[0].A260`,
+ * `meta["Sample ID"]`), the value is what it must be. Text is literal unless it is in slashes.
  */
 
 export type Scalar = string | number | boolean | null;
 
 interface InTable {
-  /** Without a name, the first one is meant. */
+  /** Undefined: the first table. */
   readonly table: string | undefined;
 }
 
-/** What can be expected, and where in the record each of it is. */
+/** What can be expected, and where it is in the record. */
 interface Targets {
   title: unknown;
   date: unknown;
@@ -34,7 +34,7 @@ interface Targets {
 type Kind = keyof Targets;
 type Target = { [Of in Kind]: { readonly of: Of } & Targets[Of] }[Kind];
 
-/** One expectation: the key as it is written, what it means, and what is wanted. */
+/** One expectation: the key as written, what it refers to, and the expected value. */
 export type Expectation = {
   [Of in Kind]: {
     readonly key: string;
@@ -43,11 +43,11 @@ export type Expectation = {
   } & Targets[Of];
 }[Kind];
 
-const TEXT = 'a text, or /regex/';
-const LIST = 'a list of texts';
-const VALUE = 'a number, a text, /regex/, true, false or null';
+const TEXT = 'text or /regex/';
+const LIST = 'a list of text';
+const VALUE = 'a number, text, /regex/, true, false or null';
 
-/** A title may be a bare number in YAML, and is a text all the same. */
+/** A title that is a number in YAML is text too. */
 const wantedText = z
   .union([z.string(), z.number().transform(String)], { error: `expected ${TEXT}` })
   .superRefine(checkRegex);
@@ -66,65 +66,69 @@ function checkRegex(written: unknown, context: z.RefinementCtx): void {
 }
 
 const WANTED = {
-  title: wantedText.describe('The title: a text, or /regex/.'),
+  title: wantedText.describe('The title: text or /regex/.'),
   date: wantedText.describe('The date, such as 2026-04-03.'),
-  body: wantedText.describe('A text that the body must contain, or /regex/.'),
+  body: wantedText.describe('Text that the body must contain, or /regex/.'),
   tags: wantedTexts.describe('The tags, in any order.'),
   comments: z
-    .union([count, wantedTexts], { error: `expected how many, or ${LIST} that they contain` })
-    .describe('How many comments, or a list: a text that each must contain, or /regex/.'),
+    .union([count, wantedTexts], { error: `expected a number of comments, or ${LIST} that they contain` })
+    .describe('The number of comments, or a list of text or /regex/ that each must contain.'),
   quarantined: z
-    .union([z.literal(true), z.string()], { error: 'expected true, or what the reason must contain' })
+    .union([z.literal(true), z.string()], { error: 'expected true, or text that the reason must contain' })
     .superRefine(checkRegex)
-    .describe('The file must be refused: true, a text that the reason must contain, or /regex/.'),
+    .describe('The file must be quarantined: true, text that the reason must contain, or /regex/.'),
   fact: value.describe('A fact of the file: meta.Operator or meta["Sample ID"].'),
   factUnit: unit.describe('The unit of a fact: meta.Weight.unit.'),
-  rows: count.describe('How many rows.'),
+  rows: count.describe('The number of rows.'),
   columns: z
     .array(z.string({ error: `expected ${LIST}` }), { error: `expected ${LIST}` })
-    .describe('The names of the columns, in their order.'),
+    .describe('The names of the columns, in order.'),
   columnUnit: unit.describe('The unit of a column: columns.A260.unit.'),
-  cell: value.describe('A value of a row: readings[0].A260, readings[-1]["Sample ID"]. Rows count from 0.'),
+  cell: value.describe(
+    'A value of a row: readings[0].A260, readings[-1]["Sample ID"]. Rows are numbered from 0.',
+  ),
 } as const satisfies Record<Kind, z.ZodType>;
 
 const SIMPLE = ['title', 'date', 'body', 'tags', 'comments', 'quarantined'] as const;
 const ROOTS = [...SIMPLE, 'readings', 'columns', 'meta', 'tables'] as const;
 
-/** The map of expectations, read into a list of them. */
+/** A map of expectations, read as a list. */
 export const expectSchema = z
-  .record(z.string(), z.unknown(), { error: 'expected a map such as { title: …, readings: 12 }' })
+  .record(z.string(), z.unknown(), {
+    error: `expected a map${ARROW}write, for example, expect: { title: …, readings: 12 }`,
+  })
   .meta(forEditors())
-  .describe('What the mapping must make of the file. Nothing: that it can be read.')
+  .describe('What the mapping must produce. {}: only that the file can be read.')
   .transform((written, context): Expectation[] => {
     const expectations: Expectation[] = [];
-    const tell = (key: string, message: string) =>
+    const report = (key: string, message: string) =>
       context.addIssue({ code: 'custom', path: [key], message, input: written[key] });
     for (const [key, wanted] of Object.entries(written)) {
       const target = targetOf(key);
-      if (typeof target === 'string') tell(key, target);
+      if (typeof target === 'string') report(key, target);
       else {
         const checked = WANTED[target.of].safeParse(wanted);
         if (checked.success) expectations.push({ key, ...target, wanted: checked.data } as Expectation);
-        else for (const { message } of checked.error.issues.slice(0, 1)) tell(key, message);
+        else for (const { message } of checked.error.issues.slice(0, 1)) report(key, message);
       }
     }
     if ('quarantined' in written && Object.keys(written).length > 1)
-      tell('quarantined', 'a file that is refused makes no run of which more could be expected');
+      report('quarantined', 'quarantined cannot be combined with other expectations');
     return expectations;
   });
 
-/** What a key means, or what is wrong with it. */
+/** What a key refers to, or what is wrong with it. */
 function targetOf(key: string): Target | string {
   const [root, ...rest] = partsOf(key) ?? [];
   const simple = SIMPLE.find((name) => name === root);
-  if (simple) return rest.length === 0 ? { of: simple } : `${simple} has no parts: write ${simple} alone`;
+  if (simple) return rest.length === 0 ? { of: simple } : `${simple} has no parts${ARROW}write ${simple}`;
   switch (root) {
     case 'meta':
       return factOf(rest);
     case 'readings':
       return tableOf(undefined, rest) ?? rowHint('readings');
     case 'columns':
-      return tableOf(undefined, ['columns', ...rest]) ?? 'expected columns, or columns.NAME.unit';
+      return tableOf(undefined, ['columns', ...rest]) ?? 'expected columns or columns.NAME.unit';
     case 'tables': {
       const [name, ...parts] = rest;
       if (typeof name !== 'string') return 'expected the name of a table: tables.NAME';
@@ -139,7 +143,7 @@ function factOf(rest: readonly (string | number)[]): Target | string {
   const [name, part] = rest;
   if (typeof name === 'string' && rest.length === 1) return { of: 'fact', name };
   if (typeof name === 'string' && rest.length === 2 && part === 'unit') return { of: 'factUnit', name };
-  return 'expected meta.NAME; a name with dots or brackets in it is written meta["NAME"]';
+  return `expected meta.NAME${ARROW}write meta["NAME"] if the name contains dots or brackets`;
 }
 
 function tableOf(table: string | undefined, rest: readonly (string | number)[]): Target | undefined {
@@ -155,19 +159,18 @@ function tableOf(table: string | undefined, rest: readonly (string | number)[]):
 }
 
 const rowHint = (table: string): string =>
-  `expected ${table} (how many rows), ${table}[0].COLUMN, ${table}.columns or ${table}.columns.NAME.unit; ` +
-  'a name with dots or brackets in it is written ["NAME"]';
+  `expected ${table} (the number of rows), ${table}[0].COLUMN, ${table}.columns or ${table}.columns.NAME.unit` +
+  `${ARROW}write ["NAME"] if a name contains dots or brackets`;
 
 function unknown(key: string): string {
   const [word = key] = /^\w+/.exec(key) ?? [];
   const guess = nearest(word, ROOTS);
-  const known = `known are ${ROOTS.join(', ')}`;
-  return guess && guess !== word
-    ? `nothing of a run is called so; did you mean ${guess}${key.slice(word.length)}?`
-    : `nothing of a run is called so; ${known}`;
+  const hint =
+    guess && guess !== word ? `did you mean ${guess}${key.slice(word.length)}?` : `use ${ROOTS.join(', ')}`;
+  return `unknown key${ARROW}${hint}`;
 }
 
-/** `readings[0]["Sample ID"]` → readings, 0, Sample ID. Undefined where it is not written so. */
+/** `readings[0]["Sample ID"]` gives readings, 0, Sample ID. Undefined for any other notation. */
 function partsOf(key: string): (string | number)[] | undefined {
   const parts: (string | number)[] = [];
   let rest = key.trim();
@@ -184,7 +187,7 @@ function partsOf(key: string): (string | number)[] | undefined {
 const FIRST = /^([A-Za-z]+)/;
 const NEXT = /^(?:\.([^.[\]]+)|\["([^"]+)"\]|\['([^']+)'\]|\[(-?\d+)\])/;
 
-/** Editors complete the keys that have a fixed name, and explain the others. */
+/** Editors complete the keys with a fixed name and describe the others. */
 function forEditors() {
   const schema = (of: Kind) => {
     const { $schema: _, ...rest } = z.toJSONSchema(WANTED[of], { io: 'input' });

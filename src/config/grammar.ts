@@ -1,94 +1,147 @@
 import { z } from 'zod';
 
 /**
- * The small grammars of the parse vocabulary: how a line, a cut, a place and a date pattern are written.
- * Two ideas go through all of them: text is literal unless it stands in slashes;
- * left is your name, right is where it is in the file.
+ * How values are written: text, amounts, and the small grammars of the parse vocabulary (lines, splits, places, date
+ * patterns). Text is literal unless it is in slashes. Your name is on the left, its location in the file on the right.
  */
 
-/** The source of a regular expression, where the text is one: it begins and ends with a slash. */
-export const regexSource = (text: string): string | undefined =>
-  text.length > 2 && text.startsWith('/') && text.endsWith('/') ? text.slice(1, -1) : undefined;
+/** Separates what is wrong from what to write, in the messages of schemas. The second part becomes the hint. */
+export const ARROW = ' → ';
 
-export interface CellReference {
-  /** Undefined: the first sheet, or the file where it is no workbook. */
-  readonly sheet: string | undefined;
-  /** Both from 1. */
-  readonly line: number;
-  readonly cell: number;
-}
-
-const REFERENCE = /^=(?:'((?:[^']|'')+)'!|([\p{L}\p{N}_.]+)!)?\$?([A-Z]{1,3})\$?([1-9]\d{0,6})$/iu;
-
-/** A cell as spreadsheets name it: `=C3`, `='Sheet 2'!B9`. */
-export function cellReference(text: string): CellReference | undefined {
-  if (!text.startsWith('=')) return undefined;
-  const [, quoted, plain, letters, digits] = REFERENCE.exec(text) ?? [];
-  if (letters === undefined) return undefined;
-  return { sheet: quoted?.replaceAll("''", "'") ?? plain, line: Number(digits), cell: cellNumber(letters) };
-}
-
-/** A column's letters as a number, from 1: `A` is 1, `AA` is 27. */
-const cellNumber = (letters: string): number =>
-  [...letters.toUpperCase()].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0);
-
-/** A rectangle of lines and cells, all from 1 and inclusive; undefined where it is open. */
-export interface Area {
-  readonly fromLine: number;
-  readonly toLine: number | undefined;
-  readonly fromCell: number;
-  readonly toCell: number | undefined;
-}
-
-/** `B5:F`: from B5 to the end of column F. */
-export function areaOf(text: string): Area | undefined {
-  const [, left, top, right, bottom] = /^([A-Z]{1,3})(\d{0,7}):([A-Z]{0,3})(\d{0,7})$/i.exec(text) ?? [];
-  if (left === undefined) return undefined;
-  return {
-    fromLine: Number(top) || 1,
-    toLine: Number(bottom) || undefined,
-    fromCell: cellNumber(left),
-    toCell: right ? cellNumber(right) : undefined,
-  };
-}
-
+/** A text that is not empty. */
 export const text = (what: string) => z.string({ error: `expected ${what}` }).min(1, `expected ${what}`);
 
-/** A text whose mistakes are told where it is written, rather than at the first file. */
+/** Text whose mistakes are reported when the configuration is read, not with the first file. */
 const checkedText = (what: string, mistakeIn: (written: string) => string | undefined) =>
   text(what).superRefine((written, context) => {
     const message = mistakeIn(written);
     if (message) context.addIssue({ code: 'custom', message });
   });
 
-/** One or a list of them; a list once it was read. */
+/** One value or a list of them, read as a list. */
 export const listOf = <S extends z.ZodType>(one: S, what: string) =>
   z
     .union([one, z.array(one)], { error: `expected ${what}` })
     .transform((written) => (Array.isArray(written) ? written : [written]) as z.output<S>[]);
+
+/** The message for a value that should be a map, with an example of one. */
+export const mapError =
+  (example: string) =>
+  ({ code }: { readonly code?: string | undefined }): string | undefined =>
+    code === 'invalid_type' ? `expected a map${ARROW}write ${example}` : undefined;
+
+interface AmountKind {
+  readonly name: string;
+  readonly examples: string;
+  readonly separator: string;
+  /** Suggested for a number without a unit. */
+  readonly usual: string;
+  /** What one of each unit counts. */
+  readonly units: Readonly<Record<string, number>>;
+}
+
+const DURATION: AmountKind = {
+  name: 'duration',
+  examples: '500ms, 5s, 2m or 24h',
+  separator: '',
+  usual: 's',
+  units: {
+    ms: 1,
+    s: 1000,
+    m: 60_000,
+    h: 3_600_000,
+    d: 86_400_000,
+    w: 7 * 86_400_000,
+    y: 365 * 86_400_000,
+  },
+};
+const SIZE: AmountKind = {
+  name: 'size',
+  examples: '64KB or 10MB',
+  separator: '',
+  usual: 'KB',
+  units: { B: 1, KB: 1024, MB: 1024 ** 2, GB: 1024 ** 3 },
+};
+const RATE: AmountKind = {
+  name: 'rate',
+  examples: '10/s or 300/m',
+  separator: '/',
+  usual: 's',
+  units: { s: 1, m: 1 / 60, h: 1 / 3600 },
+};
+
+function amount(kind: AmountKind) {
+  const { name, separator, units } = kind;
+  const pattern = new RegExp(`^(\\d+(?:\\.\\d+)?)${separator}(${Object.keys(units).join('|')})$`);
+  const error = ({ input }: { readonly input?: unknown }): string =>
+    `${isScalar(input) ? `${JSON.stringify(input)} is not a ${name}` : `expected a ${name}`}${ARROW}${advice(input, kind)}`;
+  return z
+    .string({ error })
+    .regex(pattern, { error })
+    .transform((written) => {
+      const [, digits = '', unit = ''] = pattern.exec(written) ?? [];
+      return Number(digits) * (units[unit] ?? 1);
+    });
+}
+
+const isScalar = (value: unknown): boolean => ['string', 'number', 'boolean'].includes(typeof value);
+
+/** For `30`, `30 days`, `60 kb` or `10/min`: the same amount in our notation. */
+function advice(written: unknown, { examples, separator, usual, units }: AmountKind): string {
+  const [, digits, word = ''] =
+    /^(\d+(?:\.\d+)?)[\s/]*([a-z]*)$/i.exec(isScalar(written) ? String(written) : '') ?? [];
+  if (digits === undefined || /^mo/i.test(word)) return `write a number with a unit, such as ${examples}`;
+  if (word === '') return `write it with a unit, such as ${digits}${separator}${usual}`;
+  const similar = Object.keys(units).filter((unit) => unit[0]?.toLowerCase() === word[0]?.toLowerCase());
+  const unit = /^m(s|illi)/i.test(word) ? similar[0] : similar.at(-1);
+  return unit ? `write ${digits}${separator}${unit}` : `write a number with a unit, such as ${examples}`;
+}
+
+/** In milliseconds. */
+export const duration = () => amount(DURATION).transform(Math.round);
+
+/** A timer that is set to more than 2^31 ms fires at once. */
+const MAX_WAIT_MS = 24 * 86_400_000;
+
+/** A duration that a timer can wait for, in milliseconds. */
+export const wait = () =>
+  duration()
+    .refine((ms) => ms > 0, 'expected a duration greater than zero')
+    .refine((ms) => ms <= MAX_WAIT_MS, 'expected at most 24d');
+
+/** In bytes. */
+export const size = () => amount(SIZE).transform(Math.round);
+
+/** In requests per second. */
+export const rate = () =>
+  amount(RATE).refine((perSecond) => perSecond > 0, 'expected a rate greater than zero');
+
+/** The source of a regular expression, if the text begins and ends with a slash. */
+export const regexSource = (written: string): string | undefined =>
+  written.length > 2 && written.startsWith('/') && written.endsWith('/') ? written.slice(1, -1) : undefined;
 
 export function regexMistake(written: string): string | undefined {
   const source = regexSource(written);
   if (source === undefined) return undefined;
   try {
     new RegExp(source);
-    return canExplode(source)
-      ? `${written} repeats what is repeated already, and also looks around or back: on some lines it would take for ever`
-      : undefined;
   } catch (error) {
     const reason = error instanceof Error ? error.message.replace(/^.*\/: /s, '') : String(error);
-    return `${written} is not a regular expression: ${reason}`;
+    return `${written} is not a valid regular expression: ${reason}`;
   }
+  return canExplode(source)
+    ? `${written} can take exponential time${ARROW}do not repeat a group that contains * or + together with a lookaround or a backreference`
+    : undefined;
 }
 
 /**
- * Whether an expression may try 2ⁿ ways where V8 has no other way than to try them all: `(?=x)(a+)+$`.
- * Without looking around or back there is one, so that any expression will do.
+ * Whether matching can take 2ⁿ steps: `(?=x)(a+)+$`. V8 has a linear engine, but not for lookarounds and
+ * backreferences, so any expression without these is safe.
  */
 export function canExplode(source: string): boolean {
   const plain = source.replace(/\\[^1-9k]/g, '_').replace(/\[[^\]]*\]/g, '_');
   if (!/\(\?<?[=!]|\\[1-9k]/.test(plain)) return false;
-  /** For each group that is open: whether something in it is repeated, or one of several. */
+  /** For each open group: whether it contains a repetition or alternatives. */
   const open: boolean[] = [];
   for (let at = 0; at < plain.length; at++) {
     const sign = plain[at];
@@ -103,19 +156,61 @@ export function canExplode(source: string): boolean {
   return false;
 }
 
-/** A regular expression whose named groups are what is wanted of it. */
+/** A regular expression with named groups. */
 export const groups = () =>
   checkedText('a regular expression', (written) => {
     if (/\(\?<[^=!]/.test(regexSource(written) ?? '')) return regexMistake(written);
-    return `expected a regular expression in slashes with a named group: '/^ID (?<sample>\\w+)/'`;
+    return `expected a regular expression with a named group${ARROW}write it in slashes: '/^ID (?<sample>\\w+)/'`;
   });
 
-const LINE = 'a line: its number, text that it begins with, /regex/, blank or eof; or a list of them';
+export interface CellReference {
+  /** Undefined: the first sheet, or a file that is not a workbook. */
+  readonly sheet: string | undefined;
+  /** Both from 1. */
+  readonly line: number;
+  readonly cell: number;
+}
+
+const REFERENCE = /^=(?:'((?:[^']|'')+)'!|([\p{L}\p{N}_.]+)!)?\$?([A-Z]{1,3})\$?([1-9]\d{0,6})$/iu;
+
+/** A cell in spreadsheet notation: `=C3`, `='Sheet 2'!B9`. */
+export function cellReference(written: string): CellReference | undefined {
+  if (!written.startsWith('=')) return undefined;
+  const [, quoted, plain, letters, digits] = REFERENCE.exec(written) ?? [];
+  if (letters === undefined) return undefined;
+  return { sheet: quoted?.replaceAll("''", "'") ?? plain, line: Number(digits), cell: cellNumber(letters) };
+}
+
+/** A column's letters as a number, from 1: `A` is 1, `AA` is 27. */
+const cellNumber = (letters: string): number =>
+  [...letters.toUpperCase()].reduce((sum, letter) => sum * 26 + letter.charCodeAt(0) - 64, 0);
+
+/** A rectangle of lines and cells, all from 1 and inclusive. Undefined: open-ended. */
+export interface Area {
+  readonly fromLine: number;
+  readonly toLine: number | undefined;
+  readonly fromCell: number;
+  readonly toCell: number | undefined;
+}
+
+/** `B5:F`: from B5 to the end of column F. */
+export function areaOf(written: string): Area | undefined {
+  const [, left, top, right, bottom] = /^([A-Z]{1,3})(\d{0,7}):([A-Z]{0,3})(\d{0,7})$/i.exec(written) ?? [];
+  if (left === undefined) return undefined;
+  return {
+    fromLine: Number(top) || 1,
+    toLine: Number(bottom) || undefined,
+    fromCell: cellNumber(left),
+    toCell: right ? cellNumber(right) : undefined,
+  };
+}
+
+const LINE = 'a line: its number, the text it starts with, /regex/, blank or eof; or a list of these';
 export const line = () =>
   listOf(
     z.union(
       [
-        z.int().refine((number) => number !== 0, 'lines count from 1, or from -1 at the end'),
+        z.int().refine((number) => number !== 0, 'lines are numbered from 1, or from -1 at the end'),
         checkedText(LINE, regexMistake),
       ],
       { error: `expected ${LINE}` },
@@ -123,7 +218,7 @@ export const line = () =>
     LINE,
   ).refine((lines) => lines.length > 0, `expected ${LINE}`);
 
-const SPLIT = 'text, tab, spaces, whitespace, /regex/, or { at: [31, 66] }';
+const SPLIT = 'text, tab, spaces, whitespace, /regex/ or { at: [31, 66] }';
 export const split = () =>
   z.union(
     [
@@ -132,7 +227,7 @@ export const split = () =>
         const source = regexSource(written);
         if (mistake || source === undefined) return mistake;
         return new RegExp(source).test('')
-          ? `${written} also fits where nothing is, and cuts everywhere`
+          ? `${written} also matches empty text and would split everywhere`
           : undefined;
       }),
       z.strictObject({
@@ -141,25 +236,25 @@ export const split = () =>
           .min(1)
           .refine(
             (places) => places.every((place, n) => place > (places[n - 1] ?? 0)),
-            'expected growing numbers',
+            'expected increasing numbers',
           )
-          .describe('The characters before which further cells begin.'),
+          .describe('The character positions, from 1, at which further cells start.'),
       }),
     ],
     { error: `expected ${SPLIT}` },
   );
 export type SplitWord = z.output<ReturnType<typeof split>>;
 
-const DATE = 'a pattern such as dd/MM/yyyy HH:mm:ss, or iso, epoch, epochMs, excel';
-export const dateFormats = () => listOf(checkedText(DATE, dateMistake), `${DATE}; or a list of them`);
+const DATE = 'a pattern such as dd/MM/yyyy HH:mm:ss, or iso, epoch, epochMs or excel';
+export const dateFormats = () => listOf(checkedText(DATE, dateMistake), `${DATE}; or a list of these`);
 
 function dateMistake(written: string): string | undefined {
   if (['iso', 'epoch', 'epochMs', 'excel'].includes(written)) return undefined;
   const tokens = written.replace(/'[^']*'/g, '');
-  if (/Y{2,}|D{2,}/.test(tokens)) return 'years are written yyyy and days dd, in small letters';
+  if (/Y{2,}|D{2,}/.test(tokens)) return `years and days are lower case${ARROW}write yyyy and dd`;
   const parts = [/y/, /[ML]/, /d/].filter((part) => part.test(tokens)).length;
-  // What is lacking would be taken from today, and the same file would read differently tomorrow.
-  if (parts > 0 && parts < 3) return 'a date needs its year, month and day: yyyy, MM and dd';
+  // Missing parts would be taken from today, and the same file would be read differently tomorrow.
+  if (parts > 0 && parts < 3) return `a date needs year, month and day${ARROW}write yyyy, MM and dd`;
   return parts > 0 || /[Hh]/.test(tokens) ? undefined : `expected ${DATE}`;
 }
 
@@ -168,41 +263,46 @@ export const name = () =>
   checkedText(NAME, (written) =>
     written.startsWith('=') && !cellReference(written) ? `expected ${NAME}` : undefined,
   );
-export const fromFact = () => z.strictObject({ from: name() });
+export const fromFact = () =>
+  z.strictObject({ from: name().describe('The fact, or where it is in the file.') });
 
-const axis = () => z.union([z.number(), name()], { error: 'expected a number, or the fact that says it' });
+const axis = () => z.union([z.number(), name()], { error: 'expected a number, or the name of a fact' });
 
-/** Where something is in the file and what it is: the short forms are read as the long one. */
+/** Where a fact or column is in the file, and what it is. Short forms are read as the long one. */
 export const where = <S extends z.ZodType<string | number>>(part: S, what: string) => {
   const parts = z.array(part).min(1, `expected ${what}`);
   const long = z
     .strictObject({
       from: z
-        .union([part, parts], { error: `expected ${what}, or a list of them` })
+        .union([part, parts], { error: `expected ${what}, or a list of these` })
         .optional()
-        .describe('Where it is in the file. Without it: under your name for it.'),
+        .describe('Where it is in the file. Default: under your name for it. A list is joined with spaces.'),
       type: z
         .enum(['text', 'number', 'date', 'duration', 'boolean'])
         .optional()
-        .describe('What it is; a value that is not is told, not passed on. Without it: by its looks.'),
+        .describe('The type. A value of another type quarantines the run. Default: by value.'),
       unit: z
-        .union([text('a unit'), fromFact()], { error: 'expected a unit such as mg, or { from: a fact }' })
+        .union([text('a unit'), fromFact()], {
+          error: 'expected a unit such as mg, or { from: the fact with the unit }',
+        })
         .optional()
-        .describe('Its unit, or where the unit is: { from: … }.'),
-      format: dateFormats().optional().describe('How its date is written, where not as dates.format says.'),
+        .describe('The unit, or where it is: { from: … }.'),
+      format: dateFormats().optional().describe('How its date is written. Default: dates.format.'),
       start: axis()
         .optional()
-        .describe('Of a computed axis: the value in the first row, a number or a fact.'),
-      step: axis().optional().describe('Of a computed axis: what each row adds, a number or a fact.'),
+        .describe('Of a computed axis: the value in the first row, as a number or a fact.'),
+      step: axis()
+        .optional()
+        .describe('Of a computed axis: the difference between rows, as a number or a fact.'),
     })
     .refine(({ start, step }) => (start === undefined) === (step === undefined), {
-      error: 'expected start and step, both',
+      error: 'start and step must be given together',
     })
     .refine(({ start, from }) => start === undefined || from === undefined, {
-      error: 'expected from, or start and step',
+      error: 'from cannot be combined with start and step',
     });
   return z
-    .union([part, parts, long], { error: `expected ${what}, a list of them, or { from: … }` })
+    .union([part, parts, long], { error: `expected ${what}, a list of these, or { from: … }` })
     .transform((written): Where => {
       if (typeof written !== 'object') return { from: [written] };
       if (Array.isArray(written)) return { from: written };
@@ -214,7 +314,7 @@ export const where = <S extends z.ZodType<string | number>>(part: S, what: strin
 export type ValueType = 'text' | 'number' | 'date' | 'duration' | 'boolean';
 
 export interface Where {
-  /** Names, cells or cell numbers, joined by a blank. */
+  /** Names, cells or cell numbers. Several values are joined with spaces. */
   readonly from?: readonly (string | number)[];
   readonly type?: ValueType | undefined;
   readonly unit?: string | { readonly from: string } | undefined;

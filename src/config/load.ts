@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import picomatch from 'picomatch';
 import { z } from 'zod';
-import { type Place, type Problem, systemCode } from '../errors.js';
+import { EXIT, LabfeedError, type Place, type Problem, systemCode } from '../errors.js';
 import { nearest } from '../text.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
 import {
@@ -13,56 +14,56 @@ import {
   INSTRUMENT_NAME,
   type InstrumentConfig,
   instrumentSchema,
-  resolveCommand,
 } from './schema.js';
 import { resolveSecret } from './secrets.js';
+import { resolveCommand } from './settings.js';
 import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
 
-/** An instrument as it is used: with its name, its folder made absolute, and the way back to its lines. */
+/** An instrument with its name, absolute paths, and the locations of its keys. */
 export interface Instrument extends InstrumentConfig {
   readonly name: string;
-  /** Changes whenever the way in which files are read and mapped does. */
+  /** A hash of `parse`, `experiment` and `comments`. */
   readonly mapping: string;
-  /** As it stands in the YAML. */
+  /** As it is in the YAML. */
   readonly written: object;
-  /** Where a part of this instrument's mapping stands, for errors that show only later. */
+  /** The location of a key of this instrument, for errors that appear later. */
   placeOf(path: ConfigPath): Place;
 }
 
-/** What of an instrument says which files are its. */
+/** Which files belong to an instrument. */
 export type Claim = Pick<Instrument, 'name' | 'watch' | 'files' | 'ignore' | 'ready' | 'run'>;
 
 type Settings = Omit<Config, 'include' | 'instruments' | 'notebook'>;
 
-/** What could be read of a configuration, and all that is wrong with it. */
+/** What could be read of a configuration, and every mistake in it. */
 export interface LoadedConfig {
   readonly file: string;
   readonly settings: Settings;
-  /** Absent where it is missing or wrong; `problems` then says so. */
+  /** Absent if it is missing or wrong, which is then one of the problems. */
   readonly notebook?: Config['notebook'];
-  /** Those without a mistake, in the order in which they claim files. */
+  /** Those without a mistake. A file belongs to the first that matches it. */
   readonly instruments: readonly Instrument[];
-  /** Which files belong to whom, in that order; also of instruments with a mistake elsewhere. */
+  /** Which files belong to which instrument, in the same order. Includes instruments with a mistake elsewhere. */
   readonly claims: readonly Claim[];
-  /** Every instrument that is written down, be it with mistakes. */
+  /** Every instrument, including those with mistakes. */
   readonly listed: readonly ListedInstrument[];
   readonly problems: readonly Problem[];
-  /** Those of the problems behind which there may be instruments that are not listed. */
-  readonly hiding: readonly Problem[];
-  /** Settings that have a mistake, or could not be read at all. */
-  readonly wrong: ReadonlySet<string>;
-  /** Not mistakes, but not what somebody may expect either. */
+  /** The problems because of which instruments may be missing from `listed`. */
+  readonly incompleteBecause: readonly Problem[];
+  /** Settings that have a mistake or could not be read. */
+  readonly invalidSettings: ReadonlySet<string>;
+  /** Keys that have no effect. */
   readonly warnings: readonly Problem[];
   placeOf(path: ConfigPath): Place;
 }
 
-/** A configuration with which the daemon can work. */
+/** A configuration with which the daemon can start. */
 export type UsableConfig = LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>>;
 
-/** A mistake in one of these keeps the daemon from starting; any other only spoils what it concerns. */
-const VITAL: ReadonlySet<string> = new Set(['notebook', 'journal', 'status']);
+/** A mistake in one of these keeps the daemon from starting. */
+const NEEDED_TO_START: ReadonlySet<string> = new Set(['notebook', 'journal', 'status']);
 
-/** What is wrong, and what of it may keep instruments from being seen. */
+/** `hiding`: problems because of which instruments may be missing. */
 interface Found {
   readonly problems: Problem[];
   readonly hiding: Problem[];
@@ -76,12 +77,12 @@ export function loadConfig(file: string): LoadedConfig {
   const top = requireMap(main, hiding);
   const isUnreadable = hiding.length > 0;
   const setting = <K extends keyof Config>(key: K): Config[K] | undefined => {
-    const stops = VITAL.has(key) ? 'daemon' : 'nothing';
+    const stops = NEEDED_TO_START.has(key) ? 'daemon' : 'nothing';
     const schema = configSchema.shape[key];
     const checked = checkValue(schema, top[key], { yaml: main, path: [key], stops });
     if (checked.problems.length > 0 || isUnreadable) wrong.add(key);
-    // After a failure to read the file at all, a list of missing keys would only bury the reason.
-    if (main.problems.length === 0) (key === 'include' ? hiding : problems).push(...checked.problems);
+    // If the file could not be read, missing keys are not mistakes.
+    if (!isUnreadable) (key === 'include' ? hiding : problems).push(...checked.problems);
     return (checked.problems.length === 0 ? checked.value : schema.safeParse(undefined).data) as
       | Config[K]
       | undefined;
@@ -97,9 +98,9 @@ export function loadConfig(file: string): LoadedConfig {
     ...readInstruments(parts, { problems, hiding }),
     listed: listInstruments(parts),
     problems: [...hiding, ...problems],
-    hiding,
-    wrong,
-    warnings: findUnheeded(parts),
+    incompleteBecause: hiding,
+    invalidSettings: wrong,
+    warnings: findIgnoredKeys(parts),
     placeOf: main.placeOf,
   };
 }
@@ -126,9 +127,13 @@ function requireMap(yaml: YamlFile, problems: Problem[]): Record<string, unknown
   if (typeof value === 'object' && value !== null && !Array.isArray(value))
     return value as Record<string, unknown>;
   if (yaml.problems.length === 0) {
-    const message =
-      value === null || value === undefined ? 'the file is empty' : 'expected a map of settings';
-    problems.push({ where: yaml.placeOf([]), message, hint: 'see config.example.yaml', stops: 'daemon' });
+    const message = value === null || value === undefined ? 'the file is empty' : 'expected keys and values';
+    problems.push({
+      where: yaml.placeOf([]),
+      message,
+      hint: 'see config.example.yaml for an example',
+      stops: 'daemon',
+    });
   }
   return {};
 }
@@ -151,13 +156,14 @@ function readParts(main: YamlFile, globs: string[] | undefined, { problems, hidi
     if (!existsSync(file)) {
       hiding.push({
         where: main.placeOf(['include']),
-        message: `include: there is no file ${file}`,
+        message: `include: the file ${file} does not exist`,
+        hint: 'create it, or remove it from include',
         stops: 'nothing',
       });
       continue;
     }
     const part = readYaml(file);
-    // A part that cannot be read takes its own instruments down, not the daemon.
+    // A part that cannot be read stops its own instruments, not the daemon.
     const unread: Problem[] = [...part.problems];
     reportUnknownKeys(part, requireMap(part, unread), ['instruments'], { problems, hiding });
     hiding.push(...unread.map((problem): Problem => ({ ...problem, stops: 'nothing' })));
@@ -179,6 +185,7 @@ function readInstruments(
       hiding.push({
         where: yaml.placeOf(['instruments']),
         message: 'instruments: expected a map of instruments by name',
+        hint: 'write instruments: { balance: { watch: /srv/instruments/balance } }',
         stops: 'nothing',
       });
       continue;
@@ -201,7 +208,7 @@ function readInstruments(
 }
 
 const { watch, files, ignore, ready, run } = instrumentSchema.shape;
-// Should it be `run` that is wrong, its files are still not for others.
+// Even if `run` is wrong, other instruments do not get these files.
 const claimSchema = z.object({ watch, files, ignore, ready, run: run.catch('file') });
 
 function readClaim(name: string, value: unknown, yaml: YamlFile): Claim[] {
@@ -217,13 +224,13 @@ function checkName(
   const where = yaml.placeOfKey(path);
   const first = firstPlaces.get(name);
   if (first) {
-    const message = `there is already an instrument ${JSON.stringify(name)}, at ${first.file}:${first.line}`;
-    return [{ where, message, hint: 'give one of them another name', stops: 'nothing' }];
+    const message = `the instrument ${JSON.stringify(name)} is defined twice, also at ${first.file}:${first.line}`;
+    return [{ where, message, hint: 'rename one of them', stops: 'nothing' }];
   }
   firstPlaces.set(name, where);
   if (INSTRUMENT_NAME.test(name)) return [];
-  const hint = 'use letters, digits, blanks, dots, dashes and underscores, at most 64';
-  return [{ where, message: `${JSON.stringify(name)} cannot be the name of an instrument`, hint, stops }];
+  const hint = 'use at most 64 letters, digits, spaces, dots, dashes and underscores';
+  return [{ where, message: `${JSON.stringify(name)} is not a valid name for an instrument`, hint, stops }];
 }
 
 type WrittenInstrument = z.input<typeof instrumentSchema>;
@@ -246,7 +253,7 @@ function toInstrument(
   };
 }
 
-/** Of what was written rather than of what was made of it: compiled expressions do not show what they are. */
+/** Of the YAML rather than of the validated values, which may contain functions. */
 function fingerprint({ parse, experiment, comments }: WrittenInstrument): string {
   return createHash('sha256')
     .update(JSON.stringify([parse, experiment, comments]))
@@ -254,7 +261,7 @@ function fingerprint({ parse, experiment, comments }: WrittenInstrument): string
     .slice(0, 16);
 }
 
-/** The files that an `include` glob names, seen from the file it stands in, in the order of their names. */
+/** The files that match an `include` glob, relative to the including file, sorted by name. */
 function expandInclude(glob: string, from: string): string[] {
   const absolute = resolve(dirname(from), glob);
   const { base, isGlob } = picomatch.scan(absolute);
@@ -276,7 +283,7 @@ function filesBelow(folder: string): string[] {
   }
 }
 
-/** An instrument that is written down, be it with mistakes: what has to be known of it to know its runs again. */
+/** An instrument with or without mistakes: what `recover` needs to recognise its runs. */
 export interface ListedInstrument extends Pick<InstrumentConfig, 'duplicates'> {
   readonly name: string;
   readonly comments: Pick<CommentOptions, 'readings' | 'text'>;
@@ -297,7 +304,7 @@ function listInstruments(parts: readonly YamlFile[]): ListedInstrument[] {
   );
 }
 
-/** Whether instruments may stand behind a key that is not known: `instrumnets: { … }`, `includ: more.yaml`. */
+/** Whether an unknown key may be a misspelt `instruments` or `include`. */
 const mayHideInstruments = (key: string, value: unknown): boolean =>
   (typeof value === 'object' && value !== null) || nearest(key, ['include']) !== undefined;
 
@@ -306,15 +313,45 @@ const asMap = (value: unknown): Readonly<Record<string, unknown>> =>
     ? (value as Record<string, unknown>)
     : {};
 
-/** Warns of a key that somebody wrote and that has no effect yet, rather than let them trust in it. */
-function findUnheeded(parts: readonly YamlFile[]): Problem[] {
+/** Warns about keys that have no effect yet. */
+function findIgnoredKeys(parts: readonly YamlFile[]): Problem[] {
   return parts.flatMap((yaml) =>
     Object.entries(asMap(asMap(yaml.value)['instruments']))
       .filter(([, instrument]) => (asMap(instrument)['attach'] ?? 'never') !== 'never')
       .map(([name]) => ({
         where: yaml.placeOfKey(['instruments', name, 'attach']),
-        message: 'attach has no effect in this version: the raw file is not attached',
+        message: 'attach has no effect in this version: raw files are not attached',
         stops: 'nothing',
       })),
   );
 }
+
+const PLACES = ['labfeed.yaml', '/etc/labfeed/config.yaml'];
+
+class NoConfigError extends LabfeedError {
+  override readonly exitStatus = EXIT.config;
+}
+
+/** The configuration to use: the named one, else the first that exists. */
+export function findConfig(named: string | undefined): string {
+  if (named !== undefined) return resolve(named);
+  const found = PLACES.map((place) => resolve(place)).find((place) => existsSync(place));
+  if (found !== undefined) return found;
+  throw new NoConfigError(`no configuration found: neither ./${PLACES[0]} nor ${PLACES[1]} exists`, {
+    hint: 'name a file with --config FILE, or try `labfeed demo`, which needs none',
+  });
+}
+
+/** In the state folder of the service, else of the user. */
+export function defaultJournal(env: NodeJS.ProcessEnv = process.env): string {
+  // systemd separates several folders with a colon. The first is ours.
+  const service = env['STATE_DIRECTORY']?.split(':')[0];
+  if (service) return join(service, 'journal.db');
+  return join(env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state'), 'labfeed', 'journal.db');
+}
+
+export const journalOf = ({
+  settings,
+}: {
+  readonly settings: { readonly journal?: string | undefined };
+}): string => settings.journal ?? defaultJournal();

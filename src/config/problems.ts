@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { explainProblem, type Problem } from '../errors.js';
 import { nearest } from '../text.js';
+import { ARROW } from './grammar.js';
 import { configSchema } from './schema.js';
 import type { ConfigPath, YamlFile } from './yaml.js';
 
 type Issue = z.core.$ZodIssue;
 type RawIssue = z.core.$ZodRawIssue;
 
-/** Where a checked value stands: in which file, below which path, and what a mistake in it stops. */
+/** Where a value is: in which file, at which path, and what a mistake in it stops. */
 export interface CheckContext {
   readonly yaml: YamlFile;
   readonly path: ConfigPath;
@@ -18,29 +19,29 @@ type Checked<T> =
   | { readonly value: T; readonly problems: readonly [] }
   | { readonly value: undefined; readonly problems: readonly Problem[] };
 
-/** Holds a value against its schema; every mistake is told at its line, with what was expected. */
+/** Validates a value. Every mistake is reported with its location and what was expected. */
 export function checkValue<S extends z.ZodType>(
   schema: S,
   value: unknown,
   context: CheckContext,
 ): Checked<z.output<S>> {
-  const result = schema.safeParse(value, { error: expectation });
+  const result = schema.safeParse(value, { error: defaultMessage });
   if (result.success) return { value: result.data, problems: [] };
   const problems = result.error.issues.flatMap((issue) => toProblems(issue, context));
-  // A value of the wrong kind can break several rules of its schema that are told in the same words.
+  // A value of the wrong type can violate several rules with the same message.
   return {
     value: undefined,
     problems: [...new Map(problems.map((one) => [explainProblem(one), one])).values()],
   };
 }
 
-/** Words of our own for what zod says by itself; what the schema says in its own words goes before. */
-function expectation(issue: RawIssue): string | undefined {
+/** For rules that have no message of their own in the schema. */
+function defaultMessage(issue: RawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
-      return `expected ${article(String(issue['expected']))}, found ${kindOf(issue.input)}`;
+      return `expected ${article(String(issue['expected']))}, found ${kindOf(issue.input)}${isQuotedNumber(issue) ? `${ARROW}remove the quotes` : ''}`;
     case 'invalid_value':
-      return `expected ${(issue['values'] as unknown[]).map(String).join(' or ')}`;
+      return `unknown value ${typeof issue.input === 'object' ? kindOf(issue.input) : JSON.stringify(issue.input)}`;
     case 'too_small':
       return `expected at least ${issue['minimum']}`;
     case 'too_big':
@@ -49,6 +50,9 @@ function expectation(issue: RawIssue): string | undefined {
       return undefined;
   }
 }
+
+const isQuotedNumber = ({ input, expected }: RawIssue): boolean =>
+  (expected === 'number' || expected === 'int') && typeof input === 'string' && /^\d+$/.test(input);
 
 function toProblems(issue: Issue, context: CheckContext): Problem[] {
   const { yaml, stops } = context;
@@ -60,20 +64,31 @@ function toProblems(issue: Issue, context: CheckContext): Problem[] {
     return issue.keys.map((key) => unknownKey({ yaml, path, stops }, key));
   }
   if (issue.code === 'invalid_union') {
-    const branch = likelyBranch(issue.errors);
-    if (branch) return branch.flatMap((inner) => toProblems(inner, { ...context, path }));
+    const form = likelyForm(issue.errors);
+    if (form) return form.flatMap((inner) => toProblems(inner, { ...context, path }));
   }
-  if (issue.input === undefined && !('input' in issue) && valueAt(yaml.value, path) === undefined) {
-    return [{ where: yaml.placeOf(path), message: `${labelOf(path)} is missing: ${issue.message}`, stops }];
-  }
-  const hint =
-    issue.code === 'invalid_value'
-      ? didYouMean(valueAt(yaml.value, path), issue.values.map(String))
-      : ownHint(issue);
-  return [{ where: yaml.placeOf(path), message: `${labelOf(path)}: ${issue.message}`, stops, ...hint }];
+  const value = valueAt(yaml.value, path);
+  const [what = '', advice] = issue.message.split(ARROW);
+  const [message, hint] =
+    value === undefined
+      ? [`${labelOf(path)} is missing`, advice ?? what.replace(/^expected/, 'add')]
+      : [
+          `${labelOf(path)}: ${what}`,
+          advice ?? (issue.code === 'invalid_value' ? choose(value, issue) : undefined),
+        ];
+  return [{ where: yaml.placeOf(path), message, stops, ...(hint !== undefined && { hint }) }];
 }
 
-/** How people call a place: `notebook.url`, or within an instrument `experiment.tags[1]`. */
+/** Which of the allowed values was probably meant, or all of them. */
+function choose(value: unknown, { values }: { readonly values: readonly unknown[] }): string {
+  const allowed = values.map(String);
+  return (
+    didYouMean(value, allowed) ??
+    `use ${new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(allowed)}`
+  );
+}
+
+/** `notebook.url`, or within an instrument `experiment.tags[1]`. */
 function labelOf(path: ConfigPath): string {
   const within = path[0] === 'instruments' ? path.slice(path.length > 2 ? 2 : 1) : path;
   return within.reduce<string>(
@@ -82,49 +97,46 @@ function labelOf(path: ConfigPath): string {
   );
 }
 
-/** `known`: those that may stand in this very file, where they are fewer than the schema's. */
+/** `known`: the keys allowed in this file, if they are fewer than those of the schema. */
 export function unknownKey(
   { yaml, path, stops }: CheckContext,
   key: string,
   known: readonly string[] = knownKeys(path),
 ): Problem {
-  const elsewhere = knownKeys(path).includes(key)
-    ? { hint: 'it belongs into the configuration that includes this file' }
-    : undefined;
-  const guess = elsewhere ?? didYouMean(key, known);
-  const hint = guess ?? (known.length > 0 ? { hint: `known keys here: ${known.join(', ')}` } : {});
+  const isElsewhere = !known.includes(key) && knownKeys(path).includes(key);
+  const hint = isElsewhere
+    ? 'move it to the main configuration file'
+    : (didYouMean(key, known) ?? (known.length > 0 ? `known keys: ${known.join(', ')}` : undefined));
   return {
     where: yaml.placeOfKey([...path, key]),
     message: `unknown key ${JSON.stringify(key)}`,
     stops,
-    ...hint,
+    ...(hint !== undefined && { hint }),
   };
 }
 
-function didYouMean(found: unknown, known: readonly string[]): { hint: string } | undefined {
+function didYouMean(found: unknown, known: readonly string[]): string | undefined {
   const guess = typeof found === 'string' ? nearest(found, known) : undefined;
-  return guess === undefined ? undefined : { hint: `did you mean ${guess}?` };
+  return guess === undefined ? undefined : `did you mean ${guess}?`;
 }
 
-/** What a rule of the schema knows to say beside its message. */
-function ownHint(issue: Issue): { hint: string } | undefined {
-  const hint: unknown = issue.code === 'custom' ? issue.params?.['hint'] : undefined;
-  return typeof hint === 'string' ? { hint } : undefined;
-}
-
-/** Of the forms that a value may take, the one that was evidently meant: of the right kind, wrong within. */
-function likelyBranch(branches: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
-  const right = branches.filter((issues) =>
+/** Of the forms that a value may have, the one that was evidently meant: the right type, with a mistake inside. */
+function likelyForm(forms: readonly (readonly Issue[])[]): readonly Issue[] | undefined {
+  const likely = forms.filter((issues) =>
     issues.every(
       (issue) =>
         issue.path.length > 0 ||
         issue.code === 'unrecognized_keys' ||
         issue.code === 'invalid_union' ||
-        ownHint(issue) !== undefined,
+        saysWhatToWrite(issue),
     ),
   );
-  return right.length === 1 ? right[0] : undefined;
+  return likely.length === 1 ? likely[0] : undefined;
 }
+
+/** A rule that recognised a mistake, or an amount such as `10min`. */
+const saysWhatToWrite = ({ code, message }: Issue): boolean =>
+  message.includes(ARROW) && (code === 'custom' || /^"?\d/.test(message));
 
 function valueAt(value: unknown, path: ConfigPath): unknown {
   return path.reduce<unknown>(
@@ -147,7 +159,7 @@ const KINDS: Record<string, string> = {
   record: 'a map',
   array: 'a list',
   int: 'a whole number',
-  string: 'a text',
+  string: 'text',
   boolean: 'true or false',
 };
 
@@ -155,28 +167,28 @@ const article = (kind: string): string => KINDS[kind] ?? `a ${kind}`;
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 
-/** The configuration's JSON Schema, as editors want it: of what is written, before defaults and units are applied. */
+/** The JSON Schema of what is written, before defaults and units are applied. */
 export const jsonSchema = (): JsonSchema =>
   z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any', reused: 'inline' });
 
-/** The keys that the schema knows at this place of the configuration. */
+/** The keys that the schema has at this path. */
 function knownKeys(path: ConfigPath): string[] {
-  let level: JsonSchema[] = forms(jsonSchema());
-  for (const part of path) level = level.flatMap((schema) => inner(schema, part)).flatMap(forms);
+  let level: JsonSchema[] = formsOf(jsonSchema());
+  for (const part of path) level = level.flatMap((schema) => schemasOf(schema, part)).flatMap(formsOf);
   return [...new Set(level.flatMap((schema) => Object.keys(schema.properties ?? {})))];
 }
 
 const isSchema = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null;
 
-/** A schema and the alternatives within it. */
-const forms = (schema: JsonSchema): JsonSchema[] => [
+/** A schema and its alternatives. */
+const formsOf = (schema: JsonSchema): JsonSchema[] => [
   schema,
   ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])]
     .filter(isSchema)
-    .flatMap(forms),
+    .flatMap(formsOf),
 ];
 
-function inner(schema: JsonSchema, part: string | number): JsonSchema[] {
+function schemasOf(schema: JsonSchema, part: string | number): JsonSchema[] {
   const found =
     typeof part === 'number' ? schema.items : (schema.properties?.[part] ?? schema.additionalProperties);
   return isSchema(found) && !Array.isArray(found) ? [found] : [];

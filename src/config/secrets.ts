@@ -2,42 +2,49 @@ import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
 import { ConfigError, type Place, type Problem, systemCode } from '../errors.js';
+import { ARROW, text } from './grammar.js';
 
-/** A secret stands in no configuration: only where it is. */
-export const secret = (what: string, described: string) =>
+/** A secret is never in the configuration, only the place where it is. */
+export const secret = (what: string) =>
   z
     .strictObject(
       {
-        file: text(`the path of a file that holds the ${what}`).optional(),
-        env: text('the name of an environment variable').optional(),
-        credential: text('the name of a systemd credential').optional(),
+        file: text('the path of a file')
+          .optional()
+          .describe(`A file that contains the ${what} and nothing else.`),
+        env: text('the name of an environment variable')
+          .optional()
+          .describe(`The name of an environment variable that contains the ${what}.`),
+        credential: text('the name of a systemd credential')
+          .optional()
+          .describe(`The name of a systemd credential that contains the ${what}.`),
       },
       {
-        error: (issue) =>
-          issue.code === 'invalid_type'
-            ? `expected where the ${what} is, not the ${what} itself: { file: PATH }, { env: NAME } or { credential: NAME }`
+        error: ({ code, input }) =>
+          code === 'invalid_type'
+            ? `${input === undefined ? `expected the ${what}` : `the ${what} itself must not be in the configuration`}${ARROW}write { file: PATH }, { env: NAME } or { credential: NAME }`
             : undefined,
       },
     )
     .refine((from) => Object.values(from).filter((part) => part !== undefined).length === 1, {
       error: 'expected exactly one of file, env and credential',
     })
-    .describe(described);
+    .describe(`Where the ${what} is: in a file, an environment variable or a systemd credential.`);
 
 export type SecretSource = z.output<ReturnType<typeof secret>>;
 
-/** A file is looked for from the folder of the configuration. */
+/** A relative path is relative to the folder of the configuration. */
 export const resolveSecret = (source: SecretSource, folder: string): SecretSource =>
   source.file === undefined ? source : { file: resolve(folder, source.file) };
 
-/** The key as it is now. */
+/** The API key, which can be replaced at run time. */
 export interface Key {
   current(): string;
-  /** Looks whether it was replaced meanwhile; what cannot be read leaves it as it was. */
+  /** Reads it again. If that fails, the previous key stays in use. */
   refresh(): void;
 }
 
-/** The key that the daemon uses. `conceal` hears of every key before it is used. */
+/** `conceal` is called with every key before it is used. */
 export function holdKey(read: () => string, conceal: (key: string) => void): Key {
   let key = read();
   conceal(key);
@@ -54,19 +61,19 @@ export function holdKey(read: () => string, conceal: (key: string) => void): Key
   };
 }
 
-/** Reads the API key from where the configuration says it is. The key itself is in no message. */
+/** Reads the API key. No message contains it. */
 export const readKey = (source: SecretSource, where: Place, env: NodeJS.ProcessEnv = process.env): string =>
   readSecret('API key', source, where, env);
 
-/** With fewer, somebody who tries one after the other might get in some day. */
-const SHORTEST_TOKEN = 16;
+/** Shorter tokens could be guessed. */
+const MIN_TOKEN_LENGTH = 16;
 
-/** Reads the token that the page asks for. */
+/** Reads the token of the status page. */
 export function readToken(source: SecretSource, where: Place, env: NodeJS.ProcessEnv = process.env): string {
   const token = readSecret('token', source, where, env);
-  if (token.length >= SHORTEST_TOKEN) return token;
-  const message = `the token for the page is shorter than ${SHORTEST_TOKEN} characters`;
-  throw new ConfigError([{ where, message, hint: 'make one with: openssl rand -hex 32', stops: 'daemon' }]);
+  if (token.length >= MIN_TOKEN_LENGTH) return token;
+  const message = `the token of the status page is shorter than ${MIN_TOKEN_LENGTH} characters`;
+  throw new ConfigError([{ where, message, hint: 'create one with openssl rand -hex 32', stops: 'daemon' }]);
 }
 
 function readSecret(what: string, source: SecretSource, where: Place, env: NodeJS.ProcessEnv): string {
@@ -81,32 +88,29 @@ function readSecret(what: string, source: SecretSource, where: Place, env: NodeJ
     source.file ??
     credentialPath(source.credential ?? '', env) ??
     refuse(
-      `there is no systemd credential ${source.credential}`,
-      `add LoadCredential=${source.credential}:/path/of/the/file to the service`,
+      `the systemd credential ${source.credential} does not exist`,
+      `add LoadCredential=${source.credential}:/path/to/file to the service`,
     );
-  let text = '';
+  let content = '';
   try {
-    text = readFileSync(path, 'utf8').trim();
+    content = readFileSync(path, 'utf8').trim();
   } catch (error) {
     refuse(
-      `the ${what} cannot be read from ${path} (${systemCode(error) ?? error})`,
-      `write the ${what} into that file, readable by this user only (mode 0600)`,
+      `cannot read the ${what} from ${path} (${systemCode(error) ?? error})`,
+      `write the ${what} to that file and make it readable for this user only (mode 0600)`,
     );
   }
-  if (text === '') refuse(`the file ${path} is empty`, `write the ${what} into it`);
-  if (!/^[\x21-\x7e]+$/.test(text))
+  if (content === '') refuse(`the file ${path} is empty`, `write the ${what} to it`);
+  if (!/^[\x21-\x7e]+$/.test(content))
     refuse(
-      `the file ${path} holds more than the ${what}`,
-      `it must hold the ${what} on one line, and nothing else`,
+      `the file ${path} contains more than the ${what}`,
+      `it must contain the ${what} on one line and nothing else`,
     );
-  return text;
+  return content;
 }
 
-/** systemd puts credentials into a folder of the service and names that folder in the environment. */
+/** systemd puts credentials in a folder and passes its path in the environment. */
 function credentialPath(name: string, env: NodeJS.ProcessEnv): string | undefined {
   const folder = env['CREDENTIALS_DIRECTORY'];
   return folder === undefined ? undefined : join(folder, name);
 }
-
-/** A text that is not empty. */
-export const text = (what: string) => z.string({ error: `expected ${what}` }).min(1, `expected ${what}`);

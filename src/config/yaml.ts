@@ -10,24 +10,24 @@ import {
   LineCounter,
   type Node,
   parseDocument,
+  visit,
   type YAMLError,
 } from 'yaml';
 import { type Place, type Problem, systemCode } from '../errors.js';
 
 export type ConfigPath = readonly (string | number)[];
 
-/** A YAML file that knows where each of its values stands. */
+/** A YAML file with the location of each value. */
 export interface YamlFile {
   readonly file: string;
   readonly value: unknown;
   readonly problems: readonly Problem[];
-  /** Where the value at this path stands, or the nearest thing around it that does stand in the file. */
+  /** The location of the value at this path, or of the nearest thing around it. */
   placeOf(path: ConfigPath): Place;
-  /** Where the last part of this path stands as a key. */
+  /** The location of the last part of this path as a key. */
   placeOfKey(path: ConfigPath): Place;
 }
 
-/** What could not be read has no better place than where it ceased to be readable. */
 const unreadable = (where: Place, message: string, hint: string): YamlFile => ({
   file: where.file,
   value: undefined,
@@ -41,29 +41,32 @@ export function readYaml(file: string): YamlFile {
   try {
     bytes = readFileSync(file);
   } catch (error) {
-    const code = systemCode(error);
-    if (code === 'ENOENT')
-      return unreadable({ file }, 'there is no such file', 'create it, or name another with --config');
-    if (code === 'EISDIR')
-      return unreadable(
-        { file },
-        'this is a folder',
-        `name a file in it; include also takes a glob such as ${basename(file)}/*.yaml`,
-      );
-    return unreadable(
-      { file },
-      `cannot be read (${code ?? error})`,
-      'check that it is a file and may be read by this user',
-    );
+    return explainUnreadable(file, error);
   }
   const text = bytes.toString('utf8');
-  if (!isUtf8(bytes))
-    return unreadable(firstUnread(file, text), 'this is not UTF-8', 'save the file as UTF-8');
-  return parseYaml(file, text);
+  if (isUtf8(bytes)) return parseYaml(file, text);
+  return unreadable(firstInvalid(file, text), 'the file is not UTF-8', 'save it as UTF-8');
 }
 
-/** Where the first byte stands that is no UTF-8: it was read as the character that stands for such. */
-function firstUnread(file: string, text: string): Place {
+function explainUnreadable(file: string, error: unknown): YamlFile {
+  switch (systemCode(error)) {
+    case 'ENOENT':
+      return unreadable({ file }, 'the file does not exist', 'create it, or choose another with --config');
+    case 'EISDIR':
+      return unreadable(
+        { file },
+        'this is a folder, not a file',
+        `name a file, or include ${basename(file)}/*.yaml`,
+      );
+    case 'EACCES':
+      return unreadable({ file }, 'permission denied', 'make the file readable for this user');
+    default:
+      return unreadable({ file }, `cannot read the file (${systemCode(error) ?? error})`, 'check the path');
+  }
+}
+
+/** The first invalid byte: decoding replaced it by U+FFFD. */
+function firstInvalid(file: string, text: string): Place {
   const before = text.slice(0, text.indexOf('\ufffd')).split('\n');
   return { file, line: before.length, column: (before.at(-1) ?? '').length + 1 };
 }
@@ -75,33 +78,104 @@ export function parseYaml(file: string, text: string): YamlFile {
     const { line, col } = lines.linePos(offset);
     return { file, line, column: col };
   };
-  const problems = document.errors.map(
-    (error): Problem => ({ where: at(error.pos[0]), ...inOurWords(error, text), stops: 'daemon' }),
+  const mistakes = [
+    ...document.errors.map((error) => explainSyntax(error, text, document)),
+    ...findAliases(document),
+  ];
+  const problems = mistakes.map(
+    ({ offset, ...mistake }): Problem => ({ where: at(offset), ...mistake, stops: 'daemon' }),
   );
   return {
     file,
     value: problems.length === 0 ? document.toJS({ maxAliasCount: 1000 }) : undefined,
-    problems,
+    // One mistake often makes the parser report several errors on the same line.
+    problems: problems.filter(
+      ({ where }, index) => index === problems.findIndex((other) => other.where.line === where.line),
+    ),
     placeOf: (path) => at(offsetOf(document, path)),
     placeOfKey: (path) => at(keyOffset(document, path) ?? offsetOf(document, path)),
   };
 }
 
-/** The parser's own words, but where they do not say what to do. */
-function inOurWords(
-  { code, message, pos: [start] }: YAMLError,
+interface SyntaxMistake extends Pick<Problem, 'message' | 'hint'> {
+  readonly offset: number;
+}
+
+/** Explains the usual mistakes in our own words; others in the words of the parser. */
+function explainSyntax(
+  { code, message, pos: [offset] }: YAMLError,
   text: string,
-): Pick<Problem, 'message' | 'hint'> {
+  document: Document,
+): SyntaxMistake {
+  const rest = /^[^\n]*/.exec(text.slice(offset))?.[0] ?? '';
+  const mistake = (what: string, hint: string): SyntaxMistake => ({ offset, message: what, hint });
   switch (code) {
-    case 'DUPLICATE_KEY': {
-      const [key = ''] = /^[^:\n]*/.exec(text.slice(start)) ?? [];
-      return { message: `the key ${key.trim()} stands in this map already`, hint: 'keep one of the two' };
-    }
     case 'TAB_AS_INDENT':
-      return { message: 'a tab cannot indent a line', hint: 'indent it with blanks' };
+      return mistake('a tab cannot be used for indentation', 'indent with spaces');
+    case 'DUPLICATE_KEY':
+      return mistake(`the key ${/^[^:]*/.exec(rest)?.[0].trim()} appears twice`, 'remove one of them');
+    case 'NON_STRING_KEY':
+      return text.slice(0, offset).endsWith('{')
+        ? mistake('a template must be quoted', `write "{${rest.trimEnd()}"`)
+        : mistake('a key must be text', 'quote it');
+    case 'BAD_SCALAR_START':
+      return mistake(`a value that starts with ${rest[0]} must be quoted`, `write "${rest.trimEnd()}"`);
+    case 'BAD_DQ_ESCAPE':
+      return mistake(
+        `${message.replace(/^Invalid escape sequence /, '').slice(0, 2)} is not valid in double quotes`,
+        "use single quotes: 'C:\\data'",
+      );
+    case 'BLOCK_AS_IMPLICIT_KEY':
+    case 'MULTILINE_IMPLICIT_KEY':
+      return explainKey(rest, mistake);
+    case 'MISSING_CHAR':
+      return message.includes('quote')
+        ? { offset: lastQuote(document), message: 'this quote is not closed', hint: 'add the closing quote' }
+        : message.startsWith('Implicit map keys')
+          ? explainKey(rest, mistake)
+          : { offset, message };
+    case 'BAD_INDENT':
+      return mistake(
+        'this line is not indented enough, or a { or [ above it is not closed',
+        'indent the line, or close the bracket',
+      );
     default:
-      return { message };
+      return { offset, message };
   }
+}
+
+/** A quote that is not closed runs to the end of the file, so it is the last one. */
+function lastQuote(document: Document): number {
+  let offset = 0;
+  visit(document, {
+    Scalar(_key, { type, range }) {
+      if (type?.startsWith('QUOTE') && range) offset = range[0];
+    },
+  });
+  return offset;
+}
+
+/** The parser takes `url:x`, `title: a: b` and a wrong indentation for a key over several lines. */
+function explainKey(rest: string, mistake: (what: string, hint: string) => SyntaxMistake): SyntaxMistake {
+  const [, key, value] = /^([\w.-]+):(\S.*)$/.exec(rest) ?? [];
+  if (key && !value?.startsWith('//'))
+    return mistake('a space is missing after the colon', `write ${key}: ${value}`);
+  if (!rest.includes(':')) return mistake('a colon is missing after the key', `write ${rest.trim()}: …`);
+  if (/: /.test(rest)) return mistake('a value that contains ": " must be quoted', `write "${rest.trim()}"`);
+  return mistake('the next line is indented too far', 'indent all keys of a map equally');
+}
+
+/** `files: *.csv`: YAML takes an unquoted asterisk for an alias, and none of these has an anchor. */
+function findAliases(document: Document): SyntaxMistake[] {
+  const found: SyntaxMistake[] = [];
+  visit(document, {
+    Alias(_key, alias) {
+      if (alias.resolve(document)) return;
+      const message = 'a value that starts with * must be quoted';
+      found.push({ offset: alias.range?.[0] ?? 0, message, hint: `write "*${alias.source}"` });
+    },
+  });
+  return found;
 }
 
 function offsetOf(document: Document, path: ConfigPath): number {
@@ -114,7 +188,7 @@ function offsetOf(document: Document, path: ConfigPath): number {
   return document.contents?.range?.[0] ?? 0;
 }
 
-/** `watch:` with nothing behind it has a value without a place worth showing. */
+/** `watch:` without a value: the key is the better location. */
 const isEmpty = (node: Node): boolean => isScalar(node) && node.value === null && node.source === '';
 
 function keyOffset(document: Document, path: ConfigPath): number | undefined {

@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.js';
-import type { LoadedConfig, UsableConfig } from '../config/load.js';
-import { journalOf } from '../config/locations.js';
+import { journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
 import { holdKey, readKey } from '../config/secrets.js';
 import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { type Journal, openJournal } from '../journal/journal.js';

@@ -1,9 +1,14 @@
 import { relative } from 'node:path';
 import { atMost, type Clock, every, type Loop } from '../clock.js';
-import type { Claim, Instrument, LoadedConfig, UsableConfig } from '../config/load.js';
-import { journalOf } from '../config/locations.js';
-import type { NotebookConfig } from '../config/schema.js';
+import {
+  type Claim,
+  type Instrument,
+  journalOf,
+  type LoadedConfig,
+  type UsableConfig,
+} from '../config/load.js';
 import type { Key } from '../config/secrets.js';
+import type { NotebookConfig } from '../config/settings.js';
 import { type Admit, connect, type Heard } from '../connection.js';
 import {
   createCreations,
@@ -120,7 +125,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
     async start() {
       loops = [applyDecisions({ inbox: journal.inbox, clock, log, wakeDelivery: delivery.wake, rescan })];
       // A mistake in `keep` must not remove anybody's history.
-      const keepMs = config.wrong.has('keep') ? undefined : config.settings.keep;
+      const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
       if (keepMs !== undefined) loops.push(pruneDaily({ journal: journal.pruning, keepMs, clock, log }));
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));

@@ -9,8 +9,7 @@ import {
   parseNumber,
   requireJournal,
 } from '../commands/options.js';
-import type { LoadedConfig } from '../config/load.js';
-import { journalOf } from '../config/locations.js';
+import { journalOf, type LoadedConfig } from '../config/load.js';
 import { ConfigError, explainProblem } from '../errors.js';
 import { onStopRequest } from '../process.js';
 import { type IdRange, type Recovered, recoverJournal } from './recover.js';
@@ -67,7 +66,7 @@ function requireListed(
 ): asserts config is LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>> {
   requireJournal(config);
   if (!config.notebook) throw new ConfigError(config.problems);
-  if (config.hiding.length > 0) throw new ConfigError(config.hiding);
+  if (config.incompleteBecause.length > 0) throw new ConfigError(config.incompleteBecause);
   for (const problem of config.problems) process.stderr.write(`${explainProblem(problem)}\n`);
 }
 

@@ -1,8 +1,7 @@
 import { existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { nextStep } from '../commands/jobs.js';
-import type { Claim, LoadedConfig } from '../config/load.js';
-import { journalOf } from '../config/locations.js';
+import { type Claim, journalOf, type LoadedConfig } from '../config/load.js';
 import { explain, explainProblem } from '../errors.js';
 import type { Job, JournalReader } from '../journal/reader.js';
 import type { Live } from '../live.js';

@@ -36,7 +36,7 @@ test('a wrong configuration exits with 78 and lists every mistake at file:line:c
     const { status, stderr } = await labfeed([command, '--config', config]);
     expect(status).toBe(78);
     expect(stderr).toContain(`${config}:1:45: unknown key "kye"\n  → did you mean key?`);
-    expect(stderr).toContain(`${config}:2:10: journal: expected the path of the journal`);
+    expect(stderr).toContain(`${config}:2:10: journal: expected a path`);
     expect(stderr).not.toMatch(/\n\s+at /);
   }
 });

@@ -4,13 +4,13 @@ import { jsonSchema } from '../../src/config/problems.js';
 
 const read = (written: Record<string, unknown>) => expectSchema.parse(written);
 
-/** What is wrong with these expectations, by key. */
+/** The messages, by key. */
 const mistakes = (written: Record<string, unknown>): Record<string, string> =>
   Object.fromEntries(
     (expectSchema.safeParse(written).error?.issues ?? []).map(({ path, message }) => [path[0], message]),
   );
 
-test('keys are read as templates name things, with brackets for names of any kind', () => {
+test('keys are written as in templates, with brackets for any name', () => {
   const of = (key: string, wanted: unknown = 1) => read({ [key]: wanted })[0];
   expect(of('readings')).toMatchObject({ of: 'rows', table: undefined, wanted: 1 });
   expect(of('readings[0].A260')).toMatchObject({ of: 'cell', table: undefined, row: 0, column: 'A260' });
@@ -28,7 +28,7 @@ test('keys are read as templates name things, with brackets for names of any kin
   expect(of('tables.plate.columns.A.unit', 'AU')).toMatchObject({ of: 'columnUnit', table: 'plate' });
 });
 
-test('a single tag is a list of one, and a title that is a number is a text', () => {
+test('a single tag is a list of one, and a title may be a number', () => {
   expect(read({ tags: 'dna', title: 17, comments: 'x' })).toMatchObject([
     { of: 'tags', wanted: ['dna'] },
     { of: 'title', wanted: '17' },
@@ -36,7 +36,7 @@ test('a single tag is a list of one, and a title that is a number is a text', ()
   ]);
 });
 
-test('an unknown key is told with the nearest one, and so is a value that can never come', () => {
+test('unknown keys and impossible values are reported with what to write', () => {
   expect(
     mistakes({
       titel: 'x',
@@ -55,37 +55,37 @@ test('an unknown key is told with the nearest one, and so is a value that can ne
       body: '/(/',
     }),
   ).toEqual({
-    titel: 'nothing of a run is called so; did you mean title?',
-    'reading[0].A260': 'nothing of a run is called so; did you mean readings[0].A260?',
-    nonsense: expect.stringMatching(/known are title, date, .*tables$/),
-    'title.x': 'title has no parts: write title alone',
+    titel: 'unknown key → did you mean title?',
+    'reading[0].A260': 'unknown key → did you mean readings[0].A260?',
+    nonsense: expect.stringMatching(/unknown key → use title, date, .*tables$/),
+    'title.x': 'title has no parts → write title',
     'readings[0]': expect.stringContaining('readings[0].COLUMN'),
-    'readings[0].a.b': expect.stringContaining('written ["NAME"]'),
+    'readings[0].a.b': expect.stringContaining('write ["NAME"]'),
     readings: 'expected a whole number',
     'tables[0]': 'expected the name of a table: tables.NAME',
-    'columns.A': 'expected columns, or columns.NAME.unit',
-    columns: 'expected a list of texts',
+    'columns.A': 'expected columns or columns.NAME.unit',
+    columns: 'expected a list of text',
     'meta.a.b': expect.stringContaining('meta["NAME"]'),
-    'meta.Operator': expect.stringContaining('expected a number, a text'),
-    tags: 'expected a list of texts',
-    body: expect.stringContaining('is not a regular expression'),
+    'meta.Operator': expect.stringContaining('expected a number, text'),
+    tags: 'expected a list of text',
+    body: expect.stringContaining('is not a valid regular expression'),
   });
 });
 
-test('of a file that must be refused, nothing else can be expected', () => {
+test('quarantined cannot be combined with other expectations', () => {
   expect(mistakes({ quarantined: true, readings: 3 })).toEqual({
-    quarantined: 'a file that is refused makes no run of which more could be expected',
+    quarantined: 'quarantined cannot be combined with other expectations',
   });
   expect(mistakes({ quarantined: false })).toEqual({
-    quarantined: 'expected true, or what the reason must contain',
+    quarantined: 'expected true, or text that the reason must contain',
   });
 });
 
-test('editors know the keys of an expectation, those with names in them too', () => {
+test('the JSON Schema describes the keys of an expectation, including those with names in them', () => {
   const schema = JSON.parse(JSON.stringify(jsonSchema()));
   const { properties, patternProperties, additionalProperties, description } =
     schema.properties.instruments.additionalProperties.properties.tests.items.properties.expect;
-  expect(description).toContain('What the mapping must make of the file');
+  expect(description).toContain('What the mapping must produce');
   expect(properties).toMatchObject({
     title: { description: expect.any(String) },
     quarantined: { description: expect.any(String) },
@@ -97,10 +97,10 @@ test('editors know the keys of an expectation, those with names in them too', ()
       .map(([, { description: text }]) => text.split(':')[0]);
   expect(explained('readings[0].A260')).toEqual(['A value of a row']);
   expect(explained('tables.plate[-1]["Sample ID"]')).toEqual(['A value of a row']);
-  expect(explained('tables.plate')).toEqual(['How many rows.']);
+  expect(explained('tables.plate')).toEqual(['The number of rows.']);
   expect(explained('meta["Sample ID"]')).toEqual(['A fact of the file']);
   expect(explained('meta.Weight.unit')).toEqual(['The unit of a fact']);
   expect(explained('columns.A260.unit')).toEqual(['The unit of a column']);
   expect(explained('tables.plate.columns.A.unit')).toEqual(['The unit of a column']);
-  expect(explained('readings.columns')).toEqual(['The names of the columns, in their order.']);
+  expect(explained('readings.columns')).toEqual(['The names of the columns, in order.']);
 });

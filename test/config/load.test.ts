@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
+import { jsonSchema } from '../../src/config/problems.js';
 import { explainProblem } from '../../src/errors.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -17,13 +18,13 @@ function load(text: string, parts: Record<string, string> = {}): LoadedConfig {
   return loadConfig(join(folder, 'labfeed.yaml'));
 }
 
-/** Each mistake as people see it, without the folder. */
-const told = ({ problems, file }: LoadedConfig): string[] =>
+/** Each mistake as it is printed, without the folder. */
+const printed = ({ problems, file }: LoadedConfig): string[] =>
   problems.map((problem) => explainProblem(problem).replaceAll(join(file, '..', '/'), ''));
 
 test('only watch is required of an instrument, and folders are relative to the file', () => {
   const config = load(`${NOTEBOOK}instruments:\n  balance:\n    watch: data\n`);
-  expect(told(config)).toEqual([]);
+  expect(printed(config)).toEqual([]);
   expect(config.instruments).toMatchObject([
     {
       name: 'balance',
@@ -46,13 +47,13 @@ test('only watch is required of an instrument, and folders are relative to the f
   });
 });
 
-test('durations, sizes and rates are read in their units', () => {
+test('durations, sizes and rates are read with their units', () => {
   const config = load(`
 notebook: { url: "http://localhost:1/eln/api/v2/", key: { env: KEY }, rate: 300/m, timeout: 1.5s }
 instruments:
   a: { watch: ., ready: { quiet: 500ms }, poll: 2m, comments: { maxBytes: 10KB } }
 `);
-  expect(told(config)).toEqual([]);
+  expect(printed(config)).toEqual([]);
   expect(config.notebook).toMatchObject({ url: 'http://localhost:1/eln', rate: 5, timeout: 1500 });
   expect(config.instruments[0]).toMatchObject({
     ready: { quiet: 500 },
@@ -61,7 +62,7 @@ instruments:
   });
 });
 
-test('all mistakes are told at once, each with line, column, what was expected and the nearest known key', () => {
+test('all mistakes are reported at once, each with its location and what to write', () => {
   const config = load(`notebook:
   url: eln.example.org
   key: { env: KEY }
@@ -78,35 +79,35 @@ instruments:
     experiment: title
 lgo: debug
 `);
-  expect(told(config)).toEqual([
+  expect(printed(config)).toEqual([
     'labfeed.yaml:15:1: unknown key "lgo"\n  → did you mean log?',
-    'labfeed.yaml:2:8: notebook.url: expected an address such as https://eln.example.org',
-    'labfeed.yaml:4:12: notebook.timeout: expected a duration such as 500ms, 5s, 2m or 24h',
+    'labfeed.yaml:2:8: notebook.url: expected a URL\n  → write it with https://, such as https://eln.example.org',
+    'labfeed.yaml:4:12: notebook.timeout: 30 is not a duration\n  → write it with a unit, such as 30s',
     'labfeed.yaml:5:3: unknown key "concurency"\n  → did you mean concurrency?',
-    'labfeed.yaml:8:5: watch is missing: expected the folder that the instrument writes to',
+    'labfeed.yaml:8:5: watch is missing\n  → write the folder that the instrument writes to, such as watch: /srv/instruments/balance',
     'labfeed.yaml:9:14: unknown key "quite"\n  → did you mean quiet?',
-    'labfeed.yaml:10:14: changed: anything but "new" and "ignore" is not available in this version',
-    'labfeed.yaml:11:30: comments.maxComments: expected a number, found a text',
+    'labfeed.yaml:10:14: changed: unknown value "sometimes"\n  → use new or ignore',
+    'labfeed.yaml:11:30: comments.maxComments: expected a number, found text',
     'labfeed.yaml:8:5: unknown key "wach"\n  → did you mean watch?',
-    'labfeed.yaml:13:12: watch: expected the folder that the instrument writes to',
-    'labfeed.yaml:14:17: experiment: expected a map, found a text',
+    'labfeed.yaml:13:12: watch: expected a folder\n  → write the folder that the instrument writes to, such as watch: /srv/instruments/balance',
+    'labfeed.yaml:14:17: experiment: expected a map\n  → write experiment: { title: "…", tags: [ … ] }',
   ]);
 });
 
-test('a mistake within a list or a map is told by its whole path', () => {
+test('a mistake in a list or a map is reported with its full path', () => {
   const config = load(`${NOTEBOOK}instruments:
   a: { watch: ., experiment: { tags: [x, 7] } }
   b: { watch: ., tests: [{ file: x.csv }] }
   c: 3
 `);
-  expect(told(config).map((problem) => problem.replace(/^\S+ /, ''))).toEqual([
+  expect(printed(config).map((problem) => problem.replace(/^\S+ /, ''))).toEqual([
     'experiment.tags[1]: expected a template',
-    'tests[0].expect is missing: expected a map such as { title: …, readings: 12 }',
-    'c: expected a map, found a number',
+    'tests[0].expect is missing\n  → write, for example, expect: { title: …, readings: 12 }',
+    'c: expected a map\n  → write the instrument as { watch: FOLDER }',
   ]);
 });
 
-test('instruments with mistakes are listed, and only what may hide some is told as hiding', () => {
+test('instruments with mistakes are listed, and problems that may hide instruments are marked', () => {
   const config = load(
     `${NOTEBOOK}log: loud\nlgo: debug\ninstruments: { a: { wach: x, duplicates: ingest, comments: { readings: none } }, b: 3 }\n`,
   );
@@ -115,50 +116,50 @@ test('instruments with mistakes are listed, and only what may hide some is told 
     { name: 'b', duplicates: 'skip', comments: { readings: 'table' } },
   ]);
   expect(config.problems.length).toBeGreaterThan(3);
-  expect(config.hiding).toEqual([]);
-  expect([...config.wrong]).toEqual(['log']);
+  expect(config.incompleteBecause).toEqual([]);
+  expect([...config.invalidSettings]).toEqual(['log']);
   for (const hiding of [
     'instrumnets: { a: { watch: x } }',
     'includ: more.yaml',
     'include: gone.yaml',
     'instruments: []',
   ])
-    expect(load(`${NOTEBOOK}${hiding}\n`).hiding).toHaveLength(1);
-  expect([...load('notebook: [').wrong]).toContain('journal');
+    expect(load(`${NOTEBOOK}${hiding}\n`).incompleteBecause).toHaveLength(1);
+  expect([...load('notebook: [').invalidSettings]).toContain('journal');
 });
 
-test('a syntax error is told at its line and column', () => {
+test('a syntax error is reported at its line and column', () => {
   const config = load('notebook:\n  url: "https://eln.example.org\n  key: { env: KEY }\n');
-  expect(told(config).join()).toMatch(/^labfeed\.yaml:\d+:\d+: /);
+  expect(printed(config).join()).toMatch(/^labfeed\.yaml:\d+:\d+: /);
   expect(config.problems.every(({ stops }) => stops === 'daemon')).toBe(true);
 });
 
-test('an empty file, a list and a missing file are told plainly', () => {
-  expect(told(load(''))[0]).toContain('the file is empty');
-  expect(told(load('- a\n'))[0]).toContain('expected a map of settings');
-  expect(loadConfig('/nowhere/labfeed.yaml').problems[0]?.message).toBe('there is no such file');
+test('an empty file, a list and a missing file are reported as such', () => {
+  expect(printed(load(''))[0]).toContain('the file is empty');
+  expect(printed(load('- a\n'))[0]).toContain('expected keys and values');
+  expect(loadConfig('/nowhere/labfeed.yaml').problems[0]?.message).toBe('the file does not exist');
 });
 
-test('a key in the YAML is refused without being repeated', () => {
+test('an API key in the YAML is refused and not printed', () => {
   const config = load('notebook: { url: "https://eln.example.org", key: "3-s3cr3tkey" }\n');
-  expect(told(config).join()).toContain('expected where the key is, not the key itself');
-  expect(told(config).join()).not.toContain('s3cr3t');
+  expect(printed(config).join()).toContain('the API key itself must not be in the configuration');
+  expect(printed(config).join()).not.toContain('s3cr3t');
   expect(config.notebook).toBeUndefined();
 });
 
-test('exactly one place of the key is asked for', () => {
+test('the API key must be in exactly one place', () => {
   expect(
-    told(load('notebook: { url: "https://eln.example.org", key: { file: a, env: B } }\n')).join(),
+    printed(load('notebook: { url: "https://eln.example.org", key: { file: a, env: B } }\n')).join(),
   ).toContain('expected exactly one of file, env and credential');
 });
 
-test('a mistake in one instrument stops that one alone', () => {
+test('a mistake in an instrument stops only this instrument', () => {
   const config = load(`${NOTEBOOK}instruments:\n  good: { watch: a }\n  bad: { watch: a, files: 3 }\n`);
   expect(config.instruments.map(({ name }) => name)).toEqual(['good']);
   expect(config.problems).toMatchObject([{ stops: { instrument: 'bad' } }]);
 });
 
-test('a mistake in notebook, journal or status stops the daemon; another setting falls back and is told', () => {
+test('a mistake in notebook, journal or status stops the daemon; other settings fall back to their default', () => {
   const stops = (text: string) => load(text).problems.map((problem) => problem.stops);
   expect(stops('notebook: { url: 3, key: { env: A } }')).toEqual(['daemon']);
   expect(stops(`${NOTEBOOK}journal: 3`)).toEqual(['daemon']);
@@ -167,18 +168,18 @@ test('a mistake in notebook, journal or status stops the daemon; another setting
   expect(load(`${NOTEBOOK}log: loud`).settings.log).toBe('info');
 });
 
-test('parts are included in the order of their names, with folders relative to each part', () => {
+test('included files are read in the order of their names, and paths are relative to each file', () => {
   const config = load(`${NOTEBOOK}include: instruments.d/*.yaml\ninstruments: { first: { watch: x } }\n`, {
     'instruments.d/b.yaml': 'instruments: { third: { watch: z } }',
     'instruments.d/a.yaml': 'instruments: { second: { watch: y } }',
     'instruments.d/notes.txt': 'not yaml: [',
   });
-  expect(told(config)).toEqual([]);
+  expect(printed(config)).toEqual([]);
   expect(config.instruments.map(({ name }) => name)).toEqual(['first', 'second', 'third']);
   expect(config.instruments[1]?.watch).toBe(join(config.file, '..', 'instruments.d', 'y'));
 });
 
-test('a part that is wrong takes only its own instruments down', () => {
+test('a mistake in an included file stops only its own instruments', () => {
   const config = load(
     `${NOTEBOOK}include: [a.yaml, b.yaml, gone.yaml]\ninstruments: { first: { watch: x } }\n`,
     {
@@ -188,13 +189,15 @@ test('a part that is wrong takes only its own instruments down', () => {
   );
   expect(config.instruments.map(({ name }) => name)).toEqual(['first', 'second']);
   expect(config.problems.some(({ stops }) => stops === 'daemon')).toBe(false);
-  expect(told(config).join('\n')).toMatch(/there is already an instrument "first"/);
-  expect(told(config).join('\n')).toMatch(/a\.yaml:2:1: unknown key "log"/);
-  expect(told(config).join('\n')).toMatch(/b\.yaml:1:\d+/);
-  expect(told(config).join('\n')).toMatch(/labfeed\.yaml:2:10: include: there is no file .*gone\.yaml/);
+  expect(printed(config).join('\n')).toMatch(/the instrument "first" is defined twice, also at /);
+  expect(printed(config).join('\n')).toMatch(/a\.yaml:2:1: unknown key "log"/);
+  expect(printed(config).join('\n')).toMatch(/b\.yaml:1:\d+/);
+  expect(printed(config).join('\n')).toMatch(
+    /labfeed\.yaml:2:10: include: the file .*gone\.yaml does not exist/,
+  );
 });
 
-test('what would file differently and is not available is refused; what has no effect is warned of', () => {
+test('values that are not supported yet are refused, and keys without effect cause a warning', () => {
   const config = load(`${NOTEBOOK}instruments:
   a: { watch: ., source: delete }
   b: { watch: ., run: growing }
@@ -202,11 +205,11 @@ test('what would file differently and is not available is refused; what has no e
 `);
   expect(config.problems.map(({ stops }) => stops)).toEqual([{ instrument: 'a' }, { instrument: 'b' }]);
   expect(config.warnings.map(({ message }) => message)).toEqual([
-    'attach has no effect in this version: the raw file is not attached',
+    'attach has no effect in this version: raw files are not attached',
   ]);
 });
 
-test('a run is a file, a folder, folders by a glob, or files of one stem', () => {
+test('a run is a file, a folder, folders that match a glob, or files with the same stem', () => {
   const run = (written: string) => {
     const { instruments, problems } = load(`${NOTEBOOK}instruments:\n  a: { watch: ., ${written} }\n`);
     return problems[0]?.message ?? instruments[0]?.run;
@@ -217,85 +220,147 @@ test('a run is a file, a folder, folders by a glob, or files of one stem', () =>
   expect(run('run: { join: ["{stem}.csv", "raw/{stem}.bin"] }')).toEqual({
     join: ['{stem}.csv', 'raw/{stem}.bin'],
   });
-  expect(run('run: growing')).toMatch(/not available in this version/);
+  expect(run('run: growing')).toMatch(/growing is not supported in this version/);
   expect(run('run: flie')).toMatch(/expected file, folder, /);
-  expect(run('run: { join: ["{stem}.csv"] }')).toMatch(/at least two files/);
+  expect(run('run: { join: ["{stem}.csv"] }')).toMatch(/at least two file names/);
   expect(run('run: { join: ["a.csv", "{stem}.csv"] }')).toMatch(/one \{stem\} in it/);
-  expect(run('run: { join: ["../{stem}.csv", "{stem}.csv"] }')).toMatch(/beside/);
-  expect(run('run: { join: ["{stem}.a", "{stem}.b"], folder: x }')).toMatch(/expected folder or join/);
+  expect(run('run: { join: ["../{stem}.csv", "{stem}.csv"] }')).toMatch(/same folder/);
+  expect(run('run: { join: ["{stem}.a", "{stem}.b"], folder: x }')).toMatch(/expected either folder or join/);
 });
 
-test('main and also are for runs of several files', () => {
+test('main and also need a run of several files', () => {
   const problems = (run: string) =>
     load(`${NOTEBOOK}instruments:\n  a: { watch: ., run: ${run}, parse: { main: "*.csv" } }\n`).problems;
   expect(problems('folder')).toEqual([]);
   expect(problems('file')).toMatchObject([
-    { message: expect.stringMatching(/main and also are for runs of several/) },
+    { message: expect.stringMatching(/main and also need a run of several/) },
   ]);
 });
 
-test('an instrument whose run is wrong keeps its files from others all the same', () => {
+test('an instrument with a wrong run still keeps its files from others', () => {
   const { claims } = load(`${NOTEBOOK}instruments:\n  a: { watch: ., run: growing }\n`);
   expect(claims).toMatchObject([{ name: 'a', run: 'file' }]);
 });
 
-test('a change of parse, experiment or comments changes the fingerprint of the mapping, and nothing else does', () => {
+test('the hash of a mapping depends on parse, experiment and comments only', () => {
   const mapping = (rest: string) =>
     load(`${NOTEBOOK}instruments:\n  a: { watch: ., ${rest} }\n`).instruments[0]?.mapping;
   expect(mapping('poll: never')).toBe(mapping('poll: auto'));
   expect(mapping('experiment: { title: x }')).not.toBe(mapping('experiment: { title: y }'));
 });
 
-test('names that could not be told apart elsewhere are refused', () => {
+test('names with special characters are refused', () => {
   const config = load(
     `${NOTEBOOK}instruments:\n  "a/b": { watch: . }\n  "Gerät 2 (neu)": { watch: . }\n  "Gerät 2": { watch: . }\n`,
   );
   expect(config.instruments.map(({ name }) => name)).toEqual(['Gerät 2']);
 });
 
-test('a wait that no timer can keep, or that is none, is a mistake', () => {
+test('a timeout of zero, or longer than a timer can wait, is a mistake', () => {
   const config = load(
     'notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 60d }\n' +
       'instruments: { a: { watch: ., parse: { limits: { seconds: 60d } } } }\n',
   );
-  expect(told(config)).toEqual([
+  expect(printed(config)).toEqual([
     'labfeed.yaml:1:73: notebook.timeout: expected at most 24d',
     'labfeed.yaml:2:59: parse.limits.seconds: expected at most 24d',
   ]);
   expect(
-    told(load('notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 0s }\n')),
-  ).toEqual(['labfeed.yaml:1:73: notebook.timeout: expected more than nothing']);
+    printed(load('notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 0s }\n')),
+  ).toEqual(['labfeed.yaml:1:73: notebook.timeout: expected a duration greater than zero']);
 });
 
-test('a key of the main file in a part is sent back to it, and others are told what a part may have', () => {
+test('a key of the main file in an included file is refused with a hint', () => {
   const parts = { 'more.yaml': 'notebook: {}\nbalance: { watch: . }\n' };
-  expect(told(load(`${NOTEBOOK}include: more.yaml\n`, parts))).toEqual([
-    'more.yaml:1:1: unknown key "notebook"\n  → it belongs into the configuration that includes this file',
-    'more.yaml:2:1: unknown key "balance"\n  → known keys here: instruments',
+  expect(printed(load(`${NOTEBOOK}include: more.yaml\n`, parts))).toEqual([
+    'more.yaml:1:1: unknown key "notebook"\n  → move it to the main configuration file',
+    'more.yaml:2:1: unknown key "balance"\n  → known keys: instruments',
   ]);
 });
 
-test('a key that stands twice is named, and what to do about it and about tabs', () => {
-  expect(told(load(`${NOTEBOOK}log: info\nlog: warn\n`))).toEqual([
-    'labfeed.yaml:3:1: the key log stands in this map already\n  → keep one of the two',
+test('duplicate keys and tabs are reported with what to do', () => {
+  expect(printed(load(`${NOTEBOOK}log: info\nlog: warn\n`))).toEqual([
+    'labfeed.yaml:3:1: the key log appears twice\n  → remove one of them',
   ]);
-  expect(told(load('notebook:\n\turl: https://eln.example.org\n'))[0]).toBe(
-    'labfeed.yaml:2:1: a tab cannot indent a line\n  → indent it with blanks',
+  expect(printed(load('notebook:\n\turl: https://eln.example.org\n'))[0]).toBe(
+    'labfeed.yaml:2:1: a tab cannot be used for indentation\n  → indent with spaces',
   );
 });
 
-test('a configuration that is not UTF-8 is refused where it ceases to be', () => {
+test('a configuration that is not UTF-8 is refused at its first invalid byte', () => {
   const file = join(tempFolder(), 'labfeed.yaml');
   writeFileSync(file, Buffer.from(`${NOTEBOOK}instruments: { a: { watch: Ger\u00e4te } }\n`, 'latin1'));
-  expect(told(loadConfig(file))).toEqual([
-    'labfeed.yaml:2:31: this is not UTF-8\n  → save the file as UTF-8',
+  expect(printed(loadConfig(file))).toEqual([
+    'labfeed.yaml:2:31: the file is not UTF-8\n  → save it as UTF-8',
   ]);
   writeFileSync(file, Buffer.from(`\ufeff${NOTEBOOK}`, 'utf16le'));
-  expect(told(loadConfig(file))).toEqual(['labfeed.yaml:1:1: this is not UTF-8\n  → save the file as UTF-8']);
+  expect(printed(loadConfig(file))).toEqual([
+    'labfeed.yaml:1:1: the file is not UTF-8\n  → save it as UTF-8',
+  ]);
 });
 
-test('a folder in the place of a part is told, with the glob that was meant', () => {
-  expect(told(load(`${NOTEBOOK}include: more\n`, { 'more/a.yaml': '' }))).toEqual([
-    'more: this is a folder\n  → name a file in it; include also takes a glob such as more/*.yaml',
+test('including a folder is refused with the glob that was probably meant', () => {
+  expect(printed(load(`${NOTEBOOK}include: more\n`, { 'more/a.yaml': '' }))).toEqual([
+    'more: this is a folder, not a file\n  → name a file, or include more/*.yaml',
   ]);
+});
+
+test.each([
+  ['files: *.csv', '12: a value that starts with * must be quoted\n  → write "*.csv"'],
+  ['files: **/*.csv', '12: a value that starts with * must be quoted\n  → write "**/*.csv"'],
+  ['files: [a.txt, *.csv]', '20: a value that starts with * must be quoted\n  → write "*.csv"'],
+  ['watch: @lab', '12: a value that starts with @ must be quoted\n  → write "@lab"'],
+  ['title: {{ meta.Sample }} on x', '13: a template must be quoted\n  → write "{{ meta.Sample }} on x"'],
+  [
+    'title: pH: {{ meta.pH }}',
+    '12: a value that contains ": " must be quoted\n  → write "pH: {{ meta.pH }}"',
+  ],
+  ['watch:/srv/data', '5: a space is missing after the colon\n  → write watch: /srv/data'],
+  ['watch: "/srv/data', '12: this quote is not closed\n  → add the closing quote'],
+  ['watch: "C:\\data"', "15: \\d is not valid in double quotes\n  → use single quotes: 'C:\\data'"],
+])('the YAML mistake %s is explained', (line, expected) => {
+  expect(printed(load(`${NOTEBOOK}instruments:\n  a:\n    poll: auto\n    ${line}\n`))).toEqual([
+    `labfeed.yaml:5:${expected}`,
+  ]);
+});
+
+test('an alias with an anchor is used', () => {
+  const config = load(`${NOTEBOOK}instruments:\n  a: { watch: &x data }\n  b: { watch: *x }\n`);
+  expect(printed(config)).toEqual([]);
+  expect(config.instruments[1]?.watch).toBe(config.instruments[0]?.watch);
+});
+
+test.each([
+  ['timeout: 30', '30 is not a duration\n  → write it with a unit, such as 30s'],
+  ['timeout: 5 min', '"5 min" is not a duration\n  → write 5m'],
+  ['timeout: 200 msec', '"200 msec" is not a duration\n  → write 200ms'],
+  [
+    'timeout: 2 months',
+    '"2 months" is not a duration\n  → write a number with a unit, such as 500ms, 5s, 2m or 24h',
+  ],
+  ['timeout: [1]', 'expected a duration\n  → write a number with a unit, such as 500ms, 5s, 2m or 24h'],
+  ['rate: 10/min', '"10/min" is not a rate\n  → write 10/m'],
+  ['rate: 10', '10 is not a rate\n  → write it with a unit, such as 10/s'],
+  ['concurrency: "4"', 'expected a number, found text\n  → remove the quotes'],
+  ['dialect: elab', 'unknown value "elab"\n  → did you mean elabftw?'],
+])('notebook: %s is refused with what to write', (written, expected) => {
+  const [found] = printed(
+    load(`notebook: { url: "https://eln.example.org", key: { env: KEY }, ${written} }\n`),
+  );
+  expect(found?.replace(/^\S+ notebook\.\w+: /, '')).toBe(expected);
+});
+
+test('every key has a description for editors and for the reference', () => {
+  const without: string[] = [];
+  const visit = (schema: unknown, path: string): void => {
+    if (typeof schema !== 'object' || schema === null) return;
+    const { properties = {}, ...rest } = schema as { properties?: Record<string, { description?: string }> };
+    for (const [key, value] of Object.entries(properties)) {
+      if (!value.description?.endsWith('.')) without.push(`${path}.${key}`);
+      visit(value, `${path}.${key}`);
+    }
+    for (const part of Object.values(rest)) visit(part, path);
+  };
+  visit(jsonSchema(), '');
+  expect(without).toEqual([]);
 });

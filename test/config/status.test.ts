@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
-import { isLoopback, readAddress } from '../../src/config/schema.js';
 import { readToken } from '../../src/config/secrets.js';
+import { isLoopback, readAddress } from '../../src/config/settings.js';
 import { explain, explainProblem } from '../../src/errors.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -15,15 +15,15 @@ function load(status: string): LoadedConfig {
   return loadConfig(file);
 }
 
-/** The mistakes, as people see them, and that each keeps the daemon from starting. */
-function told(status: string): string {
+/** The mistakes as they are printed. Each must keep the daemon from starting. */
+function printed(status: string): string {
   const { problems, file } = load(status);
   expect(problems.every(({ stops }) => stops === 'daemon')).toBe(true);
   return problems.map((problem) => explainProblem(problem).replaceAll(file, 'labfeed.yaml')).join('\n');
 }
 
-describe('the address of the page', () => {
-  test('is of this machine where nothing is written, and nowhere where it is false', () => {
+describe('the address of the status page', () => {
+  test('is on this machine by default, and absent if status is false', () => {
     expect(load('').settings.status).toMatchObject({ address: { host: '127.0.0.1', port: 7780 } });
     expect(load('status: false').settings.status).toBe(false);
   });
@@ -40,19 +40,19 @@ describe('the address of the page', () => {
 
   test.each([
     ['7780', /^labfeed\.yaml:2:9: status: expected an address such as 127\.0\.0\.1:7780, or false/],
-    ['":7780"', /expected an address.*\n {2}→ write the address before the port: 127\.0\.0\.1:7780/],
-    ['127.0.0.1', /expected an address.*\n {2}→ with the port behind it: 127\.0\.0\.1:7780/],
-    ['"::1:7780"', /→ an IPv6 address stands in brackets: \[::1\]:7780/],
-    ['"http://localhost:7780/"', /→ without http:\/\//],
+    ['":7780"', /expected an address.*\n {2}→ write the host before the port: 127\.0\.0\.1:7780/],
+    ['127.0.0.1', /expected an address.*\n {2}→ write the port after the host: 127\.0\.0\.1:7780/],
+    ['"::1:7780"', /→ write an IPv6 address in brackets: \[::1\]:7780/],
+    ['"http://localhost:7780/"', /→ write it without http:\/\//],
     ['127.0.0.1:77800', /expected an address/],
     ['1.2.3.400:80', /expected an address/],
     ['"*:7780"', /expected an address/],
     ['true', /expected an address such as 127\.0\.0\.1:7780, or false/],
     ['{ adress: "127.0.0.1:1" }', /^labfeed\.yaml:2:11: unknown key "adress"\n {2}→ did you mean address\?/],
     ['{ address: 80 }', /status\.address: expected an address/],
-    ['{ names: ["a b"] }', /status\.names\[0\]: expected a name such as/],
-  ])('status: %s is refused with what was expected', (written, message) => {
-    expect(told(`status: ${written}`)).toMatch(message);
+    ['{ names: ["a b"] }', /status\.names\[0\]: expected a host name such as/],
+  ])('status: %s is refused with what to write', (written, message) => {
+    expect(printed(`status: ${written}`)).toMatch(message);
   });
 });
 
@@ -62,12 +62,12 @@ describe('an address that other machines can reach', () => {
     (address) => {
       const message =
         /labfeed\.yaml:2:\d+: status.*other machines can reach this address.*\n {2}→ .*token: \{ file/;
-      expect(told(`status: ${address}`)).toMatch(message);
-      expect(told(`status: { address: ${address} }`)).toMatch(message);
+      expect(printed(`status: ${address}`)).toMatch(message);
+      expect(printed(`status: { address: ${address} }`)).toMatch(message);
     },
   );
 
-  test('is taken with one, which is looked for beside the configuration', () => {
+  test('is accepted with a token, whose path is relative to the configuration', () => {
     const config = load('status: { address: "0.0.0.0:7780", token: { file: page-token }, names: [lab-pc] }');
     expect(config.problems).toEqual([]);
     expect(config.settings.status).toEqual({
@@ -77,7 +77,7 @@ describe('an address that other machines can reach', () => {
     });
   });
 
-  test('is no loopback address, however it is written', () => {
+  test('is recognised in every notation', () => {
     const loopback = (host: string) => isLoopback({ host });
     expect(
       ['127.0.0.1', '127.9.9.9', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', 'localhost'].map(loopback),
@@ -102,13 +102,13 @@ describe('the token', () => {
     }
   };
 
-  test('is never in the configuration itself', () => {
-    expect(told('status: { token: 0123456789abcdef }')).toMatch(
-      /status\.token: expected where the token is, not the token itself/,
+  test('must not be in the configuration itself', () => {
+    expect(printed('status: { token: 0123456789abcdef }')).toMatch(
+      /status\.token: the token itself must not be in the configuration/,
     );
   });
 
-  test('has 16 characters or more, and is in no message', () => {
+  test('has at least 16 characters and is never printed', () => {
     expect(refusal('0123456789abcdef')).toBe('0123456789abcdef');
     expect(refusal('0123456789abcde')).toMatch(/^labfeed\.yaml:2:1: .*shorter than 16[\s\S]*openssl rand/);
     expect(refusal('0123456789abcde')).not.toContain('0123456789');

@@ -158,7 +158,7 @@ test('what was found is told in words; mistakes are told, and only such as hide 
   const told = await recover(scene);
   expect(told).toMatchObject({
     status: 0,
-    stderr: expect.stringMatching(/: log: expected[\s\S]*: unknown key "pars"/),
+    stderr: expect.stringMatching(/: log: unknown value[\s\S]*: unknown key "pars"/),
   });
   expect(JSON.parse(told.stdout)).toMatchObject({ recovered: 1, unknownInstruments: [] });
   loseJournal(scene);

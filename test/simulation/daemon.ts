@@ -1,4 +1,4 @@
-import { notebookSchema } from '../../src/config/schema.js';
+import { notebookSchema } from '../../src/config/settings.js';
 import { openDelivery } from '../../src/daemon/runtime.js';
 import { createJournal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';

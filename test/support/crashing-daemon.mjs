@@ -1,6 +1,5 @@
 import { systemClock } from '../../dist/clock.js';
-import { loadConfig } from '../../dist/config/load.js';
-import { journalOf } from '../../dist/config/locations.js';
+import { journalOf, loadConfig } from '../../dist/config/load.js';
 import { holdKey, readKey } from '../../dist/config/secrets.js';
 import { createRuntime } from '../../dist/daemon/runtime.js';
 import { openJournal } from '../../dist/journal/journal.js';

@@ -13,10 +13,10 @@ function load(alarms: string, silence = '24h'): LoadedConfig {
   return loadConfig(file);
 }
 
-const told = ({ problems, file }: LoadedConfig): string[] =>
+const printed = ({ problems, file }: LoadedConfig): string[] =>
   problems.map((problem) => explainProblem(problem).replace(`${dirname(file)}/`, ''));
 
-test('a command is cut into words at blanks outside of quotes; a path in it is seen from the file', () => {
+test('a command is split at spaces outside quotes, and its path is relative to the configuration', () => {
   const command = (text: string) => load(`{ command: ${JSON.stringify(text)} }`).settings.alarms?.command;
   expect(command('/bin/page-me')).toEqual(['/bin/page-me']);
   expect(command(`mail -s "lab alarm" 'it desk'@example.org --x="a b"`)).toEqual([
@@ -33,19 +33,25 @@ test('a command is cut into words at blanks outside of quotes; a path in it is s
 test.each([
   ['{ command: "/bin/page-me \\"lab" }', /^labfeed\.yaml:2:20: alarms\.command: expected a program/],
   ['{ command: "" }', /^labfeed\.yaml:2:20: alarms\.command: expected a program/],
-  ['{ webhook: chat.example.org }', /^labfeed\.yaml:2:20: alarms\.webhook: expected an address/],
-  ['{ webhook: "ftp://chat.example.org" }', /alarms\.webhook: expected an address/],
-  ['{ webhook: "https://me:secret@chat.example.org" }', /a name or password in it is refused$/],
-  ['{ webhook: "https://:secret@chat.example.org" }', /a name or password in it is refused$/],
+  ['{ webhook: chat.example.org }', /^labfeed\.yaml:2:20: alarms\.webhook: expected a URL/],
+  ['{ webhook: "ftp://chat.example.org" }', /alarms\.webhook: expected a URL/],
+  [
+    '{ webhook: "https://me:secret@chat.example.org" }',
+    /a user name or password in the URL is not allowed\n {2}→ remove it$/,
+  ],
+  [
+    '{ webhook: "https://:secret@chat.example.org" }',
+    /a user name or password in the URL is not allowed\n {2}→ remove it$/,
+  ],
   ['{ webhok: "https://chat.example.org" }', /unknown key "webhok"[\s\S]*did you mean webhook/],
-])('a mistake in alarms: %s is told with its place, and stops nothing', (alarms, expected) => {
+])('the mistake alarms: %s is reported with its location and stops nothing', (alarms, expected) => {
   const config = load(alarms);
-  expect(told(config)).toEqual([expect.stringMatching(expected)]);
+  expect(printed(config)).toEqual([expect.stringMatching(expected)]);
   expect(config.problems.map(({ stops }) => stops)).toEqual(['nothing']);
-  expect(told(config).join()).not.toContain('secret@');
+  expect(printed(config).join()).not.toContain('secret@');
 });
 
-test('silence is a duration, on every day or on those that are named', () => {
+test('silence is a duration that counts on all days or on some', () => {
   const silence = (written: string) => load('{}', written).instruments[0]?.silence;
   expect(silence('24h')).toEqual({ afterMs: 86_400_000, days: new Set([1, 2, 3, 4, 5, 6, 7]) });
   expect(silence('{ after: 2h }')?.days.size).toBe(7);
@@ -68,10 +74,10 @@ test.each([
   ['{ after: 24h, days: Monday }', /found "Monday"$/],
   ['{ after: 24h, days: [mon, fri] }', /silence\.days: expected days such as mon-fri/],
   ['{ days: mon-fri }', /silence\.after is missing/],
-  ['{ after: 0s }', /expected more than nothing/],
+  ['{ after: 0s }', /expected a duration greater than zero/],
   ['soon', /silence: expected a duration such as 24h, or \{ after/],
-])('silence: %s is a mistake that is told with its place, and stops the instrument', (silence, expected) => {
+])('the mistake silence: %s is reported with its location and stops the instrument', (silence, expected) => {
   const config = load('{}', silence);
-  expect(told(config)).toEqual([expect.stringMatching(expected)]);
+  expect(printed(config)).toEqual([expect.stringMatching(expected)]);
   expect(config.problems[0]?.stops).toEqual({ instrument: 'nanodrop' });
 });

@@ -16,7 +16,7 @@ function refusal(act: () => unknown): string {
   throw new Error('was not refused');
 }
 
-test('the key is read from a file, an environment variable or a systemd credential', () => {
+test('the API key is read from a file, an environment variable or a systemd credential', () => {
   const folder = tempFolder();
   writeFileSync(join(folder, 'key'), '3-abc\n');
   expect(readKey({ file: join(folder, 'key') }, WHERE)).toBe('3-abc');
@@ -24,7 +24,7 @@ test('the key is read from a file, an environment variable or a systemd credenti
   expect(readKey({ credential: 'key' }, WHERE, { CREDENTIALS_DIRECTORY: folder })).toBe('3-abc');
 });
 
-test('a key that is not there is told with its place in the configuration and what to do', () => {
+test('a missing API key is reported with its location in the configuration and what to do', () => {
   const folder = tempFolder();
   mkdirSync(join(folder, 'folder'));
   writeFileSync(join(folder, 'empty'), '\n');
@@ -36,12 +36,12 @@ test('a key that is not there is told with its place in the configuration and wh
   expect(refusal(() => readKey({ file: join(folder, 'empty') }, WHERE))).toContain('is empty');
   expect(refusal(() => readKey({ env: 'LAB_KEY' }, WHERE, {}))).toContain('LAB_KEY is not set');
   expect(refusal(() => readKey({ credential: 'key' }, WHERE, {}))).toContain('LoadCredential=key:');
-  const told = refusal(() => readKey({ file: join(folder, 'two') }, WHERE));
-  expect(told).toContain('holds more than the API key');
-  expect(told).not.toContain('one-key');
+  const message = refusal(() => readKey({ file: join(folder, 'two') }, WHERE));
+  expect(message).toContain('contains more than the API key');
+  expect(message).not.toContain('one-key');
 });
 
-test('every key is concealed before it is used, a replaced one too; one that cannot be read leaves the last', () => {
+test('every key is concealed before it is used, and an unreadable one does not replace the last', () => {
   const file = join(tempFolder(), 'key');
   writeFileSync(file, 'first');
   const concealed: string[] = [];

@@ -1,0 +1,181 @@
+import { isIPv4, isIPv6 } from 'node:net';
+import { resolve } from 'node:path';
+import { z } from 'zod';
+import { ARROW, mapError, rate, text, wait } from './grammar.js';
+import { secret } from './secrets.js';
+
+/** The settings of the whole daemon that have a notation of their own: notebook, status page, alarms. */
+
+const httpUrl = (example: string) =>
+  z
+    .url({ protocol: /^https?$/, error: `expected a URL${ARROW}write it with https://, such as ${example}` })
+    .refine(
+      (url) => !URL.canParse(url) || !(new URL(url).username || new URL(url).password),
+      `a user name or password in the URL is not allowed${ARROW}remove it`,
+    );
+
+export const notebookSchema = z
+  .strictObject(
+    {
+      url: httpUrl('https://eln.example.org')
+        .transform((url) => url.replace(/\/+$/, '').replace(/\/api\/v2$/, ''))
+        .describe('The base URL of the notebook. /api/v2 is appended.'),
+      key: secret('API key'),
+      dialect: z
+        .enum(['auto', 'v2', 'elabftw'])
+        .default('auto')
+        .describe(
+          'How the server behaves. auto: detected; v2: exactly by the API contract; elabftw: as eLabFTW.',
+        ),
+      concurrency: z
+        .int()
+        .min(1)
+        .max(64)
+        .default(4)
+        .describe('How many requests may be in flight at the same time.'),
+      rate: rate()
+        .prefault('10/s')
+        .describe('The maximum request rate. labfeed slows down by itself if the server asks for it.'),
+      timeout: wait().prefault('30s').describe('The time limit of one request.'),
+      commentField: text('the name of a field')
+        .default('comment')
+        .describe('The name of the text field in the body of a comment request.'),
+    },
+    { error: mapError('notebook: { url: https://eln.example.org, key: { file: /etc/labfeed/api-key } }') },
+  )
+  .describe('The notebook in which runs are filed.');
+
+/** Where a server listens. */
+interface Address {
+  /** A host name or an IP address, without brackets. */
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+}
+
+const HOST_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i;
+
+/** A host name or an IPv4 address; `1.2.3.400` is neither. */
+const isHost = (host: string): boolean => isIPv4(host) || (HOST_NAME.test(host) && !/^[\d.]+$/.test(host));
+
+/** `127.0.0.1:7780`, `[::1]:7780` or `localhost:7780`. */
+export function readAddress(written: string): Address | undefined {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(written) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  if (host === undefined || port > 65_535) return undefined;
+  const isValid = bracketed === undefined ? isHost(host) : isIPv6(bracketed);
+  return isValid ? { host: host.toLowerCase(), port } : undefined;
+}
+
+/** What to write instead of an invalid address. */
+function addressHint(written: string): string {
+  if (/^:\d+$/.test(written)) return `write the host before the port: 127.0.0.1${written}`;
+  if (/^https?:/i.test(written)) return 'write it without http:// and without a path';
+  if (isIPv6(written.replace(/:\d+$/, '')) || isIPv6(written))
+    return 'write an IPv6 address in brackets: [::1]:7780';
+  if (!written.includes(':'))
+    return `write the port after the host: ${isHost(written) ? written : '127.0.0.1'}:7780`;
+  return `write host and port, such as ${DEFAULT_ADDRESS}`;
+}
+
+/** Whether only this machine can reach it. */
+export function isLoopback({ host }: Pick<Address, 'host'>): boolean {
+  if (isIPv4(host)) return host.startsWith('127.');
+  // An address can be written in many ways; URL normalises it.
+  if (isIPv6(host)) return /^\[::(1\]|ffff:7f[0-9a-f]{2}:)/.test(new URL(`http://[${host}]`).hostname);
+  return host === 'localhost';
+}
+
+const DEFAULT_ADDRESS = '127.0.0.1:7780';
+const EXPECTED_ADDRESS = `expected an address such as ${DEFAULT_ADDRESS}`;
+
+const address = z
+  .string({ error: EXPECTED_ADDRESS })
+  .transform((written, context): Address => {
+    const read = readAddress(written);
+    if (read) return read;
+    context.addIssue({ code: 'custom', message: `expected an address${ARROW}${addressHint(written)}` });
+    return z.NEVER;
+  })
+  .describe('Host and port, such as 127.0.0.1:7780 or [::1]:7780.');
+
+const NEEDS_TOKEN = `other machines can reach this address, so it needs a token${ARROW}write status: { address: …, token: { file: PATH } } and create the token with openssl rand -hex 32`;
+
+/** The page shows what is filed and accepts decisions, so other machines need a token. */
+const statusMap = z
+  .strictObject({
+    address: address.prefault(DEFAULT_ADDRESS),
+    token: secret('token')
+      .optional()
+      .describe('Where the token is with which people log in to the page. It has at least 16 characters.'),
+    names: z
+      .array(z.string().refine(isHost, 'expected a host name such as labfeed.example.org, without a port'))
+      .default([])
+      .describe('Further host names under which people open the page.'),
+  })
+  .check(({ value, issues }) => {
+    if (value.token || isLoopback(value.address)) return;
+    issues.push({ code: 'custom', input: value, path: ['address'], message: NEEDS_TOKEN });
+  });
+
+const statusAddress = address.transform((read, context) => {
+  if (!isLoopback(read)) context.addIssue({ code: 'custom', message: NEEDS_TOKEN });
+  return { address: read, names: [] as string[], token: undefined };
+});
+
+export const statusSchema = z
+  .union([z.literal(false), statusAddress, statusMap], { error: `${EXPECTED_ADDRESS}, or false` })
+  .prefault(DEFAULT_ADDRESS)
+  .describe(
+    'Where the status page listens. false: no page. An address that other machines can reach needs a token.',
+  );
+
+/** A program and its arguments. */
+export type CommandLine = readonly [string, ...string[]];
+
+interface AlarmChannels {
+  readonly webhook?: string | undefined;
+  readonly command?: CommandLine | undefined;
+}
+
+const COMMAND = 'expected a program and its arguments, such as /usr/local/bin/page-me --to "lab it"';
+
+export const alarmsSchema = z
+  .strictObject(
+    {
+      webhook: httpUrl('https://chat.example.org/hook')
+        .optional()
+        .describe('A URL that receives a POST with JSON when an alarm is raised and when it is cleared.'),
+      command: z
+        .string({ error: COMMAND })
+        .transform((written, context): CommandLine => {
+          const [program, ...rest] = wordsOf(written) ?? [];
+          if (program) return [program, ...rest];
+          context.addIssue({ code: 'custom', message: COMMAND });
+          return z.NEVER;
+        })
+        .optional()
+        .describe(
+          'A program that is run, without a shell, when an alarm is raised and when it is cleared. Its environment has LABFEED_ALARM_STATE, _KIND, _INSTRUMENT, _TEXT and _SINCE.',
+        ),
+    },
+    { error: mapError('alarms: { webhook: https://chat.example.org/hook }') },
+  )
+  .describe('Who is notified of alarms, besides log, page and metrics.');
+
+const WORD = /(?:[^\s"']+|"[^"]*"|'[^']*')+/g;
+
+/** Splits at spaces outside quotes. Undefined if a quote is not closed. */
+function wordsOf(written: string): string[] | undefined {
+  if (written.replaceAll(WORD, '').trim() !== '') return undefined;
+  return (written.match(WORD) ?? []).map((word) => word.replaceAll(/"([^"]*)"|'([^']*)'/g, '$1$2'));
+}
+
+/** A program without a slash in its name is found through PATH. */
+export function resolveCommand(alarms: AlarmChannels, folder: string): AlarmChannels {
+  const [program, ...rest] = alarms.command ?? [];
+  return program?.includes('/') ? { ...alarms, command: [resolve(folder, program), ...rest] } : alarms;
+}
+
+export type NotebookConfig = z.output<typeof notebookSchema>;
