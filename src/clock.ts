@@ -1,5 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
-
 /** Time, injected so that tests control it. */
 export interface Clock {
   /** Milliseconds since 1970, for records. Jumps when somebody sets the system clock. */
@@ -16,10 +14,41 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: Date.now,
   monotonic: () => performance.now(),
-  sleep: (ms, signal) =>
-    // The timer rejects only when the signal is aborted.
-    delay(Math.min(ms, MAX_TIMER_MS), undefined, signal ? { signal } : {}).catch(() => undefined),
+  sleep: createSleep(),
 };
+
+/**
+ * All sleeps on one signal share a listener: an AbortSignal searches its listeners at each addition, so that 10,000
+ * sleeps with a listener each take seconds of CPU time.
+ */
+function createSleep(): Clock['sleep'] {
+  const sleepers = new WeakMap<AbortSignal, Set<() => void>>();
+
+  function wakersOf(signal: AbortSignal): Set<() => void> {
+    const known = sleepers.get(signal);
+    if (known) return known;
+    const wakers = new Set<() => void>();
+    sleepers.set(signal, wakers);
+    const wakeAll = (): void => {
+      for (const wake of wakers) wake();
+    };
+    signal.addEventListener('abort', wakeAll, { once: true });
+    return wakers;
+  }
+
+  return (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve();
+      const wakers = signal && wakersOf(signal);
+      const timer = setTimeout(wake, Math.min(ms, MAX_TIMER_MS));
+      function wake(): void {
+        clearTimeout(timer);
+        wakers?.delete(wake);
+        resolve();
+      }
+      wakers?.add(wake);
+    });
+}
 
 export interface BackoffOptions {
   readonly firstMs?: number;

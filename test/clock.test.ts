@@ -1,5 +1,6 @@
+import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { backoffMs, every, systemClock } from '../src/clock.js';
+import { atMost, backoffMs, every, systemClock } from '../src/clock.js';
 import { manualClock } from './support/manual-clock.js';
 import { simulatedClock } from './support/simulated-clock.js';
 
@@ -15,6 +16,27 @@ describe('sleep', () => {
     during.abort();
     expect(await slept).toBeUndefined();
   });
+
+  test('many sleeps on one signal share one listener, and all end when it is aborted', async () => {
+    const stopping = new AbortController();
+    const { signal } = stopping;
+    const sleeps = Array.from({ length: 100 }, () => systemClock.sleep(60_000, signal));
+    await systemClock.sleep(1, signal);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    stopping.abort();
+    expect(await Promise.all(sleeps)).toHaveLength(100);
+  });
+});
+
+test('atMost resolves with the work or after the time, whichever is first', async () => {
+  const clock = simulatedClock();
+  const ended: number[] = [];
+  const wait = async (workMs: number): Promise<void> => {
+    await atMost(1000, clock, clock.sleep(workMs));
+    ended.push(clock.monotonic());
+  };
+  await clock.run(Promise.all([wait(100), wait(5000)]));
+  expect(ended).toEqual([100, 1000]);
 });
 
 describe('backoffMs', () => {

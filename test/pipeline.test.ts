@@ -276,7 +276,7 @@ describe('intake', () => {
     void scene.intake.start().then(() => {
       isScanned = true;
     });
-    await eventually(() => expect(scene.waiting()).toBe(10_000));
+    await vi.waitFor(() => expect(scene.waiting()).toBe(10_000), { timeout: 30_000, interval: 200 });
     await systemClock.sleep(200);
     expect(scene.waiting()).toBe(10_000);
     expect(isScanned).toBe(false);
