@@ -2,9 +2,9 @@ import { setMaxListeners } from 'node:events';
 import PQueue from 'p-queue';
 import { atMost, backoffMs, type Clock } from './clock.js';
 import type { Instrument } from './config/load.js';
-import { type DeliverDeps, HaltedError, StoppedError } from './deliver/context.js';
+import { type DeliveryContext, HaltedError, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
-import { type createRefusals, treat } from './deliver/failures.js';
+import { afterFailure, type Rejections } from './deliver/failures.js';
 import { createQueue, type Queue } from './deliver/queue.js';
 import { explain, FileChangedError, FileError } from './errors.js';
 import type { NewRun, Remapped } from './journal/drafts.js';
@@ -304,12 +304,11 @@ const REMAPPED: Readonly<Record<Remapped, string>> = {
 
 export interface DeliveryDeps {
   readonly journal: Pick<Journal, 'queue' | 'runs'>;
-  /** The notebook, and what the journal knows about it. */
-  readonly server: DeliverDeps;
+  readonly context: DeliveryContext;
   /** Finds out what must be known about the server before anything is sent. */
   prepare(): Promise<void>;
   readonly concurrency: number;
-  readonly refusals: ReturnType<typeof createRefusals>;
+  readonly rejections: Rejections;
   readonly observer: Observer;
   readonly log: Log;
   /** For back-off. */
@@ -321,7 +320,7 @@ export const createDelivery = (delivery: DeliveryDeps): Queue =>
   createQueue({
     ...delivery.journal.queue,
     concurrency: delivery.concurrency,
-    clock: delivery.server.clock,
+    clock: delivery.context.clock,
     log: delivery.log,
     work: (id, signal) => deliverRun(id, signal, delivery),
   });
@@ -332,9 +331,9 @@ async function deliverRun(id: number, signal: AbortSignal, delivery: DeliveryDep
   try {
     run = await delivery.journal.runs.open(id);
     await delivery.prepare();
-    const experiment = await deliver(run, delivery.server);
+    const experiment = await deliver(run, delivery.context);
     delivery.log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
-    delivery.refusals.forget(id);
+    delivery.rejections.forget(id);
     delivery.observer.filed?.(run, experiment);
   } catch (error) {
     await handleFailure(error, id, run, signal, delivery);
@@ -347,7 +346,7 @@ async function handleFailure(
   id: number,
   run: OpenRun | undefined,
   signal: AbortSignal,
-  { journal, server: { clock }, refusals, observer, log, random }: DeliveryDeps,
+  { journal, context: { clock }, rejections, observer, log, random }: DeliveryDeps,
 ): Promise<void> {
   // The run continues with the same step after the restart.
   if (error instanceof StoppedError) return;
@@ -356,9 +355,9 @@ async function handleFailure(
     return clock.sleep(HALT_CHECK_MS, signal);
   }
   const attempts = run?.attempts ?? 0;
-  const change = treat(error, { attempts, refusals: refusals.before(id, attempts) }, clock.now(), random);
-  if (change === undefined) return;
-  refusals.note(id, error, change);
+  const failures = { attempts, rejections: rejections.count(id, attempts) };
+  const change = afterFailure(error, failures, clock.now(), random);
+  rejections.note(id, error, change);
   const fields = { run: id, instrument: run?.instrument, ...change };
   if (change.kind === 'parked') log.warn(fields, 'run parked');
   else log.info(fields, 'run postponed');

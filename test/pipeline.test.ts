@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../src/clock.js';
 import { loadConfig } from '../src/config/load.js';
-import { createRefusals } from '../src/deliver/failures.js';
+import { Rejections } from '../src/deliver/failures.js';
 import { NotebookError } from '../src/errors.js';
 import type { NewRun } from '../src/journal/drafts.js';
 import type { Journal } from '../src/journal/journal.js';
@@ -11,7 +11,7 @@ import { createLog } from '../src/log.js';
 import type { RunChange } from '../src/outbox.js';
 import { createDelivery, createIntake, type Intake } from '../src/pipeline.js';
 import { createActivity } from '../src/watch/intake.js';
-import { depsOf, see } from './support/filing.js';
+import { contextOf, see } from './support/filing.js';
 import { manualClock } from './support/manual-clock.js';
 import { memoryJournal } from './support/memory-journal.js';
 import { silentLog } from './support/silent-log.js';
@@ -291,13 +291,13 @@ describe('delivery', () => {
     for (const content of contents) await see(journal, content);
     const changes: (RunChange & { readonly run: number })[] = [];
     const filed: number[] = [];
-    const server = { ...depsOf(journal, { ...simulatedNotebook(), ...notebook }, clock), clock };
+    const context = contextOf(journal, { ...simulatedNotebook(), ...notebook }, clock);
     const delivery = createDelivery({
       journal,
-      server,
+      context,
       prepare: async () => undefined,
       concurrency: 3,
-      refusals: createRefusals(),
+      rejections: new Rejections(),
       observer: {
         filed: ({ id }) => void filed.push(id),
         failed: ({ id }, change) => void changes.push({ ...change, run: id }),

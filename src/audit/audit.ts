@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.js';
 import type { Claim, UsableConfig } from '../config/load.js';
 import { openNotebook } from '../connection.js';
-import { lookAt } from '../deliver/reconcile.js';
-import { cellsOf } from '../deliver/revise.js';
+import { tryRead } from '../deliver/reconcile.js';
+import { cellTexts } from '../deliver/revise.js';
 import { explain, LabfeedError, NotebookError, UsageError } from '../errors.js';
 import { type Evidence, type FiledRun, openEvidence } from '../journal/evidence.js';
 import type { Notebook } from '../notebook/client.js';
@@ -128,13 +128,13 @@ async function examineRuns(
   const deps: FiledRunDeps = {
     server: url,
     isDeleted: ({ state }) => isElabftw && Number(state) === ELABFTW_DELETED,
-    look: (id) => ask(() => lookAt(id, notebook)),
+    look: (id) => ask(() => tryRead(id, notebook)),
     prove: () => ask(() => notebook.listKeys()),
     listComments: (id) => ask(() => notebook.listComments(id)),
     readComment: (id, comment) => ask(() => unlessMissing(() => notebook.readComment(id, comment))),
     filingOf: journal.filingOf,
     isFiled,
-    textOf: cellsOf,
+    textOf: cellTexts,
   };
   const of = await journal.countFiled(instrument);
   await aFewAtATime(journal.filed(instrument), concurrency, async (run) => {

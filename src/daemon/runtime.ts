@@ -11,17 +11,14 @@ import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
 import { type Admit, connect, type Heard } from '../connection.js';
 import {
-  createCreations,
-  createLosses,
-  type DeliverDeps,
-  longestGraceMs,
+  type DeliveryContext,
   type Notebook,
   StoppedError,
+  trackUnknownOutcomes,
 } from '../deliver/context.js';
-import { proven } from '../deliver/deliver.js';
-import { createRefusals } from '../deliver/failures.js';
+import { confirmForbidden, Rejections } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
-import { prepare } from '../deliver/reconcile.js';
+import { prepareServer } from '../deliver/reconcile.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
 import type { Decision, Inbox } from '../journal/inbox.js';
 import type { Journal } from '../journal/journal.js';
@@ -228,27 +225,21 @@ export function openDelivery(options: DeliveryOptions): OpenDelivery {
   const limiter = new Limiter({ perSecond: config.rate, clock, log, random });
   const notebook = options.connect((send, signal) => limiter.schedule(send, signal));
   const stopping = new AbortController();
-  const server: DeliverDeps = {
-    notebook: proven(notebook),
-    server: config.url,
-    timeoutMs: config.timeout,
+  const context: DeliveryContext = {
+    notebook: confirmForbidden(notebook),
+    server: { ...memoryOf(config.url, journal), url: config.url, timeoutMs: config.timeout },
+    outbox: journal.runs,
+    unknown: trackUnknownOutcomes(clock, config.timeout),
     clock,
-    creations: createCreations(),
-    memory: memoryOf(config.url, journal),
-    losses: createLosses(clock, longestGraceMs(config.timeout)),
-    edits: createLosses(clock, longestGraceMs(config.timeout)),
-    record: journal.runs.record,
-    goOn() {
-      if (stopping.signal.aborted) throw new StoppedError('labfeed is stopping');
-    },
+    stopping: stopping.signal,
   };
   const isUnknownRun = (origin: Origin) => isMissing(origin, instruments, journal);
   const queue = createDelivery({
     journal,
-    server,
-    prepare: once(() => prepare({ dialect: config.dialect, isUnknownRun }, server)),
+    context,
+    prepare: once(() => prepareServer({ dialect: config.dialect, isUnknownRun }, context)),
     concurrency: config.concurrency,
-    refusals: createRefusals(),
+    rejections: new Rejections(),
     observer,
     log,
     random,
@@ -258,7 +249,7 @@ export function openDelivery(options: DeliveryOptions): OpenDelivery {
     wake: queue.wake,
     gate: () => limiter.state(),
     async stop(withinMs) {
-      stopping.abort();
+      stopping.abort(new StoppedError('labfeed is stopping'));
       limiter.stop();
       await atMost(withinMs, clock, Promise.all([queue.stop(), notebook.close()]));
     },

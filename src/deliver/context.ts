@@ -1,18 +1,31 @@
 import type { Clock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
-import type { OpenRun, RunChange, ServerOutbox } from '../outbox.js';
+import type { Deliveries, ServerOutbox } from '../outbox.js';
 
-/** An experiment as the notebook shows it. Beyond the title, the contract names no fields. */
+/** Everything that the delivery of a run needs. */
+export interface DeliveryContext {
+  readonly notebook: Notebook;
+  readonly server: Server;
+  readonly outbox: Pick<Deliveries, 'record'>;
+  readonly unknown: UnknownOutcomes;
+  readonly clock: Clock;
+  /** Aborted with a StoppedError when the daemon stops; checked between two steps. */
+  readonly stopping: AbortSignal;
+}
+
+/** The server that runs are delivered to. Ids are meaningful only together with its URL. */
+export interface Server extends ServerOutbox {
+  readonly url: string;
+  /** How long one request may take. */
+  readonly timeoutMs: number;
+}
+
+/** An experiment as the server shows it. The contract names no fields beyond these. */
 export type ExperimentRecord = { readonly title?: unknown; readonly date?: unknown } & Readonly<
   Record<string, unknown>
 >;
 
 export type CommentRecord = { readonly id: number } & Readonly<Record<string, unknown>>;
-
-interface TagRecord {
-  readonly id: number;
-  readonly tag: string;
-}
 
 export interface ExperimentChanges {
   readonly title: string;
@@ -22,181 +35,156 @@ export interface ExperimentChanges {
   readonly content_type?: number;
 }
 
-/** What delivery needs of the notebook. */
+/** The part of the notebook client that delivery uses. */
 export interface Notebook {
   createExperiment(fields: { title: string }): Promise<number>;
   readExperiment(id: number): Promise<ExperimentRecord>;
   patchExperiment(id: number, changes: ExperimentChanges, signal?: AbortSignal): Promise<void>;
-  /** eLabFTW only: its PATCH does not take tags. Adding one that is there changes nothing. */
+  /** eLabFTW only, as are the next two: its PATCH does not accept tags. Idempotent. */
   addTag(experiment: number, tag: string): Promise<void>;
-  /** eLabFTW only. */
-  listTags(experiment: number): Promise<readonly TagRecord[]>;
-  /** eLabFTW only. Takes the tag off this experiment; removing one that is not there changes nothing. */
+  listTags(experiment: number): Promise<readonly { readonly id: number; readonly tag: string }[]>;
   removeTag(experiment: number, tag: number): Promise<void>;
-  /** A request that always has an answer: it proves that it is the notebook who speaks, and tells its dialect. */
+  /** Harmless, and answered by every notebook: shows whether the key and the server work, and the dialect. */
   listKeys(): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** eLabFTW only: the last changed experiments whose bodies hold all of these texts. */
+  /** eLabFTW only: the most recently changed experiments whose bodies contain all of these texts. */
   searchBodies(texts: readonly string[]): Promise<readonly ({ readonly id: number } & ExperimentRecord)[]>;
   listComments(experiment: number): Promise<readonly CommentRecord[]>;
   readComment(experiment: number, comment: number): Promise<CommentRecord>;
   postComment(experiment: number, text: string): Promise<number>;
-  /** Resolves with the comment as it is then. */
+  /** Resolves with the comment as the server then shows it. */
   patchComment(experiment: number, comment: number, text: string): Promise<CommentRecord>;
   deleteComment(experiment: number, comment: number): Promise<void>;
 }
 
-export interface DeliverDeps {
-  readonly notebook: Notebook;
-  /** The server's address: ids mean something only together with it. */
-  readonly server: string;
-  /** How long one request may take. */
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly creations: Creations;
-  readonly memory: ServerOutbox;
-  /** Of creations and comments: what has no answer is looked for. */
-  readonly losses: Losses;
-  /** Of changes, which are sent again. */
-  readonly edits: Losses;
-  /** Resolves when the changes are on disk. */
-  record(run: number, ...changes: RunChange[]): Promise<void>;
-  /** Throws between two steps once the daemon is to stop. */
-  goOn(): void;
-}
-
-/** Ways in which a delivery ends early without anything having gone wrong. */
-
-/** Not a failure: the run can only be decided on after this time. */
+/** Not a failure: nothing can be decided about the run before this time. */
 export class NotYetError extends LabfeedError {
   override readonly name = 'NotYetError';
   readonly untilMs: number;
 
   constructor(message: string, untilMs: number) {
     super(message);
-    // The clock that only grows has fractions, and the journal none.
+    // The monotonic clock counts fractions, the outbox whole milliseconds.
     this.untilMs = Math.ceil(untilMs);
   }
 }
 
-/** The daemon is ending: what was not sent yet is surely not sent. */
+/** The daemon is stopping. What was not sent will not be sent. */
 export class StoppedError extends LabfeedError {
   override readonly name = 'StoppedError';
 }
 
-/** Nothing more is sent to this server until a person has looked at it. */
+/** Nothing is sent to this server until a person has run `recover`. */
 export class HaltedError extends LabfeedError {
   override readonly name = 'HaltedError';
 }
 
-/**
- * Creations go on side by side; a look for a lost one goes alone (recovery rule 4): with another
- * creation unanswered, that one's experiment could be taken for the lost one.
- */
-interface Creations {
-  share<T>(create: () => Promise<T>): Promise<T>;
-  exclude<T>(look: () => Promise<T>): Promise<T>;
+/** The requests of this process whose outcomes are unknown. */
+export interface UnknownOutcomes {
+  readonly creations: CreationLock;
+  /** POSTs of experiments and comments, by run. They are reconciled before they are repeated. */
+  readonly posts: OutcomeTimes;
+  /** PATCHes and DELETEs, by run. They are idempotent. */
+  readonly edits: OutcomeTimes;
 }
 
-export function createCreations(): Creations {
-  /** The last look that was asked for; whoever comes later waits for it, so that looks are not starved. */
-  let look: Promise<unknown> = Promise.resolve();
-  const sharing = new Set<Promise<unknown>>();
-  const settled = async (work: Iterable<Promise<unknown>>): Promise<void> =>
-    void (await Promise.allSettled(work));
-
+export function trackUnknownOutcomes(clock: Clock, timeoutMs: number): UnknownOutcomes {
+  const keepMs = maxGraceMs(timeoutMs);
   return {
-    async share(create) {
-      for (let seen: unknown; seen !== look; ) {
-        seen = look;
-        await settled([look]);
-      }
-      const work = create();
-      sharing.add(work);
-      return work.finally(() => sharing.delete(work));
-    },
-    exclude(work) {
-      const before = look;
-      const mine = settled([before])
-        .then(() => settled(sharing))
-        .then(work);
-      look = mine;
-      return mine;
-    },
+    creations: new CreationLock(),
+    posts: new OutcomeTimes(clock, keepMs),
+    edits: new OutcomeTimes(clock, keepMs),
   };
 }
 
 /**
- * When a request of a run whose answer is not known can last have been on its way. Counted in time that only grows:
- * the journal's times may be from before somebody set the clock, and a request can wait at the gate for hours
- * after its intent was recorded. What an earlier process sent may have left until the moment that this one began.
+ * Creations run side by side; reconciliation runs alone. With another creation in flight, that one's experiment could
+ * be mistaken for the one that is looked for.
  */
-interface Losses {
-  note(run: number): void;
-  /** Whether this process has noted one, and not long ago. */
-  isNoted(run: number): boolean;
-  /** Milliseconds since then. */
-  sinceMs(run: number): number;
-  /**
-   * The run adopted a blank experiment that may be another run's. Its own may still appear, so nobody's absence is
-   * proved before its grace period has passed.
-   */
-  adopted(run: number): void;
+class CreationLock {
+  /** The last exclusive section that was requested. Later requests wait for it, so that it is not starved. */
+  #exclusive: Promise<unknown> = Promise.resolve();
+  readonly #shared = new Set<Promise<unknown>>();
+
+  async share<T>(create: () => Promise<T>): Promise<T> {
+    for (let seen: unknown; seen !== this.#exclusive; ) {
+      seen = this.#exclusive;
+      await Promise.allSettled([this.#exclusive]);
+    }
+    const work = create();
+    this.#shared.add(work);
+    return work.finally(() => this.#shared.delete(work));
+  }
+
+  exclude<T>(reconcile: () => Promise<T>): Promise<T> {
+    const work = Promise.allSettled([this.#exclusive])
+      .then(() => Promise.allSettled(this.#shared))
+      .then(reconcile);
+    this.#exclusive = work;
+    return work;
+  }
 }
 
-/** A loss from longer ago than `keptMs` is as old as any: it is forgotten. */
-export function createLosses(clock: Clock, keptMs: number): Losses {
-  const began = clock.monotonic();
+/**
+ * When a request of unknown outcome may last have been sent, by run, on the monotonic clock: the outbox's times may be
+ * from before the clock was set, and a request can wait for hours between its intent and its turn. Requests of an
+ * earlier process may have been sent until this one started.
+ */
+export class OutcomeTimes {
+  readonly #clock: Clock;
+  readonly #keepMs: number;
+  readonly #startedAt: number;
   /** The oldest first. */
-  const lostAt = new Map<number, number>();
-  const timeOf = (run: number): number => lostAt.get(run) ?? began;
-  let adoptedAt = began;
-  return {
-    note(run) {
-      const now = clock.monotonic();
-      lostAt.delete(run);
-      lostAt.set(run, now);
-      for (const [other, at] of lostAt) {
-        if (now - at <= keptMs) break;
-        lostAt.delete(other);
-      }
-    },
-    isNoted: (run) => lostAt.has(run),
-    sinceMs: (run) => clock.monotonic() - Math.max(timeOf(run), adoptedAt),
-    adopted(run) {
-      adoptedAt = Math.max(adoptedAt, timeOf(run));
-    },
-  };
+  readonly #times = new Map<number, number>();
+  #adoptedAt: number;
+
+  /** A time older than `keepMs` no longer matters and is forgotten. */
+  constructor(clock: Clock, keepMs: number) {
+    this.#clock = clock;
+    this.#keepMs = keepMs;
+    this.#startedAt = clock.monotonic();
+    this.#adoptedAt = this.#startedAt;
+  }
+
+  note(run: number): void {
+    const now = this.#clock.monotonic();
+    this.#times.delete(run);
+    this.#times.set(run, now);
+    for (const [other, at] of this.#times) {
+      if (now - at <= this.#keepMs) break;
+      this.#times.delete(other);
+    }
+  }
+
+  /** Whether this process noted one of this run recently. */
+  has(run: number): boolean {
+    return this.#times.has(run);
+  }
+
+  elapsedMs(run: number): number {
+    return this.#clock.monotonic() - Math.max(this.#timeOf(run), this.#adoptedAt);
+  }
+
+  /**
+   * The run adopted a blank experiment that may be another run's. Its own may still appear, so no absence is proved
+   * before the grace period of this run has passed.
+   */
+  adopted(run: number): void {
+    this.#adoptedAt = Math.max(this.#adoptedAt, this.#timeOf(run));
+  }
+
+  #timeOf(run: number): number {
+    return this.#times.get(run) ?? this.#startedAt;
+  }
 }
 
-/** PHP runs a request on for 120 s after its connection was cut; seen: committed 6 s later, with a higher id. */
-const ELABFTW_MS = 130_000;
+/** PHP continues for 120 s after its connection was cut. Observed: committed 6 s later, with a higher id. */
+const ELABFTW_GRACE_MS = 130_000;
 
-/** How long a request whose answer was lost may still be carried out, whoever the server is. */
-export const longestGraceMs = (timeoutMs: number): number => Math.max(2 * timeoutMs, ELABFTW_MS);
+/** The longest grace period, whatever the server is. */
+const maxGraceMs = (timeoutMs: number): number => Math.max(2 * timeoutMs, ELABFTW_GRACE_MS);
 
-/** The same of the server that is spoken to. */
-export async function graceMsOf({ memory, timeoutMs }: DeliverDeps): Promise<number> {
-  const { dialect } = await memory.facts();
-  return dialect === 'elabftw' ? longestGraceMs(timeoutMs) : 2 * timeoutMs;
-}
-
-/**
- * Looks for what a request of this run may have left behind. A find counts at once; a not-found only if the look
- * began after the grace, since what was not there when it passed may have come while it went on.
- */
-export async function lookWithGrace<T>(
-  run: OpenRun,
-  pending: string,
-  deps: DeliverDeps,
-  look: () => Promise<T | undefined>,
-): Promise<T | undefined> {
-  const graceMs = await graceMsOf(deps);
-  const leftMs = (): number => graceMs - deps.losses.sinceMs(run.id);
-  const notYet = (): NotYetError => new NotYetError(pending, deps.clock.now() + Math.max(0, leftMs()));
-  const isEarly = leftMs() > 0;
-  // With several creations of one run unaccounted for, adopting the first would leave the last one behind.
-  if (isEarly && run.step === 'creating' && run.unseen > 0) throw notYet();
-  const found = await look();
-  if (found === undefined && isEarly) throw notYet();
-  return found;
+/** How long a request of unknown outcome may still take effect. */
+export async function gracePeriodMs(server: Server): Promise<number> {
+  const { dialect } = await server.facts();
+  return dialect === 'elabftw' ? maxGraceMs(server.timeoutMs) : 2 * server.timeoutMs;
 }

@@ -1,132 +1,154 @@
-import { backoffMs, type Clock } from '../clock.js';
+import { backoffMs } from '../clock.js';
 import { explain, type FailureClass, LabfeedError, NotebookError } from '../errors.js';
-import type { RunChange } from '../outbox.js';
-import { NotYetError, StoppedError } from './context.js';
+import type { OpenRun, RunChange } from '../outbox.js';
+import { type DeliveryContext, type Notebook, NotYetError, StoppedError } from './context.js';
+
+/** The request was not sent within the time for which its reason holds. */
+export class ExpiredError extends LabfeedError {
+  override readonly name = 'ExpiredError';
+}
+
+/** Whether the server certainly did not carry out the request. */
+export const certainlyNotDone = (error: unknown): boolean =>
+  error instanceof StoppedError ||
+  error instanceof ExpiredError ||
+  (error instanceof NotebookError && !error.outcomeUnknown);
+
+/** Sends an idempotent change. If its outcome is unknown, it may still take effect later, which is noted. */
+export async function sendEdit<T>(
+  run: OpenRun,
+  { unknown }: DeliveryContext,
+  send: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    if (!certainlyNotDone(error)) unknown.edits.note(run.id);
+    throw error;
+  }
+}
+
+/** Whether the error says that an entry has this status; not that the key or the server has a problem. */
+export const isEntryStatus = (error: unknown, status: 403 | 404): error is NotebookError =>
+  error instanceof NotebookError && error.failure === 'conflict' && error.status === status;
 
 /**
- * What a failure does, by its class (which `notebook/verdict.ts` decides):
- *
- * | class      | e.g.                            | the run         | the others                | the log |
- * |------------|---------------------------------|-----------------|---------------------------|---------|
- * | `file`     | does not read as its mapping    | quarantined     | go on                     | warning |
- * | `request`  | 400, 422, 413                   | quarantined     | go on                     | warning |
- * | `conflict` | edited, locked, deleted, 403    | held            | go on                     | warning |
- * | `auth`     | 401, read-only key              | tried again     | wait at the gate          | warning, once |
- * | `rate`     | 429                             | tried again     | slow down at the gate     | warning, once |
- * | `server`   | no answer, 5xx, HTML            | tried again     | wait at the gate          | warning, once |
- * | `server`, of one run | 500 in JSON, being edited | tried again; a write that gets 500 a few times, then quarantined | go on | info |
+ * A 404 concerns the run, unless the keys cannot be listed either: then a proxy has lost the notebook behind it.
+ * Resolves with the error that tells the cause.
  */
-const TREATMENT: Record<FailureClass, 'quarantined' | 'held' | 'again'> = {
-  file: 'quarantined',
-  request: 'quarantined',
-  conflict: 'held',
-  auth: 'again',
-  rate: 'again',
-  server: 'again',
-};
-
-/** A server that is well enough to answer in JSON says 500 mostly because it will never take the value. */
-const MOST_REFUSALS = 5;
-
-/** What has failed since the run last came a step further. */
-interface Tries {
-  readonly attempts: number;
-  /** How many of them ended as `isRefusal` says: an outage, or a grace, says nothing about the run's values. */
-  readonly refusals: number;
+export async function attributeNotFound(error: unknown, { listKeys }: Notebook): Promise<unknown> {
+  if (!isEntryStatus(error, 404)) return error;
+  return listKeys().then(
+    () => error,
+    (cause: unknown) => cause,
+  );
 }
 
 /**
- * Whether the notebook itself, and no proxy before it, failed at what the run wanted written. Nothing that is read
- * can be refused for its values; and what is read may be another's: looks go past everybody's experiments.
+ * Makes each 403 of the notebook concern the entry and not the key: if the keys cannot be listed either, that error is
+ * thrown instead. The request is then repeated, since the check may have waited until a refused key was replaced. A
+ * repetition is harmless: a 403 is certainly not done.
  */
-const isRefusal = (error: unknown): boolean =>
-  error instanceof NotebookError &&
-  error.scope === 'run' &&
-  (error.status ?? 0) >= 500 &&
-  error.outcomeUnknown;
+export function confirmForbidden<N extends Notebook>(notebook: N): N {
+  const confirmed =
+    <A extends unknown[], R>(request: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      try {
+        return await request(...args);
+      } catch (error) {
+        if (!isEntryStatus(error, 403)) throw error;
+        await notebook.listKeys();
+        return request(...args);
+      }
+    };
+  const operations = Object.entries(notebook).map(([name, part]) => [
+    name,
+    typeof part === 'function' && name !== 'listKeys' ? confirmed(part) : part,
+  ]);
+  return Object.fromEntries(operations) as N;
+}
 
-/** How a run goes on after its delivery broke off. Undefined: as it is, as soon as labfeed runs again. */
-export function treat(
+/**
+ * What follows from a failure, by its class (assigned in `notebook/errors.ts`):
+ *
+ * | class      | example                      | this run    | other runs           | log           |
+ * |------------|------------------------------|-------------|----------------------|---------------|
+ * | `file`     | does not match its mapping   | quarantined | continue             | warning       |
+ * | `request`  | 400, 422, 413                | quarantined | continue             | warning       |
+ * | `conflict` | edited, locked, deleted, 403 | held        | continue             | warning       |
+ * | `auth`     | 401, read-only key           | retried     | wait for the breaker | warning, once |
+ * | `rate`     | 429                          | retried     | slow down            | warning, once |
+ * | `server`   | no response, 5xx, HTML       | retried     | wait for the breaker | warning, once |
+ * | `server`, scope `run` | 500 as JSON, being edited | retried; a write that keeps getting 500 is quarantined | continue | info |
+ */
+const PARKED_AS: Readonly<Record<FailureClass, 'quarantined' | 'held' | undefined>> = {
+  file: 'quarantined',
+  request: 'quarantined',
+  conflict: 'held',
+  auth: undefined,
+  rate: undefined,
+  server: undefined,
+};
+
+/** A 500 with a JSON body mostly means that the database will never accept the value. */
+const MAX_REJECTIONS = 5;
+
+/** Failures since the run last made a step. */
+interface Failures {
+  readonly attempts: number;
+  /** See `isRejection`. */
+  readonly rejections: number;
+}
+
+/** The change to record after the delivery of a run failed. */
+export function afterFailure(
   error: unknown,
-  { attempts, refusals }: Tries,
+  { attempts, rejections }: Failures,
   now: number,
   random: () => number = Math.random,
-): RunChange | undefined {
-  if (error instanceof StoppedError) return undefined;
+): RunChange {
   const reason = explain(error);
   if (error instanceof NotYetError) return postponed(error.untilMs, 'server', reason);
-  if (!(error instanceof NotebookError))
-    return postponed(now + backoffMs(attempts, { random }), 'server', reason);
+  const retryAt = now + backoffMs(attempts, { random });
+  if (!(error instanceof NotebookError)) return postponed(retryAt, 'server', reason);
   const { failure, retryAfterMs = 0 } = error;
-  const treatment = TREATMENT[failure];
-  if (treatment !== 'again') return { kind: 'parked', as: treatment, failure, reason };
-  if (isRefusal(error) && refusals + 1 >= MOST_REFUSALS) {
-    return { kind: 'parked', as: 'quarantined', failure, reason };
-  }
-  return postponed(now + Math.max(retryAfterMs, backoffMs(attempts, { random })), failure, reason);
+  const isRejected = isRejection(error) && rejections + 1 >= MAX_REJECTIONS;
+  const as = isRejected ? 'quarantined' : PARKED_AS[failure];
+  if (as !== undefined) return { kind: 'parked', as, failure, reason };
+  return postponed(Math.max(now + retryAfterMs, retryAt), failure, reason);
 }
 
 const postponed = (dueAt: number, failure: FailureClass, reason: string): RunChange => ({
   kind: 'postponed',
-  // A clock that only grows counts in fractions; the journal's times are whole milliseconds.
+  // The monotonic clock counts fractions, the outbox whole milliseconds.
   dueAt: Math.ceil(dueAt),
   failure,
   reason,
 });
 
-/** Whether the server certainly did not carry out what was asked. */
-export const surelyNotDone = (error: unknown): boolean =>
-  error instanceof StoppedError ||
-  error instanceof StaleError ||
-  (error instanceof NotebookError && !error.outcomeUnknown);
+/** Whether the notebook itself, not a proxy, failed at a write of this run. A read can fail at another's entry. */
+const isRejection = (error: unknown): boolean =>
+  error instanceof NotebookError &&
+  error.scope === 'run' &&
+  error.outcomeUnknown &&
+  (error.status ?? 0) >= 500;
 
-/**
- * How often the notebook has refused each run since it last came a step further. In memory alone: a restart costs the
- * run a few more tries, nothing else.
- */
-interface Refusals {
-  /** `attempts`: as the journal counts them, which begins anew with each step. */
-  before(run: number, attempts: number): number;
-  note(run: number, error: unknown, change: RunChange): void;
-  forget(run: number): void;
-}
+/** How often the notebook rejected each run since its last step. In memory only: a restart costs a few more attempts. */
+export class Rejections {
+  readonly #counts = new Map<number, number>();
 
-export function createRefusals(): Refusals {
-  const counts = new Map<number, number>();
-  return {
-    before(run, attempts) {
-      if (attempts === 0) counts.delete(run);
-      return counts.get(run) ?? 0;
-    },
-    note(run, error, change) {
-      if (change.kind === 'parked') counts.delete(run);
-      else if (isRefusal(error)) counts.set(run, (counts.get(run) ?? 0) + 1);
-    },
-    forget(run) {
-      counts.delete(run);
-    },
-  };
-}
+  /** `attempts`: as counted in the outbox, where every step starts again at 0. */
+  count(run: number, attempts: number): number {
+    if (attempts === 0) this.#counts.delete(run);
+    return this.#counts.get(run) ?? 0;
+  }
 
-/** What was true when the request was decided on may no longer be: it was not sent. */
-export class StaleError extends LabfeedError {
-  override readonly name = 'StaleError';
-}
+  note(run: number, error: unknown, change: RunChange): void {
+    if (change.kind === 'parked') this.#counts.delete(run);
+    else if (isRejection(error)) this.#counts.set(run, (this.#counts.get(run) ?? 0) + 1);
+  }
 
-/** Sends a request unless the gate keeps it waiting for so long that its reason has gone stale. */
-export async function promptly<T>(
-  withinMs: number,
-  clock: Clock,
-  send: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const stale = new AbortController();
-  const sent = new AbortController();
-  void clock.sleep(withinMs, sent.signal).then(() => {
-    if (!sent.signal.aborted) stale.abort(new StaleError('waited too long at the gate'));
-  });
-  try {
-    return await send(stale.signal);
-  } finally {
-    sent.abort();
+  forget(run: number): void {
+    this.#counts.delete(run);
   }
 }

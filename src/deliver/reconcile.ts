@@ -1,37 +1,49 @@
 import { NotebookError } from '../errors.js';
 import { isProvisional, type Origin, originIn, provisionalReference, provisionalTitle } from '../markers.js';
 import { type Dialect, dialectOf } from '../model.js';
-import type { OpenRun, ServerFacts, ServerOutbox } from '../outbox.js';
-import { type DeliverDeps, type ExperimentRecord, HaltedError, lookWithGrace } from './context.js';
+import type { OpenRun, ServerFacts } from '../outbox.js';
+import {
+  type DeliveryContext,
+  type ExperimentRecord,
+  gracePeriodMs,
+  HaltedError,
+  NotYetError,
+  type Server,
+} from './context.js';
+import { isEntryStatus } from './failures.js';
 
 interface Preparation {
-  /** As configured; `auto` finds out. */
+  /** As configured. */
   readonly dialect: 'auto' | Dialect;
-  /** Whether a filed experiment that says so is one that this journal should know. */
+  /** Whether an experiment with this origin line was filed by one of our instruments and is not in the journal. */
   isUnknownRun(origin: Origin): Promise<boolean>;
 }
 
-/** What has to be known of a server before anything is sent to it. */
-export async function prepare({ dialect, isUnknownRun }: Preparation, deps: DeliverDeps): Promise<void> {
-  const { memory } = deps;
-  const facts = await memory.facts();
+/** Before anything is sent: finds out the dialect, and whether journal and notebook are of the same age. */
+export async function prepareServer(
+  { dialect, isUnknownRun }: Preparation,
+  context: DeliveryContext,
+): Promise<void> {
+  const { notebook, server } = context;
+  const facts = await server.facts();
   if (facts.halted !== undefined) throw new HaltedError(facts.halted);
-  const spoken = dialect === 'auto' ? (facts.dialect ?? dialectOf(await deps.notebook.listKeys())) : dialect;
-  if (spoken !== facts.dialect) await memory.learn({ dialect: spoken });
-  if (facts.highest !== undefined) await compareAges(facts.highest, isUnknownRun, deps);
-  else if (spoken === 'elabftw') await searchOlder(isUnknownRun, deps);
+  const spoken = dialect === 'auto' ? (facts.dialect ?? dialectOf(await notebook.listKeys())) : dialect;
+  if (spoken !== facts.dialect) await server.learn({ dialect: spoken });
+  if (facts.highest !== undefined) {
+    await checkNewerEntries(facts.highest, isUnknownRun, context);
+    await checkRestored(context);
+  } else if (spoken === 'elabftw') {
+    await searchUnknownRuns(isUnknownRun, context);
+  }
 }
 
-/**
- * Nothing is known of this server yet: perhaps there was a journal before this one. That a search finds nothing proves
- * nothing; but what it finds counts.
- */
-async function searchOlder(
+/** On an unknown server: there may have been a journal before this one. An empty result proves nothing. */
+async function searchUnknownRuns(
   isUnknownRun: Preparation['isUnknownRun'],
-  { notebook }: DeliverDeps,
+  { notebook }: DeliveryContext,
 ): Promise<void> {
   const found = await notebook.searchBodies(['labfeed ', ' sha256:']).catch((error: unknown) => {
-    // Older versions cannot search so.
+    // Older versions do not support this search.
     if (error instanceof NotebookError && !error.retryable) return [];
     throw error;
   });
@@ -41,38 +53,37 @@ async function searchOlder(
   }
 }
 
-/**
- * Runs above our highest id that bear our mark and are not in the journal: the journal is older than the notebook.
- * A numbering that ends below what we have filed: the notebook is the older one.
- */
-async function compareAges(
+/** Our runs above our highest id that are not in the journal: the journal is older than the notebook. */
+async function checkNewerEntries(
   highest: number,
   isUnknownRun: Preparation['isUnknownRun'],
-  deps: DeliverDeps,
+  context: DeliveryContext,
 ): Promise<void> {
-  const { memory, notebook } = deps;
-  for await (const { id, record } of readUpward(highest, deps)) {
+  for await (const { id, record } of readUpward(highest, context)) {
     const origin = originOf(record);
     if (origin && (await isUnknownRun(origin))) throw journalIsOlder(id);
-    await keepStray(id, record, deps);
+    await keepStray(id, record, context.server);
   }
-  // Where fewer are gone, the next creation's id tells.
-  const last = await memory.lastExperiments(END_OF_IDS);
-  if (!(await isSetBack(last, (id) => lookAt(id, notebook)))) return;
-  // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
+}
+
+/** If fewer experiments are gone, the id of the next creation shows that the server was restored. */
+async function checkRestored({ server, notebook }: DeliveryContext): Promise<void> {
+  const last = await server.lastExperiments(END_OF_IDS);
+  if (!(await isRestored(last, (id) => tryRead(id, notebook)))) return;
+  // A proxy that lost the notebook behind it answers 404 to everything.
   await notebook.listKeys();
   const from = Math.min(...last);
-  await haltSetBack(from, `our last experiments there, ${from} to ${last[0]}, are gone`, deps);
+  await haltRestored(from, `our last experiments there, ${from} to ${last[0]}, are gone`, server);
 }
 
 /**
- * A creation that this journal does not know of, since it is older or the server was late: the run that it was made for
- * takes it before it makes another. One that still waits for its answer looks for it by itself.
+ * A creation that the journal does not know, because the journal is older or the server was late. Its run uses it
+ * before it creates another; a run in step `creating` finds it by itself.
  */
-async function keepStray(id: number, { title }: ExperimentRecord, { memory }: DeliverDeps): Promise<void> {
+async function keepStray(id: number, { title }: ExperimentRecord, server: Server): Promise<void> {
   const reference = typeof title === 'string' ? provisionalReference(title) : undefined;
-  if (reference === undefined || (await memory.isCreating(reference))) return;
-  if (!(await memory.hasExperiment(id))) await memory.addSpare(id, reference);
+  if (reference === undefined || (await server.isCreating(reference))) return;
+  if (!(await server.hasExperiment(id))) await server.addSpare(id, reference);
 }
 
 const originOf = ({ body }: ExperimentRecord): Origin | undefined =>
@@ -80,162 +91,193 @@ const originOf = ({ body }: ExperimentRecord): Origin | undefined =>
 
 const journalIsOlder = (id: number): HaltedError =>
   new HaltedError(
-    `experiment ${id} was filed by labfeed, but the journal does not know it: the journal is older than the notebook`,
+    `experiment ${id} was filed by labfeed, but it is not in the journal: the journal is older than the notebook`,
     {
-      hint: 'stop labfeed, run `labfeed recover`, which refills the journal from the notebook, and start it again; nothing is sent until then',
+      hint: 'stop labfeed, run `labfeed recover` to refill the journal from the notebook, and start it again; nothing is sent until then',
     },
   );
 
 /**
- * Looks for what an earlier POST of this run may have made. To be called alone: with another creation unanswered,
- * that one's experiment could be taken for this one's.
+ * Adopts what an earlier POST of this run created. A match counts at once; absence counts only if the search began
+ * after the grace period. Must run alone: with another creation in flight, that one's experiment could be taken.
  */
-export const findLost = (run: OpenRun, facts: ServerFacts, deps: DeliverDeps): Promise<number | undefined> =>
-  lookWithGrace(run, 'a creation whose answer was lost may still be carried out', deps, () =>
-    findCreated(run, facts, deps),
-  );
-
-async function findCreated(run: OpenRun, facts: ServerFacts, deps: DeliverDeps): Promise<number | undefined> {
-  const { notebook, record, memory, server } = deps;
-  if (run.server !== server) throw held(`the creation's answer was lost at another notebook, ${run.server}`);
-  const candidates = await findCandidates(run, facts, deps);
-  // A title is one run's; blank experiments can be anybody's whose creation was lost. More of them than losses: hold.
-  const explained = facts.keepsTitle === false ? await memory.countUnknown() : 1 + run.unseen;
-  if (candidates.length > explained) {
-    const ids = candidates.join(', ');
-    throw held(`the creation's answer was lost, and more experiments than that could be it: ${ids}`);
+export async function adoptCreated(
+  run: OpenRun,
+  facts: ServerFacts,
+  context: DeliveryContext,
+): Promise<number | undefined> {
+  if (run.server !== context.server.url)
+    throw undecided(`the outcome of its creation on another notebook, ${run.server}, is unknown`);
+  const grace = await gracePeriod(run, 'a creation of unknown outcome may still take effect', context);
+  // With several creations of this run unaccounted for, adopting the first would leave the last one behind.
+  if (run.unseen > 0) grace.checkOver();
+  const candidates = await findCandidates(run, facts, context);
+  // A title belongs to one run; a blank experiment can belong to any run with an unknown outcome.
+  const expected = facts.keepsTitle === false ? await context.server.countUnknown() : 1 + run.unseen;
+  if (candidates.length > expected)
+    throw undecided(
+      `the outcome of its creation is unknown, and too many experiments match: ${candidates.join(', ')}`,
+    );
+  const [experiment] = candidates;
+  if (experiment !== undefined) {
+    const sweepBelow = run.unseen > 0 ? { sweepBelow: Math.max(...candidates) + 1 } : {};
+    await context.outbox.record(run.id, { kind: 'created', experiment, found: true, ...sweepBelow });
+    if (facts.keepsTitle === false) context.unknown.posts.adopted(run.id);
+    return experiment;
   }
-  const [experiment, ...others] = candidates;
-  if (experiment === undefined) {
-    // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
-    await notebook.listKeys();
-    return undefined;
-  }
-  const sweepBelow = run.unseen > 0 ? { sweepBelow: (others.at(-1) ?? experiment) + 1 } : {};
-  await record(run.id, { kind: 'created', experiment, found: true, ...sweepBelow });
-  if (facts.keepsTitle === false) deps.losses.adopted(run.id);
-  return experiment;
+  // A proxy that lost the notebook behind it answers 404 to everything.
+  await context.notebook.listKeys();
+  grace.checkOver();
+  return undefined;
 }
 
-/** The id above which all that creations of this run left behind must lie; none if one was lost unseen. */
-export const anchorOf = ({ floor, unseen }: OpenRun): number | undefined => (unseen > 0 ? undefined : floor);
+interface GracePeriod {
+  /** Throws if the grace period was not over when the search began. */
+  checkOver(): void;
+}
 
-async function findCandidates(run: OpenRun, facts: ServerFacts, deps: DeliverDeps): Promise<number[]> {
-  const { highest } = facts;
+/** Of the last POST of this run; to be called before the search. */
+export async function gracePeriod(
+  run: OpenRun,
+  pending: string,
+  { server, unknown, clock }: DeliveryContext,
+): Promise<GracePeriod> {
+  const graceMs = await gracePeriodMs(server);
+  const leftMs = (): number => graceMs - unknown.posts.elapsedMs(run.id);
+  const isOver = leftMs() <= 0;
+  return {
+    checkOver() {
+      if (!isOver) throw new NotYetError(pending, clock.now() + Math.max(0, leftMs()));
+    },
+  };
+}
+
+/** The id above which everything lies that creations of this run left behind; unknown if one was unseen. */
+export const windowFloor = ({ floor, unseen }: OpenRun): number | undefined =>
+  unseen > 0 ? undefined : floor;
+
+/** In ascending order. */
+async function findCandidates(run: OpenRun, facts: ServerFacts, context: DeliveryContext): Promise<number[]> {
   const candidates: number[] = [];
   const collect = async (experiments: AsyncGenerator<Seen>): Promise<void> => {
     for await (const { id, record } of experiments) {
-      if (isOurCreation(record, run.reference, facts) && !(await deps.memory.hasExperiment(id)))
+      if (isOurCreation(record, run.reference, facts) && !(await context.server.hasExperiment(id)))
         candidates.push(id);
     }
   };
-  const anchor = anchorOf(run);
-  if (anchor !== undefined) {
-    await collect(readUpward(anchor, deps));
-  } else if (highest !== undefined) {
-    // Lost before any id or title was known: since then somebody's creation has shown where the ids are.
-    await collect(readDownward(highest + 1, deps));
-    await collect(readUpward(highest, deps));
+  const floor = windowFloor(run);
+  if (floor !== undefined) {
+    await collect(readUpward(floor, context));
+  } else if (facts.highest !== undefined) {
+    // Sent before any id or title was known. Another creation has since shown where the ids are.
+    await collect(readDownward(facts.highest + 1, context));
+    await collect(readUpward(facts.highest, context));
   }
   return candidates.sort((a, b) => a - b);
 }
 
-/**
- * After the very first creation on a server was lost and another one made, the lost one may lie below it.
- * What is found there is used by the next run before any POST.
- */
-export async function sweep(facts: ServerFacts, deps: DeliverDeps): Promise<void> {
-  const { memory } = deps;
-  // Without knowing whether titles are kept, ours cannot be told from others: later, then.
+/** Unseen creations may lie below the first known id. What is found there is used by the next runs before any POST. */
+export async function collectSpares(facts: ServerFacts, context: DeliveryContext): Promise<void> {
+  const { server } = context;
+  // Until it is known whether titles are kept, our experiments cannot be recognised.
   if (facts.sweep === undefined || facts.keepsTitle === undefined) return;
-  for await (const { id, record } of readDownward(facts.sweep, deps)) {
-    if (!isUntouched(record, facts) || (await memory.hasExperiment(id))) continue;
+  for await (const { id, record } of readDownward(facts.sweep, context)) {
+    if (!isUntouched(record, facts) || (await server.hasExperiment(id))) continue;
     const reference = typeof record.title === 'string' ? provisionalReference(record.title) : undefined;
-    // Another labfeed may file into the same notebook: its creations bear references that are not in our journal.
-    if (reference === undefined || (await memory.hasReference(reference)))
-      await memory.addSpare(id, reference);
+    // Another labfeed may file into the same notebook; its references are not in our journal.
+    if (reference === undefined || (await server.hasReference(reference)))
+      await server.addSpare(id, reference);
   }
-  await memory.learn({ sweep: null });
+  await server.learn({ sweep: null });
 }
 
-const held = (message: string): NotebookError =>
+const undecided = (message: string): NotebookError =>
   new NotebookError('conflict', message, {
-    hint: 'look in the notebook which one it is; labfeed does not guess',
+    hint: 'look in the notebook which experiment belongs to this run, and `labfeed adopt` it; labfeed does not guess',
   });
 
-/** After so many missing ids in a row, the end of the server's numbering is taken to be reached. */
+/** After this many missing ids in a row, the end of the server's ids is assumed. */
 export const END_OF_IDS = 8;
 
-/** Without a floor, how far below a known id a lost experiment is looked for: others may have created many since. */
-const DEEPEST = 200;
+/** How far below a known id an unseen creation is looked for. */
+const MAX_DEPTH = 200;
 
 interface Seen {
   readonly id: number;
   readonly record: ExperimentRecord;
 }
 
-/** What is under an id. A 403 is somebody else's private entry: an id that exists, and is not ours. */
-export async function lookAt<T>(
+/** A 403 is somebody else's private entry: the id exists, and is not ours. */
+export async function tryRead<T>(
   id: number,
   { readExperiment }: { readExperiment(id: number): Promise<T> },
 ): Promise<T | 'missing' | 'private'> {
   try {
     return await readExperiment(id);
   } catch (error) {
-    if (!(error instanceof NotebookError) || error.failure !== 'conflict') throw error;
-    return error.status === 404 ? 'missing' : 'private';
+    if (isEntryStatus(error, 404)) return 'missing';
+    if (error instanceof NotebookError && error.failure === 'conflict') return 'private';
+    throw error;
   }
 }
 
-/** Every experiment above this id. The window has no ceiling: what was cut off can come late, with a higher id. */
-const readUpward = (floor: number, deps: DeliverDeps): AsyncGenerator<Seen> => read(floor + 1, 1, deps);
+/** The experiments above this id. There is no ceiling: a late creation can have a higher id. */
+const readUpward = (floor: number, context: DeliveryContext): AsyncGenerator<Seen> =>
+  readFrom(floor + 1, 1, context);
 
-/** The experiments below this id, as far as a lost one can lie. */
-const readDownward = (ceiling: number, deps: DeliverDeps): AsyncGenerator<Seen> =>
-  read(ceiling - 1, -1, deps);
+const readDownward = (ceiling: number, context: DeliveryContext): AsyncGenerator<Seen> =>
+  readFrom(ceiling - 1, -1, context);
 
-async function* read(from: number, step: 1 | -1, { notebook, goOn }: DeliverDeps): AsyncGenerator<Seen> {
-  const end = step === 1 ? Number.POSITIVE_INFINITY : Math.max(0, from - DEEPEST);
-  for (let id = from, missing = 0; missing < END_OF_IDS && id !== end && id > 0; id += step) {
-    goOn();
-    const record = await lookAt(id, notebook);
+async function* readFrom(
+  first: number,
+  step: 1 | -1,
+  { notebook, stopping }: DeliveryContext,
+): AsyncGenerator<Seen> {
+  const end = step === 1 ? Number.POSITIVE_INFINITY : Math.max(0, first - MAX_DEPTH);
+  for (let id = first, missing = 0; missing < END_OF_IDS && id !== end && id > 0; id += step) {
+    stopping.throwIfAborted();
+    const record = await tryRead(id, notebook);
     missing = record === 'missing' ? missing + 1 : 0;
     if (typeof record === 'object') yield { id, record };
   }
 }
 
-/**
- * Whether the server's numbering ends below what we have filed: so many of our last experiments are missing, and nothing
- * is above them. Fewer may well have been deleted by people.
- */
-export async function isSetBack(
+/** Whether the last experiments that we filed are missing and none is above them. A few may have been deleted by people. */
+export async function isRestored(
   last: readonly number[],
-  look: (id: number) => Promise<unknown>,
+  read: (id: number) => Promise<unknown>,
 ): Promise<boolean> {
   const [highest = 0] = last;
   if (last.length < END_OF_IDS) return false;
   for (const id of [...last, ...Array.from({ length: END_OF_IDS }, (_, n) => highest + 1 + n)])
-    if ((await look(id)) !== 'missing') return false;
+    if ((await read(id)) !== 'missing') return false;
   return true;
 }
 
-/** Fields in which two blank experiments of the same user differ: ids, links, times, and the day they were made. */
+/** From this id on, at the latest, ids do not mean what they meant, and no id window can be trusted. */
+export async function haltRestored(id: number, sign: string, server: Server): Promise<never> {
+  const halted = `the notebook was restored to an older state, or does not assign ascending ids: ${sign}. Stop labfeed, run \`labfeed recover\` and start it again`;
+  await server.learn({ halted, restoredFrom: id });
+  throw new HaltedError(halted);
+}
+
+/** Fields in which two blank experiments of one user differ: ids, links, times, and the day of creation. */
 const VARYING =
   /^(id|elabid|uuid|date|sharelink|.*link|.*_at|.*changelog.*|.*time.*|created.*|modified.*|updated.*)$/i;
 
-/** What an experiment looks like in all but ids and times. Owner and team stay in: a person's blank differs in those. */
+/** An experiment without its ids and times. Owner and team are kept: another person's blank differs in those. */
 function profileOf(record: ExperimentRecord): string {
   const kept = Object.entries(record).filter(([name]) => !VARYING.test(name));
   return JSON.stringify(kept.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Whether the server keeps a creation's title is seen on the first one that is read back, and remembered. */
-export async function learnTitles(record: ExperimentRecord, memory: ServerOutbox): Promise<void> {
+/** The first creation that is read back shows whether the server keeps its title. */
+export async function learnTitles(record: ExperimentRecord, server: Server): Promise<void> {
   const keepsTitle = typeof record.title === 'string' && isProvisional(record.title);
-  await memory.learn(keepsTitle ? { keepsTitle } : { keepsTitle, blank: profileOf(record) });
+  await server.learn(keepsTitle ? { keepsTitle } : { keepsTitle, blank: profileOf(record) });
 }
 
-/** Whether this is what a creation of ours with this reference leaves behind. */
+/** Whether a creation with this reference leaves such an experiment behind. */
 export function isOurCreation(
   record: ExperimentRecord,
   reference: string,
@@ -245,18 +287,8 @@ export function isOurCreation(
   return blank !== undefined && profileOf(record) === blank;
 }
 
-/** Whether nobody has touched an experiment since a creation of ours made it, whichever one it was. */
+/** Whether nobody has changed the experiment since a creation of ours, whichever it was. */
 export function isUntouched(record: ExperimentRecord, { keepsTitle, blank }: ServerFacts): boolean {
   if (keepsTitle !== false) return typeof record.title === 'string' && isProvisional(record.title);
   return blank !== undefined && profileOf(record) === blank;
-}
-
-/**
- * Ids only ever grow, unless the server was set back to an older state: then no window can be trusted there.
- * From this id on, at the latest, it may hold anything.
- */
-export async function haltSetBack(id: number, sign: string, { memory }: DeliverDeps): Promise<never> {
-  const halted = `the notebook was set back to an older state, or does not count upwards: ${sign}. Stop labfeed, run \`labfeed recover\` and start it again`;
-  await memory.learn({ halted, restoredFrom: id });
-  throw new HaltedError(halted);
 }

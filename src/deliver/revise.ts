@@ -1,45 +1,52 @@
 import { NotebookError } from '../errors.js';
 import type { Dialect, Draft } from '../model.js';
 import type { OpenRun } from '../outbox.js';
-import { type DeliverDeps, type ExperimentRecord, graceMsOf, NotYetError } from './context.js';
-import { surelyNotDone } from './failures.js';
+import { type DeliveryContext, type ExperimentRecord, gracePeriodMs, NotYetError } from './context.js';
+import { sendEdit } from './failures.js';
 
 type Description = Omit<Draft, 'comments'>;
 type Part = keyof Description;
 
+const PARTS: readonly Part[] = ['title', 'date', 'body', 'tags'];
+
 /**
- * Whether an experiment that holds an earlier reading of the run's file, or is to, already shows today's. Each part of
- * it must be as one of the readings has it, since a PATCH may have been carried out in part; anything else is a
- * person's, and throws.
+ * Throws if a person changed, locked or deleted an experiment that holds an earlier reading of the run's file. Each
+ * part must be as in one of the readings, since a PATCH may have been applied in part.
  */
-export function isRevised(
+export function checkUnedited(
   record: ExperimentRecord,
   { id, draft, earlier }: OpenRun,
   experiment: number,
   dialect: Dialect | undefined,
-): boolean {
-  refuseClosed(record, experiment, dialect);
+): void {
+  checkOpen(record, experiment, dialect);
   const isWritten = earlier.some(({ written }) => written);
-  const shows = (part: Part, reading: Description): boolean => isShown(part, record, reading);
   const isOurs = (part: Part): boolean =>
-    [draft, ...earlier].some((reading) => shows(part, reading)) ||
-    (part === 'tags' && dialect === 'elabftw' && !(isWritten && lacksOurs(record, draft, earlier))) ||
-    // Where nothing was written yet as a whole, it may not have come to this part.
+    [draft, ...earlier].some((reading) => shows(part, record, reading)) ||
+    // There, tags are not part of the PATCH, and people's own are kept.
+    (part === 'tags' && dialect === 'elabftw' && !(isWritten && lacksCommonTag(record, draft, earlier))) ||
+    // No reading was written in full, so this part may not have been written at all.
     (!isWritten && isBlank(part, record));
   const changed = PARTS.filter((part) => !isOurs(part));
-  if (changed.length > 0) throw changedByHand(id, experiment, changed, isWritten);
-  // There, tags are not part of the PATCH, and people's own stay among ours.
-  const patched = PARTS.filter((part) => part !== 'tags' || dialect !== 'elabftw');
-  const isAs = (reading: Description): boolean => patched.every((part) => shows(part, reading));
-  const isOther = (reading: Description): boolean =>
-    patched.some((part) => String(reading[part]) !== String(draft[part]));
-  // What differs in nothing but its markup cannot be told apart: it is written once more.
-  return isAs(draft) && !earlier.some((before) => isOther(before) && isAs(before));
+  if (changed.length === 0) return;
+  throw isWritten ? changedByPerson(id, experiment, changed) : changedBeforeFilled(experiment);
 }
 
-const PARTS: readonly Part[] = ['title', 'date', 'body', 'tags'];
+/** Whether the experiment shows the draft and not an earlier reading. */
+export function showsDraft(
+  record: ExperimentRecord,
+  { draft, earlier }: OpenRun,
+  dialect: Dialect | undefined,
+): boolean {
+  const patched = PARTS.filter((part) => part !== 'tags' || dialect !== 'elabftw');
+  const showsAll = (reading: Description): boolean => patched.every((part) => shows(part, record, reading));
+  const differs = (reading: Description): boolean =>
+    patched.some((part) => String(reading[part]) !== String(draft[part]));
+  // Readings that differ only in markup cannot be told apart: the draft is written once more.
+  return showsAll(draft) && !earlier.some((before) => differs(before) && showsAll(before));
+}
 
-function isShown(part: Part, record: ExperimentRecord, reading: Description): boolean {
+function shows(part: Part, record: ExperimentRecord, reading: Description): boolean {
   switch (part) {
     case 'title':
     case 'date':
@@ -47,88 +54,84 @@ function isShown(part: Part, record: ExperimentRecord, reading: Description): bo
     case 'body':
       return showsBody(record['body'], reading.body);
     case 'tags':
-      return isSameTags(tagsIn(record) ?? reading.tags, reading.tags);
+      return isSameTags(tagsOf(record) ?? reading.tags, reading.tags);
   }
 }
 
 function isBlank(part: Part, record: ExperimentRecord): boolean {
-  if (part === 'body') return isBlankBody(record['body']);
-  return part === 'tags' && (tagsIn(record) ?? []).length === 0;
+  const { body } = record;
+  // Servers show an empty body as null, or as markup without text.
+  if (part === 'body')
+    return body === null || (typeof body === 'string' && textOf(body) === '' && countMarkup(body).size === 0);
+  return part === 'tags' && (tagsOf(record) ?? []).length === 0;
 }
 
-/** Whether somebody took off a tag that every reading wants. Others labfeed may have taken off itself. */
-function lacksOurs(record: ExperimentRecord, draft: Description, earlier: readonly Description[]): boolean {
-  const tags = tagsIn(record) ?? [];
+/** Whether somebody removed a tag that every reading has. labfeed itself may have removed the others. */
+function lacksCommonTag(
+  record: ExperimentRecord,
+  draft: Description,
+  earlier: readonly Description[],
+): boolean {
+  const tags = tagsOf(record) ?? [];
   return draft.tags.some((tag) => earlier.every((before) => hasTag(before.tags, tag)) && !hasTag(tags, tag));
 }
 
-/** As eLabFTW numbers them. It shows what is deleted, and lets an administrator's key change what is locked. */
+/** eLabFTW's numbers. It shows deleted experiments, and lets an administrator's key change locked ones. */
 const STATES: Readonly<Record<string, string>> = { 2: 'archived', 3: 'deleted' };
 
-function refuseClosed(record: ExperimentRecord, experiment: number, dialect: Dialect | undefined): void {
+function checkOpen(record: ExperimentRecord, experiment: number, dialect: Dialect | undefined): void {
   if (dialect !== 'elabftw') return;
   const state = STATES[String(record['state'])] ?? (Number(record['locked']) === 1 ? 'locked' : undefined);
   if (state === undefined) return;
-  throw new NotebookError('conflict', `somebody has ${state} experiment ${experiment}`, {
-    hint: 'labfeed does not change it; undo that in the notebook and retry, or leave it as it is',
+  throw new NotebookError('conflict', `experiment ${experiment} is ${state}`, {
+    hint: 'labfeed does not change it. Undo that in the notebook and retry, or leave it as it is',
   });
 }
 
-const changedByHand = (
-  run: number,
-  experiment: number,
-  parts: readonly Part[],
-  isWritten: boolean,
-): NotebookError =>
-  isWritten
-    ? new NotebookError(
-        'conflict',
-        `somebody changed the ${parts.join(' and the ')} of experiment ${experiment} since labfeed wrote it`,
-        {
-          hint: `labfeed does not overwrite it; put it back as it was and \`labfeed retry ${run}\`, or have it overwritten: \`labfeed adopt ${run} ${experiment}\``,
-        },
-      )
-    : changedBefore(experiment);
+const changedByPerson = (run: number, experiment: number, parts: readonly Part[]): NotebookError =>
+  new NotebookError(
+    'conflict',
+    `somebody changed the ${parts.join(' and the ')} of experiment ${experiment} since labfeed wrote it`,
+    {
+      hint: `labfeed does not overwrite it. Restore it and run \`labfeed retry ${run}\`, or let labfeed overwrite it: \`labfeed adopt ${run} ${experiment}\``,
+    },
+  );
 
-export const changedBefore = (experiment: number): NotebookError =>
-  new NotebookError('conflict', `somebody changed experiment ${experiment} before labfeed had filled it in`, {
-    hint: 'labfeed does not overwrite it; finish it by hand, or give it back its provisional title',
+export const changedBeforeFilled = (experiment: number): NotebookError =>
+  new NotebookError('conflict', `somebody changed experiment ${experiment} before labfeed filled it in`, {
+    hint: 'labfeed does not overwrite it. Finish it by hand, or restore its provisional title and retry',
   });
 
-/** eLabFTW's way: tags are put on and taken off one by one. Only those that labfeed has set are taken off. */
-export async function setTags(run: OpenRun, experiment: number, deps: DeliverDeps): Promise<void> {
+/** On eLabFTW, tags are added and removed one by one. Only tags that labfeed has set are removed. */
+export async function setTags(run: OpenRun, experiment: number, context: DeliveryContext): Promise<void> {
+  const { notebook, stopping } = context;
   const { draft, earlier } = run;
-  const { notebook, goOn } = deps;
   const present = earlier.length > 0 ? await notebook.listTags(experiment) : [];
   const names = present.map(({ tag }) => tag);
-  for (const tag of draft.tags) {
-    if (hasTag(names, tag)) continue;
-    goOn();
-    await edit(run, deps, () => notebook.addTag(experiment, tag));
+  for (const tag of draft.tags.filter((wanted) => !hasTag(names, wanted))) {
+    stopping.throwIfAborted();
+    await sendEdit(run, context, () => notebook.addTag(experiment, tag));
   }
   for (const { id, tag } of present) {
     if (hasTag(draft.tags, tag) || !earlier.some(({ tags }) => hasTag(tags, tag))) continue;
-    goOn();
-    await edit(run, deps, () => notebook.removeTag(experiment, id));
+    stopping.throwIfAborted();
+    await sendEdit(run, context, () => notebook.removeTag(experiment, id));
   }
 }
 
-/**
- * Whether an experiment's body shows what was written, and nothing that somebody added. Servers clean the markup that
- * they store: so the text is compared, without its blanks, and there must be no element or link that was not written.
- */
-export function showsBody(shown: unknown, written: string): boolean {
-  if (typeof shown !== 'string' || cellsOf(shown) !== cellsOf(written)) return false;
-  const [now, before] = [markupOf(shown), markupOf(written)];
-  return [...now].every(([what, count]) => count <= (before.get(what) ?? 0));
+/** Waits until no earlier change of this process can arrive late and undo what is sent now. */
+export async function awaitEarlierEdits(
+  run: OpenRun,
+  { server, unknown, clock }: DeliveryContext,
+): Promise<void> {
+  if (!unknown.edits.has(run.id)) return;
+  const leftMs = (await gracePeriodMs(server)) - unknown.edits.elapsedMs(run.id);
+  if (leftMs > 0)
+    throw new NotYetError('a change of unknown outcome may still take effect', clock.now() + leftMs);
 }
 
-/** Servers show an empty body as nothing at all, or as markup without text. */
-const isBlankBody = (shown: unknown): boolean =>
-  shown === null || (typeof shown === 'string' && textOf(shown) === '' && markupOf(shown).size === 0);
-
-/** The tags of a record: a list, or eLabFTW's `one|two`. Undefined where the server does not show them. */
-function tagsIn({ tags }: Readonly<Record<string, unknown>>): string[] | undefined {
+/** The tags of a record: a list, or eLabFTW's `one|two`. Undefined if the server does not show them. */
+function tagsOf({ tags }: ExperimentRecord): string[] | undefined {
   if (tags === null) return [];
   if (typeof tags === 'string') return tags.split('|');
   return Array.isArray(tags) ? tags.map(String) : undefined;
@@ -137,25 +140,35 @@ function tagsIn({ tags }: Readonly<Record<string, unknown>>): string[] | undefin
 const isSameTags = (a: readonly string[], b: readonly string[]): boolean =>
   a.every((tag) => hasTag(b, tag)) && b.every((tag) => hasTag(a, tag));
 
-/** Servers fold the case of tags, and their blanks. */
+/** Servers fold the case and the spaces of tags. */
 const hasTag = (tags: readonly string[], wanted: string): boolean =>
   tags.some((tag) => folded(tag) === folded(wanted));
 
 const folded = (tag: string): string => textOf(tag).toLowerCase();
 
-/** Its text, and where the cells of tables end: a number that somebody moved to the next cell is another one. */
-export const cellsOf = (html: string): string => textOf(html.replace(/<\/(?:td|th)\s*>/gi, '\u0000'));
+/**
+ * Whether a body shows what was written and nothing that somebody added. Servers sanitise markup: the text is compared
+ * without spaces, and there must be no element or link that was not written.
+ */
+export function showsBody(shown: unknown, written: string): boolean {
+  if (typeof shown !== 'string' || cellTexts(shown) !== cellTexts(written)) return false;
+  const before = countMarkup(written);
+  return [...countMarkup(shown)].every(([what, count]) => count <= (before.get(what) ?? 0));
+}
 
-/** The text of markup, without its blanks. */
-const textOf = (html: string): string => decoded(html.replace(/<[^>]*>/g, '')).replace(/\s+/g, '');
+/** The text with the ends of table cells: a number that was moved to the next cell is a change. */
+export const cellTexts = (html: string): string => textOf(html.replace(/<\/(?:td|th)\s*>/gi, '\u0000'));
+
+/** The text of markup, without spaces. */
+const textOf = (html: string): string => decodeEntities(html.replace(/<[^>]*>/g, '')).replace(/\s+/g, '');
 
 /** Elements that servers add, drop or move by themselves. */
 const LAYOUT = /^(?:p|br|div|thead|tbody|tfoot|colgroup|col|html|head|body)$/;
 
 const SYNONYMS: Readonly<Record<string, string>> = { b: 'strong', i: 'em', del: 's', strike: 's' };
 
-/** How often each kind of element, and each link, is there. */
-function markupOf(html: string): Map<string, number> {
+/** How often each kind of element, and each link, occurs. */
+function countMarkup(html: string): Map<string, number> {
   const counts = new Map<string, number>();
   const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1);
   for (const [, name = '', attributes = ''] of html.matchAll(
@@ -164,19 +177,12 @@ function markupOf(html: string): Map<string, number> {
     const element = name.toLowerCase();
     if (!LAYOUT.test(element)) count(SYNONYMS[element] ?? element);
     for (const [, , link = ''] of attributes.matchAll(/\b(?:href|src)\s*=\s*(["'])(.*?)\1/gi))
-      count(decoded(link));
+      count(decodeEntities(link));
   }
   return counts;
 }
 
-const decoded = (text: string): string => text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|([a-z]+));/gi, character);
-
-function character(entity: string, decimal?: string, hex?: string, name = ''): string {
-  const code = decimal ? Number(decimal) : Number.parseInt(hex ?? '', 16);
-  return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : (NAMED[name] ?? entity);
-}
-
-const NAMED: Readonly<Record<string, string>> = {
+const ENTITIES: Readonly<Record<string, string>> = {
   amp: '&',
   lt: '<',
   gt: '>',
@@ -185,21 +191,11 @@ const NAMED: Readonly<Record<string, string>> = {
   nbsp: ' ',
 };
 
-/** Sends a change that may be sent again. One whose answer is lost may still be carried out, which is noted. */
-export async function edit<T>(run: OpenRun, { edits }: DeliverDeps, send: () => Promise<T>): Promise<T> {
-  try {
-    return await send();
-  } catch (error) {
-    if (!surelyNotDone(error)) edits.note(run.id);
-    throw error;
-  }
-}
-
-/** Waits until no change that this process sent before can come any more, and undo what is sent now. */
-export async function outwaitEdits(run: OpenRun, deps: DeliverDeps): Promise<void> {
-  const { edits, clock } = deps;
-  if (!edits.isNoted(run.id)) return;
-  const leftMs = (await graceMsOf(deps)) - edits.sinceMs(run.id);
-  if (leftMs > 0)
-    throw new NotYetError('a change whose answer was lost may still be carried out', clock.now() + leftMs);
-}
+const decodeEntities = (text: string): string =>
+  text.replace(
+    /&(?:#(\d+)|#x([0-9a-f]+)|([a-z]+));/gi,
+    (entity, decimal?: string, hex?: string, name = '') => {
+      const code = decimal ? Number(decimal) : Number.parseInt(hex ?? '', 16);
+      return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : (ENTITIES[name] ?? entity);
+    },
+  );

@@ -1,5 +1,5 @@
 import { backoffMs, type Clock } from '../clock.js';
-import { isOurCreation, lookAt } from '../deliver/reconcile.js';
+import { isOurCreation, tryRead } from '../deliver/reconcile.js';
 import { NotebookError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import type { MarkedComment } from '../journal/recovery.js';
@@ -65,7 +65,7 @@ async function examine(
   { journal, notebook, ask, progress }: ReconcileDeps,
 ): Promise<Became> {
   progress(run.experiment);
-  const page = await ask(() => lookAt(run.experiment, notebook));
+  const page = await ask(() => tryRead(run.experiment, notebook));
   // As with any absence: a proxy that has lost the notebook behind it answers 404 to everything.
   if (page === 'missing') await ask(() => notebook.listKeys());
   const record = typeof page === 'object' ? page : {};
@@ -99,7 +99,7 @@ export function isFiled(
 async function lastBelow(experiment: number, { notebook, ask, progress }: ReconcileDeps): Promise<number> {
   for (let id = experiment - 1; id > 0; id--) {
     progress(id);
-    if ((await ask(() => lookAt(id, notebook))) !== 'missing') return id;
+    if ((await ask(() => tryRead(id, notebook))) !== 'missing') return id;
   }
   return 0;
 }

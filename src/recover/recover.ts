@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.js';
 import type { ListedInstrument, UsableConfig } from '../config/load.js';
 import { openNotebook } from '../connection.js';
-import { END_OF_IDS, isSetBack, lookAt } from '../deliver/reconcile.js';
+import { END_OF_IDS, isRestored, tryRead } from '../deliver/reconcile.js';
 import { explain, LabfeedError } from '../errors.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import { originIn, provisionalReference, readLabel } from '../markers.js';
@@ -99,7 +99,7 @@ async function findSetBack(
   { server, journal, notebook }: RecoverDeps,
 ): Promise<number | undefined> {
   const last = await journal.servers.lastExperiments(server, END_OF_IDS);
-  if (!(await isSetBack(last, (id) => ask(() => lookAt(id, notebook))))) return undefined;
+  if (!(await isRestored(last, (id) => ask(() => tryRead(id, notebook))))) return undefined;
   const setBack = Math.min(...last);
   // Once runs were put right, the last ones no longer tell: broken off, it is to go on.
   await journal.servers.learn(server, { restoredFrom: setBack });
@@ -117,7 +117,7 @@ async function readAll(
   Object.assign(result, { from, to: from - 1 });
   for (let id = from, missing = 0; id <= to && (range || missing < END_OF_IDS); id++) {
     watchOver(id, result, deps);
-    const seen = await ask(() => lookAt(id, notebook));
+    const seen = await ask(() => tryRead(id, notebook));
     missing = seen === 'missing' ? missing + 1 : 0;
     if (seen === 'missing') continue;
     tally(result, id, seen === 'private' ? 'others' : await takeIn(id, seen, ask, deps));

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Notebook } from '../../src/deliver/context.js';
-import { deliver, proven } from '../../src/deliver/deliver.js';
-import { treat } from '../../src/deliver/failures.js';
+import { deliver } from '../../src/deliver/deliver.js';
+import { afterFailure, confirmForbidden } from '../../src/deliver/failures.js';
 import { NotebookError } from '../../src/errors.js';
-import { deliverAll, depsOf, emptyJournal, see } from '../support/filing.js';
+import { contextOf, deliverAll, emptyJournal, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { simulatedNotebook } from '../support/simulated-notebook.js';
 
@@ -15,16 +15,16 @@ const refuse = (failure: 'conflict' | 'auth' | 'server', status: number) => asyn
 async function secondRun(changed: Partial<Notebook>) {
   const clock = manualClock();
   const journal = await emptyJournal(clock);
-  const deps = depsOf(journal, simulatedNotebook(), clock);
+  const deps = contextOf(journal, simulatedNotebook(), clock);
   await see(journal, 'first');
   await deliverAll(journal, deps, clock);
   await see(journal, 'second');
   const attempt = async () => {
     const error = await deliver(await journal.runs.open(2), {
       ...deps,
-      notebook: proven({ ...deps.notebook, ...changed }),
+      notebook: confirmForbidden({ ...deps.notebook, ...changed }),
     }).catch((reason: unknown) => reason);
-    return treat(error, { attempts: 0, refusals: 0 }, clock.now());
+    return afterFailure(error, { attempts: 0, rejections: 0 }, clock.now());
   };
   return { attempt, journal, clock };
 }
@@ -77,7 +77,7 @@ test('a look for a lost creation ends when the key is refused, instead of taking
 test('a key that is taken again by the time it is proved holds no run', async () => {
   let isRefused = true;
   const simulated = simulatedNotebook();
-  const notebook = proven({
+  const notebook = confirmForbidden({
     ...simulated,
     createExperiment: (fields) =>
       isRefused ? refuse('conflict', 403)() : simulated.createExperiment(fields),

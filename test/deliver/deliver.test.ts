@@ -1,20 +1,18 @@
 import { expect, test } from 'vitest';
-import { memoryOf } from '../../src/daemon/runtime.js';
 import {
-  createCreations,
-  createLosses,
-  type DeliverDeps,
+  type DeliveryContext,
   HaltedError,
   type Notebook,
   NotYetError,
   StoppedError,
 } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import { treat } from '../../src/deliver/failures.js';
-import { prepare } from '../../src/deliver/reconcile.js';
+import { afterFailure } from '../../src/deliver/failures.js';
+import { prepareServer } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Journal } from '../../src/journal/journal.js';
 import { commentMark } from '../../src/markers.js';
+import { contextOf } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';
@@ -25,6 +23,7 @@ import {
 } from '../support/simulated-notebook.js';
 
 const SERVER = 'https://eln.example.org';
+/** Twice the time-out. */
 const GRACE_MS = 60_000;
 
 async function setUp(options: SimulationOptions = {}) {
@@ -32,25 +31,8 @@ async function setUp(options: SimulationOptions = {}) {
   const journal = memoryJournal(clock);
   const notebook = simulatedNotebook(options);
   if (options.dialect) await journal.servers.learn(SERVER, { dialect: options.dialect });
-  return { clock, journal, notebook, deps: depsOf(journal, notebook, clock) };
+  return { clock, journal, notebook, deps: contextOf(journal, notebook, clock) };
 }
-
-const depsOf = (
-  journal: Journal,
-  notebook: Notebook,
-  clock: ReturnType<typeof manualClock>,
-): DeliverDeps => ({
-  notebook,
-  server: SERVER,
-  timeoutMs: GRACE_MS / 2,
-  clock,
-  creations: createCreations(),
-  memory: memoryOf(SERVER, journal),
-  losses: createLosses(clock, 3_600_000),
-  edits: createLosses(clock, 3_600_000),
-  record: journal.runs.record,
-  goOn: () => undefined,
-});
 
 async function add(journal: Journal, title: string, comments = ['first', 'second']): Promise<number> {
   await journal.runs.add(newRun(title), someDraft(title, comments));
@@ -60,7 +42,7 @@ async function add(journal: Journal, title: string, comments = ['first', 'second
 /** Delivers until nothing is left to do, letting time pass as the queue would. */
 async function deliverAll(
   journal: Journal,
-  deps: DeliverDeps,
+  deps: DeliveryContext,
   clock: ReturnType<typeof manualClock>,
 ): Promise<void> {
   for (let round = 0; round < 50; round++) {
@@ -70,8 +52,7 @@ async function deliverAll(
     try {
       await deliver(run, deps);
     } catch (error) {
-      const change = treat(error, { attempts: run.attempts, refusals: run.attempts }, clock.now());
-      if (!change) throw error;
+      const change = afterFailure(error, { attempts: run.attempts, rejections: run.attempts }, clock.now());
       await journal.runs.record(id, change);
       clock.advance(change.kind === 'postponed' ? Math.max(0, change.dueAt - clock.now()) : 0);
     }
@@ -103,7 +84,7 @@ test('a run becomes one experiment with its title, date and comments, each reque
 class Crash extends Error {}
 
 /** The process dies at the n-th thing it asks of notebook or journal, before or after that was carried out. */
-function crashing(deps: DeliverDeps, at: number, when: 'before' | 'after') {
+function crashing(deps: DeliveryContext, at: number, when: 'before' | 'after') {
   let step = 0;
   const fragile =
     <A extends unknown[], R>(act: (...args: A) => Promise<R>) =>
@@ -122,10 +103,10 @@ function crashing(deps: DeliverDeps, at: number, when: 'before' | 'after') {
         typeof part === 'function' ? fragile(part as never) : part,
       ]),
     ) as T;
-  const fragileDeps: DeliverDeps = {
+  const fragileDeps: DeliveryContext = {
     ...deps,
-    record: fragile(deps.record),
-    memory: fragileAll(deps.memory),
+    outbox: fragileAll({ record: deps.outbox.record }),
+    server: fragileAll(deps.server),
     notebook: fragileAll(deps.notebook),
   };
   return { fragileDeps, steps: () => step };
@@ -441,7 +422,7 @@ test('a comment that the notebook did not keep is posted again once the field na
     postComment: (experiment) => notebook.postComment(experiment, ''),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: forgetful })).rejects.toThrow(
-    /does not hold/,
+    /does not contain/,
   );
   await deliverAll(journal, deps, clock);
   const texts = [...([...notebook.experiments.values()][0]?.comments.values() ?? [])];
@@ -457,9 +438,11 @@ test('runs above our highest id that the journal does not know mean that the jou
   Object.assign(notebook.experiments.get(stray) ?? {}, { body: origin });
   const asked: unknown[] = [];
   const isUnknownRun = async (found: unknown) => asked.push(found) > 0;
-  await expect(prepare({ dialect: 'v2', isUnknownRun }, deps)).rejects.toThrow(/older than the notebook/);
+  await expect(prepareServer({ dialect: 'v2', isUnknownRun }, deps)).rejects.toThrow(
+    /older than the notebook/,
+  );
   expect(asked).toEqual([{ label: 'balance a & b.csv', sha256: 'ab'.repeat(32) }]);
-  await prepare({ dialect: 'v2', isUnknownRun: async () => false }, deps);
+  await prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, deps);
 });
 
 test('a run that was begun at another notebook is held, not continued under the same id here', async () => {
@@ -470,11 +453,7 @@ test('a run that was begun at another notebook is held, not continued under the 
     postComment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
-  const elsewhere = {
-    ...deps,
-    server: 'https://other.example.org',
-    memory: memoryOf('https://other.example.org', journal),
-  };
+  const elsewhere = contextOf(journal, notebook, clock, { url: 'https://other.example.org' });
   await deliverAll(journal, elsewhere, clock);
   expect(await journal.runs.count()).toEqual({ held: 1 });
   expect([...notebook.experiments.values()][0]?.comments.size).toBe(0);
@@ -484,13 +463,13 @@ test('auto finds out whether it speaks with eLabFTW, and remembers it', async ()
   for (const dialect of ['v2', 'elabftw'] as const) {
     const { journal, deps } = await setUp();
     const keys = simulatedNotebook({ dialect }).listKeys;
-    await prepare(
+    await prepareServer(
       { dialect: 'auto', isUnknownRun: async () => false },
       { ...deps, notebook: { ...deps.notebook, listKeys: keys } },
     );
     expect((await journal.servers.server(SERVER)).dialect).toBe(dialect);
     const never = () => Promise.reject(new Error('asked again'));
-    await prepare(
+    await prepareServer(
       { dialect: 'auto', isUnknownRun: async () => false },
       { ...deps, notebook: { ...deps.notebook, listKeys: never } },
     );
@@ -619,15 +598,16 @@ test('what a person wrote that merely contains a mark is not taken for our comme
 test('a stop between two steps leaves the run where it is, and the next start goes on from there', async () => {
   const { journal, notebook, deps, clock } = await setUp();
   const id = await add(journal, 'A');
-  let steps = 0;
-  const stopping: DeliverDeps = {
-    ...deps,
-    goOn() {
-      steps += 1;
-      if (steps > 2) throw new StoppedError('stopping');
+  const stopping = new AbortController();
+  const stopped: Notebook = {
+    ...notebook,
+    async patchExperiment(experiment, changes) {
+      await notebook.patchExperiment(experiment, changes);
+      stopping.abort(new StoppedError('stopping'));
     },
   };
-  await expect(deliver(await journal.runs.open(id), stopping)).rejects.toBeInstanceOf(StoppedError);
+  const context = { ...deps, notebook: stopped, stopping: stopping.signal };
+  await expect(deliver(await journal.runs.open(id), context)).rejects.toBeInstanceOf(StoppedError);
   expect((await journal.runs.open(id)).step).toBe('described');
   await deliverAll(journal, deps, clock);
   expectExactly(notebook, ['A']);

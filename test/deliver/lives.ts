@@ -1,8 +1,8 @@
 import { memoryOf } from '../../src/daemon/runtime.js';
-import { createCreations, createLosses, type DeliverDeps, type Notebook } from '../../src/deliver/context.js';
+import { type DeliveryContext, type Notebook, trackUnknownOutcomes } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import { treat } from '../../src/deliver/failures.js';
-import { prepare } from '../../src/deliver/reconcile.js';
+import { afterFailure } from '../../src/deliver/failures.js';
+import { prepareServer } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
@@ -146,24 +146,22 @@ function mortal(life: Life, wire: { sent(late: Late): void; tick(): Promise<void
     ) as unknown as Notebook;
 
   return {
-    depsOf(journal: Journal, notebook: Notebook, clock: DeliverDeps['clock']): DeliverDeps {
-      const memory = memoryOf(SERVER, journal);
+    depsOf(journal: Journal, notebook: Notebook, clock: DeliveryContext['clock']): DeliveryContext {
+      const server = memoryOf(SERVER, journal);
       return {
         notebook: wired(notebook),
-        server: SERVER,
-        timeoutMs: 1000,
-        clock,
-        creations: createCreations(),
-        memory: {
-          ...memory,
-          learn: durable(memory.learn),
-          claimSpare: living(memory.claimSpare),
-          addSpare: durable(memory.addSpare),
+        server: {
+          ...server,
+          url: SERVER,
+          timeoutMs: 1000,
+          learn: durable(server.learn),
+          claimSpare: living(server.claimSpare),
+          addSpare: durable(server.addSpare),
         },
-        losses: createLosses(clock, 600_000),
-        edits: createLosses(clock, 600_000),
-        record: durable(journal.runs.record),
-        goOn: () => undefined,
+        outbox: { record: durable(journal.runs.record) },
+        unknown: trackUnknownOutcomes(clock, 1000),
+        clock,
+        stopping: new AbortController().signal,
       };
     },
   };
@@ -171,7 +169,7 @@ function mortal(life: Life, wire: { sent(late: Late): void; tick(): Promise<void
 
 /** As the queue would: all runs that are due go together, and time passes until the next is due. */
 async function work(
-  deps: DeliverDeps,
+  deps: DeliveryContext,
   journal: Journal,
   clock: ReturnType<typeof manualClock>,
   random: () => number,
@@ -180,12 +178,17 @@ async function work(
   async function bring(id: number): Promise<void> {
     const run = await journal.runs.open(id);
     try {
-      await prepare({ dialect: 'auto', isUnknownRun: async () => false }, deps);
+      await prepareServer({ dialect: 'auto', isUnknownRun: async () => false }, deps);
       await deliver(run, deps);
     } catch (error) {
       if (error instanceof Crash) throw error;
-      const change = treat(error, { attempts: run.attempts, refusals: run.attempts }, clock.now(), random);
-      if (change) await deps.record(id, change);
+      const change = afterFailure(
+        error,
+        { attempts: run.attempts, rejections: run.attempts },
+        clock.now(),
+        random,
+      );
+      await deps.outbox.record(id, change);
     }
   }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import { deliverAll, depsOf, FIRST_ID, see } from '../support/filing.js';
+import { contextOf, deliverAll, FIRST_ID, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { someDraft } from '../support/runs.js';
@@ -12,7 +12,7 @@ test('what somebody writes into a new experiment, while its PATCH waits at the g
   const clock = manualClock();
   const journal = memoryJournal(clock);
   const notebook = simulatedNotebook();
-  const deps = depsOf(journal, notebook, clock);
+  const deps = contextOf(journal, notebook, clock);
   const kept: Notebook = {
     ...notebook,
     async patchExperiment(id, changes, signal) {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { HaltedError } from '../../src/deliver/context.js';
-import { prepare } from '../../src/deliver/reconcile.js';
+import { prepareServer } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
 import { provisionalTitle } from '../../src/markers.js';
-import { deliverAll, depsOf, emptyJournal, expectExactly, file, SERVER, see } from '../support/filing.js';
+import { contextOf, deliverAll, emptyJournal, expectExactly, file, SERVER, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';
 
@@ -15,16 +15,16 @@ test('on eLabFTW, a journal that knows nothing does not send where labfeed has f
   const first = await emptyJournal(clock);
   await first.servers.learn(SERVER, { dialect: 'elabftw' });
   await see(first, 'a');
-  await deliverAll(first, depsOf(first, notebook, clock), clock);
+  await deliverAll(first, contextOf(first, notebook, clock), clock);
   const journal = await emptyJournal(clock);
-  const deps = depsOf(journal, notebook, clock);
-  await expect(prepare(asElabftw, deps)).rejects.toBeInstanceOf(HaltedError);
-  await expect(prepare(asElabftw, deps)).rejects.toMatchObject({
+  const deps = contextOf(journal, notebook, clock);
+  await expect(prepareServer(asElabftw, deps)).rejects.toBeInstanceOf(HaltedError);
+  await expect(prepareServer(asElabftw, deps)).rejects.toMatchObject({
     message: expect.stringContaining('experiment 101 was filed by labfeed'),
     hint: expect.stringContaining('labfeed recover'),
   });
   // Of another labfeed's instruments, nothing has to be known here.
-  await prepare({ ...asElabftw, isUnknownRun: async () => false }, deps);
+  await prepareServer({ ...asElabftw, isUnknownRun: async () => false }, deps);
 });
 
 test('a person who only writes about labfeed does not stop it, nor does a version that cannot search', async () => {
@@ -32,17 +32,17 @@ test('a person who only writes about labfeed does not stop it, nor does a versio
   const theirs = notebook.someoneCreates('about labfeed');
   Object.assign(notebook.experiments.get(theirs) ?? {}, { body: 'labfeed ends with the sha256: of a file' });
   const journal = await emptyJournal(manualClock());
-  await prepare(asElabftw, depsOf(journal, notebook, manualClock()));
+  await prepareServer(asElabftw, contextOf(journal, notebook, manualClock()));
   const older: SimulatedNotebook = {
     ...notebook,
     searchBodies: () => Promise.reject(new NotebookError('request', 'no', { status: 400 })),
   };
-  await prepare(asElabftw, depsOf(journal, older, manualClock()));
+  await prepareServer(asElabftw, contextOf(journal, older, manualClock()));
   const away: SimulatedNotebook = {
     ...notebook,
     searchBodies: () => Promise.reject(new NotebookError('server', 'away')),
   };
-  await expect(prepare(asElabftw, depsOf(journal, away, manualClock()))).rejects.toThrow('away');
+  await expect(prepareServer(asElabftw, contextOf(journal, away, manualClock()))).rejects.toThrow('away');
 });
 
 test('a creation that an older journal does not know of is taken by its run, although the file is seen only later', async () => {
@@ -57,8 +57,8 @@ test('a creation that an older journal does not know of is taken by its run, alt
   for (const reference of references) await notebook.createExperiment({ title: provisionalTitle(reference) });
   // One of them the journal knows as not begun, the other not at all.
   await see(journal, 'b');
-  const deps = depsOf(journal, notebook, clock);
-  const start = () => prepare({ dialect: 'v2', isUnknownRun: async () => false }, deps);
+  const deps = contextOf(journal, notebook, clock);
+  const start = () => prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, deps);
   await start();
   await start();
   await see(journal, 'c');
@@ -79,10 +79,14 @@ test('a proxy that lost the notebook, and answers 404 to everything, does not ma
     listKeys: () => Promise.reject(new NotebookError('server', 'no notebook there')),
   };
   const preparation = { dialect: 'v2', isUnknownRun: async () => false } as const;
-  await expect(prepare(preparation, depsOf(journal, lost, clock))).rejects.toThrow('no notebook there');
+  await expect(prepareServer(preparation, contextOf(journal, lost, clock))).rejects.toThrow(
+    'no notebook there',
+  );
   expect(await journal.servers.server(SERVER)).toMatchObject({ halted: undefined });
   // The notebook itself says the same: then it is so.
   const setBack: SimulatedNotebook = { ...notebook, readExperiment: () => Promise.reject(missing) };
-  await expect(prepare(preparation, depsOf(journal, setBack, clock))).rejects.toBeInstanceOf(HaltedError);
+  await expect(prepareServer(preparation, contextOf(journal, setBack, clock))).rejects.toBeInstanceOf(
+    HaltedError,
+  );
   expect(await journal.servers.server(SERVER)).toMatchObject({ halted: expect.any(String) });
 });

@@ -4,7 +4,7 @@ import { deliver } from '../../src/deliver/deliver.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Journal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
-import { deliverAll, depsOf, type ManualClock } from '../support/filing.js';
+import { contextOf, deliverAll, type ManualClock } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
@@ -34,7 +34,7 @@ async function quarantinedAt(
   const journal = memoryJournal(clock);
   const notebook = simulatedNotebook();
   await journal.runs.add(newRun('a'), before);
-  const deps = depsOf(journal, { ...notebook, [refused]: refusal }, clock);
+  const deps = contextOf(journal, { ...notebook, [refused]: refusal }, clock);
   await deliverAll(journal, deps, clock);
   expect(await journal.runs.count()).toEqual({ quarantined: 1 });
   return { clock, journal, notebook };
@@ -42,7 +42,7 @@ async function quarantinedAt(
 
 async function readAnew({ journal, notebook, clock }: Scene, now: Draft): Promise<void> {
   await journal.runs.add(newRun('a', { mapping: 'm2' }), now);
-  await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  await deliverAll(journal, contextOf(journal, notebook, clock), clock);
 }
 
 const only = ({ notebook }: Scene) => {
@@ -99,7 +99,7 @@ test('a creation without an answer is looked for also by a run that was read ane
   const journal = memoryJournal(clock);
   const notebook = simulatedNotebook();
   await journal.runs.add(newRun('known'), someDraft('known'));
-  await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  await deliverAll(journal, contextOf(journal, notebook, clock), clock);
   await journal.runs.add(newRun('a'), draft('before', 'old'));
   const broken: SimulatedNotebook = {
     ...notebook,
@@ -108,10 +108,10 @@ test('a creation without an answer is looked for also by a run that was read ane
       throw new NotebookError('server', 'broken', { status: 500, outcomeUnknown: true, scope: 'run' });
     },
   };
-  const deps = depsOf(journal, broken, clock);
+  const deps = contextOf(journal, broken, clock);
   await expect(deliver(await journal.runs.open(2), deps)).rejects.toThrow('broken');
   await journal.runs.record(2, { kind: 'parked', as: 'quarantined', failure: 'server', reason: 'broken' });
   await journal.runs.add(newRun('a', { mapping: 'm2' }), draft('after', 'new'));
-  await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  await deliverAll(journal, contextOf(journal, notebook, clock), clock);
   expect([...notebook.experiments.values()].map(({ title }) => title)).toEqual(['known', 'after']);
 });

@@ -2,14 +2,14 @@ import { DatabaseSync } from '@photostructure/sqlite';
 import { expect } from 'vitest';
 import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import { treat } from '../../src/deliver/failures.js';
+import { afterFailure } from '../../src/deliver/failures.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import type { Request } from '../../src/journal/requests.js';
 import { referenceOf } from '../../src/markers.js';
 import type { Dialect, Draft } from '../../src/model.js';
 import { askRemap } from '../support/ask-remap.js';
-import { depsOf, FIRST_ID, SERVER } from '../support/filing.js';
+import { contextOf, FIRST_ID, SERVER } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun } from '../support/runs.js';
 import {
@@ -49,7 +49,7 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
   const run = newRun('a');
   const { instrument, file, copy } = run;
   const reference = referenceOf({ instrument, sha256: file.sha256, copy, refiling: 0 });
-  const deps = depsOf(journal, notebook, clock);
+  const deps = contextOf(journal, notebook, clock);
   await journal.servers.learn(SERVER, kind);
 
   async function deliverAll(otherwise: Partial<Notebook> = {}): Promise<void> {
@@ -57,8 +57,11 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
       const open = await journal.runs.open(1);
       await deliver(open, { ...deps, notebook: { ...notebook, ...otherwise } }).catch(
         async (error: unknown) => {
-          const change = treat(error, { attempts: open.attempts, refusals: open.attempts }, clock.now());
-          if (!change) throw error;
+          const change = afterFailure(
+            error,
+            { attempts: open.attempts, rejections: open.attempts },
+            clock.now(),
+          );
           await journal.runs.record(1, change);
           if (change.kind !== 'postponed') return;
           if (change.reason.includes('may still')) waits.push(change.reason);

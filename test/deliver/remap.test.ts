@@ -155,7 +155,7 @@ for (const [state, shown] of [
     await scene.remap(AFTER, {
       readExperiment: async (id) => ({ ...(await scene.notebook.readExperiment(id)), ...shown }),
     });
-    expect(await scene.held()).toContain(`somebody has ${state} experiment 101`);
+    expect(await scene.held()).toContain(`experiment 101 is ${state}`);
     expect(scene.notebook.writes).toEqual([]);
   });
 }
@@ -175,10 +175,10 @@ test('a comment that the notebook does not change, whatever it says, is told', a
   await scene.remap(AFTER, {
     patchComment: (experiment, comment) => scene.notebook.readComment(experiment, comment),
   });
-  expect(await scene.held()).toMatch(/left comment 1001 of experiment 101 as it was/);
+  expect(await scene.held()).toMatch(/change to comment 1001 of experiment 101 but did not apply it/);
   const other = await withDone(BEFORE, { dialect: 'elabftw' });
   await other.remap({ ...BEFORE, comments: ['one'] }, { deleteComment: async () => undefined });
-  expect(await other.held()).toMatch(/left comment 1002 of experiment 101 as it was/);
+  expect(await other.held()).toMatch(/change to comment 1002 of experiment 101 but did not apply it/);
 });
 
 test('a change whose answer was lost is waited for, lest it come late and undo a later one', async () => {
@@ -191,7 +191,7 @@ test('a change whose answer was lost is waited for, lest it come late and undo a
       throw new NotebookError('server', 'no answer', { outcomeUnknown: true });
     },
   });
-  expect(scene.waits).toEqual(['a change whose answer was lost may still be carried out']);
+  expect(scene.waits).toEqual(['a change of unknown outcome may still take effect']);
   expect(scene.entry().title).toBe('after');
   await scene.remap(BEFORE);
   expect(scene.waits).toHaveLength(1);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openAsked } from '../journal/asked-journal.js';
-import { deliverAll, depsOf, FIRST_ID, SERVER, see } from '../support/filing.js';
+import { contextOf, deliverAll, FIRST_ID, SERVER, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { simulatedNotebook } from '../support/simulated-notebook.js';
 
@@ -11,7 +11,7 @@ async function withMissing() {
   const notebook = simulatedNotebook({ dialect: 'elabftw' });
   await journal.servers.learn(SERVER, { dialect: 'elabftw' });
   await see(journal, 'a');
-  const deliverNow = () => deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  const deliverNow = () => deliverAll(journal, contextOf(journal, notebook, clock), clock);
   await deliverNow();
   const { comments } = notebook.experiments.get(FIRST_ID) ?? { comments: new Map<number, string>() };
   const [, [gone = 0, text = ''] = []] = [...comments];

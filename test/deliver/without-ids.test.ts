@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
 import {
+  contextOf,
   deliverAll,
-  depsOf,
   emptyJournal,
   expectExactly,
   type ManualClock,
@@ -30,7 +30,7 @@ async function filedWithoutIds(clock: ManualClock, ...contents: string[]) {
   const notebook = simulatedNotebook();
   const journal = await emptyJournal(clock);
   for (const content of contents) await see(journal, content);
-  const deps = depsOf(journal, withoutLocation(notebook), clock);
+  const deps = contextOf(journal, withoutLocation(notebook), clock);
   await deliverAll(journal, deps, clock);
   return { notebook, journal, deps };
 }
@@ -44,7 +44,9 @@ test.each([
     const { notebook, journal } = await filedWithoutIds(manualClock(), ...contents);
     expect(notebook.experiments.size).toBe(3);
     const { halted } = await journal.servers.server(SERVER);
-    expect(halted).toMatch(/does not say which: answered 201 with no Location\. .*labfeed recover --ids A-B/);
+    expect(halted).toMatch(
+      /without reporting their ids: answered 201 with no Location\. .*labfeed recover --ids A-B/,
+    );
   },
 );
 

@@ -2,18 +2,16 @@ import { appendFileSync, copyFileSync, existsSync, truncateSync, writeFileSync }
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
-import { memoryOf } from '../../src/daemon/runtime.js';
-import { createCreations, createLosses } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
+import { contextOf } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { simulatedNotebook } from '../support/simulated-notebook.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-const SERVER = 'https://eln.example.org';
 const everything = (journal: Journal): Promise<number[]> =>
   journal.queue.due(Number.MAX_SAFE_INTEGER, 1000, new Set());
 
@@ -65,21 +63,11 @@ test('nothing is sent whose intent could not be recorded', async () => {
   await journal.runs.add(newRun('a'), someDraft('A'));
   const [id = 0] = await everything(journal);
   const notebook = simulatedNotebook();
-  const deps = {
-    notebook,
-    server: SERVER,
-    timeoutMs: 1000,
-    clock,
-    creations: createCreations(),
-    memory: memoryOf(SERVER, journal),
-    losses: createLosses(clock, 3_600_000),
-    edits: createLosses(clock, 3_600_000),
-    record: (): Promise<void> => Promise.reject(new Error('disk full')),
-    goOn: () => undefined,
-  };
-  await expect(deliver(await journal.runs.open(id), deps)).rejects.toThrow('disk full');
+  const context = contextOf(journal, notebook, clock);
+  const full = { ...context, outbox: { record: () => Promise.reject(new Error('disk full')) } };
+  await expect(deliver(await journal.runs.open(id), full)).rejects.toThrow('disk full');
   expect(notebook.writes).toEqual([]);
-  await deliver(await journal.runs.open(id), { ...deps, record: journal.runs.record });
+  await deliver(await journal.runs.open(id), context);
   expect(notebook.writes[0]).toBe('createExperiment');
 });
 

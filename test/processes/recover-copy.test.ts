@@ -2,8 +2,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { backUp } from '../../src/journal/maintenance.js';
 import {
+  contextOf,
   deliverAll,
-  depsOf,
   emptyJournal,
   expectExactly,
   FIRST_ID,
@@ -44,11 +44,11 @@ async function copiedAt(at: number, kind: SimulationOptions): Promise<boolean> {
             },
       ]),
     ) as T;
-  const deps = depsOf(first, notebook, clock);
+  const deps = contextOf(first, notebook, clock);
   if (kind.dialect) await first.servers.learn(SERVER, { dialect: kind.dialect });
   for (const content of ['a', 'b', 'c']) await see(first, content);
-  const { record } = counted({ record: deps.record });
-  await deliverAll(first, { ...deps, record, notebook: counted(notebook) }, clock);
+  const outbox = counted({ record: deps.outbox.record });
+  await deliverAll(first, { ...deps, outbox, notebook: counted(notebook) }, clock);
   await first.close();
   if (steps < at) return false;
 
@@ -58,7 +58,7 @@ async function copiedAt(at: number, kind: SimulationOptions): Promise<boolean> {
   const isBlind = (await second.servers.server(SERVER)).highest === undefined;
   await recoverInto(second, notebook, isBlind ? {} : { range: undefined });
   for (const content of ['a', 'b', 'c']) await see(second, content);
-  await deliverAll(second, depsOf(second, notebook, clock), clock);
+  await deliverAll(second, contextOf(second, notebook, clock), clock);
   expectExactly(notebook, ['a', 'b', 'c']);
   expect(await second.runs.count()).toEqual({ done: 3 });
   await second.close();
@@ -81,7 +81,7 @@ test('a creation that was under way when the journal was copied is found below a
   const older = join(folder, 'copy.db');
   backUp(path, older, SERVER);
   await first.runs.record(1, { kind: 'created', experiment: FIRST_ID, found: false });
-  await deliverAll(first, depsOf(first, notebook, clock), clock);
+  await deliverAll(first, contextOf(first, notebook, clock), clock);
   expectExactly(notebook, ['slow', 'quick']);
 
   const second = await emptyJournal(clock, older);
@@ -89,6 +89,6 @@ test('a creation that was under way when the journal was copied is found below a
     from: FIRST_ID,
     completed: 1,
   });
-  await deliverAll(second, depsOf(second, notebook, clock), clock);
+  await deliverAll(second, contextOf(second, notebook, clock), clock);
   expectExactly(notebook, ['slow', 'quick']);
 });

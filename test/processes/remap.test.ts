@@ -70,7 +70,7 @@ test.each(DIALECTS)(
     const reasons = (rowsOf(scene) as { state: string; reason: string | null }[]).map(
       ({ state, reason }) => `${state}: ${reason?.split('\n')[0] ?? ''}`,
     );
-    const gone = dialect === 'elabftw' ? /^held: somebody has locked experiment/ : /^held: .*not found/i;
+    const gone = dialect === 'elabftw' ? /^held: experiment \d+ is locked/ : /^held: .*not found/i;
     for (const why of [
       /^done: $/,
       gone,

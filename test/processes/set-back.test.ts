@@ -77,7 +77,7 @@ test('a notebook that was set back under the running daemon gets one creation an
   const writes = scene.sandbox.control.writes().length;
   scene.drop(4);
   const { reason } = await daemon.logged(HALTED);
-  expect(reason).toMatch(/set back to an older state.*the id 3, which was given out before.*labfeed recover/);
+  expect(reason).toMatch(/restored to an older state.*the id 3 a second time.*labfeed recover/);
   scene.drop(5);
   await new Promise((resolve) => setTimeout(resolve, 1000));
   expect(await daemon.stop()).toBe(0);

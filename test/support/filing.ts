@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
+import type { Clock } from '../../src/clock.js';
 import type { ListedInstrument } from '../../src/config/load.js';
 import { memoryOf } from '../../src/daemon/runtime.js';
-import { createCreations, createLosses, type DeliverDeps } from '../../src/deliver/context.js';
+import { type DeliveryContext, type Notebook, trackUnknownOutcomes } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import { treat } from '../../src/deliver/failures.js';
+import { afterFailure } from '../../src/deliver/failures.js';
 import type { NewRun } from '../../src/journal/drafts.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
@@ -28,17 +29,19 @@ export async function emptyJournal(
   return journal;
 }
 
-export const depsOf = (journal: Journal, notebook: SimulatedNotebook, clock: ManualClock): DeliverDeps => ({
+/** How a run is delivered from this journal to this notebook. */
+export const contextOf = (
+  journal: Journal,
+  notebook: Notebook,
+  clock: Clock,
+  { url = SERVER, timeoutMs = 30_000 } = {},
+): DeliveryContext => ({
   notebook,
-  server: SERVER,
-  timeoutMs: 30_000,
+  server: { ...memoryOf(url, journal), url, timeoutMs },
+  outbox: journal.runs,
+  unknown: trackUnknownOutcomes(clock, timeoutMs),
   clock,
-  creations: createCreations(),
-  memory: memoryOf(SERVER, journal),
-  losses: createLosses(clock, 3_600_000),
-  edits: createLosses(clock, 3_600_000),
-  record: journal.runs.record,
-  goOn: () => undefined,
+  stopping: new AbortController().signal,
 });
 
 /** As the map stage makes it: the body ends with the line that says where it came from. */
@@ -57,16 +60,23 @@ export async function see(
   if (!(await journal.runs.knows(run))) await journal.runs.add(run, draftOf(content, run));
 }
 
-export async function deliverAll(journal: Journal, deps: DeliverDeps, clock: ManualClock): Promise<void> {
+export async function deliverAll(
+  journal: Journal,
+  context: DeliveryContext,
+  clock: ManualClock,
+): Promise<void> {
   for (let round = 0; round < 50; round++) {
     const ids = await journal.queue.due(Number.MAX_SAFE_INTEGER, 4, new Set());
     if (ids.length === 0) return;
     await Promise.all(
       ids.map(async (id) => {
         const run = await journal.runs.open(id);
-        await deliver(run, deps).catch(async (error: unknown) => {
-          const change = treat(error, { attempts: run.attempts, refusals: run.attempts }, clock.now());
-          if (!change) throw error;
+        await deliver(run, context).catch(async (error: unknown) => {
+          const change = afterFailure(
+            error,
+            { attempts: run.attempts, rejections: run.attempts },
+            clock.now(),
+          );
           await journal.runs.record(id, change);
           if (change.kind === 'postponed') clock.advance(Math.max(0, change.dueAt - clock.now()));
         });
@@ -82,7 +92,7 @@ export async function file(
 ): Promise<Journal> {
   const journal = await emptyJournal(clock);
   for (const content of contents) await see(journal, content);
-  await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  await deliverAll(journal, contextOf(journal, notebook, clock), clock);
   return journal;
 }
 

@@ -5,7 +5,7 @@ import { deliver } from '../../src/deliver/deliver.js';
 import { openClient } from '../../src/journal/client.js';
 import type { Journal } from '../../src/journal/journal.js';
 import type { Request } from '../../src/journal/requests.js';
-import { deliverAll, depsOf, emptyJournal, type ManualClock, recoverInto, SERVER, see } from './filing.js';
+import { contextOf, deliverAll, emptyJournal, type ManualClock, recoverInto, SERVER, see } from './filing.js';
 import { manualClock } from './manual-clock.js';
 import { type SimulatedNotebook, type SimulationOptions, simulatedNotebook } from './simulated-notebook.js';
 import { tempFolder } from './temp-folder.js';
@@ -34,12 +34,12 @@ export async function setUp(kind: SimulationOptions = {}): Promise<Scene> {
     path,
     async file(...contents) {
       for (const content of contents) await see(journal, content);
-      await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+      await deliverAll(journal, contextOf(journal, notebook, clock), clock);
     },
     async halts() {
       const [id = 0] = await journal.queue.due(Number.MAX_SAFE_INTEGER, 1, new Set());
       const run = await journal.runs.open(id);
-      await expect(deliver(run, depsOf(journal, notebook, clock))).rejects.toBeInstanceOf(HaltedError);
+      await expect(deliver(run, contextOf(journal, notebook, clock))).rejects.toBeInstanceOf(HaltedError);
     },
     states: () => journal.runs.count(),
   };

@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
-import { deliverAll, depsOf, expectExactly, FIRST_ID, recoverInto, SERVER, see } from '../support/filing.js';
+import {
+  contextOf,
+  deliverAll,
+  expectExactly,
+  FIRST_ID,
+  recoverInto,
+  SERVER,
+  see,
+} from '../support/filing.js';
 import { ask, recovered, setUp } from '../support/set-back.js';
 import type { SimulatedNotebook } from '../support/simulated-notebook.js';
 
@@ -80,7 +88,7 @@ async function savedAt(at: number): Promise<boolean> {
     ]),
   ) as unknown as SimulatedNotebook;
   for (const content of ['b', 'c', 'd']) await see(journal, content);
-  await deliverAll(journal, depsOf(journal, counting, clock), clock);
+  await deliverAll(journal, contextOf(journal, counting, clock), clock);
   if (!setBack) return false;
   setBack();
   await see(journal, 'e');

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
 import { markComment, provisionalTitle, referenceOf } from '../../src/markers.js';
 import {
+  contextOf,
   deliverAll,
-  depsOf,
   draftOf,
   emptyJournal,
   expectExactly,
@@ -26,7 +26,7 @@ test('an empty journal knows every run again, with its experiment and its commen
   const journal = await emptyJournal(clock);
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 3, known: 0, withoutComments: [] });
   for (const content of ['a', 'b', 'c']) await see(journal, content);
-  await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  await deliverAll(journal, contextOf(journal, notebook, clock), clock);
   expect(notebook.writes).toHaveLength(writes);
   expect(await journal.runs.count()).toEqual({ done: 3 });
   expect(await journal.servers.server(SERVER)).toMatchObject({ highest: FIRST_ID + 2, halted: undefined });
@@ -72,7 +72,7 @@ test('an experiment that was made and never filled in is used by its own run', a
   const journal = await emptyJournal(clock);
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 1, spares: 1 });
   for (const content of ['a', 'b']) await see(journal, content);
-  await deliverAll(journal, depsOf(journal, notebook, clock), clock);
+  await deliverAll(journal, contextOf(journal, notebook, clock), clock);
   expectExactly(notebook, ['a', 'b']);
   expect(notebook.experiments.get(blank)?.title).toBe('b');
 });
@@ -141,7 +141,7 @@ test('equal files that are runs of their own are known again, one run for each',
   const paths = ['/data/1/a.csv', '/data/2/a.csv'];
   const first = await emptyJournal(clock);
   for (const path of paths) await see(first, 'a', { path, copy: path });
-  await deliverAll(first, depsOf(first, notebook, clock), clock);
+  await deliverAll(first, contextOf(first, notebook, clock), clock);
   const instruments = [instrument('balance', 'ingest')];
   for (const bare of [false, true]) {
     // Without comments, only the name of the file is left to know them by.
@@ -256,7 +256,7 @@ test('comments that an older journal has not posted yet, and the notebook has, a
   );
   await recoverInto(older, notebook);
   const writes = notebook.writes.length;
-  await deliverAll(older, depsOf(older, notebook, clock), clock);
+  await deliverAll(older, contextOf(older, notebook, clock), clock);
   expect(await older.runs.count()).toEqual({ done: 1 });
   expect(notebook.writes).toHaveLength(writes);
   expectExactly(notebook, ['a']);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { deliver } from '../../src/deliver/deliver.js';
-import { prepare } from '../../src/deliver/reconcile.js';
-import { depsOf, expectExactly, FIRST_ID, SERVER, see } from '../support/filing.js';
+import { prepareServer } from '../../src/deliver/reconcile.js';
+import { contextOf, expectExactly, FIRST_ID, SERVER, see } from '../support/filing.js';
 import { ask, recovered, setUp } from '../support/set-back.js';
 import type { SimulationOptions } from '../support/simulated-notebook.js';
 
@@ -20,9 +20,7 @@ for (const kind of KINDS) {
     const writes = notebook.writes.length;
     await scene.halts();
     expect(notebook.writes).toHaveLength(writes);
-    expect((await journal.servers.server(SERVER)).halted).toMatch(
-      /id 103, which was given out.*labfeed recover/,
-    );
+    expect((await journal.servers.server(SERVER)).halted).toMatch(/id 103 a second time.*labfeed recover/);
 
     expect(await recovered(scene)).toMatchObject({ from: 103, to: 103, gone: [3, 4, 5], reopened: [] });
     expect(await journal.servers.server(SERVER)).toMatchObject({
@@ -54,8 +52,8 @@ test('where the last eight experiments are gone, it is noticed before anything i
   const setBack = notebook.save();
   await scene.file('c', 'd', 'e', 'f', 'g', 'h', 'i', 'j');
   setBack();
-  const deps = depsOf(journal, notebook, clock);
-  const start = () => prepare({ dialect: 'v2', isUnknownRun: async () => false }, deps);
+  const deps = contextOf(journal, notebook, clock);
+  const start = () => prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, deps);
   const writes = notebook.writes.length;
   await expect(start()).rejects.toThrow(/103 to 110, are gone.*labfeed recover/);
   expect(notebook.writes).toHaveLength(writes);
@@ -73,7 +71,10 @@ test('people who deleted the last experiments do not stop the sending', async ()
   const { notebook, journal, clock } = scene;
   await scene.file('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i');
   for (let id = FIRST_ID + 2; id <= FIRST_ID + 8; id++) notebook.experiments.delete(id);
-  await prepare({ dialect: 'v2', isUnknownRun: async () => false }, depsOf(journal, notebook, clock));
+  await prepareServer(
+    { dialect: 'v2', isUnknownRun: async () => false },
+    contextOf(journal, notebook, clock),
+  );
   await scene.file('j');
   expectExactly(notebook, ['a', 'b', 'j']);
 });
@@ -88,7 +89,7 @@ test('an id that a run was given by a person, and that is given out again, stops
   await ask(scene, { kind: 'adopt', run: 2, server: SERVER, experiment: FIRST_ID + 1 });
   await see(journal, 'c');
   const run = await journal.runs.open(3);
-  await expect(deliver(run, depsOf(journal, notebook, scene.clock))).rejects.toThrow(
-    /102, which was given out before/,
+  await expect(deliver(run, contextOf(journal, notebook, scene.clock))).rejects.toThrow(
+    /assigned the id 102 a second time/,
   );
 });

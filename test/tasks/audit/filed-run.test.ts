@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { examineFiled, type FiledRunDeps } from '../../../src/audit/runs.js';
-import { cellsOf } from '../../../src/deliver/revise.js';
+import { cellTexts } from '../../../src/deliver/revise.js';
 import { NotebookError } from '../../../src/errors.js';
 import type { FiledRun, Filing } from '../../../src/journal/evidence.js';
 import { markComment } from '../../../src/markers.js';
@@ -47,7 +47,7 @@ const examine = (changes: Partial<FiledRunDeps> = {}, run: Partial<FiledRun> = {
       readComment: async () => undefined,
       filingOf: async () => FILING,
       isFiled,
-      textOf: cellsOf,
+      textOf: cellTexts,
       ...changes,
     },
   );

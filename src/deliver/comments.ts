@@ -1,0 +1,221 @@
+import { NotebookError } from '../errors.js';
+import { commentMark, markComment } from '../markers.js';
+import type { OpenRun, PlannedComment, SurplusComment } from '../outbox.js';
+import type { CommentRecord, DeliveryContext } from './context.js';
+import { certainlyNotDone, isEntryStatus, sendEdit } from './failures.js';
+import { gracePeriod } from './reconcile.js';
+
+/** Posts a comment, unless an earlier POST of it took effect. Resolves with its id. */
+export async function postComment(
+  run: OpenRun,
+  planned: PlannedComment,
+  experiment: number,
+  context: DeliveryContext,
+): Promise<number> {
+  const { notebook, outbox, unknown, clock } = context;
+  const { n, text } = planned;
+  const found = await findExisting(run, planned, experiment, context);
+  if (found !== undefined) {
+    await outbox.record(run.id, { kind: 'commented', n, comment: found, found: true });
+    return found;
+  }
+  await outbox.record(run.id, { kind: 'commentIntended', n, at: clock.now() });
+  const comment = await notebook
+    .postComment(experiment, markComment(text, run.reference, n))
+    .catch(async (error: unknown) => {
+      if (certainlyNotDone(error)) await outbox.record(run.id, { kind: 'notCommented', n });
+      else unknown.posts.note(run.id);
+      throw error;
+    });
+  await checkStored(run, n, experiment, comment, context);
+  await outbox.record(run.id, { kind: 'commented', n, comment, found: false });
+  return comment;
+}
+
+async function findExisting(
+  run: OpenRun,
+  { n, intentAt, gone }: PlannedComment,
+  experiment: number,
+  context: DeliveryContext,
+): Promise<number | undefined> {
+  if (intentAt !== undefined) return findPosted(run, n, experiment, context);
+  if (gone === undefined) return undefined;
+  // It was missing before, and somebody may have restored it. No POST of it is in flight.
+  return findMarked(commentMark(run.reference, n), await context.notebook.listComments(experiment));
+}
+
+/** The comment that an earlier POST may have created. Absence counts only after the grace period. */
+async function findPosted(
+  run: OpenRun,
+  n: number,
+  experiment: number,
+  context: DeliveryContext,
+): Promise<number | undefined> {
+  const grace = await gracePeriod(run, 'a comment of unknown outcome may still be posted', context);
+  const listed = await context.notebook.listComments(experiment);
+  const found = findMarked(commentMark(run.reference, n), listed);
+  if (found !== undefined) return found;
+  // A list proves absence only if it contains every comment that we know.
+  const ids = new Set(listed.map(({ id }) => id));
+  const missing = run.comments.find(({ comment }) => comment !== undefined && !ids.has(comment));
+  if (missing)
+    throw new NotebookError(
+      'conflict',
+      `comment ${missing.comment} of experiment ${experiment} is no longer listed`,
+      {
+        hint: 'somebody deleted it, or the list is incomplete; labfeed posts nothing more on this experiment',
+      },
+    );
+  grace.checkOver();
+  return undefined;
+}
+
+/** The first comment on each server is read back: with a wrong field name, a server may answer 201 and store nothing. */
+async function checkStored(
+  run: OpenRun,
+  n: number,
+  experiment: number,
+  comment: number,
+  { notebook, server, outbox }: DeliveryContext,
+): Promise<void> {
+  if ((await server.facts()).keepsComments) return;
+  const record = await notebook.readComment(experiment, comment);
+  if (!hasMark(record, commentMark(run.reference, n))) {
+    await outbox.record(run.id, { kind: 'notCommented', n });
+    throw new NotebookError(
+      'request',
+      `comment ${comment} of experiment ${experiment} does not contain the text that was sent`,
+      { hint: 'set `notebook.commentField` to the name of the text field in this notebook’s comments' },
+    );
+  }
+  await server.learn({ keepsComments: true });
+}
+
+const findMarked = (mark: string, listed: readonly CommentRecord[]): number | undefined =>
+  listed.find((record) => hasMark(record, mark))?.id;
+
+/** The mark as a whole line of any text in the record, since the contract names no fields. */
+const hasMark = (record: CommentRecord, mark: string): boolean =>
+  Object.values(record).some((value) => typeof value === 'string' && value.split(/\r?\n/).includes(mark));
+
+/** Before anything of the run is written: throws if somebody changed or deleted one of its comments. */
+export async function checkComments(
+  run: OpenRun,
+  experiment: number,
+  context: DeliveryContext,
+): Promise<void> {
+  if (![...run.comments, ...run.surplus].some(({ comment }) => comment !== undefined)) return;
+  const listed = await context.notebook.listComments(experiment);
+  const find = async (id: number): Promise<CommentRecord | undefined> =>
+    listed.find((record) => record.id === id) ?? (await readIfPresent(experiment, id, context));
+  for (const { n, comment, text, earlier } of run.comments) {
+    if (comment === undefined) continue;
+    const record = await find(comment);
+    if (!record || !hasOneOf([text, ...earlier], record, run, n))
+      throw changedByPerson(run, comment, experiment, record);
+  }
+  for (const { n, comment, texts } of run.surplus) {
+    const record = comment === undefined ? undefined : await find(comment);
+    if (record && !hasOneOf(texts, record, run, n)) throw changedByPerson(run, record.id, experiment, record);
+  }
+}
+
+/** Replaces the text of an earlier reading by that of the draft. */
+export async function reviseComment(
+  run: OpenRun,
+  { n, text, earlier }: PlannedComment,
+  comment: number,
+  experiment: number,
+  context: DeliveryContext,
+): Promise<void> {
+  const record = await readIfPresent(experiment, comment, context);
+  const isDone = record !== undefined && hasOneOf([text], record, run, n);
+  const isEarlier = record !== undefined && hasOneOf(earlier, record, run, n);
+  // An adopted experiment is filled in whatever it contains, but a comment that somebody wrote is left alone.
+  if (!isEarlier && !isDone && !run.adopted) throw changedByPerson(run, comment, experiment, record);
+  if (isEarlier && !isDone) {
+    const wanted = markComment(text, run.reference, n);
+    const patched = await sendEdit(run, context, () =>
+      context.notebook.patchComment(experiment, comment, wanted),
+    );
+    // eLabFTW answers 200 even if the user may not change the comment.
+    if (!hasOneOf([text], patched, run, n)) throw leftUnchanged(comment, experiment);
+  }
+  await context.outbox.record(run.id, { kind: 'commentRevised', n });
+}
+
+/** Deletes a comment that the draft no longer has. */
+export async function dropComment(
+  run: OpenRun,
+  { n, texts, ...known }: SurplusComment,
+  experiment: number,
+  context: DeliveryContext,
+): Promise<void> {
+  const comment = known.comment ?? (await findPosted(run, n, experiment, context));
+  const record = comment === undefined ? undefined : await readIfPresent(experiment, comment, context);
+  const isOurs = record !== undefined && hasOneOf(texts, record, run, n);
+  if (record && !isOurs && !run.adopted) throw changedByPerson(run, record.id, experiment, record);
+  if (record && isOurs) {
+    await sendEdit(run, context, () => context.notebook.deleteComment(experiment, record.id)).catch(
+      ignoreMissing,
+    );
+    // eLabFTW answers 204 even if the user may not delete the comment.
+    if (await readIfPresent(experiment, record.id, context)) throw leftUnchanged(record.id, experiment);
+  }
+  await context.outbox.record(run.id, { kind: 'commentDropped', n });
+}
+
+async function readIfPresent(
+  experiment: number,
+  comment: number,
+  { notebook }: DeliveryContext,
+): Promise<CommentRecord | undefined> {
+  const record = await notebook.readComment(experiment, comment).catch(ignoreMissing);
+  // A proxy that lost the notebook behind it answers 404 to everything.
+  if (record === undefined) await notebook.listKeys();
+  return record;
+}
+
+function ignoreMissing(error: unknown): undefined {
+  if (!isEntryStatus(error, 404)) throw error;
+}
+
+/** Whether the comment is as it was posted with one of these texts. The contract names no field for the text. */
+function hasOneOf(texts: readonly string[], record: CommentRecord, run: OpenRun, n: number): boolean {
+  const values = Object.values(record).flatMap((value) =>
+    typeof value === 'string' ? [normalised(value)] : [],
+  );
+  return texts.some((text) => values.includes(normalised(markComment(text, run.reference, n))));
+}
+
+/** Servers store line breaks in different ways. */
+const normalised = (text: string): string =>
+  text
+    .replace(/\r\n?/g, '\n')
+    .replace(/<br ?\/?>\n?/gi, '\n')
+    .trimEnd();
+
+function changedByPerson(
+  { id }: OpenRun,
+  comment: number,
+  experiment: number,
+  record: CommentRecord | undefined,
+): NotebookError {
+  const adopt = `\`labfeed adopt ${id} ${experiment}\``;
+  return new NotebookError(
+    'conflict',
+    `somebody ${record ? 'changed' : 'deleted'} comment ${comment} of experiment ${experiment} since labfeed wrote it`,
+    {
+      hint: record
+        ? `labfeed does not overwrite it. Restore it and run \`labfeed retry ${id}\`, or keep it and update the rest: ${adopt}`
+        : `labfeed does not post it again unless you ask for it: ${adopt}`,
+    },
+  );
+}
+
+const leftUnchanged = (comment: number, experiment: number): NotebookError =>
+  new NotebookError(
+    'conflict',
+    `the notebook accepted a change to comment ${comment} of experiment ${experiment} but did not apply it`,
+    { hint: 'a comment can be changed only with a key of the user who posted it' },
+  );
