@@ -24,7 +24,7 @@ async function setUp(drift: string) {
 
 const weighing = (n: number, heading: string): string => `${heading}\nS${n},${n}.125\nS${n}b,${n}.5\n`;
 
-test('a changed unit holds the run through a kill, until retry takes it as the new pattern', async () => {
+test('a run with a changed unit stays held through a kill, until retry accepts the new unit', async () => {
   const { sandbox, site, filed } = await setUp('hold');
   const first = startDaemon(site.config);
   await first.logged('ready');
@@ -53,7 +53,7 @@ test('a changed unit holds the run through a kill, until retry takes it as the n
   expect(sandbox.experiments().map(({ title }) => title)).toContain('c (balance)');
 }, 60_000);
 
-test('a column that is gone is only told by default; a changed mapping starts anew', async () => {
+test('a missing column is only reported by default, and a changed mapping starts a new comparison', async () => {
   const { site, filed } = await setUp('warn');
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');

@@ -6,7 +6,7 @@ import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
-test('a backlog of thousands of files of one instrument delays a live file of another by seconds', async () => {
+test('a backlog of thousands of files delays a live file of another instrument only by seconds', async () => {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
   const site = makeSite(folder, {

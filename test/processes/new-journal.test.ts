@@ -19,7 +19,7 @@ async function setUp(dialect: 'v2' | 'elabftw') {
 
 const warned = ({ lines }: DaemonProcess) => lines.filter(({ msg }) => msg.startsWith('the journal is new'));
 
-test('a new journal beside empty folders, or one that was there before, is no reason to warn', async () => {
+test('there is no warning for a new journal with empty folders, or for an existing journal', async () => {
   const { site } = await setUp('v2');
   const empty = startDaemon(site.config);
   await empty.logged('ready');
@@ -49,7 +49,7 @@ test('a new journal next to existing files is reported once, with what to do', a
   ]);
 }, 60_000);
 
-test('on eLabFTW a lost journal is noticed before anything is sent, and recover brings it back', async () => {
+test('on eLabFTW a lost journal is noticed before anything is sent, and recover rebuilds it', async () => {
   const { site, sandbox, loseJournal } = await setUp('elabftw');
   for (const n of [0, 1]) site.drop(`w${n}.csv`, weighing(n));
   const first = startDaemon(site.config);

@@ -76,7 +76,7 @@ const filed = (daemon: DaemonProcess, runs: number): Promise<void> =>
     20_000,
   );
 
-test('a folder is one run, once all in it is still: its files are read, listed, and filed together once', async () => {
+test('a folder becomes one run when everything in it has settled, and is filed once with all its files', async () => {
   const scene = await setUp(FOLDERS);
   scene.write(injection('s1'));
   const daemon = startDaemon(scene.config);
@@ -92,7 +92,7 @@ test('a folder is one run, once all in it is still: its files are read, listed, 
   await daemon.stop();
 });
 
-test('after a restart, a rename, a copy or a clean-up a folder is not filed again; with other bytes it is', async () => {
+test('a folder is not filed again after a restart, rename, copy or clean-up, but with other bytes it is', async () => {
   const scene = await setUp(FOLDERS);
   scene.write(injection('s1'));
   const first = startDaemon(scene.config);
@@ -112,7 +112,7 @@ test('after a restart, a rename, a copy or a clean-up a folder is not filed agai
   expect(titles(scene)).toEqual(['s1 by FAST', 's2 by FAST', 'copy by FAST']);
 });
 
-test('joined files are one run, taken when all are there and read, in whatever order they come', async () => {
+test('joined files become one run when all of them exist, in whatever order they arrive', async () => {
   const scene = await setUp(PAIRS);
   const { 'reader/late.csv': csv = '', 'reader/late.xml': xml = '' } = pair('late');
   const broken = '<run><operator>Ada</run>';

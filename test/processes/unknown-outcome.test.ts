@@ -4,7 +4,7 @@ import { weighing } from '../support/daemon-process.js';
 
 for (const write of [1, 2, 3]) {
   for (const fate of ['cutBefore', 'cutAfter'] as const) {
-    test(`write ${write} whose answer is ${fate === 'cutBefore' ? 'lost with its request' : 'lost alone'} is settled by the running daemon`, async () => {
+    test(`the running daemon reconciles write ${write} if its ${fate === 'cutBefore' ? 'request' : 'response'} is lost`, async () => {
       const scene = await setUp();
       const daemon = await withOneFiled(scene);
       const done = scene.sandbox.control.writes().length;

@@ -27,7 +27,7 @@ function remap({ site, sandbox }: Scene, title: string): void {
   makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments });
 }
 
-test('a reload that changed the mapping has a refused run read anew by itself, into the experiment that it has', async () => {
+test('a reload with a changed mapping reads the file of a refused run again, and updates its experiment', async () => {
   const { scene, daemon } = await withRefusedRun();
   remap(scene, '{{ file.stem }} weighed');
   daemon.child.kill('SIGHUP');
@@ -40,7 +40,7 @@ test('a reload that changed the mapping has a refused run read anew by itself, i
   ]);
 }, 60_000);
 
-test('a reload that changed something else leaves a refused run alone; retry then reads it anew', async () => {
+test('a reload with the same mapping does not read it again, but retry does', async () => {
   const { scene, daemon } = await withRefusedRun();
   const { site, sandbox } = scene;
   makeSite(site.folder, { url: sandbox.url, key: sandbox.key, timeout: '2s' });
@@ -61,7 +61,7 @@ test('a reload that changed something else leaves a refused run alone; retry the
   ]);
 }, 60_000);
 
-test('a refused run whose file is gone is retried as it was read before, under whatever mapping', async () => {
+test('a refused run whose file is gone is retried with its existing draft, whatever the mapping', async () => {
   const { scene, daemon } = await withRefusedRun();
   rmSync(join(scene.site.folder, 'data/balance/w1.csv'));
   remap(scene, '{{ file.stem }} weighed');
