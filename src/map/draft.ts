@@ -7,14 +7,7 @@ import { makeBody } from './body.js';
 import { makeComments } from './comments.js';
 import { createInput, ROWS_LOCATION, type SourceFile } from './scope.js';
 import type { TemplateError } from './template-errors.js';
-import {
-  compileTemplates,
-  createEngines,
-  ISO_DATE,
-  type ReadDate,
-  readIsoOnly,
-  type TemplateSources,
-} from './templates.js';
+import { compileTemplates, ISO_DATE, type ReadDate, readIsoOnly, type TemplateSources } from './templates.js';
 
 export interface MapperOptions {
   /** The instrument's name. */
@@ -43,7 +36,7 @@ export function createMapper({
   comments,
   readDate = readIsoOnly,
 }: MapperOptions): Mapper {
-  const { templates, errors } = compileTemplates({ experiment, comments }, createEngines(readDate));
+  const { templates, errors } = compileTemplates({ experiment, comments }, readDate);
   if (errors[0]) throw errors[0];
   return (record, file, nowMs) => {
     const input = createInput(record, file, instrument, nowMs);
@@ -65,7 +58,7 @@ export function createMapper({
 
 /** All mistakes in the templates of an instrument. */
 export const checkTemplates = (sources: TemplateSources): readonly TemplateError[] =>
-  compileTemplates(sources, createEngines(readIsoOnly)).errors;
+  compileTemplates(sources, readIsoOnly).errors;
 
 /** Notebooks silently cut longer titles. */
 const MAX_TITLE_GRAPHEMES = 255;

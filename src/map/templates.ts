@@ -77,8 +77,12 @@ export interface TemplateSources {
 /** The templates of one instrument, and all mistakes in them. */
 export function compileTemplates(
   { experiment, comments }: TemplateSources,
-  { text, date, html }: Engines,
+  readDate: ReadDate,
 ): { templates: Templates; errors: readonly TemplateError[] } {
+  // One engine for each way to print values.
+  const text = createEngine(printText, readDate);
+  const date = createEngine(printDate, readDate);
+  const html = createHtmlEngine(readDate);
   const errors: TemplateError[] = [];
   const compile = (engine: Liquid, part: Part, path: TemplatePath, source: string | undefined) => {
     if (source === undefined) return undefined;
@@ -121,23 +125,6 @@ function render(engine: Liquid, parsed: Template[], part: Part, input: TemplateI
   }
 }
 
-/** One engine for each way to print values. */
-interface Engines {
-  /** Titles, tags and comments: as written. */
-  readonly text: Liquid;
-  /** The date: values that the mapping read as dates are printed as ISO dates. */
-  readonly date: Liquid;
-  /** The body: escaped. */
-  readonly html: Liquid;
-}
-
-export function createEngines(readDate: ReadDate): Engines {
-  const html = createEngine(printHtml, readDate);
-  registerHtmlFilters(html);
-  html.registerTag('capture', CaptureMarkup);
-  return { text: createEngine(printText, readDate), date: createEngine(printDate, readDate), html };
-}
-
 /** Removed, because templates must not read files. */
 const FILE_TAGS = ['include', 'render', 'layout', 'block'];
 
@@ -164,6 +151,13 @@ function createEngine(outputEscape: (value: unknown) => string, readDate: ReadDa
   return engine;
 }
 
+function createHtmlEngine(readDate: ReadDate): Liquid {
+  const engine = createEngine(printHtml, readDate);
+  registerHtmlFilters(engine);
+  engine.registerTag('capture', CaptureMarkup);
+  return engine;
+}
+
 /** In JavaScript null < 3. A missing reading must not compare as less. */
 const NULL_SAFE_OPERATORS: Operators = Object.fromEntries(
   ['<', '<=', '>', '>='].map((name) => {
@@ -184,6 +178,7 @@ function printText(value: unknown): string {
   return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? '');
 }
 
+/** A value that the mapping read as a date is printed as ISO. */
 const printDate = (value: unknown): string =>
   value instanceof TemplateValue && typeof value.value === 'string' && ISO_DATE.test(value.value)
     ? value.value
