@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { changesBetween, type Shape, shapeOf } from '../src/model.js';
-import { nanodrop, table } from './map/samples.js';
+import { nanodrop, table } from './support/map-samples.js';
 
 /** `Weight (mg)` is a column with a unit. */
 const shape = (...columns: string[]): Shape =>

@@ -10,7 +10,7 @@ import {
   suggestTitle,
 } from '../../src/learn/learn.js';
 import type { IdentifiedFile } from '../../src/model.js';
-import { record, table, v } from '../map/samples.js';
+import { record, table, v } from '../support/map-samples.js';
 import { read } from '../support/reading.js';
 import { sha256 } from '../support/runs.js';
 

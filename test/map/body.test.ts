@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { originIn } from '../../src/markers.js';
 import type { ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
-import { type Given, map, record, renderBody, renderTitle, SHA, table, v } from './samples.js';
+import { type Given, map, record, renderBody, renderTitle, SHA, table, v } from '../support/map-samples.js';
 
 const bodyOf = (given: Given = {}): string => map(given).draft.body;
 /** Of the machine's time zone on that day. */

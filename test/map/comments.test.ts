@@ -1,7 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FileRecord } from '../../src/model.js';
-import { commentsOf, partial, record, renderTitle, SHA, sentBytes, table, v } from './samples.js';
+import {
+  commentsOf,
+  partial,
+  record,
+  renderTitle,
+  SHA,
+  sentBytes,
+  table,
+  v,
+} from '../support/map-samples.js';
 
 /** n rows with unique texts. */
 const rows = (n: number, text = (i: number) => `row-${i}-`) =>

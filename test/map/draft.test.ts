@@ -3,7 +3,16 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { cleanTags, cleanTitle } from '../../src/map/draft.js';
 import { provisionalTitle } from '../../src/markers.js';
-import { file, fileErrorOf, type Given, map, nanodrop, record, renderTitle, v } from './samples.js';
+import {
+  file,
+  fileErrorOf,
+  type Given,
+  map,
+  nanodrop,
+  record,
+  renderTitle,
+  v,
+} from '../support/map-samples.js';
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const graphemes = (text: string): number => [...segmenter.segment(text)].length;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { record, renderBody, renderTitle, table, v } from './samples.js';
+import { record, renderBody, renderTitle, table, v } from '../support/map-samples.js';
 
 const is = (condition: string): string => renderTitle(`{% if ${condition} %}yes{% else %}no{% endif %}`);
 

@@ -11,7 +11,7 @@ import {
   renderTitle,
   table,
   v,
-} from './samples.js';
+} from '../support/map-samples.js';
 
 /** n rows: 0.0, 0.5, 1.0 and so on. */
 const many = (n: number) =>

@@ -12,7 +12,7 @@ import {
   SHA,
   table,
   v,
-} from './samples.js';
+} from '../support/map-samples.js';
 
 describe('templates see', () => {
   test('the facts, the readings, the file and the instrument', () => {

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/clock.js';
 import { expectSchema } from '../../src/config/expectations.js';
 import { type Instrument, loadConfig } from '../../src/config/load.js';
 import { compare, type Outcome, runGoldenTests, type TestDeps } from '../../src/mapping/tests.js';
-import { nanodrop, record, table, v } from '../map/samples.js';
+import { nanodrop, record, table, v } from '../support/map-samples.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const plate = table('plate', ['Well'], [[v('H12')]]);
