@@ -31,10 +31,11 @@ async function post(url: string, path: string, body: string, type = 'application
   return call(url, path, { method: 'POST', headers, body });
 }
 
+/** Without the live file, which the daemon replaces at any time. */
 const filesIn = (...folders: string[]): string[] =>
-  folders.flatMap((folder) =>
-    readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name))),
-  );
+  folders
+    .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name))))
+    .filter((path) => !/\.live(\.new)?$/.test(path));
 
 test('the page is served while the notebook is down, and its feed continues across a reload', async () => {
   const folder = tempFolder();
