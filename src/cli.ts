@@ -13,7 +13,7 @@ interface CommandEntry {
 const COMMANDS: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>> = {
   'Getting started:': {
     demo: {
-      summary: 'Run labfeed with sample instruments and a built-in notebook; needs no configuration',
+      summary: 'Try labfeed with sample instruments and a built-in notebook',
       load: async () => (await import('./commands/demo.js')).addDemo,
     },
     learn: {
@@ -21,11 +21,11 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>>
       load: async () => (await import('./learn/learn.js')).addLearn,
     },
     try: {
-      summary: "Show what would be sent for a file, or run a mapping's tests; sends nothing",
+      summary: 'Show what would be sent for a file, or run the tests of mappings',
       load: async () => (await import('./commands/try.js')).addTry,
     },
     check: {
-      summary: 'Check the configuration, then test folders, journal, key and server',
+      summary: 'Check the configuration, folders, journal, key and server',
       load: async () => (await import('./check/check.js')).addCheck,
     },
   },
@@ -45,7 +45,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>>
       load: async () => (await import('./commands/jobs.js')).addJobs,
     },
     show: {
-      summary: 'Show one run: its state, history and draft, and what to do next',
+      summary: 'Show one run with its history, its draft and what to do next',
       load: async () => (await import('./commands/jobs.js')).addShow,
     },
     why: {
@@ -53,7 +53,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>>
       load: async () => (await import('./why/command.js')).addWhy,
     },
     retry: {
-      summary: 'Retry quarantined or held runs, or re-read done runs, with the current mapping',
+      summary: 'Retry quarantined or held runs, or re-read done runs',
       load: async () => (await import('./commands/decisions.js')).addRetry,
     },
     refile: {
@@ -69,7 +69,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>>
       load: async () => (await import('./commands/decisions.js')).addIgnore,
     },
     erase: {
-      summary: 'Erase what the journal holds about runs, except their fingerprints',
+      summary: 'Erase the data about runs, except their fingerprints',
       load: async () => (await import('./commands/decisions.js')).addErase,
     },
     backfill: {
@@ -79,15 +79,15 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>>
   },
   'Journal and notebook:': {
     audit: {
-      summary: 'Compare folders, journal and notebook, and list the files that are safe to delete',
+      summary: 'Compare folders, journal and notebook',
       load: async () => (await import('./audit/command.js')).addAudit,
     },
     backup: {
-      summary: 'Copy the journal, also while the daemon runs',
+      summary: 'Copy the journal while the daemon runs',
       load: async () => (await import('./commands/run.js')).addBackup,
     },
     recover: {
-      summary: 'Rebuild a lost or restored journal from the notebook; sends nothing',
+      summary: 'Rebuild the journal from the notebook; sends nothing',
       load: async () => (await import('./recover/command.js')).addRecover,
     },
     comments: {
@@ -135,7 +135,6 @@ async function createProgram(args: readonly string[]): Promise<Command> {
     .version(version(), '-V, --version', 'Print the version')
     .helpOption('-h, --help', 'Print help')
     .helpCommand(false)
-    .configureHelp({ showGlobalOptions: true })
     .enablePositionalOptions()
     .option('--debug', 'Print stack traces of errors')
     .exitOverride();

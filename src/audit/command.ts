@@ -43,7 +43,8 @@ export function addAudit(command: Command): void {
     .action(runAudit);
 }
 
-const EXIT_STATUS = 'Exit status: 0 if nothing differs, 1 if something differs or could not be checked.';
+const EXIT_STATUS = `Exit status: 0 if nothing differs, 1 if something differs or could not be
+checked.`;
 
 async function runAudit({
   repair,

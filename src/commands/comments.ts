@@ -32,26 +32,24 @@ const EDIT_EXAMPLES = [
 ] as const;
 
 export function addComments(comments: Command): void {
-  comments.addHelpText(
-    'after',
-    examples(
-      'labfeed comments list 417',
-      'labfeed comments show 417 12',
-      ...EDIT_EXAMPLES,
-      'labfeed comments delete 417 12',
-    ),
-  );
+  comments
+    .helpCommand(false)
+    .addHelpText(
+      'after',
+      examples(
+        'labfeed comments list 417',
+        'labfeed comments show 417 12',
+        ...EDIT_EXAMPLES,
+        'labfeed comments delete 417 12',
+      ),
+    );
   withExperiment(comments.command('list').description('List the comments of an experiment'))
     .addHelpText('after', examples('labfeed comments list 417'))
     .action(listComments);
   withComment(comments.command('show').description('Show one comment'))
     .addHelpText('after', examples('labfeed comments show 417 12'))
     .action(showComment);
-  withComment(
-    comments
-      .command('edit')
-      .description('Replace the text of a comment, except for the marker line of labfeed'),
-  )
+  withComment(comments.command('edit').description('Replace the text of a comment, but keep its marker line'))
     .option('--text <text>', 'New text (default: standard input)')
     .addHelpText('after', examples(...EDIT_EXAMPLES))
     .action(editComment);

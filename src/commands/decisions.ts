@@ -244,9 +244,10 @@ export function addErase(command: Command): void {
     .action(erase);
 }
 
-const ERASE_NOTE = `Removes file name, draft and history of runs that are done, quarantined or ignored. The fingerprint stays,
-so that the same content is never filed again. This cannot be undone. The file, the experiment in the
-notebook, the log and backups of the journal are not changed.`;
+const ERASE_NOTE = `Removes file name, draft and history of runs that are done, quarantined or
+ignored. The fingerprint stays, so that the same content is never filed again.
+The file, the experiment in the notebook, the log and backups of the journal are
+not changed. This cannot be undone.`;
 
 async function erase(runs: readonly number[], options: EraseOptions): Promise<void> {
   const { before } = options;

@@ -61,8 +61,8 @@ export function addBackup(command: Command): void {
     .action(backup);
 }
 
-const RESTORE =
-  'To restore: stop the daemon, replace the journal with the copy, run `labfeed recover`, start the daemon.';
+const RESTORE = `To restore: stop the daemon, replace the journal with the copy, run
+\`labfeed recover\`, start the daemon.`;
 
 async function backup(file: string, { json, ...options }: JsonOption): Promise<void> {
   const config = configFrom(options);

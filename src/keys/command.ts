@@ -34,16 +34,18 @@ interface DeleteOptions extends JsonOption {
 }
 
 export function addKeys(keys: Command): void {
-  keys.addHelpText(
-    'after',
-    examples(
-      'labfeed keys list',
-      'labfeed keys set < new-key.txt',
-      'labfeed keys rotate',
-      'labfeed keys create "plate reader PC"',
-      'labfeed keys delete 7',
-    ),
-  );
+  keys
+    .helpCommand(false)
+    .addHelpText(
+      'after',
+      examples(
+        'labfeed keys list',
+        'labfeed keys set < new-key.txt',
+        'labfeed keys rotate',
+        'labfeed keys create "plate reader PC"',
+        'labfeed keys delete 7',
+      ),
+    );
   const add = (name: string, description: string): Command =>
     keys.command(name).description(description).addOption(configOption()).addOption(jsonOption());
   add('list', 'List the keys of the account, and show which one labfeed uses')
@@ -67,8 +69,8 @@ export function addKeys(keys: Command): void {
     .action(rotateKey);
 }
 
-const ROTATE_NOTE =
-  'A running daemon continues with the new key. If the command is interrupted, run it again.';
+const ROTATE_NOTE = `A running daemon continues with the new key. If the command is interrupted, run
+it again.`;
 
 /** Without a name the notebook would choose one, by which nobody recognises the key. */
 function parseName(text: string): string {

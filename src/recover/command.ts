@@ -32,7 +32,8 @@ export function addRecover(command: Command): void {
     .action(runRecover);
 }
 
-const STOP_FIRST = 'Stop the daemon first. Also needed after the server was restored from a backup.';
+const STOP_FIRST = `Stop the daemon first. Run this also after the server was restored from a
+backup.`;
 
 function parseRange(text: string): IdRange {
   const [, from, to] = /^(\d+)-(\d+)$/.exec(text) ?? [];
