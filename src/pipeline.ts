@@ -101,8 +101,8 @@ type IntakeState = ReturnType<typeof createState>;
 function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSignal) {
   // Thousands of runs may wait on this signal.
   setMaxListeners(0, signal);
-  const { watch: root, run, ready } = instrument;
-  const matcher = createMatcher({ ...instrument, doneFile: ready.doneFile });
+  const { watch: root, run } = instrument;
+  const matcher = createMatcher(instrument);
   return {
     ...deps,
     instrument,

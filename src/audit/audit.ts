@@ -174,7 +174,7 @@ async function examineFolders(found: Findings, journal: Evidence, options: Audit
     if (instrument !== undefined && name !== instrument) continue;
     const isClaimed = claimedBy(claimsBefore(claim, config));
     const isOthers = (path: string): boolean => path.startsWith(journalPath) || isClaimed(path);
-    const matcher = createMatcher({ ...claim, doneFile: claim.ready.doneFile });
+    const matcher = createMatcher(claim);
     const counts = await examineFolder({
       instrument: name,
       folder: watch,

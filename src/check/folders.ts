@@ -27,9 +27,9 @@ export async function checkFolders(config: LoadedConfig): Promise<FolderFindings
 }
 
 async function checkFolder(instrument: Instrument, config: LoadedConfig): Promise<FolderFindings> {
-  const { name, watch, run, ready } = instrument;
+  const { name, watch, run } = instrument;
   const { signal } = new AbortController();
-  const matcher = createMatcher({ ...instrument, doneFile: ready.doneFile });
+  const matcher = createMatcher(instrument);
   const { group } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
   const runs = new Set<string>();
   const overlaps = createOverlapCount(name, claimsBefore(instrument, config));

@@ -45,7 +45,7 @@ export async function previewSample(sample: Sample, deps: PreviewDeps): Promise<
 }
 
 function matches({ files, ignore, ready }: Instrument, name: string): boolean {
-  return createMatcher({ files, ignore, doneFile: ready.doneFile }).takes(name);
+  return createMatcher({ files, ignore, ready }).takes(name);
 }
 
 async function byInstrument(

@@ -103,7 +103,7 @@ function quarantinedSamples(
 }
 
 function unmatchedSamples({ watch, files, ignore, ready }: Instrument, paths: readonly string[]): string[] {
-  const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile });
+  const matcher = createMatcher({ files, ignore, ready });
   return paths.flatMap((path) => {
     const verdict = matcher.verdict(path.slice(watch.length).replace(/^[\\/]+/, ''));
     if (verdict.taken) return [];

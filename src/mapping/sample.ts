@@ -28,7 +28,7 @@ export async function openRun(
   const { run } = instrument;
   if (run === 'file') return openSample(path, signal);
   const { file, isFile } = await statSample(path);
-  const matcher = createMatcher({ ...instrument, doneFile: instrument.ready.doneFile });
+  const matcher = createMatcher(instrument);
   // Outside the watched folder, the globs may apply relative to any parent folder of the sample.
   const watched = path.startsWith(`${instrument.watch}/`) ? [instrument.watch] : [];
   for (const root of [...watched, ...foldersAbove(path)]) {

@@ -2,13 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import { posix, relative, sep } from 'node:path';
 import picomatch from 'picomatch';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
-import type { RunKind } from '../config/schema.js';
+import type { Ready, RunKind } from '../config/schema.js';
 import type { DiskFile, Part } from '../model.js';
 
 export interface MatchOptions {
   readonly files: readonly string[];
   readonly ignore: readonly string[];
-  readonly doneFile?: string | undefined;
+  readonly ready?: Pick<Ready, 'doneFile'> | undefined;
   readonly run?: RunKind | undefined;
 }
 
@@ -40,7 +40,8 @@ interface Rule {
  * As in .gitignore, `ignore` applies to folders too: everything in an ignored folder is ignored.
  * So the default excludes `.snapshot` and `.Trash`, where a share keeps copies of every file.
  */
-export function createMatcher({ files, ignore, doneFile, run }: MatchOptions): Matcher {
+export function createMatcher({ files, ignore, ready, run }: MatchOptions): Matcher {
+  const doneFile = ready?.doneFile;
   const grouping = createGrouping(run);
   // In a list, `!x` means "but not x"; picomatch would read it as "or anything but x".
   const wanted = files.filter((pattern) => !isNegated(pattern));
@@ -247,10 +248,10 @@ export const claimsBefore = (
 
 /** A file belongs to the first instrument that matches it. */
 export function claimedBy(instruments: readonly Claim[]): (path: string) => boolean {
-  const claims = instruments.map(({ watch, files, ignore, ready, run }) => {
-    const matcher = createMatcher({ files, ignore, doneFile: ready.doneFile, run });
+  const claims = instruments.map((claim) => {
+    const matcher = createMatcher(claim);
     return (path: string): boolean => {
-      const inside = relative(watch, path);
+      const inside = relative(claim.watch, path);
       return (
         !inside.startsWith('..') && matcher.verdict(sep === '/' ? inside : inside.replaceAll(sep, '/')).taken
       );

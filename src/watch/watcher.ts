@@ -104,7 +104,7 @@ export function createWatcher(
       events?.wake();
     },
   });
-  const matcher = createMatcher({ ...options, doneFile: options.ready.doneFile });
+  const matcher = createMatcher(options);
   const context: WatchContext = { ...deps, root, matcher, watches, signal, rescan };
   const scan = createScan(context, options.poll, isNetwork);
   const processEvents = createEventProcessor(context);

@@ -162,7 +162,7 @@ function runOfSeveral({ run, watch }: Claim, inside: string, mayBeFolder: boolea
 
 function ruleFor({ files, ignore, ready, run }: Claim, inside: string, isRunFolder: boolean): Rule {
   if (isRunFolder && run !== 'file' && 'folder' in run) return { kind: 'taken', pattern: run.folder };
-  const verdict = createMatcher({ files, ignore, run, doneFile: ready.doneFile }).verdict(inside);
+  const verdict = createMatcher({ files, ignore, run, ready }).verdict(inside);
   if (verdict.taken) return { kind: 'taken', pattern: verdict.pattern };
   if (verdict.rule !== 'files') return { kind: verdict.rule, pattern: verdict.pattern };
   const otherCase = files.find((glob) => {

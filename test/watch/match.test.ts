@@ -103,13 +103,13 @@ describe('done-files are never runs', () => {
     ['{name}(1).done', 'a(1).done', false],
     ['{name}.done', 'a\nb.csv.done', false],
   ])('%s, %s: a run is %s', (doneFile, path, taken) => {
-    expect(matcher({ doneFile }).takes(path)).toBe(taken);
-    expect(matcher({ doneFile }).verdict(path).taken).toBe(taken);
+    expect(matcher({ ready: { doneFile } }).takes(path)).toBe(taken);
+    expect(matcher({ ready: { doneFile } }).verdict(path).taken).toBe(taken);
   });
 });
 
 test('the verdict names the rule that decided', () => {
-  const match = matcher({ files: ['**/*.csv'], ignore: ['**/~*'], doneFile: '{stem}.ok' });
+  const match = matcher({ files: ['**/*.csv'], ignore: ['**/~*'], ready: { doneFile: '{stem}.ok' } });
   expect(match.verdict('a.csv')).toEqual({ taken: true, pattern: '**/*.csv' });
   expect(match.verdict('~a.csv')).toEqual({ taken: false, rule: 'ignore', pattern: '**/~*' });
   expect(match.verdict('a.ok')).toEqual({ taken: false, rule: 'doneFile', pattern: '{stem}.ok' });
@@ -179,7 +179,7 @@ describe('runs of several files', () => {
     const matcher = createMatcher({
       files: ['**/*'],
       ignore: [],
-      doneFile: '{name}/done',
+      ready: { doneFile: '{name}/done' },
       run: { folder: '*.D' },
     });
     expect(matcher.takes('a.D/x.csv')).toBe(true);
