@@ -184,22 +184,23 @@ export const CHANNELS = ['webhook', 'command'] as const;
 
 export type Channel = (typeof CHANNELS)[number];
 
-/** That an alarm was raised, or is over, for one who is still to be told. */
+/** A message that an alarm was raised or cleared, still to be sent over one channel. */
 export interface Notice extends LiveAlarm {
   readonly channel: Channel;
+  /** `over`: cleared. */
   readonly state: 'raised' | 'over';
-  /** When it was raised or over. */
+  /** When it was raised or cleared. */
   readonly at: number;
-  /** How often it was tried in vain, and when to try again. */
+  /** The number of failed attempts, and when to try again. */
   readonly attempts: number;
   readonly dueAt: number;
 }
 
-/** What must outlive the daemon, so that a restart neither repeats an alarm nor forgets one. */
+/** Saved, so that a restart neither repeats nor forgets an alarm. */
 export interface AlarmBook {
   readonly raised: readonly LiveAlarm[];
-  /** In the order in which they are to be told. */
-  readonly untold: readonly Notice[];
+  /** In the order in which they are sent. */
+  readonly unsent: readonly Notice[];
 }
 
 /** The middle one of numbers in their order; between the two in the middle, where there are two. */

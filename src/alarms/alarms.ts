@@ -3,136 +3,145 @@ import { explain } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
 import type { AlarmBook, Channel, Notice } from '../model.js';
-import { formatDuration } from '../text.js';
-import { createTelling, type Tell } from './channels.js';
+import { formatDuration, terminalLine } from '../text.js';
+import { Notifier, type Send } from './channels.js';
 import { examine, type Facts, type Finding } from './conditions.js';
 
 interface AlarmsDeps {
   facts(): Promise<Facts>;
   load(): Promise<AlarmBook>;
-  /** May fail: the alarms are kept in memory until it can. */
+  /** May fail: the alarms stay in memory and are saved later. */
   save(book: AlarmBook): Promise<void>;
-  /** Whom to tell, and how, as the configuration has it now. */
-  channels(): ReadonlyMap<Channel, Tell>;
+  /** How to notify people, by the current configuration. */
+  channels(): ReadonlyMap<Channel, Send>;
   readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Raises alarms, once for each trouble and once when it is over, and sees to it that people hear of them. */
-export interface Alarms {
-  /** Takes over what was raised before a restart. */
-  open(): Promise<void>;
-  /** Looks once at how things are. Does not reject. */
-  look(): Promise<void>;
-  raised(): readonly LiveAlarm[];
-  /** Gives up what is being told; it is told after the next start. */
-  stop(): Promise<void>;
-}
+/** Reasons may quote a file. */
+const MAX_TEXT_LENGTH = 1500;
 
-/** Reasons may quote a file; a message is not the place for all of it. */
-const LONGEST_TEXT = 1500;
+/** If only the text of an alarm changes, it is saved no more often than this. */
+const SAVE_TEXT_MS = 60_000;
 
-/** Words that only changed need not be on disk at once. */
-const REWRITE_MS = 60_000;
+/** Raises an alarm when a condition appears, clears it when the condition is gone, and has people notified of both. */
+export class Alarms {
+  readonly #deps: AlarmsDeps;
+  readonly #notifier: Notifier;
+  readonly #raised = new Map<string, LiveAlarm>();
+  /** Since when conditions last that are within their grace period, by the monotonic clock. */
+  readonly #pending = new Map<string, number>();
+  #isUnsaved = false;
+  #savedAtMs: number;
+  /** The failures that were logged, so that each is logged once. */
+  readonly #failing = new Set<'check' | 'save'>();
 
-export function createAlarms({ facts, load, save, channels, clock, log }: AlarmsDeps): Alarms {
-  const raised = new Map<string, LiveAlarm>();
-  /** Since when a trouble lasts that is not worth an alarm yet, by the clock that only grows. */
-  const pending = new Map<string, number>();
-  const telling = createTelling({ channels, clock, log, changed: keep });
-  let unsaved = false;
-  let savedAtMs = clock.monotonic();
-  let isBlind = false;
-  let isForgetful = false;
+  constructor(deps: AlarmsDeps) {
+    this.#deps = deps;
+    this.#savedAtMs = deps.clock.monotonic();
+    this.#notifier = new Notifier({ ...deps, changed: () => this.#save() });
+  }
 
-  async function keep(): Promise<void> {
+  /** Loads the alarms that were raised before a restart. */
+  async open(): Promise<void> {
+    const { raised, unsent } = await this.#deps.load();
+    for (const alarm of raised) this.#raised.set(keyOf(alarm), alarm);
+    this.#notifier.resume(unsent);
+  }
+
+  /** Checks all conditions once. Never rejects. */
+  async check(): Promise<void> {
     try {
-      unsaved = false;
-      savedAtMs = clock.monotonic();
-      await save({ raised: [...raised.values()], untold: telling.untold() });
-      isForgetful = false;
+      const raisedAt = (kind: LiveAlarm['kind'], instrument: string | undefined) =>
+        this.#raised.get(keyOf({ kind, instrument }))?.since;
+      this.#apply(examine(await this.#deps.facts(), raisedAt));
+      this.#failing.delete('check');
     } catch (error) {
-      unsaved = true;
-      if (!isForgetful) log.error({ reason: explain(error) }, 'the alarms cannot be recorded, trying again');
-      isForgetful = true;
+      this.#logOnce('check', { err: error }, 'cannot check the alarm conditions, retrying');
+    }
+    // Saved before anybody is notified, if possible: a crash in between must not notify twice.
+    if (this.#isUnsaved) await this.#save();
+    this.#notifier.sendDue();
+  }
+
+  raised(): readonly LiveAlarm[] {
+    return [...this.#raised.values()];
+  }
+
+  /** Notices that are being sent are sent again after the next start. */
+  stop(): Promise<void> {
+    return this.#notifier.stop();
+  }
+
+  #apply(findings: readonly Finding[]): void {
+    const seen = new Set(findings.map(keyOf));
+    for (const key of this.#pending.keys()) if (!seen.has(key)) this.#pending.delete(key);
+    for (const finding of findings) if (finding.verdict === 'present') this.#raise(finding);
+    for (const [key, alarm] of this.#raised) {
+      if (seen.has(key)) continue;
+      this.#raised.delete(key);
+      const lastedMs = this.#deps.clock.now() - alarm.since;
+      this.#announce('over', { ...alarm, text: `cleared after ${formatDuration(lastedMs)}: ${alarm.text}` });
     }
   }
 
-  function announce(state: Notice['state'], alarm: LiveAlarm): void {
+  #raise(finding: Finding): void {
+    const { kind, instrument, graceMs } = finding;
+    const { clock } = this.#deps;
+    const key = keyOf(finding);
+    const text = oneLine(finding.text);
+    const known = this.#raised.get(key);
+    if (known) {
+      // The text may change while the alarm lasts, for example with the number of runs. That notifies nobody.
+      this.#raised.set(key, { ...known, text });
+      this.#isUnsaved ||= text !== known.text && clock.monotonic() - this.#savedAtMs > SAVE_TEXT_MS;
+      return;
+    }
+    const since = this.#pending.get(key) ?? clock.monotonic();
+    const lastedMs = clock.monotonic() - since;
+    if (lastedMs < graceMs) {
+      this.#pending.set(key, since);
+      return;
+    }
+    this.#pending.delete(key);
+    const alarm = { kind, instrument, since: Math.round(clock.now() - lastedMs), text };
+    this.#raised.set(key, alarm);
+    this.#announce('raised', alarm);
+  }
+
+  #announce(state: Notice['state'], alarm: LiveAlarm): void {
+    const { clock, log } = this.#deps;
     const { kind, instrument, since, text } = alarm;
     const fields = { alarm: kind, instrument, since: new Date(since).toISOString(), text };
     if (state === 'raised') log.warn(fields, 'alarm raised');
-    else log.info(fields, 'alarm over');
-    telling.add(state, alarm, clock.now());
-    unsaved = true;
+    else log.info(fields, 'alarm cleared');
+    this.#notifier.add(state, alarm, clock.now());
+    this.#isUnsaved = true;
   }
 
-  function meet(finding: Finding): void {
-    const { kind, instrument, graceMs } = finding;
-    const key = keyOf(finding);
-    const since = pending.get(key) ?? clock.monotonic();
-    const waitedMs = clock.monotonic() - since;
-    const known = raised.get(key);
-    const text = printable(finding.text);
-    if (known) {
-      // The words may change while it lasts, as more of the same happens; nobody is called for that.
-      raised.set(key, { ...known, text });
-      unsaved ||= text !== known.text && clock.monotonic() - savedAtMs > REWRITE_MS;
-    } else if (waitedMs < graceMs) {
-      pending.set(key, since);
-    } else {
-      pending.delete(key);
-      const alarm = { kind, instrument, since: Math.round(clock.now() - waitedMs), text };
-      raised.set(key, alarm);
-      announce('raised', alarm);
-    }
-  }
-
-  function judge(findings: readonly Finding[]): void {
-    const seen = new Set(findings.map(keyOf));
-    for (const key of pending.keys()) if (!seen.has(key)) pending.delete(key);
-    for (const finding of findings) if (finding.verdict === 'trouble') meet(finding);
-    for (const [key, alarm] of raised) {
-      if (seen.has(key)) continue;
-      raised.delete(key);
-      const text = `over after ${formatDuration(clock.now() - alarm.since)}: ${alarm.text}`;
-      announce('over', { ...alarm, text });
-    }
-  }
-
-  async function look(): Promise<void> {
+  async #save(): Promise<void> {
     try {
-      const raisedAt = (kind: LiveAlarm['kind'], instrument: string | undefined) =>
-        raised.get(keyOf({ kind, instrument }))?.since;
-      judge(examine(await facts(), raisedAt));
-      isBlind = false;
+      this.#isUnsaved = false;
+      this.#savedAtMs = this.#deps.clock.monotonic();
+      await this.#deps.save({ raised: this.raised(), unsent: this.#notifier.unsent() });
+      this.#failing.delete('save');
     } catch (error) {
-      if (!isBlind) log.error({ err: error }, 'alarms cannot be judged now, trying again');
-      isBlind = true;
+      this.#isUnsaved = true;
+      this.#logOnce('save', { reason: explain(error) }, 'cannot save the alarms, retrying');
     }
-    // On disk before anybody is called, where it can be: a crash in between must not call twice.
-    if (unsaved) await keep();
-    telling.ring();
   }
 
-  return {
-    async open() {
-      const book = await load();
-      for (const alarm of book.raised) raised.set(keyOf(alarm), alarm);
-      telling.resume(book.untold);
-    },
-    look,
-    raised: () => [...raised.values()],
-    stop: telling.stop,
-  };
+  #logOnce(what: 'check' | 'save', fields: object, message: string): void {
+    if (!this.#failing.has(what)) this.#deps.log.error(fields, message);
+    this.#failing.add(what);
+  }
 }
 
 const keyOf = ({ kind, instrument = '' }: Pick<Finding, 'kind' | 'instrument'>): string =>
   `${kind} ${instrument}`;
 
-/** One line of bounded length: it goes into messages, and into a program's environment. */
-function printable(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not pass
-  const line = text.replaceAll(/\s*[\u0000-\u001f\u007f]+\s*/g, ' ').trim();
-  return line.length > LONGEST_TEXT ? `${line.slice(0, LONGEST_TEXT)}…` : line;
+/** The text goes into messages and into the environment of a program. */
+function oneLine(text: string): string {
+  const line = terminalLine(text).replaceAll(/\s+/g, ' ').trim();
+  return line.length > MAX_TEXT_LENGTH ? `${line.slice(0, MAX_TEXT_LENGTH)}…` : line;
 }

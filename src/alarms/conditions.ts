@@ -2,172 +2,173 @@ import { basename } from 'node:path';
 import { DateTime } from 'luxon';
 import type { Silence, Weekday } from '../config/schema.js';
 import type { LimiterState, Live, LiveAlarm, LiveInstrument } from '../live.js';
-import { formatDuration, withoutPath } from '../text.js';
+import { formatDuration, plural, withoutPath } from '../text.js';
 
-/** A notebook that is back sooner was being restarted. */
+/** A restart of the notebook is not an outage. */
 const OUTAGE_GRACE_MS = 5 * 60_000;
 
-/** When an alarm was raised, if it is on. */
+/** When an alarm was raised, if it is. */
 type RaisedAt = (kind: LiveAlarm['kind'], instrument: string | undefined) => number | undefined;
 
-/** All that is wrong, and all that cannot be told at this moment. */
+/** Every condition that is present, and every one that cannot be judged now. */
 export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
   const { now, notebook, instruments, problems, journal } = facts;
   return [
-    ...(journal === undefined ? [] : [trouble('journal', undefined, unwritable(journal))]),
-    ...notebookTroubles(notebook),
-    ...configuration(facts),
+    ...(journal === undefined ? [] : [present('journal', undefined, journalText(journal))]),
+    ...notebookFindings(notebook),
+    ...configurationFindings(facts),
     ...instruments.flatMap((instrument) =>
-      instrumentTroubles(instrument, problems, now, (kind) => raisedAt(kind, instrument.live.name)),
+      instrumentFindings(instrument, problems, now, (kind) => raisedAt(kind, instrument.live.name)),
     ),
   ];
 }
 
-const unwritable = (reason: string): string =>
-  `the journal cannot be written: ${reason}. Nothing is sent that could not be recorded; check the space and the permissions of its disk`;
+const journalText = (reason: string): string =>
+  `the journal cannot be written: ${reason}. Nothing is sent until it can; check disk space and permissions`;
 
-function notebookTroubles({ url, gate, answered, halted }: Facts['notebook']): Finding[] {
+function notebookFindings({ url, gate, answered, halted }: Facts['notebook']): Finding[] {
   const findings =
-    halted === undefined ? [] : [trouble('held', undefined, `nothing is sent to ${url}: ${halted}`)];
+    halted === undefined ? [] : [present('held', undefined, `nothing is sent to ${url}: ${halted}`)];
   if (gate.kind !== 'down') {
-    return answered ? findings : [...findings, unsure('auth'), unsure('outage')];
+    return answered ? findings : [...findings, unknown('auth'), unknown('outage')];
   }
   if (gate.failure === 'auth') {
-    const text = `the notebook refuses the key, nothing is sent: ${gate.reason}`;
-    return [...findings, trouble('auth', undefined, text)];
+    const text = `the notebook refuses the API key, so nothing is sent: ${gate.reason}`;
+    return [...findings, present('auth', undefined, text)];
   }
-  const text = `the notebook is away, files are taken and wait: ${gate.reason}`;
-  // It says nothing about the key until it answers again.
-  return [...findings, trouble('outage', undefined, text, OUTAGE_GRACE_MS), unsure('auth')];
+  const text = `the notebook is unavailable; new files are recorded and sent later: ${gate.reason}`;
+  // Whether it accepts the key is unknown until it answers again.
+  return [...findings, present('outage', undefined, text, OUTAGE_GRACE_MS), unknown('auth')];
 }
 
-/** What is wrong with the configuration beyond single instruments. */
-function configuration({ refused, problems, page }: Facts): Finding[] {
+/** Mistakes outside single instruments. */
+function configurationFindings({ refused, problems, page }: Facts): Finding[] {
   const general = problems.filter(({ instrument }) => instrument === undefined);
   const parts = [
-    ...(refused ? [`the new configuration is refused, the old one goes on: ${first(refused.problems)}`] : []),
-    ...(general.length > 0 ? [`the configuration has a mistake: ${first(general)}`] : []),
+    ...(refused
+      ? [`the new configuration was refused, the old one stays in use: ${firstOf(refused.problems)}`]
+      : []),
+    ...(general.length > 0 ? [`the configuration has a mistake: ${firstOf(general)}`] : []),
     ...(page === undefined ? [] : [page]),
   ];
-  return parts.length === 0 ? [] : [trouble('configuration', undefined, parts.join('. '))];
+  return parts.length === 0 ? [] : [present('configuration', undefined, parts.join('. '))];
 }
 
-function first([problem, ...others]: Live['problems']): string {
+function firstOf([problem, ...others]: Live['problems']): string {
   const more = others.length > 0 ? ` (and ${others.length} more)` : '';
-  return problem ? `${problem.at}: ${problem.message}${more}` : 'no reason is known';
+  return problem ? `${problem.at}: ${problem.message}${more}` : NO_REASON;
 }
 
-/** A share that is back within this time was not worth a call. */
+const NO_REASON = 'no reason given';
+
+/** A share that returns within this time raises no alarm. */
 const FOLDER_GRACE_MS = 60_000;
 
-/** A stray readme is one occasion, and a second thought is two. */
+/** A stray readme file is not an alarm. */
 const MIN_UNMATCHED_ARRIVALS = 3;
 
-/** When an alarm of this kind was raised, if it is on. */
-type InstrumentRaisedAt = (kind: LiveAlarm['kind']) => number | undefined;
-
-/** What is wrong with one instrument. */
-function instrumentTroubles(
+function instrumentFindings(
   facts: InstrumentFacts,
   problems: Live['problems'],
   now: number,
-  raisedAt: InstrumentRaisedAt,
+  raisedAt: (kind: LiveAlarm['kind']) => number | undefined,
 ): Finding[] {
   const { name } = facts.live;
   return [
-    ...stopped(name, problems),
-    ...folder(facts),
-    ...silence(facts, now),
-    ...unmatched(facts, raisedAt('unmatched')),
-    ...quarantine(facts),
-    ...held(facts),
+    ...findStopped(name, problems),
+    ...findFolder(facts),
+    ...findSilence(facts, now),
+    ...findUnmatched(facts, raisedAt('unmatched')),
+    ...findQuarantined(facts),
+    ...findHeld(facts),
   ];
 }
 
-function stopped(name: string, problems: Live['problems']): Finding[] {
-  const [first, ...others] = problems.filter(({ instrument }) => instrument === name);
-  if (first === undefined) return [];
-  const more = others.length > 0 ? ` (and ${others.length} more)` : '';
-  const text = `${name} is stopped by its configuration, its files wait: ${first.at}: ${first.message}${more}`;
-  return [trouble('configuration', name, text)];
+function findStopped(name: string, problems: Live['problems']): Finding[] {
+  const own = problems.filter(({ instrument }) => instrument === name);
+  if (own.length === 0) return [];
+  const text = `${name} is stopped by a configuration error, its files wait: ${firstOf(own)}`;
+  return [present('configuration', name, text)];
 }
 
-function folder({ live: { name, watch, folder } }: InstrumentFacts): Finding[] {
+function findFolder({ live: { name, watch, folder } }: InstrumentFacts): Finding[] {
   switch (folder.state) {
     case 'present':
       return [];
     case 'unknown':
-      return [unsure('folder', name)];
+      return [unknown('folder', name)];
     case 'missing':
     case 'unreadable': {
-      const text = `${name}: the folder ${watch} is ${folder.state}: ${folder.reason ?? 'no reason is known'}`;
-      return [trouble('folder', name, text, FOLDER_GRACE_MS)];
+      const text = `${name}: the folder ${watch} is ${folder.state}: ${folder.reason ?? NO_REASON}`;
+      return [present('folder', name, text, FOLDER_GRACE_MS)];
     }
   }
 }
 
-function silence({ live, silence, quietSince }: InstrumentFacts, now: number): Finding[] {
+function findSilence({ live, silence, quietSince }: InstrumentFacts, now: number): Finding[] {
   if (silence === undefined) return [];
   const { name } = live;
-  // Nothing can come from a folder that is gone, or to an instrument that is stopped: that is told already.
+  // A missing folder and a stopped instrument have alarms of their own.
   if (quietSince === undefined || live.folder.state !== 'present' || live.line === 'stopped')
-    return [unsure('silence', name)];
+    return [unknown('silence', name)];
   if (!isSilent(silence, quietSince, now)) return [];
   const since = DateTime.fromMillis(quietSince).toFormat('yyyy-MM-dd HH:mm');
-  const text = `${name}: no file has come since ${since}, for more than ${formatDuration(silence.afterMs)}`;
-  return [trouble('silence', name, text)];
+  const text = `${name}: no file has arrived since ${since}, for more than ${formatDuration(silence.afterMs)}`;
+  return [present('silence', name, text)];
 }
 
-function unmatched({ live, unmatchedArrivals }: InstrumentFacts, raisedAt: number | undefined): Finding[] {
+function findUnmatched(
+  { live, unmatchedArrivals }: InstrumentFacts,
+  raisedAt: number | undefined,
+): Finding[] {
   const { name, lastFileAt, scannedAt } = live;
   if (unmatchedArrivals.occasions >= MIN_UNMATCHED_ARRIVALS) {
     const example = unmatchedArrivals.example ?? live.unmatched.example ?? '';
-    const text = `${name}: files arrive, but none is taken: \`files\` fits none of them, such as ${example}`;
-    return [trouble('unmatched', name, text)];
+    const text = `${name}: files arrive, but \`files\` matches none of them, for example ${example}`;
+    return [present('unmatched', name, text)];
   }
   const hasRuns = raisedAt !== undefined && lastFileAt !== undefined && lastFileAt > raisedAt;
   const isEmpty = scannedAt !== undefined && live.unmatched.files === 0;
-  return hasRuns || isEmpty ? [] : [unsure('unmatched', name)];
+  return hasRuns || isEmpty ? [] : [unknown('unmatched', name)];
 }
 
-function quarantine({ live: { name }, quarantined }: InstrumentFacts): Finding[] {
+function findQuarantined({ live: { name }, quarantined }: InstrumentFacts): Finding[] {
   if (quarantined === undefined) return [];
-  const runs = quarantined.runs === 1 ? 'a run is' : `${quarantined.runs} runs are`;
-  return [trouble('quarantine', name, `${name}: ${runs} quarantined; ${newest(quarantined)}`)];
+  const runs = plural(quarantined.runs, 'run is', 'runs are');
+  return [present('quarantine', name, `${name}: ${runs} quarantined; ${latest(quarantined)}`)];
 }
 
-function held({ live: { name }, held, asked }: InstrumentFacts): Finding[] {
+function findHeld({ live: { name }, held, asked }: InstrumentFacts): Finding[] {
   const parts: string[] = [];
   if (asked > 0) {
-    parts.push(
-      `${asked} old files wait for an answer: labfeed backfill ${name}, or existing: ingest, skip or { since: DATE }`,
-    );
+    const files = plural(asked, 'existing file waits', 'existing files wait');
+    parts.push(`${files} for a decision: run \`labfeed backfill ${name}\`, or set \`existing\``);
   }
   if (held) {
-    const runs = held.runs === 1 ? 'a run waits' : `${held.runs} runs wait`;
-    parts.push(`${runs} for a decision; ${newest(held)}`);
+    const runs = plural(held.runs, 'run waits', 'runs wait');
+    parts.push(`${runs} for a decision; ${latest(held)}`);
   }
-  return parts.length === 0 ? [] : [trouble('held', name, `${name}: ${parts.join('. ')}`)];
+  return parts.length === 0 ? [] : [present('held', name, `${name}: ${parts.join('. ')}`)];
 }
 
-const newest = ({ path, reason }: Resting): string =>
-  `the newest is ${basename(path) || 'erased'}: ${withoutPath(reason ?? 'no reason is known', path)}`;
+const latest = ({ path, reason }: ParkedRuns): string =>
+  `the latest is ${basename(path) || '(erased)'}: ${withoutPath(reason ?? NO_REASON, path)}`;
 
-/** All that alarms are judged by, as it is at one instant. */
+/** Everything that alarms depend on, at one moment. */
 export interface Facts {
   readonly now: number;
   readonly notebook: {
     readonly url: string;
     readonly gate: LimiterState;
-    /** Whether it has done anything for us since the gate was made: before that, an open gate proves nothing. */
+    /** Whether it has answered since labfeed started. Before that, an open limiter proves nothing. */
     readonly answered: boolean;
-    /** Why nothing is sent until a person has recovered the journal. */
+    /** Why nothing is sent until `recover`. */
     readonly halted: string | undefined;
   };
   readonly instruments: readonly InstrumentFacts[];
   readonly problems: Live['problems'];
   readonly refused: Live['refused'];
-  /** Why the status page is not there, though it should be. */
+  /** Why the status page is not available, if it should be. */
   readonly page: string | undefined;
   /** Why the journal cannot be written. */
   readonly journal: string | undefined;
@@ -176,55 +177,55 @@ export interface Facts {
 export interface InstrumentFacts {
   readonly live: LiveInstrument;
   readonly silence: Silence | undefined;
-  /** When its last file came, or else when its folder was first listed. */
+  /** When its last file arrived, else when its folder was first listed. */
   readonly quietSince: number | undefined;
-  /** Files that came where runs should have come. */
+  /** Files that arrived and match no glob. */
   readonly unmatchedArrivals: { readonly occasions: number; readonly example: string | undefined };
-  readonly quarantined: Resting | undefined;
-  readonly held: Resting | undefined;
-  /** How many old files wait for an answer. */
+  readonly quarantined: ParkedRuns | undefined;
+  readonly held: ParkedRuns | undefined;
+  /** How many existing files wait for a decision. */
   readonly asked: number;
 }
 
-/** Runs that rest, and the one of them that came last. */
-interface Resting {
+/** The number of runs in a state, and the latest of them. */
+interface ParkedRuns {
   readonly runs: number;
   readonly path: string;
   readonly reason: string | undefined;
 }
 
-/** What was found out about one kind of trouble. Of what is not mentioned, there is none. */
+/** One condition. A condition that is not among the findings is absent. */
 export interface Finding {
   readonly kind: LiveAlarm['kind'];
   readonly instrument: string | undefined;
-  /** Unsure: nothing can be said now, and what was said before stands. */
-  readonly verdict: 'trouble' | 'unsure';
+  /** `unknown`: it cannot be judged now. An alarm that is raised stays raised. */
+  readonly verdict: 'present' | 'unknown';
   readonly text: string;
-  /** How long it must last before anybody is told. */
+  /** How long it must last before the alarm is raised. */
   readonly graceMs: number;
 }
 
-const trouble = (
+const present = (
   kind: LiveAlarm['kind'],
   instrument: string | undefined,
   text: string,
   graceMs = 0,
-): Finding => ({ kind, instrument, verdict: 'trouble', text, graceMs });
+): Finding => ({ kind, instrument, verdict: 'present', text, graceMs });
 
-const unsure = (kind: LiveAlarm['kind'], instrument?: string): Finding => ({
+const unknown = (kind: LiveAlarm['kind'], instrument?: string): Finding => ({
   kind,
   instrument,
-  verdict: 'unsure',
+  verdict: 'unknown',
   text: '',
   graceMs: 0,
 });
 
-/** Whether so much of the time between two instants was on the days that count, in the time of this zone. */
+/** Whether enough of the time between two moments was on days that count. */
 export function isSilent({ afterMs, days }: Silence, from: number, to: number, zone = 'local'): boolean {
   let elapsedMs = 0;
   let start = DateTime.fromMillis(from, { zone });
   while (start.toMillis() < to && elapsedMs < afterMs) {
-    // A day is not always 24 hours long.
+    // A day may have 23 or 25 hours.
     const end = start.startOf('day').plus({ days: 1 });
     if (days.has(start.weekday as Weekday)) elapsedMs += Math.min(end.toMillis(), to) - start.toMillis();
     start = end;

@@ -1,8 +1,8 @@
 import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { createAlarms } from '../alarms/alarms.js';
-import { createCommand, createWebhook, type Tell } from '../alarms/channels.js';
+import { Alarms } from '../alarms/alarms.js';
+import { createCommand, createWebhook, type Send } from '../alarms/channels.js';
 import type { Facts } from '../alarms/conditions.js';
 import { type Clock, every, type Loop } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
@@ -43,7 +43,7 @@ const MAX_AGE_MS = 10_000;
 export function createReporting(deps: ReportingDeps): Reporting {
   const { journal, journalPath, runtime, live, page, clock, log } = deps;
   const journalProblem = createJournalWatch(journalPath);
-  const alarms = createAlarms({
+  const alarms = new Alarms({
     facts: async () => ({
       ...(await factsOf(journal, journalProblem, live([]), runtime(), clock.now())),
       page: page(),
@@ -56,11 +56,11 @@ export function createReporting(deps: ReportingDeps): Reporting {
   const writeStatus = createStatusWriter(deps);
   let loop: Loop | undefined;
   return {
-    alarms: alarms.raised,
+    alarms: () => alarms.raised(),
     async start() {
       await alarms.open();
       loop = every(REPORT_MS, clock, async () => {
-        if (runtime()) await alarms.look();
+        if (runtime()) await alarms.check();
         await writeStatus(live(alarms.raised()));
       });
     },
@@ -95,17 +95,17 @@ function createStatusWriter({ journalPath, clock, log }: ReportingDeps): (live: 
 /** Where alarms are sent, as the current configuration says. */
 function createChannels({ runtime, log, conceal }: ReportingDeps) {
   let madeFor: UsableConfig | undefined;
-  let channels: ReadonlyMap<Channel, Tell> = new Map();
+  let channels: ReadonlyMap<Channel, Send> = new Map();
 
-  return (): ReadonlyMap<Channel, Tell> => {
+  return (): ReadonlyMap<Channel, Send> => {
     const config = runtime()?.config;
     if (config === undefined || config === madeFor) return channels;
     madeFor = config;
     const { webhook, command } = config.settings.alarms ?? {};
     if (webhook !== undefined) conceal(webhook);
-    const made: [Channel, Tell][] = [];
+    const made: [Channel, Send][] = [];
     if (webhook !== undefined) made.push(['webhook', createWebhook(webhook)]);
-    if (command) made.push(['command', createCommand({ words: command, log, env: withoutSecrets(config) })]);
+    if (command) made.push(['command', createCommand({ command, log, env: withoutSecrets(config) })]);
     channels = new Map(made);
     return channels;
   };

@@ -48,14 +48,14 @@ export function createAlarmJournal(database: Database, commit: Commit): AlarmJou
   return {
     load: async () => ({
       raised: alarms.all().map((row) => alarmRow.parse(row)),
-      untold: notices.all().map((row) => noticeRow.parse(row)),
+      unsent: notices.all().map((row) => noticeRow.parse(row)),
     }),
-    save: ({ raised, untold }) =>
+    save: ({ raised, unsent }) =>
       commit(() => {
         clearAlarms.run();
         clearNotices.run();
         raised.forEach(insertAlarm);
-        untold.forEach(insertNotice);
+        unsent.forEach(insertNotice);
       }),
   };
 }

@@ -42,7 +42,7 @@ describe('the webhook', () => {
     return { bodies, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook/SECRET?t=TOKEN` };
   }
 
-  test('gets one POST with everything in JSON, and a text that says it all', async () => {
+  test('receives one POST with JSON', async () => {
     const { bodies, url } = await receiver(204);
     await createWebhook(url)(NOTICE, never);
     expect(bodies).toEqual([
@@ -59,7 +59,7 @@ describe('the webhook', () => {
   });
 
   test.each([302, 404, 500])(
-    'has not been told where it answers %d, and its secrets are in no error',
+    'fails if the answer is %d, and the error contains no secret',
     async (status) => {
       const { bodies, url } = await receiver(status);
       const failure = await createWebhook(url)(NOTICE, never).catch((error: Error) => error.message);
@@ -69,16 +69,16 @@ describe('the webhook', () => {
     },
   );
 
-  test('has not been told where nobody answers, or not in time, or labfeed stops', async () => {
-    const reason = (tell: Promise<void>) => tell.catch((error: Error) => error.message);
+  test('fails if nobody answers, if the answer is late, and if labfeed stops', async () => {
+    const reason = (sending: Promise<void>) => sending.catch((error: Error) => error.message);
     const nobody = await reason(createWebhook('http://127.0.0.1:9/SECRET')(NOTICE, never));
-    expect(nobody).toBe('the webhook at 127.0.0.1:9 cannot be reached: ECONNREFUSED');
+    expect(nobody).toBe('cannot reach the webhook at 127.0.0.1:9: ECONNREFUSED');
     const { url } = await receiver('never');
-    expect(await reason(createWebhook(url, 200)(NOTICE, never))).toMatch(/no answer within 0\.2 s$/);
+    expect(await reason(createWebhook(url, 200)(NOTICE, never))).toMatch(/no response within 0\.2 s$/);
     const stopping = new AbortController();
     const waiting = reason(createWebhook(url)(NOTICE, stopping.signal));
     stopping.abort();
-    expect(await waiting).toMatch(/cannot be reached/);
+    expect(await waiting).toMatch(/cannot reach/);
   });
 });
 
@@ -91,12 +91,15 @@ describe('the command', () => {
     return { path, folder };
   }
 
-  test('gets its words as they are, and the alarm in its environment; no shell sees either', async () => {
+  test('receives its arguments unchanged and the alarm in its environment, without a shell', async () => {
     const { path, folder } = script(
       'cd "$(dirname "$0")"; printf "%s\\n" "$@" > args; env | grep ^LABFEED > env',
     );
-    const words = [path, '$(touch pwned)', 'two words'] as const;
-    await createCommand({ words: [...words], log: silentLog(), env: process.env })(NOTICE, never);
+    await createCommand({
+      command: [path, '$(touch pwned)', 'two words'],
+      log: silentLog(),
+      env: process.env,
+    })(NOTICE, never);
     expect(readFileSync(join(folder, 'args'), 'utf8')).toBe('$(touch pwned)\ntwo words\n');
     expect(readFileSync(join(folder, 'env'), 'utf8').trim().split('\n').sort()).toEqual([
       'LABFEED_ALARM_INSTRUMENT=nanodrop',
@@ -108,7 +111,7 @@ describe('the command', () => {
     expect(existsSync(join(folder, 'pwned'))).toBe(false);
   });
 
-  test('says what it has to say in the log, up to a bound', async () => {
+  test('has its output logged up to a limit', async () => {
     const { path } = script(
       'echo to stdout; echo to stderr >&2; head -c 100000 /dev/zero | tr "\\0" x; exit 3',
     );
@@ -118,18 +121,18 @@ describe('the command', () => {
       pretty: false,
       destination: { write: (line) => void lines.push(line) },
     });
-    const failure = createCommand({ words: [path], log, env: process.env })(NOTICE, never);
-    await expect(failure).rejects.toThrow(/page me\.sh ended with status 3$/);
+    const failure = createCommand({ command: [path], log, env: process.env })(NOTICE, never);
+    await expect(failure).rejects.toThrow(/page me\.sh exited with status 3$/);
     expect(lines.join()).toContain('to stdout');
     expect(lines.join().length).toBeLessThan(6000);
   });
 
-  test('that cannot be started, or does not end, has not told; what it started is ended with it', async () => {
-    const absent = createCommand({ words: ['/nowhere/page-me'], log: silentLog(), env: {} });
+  test('fails if it cannot be started or does not exit, and its children are killed with it', async () => {
+    const absent = createCommand({ command: ['/nowhere/page-me'], log: silentLog(), env: {} });
     await expect(absent(NOTICE, never)).rejects.toThrow(/ENOENT/);
     const { path, folder } = script('cd "$(dirname "$0")"; sleep 60 & echo $! > pid; wait');
-    const slow = createCommand({ words: [path], log: silentLog(), env: process.env, timeoutMs: 1500 });
-    await expect(slow(NOTICE, never)).rejects.toThrow(/did not end within 1\.5 s, and was ended$/);
+    const slow = createCommand({ command: [path], log: silentLog(), env: process.env, timeoutMs: 1500 });
+    await expect(slow(NOTICE, never)).rejects.toThrow(/did not exit within 1\.5 s and was killed$/);
     const pid = Number(readFileSync(join(folder, 'pid'), 'utf8'));
     await until('its child has ended', () => {
       try {

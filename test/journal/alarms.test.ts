@@ -14,7 +14,7 @@ const GENERAL = { kind: 'auth', instrument: undefined, since: 2000, text: 'no ke
 
 test('alarms and what is still to be told are there again when the journal is opened again', async () => {
   const path = `${tempFolder()}/journal.db`;
-  const untold = {
+  const unsent = {
     ...GENERAL,
     channel: 'webhook',
     state: 'raised',
@@ -22,10 +22,10 @@ test('alarms and what is still to be told are there again when the journal is op
     attempts: 3,
     dueAt: 9000,
   } as const;
-  const book: AlarmBook = { raised: [ALARM, GENERAL], untold: [untold, { ...untold, state: 'over' }] };
+  const book: AlarmBook = { raised: [ALARM, GENERAL], unsent: [unsent, { ...unsent, state: 'over' }] };
   const first = await openJournal(path, manualClock());
-  expect(await first.alarms.load()).toEqual({ raised: [], untold: [] });
-  await first.alarms.save({ raised: [ALARM], untold: [] });
+  expect(await first.alarms.load()).toEqual({ raised: [], unsent: [] });
+  await first.alarms.save({ raised: [ALARM], unsent: [] });
   await first.alarms.save(book);
   await first.close();
   const second = await openJournal(path, manualClock());
@@ -87,10 +87,10 @@ test('a journal that cannot be written says why, until it can again', async () =
   const journal = createJournal({ database, clock: manualClock(), release: () => undefined });
   expect(journal.trouble()).toBeUndefined();
   database.exec('PRAGMA query_only = ON');
-  await expect(journal.alarms.save({ raised: [ALARM], untold: [] })).rejects.toThrow();
+  await expect(journal.alarms.save({ raised: [ALARM], unsent: [] })).rejects.toThrow();
   expect(journal.trouble()).toMatch(/readonly/);
   database.exec('PRAGMA query_only = OFF');
-  await journal.alarms.save({ raised: [], untold: [] });
+  await journal.alarms.save({ raised: [], unsent: [] });
   expect(journal.trouble()).toBeUndefined();
   await journal.close();
 });

@@ -13,14 +13,14 @@ export interface AlarmScene {
   readonly site: Site;
   readonly sandbox: RunningSandbox;
   readonly webhook: Webhook;
-  /** What the command of the alarms was told: state and kind, a line each. */
+  /** The state and kind that the alarm command received, one line each. */
   commanded(): string[];
 }
 
 export interface Webhook {
   readonly messages: Message[];
   /** State, kind and instrument of each message. */
-  told(): string[];
+  received(): string[];
   stop(): Promise<void>;
   /** On the same port as before. */
   start(): Promise<void>;
@@ -74,7 +74,7 @@ async function createReceiver(): Promise<Webhook & { url: string }> {
   return {
     messages,
     url: `http://127.0.0.1:${port}/hook/TOPSECRET`,
-    told: () => messages.map(({ state, kind, instrument }) => [state, kind, instrument ?? '-'].join(' ')),
+    received: () => messages.map(({ state, kind, instrument }) => [state, kind, instrument ?? '-'].join(' ')),
     start,
     stop,
   };

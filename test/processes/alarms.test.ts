@@ -36,14 +36,14 @@ async function startWithin(config: string): Promise<{ daemon: Daemon; forward(ms
 const isRaised = (daemon: Daemon, kind: string): boolean =>
   daemon.live().alarms.some((alarm) => alarm.kind === kind);
 
-test('a flood of quarantined files is one alarm; a restart does not repeat it; once they are read it is over', async () => {
+test('many quarantined files raise one alarm, which a restart does not repeat and which is cleared once they are read', async () => {
   const instruments = (decimal: string) =>
     `  balance: { watch: data/balance, ready: { quiet: 100ms }, parse: { delimiter: ";", ${decimal}table: {} } }`;
   const { site, webhook, commanded } = await alarmScene(instruments(''));
   const first = startDaemon(site.config);
   await first.logged('ready', LONG_MS);
   for (let n = 1; n <= 30; n += 1) site.drop(`w${n}.csv`, `Sample;Weight (mg)\nA;${n},234\nB;5,678\n`);
-  await until('told', () => webhook.messages.length > 0 && commanded().length > 0, LONG_MS);
+  await until('sent', () => webhook.messages.length > 0 && commanded().length > 0, LONG_MS);
   await until(
     'all quarantined',
     () => first.lines.filter(({ msg }) => msg === 'run quarantined').length === 30,
@@ -55,7 +55,7 @@ test('a flood of quarantined files is one alarm; a restart does not repeat it; o
     kind: 'quarantine',
     instrument: 'balance',
     text: expect.stringMatching(
-      /^labfeed on .*: balance: .* quarantined; the newest is w\d+\.csv: line 2, column \d/,
+      /^labfeed on .*: balance: .* quarantined; the latest is w\d+\.csv: line 2, column \d/,
     ),
   });
 
@@ -63,39 +63,39 @@ test('a flood of quarantined files is one alarm; a restart does not repeat it; o
   await second.logged('ready', LONG_MS);
   await new Promise((resolve) => setTimeout(resolve, 2500));
   await second.stop();
-  expect(webhook.told()).toEqual(['raised quarantine balance']);
+  expect(webhook.received()).toEqual(['raised quarantine balance']);
   expect(commanded()).toEqual(['raised quarantine']);
 
-  const mended = readFileSync(site.config, 'utf8').replace('";", ', '";", decimal: ",", ');
-  writeFileSync(site.config, mended);
+  const fixed = readFileSync(site.config, 'utf8').replace('";", ', '";", decimal: ",", ');
+  writeFileSync(site.config, fixed);
   const third = startDaemon(site.config);
-  await until('over', () => webhook.messages.length > 1 && commanded().length > 1, LONG_MS);
+  await until('cleared', () => webhook.messages.length > 1 && commanded().length > 1, LONG_MS);
   await third.stop();
-  expect(webhook.told()).toEqual(['raised quarantine balance', 'over quarantine balance']);
+  expect(webhook.received()).toEqual(['raised quarantine balance', 'over quarantine balance']);
   expect(commanded()).toEqual(['raised quarantine', 'over quarantine']);
   for (const { output } of [first, second, third]) expect(output()).not.toContain('TOPSECRET');
 }, 180_000);
 
-test('a webhook that is down is told later, in order, although labfeed was killed in between', async () => {
+test('a webhook that was down receives the alarm later, although labfeed was killed in between', async () => {
   const { site, webhook, commanded } = await alarmScene();
   await webhook.stop();
   const first = startDaemon(site.config);
   await first.logged('ready', LONG_MS);
   site.drop('empty.csv', '');
-  const { reason } = await first.logged('an alarm could not be told, trying again', LONG_MS);
-  expect(reason).toMatch(/^the webhook at 127\.0\.0\.1:\d+ cannot be reached: ECONNREFUSED$/);
-  await until('the command was told', () => commanded().length > 0, LONG_MS);
+  const { reason } = await first.logged('could not send an alarm, retrying', LONG_MS);
+  expect(reason).toMatch(/^cannot reach the webhook at 127\.0\.0\.1:\d+: ECONNREFUSED$/);
+  await until('the command was run', () => commanded().length > 0, LONG_MS);
   await new Promise((resolve) => setTimeout(resolve, 1500));
   await first.kill();
   await webhook.start();
   const second = startDaemon(site.config);
-  await until('told', () => webhook.messages.length > 0, LONG_MS);
+  await until('sent', () => webhook.messages.length > 0, LONG_MS);
   await second.stop();
-  expect(webhook.told()).toEqual(['raised quarantine balance']);
+  expect(webhook.received()).toEqual(['raised quarantine balance']);
   expect(commanded()).toEqual(['raised quarantine']);
 }, 180_000);
 
-test('a mistake in one mapping, a failed test and a refused reload are alarms, with the place; mended, they are over', async () => {
+test('a mistake in a mapping, a failed test and a refused reload raise alarms with their location', async () => {
   const { site, webhook } = await alarmScene(
     [
       '  balance: { watch: data/balance, ready: { quiet: 100ms } }',
@@ -105,51 +105,51 @@ test('a mistake in one mapping, a failed test and a refused reload are alarms, w
   );
   const good = readFileSync(site.config, 'utf8').replace(/^ {2}(typo|tested):.*\n/gm, '');
   const daemon = startDaemon(site.config);
-  await until('both told', () => webhook.messages.length >= 2, LONG_MS);
-  expect(webhook.told().sort()).toEqual(['raised configuration tested', 'raised configuration typo']);
+  await until('both sent', () => webhook.messages.length >= 2, LONG_MS);
+  expect(webhook.received().sort()).toEqual(['raised configuration tested', 'raised configuration typo']);
   const text = (instrument: string) => webhook.messages.find((one) => one.instrument === instrument)?.text;
   expect(text('typo')).toMatch(/typo is stopped .*labfeed\.yaml:11:\d+: unknown key "pars"/);
   expect(text('tested')).toMatch(/tested is stopped .*labfeed\.yaml:12:\d+: gone\.csv/);
 
   writeFileSync(site.config, good.replace('instruments:', 'instrumnets:'));
   daemon.child.kill('SIGHUP');
-  await until('the refusal told', () => webhook.messages.length >= 3, LONG_MS);
+  await until('the refusal sent', () => webhook.messages.length >= 3, LONG_MS);
   expect(webhook.messages[2]).toMatchObject({
     state: 'raised',
     kind: 'configuration',
     instrument: null,
     text: expect.stringMatching(
-      /refused, the old one goes on: .*labfeed\.yaml:9:1: unknown key "instrumnets"/,
+      /refused, the old one stays in use: .*labfeed\.yaml:9:1: unknown key "instrumnets"/,
     ),
   });
   writeFileSync(site.config, good);
   daemon.child.kill('SIGHUP');
-  await until('all over', () => webhook.messages.length >= 6, LONG_MS);
+  await until('all cleared', () => webhook.messages.length >= 6, LONG_MS);
   await daemon.stop();
-  expect(webhook.told().slice(3).sort()).toEqual([
+  expect(webhook.received().slice(3).sort()).toEqual([
     'over configuration -',
     'over configuration tested',
     'over configuration typo',
   ]);
 }, 180_000);
 
-test('a key that is refused is told, and is over when a better one is in its place; what waited is filed', async () => {
+test('a refused API key raises an alarm, which is cleared when the key is replaced and the waiting runs are filed', async () => {
   const { site, webhook, sandbox, folder } = await alarmScene();
   writeFileSync(join(folder, 'api-key'), 'wrong\n');
   const { daemon } = await startWithin(site.config);
   site.drop('a.csv', weighing(1));
-  await until('told', () => webhook.messages.length > 0, LONG_MS);
+  await until('sent', () => webhook.messages.length > 0, LONG_MS);
   expect(daemon.live().notebook.gate).toMatchObject({ kind: 'down', failure: 'auth' });
   writeFileSync(join(folder, 'api-key'), `${sandbox.key}\n`);
-  await until('over', () => webhook.messages.length > 1, LONG_MS);
-  expect(webhook.told()).toEqual(['raised auth -', 'over auth -']);
+  await until('cleared', () => webhook.messages.length > 1, LONG_MS);
+  expect(webhook.received()).toEqual(['raised auth -', 'over auth -']);
   await until('filed', () => sandbox.experiments().some(({ comments }) => comments.length > 0), LONG_MS);
   expect(daemon.live().notebook.requests).toContainEqual(
     expect.objectContaining({ method: 'POST', status: '201' }),
   );
 }, 180_000);
 
-test('a folder that is renamed away is told after its grace, and is over when it is back', async () => {
+test('a missing folder raises an alarm after its grace period, which is cleared when the folder is back', async () => {
   const { webhook, folder, site } = await alarmScene(
     '  balance: { watch: data/balance, ready: { quiet: 100ms }, poll: 200ms }',
   );
@@ -157,35 +157,35 @@ test('a folder that is renamed away is told after its grace, and is over when it
   renameSync(join(folder, 'data/balance'), join(folder, 'away'));
   const state = () => daemon.live().instruments[0]?.folder.state;
   await until('missed', () => state() === 'missing', LONG_MS);
-  // A moment later it is looked at; it was not gone for long enough.
+  // The next check comes within a second, but the grace period is not over.
   await new Promise((resolve) => setTimeout(resolve, 1500));
   expect(webhook.messages).toEqual([]);
   forward(120_000);
-  await until('told', () => webhook.messages.length > 0, LONG_MS);
+  await until('sent', () => webhook.messages.length > 0, LONG_MS);
   expect(webhook.messages[0]?.text).toContain(`the folder ${join(folder, 'data/balance')} is missing`);
   renameSync(join(folder, 'away'), join(folder, 'data/balance'));
-  await until('over', () => webhook.messages.length > 1, LONG_MS);
-  expect(webhook.told()).toEqual(['raised folder balance', 'over folder balance']);
+  await until('cleared', () => webhook.messages.length > 1, LONG_MS);
+  expect(webhook.received()).toEqual(['raised folder balance', 'over folder balance']);
 }, 180_000);
 
-test('silence and a long outage are told; the next file, and the notebook, make an end of them', async () => {
+test('silence and a long outage raise alarms, which the next file and the notebook clear', async () => {
   const { webhook, site, sandbox } = await alarmScene(
     '  balance: { watch: data/balance, ready: { quiet: 100ms }, silence: 24h }',
   );
   const { daemon, forward } = await startWithin(site.config);
   forward(25 * 3_600_000);
-  await until('silence told', () => webhook.messages.length > 0, LONG_MS);
+  await until('silence raised', () => webhook.messages.length > 0, LONG_MS);
   sandbox.control.decide = () => 'cutBefore';
   site.drop('a.csv', weighing(1));
-  await until('silence over', () => webhook.messages.length > 1, LONG_MS);
-  await until('the gate is shut', () => daemon.live().notebook.gate.kind === 'down', LONG_MS);
+  await until('silence cleared', () => webhook.messages.length > 1, LONG_MS);
+  await until('the breaker is open', () => daemon.live().notebook.gate.kind === 'down', LONG_MS);
   expect(isRaised(daemon, 'outage')).toBe(false);
   await new Promise((resolve) => setTimeout(resolve, 1200));
   forward(6 * 60_000);
-  await until('outage told', () => webhook.messages.length > 2, LONG_MS);
+  await until('outage raised', () => webhook.messages.length > 2, LONG_MS);
   sandbox.control.decide = () => 'pass';
-  await until('outage over', () => webhook.messages.length > 3, LONG_MS);
-  expect(webhook.told()).toEqual([
+  await until('outage cleared', () => webhook.messages.length > 3, LONG_MS);
+  expect(webhook.received()).toEqual([
     'raised silence balance',
     'over silence balance',
     'raised outage -',
@@ -193,7 +193,7 @@ test('silence and a long outage are told; the next file, and the notebook, make 
   ]);
 }, 180_000);
 
-test('files that none of the globs fit are told on the third occasion; a readme is none of their business', async () => {
+test('unmatched files raise an alarm on the third occasion, and a readme does not', async () => {
   const { webhook, site, folder } = await alarmScene(
     '  balance: { watch: data/balance, files: "*.tsv", ready: { quiet: 100ms }, poll: 100ms }',
   );
@@ -206,25 +206,25 @@ test('files that none of the globs fit are told on the third occasion; a readme 
     if (n < 2) await new Promise((resolve) => setTimeout(resolve, 1200));
   }
   expect(seen()).toEqual({ files: 3, example: join(folder, 'data/balance/readme.txt') });
-  await until('told', () => webhook.messages.length > 0, LONG_MS);
+  await until('sent', () => webhook.messages.length > 0, LONG_MS);
   expect(webhook.messages[0]?.text).toContain(join(folder, 'data/balance/r3.csv'));
   site.drop('r4.tsv', weighing(4));
-  await until('over', () => webhook.messages.length > 1, LONG_MS);
-  expect(webhook.told()).toEqual(['raised unmatched balance', 'over unmatched balance']);
+  await until('cleared', () => webhook.messages.length > 1, LONG_MS);
+  expect(webhook.received()).toEqual(['raised unmatched balance', 'over unmatched balance']);
 }, 180_000);
 
-test('a decision that is waited for is told, and is over with it', async () => {
+test('existing files that wait for a decision raise an alarm, which the decision clears', async () => {
   const { webhook, site } = await alarmScene();
   for (let n = 0; n < 51; n += 1) site.drop(`old${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
-  await until('told', () => webhook.messages.length > 0, LONG_MS);
-  expect(webhook.messages[0]?.text).toContain('51 old files wait for an answer');
+  await until('sent', () => webhook.messages.length > 0, LONG_MS);
+  expect(webhook.messages[0]?.text).toContain('51 existing files wait for a decision');
   writeFileSync(
     site.config,
     readFileSync(site.config, 'utf8').replace('quiet: 150ms }', 'quiet: 150ms }, existing: skip'),
   );
   daemon.child.kill('SIGHUP');
-  await until('over', () => webhook.messages.length > 1, LONG_MS);
+  await until('cleared', () => webhook.messages.length > 1, LONG_MS);
   await daemon.stop();
-  expect(webhook.told()).toEqual(['raised held balance', 'over held balance']);
+  expect(webhook.received()).toEqual(['raised held balance', 'over held balance']);
 }, 180_000);

@@ -1,0 +1,170 @@
+import { describe, expect, test } from 'vitest';
+import { examine, type Facts, isSilent } from '../../src/alarms/conditions.js';
+import type { Weekday } from '../../src/config/schema.js';
+import type { LimiterState } from '../../src/live.js';
+import { facts, instrument, NOW } from './facts.js';
+
+const HOUR = 3_600_000;
+const EVERY_DAY = new Set<Weekday>([1, 2, 3, 4, 5, 6, 7]);
+
+const found = (given: Facts, raisedAt?: number) =>
+  examine(given, () => raisedAt).map(({ kind, instrument, verdict, text }) =>
+    verdict === 'unknown' ? `${kind} unknown` : `${kind} ${instrument ?? '-'}: ${text}`,
+  );
+const ofInstrument = (overrides: Parameters<typeof instrument>[0], raisedAt?: number) =>
+  found(facts({ instruments: [instrument(overrides)] }), raisedAt);
+const withGate = (gate: LimiterState, answered = true) =>
+  facts({ notebook: { ...facts().notebook, gate, answered } });
+const down = (failure: string): LimiterState => ({
+  kind: 'down',
+  since: NOW,
+  probeAt: NOW,
+  failure,
+  reason: 'the server says why',
+});
+
+test('nothing is found if all is well', () => {
+  expect(found(facts())).toEqual([]);
+});
+
+test('silence is found after its time, but not for a missing folder or a stopped instrument', () => {
+  const silence = { afterMs: 24 * HOUR, days: EVERY_DAY };
+  const quietSince = NOW - 24 * HOUR;
+  expect(ofInstrument({ silence, quietSince: quietSince + 1 })).toEqual([]);
+  expect(ofInstrument({ silence, quietSince })).toEqual([
+    expect.stringMatching(
+      /^silence nanodrop: nanodrop: no file has arrived since 2026-01-0\d \d\d:00, .* 24 hours$/,
+    ),
+  ]);
+  expect(ofInstrument({ silence, quietSince: undefined })).toEqual(['silence unknown']);
+  expect(ofInstrument({ silence, quietSince, live: { line: 'stopped' } })).toEqual(['silence unknown']);
+  expect(ofInstrument({ silence, quietSince, live: { folder: { state: 'missing' } } })).toContain(
+    'silence unknown',
+  );
+});
+
+test('unmatched files are found on the third occasion', () => {
+  const unmatched = { files: 9, example: '/data/x.txt' };
+  const on = (occasions: number, raisedAt?: number, lastFileAt = NOW - HOUR) =>
+    ofInstrument(
+      { live: { unmatched, lastFileAt }, unmatchedArrivals: { occasions, example: '/data/y.txt' } },
+      raisedAt,
+    );
+  expect(on(2)).toEqual(['unmatched unknown']);
+  expect(on(3)).toEqual([expect.stringContaining('files arrive, but `files` matches none of them')]);
+  expect(on(3)[0]).toContain('/data/y.txt');
+  // Raised before a restart, which counts from zero: the alarm stays until a matching file arrives.
+  expect(on(0, NOW - 10)).toEqual(['unmatched unknown']);
+  expect(on(0, NOW - 10, NOW - 5)).toEqual([]);
+});
+
+test('a folder that was not checked yet is unknown, and a missing one is found with the reason', () => {
+  expect(ofInstrument({ live: { folder: { state: 'unknown' } } })).toEqual(['folder unknown']);
+  expect(ofInstrument({ live: { folder: { state: 'missing', reason: 'it does not exist' } } })).toEqual([
+    'folder nanodrop: nanodrop: the folder /data/nanodrop is missing: it does not exist',
+  ]);
+});
+
+test('quarantined runs are one finding, with their number and the latest reason', () => {
+  const path = '/data/nanodrop/run-17.tsv';
+  const newest = { path, reason: `${path}:3: 1,234 can be read in two ways` };
+  expect(ofInstrument({ quarantined: { runs: 1000, ...newest } })).toEqual([
+    'quarantine nanodrop: nanodrop: 1,000 runs are quarantined; the latest is run-17.tsv: line 3: 1,234 can be read in two ways',
+  ]);
+});
+
+test('held runs and existing files are one finding, and a halt is another', () => {
+  const held = { runs: 1, path: '/data/a.tsv', reason: 'somebody changed it' };
+  expect(ofInstrument({ asked: 80, held })).toEqual([
+    expect.stringMatching(
+      /^held nanodrop: nanodrop: 80 existing files wait .*\. 1 run waits .* somebody changed it$/,
+    ),
+  ]);
+  expect(found(facts({ notebook: { ...facts().notebook, halted: 'it was set back' } }))).toEqual([
+    'held -: nothing is sent to https://eln.example.org: it was set back',
+  ]);
+});
+
+test('a refused API key and an outage are different conditions', () => {
+  expect(found(withGate(down('auth')))).toEqual([
+    expect.stringMatching(/^auth -: .*refuses the API key.* why$/),
+  ]);
+  expect(found(withGate(down('server')))).toEqual([
+    expect.stringMatching(/^outage -: the notebook is unavailable.* why$/),
+    'auth unknown',
+  ]);
+  expect(examine(withGate(down('server')), () => undefined)[0]?.graceMs).toBeGreaterThanOrEqual(60_000);
+});
+
+test('an open limiter proves nothing before the first answer', () => {
+  expect(found(withGate({ kind: 'open', perSecond: 10 }, false))).toEqual(['auth unknown', 'outage unknown']);
+  expect(found(withGate({ kind: 'slow start', perSecond: 1 }))).toEqual([]);
+});
+
+test('configuration mistakes are found with their location and the instrument they stop', () => {
+  const problem = { at: 'labfeed.yaml:10:5', message: 'unknown key "pars"', hint: undefined };
+  const mine = { ...problem, instrument: 'nanodrop' };
+  expect(found(facts({ problems: [mine, mine] }))).toEqual([
+    'configuration nanodrop: nanodrop is stopped by a configuration error, its files wait: labfeed.yaml:10:5: unknown key "pars" (and 1 more)',
+  ]);
+  const general = { ...problem, instrument: undefined };
+  expect(found(facts({ problems: [general] }))).toEqual([
+    'configuration -: the configuration has a mistake: labfeed.yaml:10:5: unknown key "pars"',
+  ]);
+  expect(found(facts({ refused: { at: NOW, problems: [mine] } }))).toEqual([
+    'configuration -: the new configuration was refused, the old one stays in use: labfeed.yaml:10:5: unknown key "pars"',
+  ]);
+});
+
+test('a status page that cannot be served is found', () => {
+  expect(found(facts({ page: 'the port 7780 is taken' }))).toEqual([
+    'configuration -: the port 7780 is taken',
+  ]);
+});
+
+test('a journal that cannot be written is found with the reason', () => {
+  expect(found(facts({ journal: 'database or disk is full' }))).toEqual([
+    expect.stringContaining('journal -: the journal cannot be written: database or disk is full'),
+  ]);
+});
+
+describe('time without files', () => {
+  const ZURICH = 'Europe/Zurich';
+  const WORKDAYS = new Set<Weekday>([1, 2, 3, 4, 5]);
+
+  /** Whether 24 hours on these days are between two times. */
+  const after24h = (days: ReadonlySet<Weekday>, from: string, to: string): boolean =>
+    isSilent({ afterMs: 24 * HOUR, days }, Date.parse(from), Date.parse(to), ZURICH);
+
+  test('all time counts by default', () => {
+    expect(after24h(EVERY_DAY, '2026-01-03T12:00:00+01:00', '2026-01-04T11:59:59+01:00')).toBe(false);
+    expect(after24h(EVERY_DAY, '2026-01-03T12:00:00+01:00', '2026-01-04T12:00:00+01:00')).toBe(true);
+  });
+
+  test('a weekend does not count if days are mon-fri', () => {
+    const friday = '2026-01-02T18:00:00+01:00';
+    expect(after24h(WORKDAYS, friday, '2026-01-05T17:59:59+01:00')).toBe(false);
+    expect(after24h(WORKDAYS, friday, '2026-01-05T18:00:00+01:00')).toBe(true);
+  });
+
+  test('days are local days, not days of UTC', () => {
+    // 23:30 UTC on Sunday is Monday half past midnight in Zurich.
+    const days = new Set<Weekday>([1]);
+    const from = Date.parse('2026-01-04T23:30:00Z');
+    expect(isSilent({ afterMs: HOUR, days }, from, from + HOUR, ZURICH)).toBe(true);
+    expect(isSilent({ afterMs: HOUR, days }, from, from + HOUR, 'UTC')).toBe(false);
+  });
+
+  test('a day of 23 hours counts as 23 hours', () => {
+    const sunday = new Set<Weekday>([7]);
+    const from = Date.parse('2026-03-29T00:00:00+01:00');
+    const silent = (afterMs: number) => isSilent({ afterMs, days: sunday }, from, from + 100 * HOUR, ZURICH);
+    expect(silent(23 * HOUR)).toBe(true);
+    expect(silent(23 * HOUR + 1)).toBe(false);
+  });
+
+  test('a clock that was set back is not silence', () => {
+    expect(after24h(EVERY_DAY, '2026-01-04T12:00:00Z', '2026-01-01T12:00:00Z')).toBe(false);
+    expect(after24h(WORKDAYS, '1970-01-01T12:00:00Z', '2026-01-01T12:00:00Z')).toBe(true);
+  });
+});
