@@ -1,10 +1,10 @@
-import { chmodSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { requireUsable } from '../../src/commands/options.js';
 import { loadConfig } from '../../src/config/load.js';
-import { createReporting, type Reporting } from '../../src/daemon/reporting.js';
+import { createJournalWatch, createReporting, type Reporting } from '../../src/daemon/reporting.js';
 import { openJournal } from '../../src/journal/journal.js';
 import { someLive } from '../support/live.js';
 import { silentLog } from '../support/silent-log.js';
@@ -94,4 +94,18 @@ test('a journal that is moved while the daemon runs raises an alarm, which is cl
   await until('raised', () => kinds(scene).includes('journal'));
   renameSync(`${journalPath}.away`, journalPath);
   await until('over', () => kinds(scene).length === 0);
+});
+
+test('a journal that is moved or replaced while labfeed is running is reported', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  writeFileSync(path, '');
+  const trouble = createJournalWatch(path);
+  expect(await trouble()).toBeUndefined();
+  renameSync(path, `${path}.away`);
+  expect(await trouble()).toBe(`the journal ${path} cannot be written (ENOENT)`);
+  writeFileSync(path, '');
+  expect(await trouble()).toBe(`the journal ${path} was replaced while labfeed was running: restart labfeed`);
+  rmSync(path);
+  renameSync(`${path}.away`, path);
+  expect(await trouble()).toBeUndefined();
 });
