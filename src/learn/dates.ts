@@ -47,7 +47,7 @@ export function settleDates(found: FoundDates, fileName: string, isDated = false
   return {
     sure: settle(sure, isUnusable ? undefined : found.inLine),
     likely: settle(likely, found.inLine),
-    doubts: open.map(dateDoubt),
+    doubts: distinctFormats(open).map(dateDoubt),
   };
 }
 
@@ -55,6 +55,12 @@ export function settleDates(found: FoundDates, fileName: string, isDated = false
 interface OpenDate {
   readonly text: string;
   readonly formats: readonly string[];
+}
+
+/** One date for each set of formats. */
+function distinctFormats(open: readonly OpenDate[]): OpenDate[] {
+  const keys = open.map(({ formats }) => formats.join());
+  return open.filter((_, n) => keys.indexOf(keys[n] ?? '') === n);
 }
 
 const dateDoubt = ({ text, formats: [assumed, ...others] }: OpenDate): string =>

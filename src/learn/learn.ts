@@ -226,10 +226,13 @@ export async function measureSample(
   const { path, size } = file;
   const source = { path, name: basename(path), size, content: contentOf(file) };
   const { likely, doubts, ambiguity } = await measureFile(openFile(source, withDefaults({}), signal));
-  const isUnexplained = ambiguity && doubts.length === 0;
-  const reason = ambiguity && `without a mapping, this file would be quarantined: ${withLine(ambiguity)}`;
-  return { mapping: likely, doubts: isUnexplained && reason ? [reason] : doubts };
+  // Other doubts already explain the ambiguity.
+  const explained = doubts.length > 0 || !ambiguity ? doubts : [explainAmbiguity(ambiguity)];
+  return { mapping: likely, doubts: explained };
 }
+
+const explainAmbiguity = (error: FileError): string =>
+  [withLine(error), ...(error.hint === undefined ? [] : [error.hint])].join('; ');
 
 const withLine = ({ message, where }: FileError): string =>
   where?.line === undefined ? message : `line ${where.line}: ${message}`;

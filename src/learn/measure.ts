@@ -220,7 +220,7 @@ interface NumberCell {
   readonly text: string;
 }
 
-/** A number that the file leaves ambiguous, and the marks with which it can be read. */
+/** A number that the file leaves ambiguous, and marks for each way to read it, the likely one first. */
 interface AmbiguousNumber extends NumberCell {
   readonly choices: readonly MarksMapping[];
 }
@@ -244,7 +244,10 @@ function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]):
   );
   const likely = first ? toMapping(first.marks) : {};
   if (!ambiguous) return { sure: likely, likely };
-  const choices = fitting.map(({ marks }) => toMapping(marks));
+  const values = fitting.map(({ read }) => read(ambiguous.text));
+  const choices = fitting
+    .filter((_, n) => values.indexOf(values[n]) === n)
+    .map(({ marks }) => toMapping(marks));
   return { sure: {}, likely, ambiguous: { ...ambiguous, choices } };
 }
 

@@ -55,6 +55,31 @@ test('another sample can settle what one leaves open', async () => {
   expect(taken[0]?.record.tables[0]?.rows[0]?.[1]?.value).toBe(1.234);
 });
 
+test('a doubt names one alternative for each other meaning, and one date for each set of formats', async () => {
+  const [date, number, ...others] = (
+    await learn(
+      sample(
+        'a.csv',
+        'Start: 03/04/2026\nEnd: 04/04/2026\n\nSample;Weight (mg);n\nA;1,234;1\nB;5,678;2\nC;5,789;3\n',
+      ),
+    )
+  ).doubts;
+  expect(date).toBe(
+    '03/04/2026 is ambiguous. This mapping assumes dd/MM/yyyy; if that is wrong, write MM/dd/yyyy under dates',
+  );
+  expect(number).toBe(
+    '1,234 is ambiguous. This mapping has decimal: ","; if that is wrong, write thousands: ","',
+  );
+  expect(others).toEqual([]);
+});
+
+test('a sample that only a person can interpret has a doubt with the line to write', async () => {
+  const { doubts } = await learn(sample('a.csv', 'S1,0.5,1\nS2,0.6,2\nS3,0.7,3\n'));
+  expect(doubts).toEqual([
+    'line 1: these lines look like rows of a table without a header; if the file has no header, write `parse: { table: { header: none } }`',
+  ]);
+});
+
 test('words for no value are collected from all samples', async () => {
   const with_ = (name: string, word: string) =>
     sample(name, `Well,A260\nA1,1.5\nA2,2.5\nA3,3.5\nA4,${word}\nA5,4.5\n`);
