@@ -212,7 +212,8 @@ async function checkServer(config: NotebookConfig, key: string): Promise<Finding
     return { level: 'good', text: `${config.url} accepts the key; ${account}` };
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
-    return { level: 'wrong', text: error.message, ...(error.hint ? { hint: error.hint } : {}) };
+    const text = error.message.includes(config.url) ? error.message : `${config.url}: ${error.message}`;
+    return { level: 'wrong', text, ...(error.hint ? { hint: error.hint } : {}) };
   } finally {
     await notebook.close();
   }

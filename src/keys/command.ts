@@ -143,7 +143,7 @@ async function setKey({ json, ...options }: JsonOption): Promise<void> {
     );
   }
   const records = await withKeyApis(config, ({ as }) => as(key).listKeys()).catch(
-    onRejectedKey('the notebook rejects this key', 'nothing was saved; the old key stays in use'),
+    onRejectedKey('nothing was saved; the old key stays in use'),
   );
   const record = findRecord(key, records);
   if (record && canWrite(record) === false) {
@@ -176,10 +176,7 @@ async function deleteKeys(ids: readonly number[], { yes, json, ...options }: Del
     await as(key)
       .listKeys()
       .catch(
-        onRejectedKey(
-          'labfeed used the deleted key, and the notebook now rejects it',
-          'create a key in the notebook and run `labfeed keys set`',
-        ),
+        onRejectedKey('labfeed used the deleted key. Create one in the notebook and run `labfeed keys set`'),
       );
   });
 }
@@ -274,12 +271,12 @@ function notAFile({ env, credential }: SecretSource, action: 'set' | 'rotate'): 
   });
 }
 
-/** Explains a rejected key, and passes other errors on. */
+/** Replaces the hint if the key was rejected. */
 const onRejectedKey =
-  (message: string, hint: string) =>
+  (hint: string) =>
   (error: unknown): never => {
     if (!(error instanceof NotebookError) || error.failure !== 'auth') throw error;
-    throw new LabfeedError(`${message}: ${error.message}`, { hint, cause: error });
+    throw new LabfeedError(error.message, { hint, cause: error });
   };
 
 function requireRecord(id: number, records: readonly KeyRecord[]): KeyRecord {

@@ -18,7 +18,8 @@ export function refused(asked: Asked, answer: Answer, now: number): NotebookErro
   const verdict = verdictOn({ ...asked, status, body });
   const waits = status === 429 || status >= 500;
   const wait = waits ? retryAfterMs(headers['retry-after'], serverTime(answer) ?? now) : undefined;
-  return new NotebookError(verdict.failure, sentence(asked, status, body), {
+  const rejected = verdict.failure === 'auth' ? 'the API key was rejected: ' : '';
+  return new NotebookError(verdict.failure, `${rejected}${sentence(asked, status, body)}`, {
     ...verdict,
     status,
     ...(wait === undefined ? {} : { retryAfterMs: wait }),
@@ -48,9 +49,9 @@ export function unusable(asked: Asked, answer: Answer, problem: Error): Notebook
 /** No status came. `sent`: whether a byte of the request can have left. */
 export function unanswered(asked: Asked, origin: string, sent: boolean, error: Error): NotebookError {
   const why = quote([reasonOf(error)], asked.key);
-  const what = sent ? `got no answer from ${origin}` : `was not sent, no connection to ${origin}`;
+  const what = sent ? `no answer from ${origin} to ${title(asked)}` : `cannot connect to ${origin}`;
   const verdict = verdictOnSilence(asked.method, sent, hintFor(error, sent));
-  return new NotebookError(verdict.failure, `${title(asked)} ${what}: ${why}`, {
+  return new NotebookError(verdict.failure, `${what}: ${why}`, {
     ...verdict,
     // Our own doing says nothing about the server.
     ...(error instanceof CalledOff ? { scope: 'run' } : {}),
@@ -75,17 +76,32 @@ function quotable({ on }: Asked, status: number, { form, words, data }: Body): r
 /** A date in `Retry-After` is meant by the server's clock, which may not be ours. */
 const serverTime = ({ headers }: Answer): number | undefined => httpDate(headers['date'] ?? '');
 
+/** What OpenSSL reports if the server answers in plain text. */
+const NOT_TLS = /wrong version number|packet length too long/i;
+
+const REASONS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: 'connection refused',
+  ENOTFOUND: 'unknown host name',
+  EAI_AGAIN: 'the name server does not respond',
+  EHOSTUNREACH: 'host unreachable',
+  ENETUNREACH: 'network unreachable',
+};
+
 /** A failed attempt at several addresses has an empty message of its own. */
 function reasonOf(error: Error): string {
   const [first] = error instanceof AggregateError ? error.errors : [];
-  return error.message || (first instanceof Error ? first.message : '') || systemCode(error) || error.name;
+  const code = systemCode(error) ?? systemCode(first) ?? '';
+  const message = error.message || (first instanceof Error ? first.message : '') || code || error.name;
+  if (NOT_TLS.test(message)) return 'the server does not speak TLS on this port';
+  return REASONS[code] === undefined ? message : `${REASONS[code]} (${code})`;
 }
 
 function hintFor(error: Error, sent: boolean): string | undefined {
   if (error instanceof CalledOff || sent) return undefined;
-  return /CERT|SIGNED|^UNABLE_TO|TLS|SSL|EPROTO/.test(systemCode(error) ?? '')
-    ? 'check `notebook.url`, and that this machine trusts the server’s certificate (NODE_EXTRA_CA_CERTS)'
-    : 'check `notebook.url`, and that the server is up';
+  if (NOT_TLS.test(error.message)) return 'check the port in `notebook.url`, or use http://';
+  if (/CERT|SIGNED|^UNABLE_TO|TLS|SSL|EPROTO/.test(systemCode(error) ?? ''))
+    return 'check `notebook.url`. For a private certificate authority, start labfeed with NODE_EXTRA_CA_CERTS=FILE';
+  return 'check `notebook.url`, and that the server is running';
 }
 
 /** What a request is about: one experiment or its comments, the list of experiments, or API keys. */
@@ -101,19 +117,20 @@ interface Verdict {
 }
 
 const HINTS = {
-  key: 'check the API key that `notebook.key` names: that it is whole, still valid, and may write',
+  key: 'check that the key in `notebook.key` is complete, still valid and allowed to write, or replace it with `labfeed keys set`',
   locked:
-    'somebody may have locked it or taken the key’s user off it; if nothing works, check the key’s rights',
-  rights: 'check what the API key that `notebook.key` names may do: it must be allowed to create experiments',
-  gone: 'it is not there (any more): somebody may have deleted it',
-  deleted: 'somebody may have deleted or archived it; restore it in the notebook, or leave it',
-  edited: 'somebody has it open in the editor; it can be changed once they are done',
-  address: 'check `notebook.url`: no notebook answers there',
-  refused: 'the notebook will refuse this again until what is sent changes',
-  tooLarge: 'send less: a shorter body or comment, or have the server’s limit raised',
-  busy: 'the server asks for patience; if this lasts, lower `notebook.rate`',
-  outage: 'this usually passes by itself; if it lasts, ask who runs the notebook',
-  redirect: 'check `notebook.url`: the server points to another address, and the key is not sent there',
+    'somebody may have locked it, or removed the permission of the key’s user. If no request works, check the permissions of the key',
+  rights: 'the user of the API key must be allowed to create experiments',
+  gone: 'it does not exist; somebody may have deleted it',
+  deleted: 'somebody may have deleted or archived it. Restore it in the notebook, or leave it',
+  edited: 'somebody has it open in the editor. labfeed tries again later',
+  address: 'check `notebook.url`: there is no notebook at this address',
+  refused: 'the notebook will reject this again unless the mapping or the file changes',
+  tooLarge: 'make the body or the comments shorter, or raise the limit of the server',
+  busy: 'the server asks to slow down. If this continues, lower `notebook.rate`',
+  outage: 'this usually passes. If it continues, ask the administrator of the notebook',
+  redirect:
+    'check `notebook.url`: the server redirects to another address, and labfeed does not send the key there',
 } as const;
 
 /** eLabFTW 4.9 to 5.1 answers a bad key in plain text; a later one a read-only key in JSON. Both with 400. */

@@ -104,7 +104,9 @@ test.each(REFUSALS)(
     const { notebook, server } = await openContract({ [operation]: refusal(status, 'because') });
     const error = await failureOf(call(notebook));
     expect(error).toMatchObject({ failure, status, outcomeUnknown: false });
-    expect(error.message).toMatch(/^(GET|POST|PATCH|DELETE) \/api\/v2\/\S+ answered \d{3}: because$/);
+    expect(error.message).toMatch(
+      /^(the API key was rejected: )?(GET|POST|PATCH|DELETE) \/api\/v2\/\S+ answered \d{3}: because$/,
+    );
     expect(error.hint).toBeTruthy();
     expect(server.seen).toHaveLength(1);
   },

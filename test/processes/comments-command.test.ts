@@ -84,7 +84,7 @@ test('a missing comment is an error with exit status 1', async () => {
   const { experiment, run } = await setUp('v2');
   const { status, stdout, stderr } = await run('edit', experiment, 99, '--text', 'x');
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-  expect(stderr).toMatch(/404.*\n {2}→ it is not there/);
+  expect(stderr).toMatch(/404.*\n {2}→ it does not exist/);
 });
 
 test('an edit that eLabFTW accepts but ignores is an error with exit status 1', async () => {

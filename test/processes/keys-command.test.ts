@@ -125,7 +125,7 @@ test('a rejected or malformed key is not saved', async () => {
   const { site, key, inFile } = await setUp('v2');
   const refused = await setKey(site.config, 'no-such-key');
   expect(refused).toMatchObject({ status: 1, stdout: '' });
-  expect(refused.stderr).toMatch(/the notebook rejects this key[\s\S]*nothing was saved/);
+  expect(refused.stderr).toMatch(/the API key was rejected[\s\S]*nothing was saved/);
   expect(refused.stderr).not.toContain('no-such-key');
   const two = await setKey(site.config, 'one-key\ntwo-key\n');
   expect(two).toMatchObject({ status: 2, stderr: expect.stringContaining('one key on one line') });
