@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { examineFiled, type FiledRunDeps } from '../../../src/audit/runs.js';
-import { cellTexts } from '../../../src/deliver/revise.js';
-import { NotebookError } from '../../../src/errors.js';
-import type { FiledRun, Filing } from '../../../src/journal/evidence.js';
-import { markComment } from '../../../src/markers.js';
-import { isFiled, type ReadableComment } from '../../../src/recover/reconcile.js';
+import { examineFiled, type FiledRunDeps } from '../../src/audit/runs.js';
+import { cellTexts } from '../../src/deliver/revise.js';
+import { NotebookError } from '../../src/errors.js';
+import type { FiledRun, Filing } from '../../src/journal/evidence.js';
+import { markComment } from '../../src/markers.js';
+import { isFiled, type ReadableComment } from '../../src/recover/reconcile.js';
 
 const REFERENCE = '0123456789abcdef';
 const RUN: FiledRun = {
