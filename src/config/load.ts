@@ -91,16 +91,19 @@ export function loadConfig(file: string): LoadedConfig {
   const notebook = setting('notebook');
   const settings = readSettings(setting, dirname(main.file));
   const parts = [main, ...readParts(main, setting('include'), { problems, hiding })];
+  const entries = parts.flatMap((yaml) => readEntries(yaml, hiding));
+  const instruments = readInstruments(entries, problems);
   return {
     file: main.file,
     settings,
     ...(notebook ? { notebook: { ...notebook, key: resolveSecret(notebook.key, dirname(main.file)) } } : {}),
-    ...readInstruments(parts, { problems, hiding }),
-    listed: listInstruments(parts),
+    instruments,
+    claims: entries.flatMap(readClaim),
+    listed: entries.map(({ name, value }) => ({ name, ...listedSchema.parse(value) })),
     problems: [...hiding, ...problems],
     incompleteBecause: hiding,
     invalidSettings: wrong,
-    warnings: findIgnoredKeys(parts),
+    warnings: entries.flatMap(findIgnoredKeys),
     placeOf: main.placeOf,
   };
 }
@@ -122,31 +125,31 @@ function readSettings(
   };
 }
 
-function requireMap(yaml: YamlFile, problems: Problem[]): Record<string, unknown> {
+function requireMap(yaml: YamlFile, problems: Problem[]): Readonly<Record<string, unknown>> {
   const { value } = yaml;
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>;
+  if (isMap(value)) return value;
   if (yaml.problems.length === 0) {
     const message = value === null || value === undefined ? 'the file is empty' : 'expected keys and values';
-    problems.push({
-      where: yaml.placeOf([]),
-      message,
-      hint: 'see config.example.yaml for an example',
-      stops: 'daemon',
-    });
+    const hint = 'see config.example.yaml for an example';
+    problems.push({ where: yaml.placeOf([]), message, hint, stops: 'daemon' });
   }
   return {};
 }
 
+const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
 function reportUnknownKeys(
   yaml: YamlFile,
-  map: Record<string, unknown>,
+  map: Readonly<Record<string, unknown>>,
   known: string[],
   { problems, hiding }: Found,
 ): void {
   for (const [key, value] of Object.entries(map)) {
-    const found = mayHideInstruments(key, value) ? hiding : problems;
-    if (!known.includes(key)) found.push(unknownKey({ yaml, path: [], stops: 'nothing' }, key, known));
+    if (known.includes(key)) continue;
+    // It may be a misspelt `instruments` or `include`.
+    const mayHide = (typeof value === 'object' && value !== null) || nearest(key, ['include']) !== undefined;
+    (mayHide ? hiding : problems).push(unknownKey({ yaml, path: [], stops: 'nothing' }, key, known));
   }
 }
 
@@ -154,12 +157,9 @@ function readParts(main: YamlFile, globs: string[] | undefined, { problems, hidi
   const parts: YamlFile[] = [];
   for (const file of (globs ?? []).flatMap((glob) => expandInclude(glob, main.file))) {
     if (!existsSync(file)) {
-      hiding.push({
-        where: main.placeOf(['include']),
-        message: `include: the file ${file} does not exist`,
-        hint: 'create it, or remove it from include',
-        stops: 'nothing',
-      });
+      const message = `include: the file ${file} does not exist`;
+      const hint = 'create it, or remove it from include';
+      hiding.push({ where: main.placeOf(['include']), message, hint, stops: 'nothing' });
       continue;
     }
     const part = readYaml(file);
@@ -172,46 +172,40 @@ function readParts(main: YamlFile, globs: string[] | undefined, { problems, hidi
   return parts;
 }
 
-function readInstruments(
-  parts: readonly YamlFile[],
-  { problems, hiding }: Found,
-): Pick<LoadedConfig, 'instruments' | 'claims'> {
-  const instruments = new Map<string, Instrument>();
-  const claims: Claim[] = [];
+/** An instrument as it is in the YAML. */
+interface Entry {
+  readonly yaml: YamlFile;
+  readonly name: string;
+  readonly value: unknown;
+}
+
+function readEntries(yaml: YamlFile, hiding: Problem[]): Entry[] {
+  const listed = isMap(yaml.value) ? (yaml.value['instruments'] ?? {}) : {};
+  if (isMap(listed)) return Object.entries(listed).map(([name, value]) => ({ yaml, name, value }));
+  const message = 'instruments: expected a map of instruments by name';
+  const hint = 'write instruments: { balance: { watch: /srv/instruments/balance } }';
+  hiding.push({ where: yaml.placeOf(['instruments']), message, hint, stops: 'nothing' });
+  return [];
+}
+
+function readInstruments(entries: readonly Entry[], problems: Problem[]): Instrument[] {
   const firstPlaces = new Map<string, Place>();
-  for (const yaml of parts) {
-    const listed = (yaml.value as { instruments?: unknown } | null | undefined)?.instruments ?? {};
-    if (typeof listed !== 'object' || Array.isArray(listed)) {
-      hiding.push({
-        where: yaml.placeOf(['instruments']),
-        message: 'instruments: expected a map of instruments by name',
-        hint: 'write instruments: { balance: { watch: /srv/instruments/balance } }',
-        stops: 'nothing',
-      });
-      continue;
-    }
-    for (const [name, value] of Object.entries(listed)) {
-      const context = {
-        yaml,
-        path: ['instruments', name],
-        stops: { instrument: name },
-      } satisfies CheckContext;
-      const wrongName = checkName(name, context, firstPlaces);
-      const checked = checkValue(instrumentSchema, value, context);
-      problems.push(...wrongName, ...checked.problems);
-      claims.push(...readClaim(name, value, yaml));
-      if (checked.value && wrongName.length === 0)
-        instruments.set(name, toInstrument(name, checked.value, value as WrittenInstrument, yaml));
-    }
-  }
-  return { instruments: [...instruments.values()], claims };
+  return entries.flatMap(({ yaml, name, value }) => {
+    const context: CheckContext = { yaml, path: ['instruments', name], stops: { instrument: name } };
+    const wrongName = checkName(name, context, firstPlaces);
+    const checked = checkValue(instrumentSchema, value, context);
+    problems.push(...wrongName, ...checked.problems);
+    return checked.value && wrongName.length === 0
+      ? [toInstrument(name, checked.value, value as WrittenInstrument, yaml)]
+      : [];
+  });
 }
 
 const { watch, files, ignore, ready, run } = instrumentSchema.shape;
 // Even if `run` is wrong, other instruments do not get these files.
 const claimSchema = z.object({ watch, files, ignore, ready, run: run.catch('file') });
 
-function readClaim(name: string, value: unknown, yaml: YamlFile): Claim[] {
+function readClaim({ name, value, yaml }: Entry): Claim[] {
   const { success, data } = claimSchema.safeParse(value);
   return success ? [{ ...data, name, watch: resolve(dirname(yaml.file), data.watch) }] : [];
 }
@@ -290,40 +284,18 @@ export interface ListedInstrument extends Pick<InstrumentConfig, 'duplicates'> {
 }
 
 const { duplicates, comments } = instrumentSchema.shape;
-
-function listInstruments(parts: readonly YamlFile[]): ListedInstrument[] {
-  return parts.flatMap(({ value }) =>
-    Object.entries(asMap(asMap(value)['instruments'])).map(([name, instrument]) => {
-      const written = asMap(instrument);
-      return {
-        name,
-        duplicates: duplicates.safeParse(written['duplicates']).data ?? duplicates.parse(undefined),
-        comments: comments.safeParse(written['comments']).data ?? comments.parse(undefined),
-      };
-    }),
-  );
-}
-
-/** Whether an unknown key may be a misspelt `instruments` or `include`. */
-const mayHideInstruments = (key: string, value: unknown): boolean =>
-  (typeof value === 'object' && value !== null) || nearest(key, ['include']) !== undefined;
-
-const asMap = (value: unknown): Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : {};
+const listedSchema = z
+  .object({
+    duplicates: duplicates.catch(duplicates.parse(undefined)),
+    comments: comments.catch(comments.parse(undefined)),
+  })
+  .catch({ duplicates: duplicates.parse(undefined), comments: comments.parse(undefined) });
 
 /** Warns about keys that have no effect yet. */
-function findIgnoredKeys(parts: readonly YamlFile[]): Problem[] {
-  return parts.flatMap((yaml) =>
-    Object.entries(asMap(asMap(yaml.value)['instruments']))
-      .filter(([, instrument]) => (asMap(instrument)['attach'] ?? 'never') !== 'never')
-      .map(([name]) => ({
-        where: yaml.placeOfKey(['instruments', name, 'attach']),
-        message: 'attach has no effect in this version: raw files are not attached',
-        stops: 'nothing',
-      })),
-  );
+function findIgnoredKeys({ yaml, name, value }: Entry): Problem[] {
+  if (!isMap(value) || (value['attach'] ?? 'never') === 'never') return [];
+  const message = 'attach has no effect in this version: raw files are not attached';
+  return [{ where: yaml.placeOfKey(['instruments', name, 'attach']), message, stops: 'nothing' }];
 }
 
 const PLACES = ['labfeed.yaml', '/etc/labfeed/config.yaml'];
