@@ -71,7 +71,7 @@ function firstInvalid(file: string, text: string): Place {
   return { file, line: before.length, column: (before.at(-1) ?? '').length + 1 };
 }
 
-export function parseYaml(file: string, text: string): YamlFile {
+function parseYaml(file: string, text: string): YamlFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
   const at = (offset: number): Place => {

@@ -9,8 +9,6 @@ import { answerErrors, notFound } from './http.js';
 import { servePages } from './page.js';
 import { openStore, ownKey, type Store } from './store.js';
 
-export const DIALECTS: readonly Dialect[] = ['v2', 'elabftw'];
-
 /** How long requests in flight may take when the sandbox stops. Browsers keep idle connections open for longer. */
 const STOP_GRACE_MS = 1_000;
 

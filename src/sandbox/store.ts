@@ -214,7 +214,7 @@ export const changeComment = (
 export const deleteComment = ({ prepare }: Store, experiment: number, id: number): boolean =>
   prepare('DELETE FROM comments WHERE item_id = ? AND id = ?').run(experiment, id).changes > 0;
 
-export interface KeyRecord {
+interface KeyRecord {
   readonly id: number;
   readonly name: string;
   readonly can_write: 0 | 1;

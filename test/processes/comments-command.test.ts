@@ -4,10 +4,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Dialect } from '../../src/model.js';
-import { DIALECTS } from '../../src/sandbox/server.js';
 import { CLI, makeSite } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
-import { createTestSandbox } from '../support/sandbox.js';
+import { createTestSandbox, DIALECTS } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 /** Each command is a process, and the machine may be busy. */

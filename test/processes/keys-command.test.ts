@@ -5,10 +5,9 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { keyName } from '../../src/keys/rotate.js';
 import type { Dialect } from '../../src/model.js';
-import { DIALECTS } from '../../src/sandbox/server.js';
 import { CLI, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
-import { runSandbox } from '../support/sandbox.js';
+import { DIALECTS, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 

@@ -8,9 +8,8 @@ import { loadConfig, type UsableConfig } from '../../src/config/load.js';
 import { openKeyFile } from '../../src/keys/key-file.js';
 import { keyName, rotateKey } from '../../src/keys/rotate.js';
 import type { Dialect } from '../../src/model.js';
-import { DIALECTS } from '../../src/sandbox/server.js';
 import { makeSite } from '../support/daemon-process.js';
-import { runSandbox } from '../support/sandbox.js';
+import { DIALECTS, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const CRASHING = fileURLToPath(new URL('../support/crashing-rotation.mjs', import.meta.url));

@@ -32,6 +32,8 @@ import {
 import { createRequestLog, type RequestLog, type SeenRequest } from './request-log.js';
 import { type SimulatedUser, simulatedUser, type UserName } from './simulated-users.js';
 
+export const DIALECTS: readonly Dialect[] = ['v2', 'elabftw'];
+
 /** An experiment with everything that belongs to it. */
 export interface HeldExperiment extends Omit<Experiment, 'state' | 'private'> {
   readonly state: keyof typeof STATE;

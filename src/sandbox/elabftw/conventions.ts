@@ -19,7 +19,7 @@ import {
 } from '../store.js';
 
 /** The address that the server believes it has. It does not resolve, so a client that follows it fails. */
-export const SITE_URL = 'https://eln.invalid';
+const SITE_URL = 'https://eln.invalid';
 
 /** Applies to every request: authentication, content type, form of errors, and the session cookie. */
 export function followElabftw(api: FastifyInstance, store: Store): void {
@@ -50,8 +50,7 @@ export const forbidden = () =>
   new Refusal(403, 'Sorry, you are not allowed to perform that action.', { description: '' });
 export const missing = () => new Refusal(404, 'Nothing to show with this id', { description: '' });
 /** `code` is the error number of MySQL. */
-export const refusedBySql = (code: number, message: string) =>
-  new Refusal(500, message, { code, description: '' });
+const refusedBySql = (code: number, message: string) => new Refusal(500, message, { code, description: '' });
 /** A value of the wrong type stops the PHP script: 500 with an empty page. */
 export const typeError = () => new Refusal(500, '', { html: true });
 
