@@ -58,7 +58,7 @@ test('on eLabFTW a lost journal is noticed before anything is sent, and recover 
   loseJournal();
   const halted = startDaemon(site.config);
   const { reason } = await halted.logged('delivery is halted until `labfeed recover` has run');
-  expect(reason).toMatch(/was filed by labfeed, but the journal does not know it[\s\S]*labfeed recover/);
+  expect(reason).toMatch(/was filed by labfeed, but it is not in the journal[\s\S]*labfeed recover/);
   expect(await halted.stop()).toBe(0);
   expect(sandbox.experiments()).toHaveLength(2);
   expect(await labfeed(['recover', '--config', site.config])).toMatchObject({ status: 0, stderr: '' });
