@@ -6,14 +6,14 @@ import { meta, read, refusal, rows } from '../support/reading.js';
 const OLD: ParseMapping = { delimiter: ';', decimal: ',', table: { after: '[Messwerte]' } };
 const NEW: ParseMapping = { delimiter: ',', table: { after: '[Data]' } };
 
-describe('of several mappings', () => {
+describe('alternative mappings', () => {
   test('the first whose patterns are all found reads the file', async () => {
     const both = [OLD, NEW];
     expect(rows(await read('[Messwerte]\nt;U\n1;2,5\n', both))).toEqual([{ t: 1, U: 2.5 }]);
     expect(rows(await read('[Data]\nt,U\n1,2.5\n', both))).toEqual([{ t: 1, U: 2.5 }]);
   });
 
-  test('rows and columns that a tree does not have make it try the next', async () => {
+  test('rows or columns that a tree does not have lead to the next alternative', async () => {
     const text = '{"run":[{"v":1}]}';
     const next = { format: 'json', table: { rows: '/run' } } as const;
     for (const table of [
@@ -25,7 +25,7 @@ describe('of several mappings', () => {
     }
   });
 
-  test('a later one is not asked where an earlier one fits', async () => {
+  test('a later alternative is not tried after a match', async () => {
     const record = await read('a,b\n1,2\n', [
       { delimiter: ',', table: {} },
       { delimiter: ',', table: { header: 'none' } },
@@ -43,12 +43,12 @@ describe('of several mappings', () => {
     ['a form of rows', { table: { rows: '/(?<x>Weight)/' } }],
     ['a plate', { delimiter: ',', table: { grid: true } }],
     ['anything', { meta: { separator: '=' } }],
-  ])('one that does not find %s is passed over', async (_, mapping) => {
+  ])('an alternative that does not find %s is skipped', async (_, mapping) => {
     const fallback: ParseMapping = { delimiter: ',', table: { columns: ['a'] } };
     expect(rows(await read('a,b\n1,2\n', [mapping, fallback]))).toEqual([{ a: 1 }]);
   });
 
-  test('one that fits is not passed over because a value in the file is refused', async () => {
+  test('an alternative that matches is not skipped because of a value that cannot be read', async () => {
     const text = '[Data]\nt,U\n1,high\n';
     const typed: ParseMapping = {
       delimiter: ',',
@@ -57,7 +57,7 @@ describe('of several mappings', () => {
     expect((await refusal(text, [typed, NEW])).message).toContain('"high" is not a number');
   });
 
-  test('one that does not fit is passed over though a value above is refused as well', async () => {
+  test('an alternative that does not match is skipped even if a value above cannot be read', async () => {
     const text = 't,U\n1,high\n';
     const typed: ParseMapping = {
       delimiter: ',',
@@ -74,7 +74,7 @@ describe('of several mappings', () => {
     },
   );
 
-  test('one for files that are not read takes what is no text', async () => {
+  test('`format: none` matches binary files', async () => {
     const record = await read(Buffer.from('%PDF-1.7 and more'), [
       NEW,
       { format: 'none', meta: { in: 'name', match: '/^(?<plate>plate \\d)/' } },
@@ -82,21 +82,21 @@ describe('of several mappings', () => {
     expect(meta(record)).toEqual({ plate: 'plate 7' });
   });
 
-  test('where none fits, it is told of each what it lacks', async () => {
+  test('if none matches, the refusal lists what each one misses', async () => {
     const error = await refusal('x,y\n1,2\n', [OLD, NEW]);
     expect(error.message).toContain('none of the 2 alternatives');
     expect(error.message).toContain('1: no line matches `after: [Messwerte]`');
     expect(error.message).toContain('2: no line matches `after: [Data]`');
   });
 
-  test('each is held to its own limits', async () => {
+  test('each alternative has its own limits', async () => {
     const text = `[Data]\na,b\n${'1,2\n'.repeat(10)}`;
     const error = await refusal(text, [OLD, { ...NEW, limits: { rows: 5 } }]);
     expect(error.message).toContain('more than 5 rows');
   });
 });
 
-describe('when', () => {
+describe('`when`', () => {
   const mapping = (when: ParseMapping['when'], name: string): ParseMapping => ({
     when,
     delimiter: ',',
@@ -105,19 +105,19 @@ describe('when', () => {
   const text = 'Device v2\nx,y\n1,2\nend\n';
 
   test.each([['Device v2'], ['/v\\d$/'], [['v9', 'end']], [4], [-1]])(
-    'a line of the file must be %j',
+    'requires a line that matches %j',
     async (when) => {
       const record = await read(text, [mapping('Device v1', 'old'), mapping(when, 'mine')]);
       expect(Object.keys(rows(record)[0] ?? {})).toContain('mine');
     },
   );
 
-  test('it goes before all else that the mapping says', async () => {
+  test('is checked before everything else in the mapping', async () => {
     const wrong: ParseMapping = { when: 'v1', delimiter: ',', limits: { rows: 1 }, table: { header: 2 } };
     expect(rows(await read(text, [wrong, mapping('Device', 'mine')]))).toHaveLength(2);
   });
 
-  test('a first cell in quotes begins as a spreadsheet shows it', async () => {
+  test('ignores the quotes of a first cell', async () => {
     expect(
       meta(await read('"Run 7",x\n', { when: 'Run', delimiter: ',', meta: { line: 1, cells: ['run'] } })),
     ).toEqual({
@@ -125,13 +125,13 @@ describe('when', () => {
     });
   });
 
-  test('also of a single mapping: a file without that line is refused, naming the nearest', async () => {
+  test('a single mapping refuses a file without that line and names the nearest one', async () => {
     const error = await refusal(text, mapping('Device v3', 'x'));
     expect(error.message).toBe('no line matches `when: Device v3`');
     expect(error.hint).toBe('did you mean `when: "Device v2"`?');
   });
 
-  test('of a workbook, a line of a sheet is meant', async () => {
+  test('searches the lines of sheets in a workbook', async () => {
     const book = utils.book_new();
     utils.book_append_sheet(book, utils.aoa_to_sheet([['Notes']]), 'First');
     utils.book_append_sheet(book, utils.aoa_to_sheet([['Device v2'], ['x', 'y'], [1, 2]]), 'Second');
@@ -141,7 +141,7 @@ describe('when', () => {
     expect((await refusal(bytes, sheet('Device v3'))).hint).toContain('"Device v2"');
   });
 
-  test('of a file that is no text, no line is meant', async () => {
+  test('does not match binary files', async () => {
     const bytes = Uint8Array.from({ length: 4000 }, (_, n) => (n * 7919) % 256);
     const error = await refusal(bytes, [mapping('Device', 'x'), NEW]);
     expect(error.message).toContain('none of the 2 alternatives');

@@ -8,7 +8,7 @@ const cut = (text: string, delimiter = ',', quote: string | null = '"'): Promise
 
 const cells = async (...args: Parameters<typeof cut>) => (await cut(...args)).map((line) => line.cells);
 
-describe('a line is cells', () => {
+describe('splitting a line into cells', () => {
   test.each([
     ['text', ',', 'a, b ,,c', ['a', 'b', '', 'c']],
     ['more text', ' :: ', 'a :: b::c', ['a', 'b::c']],
@@ -17,19 +17,19 @@ describe('a line is cells', () => {
     ['whitespace', 'whitespace', '  a b\t c ', ['a', 'b', 'c']],
     ['a pattern', '/[;,]/', 'a;b,c', ['a', 'b', 'c']],
     ['a pattern with groups', '/ (and|or) /', 'a and b or c', ['a', 'b', 'c']],
-  ])('cut at %s', async (_, delimiter, text, expected) => {
+  ])('at %s', async (_, delimiter, text, expected) => {
     expect(await cells(text, delimiter)).toEqual([expected]);
   });
 
-  test('a quoted cell holds delimiters and quotes', async () => {
+  test('a quoted cell can contain delimiters and quotes', async () => {
     expect(await cells('"a, b","say ""yes""",c')).toEqual([['a, b', 'say "yes"', 'c']]);
   });
 
-  test('blanks around quotes do not count', async () => {
+  test('blanks around quotes are ignored', async () => {
     expect(await cells('x, "a, b" ,c')).toEqual([['x', 'a, b', 'c']]);
   });
 
-  test('a quoted cell may span lines, which are then one; the next keeps its number', async () => {
+  test('lines that a quoted cell spans are one line, and later lines keep their numbers', async () => {
     const lines = await cut('id,"Plate\nPosition",n\n1,A1,5');
     expect(lines).toEqual([
       { number: 1, text: 'id,"Plate\nPosition",n', cells: ['id', 'Plate\nPosition', 'n'] },
@@ -44,7 +44,7 @@ describe('a line is cells', () => {
     ]);
   });
 
-  test('a quote that is never closed swallows nothing', async () => {
+  test('an unclosed quote does not swallow lines', async () => {
     expect(await cells('a,b\n"oops,1\n2,3\n4,5')).toEqual([
       ['a', 'b'],
       ['"oops', '1'],
@@ -53,17 +53,17 @@ describe('a line is cells', () => {
     ]);
   });
 
-  test('nor does one that only another stray quote closes, far below', async () => {
+  test('a stray quote far below does not close an unclosed quote', async () => {
     const lines = await cut(`"oops,1\n${'2,3\n'.repeat(200)}4,5"\n6,7`);
     expect(lines).toHaveLength(203);
     expect(lines.at(0)?.cells).toEqual(['"oops', '1']);
   });
 
-  test('without quotes there are none', async () => {
+  test('`quote: none` makes quotes ordinary characters', async () => {
     expect(await cells('"a,b"', ',', null)).toEqual([['"a', 'b"']]);
   });
 
-  test('cells that hold anything come back as they were put in', async () => {
+  test('cells with any content survive a round trip', async () => {
     const cell = fc.string({ unit: fc.constantFrom('a', ' ', ',', '"', '\n', '5', 'é') });
     await fc.assert(
       fc.asyncProperty(
@@ -79,7 +79,7 @@ describe('a line is cells', () => {
     );
   });
 
-  test('however lines are cut, none is lost and none moves', async () => {
+  test('no line is lost or moved by any split', async () => {
     const line = fc.string({ unit: fc.constantFrom('a', ',', '"', '7', ' ') });
     await fc.assert(
       fc.asyncProperty(fc.array(line, { minLength: 1, maxLength: 900 }), async (texts) => {
@@ -92,7 +92,7 @@ describe('a line is cells', () => {
   });
 });
 
-describe('a delimiter that is not given is found', () => {
+describe('the delimiter is detected', () => {
   test.each([
     [',', 'a,b,c\n1,2,3\n4,5,6'],
     [';', 'a;b\n1,5;2,5\n3,5;4,5'],
@@ -106,7 +106,7 @@ describe('a delimiter that is not given is found', () => {
     expect(findDelimiter(text.split('\n'))).toBe(delimiter);
   });
 
-  test('not where nothing is cut regularly', () => {
+  test('no delimiter is detected in irregular text', () => {
     expect(findDelimiter(['one', 'two'])).toBeUndefined();
   });
 });

@@ -3,8 +3,8 @@ import { columns, read, refusal, rows } from '../support/reading.js';
 
 const table = (text: string, options: object) => read(text, { delimiter: ',', table: options });
 
-describe('columns that become rows', () => {
-  test('the groups of their names are columns, the cell is the value', async () => {
+describe('`unpivot`', () => {
+  test('groups of the column names become columns, the cell becomes the value', async () => {
     const text = 'Time,T,A1,A2,B1\n0,30,0.1,0.2,0.3\n60,31,0.4,,0.6\n';
     const record = await table(text, { unpivot: '/^(?<row>[A-H])(?<col>\\d+)$/' });
     expect(columns(record)).toEqual(['Time', 'T', 'row', 'col', 'value']);
@@ -18,7 +18,7 @@ describe('columns that become rows', () => {
     expect(record.tables[0]?.count).toBe(5);
   });
 
-  test('a group called value names the column of the cell: equal others make one row', async () => {
+  test('a group named `value` names the column of the cell', async () => {
     const text = 'Time,A1 OD,A1 FL,A2 OD,A2 FL\n0,1,2,3,4\n';
     const record = await table(text, { unpivot: '/^(?<well>\\S+) (?<value>\\w+)$/' });
     expect(rows(record)).toEqual([
@@ -27,7 +27,7 @@ describe('columns that become rows', () => {
     ]);
   });
 
-  test('their unit goes along', async () => {
+  test('values keep the unit of their column', async () => {
     const inRow = await table('t,A1,A2\ns,mV,mV\n0,1,2\n', {
       units: 'nextRow',
       unpivot: '/^(?<well>[A-H]\\d)$/',
@@ -42,7 +42,7 @@ describe('columns that become rows', () => {
     expect(columns(slash)).toEqual(['t [s]', 'well', 'value [mV]']);
   });
 
-  test('columns of different units keep each its own', async () => {
+  test('values keep different units', async () => {
     const record = await table('t,A1,A2\ns,mV,V\n0,1,2\n', {
       units: 'nextRow',
       unpivot: '/^(?<well>[A-H]\\d)$/',
@@ -51,7 +51,7 @@ describe('columns that become rows', () => {
     expect(record.tables[0]?.rows.map((row) => row[2]?.unit)).toEqual(['mV', 'V']);
   });
 
-  test('under the names that you give them, after rows were kept or dropped', async () => {
+  test('applies after `where` and to renamed columns', async () => {
     const text = 't,first,second,ok\n0,1,2,1\n60,3,4,0\n';
     const record = await table(text, {
       columns: { ch1: { from: 'first', unit: 'V' }, ch2: { from: 'second', unit: 'V' } },
@@ -65,7 +65,7 @@ describe('columns that become rows', () => {
     ]);
   });
 
-  test('a number that reads two ways is refused there as well', async () => {
+  test('refuses an ambiguous number', async () => {
     const error = await refusal('t;A1\n0;5\n1;"1,234"\n', {
       delimiter: ';',
       table: { unpivot: '/^(?<w>A1)$/' },
@@ -75,7 +75,7 @@ describe('columns that become rows', () => {
   });
 });
 
-describe('an axis that the file does not write out', () => {
+describe('a computed axis', () => {
   const text = 'Start: 10\nBin: 0.1 ns\nUnit: ns\ncounts\n5\n6\n7\n';
   const axis = (spec: object, more = {}) =>
     read(text, {
@@ -85,7 +85,7 @@ describe('an axis that the file does not write out', () => {
       table: { header: 'counts', columns: { time: spec }, ...more },
     });
 
-  test('starts at a number and grows by one', async () => {
+  test('is computed from numbers', async () => {
     const record = await axis({ start: -1, step: 0.1, unit: 'ms' });
     expect(columns(record)).toEqual(['time [ms]', 'counts']);
     expect(rows(record)).toEqual([
@@ -99,13 +99,13 @@ describe('an axis that the file does not write out', () => {
   test.each([
     ['facts of the file', { start: 'Start', step: 'Bin', unit: { from: 'Unit' } }],
     ['facts under your own names', { start: 'from', step: 'width', unit: { from: 'label' } }],
-  ])('starts and grows as %s say', async (_, spec) => {
+  ])('is computed from %s', async (_, spec) => {
     const record = await axis(spec);
     expect(columns(record)).toEqual(['time [ns]', 'counts']);
     expect(rows(record).map(({ time }) => time)).toEqual([10, 10.1, 10.2]);
   });
 
-  test('counts the rows of the file: those that are dropped leave a gap', async () => {
+  test('counts rows before `where`', async () => {
     const record = await axis({ start: 0, step: 2 }, { where: { counts: '/[57]/' } });
     expect(rows(record)).toEqual([
       { time: 0, counts: 5 },
@@ -113,7 +113,7 @@ describe('an axis that the file does not write out', () => {
     ]);
   });
 
-  test('is one for all rows that a row of the file becomes', async () => {
+  test('has the same value in all rows that `unpivot` makes of one', async () => {
     const record = await read('A1,A2\n1,2\n3,4\n', {
       delimiter: ',',
       table: { columns: { t: { start: 0, step: 60 } }, unpivot: '/^(?<well>A\\d)$/' },
@@ -126,16 +126,16 @@ describe('an axis that the file does not write out', () => {
     ]);
   });
 
-  test('is refused where a fact is lacking, or is no number', async () => {
+  test('refuses a missing fact and a fact that is not a number', async () => {
     await expect(axis({ start: 0, step: 'Binn' })).rejects.toThrow('no fact "Binn"');
     await expect(axis({ start: 0, step: 'Unit' })).rejects.toThrow('"Unit" is not a number: "ns"');
   });
 });
 
-describe('a column of units', () => {
+describe('`units: { column }`', () => {
   const text = 'Test,Result,Unit,Range\nGlucose,5.1,mmol/L,3.9\nLactate,1.2,mg/dL,0.5\n';
 
-  test('says the unit of each number to its left', async () => {
+  test('gives the unit of the number to its left', async () => {
     const record = await table(text, { units: { column: 'Unit' } });
     expect(columns(record)).toEqual(['Test', 'Result', 'Unit', 'Range']);
     expect(record.tables[0]?.rows.map((row) => row[1])).toEqual([
@@ -145,7 +145,7 @@ describe('a column of units', () => {
     expect(record.tables[0]?.rows[0]?.[3]).toEqual({ value: 3.9, text: '3.9' });
   });
 
-  test('is the unit of the column where all are the same, also in brackets, also renamed', async () => {
+  test('gives the unit of the column if all are equal', async () => {
     const record = await table(text.replaceAll(/m\w+\/d?L/g, '[g]'), {
       units: { column: 'Unit' },
       columns: { result: 'Result' },
@@ -153,18 +153,18 @@ describe('a column of units', () => {
     expect(columns(record)).toEqual(['Test', 'result [g]', 'Unit', 'Range']);
   });
 
-  test('says nothing of what is no number, and is refused where it is lacking', async () => {
+  test('is ignored for texts and refused if the column is missing', async () => {
     const record = await table('a,b,Unit\n1,none,mg\n', { units: { column: 'Unit' } });
     expect(record.tables[0]?.rows[0]?.[1]).toEqual({ value: 'none', text: 'none' });
     await expect(table(text, { units: { column: 'Units' } })).rejects.toThrow('no column "Units"');
   });
 });
 
-describe('cells at fixed characters, counted from 1', () => {
+describe('cells at fixed positions', () => {
   //             1234567890123456789
   const lines = ['Time   Weight  Note', '0      12.5    ok', '10             none', '200    9'];
 
-  test('begin there, and a line may end before them', async () => {
+  test('start there, and lines may be shorter', async () => {
     const record = await read(lines.join('\n'), { delimiter: { at: [8, 16] }, table: {} });
     expect(rows(record)).toEqual([
       { Time: 0, Weight: 12.5, Note: 'ok' },
@@ -181,7 +181,7 @@ describe('cells at fixed characters, counted from 1', () => {
     expect(rows(record)[1]).toEqual({ day: 20260106, well: 'A02', weight: 13.5 });
   });
 
-  test('separate a name from its value as well', async () => {
+  test('also separate names from values', async () => {
     const text = 'Operator  Ada\nLot No.   7\nshort\n';
     const record = await read(text, { format: 'text', meta: { separator: { at: [11] } } });
     expect(Object.fromEntries(record.meta)).toEqual({

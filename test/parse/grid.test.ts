@@ -4,12 +4,12 @@ import { columns, read, refusal, rows } from '../support/reading.js';
 
 type Grid = NonNullable<ParseMapping['table']>;
 
-/** Plates are written with commas here, so that they can be seen. */
+/** Plates with commas instead of tabs, for readability. */
 const mapping = (table: Grid = {}): ParseMapping => ({ delimiter: ',', table: { grid: true, ...table } });
 const plate = (text: string, table?: Grid) => read(text, mapping(table));
 
 describe('a plate', () => {
-  test('is one row a well, named by its letter and number', async () => {
+  test('becomes one row per well', async () => {
     expect(rows(await plate(',1,2\nA,0.1,0.2\nB,0.3,0.4\n'))).toEqual([
       { well: 'A1', value: 0.1 },
       { well: 'A2', value: 0.2 },
@@ -18,12 +18,12 @@ describe('a plate', () => {
     ]);
   });
 
-  test('may have zeros before its numbers, a sign above its letters, and two letters a row', async () => {
+  test('may have leading zeros, a character above its letters, and two-letter rows', async () => {
     const record = await plate('<>,01,02\nAA,5,6\nAB,7,8\n');
     expect(rows(record).map(({ well }) => well)).toEqual(['AA1', 'AA2', 'AB1', 'AB2']);
   });
 
-  test('leaves out its empty wells', async () => {
+  test('has no rows for empty wells', async () => {
     expect(rows(await plate(',1,2,3\nA,0.1,,\nB,,,0.4\n'))).toEqual([
       { well: 'A1', value: 0.1 },
       { well: 'B3', value: 0.4 },
@@ -35,19 +35,19 @@ describe('a plate', () => {
     expect(rows(record)[1]).toEqual({ well: 'A2', value: null, 'value text': 'OVRFLW' });
   });
 
-  test('without the numbers of its columns is none', async () => {
+  test('needs a header with column numbers', async () => {
     const error = await refusal('Name,Value\nA,0.1\n', mapping());
     expect(error.message).toContain('not the header of a plate');
     expect(error.where?.line).toBe(1);
     expect(error.hint).toContain('header');
   });
 
-  test('begins where the mapping says that its numbers are', async () => {
+  test('starts at the header that the mapping gives', async () => {
     const record = await plate('Plate 7,x\n,1,2\nA,0.1,0.2\n', { header: '/^,1,2/' });
     expect(rows(record)).toHaveLength(2);
   });
 
-  test('has its columns renamed and its rows filtered as those of any table', async () => {
+  test('supports `columns` and `where`', async () => {
     const record = await plate(',1,2\nA,5,6\nB,7,8\n', {
       columns: { od: { from: 'value', unit: 'AU' } },
       where: { well: '/^B/' },
@@ -61,8 +61,8 @@ describe('a plate', () => {
   });
 });
 
-describe('what was measured in a well', () => {
-  test('stands right of the plate, in lines that are stacked', async () => {
+describe('the label of a measurement', () => {
+  test('is to the right of stacked lines', async () => {
     const record = await plate(',1,2\nA,S1,S2,Well ID\n,10,20,Conc\nB,S3,,Well ID\n,30,40,Conc\n');
     expect(rows(record)).toEqual([
       { well: 'A1', 'Well ID': 'S1', Conc: 10 },
@@ -72,7 +72,7 @@ describe('what was measured in a well', () => {
     ]);
   });
 
-  test('or is named in order, for lines that are stacked', async () => {
+  test('is given in order for stacked lines', async () => {
     const text = ',1,2\nA,1,2\n,3,4\nB,5,6\n,7,8\n';
     const repeated = ',1,2\nA,1,2\nA,3,4\nB,5,6\nB,7,8\n';
     for (const lines of [text, repeated]) {
@@ -85,7 +85,7 @@ describe('what was measured in a well', () => {
     }
   });
 
-  test('or for plates side by side, where the numbers begin again', async () => {
+  test('is given in order for plates side by side', async () => {
     for (const text of [',1,2,,1,2\nA,1,2,,3,4\nB,5,6,,7,8\n', ',1,2,1,2\nA,1,2,3,4\nB,5,6,7,8\n']) {
       expect(rows(await plate(text, { grid: ['Ch1', 'Ch2'] }))).toEqual([
         { well: 'A1', Ch1: 1, Ch2: 3 },
@@ -96,7 +96,7 @@ describe('what was measured in a well', () => {
     }
   });
 
-  test('each of the plates side by side has its label to its right', async () => {
+  test('is to the right of each plate side by side', async () => {
     const record = await plate(',1,2,,1,2,\nA,1,2,OD,3,4,FL\n');
     expect(rows(record)).toEqual([
       { well: 'A1', OD: 1, FL: 3 },
@@ -107,7 +107,7 @@ describe('what was measured in a well', () => {
   test.each([
     ['every', '/^Read (?<label>.+)$/'],
     ['every', ['/^Read (?<label>.+)$/', 'Other']],
-  ])('or is caught by a group called label in %s', async (key, pattern) => {
+  ])('is captured by a group named `label` in %s', async (key, pattern) => {
     const text = 'Read 450\n,1,2\nA,1,2\n\nRead 620\n,1,2\nA,3,4\n';
     expect(rows(await plate(text, { [key]: pattern }))).toEqual([
       { well: 'A1', '450': 1, '620': 3 },
@@ -115,7 +115,7 @@ describe('what was measured in a well', () => {
     ]);
   });
 
-  test('also in after', async () => {
+  test('is captured by a group in `after`', async () => {
     const text = 'Lot 7\nRead 450\n,1,2\nA,1,2\n';
     expect(rows(await plate(text, { after: '/^Read (?<label>.+)$/' }))).toEqual([
       { well: 'A1', '450': 1 },
@@ -123,7 +123,7 @@ describe('what was measured in a well', () => {
     ]);
   });
 
-  test('is never lost to another value of the same well: that is refused', async () => {
+  test('two values of one well are refused', async () => {
     const stacked = await refusal(',1,2\nA,1,2\n,3,4\n', mapping());
     expect(stacked.message).toContain('well A1 has two values');
     expect(stacked.where?.line).toBe(3);
@@ -133,13 +133,13 @@ describe('what was measured in a well', () => {
     await expect(plate(blocks, { every: 'Plate' })).rejects.toThrow('well A1 has two values');
   });
 
-  test('is not something else in each line: that is no plate', async () => {
+  test('more wells than plates can have are refused', async () => {
     const lines = Array.from({ length: 1100 }, (_, n) => `${n},label ${n}\n`);
     const error = await refusal(`1\n${lines.join('')}`, mapping());
     expect(error.message).toContain('more wells than plates can have');
   });
 
-  test('may be called well, or like a column to its left', async () => {
+  test('may equal `well` or the name of another column', async () => {
     const record = await plate('T,1,2\n30,1,2,well\n');
     expect(columns(record)).toEqual(['T', 'well', 'well (2)']);
     expect(rows(record)).toEqual([
@@ -150,7 +150,7 @@ describe('what was measured in a well', () => {
 });
 
 describe('a plate without letters', () => {
-  test('has its rows counted, and anew after an empty line', async () => {
+  test('counts its rows from A after each empty line', async () => {
     const text = 't,1,2\n0,1,2\n,3,4\n\n60,5,6\n,7,8\n';
     expect(rows(await plate(text, { until: 'eof' }))).toEqual([
       { t: 0, well: 'A1', value: 1 },
@@ -164,7 +164,7 @@ describe('a plate without letters', () => {
     ]);
   });
 
-  test('has a row that was not read where a line is bare delimiters', async () => {
+  test('counts a line of delimiters as an unmeasured row', async () => {
     const record = await plate('1,2\n5,6\n,\n7,8\n');
     expect(rows(record).map(({ well, value }) => [well, value])).toEqual([
       ['A1', 5],
@@ -174,15 +174,15 @@ describe('a plate without letters', () => {
     ]);
   });
 
-  test('goes on to AA after Z', async () => {
+  test('continues with AA after Z', async () => {
     const text = `1\n${'5\n'.repeat(28)}`;
     const wells = rows(await read(text, { format: 'text', table: { grid: true } })).map(({ well }) => well);
     expect(wells.slice(24)).toEqual(['Y1', 'Z1', 'AA1', 'AB1']);
   });
 });
 
-describe('cells left of a plate', () => {
-  test('are ordinary columns, and hold until others come', async () => {
+describe('cells to the left of a plate', () => {
+  test('are columns, filled down', async () => {
     const text = 'Time,T (°C),1,2\n0:00:00,30.1,1,2\n,,3,4\n\n0:05:00,30.2,5,6\n';
     const record = await plate(text, {
       until: 'eof',
@@ -199,7 +199,7 @@ describe('cells left of a plate', () => {
     ]);
   });
 
-  test('stand beside the letter as well', async () => {
+  test('may be beside the letter', async () => {
     const record = await plate(',Dye,1,2\nA,FAM,1,2\nB,,3,4\nC,HEX,5,6\n');
     expect(columns(record)).toEqual(['Dye', 'well', 'value']);
     expect(rows(record).map(({ Dye, well }) => `${Dye} ${well}`)).toEqual([
@@ -212,7 +212,7 @@ describe('cells left of a plate', () => {
     ]);
   });
 
-  test('may differ from one block to the next', async () => {
+  test('may differ between blocks', async () => {
     const text = 'Plate\nDye,1,2\nFAM,1,2\n\nPlate\nT,1,2\n30,3,4\n';
     expect(rows(await plate(text, { every: 'Plate' }))).toEqual([
       { Dye: 'FAM', T: null, well: 'A1', value: 1 },
@@ -226,7 +226,7 @@ describe('cells left of a plate', () => {
 describe('several blocks of a plate', () => {
   const text = 'Layout\n,1,2\nA,S1,S2,ID\n\nResults\n,1,2\nA,0.1,0.2,OD\nB,0.3,0.4,OD\n';
 
-  test('join in the well', async () => {
+  test('are joined by well', async () => {
     expect(rows(await plate(text, { every: '/^(Layout|Results)$/' }))).toEqual([
       { well: 'A1', ID: 'S1', OD: 0.1 },
       { well: 'A2', ID: 'S2', OD: 0.2 },
@@ -235,37 +235,37 @@ describe('several blocks of a plate', () => {
     ]);
   });
 
-  test('are rows of their own where a group tells them apart', async () => {
+  test('are separate rows if a group distinguishes them', async () => {
     const record = await plate(text.replaceAll(/ID|OD/g, 'x'), { every: '/^(?<block>Layout|Results)$/' });
     expect(rows(record)).toHaveLength(6);
     expect(rows(record)[2]).toEqual({ block: 'Results', well: 'A1', x: 0.1 });
   });
 
-  test('the same value in both is one value', async () => {
+  test('may repeat a value', async () => {
     const same = 'P\n,1,2\nA,1,2\n\nP\n,1,2\nA,1,2\nB,3,4\n';
     expect(rows(await plate(same, { every: 'P' }))).toHaveLength(4);
   });
 });
 
 describe('an empty line within a plate', () => {
-  test('is refused where letters go on below it, for a blank line ends a table', async () => {
+  test('is refused if lettered rows follow', async () => {
     const error = await refusal(',1,2\nA,1,2\n\nB,3,4\n', mapping());
     expect(error.where?.line).toBe(4);
     expect(error.hint).toContain('`until: eof`');
     expect(rows(await plate(',1,2\nA,1,2\n\nB,3,4\n', { until: 'eof' }))).toHaveLength(4);
   });
 
-  test('also where there are none, and numbers go on', async () => {
+  test('is refused if numbers follow', async () => {
     const error = await refusal('t,1,2\n0,1,2\n\n60,3,4\n', mapping());
     expect(error.where?.line).toBe(4);
   });
 
-  test('keeps the letter of lines that are stacked', async () => {
+  test('keeps the letter of stacked lines', async () => {
     const record = await plate(',1,2\nA,1,2,OD\n\n,3,4,FL\n', { until: 'eof' });
     expect(rows(record)[0]).toEqual({ well: 'A1', OD: 1, FL: 3 });
   });
 
-  test('ends it where something else follows', async () => {
+  test('ends the plate if something else follows', async () => {
     for (const below of ['Mean,5.5,0.7', 'Curve,Formula,A', 'end', ',1,2']) {
       expect(rows(await plate(`,1,2\nA,1,2\n\n${below}\n`))).toHaveLength(2);
     }

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { convert } from 'jcampconverter';
 import { describe, expect, test } from 'vitest';
+import { mutations } from '../support/mutations.js';
 import { columns, meta, readAs, readOrRefuse, refusalAs, rows } from '../support/reading.js';
-import { mutations } from './mutations.js';
 
 const block = (data: string, extra: readonly string[] = []) =>
   [
@@ -29,7 +29,7 @@ const POINTS = [
 ];
 
 describe('JCAMP-DX', () => {
-  test('labels are facts and data are readings, without a mapping', async () => {
+  test('labels are facts and data are readings without a mapping', async () => {
     const record = await readAs('jcamp', block('400 100 110\n404 110 108'), {});
     expect(meta(record)).toMatchObject({ TITLE: 'Polystyrene', 'JCAMP-DX': 4.24, NPOINTS: 4 });
     expect(columns(record)).toEqual(['x [1/CM]', 'y [ABSORBANCE]']);
@@ -38,22 +38,22 @@ describe('JCAMP-DX', () => {
   });
 
   test.each([
-    ['signs between numbers', '400+100+110\n404+110+108'],
+    ['numbers separated by signs', '400+100+110\n404+110+108'],
     ['exponents', '400 1.00E+02 1.1e+02\n404 110 108'],
-    ['squeezed', '400A00A10\n404A10A08'],
-    ['differences with their check', '400A00J0%\n404A10k\n406A08'],
+    ['squeezed numbers', '400A00A10\n404A10A08'],
+    ['differences with check values', '400A00J0%\n404A10k\n406A08'],
     ['repetitions', '400A00A10T\n406A08'],
     ['repeated differences', '400A00J0\n402A10%k\n406A08'],
-  ])('data in the form of %s', async (_, data) => {
+  ])('data as %s', async (_, data) => {
     expect(rows(await readAs('jcamp', block(data), {}))).toEqual(POINTS);
   });
 
-  test('a point that is missing has no value', async () => {
+  test('a missing point has no value', async () => {
     const record = await readAs('jcamp', block('400 100 ?\n404 110 108'), {});
     expect(rows(record)[1]).toEqual({ x: 402, y: null });
   });
 
-  test('numbers that need no factor are kept as they are written', async () => {
+  test('numbers without a factor are kept as written', async () => {
     const text = block('400 1.50 2.00 3 4').replace('0.001', '1');
     expect((await readAs('jcamp', text, {})).tables[0]?.rows.map((row) => row[1]?.text)).toEqual([
       '1.50',
@@ -63,14 +63,14 @@ describe('JCAMP-DX', () => {
     ]);
   });
 
-  test('the day is read from its label where it can mean one day only', async () => {
+  test('an unambiguous date is read from its label', async () => {
     const dated = (date: string) =>
       readAs('jcamp', block('400 100 110 110 108', [`##DATE= ${date}`, '##TIME= 10:20:30']), {});
     expect(meta(await dated('24/7/2018'))['date']).toBe('2018-07-24T10:20:30');
     expect(meta(await dated('03/04/2018'))['date']).toBeUndefined();
   });
 
-  test('makers’ own labels are facts under their names, texts without their brackets', async () => {
+  test('private labels are facts, without angle brackets', async () => {
     const own = [
       '##$INSTRUM= <drx700>',
       '##$EMPTY=',
@@ -90,7 +90,7 @@ describe('JCAMP-DX', () => {
     expect(record.meta.has('$EMPTY')).toBe(false);
   });
 
-  test('a mapping names tables and columns, in the order of the file', async () => {
+  test('a mapping names tables in file order, and columns', async () => {
     const record = await readAs('jcamp', block('400 100 110 110 108'), {
       tables: { spectrum: { columns: { wavenumber: 'x', absorbance: 'y' }, where: { absorbance: 0.1 } } },
     });
@@ -98,14 +98,14 @@ describe('JCAMP-DX', () => {
     expect(rows(record)).toEqual([{ wavenumber: 400, absorbance: 0.1 }]);
   });
 
-  test('a file of parameters only has no table', async () => {
+  test('a file without data has no table', async () => {
     const record = await readAs('jcamp', '##TITLE= Parameters\n##$NS= 128\n##END=', {});
     expect(meta(record)).toEqual({ TITLE: 'Parameters', $NS: 128 });
     expect(record.tables).toEqual([]);
   });
 });
 
-describe('several data in one file', () => {
+describe('several tables in one file', () => {
   const peaks = (data: string) =>
     `##TITLE= Peaks\n##NPOINTS= 3\n##XUNITS= M/Z\n##PEAK TABLE= (XY..XY)\n${data}\n##END=`;
 
@@ -121,7 +121,7 @@ describe('several data in one file', () => {
     },
   );
 
-  test('assignments have texts', async () => {
+  test('peak assignments have texts', async () => {
     const text =
       '##TITLE= A\n##PEAK ASSIGNMENTS= (XYA)\n(7.26, 1.0, <CHCl3 (solvent)>)\n(1.2, 3, <CH3, end>)\n##END=';
     expect(rows(await readAs('jcamp', text, {}))).toEqual([
@@ -130,7 +130,7 @@ describe('several data in one file', () => {
     ]);
   });
 
-  test('each block is a table, and labels that come again are counted', async () => {
+  test('each block is a table, and repeated labels are numbered', async () => {
     const text = `##TITLE= Both\n##DATA TYPE= LINK\n##BLOCKS= 2\n${block('400 100 110 110 108')}\n${peaks('41,10 55,20 77,30')}\n##END=`;
     const record = await readAs('jcamp', text, {});
     expect(record.tables.map(({ name, count }) => [name, count])).toEqual([
@@ -157,7 +157,7 @@ describe('several data in one file', () => {
       '##END=',
     ].join('\n');
 
-  test('pages of different variables are tables of their own', async () => {
+  test('pages with different variables are separate tables', async () => {
     const record = await readAs(
       'jcamp',
       ntuples([
@@ -171,7 +171,7 @@ describe('several data in one file', () => {
     expect(rows(record, 1)[2]).toEqual({ TIME: 0.2, 'FID/IMAG': 10 });
   });
 
-  test('pages that are written alike are one table that says which page', async () => {
+  test('pages of the same form are one table with a page column', async () => {
     const page = (n: number) => `##PAGE= N=${n}\n##NPOINTS= 2\n##DATA TABLE= (XR..XR), PEAKS\n1,5 2,6`;
     const record = await readAs('jcamp', ntuples([page(1), page(2)]), {});
     expect(record.tables).toHaveLength(1);
@@ -179,8 +179,8 @@ describe('several data in one file', () => {
   });
 });
 
-describe('what is not whole is refused', () => {
-  test('fewer points than the file says, unless the mapping knows better', async () => {
+describe('damaged data are refused', () => {
+  test('fewer points than declared, unless the mapping gives the count', async () => {
     const error = await refusalAs('jcamp', block('400 100 110 110'), {});
     expect(error.message).toBe('table readings has 3 rows instead of 4');
     expect(error.hint).toContain('`count: 3`');
@@ -189,32 +189,32 @@ describe('what is not whole is refused', () => {
     );
   });
 
-  test('a line that does not go on where the last one ended', async () => {
+  test('a wrong check value', async () => {
     const error = await refusalAs('jcamp', block('400A00J0\n402A11%k'), {});
     expect(error.message).toContain('does not start with the last value of the line before');
     expect(error.where?.line).toBe(13);
   });
 
-  test('a line that is no data', async () => {
+  test('a line that is not data', async () => {
     const error = await refusalAs('jcamp', block('400 100 110\nabc!'), {});
     expect(error.message).toContain('this is not a line of data: "abc!"');
   });
 
-  test('a comma that could be a decimal mark', async () => {
+  test('an ambiguous comma', async () => {
     const text = block('400 100,5 110\n404 110 108').replace('##YFACTOR= 0.001', '##YFACTOR= 1');
     expect((await refusalAs('jcamp', text, {})).hint).toContain('decimal: ","');
     const record = await readAs('jcamp', text, { decimal: ',' });
     expect(rows(record)[0]).toEqual({ x: 400, y: 100.5 });
   });
 
-  test('a repetition that asks for more than there can be', async () => {
+  test('a repetition beyond the limit', async () => {
     const started = performance.now();
     const error = await refusalAs('jcamp', block('400A00S99999999999'), {});
     expect(error.message).toMatch(/more than \d+ points/);
     expect(performance.now() - started).toBeLessThan(2000);
   });
 
-  test('a distance that is not said, a form that is not known, a file that is none', async () => {
+  test('an unknown distance, an unknown form, another format', async () => {
     const text = block('400 100 110 110 108').replace('##LASTX= 406\n', '');
     expect((await refusalAs('jcamp', text, {})).hint).toContain('##DELTAX');
     expect((await refusalAs('jcamp', block('').replace('(X++(Y..Y))', '(odd)'), {})).message).toContain(
@@ -257,7 +257,7 @@ function compress(values: readonly number[]): string {
   return lines.join('\n');
 }
 
-test('compressed data are read as they were written, and as another program reads them', async () => {
+test('compressed data are read as written, and as jcampconverter reads them', async () => {
   const value = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.integer({ min: -99_999, max: 99_999 }));
   await fc.assert(
     fc.asyncProperty(fc.array(value, { minLength: 2, maxLength: 40 }), async (values) => {

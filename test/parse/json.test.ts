@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { withDefaults } from '../../src/config/vocabulary.js';
 import { readJson } from '../../src/parse/formats/documents.js';
+import { mutations } from '../support/mutations.js';
 import { meta, opened, readAs, readOrRefuse, refusalAs, rows } from '../support/reading.js';
-import { mutations } from './mutations.js';
 
 describe('JSON', () => {
-  test('numbers are kept as they are written', async () => {
+  test('numbers are kept as written', async () => {
     const record = await readAs('json', '{"a":2.100,"b":1.50E7,"c":12345678901234567890,"d":1e999}', {
       facts: { a: '/a', b: '/b', c: '/c', d: '/d' },
     });
@@ -18,12 +18,12 @@ describe('JSON', () => {
     ]);
   });
 
-  test('its numbers have a point, also where the texts of the file have a decimal comma', async () => {
+  test('numbers have a decimal point even with `decimal: ","`', async () => {
     const record = await readAs('json', '{"a":1.5,"b":"2,5"}', { decimal: ',', facts: { a: '/a', b: '/b' } });
     expect(meta(record)).toEqual({ a: 1.5, b: 2.5 });
   });
 
-  test('null is no value, true and false are read where they are asked for', async () => {
+  test('null is no value, and booleans are read if typed', async () => {
     const record = await readAs('json', '{"a":null,"b":true}', {
       facts: { a: '/a', b: { from: '/b', type: 'boolean' } },
     });
@@ -37,25 +37,25 @@ describe('JSON', () => {
     expect(error.where?.line).toBe(3);
   });
 
-  test('texts are decoded', async () => {
+  test('escapes are decoded', async () => {
     const record = await readAs('json', '{"a":"\\u00b5m \\"x\\" \\\\","µ":"ok"}', {
       facts: { a: '/a', b: '/µ' },
     });
     expect(meta(record)).toEqual({ a: 'µm "x" \\', b: 'ok' });
   });
 
-  test('lines of JSON are a list', async () => {
+  test('JSON lines are a list', async () => {
     const record = await readAs('json', '{"v":1}\n{"v":2}\n\n', { table: { rows: '/' } });
     expect(rows(record)).toEqual([{ v: 1 }, { v: 2 }]);
   });
 
-  test('a name that comes again is found at its first place, and is a column of its own', async () => {
+  test('a duplicate name is found at its first place and becomes a column of its own', async () => {
     const text = '[{"a":1,"a":2}]';
     expect(meta(await readAs('json', text, { facts: { a: '/0/a' } }))).toEqual({ a: 1 });
     expect(rows(await readAs('json', text, { table: { rows: '/' } }))).toEqual([{ a: 1, 'a (2)': 2 }]);
   });
 
-  test('names that JavaScript has a meaning for are only names', async () => {
+  test('names such as `__proto__` are ordinary names', async () => {
     const text = '[{"__proto__":{"value":1,"unit":"s"},"constructor":2,"toString":3}]';
     const record = await readAs('json', text, {
       facts: { __proto__x: '/0/__proto__' },
@@ -70,7 +70,7 @@ describe('JSON', () => {
     expect(({} as Record<string, unknown>)['unit']).toBeUndefined();
   });
 
-  test('a byte order mark and UTF-16 do no harm', async () => {
+  test('a byte order mark and UTF-16 are supported', async () => {
     const text = '\ufeff{"a":"µ"}';
     for (const bytes of [Buffer.from(text), Buffer.from(text, 'utf16le')]) {
       expect(meta(await readAs('json', bytes, { facts: { a: '/a' } }))).toEqual({ a: 'µ' });
@@ -78,7 +78,7 @@ describe('JSON', () => {
   });
 });
 
-describe('what is not JSON is refused at its place', () => {
+describe('invalid JSON is refused at its place', () => {
   test.each([
     ['{"a":1,\n "b" 2}', '2:6', 'expected a colon, found "2}"'],
     ['{"a":1,\n}', '2:1', 'expected a name in quotes'],
@@ -97,19 +97,19 @@ describe('what is not JSON is refused at its place', () => {
     expect(error.hint).toContain('truncated');
   });
 
-  test('nesting without end is refused before it does harm', async () => {
+  test('deep nesting is refused', async () => {
     const error = await refusalAs('json', `${'['.repeat(5_000_000)}`, { facts: { a: '/a' } });
     expect(error.message).toBe('the file is nested deeper than 100 levels');
     expect(error.hint).toContain('limits: { nesting: 1000 }');
   });
 
-  test('too large a file is refused with the limit that would do', async () => {
+  test('a file that is too large is refused with the limit to set', async () => {
     const error = await refusalAs('json', '[1,2,3]', { limits: { bytes: 3 }, facts: { a: '/0' } });
     expect(error.hint).toContain('limits: { bytes: 1MB }');
   });
 });
 
-describe('JSON, whatever it is', () => {
+describe('any JSON', () => {
   const options = withDefaults({});
   const accepts = async (text: string) =>
     readJson(opened(text), options).then(
@@ -117,7 +117,7 @@ describe('JSON, whatever it is', () => {
       () => false,
     );
 
-  test('what JSON.parse takes is taken, with the same values', async () => {
+  test('JSON that JSON.parse accepts has the same values', async () => {
     const scalar = fc.oneof(fc.string(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean());
     const name = fc.string({ minLength: 1 }).filter((text) => !text.startsWith('@'));
     await fc.assert(
@@ -136,7 +136,7 @@ describe('JSON, whatever it is', () => {
     );
   });
 
-  test('what JSON.parse refuses is refused, but for lines of JSON and numbers that are none', async () => {
+  test('JSON that JSON.parse rejects is refused, except JSON lines and NaN', async () => {
     const sign = fc.constantFrom(
       '{',
       '}',

@@ -6,7 +6,7 @@ import { readDate } from '../../src/parse/values/date.js';
 
 const FOLDER = '/runs/s1.D';
 
-/** Reads files as the parts of a run in a folder; or of one that is known by the first of them. */
+/** Reads files as the parts of a run: a folder, or joined files, whose path is that of the first. */
 function read(
   files: Readonly<Record<string, string>>,
   mapping?: ParseMapping | ParseMapping[],
@@ -29,14 +29,14 @@ const CSV = 'Peak,Area\nA,12\n';
 const table = { delimiter: ',', table: {} } satisfies ParseMapping;
 const pairs = { delimiter: 'tab', meta: { separator: ':' } } satisfies ParseMapping;
 
-describe('the main file', () => {
-  test('is the one that main names, wherever in the folder it is', async () => {
+describe('the main file of a run', () => {
+  test('is the one that `main` matches, also in subfolders', async () => {
     const files = { 'a.csv': 'No,Good\n1,2\n', 'sub/report.csv': CSV };
     const { tables } = await read(files, { ...table, main: 'sub/*.csv' });
     expect(tables[0]?.columns.map(({ name }) => name)).toEqual(['Peak', 'Area']);
   });
 
-  test('is the only one, or the only one beside those of also, or the first that is joined', async () => {
+  test('is the only file, the only one besides `also`, or the first joined file', async () => {
     expect((await read({ 'a.csv': CSV }, table)).tables[0]?.count).toBe(1);
     const files = { 'a.csv': CSV, 'info.txt': 'Sample: S1\n' };
     expect((await read(files, { ...table, also: { 'info.txt': pairs } })).meta.get('Sample')?.text).toBe(
@@ -45,7 +45,7 @@ describe('the main file', () => {
     expect((await read({ 'a.csv': CSV, 'a.txt': 'x' }, table, true)).tables[0]?.count).toBe(1);
   });
 
-  test('is not guessed: where several could be meant, they are named', async () => {
+  test('is not guessed: several candidates are listed', async () => {
     const files = { 'a.csv': CSV, 'b.csv': CSV };
     await expect(read(files, table)).rejects.toThrow(/2 files, .* does not select one: a\.csv, b\.csv/);
     await expect(read(files)).rejects.toThrow(/does not select one/);
@@ -55,7 +55,7 @@ describe('the main file', () => {
     );
   });
 
-  test('is measured where there is no mapping', async () => {
+  test('is measured without a mapping', async () => {
     const { tables } = await read(
       { 'a.csv': 'Peak,Area,RT\nA,12,1.5\nB,13,2.5\n', 'a.bin': '\0' },
       undefined,
@@ -64,7 +64,7 @@ describe('the main file', () => {
     expect(tables[0]?.count).toBe(2);
   });
 
-  test('decides between alternatives, as their patterns do', async () => {
+  test('decides between alternatives', async () => {
     const mapping = [
       { ...table, main: 'old.csv' },
       { ...table, main: 'new.csv' },
@@ -73,7 +73,7 @@ describe('the main file', () => {
     await expect(read({ 'x.bin': '', 'y.bin': '' }, mapping)).rejects.toThrow(/none of the 2 alternatives/);
   });
 
-  test('need not be said where nothing is read: the name of the folder is known', async () => {
+  test('is not needed with `format: none`', async () => {
     const { meta } = await read(
       { 'a.bin': '\0', 'b.bin': '\0' },
       { format: 'none', meta: { in: 'name', match: '/^(?<sample>\\w+)/' } },
@@ -82,8 +82,8 @@ describe('the main file', () => {
   });
 });
 
-describe('further files', () => {
-  test('are found by the stem of the main one, as it stands, or by a name; facts and tables join', async () => {
+describe('further files of a run', () => {
+  test('are found by the stem of the main file or by name, and their facts and tables are merged', async () => {
     const files = {
       'r[1].csv': `Sample: S1\n\n${CSV}`,
       'r[1].xml': '<run><Sample>S1</Sample><operator>Ada</operator></run>',
@@ -104,7 +104,7 @@ describe('further files', () => {
     ]);
   });
 
-  test('that are not there, or are several, quarantine the run', async () => {
+  test('that are missing or ambiguous quarantine the run', async () => {
     const also = (name: string) => ({ ...table, main: 'a.csv', also: { [name]: pairs } });
     const files = { 'a.csv': CSV, 'b.txt': 'x: 1\n', 'c.txt': 'x: 1\n' };
     await expect(read(files, also('{stem}.txt'))).rejects.toThrow(
@@ -113,7 +113,7 @@ describe('further files', () => {
     await expect(read(files, also('*.txt'))).rejects.toThrow(/2 files of the run match `also/);
   });
 
-  test('say where they cannot be read', async () => {
+  test('are named in their refusals', async () => {
     const files = { 'a.csv': CSV, 'a.xml': '<run>\n<x></run>' };
     await expect(
       read(files, { ...table, main: 'a.csv', also: { '{stem}.xml': { format: 'xml' } } }),
@@ -122,7 +122,7 @@ describe('further files', () => {
     });
   });
 
-  test('write dates in their own way, which is not taken for that of the main one', async () => {
+  test('keep their own date format', async () => {
     const files = {
       'a.txt': 'Begun: 03/04/2026\nSame: 01/02/2026\n',
       'b.txt': 'Ended: 25.12.2026\nSame: 01/02/2026\nOther: 05/06/2026\n',

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { mutations } from '../support/mutations.js';
 import { meta, readAs, readOrRefuse, refusalAs, rows } from '../support/reading.js';
-import { mutations } from './mutations.js';
 
 const ASTM = [
   'H|\\^&|||Analyser^1.2|Lab Street 1^Town||||||P|LIS2-A2|20260304102030',
@@ -41,7 +41,7 @@ const framed = (records: readonly string[]) =>
     .join('')}\x04`;
 
 describe('ASTM records', () => {
-  test('belong to the nearest record of their parents’ type above them', async () => {
+  test('belong to the nearest parent record above them', async () => {
     const record = await readAs('records', ASTM.join('\r'), MAPPING);
     expect(rows(record)).toEqual(READ);
     expect(meta(record)).toEqual({
@@ -62,7 +62,7 @@ describe('ASTM records', () => {
     expect(rows(await readAs('records', text, MAPPING))).toEqual(READ);
   });
 
-  test('a record that goes on in the next frame is one record', async () => {
+  test('a record that continues in the next frame is one record', async () => {
     const [first, second] = ['1H|\\^&\rR|1|^^^GL\x17', '2U|5.4|mmol/L\r\x03'];
     const text = `\x02${first}${checksum(first)}\r\n\x02${second}${checksum(second)}\r\n`;
     const record = await readAs('records', text, {
@@ -71,7 +71,7 @@ describe('ASTM records', () => {
     expect(rows(record)).toEqual([{ test: 'GLU', value: 5.4 }]);
   });
 
-  test('a frame that its checksum does not fit is refused, with its line', async () => {
+  test('a frame with a wrong checksum is refused with its line', async () => {
     const damaged = framed(ASTM).replace('5.41', '5.47');
     const line = ASTM.findIndex((record) => record.includes('5.41')) + 1;
     await expect(readAs('records', damaged, MAPPING)).rejects.toMatchObject({
@@ -83,18 +83,18 @@ describe('ASTM records', () => {
   test.each([
     ['CR LF', (text: string) => text.replace(/\r(?!\n)/g, '\r\n')],
     ['LF', (text: string) => text.replace(/\r\n?/g, '\n')],
-  ])('a program that saved frames with lines that end in %s did not damage them', async (_, save) => {
+  ])('frames saved with %s line breaks are valid', async (_, save) => {
     expect(rows(await readAs('records', save(framed(ASTM)), MAPPING))).toEqual(READ);
   });
 
-  test('of repeated values the first is taken; what a record leaves out at its end is empty', async () => {
+  test('the first of repeated values is read, and omitted fields are empty', async () => {
     const record = await readAs('records', ASTM.join('\r'), {
       table: { rows: 'O', columns: { test: '5/4', priority: 6, more: 25, part: '3/9' } },
     });
     expect(rows(record)[0]).toEqual({ test: 'GLU', priority: 'R', more: null, part: null });
   });
 
-  test('without columns, the fields are columns, named as paths name them', async () => {
+  test('without `columns`, all fields are columns named by their paths', async () => {
     const record = await readAs('records', 'H|\\^&\rR|1|^^^GLU|5.4\rR|2||6', { table: { rows: 'R' } });
     expect(rows(record)).toEqual([
       { 'R/2': 1, 'R/3': '^^^GLU', 'R/4': 5.4 },
@@ -126,7 +126,7 @@ describe('HL7 messages', () => {
     table: { rows: 'OBX', columns: { panel: '/OBR/4/2', id: 1, test: '3/2', value: 5, unit: 6, range: 7 } },
   };
 
-  test('fields are counted as the standard counts them', async () => {
+  test('fields are numbered as in the standard', async () => {
     const record = await readAs('records', HL7.join('\r'), mapping);
     expect(meta(record)).toEqual({
       separator: '|',
@@ -143,7 +143,7 @@ describe('HL7 messages', () => {
     ]);
   });
 
-  test('the marks of a transmission do not count', async () => {
+  test('transmission marks are removed', async () => {
     const record = await readAs('records', `\x0b${HL7.join('\r')}\r\x1c\r`, mapping);
     expect(record.tables[0]?.count).toBe(3);
   });
@@ -160,7 +160,7 @@ describe('HL7 messages', () => {
   });
 });
 
-describe('other lines that their first cell types', () => {
+describe('other records', () => {
   const TEXT = [
     'Sample title',
     'Setup, Sweep 1',
@@ -170,7 +170,7 @@ describe('other lines that their first cell types', () => {
     'Value, -4, 1.6E-05',
   ].join('\n');
 
-  test('cells are counted from 1, and conditions pick a record', async () => {
+  test('fields are numbered from 1, and conditions select records', async () => {
     const record = await readAs('records', TEXT, {
       delimiter: ', ',
       facts: {
@@ -188,7 +188,7 @@ describe('other lines that their first cell types', () => {
     ]);
   });
 
-  test('the delimiter is found where none is given', async () => {
+  test('the delimiter is detected', async () => {
     const text = '0\t2026-03-04\tANALYSER\n40\t1\tS1\t  2.45\n40\t2\tS1\t  6.3\n';
     const record = await readAs('records', text, {
       facts: { device: '/0/3' },
@@ -207,7 +207,7 @@ describe('other lines that their first cell types', () => {
   });
 });
 
-describe('what records do not have is refused', () => {
+describe('missing records are refused', () => {
   test.each([
     ['a type', { facts: { x: '/Q/2' } }, 'there is no Q record', 'the record types are: H, P, O, R, C, L'],
     ['a type of rows', { table: { rows: 'RR' } }, 'there is no RR record', 'the record types are'],
@@ -225,7 +225,7 @@ describe('what records do not have is refused', () => {
     expect(error.hint).toContain(hint);
   });
 
-  test('anything at all', async () => {
+  test('any content is read or refused', async () => {
     expect((await refusalAs('records', '\r\r \r', MAPPING)).message).toContain('no records');
   });
 });

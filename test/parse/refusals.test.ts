@@ -3,8 +3,8 @@ import { read, refusal, rows } from '../support/reading.js';
 
 const CSV = { delimiter: ',', table: {} };
 
-describe('what is quarantined, never guessed', () => {
-  test('a number that reads two ways, in a column of numbers: at its place, with both ready lines', async () => {
+describe('refused, never guessed', () => {
+  test('an ambiguous number in a numeric column, with its place and both settings', async () => {
     const error = await refusal('id;n\na;5\nb;"1,234"\nc;7\n', { delimiter: ';', table: {} });
     expect(error.message).toContain('"1,234"');
     expect(error.where).toEqual({ file: 'runs/plate 7_scan.csv', line: 3, column: 4 });
@@ -14,7 +14,7 @@ describe('what is quarantined, never guessed', () => {
   test.each([
     ['decimal', ',', 1.234],
     ['thousands', ',', 1234],
-  ] as const)('which the line %s: "%s" settles', async (key, mark, expected) => {
+  ] as const)('an ambiguous number is settled by %s: "%s"', async (key, mark, expected) => {
     const record = await read('n;m\n1,234;5\n', { delimiter: ';', [key]: mark, table: {} });
     expect(rows(record)).toEqual([{ n: expected, m: 5 }]);
   });
@@ -31,7 +31,7 @@ describe('what is quarantined, never guessed', () => {
     expect(error.hint).toContain(hint);
   });
 
-  test('but among words, or said to be text, it is a text', async () => {
+  test('an ambiguous number among words, or typed as text, stays text', async () => {
     const words = await read('a;b\n1,234;x\nfoo;y\nbar;z\n', { delimiter: ';', table: {} });
     expect(rows(words)[0]).toEqual({ a: '1,234', b: 'x' });
     const typed = await read('a;b\n1,234;x\n', {
@@ -41,7 +41,7 @@ describe('what is quarantined, never guessed', () => {
     expect(rows(typed)[0]).toEqual({ a: '1,234', b: 'x' });
   });
 
-  test('an ambiguous date is refused only where it is used as one', async () => {
+  test('an ambiguous date only if it is used as one', async () => {
     const text = 'day,n\n03/04/2026,1\n';
     expect(rows(await read(text, CSV))).toEqual([{ day: '03/04/2026', n: 1 }]);
     const error = await refusal(text, { ...CSV, table: { columns: { day: { type: 'date' } } } });
@@ -50,14 +50,14 @@ describe('what is quarantined, never guessed', () => {
     expect(error.hint).toContain('`dates: { format: dd/MM/yyyy }`');
   });
 
-  test('a header that is all numbers', async () => {
+  test('a header of numbers', async () => {
     const error = await refusal('168.2,2152\n172.3,2139\n', CSV);
     expect(error.message).toBe('the header consists of numbers');
     expect(error.where?.line).toBe(1);
     expect(error.hint).toContain('`table: { header: none }`');
   });
 
-  test('but numbers are names where the mapping gives the text of that line', async () => {
+  test('a header of numbers is accepted if the mapping gives it', async () => {
     const record = await read('400,401\n1,2\n', { ...CSV, table: { header: '400,' } });
     expect(rows(record)).toEqual([{ 400: 1, 401: 2 }]);
     expect((await refusal('400,401\n1,2\n', { ...CSV, table: { header: 1 } })).message).toContain(
@@ -65,7 +65,7 @@ describe('what is quarantined, never guessed', () => {
     );
   });
 
-  test('a column that the mapping names and the file lacks, with the nearest', async () => {
+  test('a missing column, with the nearest name', async () => {
     for (const table of [
       { columns: { w: 'Wieght' } },
       { fill: 'Wieght' },
@@ -86,19 +86,19 @@ describe('what is quarantined, never guessed', () => {
     expect(error.message).toContain('the rows have 2 cells');
   });
 
-  test.each(['after', 'every', 'header'])('a line that %s names and the file lacks', async (key) => {
+  test.each(['after', 'every', 'header'])('a line that `%s` does not find', async (key) => {
     const error = await refusal('[Data]\na,b\n1,2\n', { ...CSV, table: { [key]: '[Dara]' } });
     expect(error.message).toContain(`\`${key}: [Dara]\``);
     expect(error.where?.line).toBe(1);
     expect(error.hint).toContain(`\`${key}: "[Data]"\``);
   });
 
-  test('rows of a form that no line has', async () => {
+  test('`rows` that no line matches', async () => {
     const error = await refusal('a\nb\n', { table: { rows: '/^S (?<w>.+)/' } });
     expect(error.message).toContain('no line matches `rows:');
   });
 
-  test('fewer rows than announced', async () => {
+  test('fewer rows than `count`', async () => {
     const error = await refusal('Points,3\nx,y\n1,2\n3,4\n', {
       ...CSV,
       meta: { separator: ',' },
@@ -108,30 +108,30 @@ describe('what is quarantined, never guessed', () => {
     expect(error.hint).toContain('truncated');
   });
 
-  test('a line that fits the columns right after the blank one that ended the table', async () => {
+  test('a row directly after the blank line that ended its table', async () => {
     const error = await refusal('a,b\n1,2\n\n3,4\n', CSV);
     expect(error.where?.line).toBe(4);
     expect(error.hint).toContain('`until: eof`');
     expect(rows(await read('a,b\n1,2\n\n3,4\n', { ...CSV, table: { until: 'eof' } }))).toHaveLength(2);
   });
 
-  test('also where the blank line stands right under the header', async () => {
+  test('a row after a blank line directly below the header', async () => {
     expect((await refusal('a,b\n\n1,2\n', CSV)).hint).toContain('`until: eof`');
   });
 
-  test('not where another table, or something else, follows', async () => {
+  test('not if another table or other text follows', async () => {
     const text = 'a,b\n1,2\n\nc,d\n3,4\n';
     const tables = { first: {}, second: { header: 'c' } };
     expect(rows(await read(text, { delimiter: ',', tables }), 1)).toHaveLength(1);
     expect(rows(await read('a,b\n1,2\n\nOperator,Ada\n', CSV))).toHaveLength(1);
   });
 
-  test('no fact and no row', async () => {
+  test('a file without facts and rows', async () => {
     expect((await refusal('a,b\n', CSV)).message).toContain('no facts and no rows');
     expect((await refusal('a,b\n1,2\n', { delimiter: ',' })).hint).toContain('`table: {}`');
   });
 
-  test('a word where the mapping says that numbers are', async () => {
+  test('a word in a column typed as number', async () => {
     const error = await refusal('well,n\nA1,5\nA2,OVER\n', {
       ...CSV,
       table: { columns: { n: { type: 'number' } } },

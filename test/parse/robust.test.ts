@@ -45,7 +45,7 @@ const WORDS: ParseMapping[] = [
   },
 ];
 
-/** Reads whatever it is; anything but a record or a refusal is a failure. */
+/** Fails with any error that is not a refusal. */
 async function outcome(content: string | Uint8Array, mapping: ParseMapping | undefined): Promise<void> {
   const record = await read(content, mapping).catch((error: unknown) => {
     if (error instanceof FileError) return undefined;
@@ -57,7 +57,7 @@ async function outcome(content: string | Uint8Array, mapping: ParseMapping | und
   }
 }
 
-/** Of the processor, not of the clock: others may use the machine as well. */
+/** CPU time, because other processes may use the machine. */
 function secondsSince(before: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1e6;
@@ -65,7 +65,7 @@ function secondsSince(before: NodeJS.CpuUsage): number {
 
 const mapping = fc.constantFrom(...MAPPINGS, ...WORDS);
 
-describe('whatever a file holds, it is read or refused', () => {
+describe('any file is read or refused', () => {
   test('any bytes', async () => {
     await fc.assert(fc.asyncProperty(fc.uint8Array({ maxLength: 400 }), mapping, outcome), { numRuns: 400 });
   });
@@ -76,7 +76,7 @@ describe('whatever a file holds, it is read or refused', () => {
     });
   });
 
-  test('anything that is nearly a table', async () => {
+  test('text that resembles a table', async () => {
     const cell = fc.constantFrom(
       '',
       '1',
@@ -107,7 +107,7 @@ describe('whatever a file holds, it is read or refused', () => {
     await fc.assert(fc.asyncProperty(text, mapping, outcome), { numRuns: 1500 });
   });
 
-  test('50 KB of anything, in less than a second of work', async () => {
+  test('50 KB of anything, in less than a second of CPU time', async () => {
     const piece = fc.oneof(
       ...[
         fc.constantFrom(
@@ -144,7 +144,7 @@ describe('whatever a file holds, it is read or refused', () => {
     );
   });
 
-  test('names that JavaScript has a meaning for are only names', async () => {
+  test('names such as `__proto__` are ordinary names', async () => {
     const record = await read('constructor: 1\n__proto__: 2\ntoString: 3\n\n__proto__,constructor\n5,6\n', {
       delimiter: ',',
       meta: { separator: ':' },
@@ -155,15 +155,15 @@ describe('whatever a file holds, it is read or refused', () => {
   });
 
   test.each([
-    ['a line without an end', 'x'.repeat(3_000_000)],
-    ['a line of signs', `${'='.repeat(500_000)}x\n`],
+    ['a long line', 'x'.repeat(3_000_000)],
+    ['a line of separators', `${'='.repeat(500_000)}x\n`],
     ['a line of blanks', `a${' '.repeat(500_000)}b\n`],
     ['carriage returns only', '\r'.repeat(500_000)],
-    ['digits without end', `a,b\n${'1'.repeat(500_000)},2\n`],
+    ['a long number', `a,b\n${'1'.repeat(500_000)},2\n`],
     ['quotes only', '"'.repeat(20_001)],
     ['a quoted cell of blanks after a digit', `a,b\n"1${' '.repeat(300_000)}\nx\ny",2\n`],
     ['a quote opened in every line', '"a,b\n'.repeat(3000)],
-  ])('%s takes no longer than its length', async (_, text) => {
+  ])('%s takes linear time', async (_, text) => {
     const before = process.cpuUsage();
     for (const one of MAPPINGS) await outcome(text, one);
     expect(secondsSince(before)).toBeLessThan(8);

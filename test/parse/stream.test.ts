@@ -5,7 +5,7 @@ import type { ParseMapping } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
 import { meta, read, refusal, rows } from '../support/reading.js';
 
-/** A file that comes in such pieces, from its beginning each time that it is opened. */
+/** A stream of these chunks, from the beginning each time it is opened. */
 const streamOf = (pieces: Iterable<string | Uint8Array>) =>
   async function* () {
     for (const piece of pieces) yield Buffer.from(piece as string);
@@ -17,13 +17,13 @@ function* lines(rowsOf: (n: number) => string, count: number): Generator<string>
   }
 }
 
-describe('a long file that is read in a stream', () => {
+describe('a long file that is read as a stream', () => {
   const COUNT = 40_000;
   const content = (row: (n: number) => string, header: string) => () =>
     streamOf([`${header}\n`, ...lines(row, COUNT)])();
   const csv = { delimiter: ',', table: {} };
 
-  test('is counted and summed up as a whole, though few of its rows are kept', async () => {
+  test('is counted and summarised, although few of its rows are kept', async () => {
     const row = (n: number) => `${n},${n % 2 ? '' : (n / 8).toFixed(3)},${n % 3 ? 'ok' : 'OVER'},x${n}`;
     const record = await read(content(row, 'n,half (mg),flag,name'), { ...csv, missing: 'OVER' });
     const [table] = record.tables;
@@ -46,7 +46,7 @@ describe('a long file that is read in a stream', () => {
 
   const value = (text: string) => ({ value: Number(text), text });
 
-  test('has its computed axis summed up as well', async () => {
+  test('has a summary of its computed axis', async () => {
     const record = await read(
       content((n) => `${n},a,b`, 'c,d,e'),
       {
@@ -60,7 +60,7 @@ describe('a long file that is read in a stream', () => {
     });
   });
 
-  test('keeps as few rows where columns become rows', async () => {
+  test('keeps few rows with `unpivot`', async () => {
     const record = await read(
       content((n) => `${n},${-n}`, 'A1,A2'),
       {
@@ -78,7 +78,7 @@ describe('a long file that is read in a stream', () => {
     });
   });
 
-  test('keeps as few rows where each block has columns of its own', async () => {
+  test('keeps few rows if each block has its own columns', async () => {
     const blocks = Array.from({ length: 300 }, (_, n) => `Step\na${n},b${n}\n${n},-${n}\n`);
     const record = await read(streamOf(blocks), { ...csv, table: { every: 'Step' } });
     const [table] = record.tables;
@@ -89,7 +89,7 @@ describe('a long file that is read in a stream', () => {
     expect(table?.columns.at(-2)?.summary).toMatchObject({ n: 1, median: 299 });
   });
 
-  test('is refused for what stands in a row that is not kept', async () => {
+  test('is refused for a value in a row that is not kept', async () => {
     const row = (n: number) => `${n};${n === COUNT - 2 ? '1,234' : '5'};;`;
     const error = await refusal(content(row, 'n;m;o;p'), { delimiter: ';', table: {} });
     expect(error.where).toMatchObject({ line: COUNT, column: 7 });
@@ -106,7 +106,7 @@ describe('a long file that is read in a stream', () => {
     expect(meta(record)).toEqual({ Operator: 'Ada', end: 'last' });
   });
 
-  test('is opened anew for each mapping that is tried', async () => {
+  test('is opened again for each alternative', async () => {
     const record = await read(
       content((n) => `${n},1`, 'a,b'),
       [
@@ -119,8 +119,8 @@ describe('a long file that is read in a stream', () => {
   });
 });
 
-describe('a line that has no end', () => {
-  test('is refused once it is longer than any instrument writes', async () => {
+describe('a line without end', () => {
+  test('is refused at its maximum length', async () => {
     let pieces = 0;
     async function* endless() {
       yield Buffer.from('a,b\n1,2\n');
@@ -133,7 +133,7 @@ describe('a line that has no end', () => {
   });
 });
 
-describe('a file is the same in pieces as at once', () => {
+describe('a file read in chunks is the same as read at once', () => {
   const MAPPINGS: readonly (ParseMapping | readonly ParseMapping[])[] = [
     { table: {} },
     { delimiter: ',', meta: { until: 'blank', separator: ':' }, table: { after: 'blank', until: 'eof' } },
@@ -178,7 +178,7 @@ describe('a file is the same in pieces as at once', () => {
   );
   const cuts = fc.array(fc.nat({ max: 400 }), { maxLength: 30 });
 
-  /** What comes of it, as one thing that can be compared. */
+  /** The record or the refusal, for comparison. */
   const outcome = (
     content: Uint8Array | (() => AsyncIterable<Uint8Array>),
     mapping: ParseMapping | readonly ParseMapping[],
@@ -197,7 +197,7 @@ describe('a file is the same in pieces as at once', () => {
     return ends.map((end, n) => bytes.subarray(ends[n - 1] ?? 0, end));
   }
 
-  test('whatever its text, its encoding and its mapping', async () => {
+  test('with any text, encoding and mapping', async () => {
     await fc.assert(
       fc.asyncProperty(
         text,
@@ -215,7 +215,7 @@ describe('a file is the same in pieces as at once', () => {
     );
   });
 
-  test('also where it is no text at all', async () => {
+  test('with binary content', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ maxLength: 300 }),
@@ -232,7 +232,7 @@ describe('a file is the same in pieces as at once', () => {
     );
   });
 
-  test('also byte by byte, a quote left open and a newline in two bytes', async () => {
+  test('byte by byte, with an unclosed quote and a two-byte line break', async () => {
     const bytes = iconv.encode('Größe,x\r\n"oops,1\r\r\n2,3\r4,5', 'utf-16le', { addBOM: true });
     const single = streamOf([...bytes].map((byte) => Uint8Array.of(byte)));
     const mapping = { delimiter: ',', table: {} };

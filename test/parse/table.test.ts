@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { columns, read, rows } from '../support/reading.js';
 
-describe('where a table is', () => {
-  test('at the top, with its names in the first line, unless the mapping says otherwise', async () => {
+describe('the place of a table', () => {
+  test('is the top of the file, with the header in the first line, by default', async () => {
     expect(rows(await read('\n\na,b\n1,x\n2,y\n', { table: {} }))).toEqual([
       { a: 1, b: 'x' },
       { a: 2, b: 'y' },
     ]);
   });
 
-  test('below a line, until a line', async () => {
+  test('is between `after` and `until`', async () => {
     const text = 'Lot,7\n[Data]\nx,y\n1,2\n\n3,4\n</Data>\n5,6\n';
     const record = await read(text, { delimiter: ',', table: { after: '[Data]', until: '</' } });
     expect(rows(record)).toEqual([
@@ -18,12 +18,12 @@ describe('where a table is', () => {
     ]);
   });
 
-  test('a blank line, also one of bare delimiters, ends it', async () => {
+  test('ends at a blank line, also one of delimiters', async () => {
     const record = await read('a,b\n1,2\n,\nMean,none,x\n', { delimiter: ',', table: {} });
     expect(rows(record)).toEqual([{ a: 1, b: 2 }]);
   });
 
-  test('lines are named by number, from the end, by text, by pattern, or by any of these', async () => {
+  test('is given by line number, from the end, by text, by pattern, or by a list of these', async () => {
     const text = 'one\ntwo\n  a;b\n1;2\n3;4\nend\n';
     for (const after of [2, -5, 'two', '/^tw/', ['zero', 'two']]) {
       const record = await read(text, { delimiter: ';', table: { after, until: [-1, 'eof'] } });
@@ -34,7 +34,7 @@ describe('where a table is', () => {
     }
   });
 
-  test('a line with quotes is named by what a spreadsheet shows of it', async () => {
+  test('is given without the quotes of a first cell', async () => {
     const record = await read('"x","y"\n"Date/Time","n"\n"noon","1"\n', {
       delimiter: ',',
       table: { header: 'Date/Time' },
@@ -48,7 +48,7 @@ describe('where a table is', () => {
     expect(rows(other)).toEqual([{ 'a, b': 'c, d', n: 1 }]);
   });
 
-  test('every such line begins a block; its groups are columns, and a header once seen stays', async () => {
+  test('`every` starts blocks, its groups are columns, and the header applies to all', async () => {
     const text = 'No,p/kPa\nADS\n1,0.5\n2,0.6\nDES\n1,0.7\n';
     const record = await read(text, {
       delimiter: ',',
@@ -62,7 +62,7 @@ describe('where a table is', () => {
     ]);
   });
 
-  test('blocks with other headers join by the names', async () => {
+  test('columns of blocks with different headers are joined by name', async () => {
     const text = 'Group: A\nx,y\n1,2\n\nGroup: B\ny,z\n3,4\n';
     const record = await read(text, { delimiter: ',', table: { every: '/^Group: (?<group>.)/' } });
     expect(rows(record)).toEqual([
@@ -71,7 +71,7 @@ describe('where a table is', () => {
     ]);
   });
 
-  test('several tables have their own names; the first comes first', async () => {
+  test('several tables have their names and order from the mapping', async () => {
     const text = '[B]\nx,y\n1,2\n\n[A]\nv\tw\n3\t4\n';
     const record = await read(text, {
       delimiter: ',',
@@ -81,7 +81,7 @@ describe('where a table is', () => {
     expect(rows(record, 1)).toEqual([{ v: 3, w: 4 }]);
   });
 
-  test('rows can be the lines of a certain form, as a balance prints them', async () => {
+  test('rows can be lines that match a pattern', async () => {
     const text = 'Ready\nS S     12.50 mg\nS D      9.99 mg\nS S     13.00 mg\n';
     const record = await read(text, { table: { rows: '/^S S +(?<weight>\\S+) (?<unit>\\w+)/' } });
     expect(rows(record)).toEqual([
@@ -90,15 +90,15 @@ describe('where a table is', () => {
     ]);
   });
 
-  test("a spreadsheet's note about the delimiter is no line of the table", async () => {
+  test('a `sep=` line is not part of the table', async () => {
     const record = await read('sep=;\na;b\n1;2\n', { table: {}, facts: { first: '=A1' } });
     expect(rows(record)).toEqual([{ a: 1, b: 2 }]);
     expect(record.meta.get('first')?.text).toBe('a');
   });
 });
 
-describe('the names of columns', () => {
-  test('are joined downwards, without what is empty or repeated', async () => {
+describe('column names', () => {
+  test('of several header rows are joined, without empty and repeated cells', async () => {
     const text = 'Time,Unsubtracted,T,T\n,Weight,T,low\n0,12.4,1,2\n';
     expect(columns(await read(text, { table: { headerRows: 2 } }))).toEqual([
       'Time',
@@ -108,7 +108,7 @@ describe('the names of columns', () => {
     ]);
   });
 
-  test('are counted where the file has none, and columns that are empty as well are dropped', async () => {
+  test('are numbered if missing, and unnamed empty columns are dropped', async () => {
     const text = ',Well,Cq,,\n7,A01,21.1,,\n,A02,21.2,x\n';
     expect(columns(await read(text, { delimiter: ',', table: {} }))).toEqual([
       'column 1',
@@ -122,7 +122,7 @@ describe('the names of columns', () => {
     ]);
   });
 
-  test('that come again are counted, and a line break in one is a blank', async () => {
+  test('that repeat are numbered, and line breaks become spaces', async () => {
     const text = '"Plate\nPosition",Abs,Abs:,Abs\n1,2,3,4\n';
     expect(columns(await read(text, { delimiter: ',', table: {} }))).toEqual([
       'Plate Position',
@@ -132,7 +132,7 @@ describe('the names of columns', () => {
     ]);
   });
 
-  test('can stand in a comment', async () => {
+  test('can be in a comment', async () => {
     const text = '# note\n#freq  re\n1 2\n# in between\n3 4\n';
     const record = await read(text, { delimiter: 'whitespace', comment: '#', table: { header: '#freq' } });
     expect(rows(record)).toEqual([
@@ -141,13 +141,13 @@ describe('the names of columns', () => {
     ]);
   });
 
-  test('a header that comes again is no row', async () => {
+  test('a repeated header is not a row', async () => {
     expect(rows(await read('a,b\n1,2\na,b\n3,4\n', { table: {} }))).toHaveLength(2);
   });
 });
 
-describe('units of columns', () => {
-  test('stand in brackets at the end of the name of a column of numbers', async () => {
+describe('column units', () => {
+  test('are in brackets at the end of the name of a numeric column', async () => {
     const text = 'Time (s),U[V],Name (V),Cells (big),Empty (mg)\n1,2,x,3,\n';
     expect(columns(await read(text, { delimiter: ',', table: {} }))).toEqual([
       'Time [s]',
@@ -158,7 +158,7 @@ describe('units of columns', () => {
     ]);
   });
 
-  test('after a slash, in the next row, or nowhere', async () => {
+  test('are after a slash, in the next row, or absent', async () => {
     expect(columns(await read('T/°C;date/time\n1;x\n', { table: { units: 'slash' } }))).toEqual([
       'T [°C]',
       'date/time',
@@ -170,7 +170,7 @@ describe('units of columns', () => {
     expect(columns(await read('T (s),n\n1,2\n', { table: { units: 'none' } }))).toEqual(['T (s)', 'n']);
   });
 
-  test('in the next row also where there is no header', async () => {
+  test('are in the next row even without a header', async () => {
     const text = 'file,x\nnm,A\n400,0.043\n';
     const record = await read(text, {
       delimiter: ',',
@@ -179,14 +179,14 @@ describe('units of columns', () => {
     expect(columns(record)).toEqual(['wavelength [nm]', 'absorbance [A]']);
   });
 
-  test('beside each number, where all have the same', async () => {
+  test('are taken from the numbers if all are equal', async () => {
     const record = await read('a,b\n1 mg,1 mg\n2 mg,1 g\n', { table: {} });
     expect(columns(record)).toEqual(['a [mg]', 'b']);
     expect(record.tables[0]?.rows[1]?.[1]).toEqual({ value: 1, text: '1 g', unit: 'g' });
   });
 });
 
-describe('columns as you want them', () => {
+describe('`columns`', () => {
   const text = 'Date,Time,Weight (mg),Flag\n24/01/2020,13:37:22,1.5,1\n25/01/2020,01:37:22,2.5,0\n';
   const mapping = { delimiter: ',', dates: { format: 'dd/MM/yyyy HH:mm:ss' } };
 
@@ -214,12 +214,12 @@ describe('columns as you want them', () => {
     });
   });
 
-  test('a list is exactly these, by name', async () => {
+  test('a list selects by name', async () => {
     const record = await read(text, { ...mapping, table: { columns: ['Flag', 'Weight (mg)'] } });
     expect(columns(record)).toEqual(['Flag', 'Weight [mg]']);
   });
 
-  test('a list is exactly these, by position, where there is no header', async () => {
+  test('a list selects by position without a header', async () => {
     const record = await read('1,2,3,4\n', {
       delimiter: ',',
       table: { header: 'none', columns: ['x', '_', 'z'] },
@@ -227,7 +227,7 @@ describe('columns as you want them', () => {
     expect(rows(record)).toEqual([{ x: 1, z: 3 }]);
   });
 
-  test('a unit is yours to give, or to point at', async () => {
+  test('a unit is given or looked up', async () => {
     const record = await read('Unit: kPa\nx,y\n1,2\n', {
       delimiter: ',',
       meta: { separator: ':' },
@@ -236,7 +236,7 @@ describe('columns as you want them', () => {
     expect(columns(record)).toEqual(['x [mm]', 'y [kPa]']);
   });
 
-  test('a text stays text where you say so', async () => {
+  test('`type: text` keeps text', async () => {
     const record = await read('id,n\n1,2\n', { table: { columns: { id: { type: 'text' } } } });
     expect(record.tables[0]?.rows[0]).toEqual([
       { value: '1', text: '1' },
@@ -245,8 +245,8 @@ describe('columns as you want them', () => {
   });
 });
 
-describe('rows as you want them', () => {
-  test('some lines are none', async () => {
+describe('rows', () => {
+  test('`skip` drops lines', async () => {
     const record = await read('a,b\n---\n1,2\nMEAN,2\nSTD,0\n', {
       delimiter: ',',
       table: { skip: ['MEAN', '/^(STD|-+)/'] },
@@ -254,7 +254,7 @@ describe('rows as you want them', () => {
     expect(rows(record)).toEqual([{ a: 1, b: 2 }]);
   });
 
-  test('an empty cell takes the one above, in the columns that say so', async () => {
+  test('`fill` takes the value above', async () => {
     const record = await read('Plate,Well,n\nP1,A1,\n,A2,5\nP2,A3,\n', { table: { fill: ['Plate'] } });
     expect(rows(record).map(({ Plate, n }) => [Plate, n])).toEqual([
       ['P1', null],
@@ -271,7 +271,7 @@ describe('rows as you want them', () => {
     [{ area: 'any' }, ['a', 'd']],
     [{ Area: 'any', Excluded: 0 }, ['a', 'd']],
     [{ ok: true }, ['a']],
-  ])('where %j holds', async (where, kept) => {
+  ])('`where: %j`', async (where, kept) => {
     const text = 'name,Excluded,Area,ok\na,0,1.5,true\nb,1,,False\nc,1,n/a,x\nd,0,< 2,x\n';
     const record = await read(text, {
       delimiter: ',',
@@ -281,7 +281,7 @@ describe('rows as you want them', () => {
     expect(rows(record).map(({ name }) => name)).toEqual(kept);
   });
 
-  test('what has a text but no value keeps it in a column beside', async () => {
+  test('texts without a value are kept in a column beside', async () => {
     const record = await read('well,abs,conc\nA1,2.100,5\nA2,OVRFLW,< 20.00\nA3,,7\n', {
       delimiter: ',',
       missing: ['OVRFLW'],
@@ -296,7 +296,7 @@ describe('rows as you want them', () => {
     expect(record.tables[0]?.rows[0]?.[1]?.text).toBe('2.100');
   });
 
-  test('there are as many as announced', async () => {
+  test('`count` accepts the right number of rows', async () => {
     const text = 'Points: 2\nx,y\n1,2\n3,4\n';
     for (const count of [2, 'Points']) {
       const record = await read(text, {

@@ -4,12 +4,12 @@ import { parse as parseYaml } from 'yaml';
 import { columns, meta, read, rows } from '../support/reading.js';
 
 /**
- * Whole mappings, each for the export of one instrument, as a person would write them.
- * The files are made up; their shape is that of the real ones. Tabs are written → so that they can be seen.
+ * Complete mappings for exports of instruments. The files are invented, in the form of real ones.
+ * Tabs are written as → for readability.
  */
 const file = (text: string) => text.replace(/^\n/, '').replaceAll('→', '\t');
 
-test('a rheometer: decimal comma, a row of units, facts in the name of the file', async () => {
+test('a rheometer: decimal comma, units row, facts in the file name', async () => {
   const mapping = parseYaml(`
 decimal: ','
 delimiter: ';'
@@ -28,7 +28,7 @@ Shear Rate;Viscosity;Torque
   expect(rows(record)[1]).toEqual({ 'Shear Rate': 0.25, Viscosity: 1, Torque: 0.031 });
 });
 
-test('a plate reader: layout and stacked results join in one row a well, and a curve is a second table', async () => {
+test('a plate reader: layout and stacked results joined by well, and a second table', async () => {
   const mapping = parseYaml(`
 delimiter: tab
 dates: { format: 'M/d/yyyy h:mm:ss a' }
@@ -100,7 +100,7 @@ StdCurve→Y=A*X→0.0168→1→?????
   ]);
 });
 
-test('a kinetic run: columns of wells become rows, and the filler of an aborted run is dropped', async () => {
+test('a kinetic run: unpivoted wells, without the filler rows of an aborted run', async () => {
   const mapping = parseYaml(`
 delimiter: tab
 dates: { format: 'MM/dd/yyyy h:mm:ss a' }
@@ -154,7 +154,7 @@ B→-3.900→→Max V [600]
   ]);
 });
 
-test('another plate reader: plates side by side, one pair for each time, without letters', async () => {
+test('a plate reader with plates side by side, one pair per time, without letters', async () => {
   const mapping = parseYaml(`
 delimiter: tab
 dates: { format: 'M/d/yyyy h:mm:ss a' }
@@ -204,7 +204,7 @@ Original Filename: made up; Date Last Saved: 2/3/2026 3:33:58 PM
   ]);
 });
 
-test('a potentiostat: name, type and value; two tables, one of announced length; a number that means none', async () => {
+test('a potentiostat: name, type and value; two tables, one with `count`; a number that means no value', async () => {
   const mapping = parseYaml(`
 delimiter: tab
 dates: { format: 'M/d/yyyy HH:mm:ss' }
@@ -249,7 +249,7 @@ ZCURVE→TABLE
   await expect(read(short, mapping)).rejects.toThrow('table ocv has 1 row instead of 2');
 });
 
-test('a thermobalance: sections under one header of two lines, in all as many rows as announced', async () => {
+test('a thermobalance: sections under one two-row header, with `count`', async () => {
   const mapping = parseYaml(`
 delimiter: tab
 dates: { format: 'dd.MM.yyyy HH:mm:ss' }
@@ -297,7 +297,7 @@ Method Steps:
   ]);
 });
 
-test('a gas sorption analyser: pairs at fixed characters, a table cut by blanks', async () => {
+test('a gas sorption analyser: pairs at fixed positions, a table split at blanks', async () => {
   const mapping = parseYaml(`
 dates: { format: 'MM/dd/yyyy HH:mm' }
 meta:
@@ -335,7 +335,7 @@ Analysis gas:  Nitrogen            Molec. Wt:     28.0134 g           Non-ideali
   expect(rows(record)[1]).toEqual({ Press: 0.0021, P0: 764.02, 'Volume @ STP': 0.0062, Time: 0.5, Tol: 5 });
 });
 
-test('a photon counter: values below their names, an axis that is not written out', async () => {
+test('a photon counter: values below their names, a computed axis', async () => {
   const mapping = parseYaml(`
 delimiter: tab
 comment: '#'

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { mutations } from '../support/mutations.js';
 import { meta, readAs, readOrRefuse, refusalAs, rows } from '../support/reading.js';
-import { mutations } from './mutations.js';
 
 describe('XML', () => {
   test('elements, attributes, entities and CDATA are values', async () => {
@@ -10,7 +10,7 @@ describe('XML', () => {
     expect(meta(record)).toEqual({ a: 'x < y µ', id: 7, b: '<raw> & all', c: null });
   });
 
-  test('namespaces and their prefixes do not count', async () => {
+  test('namespaces are ignored', async () => {
     const text = `<x:r xmlns:x="urn:a" xmlns="urn:b"><x:a xsi:kind="k" xmlns:xsi="urn:c">1</x:a><a>2</a></x:r>`;
     const record = await readAs('xml', text, { table: { rows: '/r/a', columns: { v: '.', k: '@kind' } } });
     expect(rows(record)).toEqual([
@@ -19,7 +19,7 @@ describe('XML', () => {
     ]);
   });
 
-  test('the n-th of elements that come again is counted from 0', async () => {
+  test('repeated elements are numbered from 0', async () => {
     const text = '<t><r><c>1</c><c>2</c></r><r><c>3</c><c>4</c></r></t>';
     const record = await readAs('xml', text, {
       facts: { f: '/t/r/1/c/0' },
@@ -36,7 +36,7 @@ describe('XML', () => {
     ]);
   });
 
-  test('the encoding that the first line declares is believed', async () => {
+  test('the declared encoding is used', async () => {
     const text = '<?xml version="1.0" encoding="windows-1251"?><r>Мед</r>';
     const bytes = Buffer.from(
       [...text].map((sign) => (sign > '\u0400' ? sign.charCodeAt(0) - 0x350 : sign.charCodeAt(0))),
@@ -44,19 +44,19 @@ describe('XML', () => {
     expect(meta(await readAs('xml', bytes, { facts: { r: '/r' } }))).toEqual({ r: 'Мед' });
   });
 
-  test('a declaration that is wrong does no harm', async () => {
+  test('a wrong declaration is ignored', async () => {
     const text = '<?xml version="1.0" encoding="utf-16"?><r>µ</r>';
     expect(meta(await readAs('xml', text, { facts: { r: '/r' } }))).toEqual({ r: 'µ' });
     const latin = Buffer.from('<?xml version="1.0" encoding="UTF-8"?><r>\xb5</r>', 'latin1');
     expect(meta(await readAs('xml', latin, { facts: { r: '/r' } }))).toEqual({ r: 'µ' });
   });
 
-  test('a DOCTYPE that declares elements is passed over', async () => {
+  test('a DOCTYPE that declares elements is ignored', async () => {
     const text = '<!DOCTYPE r [<!ELEMENT r (#PCDATA)><!ATTLIST r a CDATA #IMPLIED>]><r>1</r>';
     expect(meta(await readAs('xml', text, { facts: { r: '/r' } }))).toEqual({ r: 1 });
   });
 
-  test('names that JavaScript has a meaning for are only names', async () => {
+  test('names such as `__proto__` are ordinary names', async () => {
     const text = '<r __proto__="1" constructor="2"><__proto__>3</__proto__></r>';
     const record = await readAs('xml', text, {
       facts: { a: '/r/@__proto__', b: '/r/__proto__', c: '/r/@constructor' },
@@ -65,10 +65,10 @@ describe('XML', () => {
   });
 });
 
-describe('what XML could do is refused', () => {
+describe('dangerous XML is refused', () => {
   test.each([
-    ['entities that grow', '<!DOCTYPE r [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><r>&b;</r>'],
-    ['entities from outside', '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><r>&x;</r>'],
+    ['expanding entities', '<!DOCTYPE r [<!ENTITY a "ha"><!ENTITY b "&a;&a;">]><r>&b;</r>'],
+    ['external entities', '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><r>&x;</r>'],
     ['entities of a DTD', '<!DOCTYPE r [<!ENTITY % p SYSTEM "http://example.org/x.dtd"> %p;]><r/>'],
   ])('%s', async (_, text) => {
     const error = await refusalAs('xml', text, { facts: { r: '/r' } });
@@ -76,18 +76,18 @@ describe('what XML could do is refused', () => {
     expect(error.hint).toContain('DOCTYPE');
   });
 
-  test('an entity that nobody declared', async () => {
+  test('an undeclared entity', async () => {
     const error = await refusalAs('xml', '<!DOCTYPE r SYSTEM "x.dtd"><r>&x;</r>', { facts: { r: '/r' } });
     expect(error.message).toContain('undefined entity');
   });
 
-  test('nesting without end', async () => {
+  test('deep nesting', async () => {
     const error = await refusalAs('xml', '<a>'.repeat(300_000), { facts: { r: '/r' } });
     expect(error.message).toBe('the file is nested deeper than 100 levels');
   });
 });
 
-describe('what is not XML is refused at its place', () => {
+describe('invalid XML is refused at its place', () => {
   test.each([
     ['<a>\n  <b></a>', '2:9', 'unexpected close tag'],
     ['<a>\n<b>1</b>\n', '3:1', 'unclosed tag'],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** Copies of some bytes with a few of them changed, and some of them cut short. */
+/** Copies of some bytes with a few of them changed, some of them truncated. */
 export function mutations(base: Uint8Array): fc.Arbitrary<Uint8Array> {
   const change = fc.record({ at: fc.nat({ max: base.length - 1 }), byte: fc.nat({ max: 255 }) });
   const length = fc.oneof({ weight: 4, arbitrary: fc.constant(base.length) }, fc.nat({ max: base.length }));

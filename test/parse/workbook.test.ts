@@ -5,8 +5,8 @@ import { describe, expect, test } from 'vitest';
 import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
 import { FileError } from '../../src/errors.js';
 import { openSheets } from '../../src/parse/formats/workbook.js';
+import { mutations } from '../support/mutations.js';
 import { opened, readOrRefuse } from '../support/reading.js';
-import { mutations } from './mutations.js';
 
 const sheets = (bytes: Uint8Array, mapping: ParseMapping = {}) =>
   openSheets(opened(bytes, 'runs/plate.xlsx'), withDefaults(mapping));
@@ -31,7 +31,7 @@ const bytesOf = (book: WorkBook, bookType: 'xlsx' | 'xls' = 'xlsx'): Uint8Array 
 const shown = (v: number, z: string): CellObject => ({ t: 'n', v, z });
 
 describe.each(['xlsx', 'xls'] as const)('a workbook as .%s', (type) => {
-  test('cells are the text of what is stored, not of what is shown', async () => {
+  test('cells have their stored value, not the displayed one', async () => {
     const book = bookOf({
       'Plate 1': [
         ['Well', 'OD', 'ok'],
@@ -55,7 +55,7 @@ describe.each(['xlsx', 'xls'] as const)('a workbook as .%s', (type) => {
     ]);
   });
 
-  test('dates are ISO text, times and durations are clocks', async () => {
+  test('dates are ISO text, times and durations are clock times', async () => {
     const cells = [
       shown(46085, 'dd.mm.yyyy'),
       shown(46085.5, 'dd.mm.yyyy'),
@@ -79,7 +79,7 @@ describe.each(['xlsx', 'xls'] as const)('a workbook as .%s', (type) => {
     ]);
   });
 
-  test('lines and cells stand where the spreadsheet has them', async () => {
+  test('lines and cells keep their places', async () => {
     const book = bookOf({
       S: [[null, 'B1'], [], [null, null, 'C3'], [], ['', null]],
       Empty: [[]],
@@ -97,21 +97,21 @@ describe.each(['xlsx', 'xls'] as const)('a workbook as .%s', (type) => {
     expect((await sheets(bytes, { decimal: ',' }))[0]?.lines).toEqual([['1,5', '2.5']]);
   });
 
-  test('of merged cells the first has the value', async () => {
+  test('the first of merged cells has the value', async () => {
     const book = bookOf({ S: [['a', null, 'c']] });
     const sheet = book.Sheets['S'];
     if (sheet) sheet['!merges'] = [{ s: { r: 0, c: 0 }, e: { r: 1, c: 1 } }];
     expect((await sheets(bytesOf(book, type)))[0]?.lines).toEqual([['a', '', 'c']]);
   });
 
-  test('a workbook that counts days from 1904 has the same days', async () => {
+  test('the 1904 date system gives the same dates', async () => {
     const book = bookOf({ S: [[shown(44623, 'yyyy-mm-dd')]] });
     book.Workbook = { WBProps: { date1904: true } };
     expect((await sheets(bytesOf(book, type)))[0]?.lines).toEqual([['2026-03-04']]);
   });
 });
 
-/** An archive with what is said of its parts, true or not. */
+/** An archive with declared sizes, right or wrong. */
 function zipOf(
   parts: Record<string, string | Buffer>,
   declare: (size: number) => number = (size) => size,
@@ -167,18 +167,18 @@ const handMade = (sheet: string | Buffer, declare?: (size: number) => number) =>
 const sheetXml = (rows: string, ref = 'A1') =>
   `<worksheet xmlns="${main}"><dimension ref="${ref}"/><sheetData>${rows}</sheetData></worksheet>`;
 
-describe('a workbook that means harm, or is none', () => {
-  test('a sheet that claims to be of any size takes no room', async () => {
+describe('malicious and damaged workbooks', () => {
+  test('the declared size of a sheet takes no memory', async () => {
     const bytes = handMade(sheetXml('<row r="2"><c r="B2"><v>1</v></c></row>', 'A1:XFD1048576'));
     expect(await sheets(bytes)).toEqual([{ name: 'S', lines: [[], ['', '1']] }]);
   });
 
-  test('an archive that says itself that it is too large is not unpacked', async () => {
+  test('a part that declares a large size is not unpacked', async () => {
     const bytes = handMade(sheetXml('<row r="1"><c r="A1"><v>1</v></c></row>'), () => 2 ** 30);
     expect((await refusal(bytes)).message).toContain('it has more than 16 MB unpacked');
   });
 
-  test('lone cells far to the right are refused where they are many', async () => {
+  test('many single cells far to the right are refused', async () => {
     const rows = Array.from(
       { length: 1000 },
       (_, n) => `<row r="${n + 1}"><c r="XFD${n + 1}"><v>1</v></c></row>`,
@@ -188,24 +188,24 @@ describe('a workbook that means harm, or is none', () => {
     );
   });
 
-  test('a formula that was never computed is not taken for an empty cell', async () => {
+  test('a formula without a value is not an empty cell', async () => {
     const bytes = handMade(sheetXml('<row r="1"><c r="A1"><f>B1*2</f></c></row>'));
     expect((await sheets(bytes))[0]?.lines).toEqual([['=B1*2']]);
   });
 
   const bomb = Buffer.alloc(40 * 2 ** 20, ' ');
 
-  test('an archive that says how large it becomes is not unpacked', async () => {
+  test('a part that is large when unpacked is refused by its declared size', async () => {
     const error = await refusal(handMade(bomb));
     expect(error.message).toContain('it has more than 16 MB unpacked');
   });
 
-  test('one that lies about it is not unpacked beyond the limit', async () => {
+  test('a part that declares a wrong size is not unpacked beyond the limit', async () => {
     const error = await refusal(handMade(bomb, () => 10));
     expect(error.message).toContain('it has more than 16 MB unpacked');
   });
 
-  test('an archive without a workbook, and what is no archive', async () => {
+  test('an archive without a workbook, and files that are not archives', async () => {
     expect((await refusal(zipOf({ 'a.csv': 'a,b' }))).message).toContain('not an .xlsx workbook');
     expect((await refusal(Buffer.from('a\tb\n'))).hint).toContain('format: delimited');
     const compound = Buffer.alloc(2048);
@@ -216,13 +216,13 @@ describe('a workbook that means harm, or is none', () => {
     );
   });
 
-  test('reading that takes too long is ended', async () => {
+  test('reading is terminated at the time limit', async () => {
     const error = await refusal(bytesOf(bookOf({ S: [[1]] })), { limits: { seconds: '1ms' } });
     expect(error.message).toContain('longer than 0.001 s');
     expect(error.hint).toContain('limits: { seconds: 300 }');
   });
 
-  test('a signal ends it', async () => {
+  test('a signal terminates reading', async () => {
     const file = opened(bytesOf(bookOf({ S: [[1]] })), 'runs/plate.xlsx');
     const reading = openSheets({ ...file, signal: AbortSignal.timeout(5) }, withDefaults({}));
     await expect(reading).rejects.toThrow(/abort|timeout/i);
@@ -236,7 +236,7 @@ const TABLE = Array.from({ length: 10 }, (_, n) => [
   n % 2 === 0,
 ]);
 
-test('one wrong byte that keeps the library busy without end stops nobody else', async () => {
+test('a damaged byte that makes the library loop does not block the event loop', async () => {
   const bytes = Buffer.from(bytesOf(bookOf({ S: TABLE, T: [['x']] }), 'xls'));
   for (const [at, byte] of [
     [3265, 33],
@@ -251,7 +251,7 @@ test('one wrong byte that keeps the library busy without end stops nobody else',
   }
 });
 
-test.each(['xlsx', 'xls'] as const)('mutated .%s is read or refused, and never without end', async (type) => {
+test.each(['xlsx', 'xls'] as const)('mutated .%s is read or refused in finite time', async (type) => {
   const base = bytesOf(bookOf({ S: TABLE, T: [['x']] }), type);
   await fc.assert(
     fc.asyncProperty(mutations(base), async (bytes) => {

@@ -13,7 +13,7 @@ const workbook = (bookType: 'xlsx' | 'xls'): Uint8Array => {
   return write(book, { type: 'buffer', bookType });
 };
 
-describe('a file is known by how it begins', () => {
+describe('the format of a file', () => {
   test.each([
     ['{"a":1}', 'json'],
     ['\ufeff [\n {"a": [1, 2', 'json'],
@@ -46,11 +46,11 @@ describe('a file is known by how it begins', () => {
     ['', 'delimited'],
     ['%PDF-1.7', 'a PDF document'],
     ['PK\x03\x04............data.csv', 'a zip archive'],
-  ])('%j', (content, expected) => {
+  ])('is recognised by its content: %j', (content, expected) => {
     expect(recognised(content)).toBe(expected);
   });
 
-  test('whatever its name says', () => {
+  test('is recognised regardless of its name', () => {
     expect(recognised(workbook('xlsx'), 'run.csv')).toBe('xlsx');
     expect(recognised(workbook('xls'), 'run.txt')).toBe('xlsx');
     expect(recognised('a\tb\n1\t2\n', 'run.xls')).toBe('delimited');
@@ -58,13 +58,13 @@ describe('a file is known by how it begins', () => {
     expect(recognised(Buffer.from([0x1f, 0x8b, 8, 0]), 'run.csv')).toBe('a gzip archive');
   });
 
-  test('by its name where the content is nearly that: the mistake in it is then told', () => {
+  test('is recognised by its name if the content is damaged', () => {
     expect(recognised('{"a":1,}', 'run.json')).toBe('json');
     expect(recognised('{"a":1,}', 'run.txt')).toBe('delimited');
     expect(recognised('<a><b></a>', 'run.xml')).toBe('xml');
   });
 
-  test('also in UTF-16', () => {
+  test('is recognised in UTF-16', () => {
     const text = '\ufeff{"a":"µ"}';
     expect(recognised(Buffer.from(text, 'utf16le'))).toBe('json');
     expect(recognised(Buffer.from(text, 'utf16le').swap16())).toBe('json');

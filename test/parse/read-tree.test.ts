@@ -15,11 +15,11 @@ describe('a path', () => {
     ['/', []],
     ['//Flow [mL/min]/value', ['/Flow [mL/min]', 'value']],
     ['//"1/temperature_1/K"', ['/1/temperature_1/K']],
-  ])('%s is cut at its slashes, but not within brackets or quotes', (written, expected) => {
+  ])('%s is split at slashes, but not within brackets or quotes', (written, expected) => {
     expect(names(written)).toEqual(expected);
   });
 
-  test('conditions stand in brackets, and may hold slashes, blanks and quotes', () => {
+  test('conditions are in brackets and may contain slashes, blanks and quotes', () => {
     const [step] = parsePath('//Series[@name=OD / 600][kind="x"]/F').steps;
     expect(step?.name).toBe('Series');
     expect(step?.conditions.map(({ key, value }) => [key[0]?.name, value])).toEqual([
@@ -28,7 +28,7 @@ describe('a path', () => {
     ]);
   });
 
-  test('only what begins with a slash begins at the top', () => {
+  test('is absolute only with a leading slash', () => {
     expect([parsePath('/a').isAbsolute, parsePath('//a').isAbsolute, parsePath('a').isAbsolute]).toEqual([
       true,
       true,
@@ -49,7 +49,7 @@ const NESTED = `<Experiment>
 </Experiment>`;
 
 describe('rows', () => {
-  test('each hit of a path is a row, and columns are found from it', async () => {
+  test('each match of a path is a row, and columns are relative to it', async () => {
     const record = await readAs('xml', NESTED, {
       table: { rows: '//Well', columns: { well: '@pos', od: 'OD' } },
     });
@@ -60,7 +60,7 @@ describe('rows', () => {
     ]);
   });
 
-  test('a path from the top finds what belongs to the row, not the first of the file', async () => {
+  test('an absolute path finds the value that belongs to the row, not the first in the file', async () => {
     const record = await readAs('xml', NESTED, {
       table: {
         rows: '//Well',
@@ -74,7 +74,7 @@ describe('rows', () => {
     ]);
   });
 
-  test('without columns, the values that stand right in the rows are the columns', async () => {
+  test('without `columns`, the plain values of the rows are the columns', async () => {
     const record = await readAs('xml', NESTED, { table: { rows: '//Well' } });
     expect(rows(record)).toEqual([
       { pos: 'A1', OD: 0.11, Note: null },
@@ -83,12 +83,12 @@ describe('rows', () => {
     ]);
   });
 
-  test('a list of columns picks exactly these, in this order', async () => {
+  test('a list of columns selects these in this order', async () => {
     const record = await readAs('xml', NESTED, { table: { rows: '//Well', columns: ['OD', '_', '@pos'] } });
     expect(columns(record)).toEqual(['OD', '@pos']);
   });
 
-  test('where also asks for what is no column, and count is before it', async () => {
+  test('`where` can test paths that are not columns, and `count` applies before it', async () => {
     const table = {
       rows: '//Well',
       columns: { od: 'OD' },
@@ -98,13 +98,13 @@ describe('rows', () => {
     expect(rows(await readAs('xml', NESTED, { table }))).toEqual([{ od: 0.12 }]);
   });
 
-  test('fill takes the value above', async () => {
+  test('`fill` takes the value above', async () => {
     const text = '[{"run":"R1","v":1},{"v":2},{"run":"R2","v":3},{"v":4}]';
     const record = await readAs('json', text, { table: { rows: '/', fill: 'run' } });
     expect(rows(record).map(({ run }) => run)).toEqual(['R1', 'R1', 'R2', 'R2']);
   });
 
-  test('a date and a time in places of their own are joined', async () => {
+  test('a date and a time in separate places are joined', async () => {
     const text = '<l><r><d>2026/03/04</d><t>10:20:30</t></r></l>';
     const mapping = {
       dates: { format: 'yyyy/MM/dd HH:mm:ss' },
@@ -113,7 +113,7 @@ describe('rows', () => {
     expect(rows(await readAs('xml', text, mapping))).toEqual([{ at: '2026-03-04T10:20:30' }]);
   });
 
-  test('types, missing and censored values are as for lines', async () => {
+  test('types, missing and censored values are read as in lines', async () => {
     const text = '[{"id":"007","v":"< 5"},{"id":"008","v":"OVER"},{"id":"009","v":"7.50"}]';
     const record = await readAs('json', text, {
       missing: 'OVER',
@@ -127,20 +127,20 @@ describe('rows', () => {
     expect(record.tables[0]?.rows[2]?.[1]?.text).toBe('7.50');
   });
 
-  test('a cell that is not of the type that the mapping says is refused with its line', async () => {
+  test('a value of the wrong type is refused with its line', async () => {
     const table = { rows: '//Well', columns: { od: { from: '@pos', type: 'number' as const } } };
     const error = await refusalAs('xml', NESTED, { table });
     expect(error.message).toContain('"A1" is not a number');
     expect(error.where?.line).toBe(4);
   });
 
-  test('rows that are nowhere are refused, naming the nearest', async () => {
+  test('missing rows are refused with the nearest name', async () => {
     const error = await refusalAs('xml', NESTED, { table: { rows: '//Wel' } });
     expect(error.message).toContain('`rows: //Wel`');
     expect(error.hint).toBe('did you mean "Well"?');
   });
 
-  test('a column that is in no row is refused, naming the nearest', async () => {
+  test('a column that no row has is refused with the nearest name', async () => {
     const error = await refusalAs('xml', NESTED, { table: { rows: '//Well', columns: { od: 'Od' } } });
     expect(error.message).toBe('there is no `Od` in any row');
     expect(error.hint).toBe('did you mean "OD"?');
@@ -154,7 +154,7 @@ describe('rows', () => {
     expect(record.tables[0]?.count).toBe(0);
   });
 
-  test('too few rows are refused, by a number or by what the file says', async () => {
+  test('too few rows are refused, by a number or by a fact', async () => {
     const text = '{"n":3,"data":[{"v":1},{"v":2}]}';
     for (const count of [3, '/n']) {
       const error = await refusalAs('json', text, { table: { rows: '/data', count } });
@@ -167,13 +167,13 @@ describe('units', () => {
   const one = (unit: string) =>
     `{"data":[{"m":{"value":1.5,"unit":"mg"}},{"m":{"value":2.5,"unit":"${unit}"}}]}`;
 
-  test('a value with its unit is one value, and the unit is the column’s', async () => {
+  test('a value with its unit is one value, and the unit becomes that of the column', async () => {
     const record = await readAs('json', one('mg'), { table: { rows: '/data' } });
     expect(columns(record)).toEqual(['m [mg]']);
     expect(rows(record)).toEqual([{ m: 1.5 }, { m: 2.5 }]);
   });
 
-  test('units that differ stand in a column beside the values', async () => {
+  test('different units are in a column beside the values', async () => {
     const record = await readAs('json', one('g'), { table: { rows: '/data' } });
     expect(columns(record)).toEqual(['m', 'm unit']);
     expect(rows(record)).toEqual([
@@ -182,7 +182,7 @@ describe('units', () => {
     ]);
   });
 
-  test('a unit can stand elsewhere in the file, or in each row', async () => {
+  test('a unit can be elsewhere in the file or in each row', async () => {
     const text = '{"head":{"u":"nm"},"data":[{"v":1,"w":2,"x":"s"},{"v":3,"w":4,"x":"s"}]}';
     const record = await readAs('json', text, {
       table: {
@@ -208,7 +208,7 @@ describe('facts', () => {
   const text =
     '{"run":{"id":"R-1","date":"04.03.2026","steps":[{"name":"heat","T":60},{"name":"cool","T":4}]}}';
 
-  test('are found by paths, the first hit of each', async () => {
+  test('are the first matches of paths', async () => {
     const record = await readAs('json', text, {
       facts: { id: '/run/id', first: '//name', second: '//steps/1/name', cold: '//steps[name=cool]/T' },
     });
@@ -222,7 +222,7 @@ describe('facts', () => {
     expect(meta(await readAs('json', text, mapping))).toEqual({ date: '2026-03-04', id: 'R-1' });
   });
 
-  test('that finders found stand beside them, and can be named', async () => {
+  test('that finders found are kept and can be selected by name', async () => {
     const record = await readAs('json', text, {
       meta: { in: 'name', match: '/^plate (?<Plate>\\d)/' },
       facts: { plate: 'Plate', both: ['Plate', '/run/id'] },
@@ -230,19 +230,19 @@ describe('facts', () => {
     expect(meta(record)).toEqual({ Plate: 7, plate: 7, both: '7 R-1' });
   });
 
-  test('that are nowhere are refused: how far the path leads, and what is there', async () => {
+  test('that are missing are refused with the names at that place', async () => {
     const error = await refusalAs('json', text, { facts: { x: '/run/steps/0/temperature' } });
     expect(error.message).toBe('there is no `/run/steps/0/temperature`');
     expect(error.hint).toBe('available: name, T');
   });
 
-  test('that are more than a value are refused', async () => {
+  test('that are not single values are refused', async () => {
     const error = await refusalAs('json', text, { facts: { x: '/run' } });
     expect(error.message).toBe('`/run` is not a single value');
     expect(error.hint).toBe('it contains: id, date, steps');
   });
 
-  test('say the time zone of all dates', async () => {
+  test('can give the time zone', async () => {
     const zoned = '{"zone":"Europe/Zurich","at":"2026-07-01 12:00:00"}';
     const record = await readAs('json', zoned, { dates: { zone: { from: '/zone' } }, facts: { at: '/at' } });
     expect(meta(record)).toEqual({ at: '2026-07-01T12:00:00+02:00' });
@@ -250,7 +250,7 @@ describe('facts', () => {
     expect(error.message).toContain('not a time zone');
   });
 
-  test('a fact that stands in no line is refused without one', async () => {
+  test('that are not in a line are refused without a line number', async () => {
     const outcome = readAs('json', text, {
       meta: { in: 'name', match: '/^(?<Plate>.+)/' },
       facts: { plate: { from: 'Plate', type: 'number' } },
@@ -259,7 +259,7 @@ describe('facts', () => {
     await expect(outcome).rejects.not.toMatchObject({ where: { line: 0 } });
   });
 
-  test('neither fact nor row is refused', async () => {
+  test('a file without facts and rows is refused', async () => {
     expect((await refusalAs('json', text, {})).message).toBe('the mapping finds no facts and no rows');
   });
 });
@@ -281,10 +281,10 @@ describe('a computed axis', () => {
   });
 });
 
-describe('lists beside each other', () => {
+describe('parallel arrays', () => {
   const text = '{"x":{"values":[1,2,3],"unit":"s"},"y":[0.10,0.20,0.30],"z":[1,2]}';
 
-  test('are the columns of a table, item by item', async () => {
+  test('are the columns of a table', async () => {
     const record = await readAs('json', text, {
       table: { columns: { time: { from: '/x/values', unit: { from: '/x/unit' } }, signal: '/y' } },
     });
@@ -308,7 +308,7 @@ describe('lists beside each other', () => {
     expect(error.message).toBe('the arrays of table readings differ in length: y has 3 values, z has 2');
   });
 
-  test('several of one name are refused, rather than run together', async () => {
+  test('several matches are refused, not concatenated', async () => {
     const error = await refusalAs('json', '[{"v":[1,2]},{"v":[3]}]', { table: { columns: { v: '//v' } } });
     expect(error.message).toBe('`//v` matches 2 lists');
     const record = await readAs('json', '[{"v":[1,2]},{"v":[3]}]', { table: { columns: { v: '/1/v' } } });
@@ -316,10 +316,10 @@ describe('lists beside each other', () => {
   });
 
   test.each([
-    ['elements that come again', '<s><F>0.1</F><F>0.2</F></s>', '//F'],
-    ['one element in each of several', '<s><p><F>0.1</F></p><p><F>0.2</F></p></s>', '//F'],
+    ['repeated elements', '<s><F>0.1</F><F>0.2</F></s>', '//F'],
+    ['one element in each parent', '<s><p><F>0.1</F></p><p><F>0.2</F></p></s>', '//F'],
     ['numbers in one element', '<s><F>0.1 0.2</F></s>', '//F'],
-    ['numbers with commas between them', '<s><F>0.1,0.2</F></s>', '//F'],
+    ['numbers separated by commas', '<s><F>0.1,0.2</F></s>', '//F'],
   ])('in XML: %s', async (_, xml, path) => {
     expect(rows(await readAs('xml', xml, { table: { columns: { f: path } } }))).toEqual([
       { f: 0.1 },
@@ -327,18 +327,18 @@ describe('lists beside each other', () => {
     ]);
   });
 
-  test('a decimal comma is not taken for two numbers', async () => {
+  test('a decimal comma does not separate numbers', async () => {
     const mapping = { decimal: ',' as const, table: { columns: { f: '//F' } } };
     expect(rows(await readAs('xml', '<F>1,5 2,5</F>', mapping))).toEqual([{ f: 1.5 }, { f: 2.5 }]);
   });
 
-  test('without a word on rows or columns, a table is refused', async () => {
+  test('a table without rows and columns is refused', async () => {
     expect((await refusalAs('json', text, { table: {} })).hint).toContain('rows: //Reading');
   });
 });
 
 describe('lists of lists and of values', () => {
-  test('items of a row are counted from 0', async () => {
+  test('items of a row are numbered from 0', async () => {
     const record = await readAs('json', '{"d":[[1,"a"],[2,"b"]]}', {
       table: { rows: '/d', columns: { n: 0, s: 1 } },
     });
@@ -348,12 +348,12 @@ describe('lists of lists and of values', () => {
     ]);
   });
 
-  test('without columns they are counted as columns are', async () => {
+  test('items are numbered columns without `columns`', async () => {
     const record = await readAs('json', '{"d":[[1,"a"],[2,"b"]]}', { table: { rows: '/d' } });
     expect(columns(record)).toEqual(['column 1', 'column 2']);
   });
 
-  test('values can be rows themselves', async () => {
+  test('values can be rows', async () => {
     const record = await readAs('json', '{"d":[1,2]}', { table: { rows: '/d', columns: { v: '.' } } });
     expect(rows(record)).toEqual([{ v: 1 }, { v: 2 }]);
     expect(rows(await readAs('json', '{"d":[1,2]}', { table: { rows: '/d' } }))).toEqual([
@@ -377,7 +377,7 @@ describe('limits', () => {
     expect(error.message).toContain('more than 1 columns');
   });
 
-  test('rows that have no name in common do not make a table of any size', async () => {
+  test('rows without common names are refused', async () => {
     const text = JSON.stringify(Array.from({ length: 20_000 }, (_, n) => ({ [`k${n % 9000}`]: n })));
     const error = await refusalAs('json', text, { table: { rows: '/' } });
     expect(error.message).toContain('few columns in common');

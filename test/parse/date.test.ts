@@ -10,7 +10,7 @@ import {
 
 const asDate = (text: string, options: DateOptions) => createDateReader(options).readAsDate(text);
 
-describe('a date as the mapping says it is written', () => {
+describe('a date with a given format', () => {
   test.each([
     ['dd/MM/yyyy HH:mm:ss', '24/01/2020 13:37:22', '2020-01-24T13:37:22'],
     ['M/d/yyyy h:mm:ss a', '7/19/2023 12:27:29 AM', '2023-07-19T00:27:29'],
@@ -40,11 +40,11 @@ describe('a date as the mapping says it is written', () => {
     ['yyyy-MM-dd HH:mm Z', '2026-04-03 10:15 +2', '2026-04-03T10:15:00+02:00'],
     ["yyyy'y'MM'm'dd'd'", '2026y04m03d', '2026-04-03'],
     ['Run of d/M/yyyy', 'Run of 3/4/2026', '2026-04-03'],
-  ])('words in %s stand for themselves', (format, text, iso) => {
+  ])('words in %s are literal text', (format, text, iso) => {
     expect(asDate(text, { format: [format] })).toBe(iso);
   });
 
-  test('a word of the pattern must be there', () => {
+  test('literal text must match', () => {
     expect(asDate('10:15:00 at 03 April 2026', { format: ['HH:mm:ss on dd MMMM yyyy'] })).toBeUndefined();
   });
 
@@ -57,7 +57,7 @@ describe('a date as the mapping says it is written', () => {
     ['UTC', 'Z'],
     ['ACST', '+09:30'],
     ['Europe/Zurich', '+02:00'],
-  ])('a zone that is written %s says its offset', (zone, offset) => {
+  ])('a zone written as %s gives the offset', (zone, offset) => {
     const format = ['dd MMM yyyy HH:mm:ss z'];
     expect(asDate(`03 Apr 2026 10:15:00 ${zone}`, { format })).toBe(`2026-04-03T10:15:00${offset}`);
     expect(asDate(`03 Apr 2026 10:15:00 ${zone}`, { format, zone: 'Asia/Tokyo' })).toBe(
@@ -65,7 +65,7 @@ describe('a date as the mapping says it is written', () => {
     );
   });
 
-  test.each(['IST', 'XYZ', 'Mars/Olympus', ''])('a zone that is written %j is not guessed', (zone) => {
+  test.each(['IST', 'XYZ', 'Mars/Olympus', ''])('the zone %j is not guessed', (zone) => {
     const format = ['dd MMM yyyy HH:mm:ss z'];
     expect(asDate(`03 Apr 2026 10:15:00 ${zone}`, { format })).toBeUndefined();
   });
@@ -83,24 +83,24 @@ describe('a date as the mapping says it is written', () => {
     expect(asDate(text, { format: [format] })).toBeUndefined();
   });
 
-  test('of several patterns, the first that fits is used', () => {
+  test('the first format that matches is used', () => {
     const format = ['dd/MM/yyyy', 'MM/dd/yyyy'];
     expect(asDate('03/04/2026', { format })).toBe('2026-04-03');
     expect(asDate('03/14/2026', { format })).toBe('2026-03-14');
   });
 
-  test('in a zone it says its offset, summer and winter', () => {
+  test('a zone gives the offset in summer and in winter', () => {
     const options = { format: ['dd.MM.yyyy HH:mm', 'iso'], zone: 'Europe/Zurich' };
     expect(asDate('01.07.2026 10:00', options)).toBe('2026-07-01T10:00:00+02:00');
     expect(asDate('2026-01-01 10:00', options)).toBe('2026-01-01T10:00:00+01:00');
     expect(asDate('2026-01-01', options)).toBe('2026-01-01');
   });
 
-  test('has the month names of its language', () => {
+  test('month names can be in another language', () => {
     expect(asDate('3. März 2026', { format: ['d. MMMM yyyy'], locale: 'de' })).toBe('2026-03-03');
   });
 
-  test('dates of digits are read as luxon reads them', () => {
+  test('numeric dates are read as luxon reads them', () => {
     const pattern = fc.constantFrom(
       ...['M/d/yyyy h:mm:ss a', 'dd.MM.yy HH:mm', 'yyyyMMddHHmmss', "yyyy-MM-dd'T'HH:mm:ss.SSS"],
       ...['d/M/yyyy', 'H:mm:ss dd-MM-yyyy', 'hh:mm a MM/dd/yy'],
@@ -144,7 +144,7 @@ describe('a text that is used as a date', () => {
     ['Mon Jun 01 07:55:00 EDT 2015', '2015-06-01T07:55:00-04:00'],
     ['14:01:09 on 20 January 2020', '2020-01-20T14:01:09'],
     ['20 January 2020 at 14:01', '2020-01-20T14:01:00'],
-  ])('%s can mean one day only', (text, iso) => {
+  ])('%s is unambiguous', (text, iso) => {
     expect(readDate(text, {})).toEqual({ iso });
   });
 
@@ -153,12 +153,12 @@ describe('a text that is used as a date', () => {
     ['3.4.2026 10:00', ['d.M.yyyy H:mm', 'M.d.yyyy H:mm']],
     ['07.08.25', ['dd.MM.yy', 'MM.dd.yy', 'yy.MM.dd']],
     ['15-Mar-19', ['dd-MMM-yy', 'yy-MMM-dd']],
-  ])('%s is not guessed, and every pattern that would read it is told', (text, formats) => {
+  ])('%s is ambiguous, and all formats that read it are listed', (text, formats) => {
     const read = readDate(text, {});
     expect(read && 'ambiguous' in read && read.ambiguous.map(({ format }) => format)).toEqual(formats);
   });
 
-  test('each of those patterns reads it as it says', () => {
+  test('each listed format reads the date as listed', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 12 }), (first, second) => {
         const text = `${first}/${second}/2026 9:30`;
@@ -170,7 +170,7 @@ describe('a text that is used as a date', () => {
     );
   });
 
-  test('is read by the format where there is one, and then nothing else is tried but ISO', () => {
+  test('is read only by the given format or as ISO', () => {
     const dates = { format: ['dd/MM/yyyy'] };
     expect(readDate(' 03/04/2026 ', dates)).toEqual({ iso: '2026-04-03' });
     expect(readDate('2026-04-03', dates)).toEqual({ iso: '2026-04-03' });

@@ -59,7 +59,7 @@ describe('a number', () => {
     expect(value(text, marks).value).toBe(expected);
   });
 
-  test('comes back under whatever marks it was written, and its text as written', () => {
+  test('survives a round trip under any marks, with its text as written', () => {
     const marks = fc.constantFrom<Setting>(
       { decimal: '.' },
       { decimal: ',' },
@@ -119,7 +119,7 @@ describe('a number with a unit', () => {
 });
 
 describe('no value', () => {
-  test('a text that means none is null, and kept', () => {
+  test('a missing value is null and keeps its text', () => {
     expect(value(' OVRFLW ', { missing: ['OVRFLW'] })).toEqual({ value: null, text: 'OVRFLW' });
     expect(value('-327.67', { missing: ['-327.67'] })).toEqual({ value: null, text: '-327.67' });
   });
@@ -141,7 +141,7 @@ describe('no value', () => {
 });
 
 describe('a date', () => {
-  test('is what fits a pattern whole', () => {
+  test('must match a format completely', () => {
     const format = ['M/d/yyyy h:mm:ss a'];
     expect(value('7/19/2023 3:27:29 PM', { format })).toEqual({
       value: '2023-07-19T15:27:29',
@@ -150,24 +150,24 @@ describe('a date', () => {
     expect(value('7/19/2023', { format }).value).toBe('7/19/2023');
   });
 
-  test('goes before numbers, where the pattern is all digits', () => {
+  test('takes precedence over a number', () => {
     expect(value('20231120', { format: ['yyyyMMdd'] }).value).toBe('2023-11-20');
     expect(value('20231320', { format: ['yyyyMMdd'] }).value).toBe(20231320);
   });
 
-  test('is ISO where no pattern is given', () => {
+  test('is ISO without a format', () => {
     expect(value('2026-02-28 10:00').value).toBe('2026-02-28T10:00:00');
     expect(value('2026-02-30').value).toBe('2026-02-30');
   });
 
-  test('is not made of numbers that count seconds or days, unless the mapping says that it is one', () => {
+  test('is not made of epoch or serial numbers unless typed', () => {
     const reader = createDateReader({ format: ['epoch', 'excel'] });
     expect(reader.read('1741720420')).toBeUndefined();
     expect(reader.readAsDate('1741720420')).toBe('2025-03-11T19:13:40Z');
   });
 });
 
-test('whatever a cell says, its text is kept as written, and only a known reading changes its value', () => {
+test('the text of any cell is kept as written', () => {
   const cell = fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'0123456789.,-+eE<> %mgµ/:') }));
   fc.assert(
     fc.property(cell, (text) => {
@@ -199,7 +199,7 @@ describe('units', () => {
     'average',
     'A260/A280',
     '10^6',
-  ])('%j is none', (text) => {
+  ])('%j is not a unit', (text) => {
     expect(isUnit(text)).toBe(false);
   });
 
@@ -207,11 +207,11 @@ describe('units', () => {
     ['Weight (mg)', 'Weight', 'mg'],
     ['U[V]', 'U', 'V'],
     ['Humidity (RH(%))', 'Humidity', 'RH(%)'],
-  ])('%s holds one in brackets', (written, name, unit) => {
+  ])('%s has a unit in brackets', (written, name, unit) => {
     expect(unitInBrackets(written)).toEqual({ name, unit });
   });
 
-  test.each(['Conc. (dPCR reaction)', '(mg)', 'Analysis(Inj.)', 'mg'])('%s holds none', (written) => {
+  test.each(['Conc. (dPCR reaction)', '(mg)', 'Analysis(Inj.)', 'mg'])('%s has no unit', (written) => {
     expect(unitInBrackets(written)).toBeUndefined();
   });
 
@@ -220,11 +220,11 @@ describe('units', () => {
     ['Re(Z)/Ohm', 'Re(Z)', 'Ohm'],
     ['rate/mV/s', 'rate', 'mV/s'],
     ['T/°C', 'T', '°C'],
-  ])('%s holds one after the slash', (written, name, unit) => {
+  ])('%s has a unit after the slash', (written, name, unit) => {
     expect(unitAfterSlash(written, false)).toEqual({ name, unit });
   });
 
-  test('what is unknown counts after a slash only where numbers stand below', () => {
+  test('an unknown unit after a slash counts only in numeric columns', () => {
     expect(unitAfterSlash('Signal/foo', false)).toBeUndefined();
     expect(unitAfterSlash('Signal/foo', true)).toEqual({ name: 'Signal', unit: 'foo' });
   });

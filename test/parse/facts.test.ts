@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { meta, read, refusal, rows } from '../support/reading.js';
 
-describe('facts outside of tables', () => {
-  test('a line is cut at its first separator, both sides trimmed', async () => {
+describe('`meta`', () => {
+  test('splits a line at its first separator and trims both sides', async () => {
     const text = 'Operator : Ada\nStarted:  07:57:53\nno separator here\nPath: C:\\data\n';
     expect(meta(await read(text, { meta: { separator: ':' } }))).toEqual({
       Operator: 'Ada',
@@ -11,14 +11,14 @@ describe('facts outside of tables', () => {
     });
   });
 
-  test('a separator of several characters is taken to the letter', async () => {
+  test('a separator of several characters is literal', async () => {
     const text = 'Humidity = %rh,,,\nCable : a=b,,\n';
     expect(meta(await read(text, { delimiter: ',', meta: { separator: ' = ' } }))).toEqual({
       Humidity: '%rh',
     });
   });
 
-  test('names lose the signs that end them, values the delimiters at the end', async () => {
+  test('trailing punctuation of names and trailing delimiters are dropped', async () => {
     const text = 'Serial No:,0000-17,,\nActive?,true,\nNote =,"a, b",\n';
     expect(meta(await read(text, { delimiter: ',', meta: { separator: ',' } }))).toEqual({
       'Serial No': '0000-17',
@@ -27,7 +27,7 @@ describe('facts outside of tables', () => {
     });
   });
 
-  test('a name that comes again is counted', async () => {
+  test('repeated names are numbered', async () => {
     const text = 'Alarm = 35\nAlarm = 13\nAlarm = 7\n';
     expect(meta(await read(text, { meta: { separator: '=' } }))).toEqual({
       Alarm: 35,
@@ -36,7 +36,7 @@ describe('facts outside of tables', () => {
     });
   });
 
-  test('a known unit in brackets moves from the name to a bare number, and only there', async () => {
+  test('a known unit in brackets moves from the name to a bare number', async () => {
     const text = 'Viability (%);68.2\nVolume (ul);200.0\nMode (V);auto\nMass (mg);5 g\nSite (north);3\n';
     const record = await read(text, { delimiter: ';', meta: { separator: ';' } });
     expect(Object.fromEntries(record.meta)).toEqual({
@@ -48,7 +48,7 @@ describe('facts outside of tables', () => {
     });
   });
 
-  test('value and unit can be pieces; where the piece is lacking, the last is the value', async () => {
+  test('`value` and `unit` select pieces; without such a piece, the last one is the value', async () => {
     const text = 'Weight,8.13E-02,[g]\nTemperature,77.0,K\nGas\nName,N2\n';
     const record = await read(text, { delimiter: ',', meta: { separator: ',', value: 2, unit: 3 } });
     expect(record.meta.get('Weight')).toEqual({ value: 0.0813, text: '8.13E-02', unit: 'g' });
@@ -60,7 +60,7 @@ describe('facts outside of tables', () => {
     expect(meta(typed)).toEqual({ TAG: 'EIS', DATE: '4/23/2018' });
   });
 
-  test('cells can alternate name and value', async () => {
+  test('`separator: cell` alternates names and values', async () => {
     const text = '# of variables,1,,Sweep points,:,601,lonely\n';
     expect(meta(await read(text, { delimiter: ',', meta: { separator: 'cell' } }))).toEqual({
       '# of variables': 1,
@@ -68,7 +68,7 @@ describe('facts outside of tables', () => {
     });
   });
 
-  test('where a name is expected, a cell that holds name and value is both', async () => {
+  test('a cell with a name and a value is both', async () => {
     const text = 'Weight: 12 mg,Operator,Ada,Started,10:15,Lot:7,x\n5: 6,next\n';
     const record = await read(text, { delimiter: ',', meta: { separator: 'cell' } });
     expect(meta(record)).toEqual({
@@ -81,7 +81,7 @@ describe('facts outside of tables', () => {
     expect(record.meta.get('Weight')?.unit).toBe('mg');
   });
 
-  test('the value can stand on the next line', async () => {
+  test('`separator: nextLine` reads the value from the next line', async () => {
     const text = '#channels\n32768\n\n#ns/bin\n1.0\n';
     expect(meta(await read(text, { comment: '#', meta: { separator: 'nextLine' } }))).toEqual({
       channels: 32768,
@@ -89,7 +89,7 @@ describe('facts outside of tables', () => {
     });
   });
 
-  test('each cell can be a pair', async () => {
+  test('`in: cells` reads each cell as a pair', async () => {
     const text = 'User: USER,Run no.: 3,,\nID1: 472-0016,free text,\n';
     expect(meta(await read(text, { delimiter: ',', meta: { in: 'cells', separator: ':' } }))).toEqual({
       User: 'USER',
@@ -98,7 +98,7 @@ describe('facts outside of tables', () => {
     });
   });
 
-  test('the name of the file and its path can hold facts', async () => {
+  test('`in: name` and `in: path` read the file name and path', async () => {
     const record = await read('x,y\n1,2\n', {
       table: {},
       meta: [
@@ -109,13 +109,13 @@ describe('facts outside of tables', () => {
     expect(meta(record)).toEqual({ plate: 'plate 7', mode: 'scan', folder: 'runs' });
   });
 
-  test('a pattern reads the first line that fits, a comment without its mark', async () => {
+  test('`match` reads the first matching line, a comment without its prefix', async () => {
     const text = '!Date: Friday, May 5\n!Date: later\n# Hz S\n';
     const record = await read(text, { comment: '!', meta: { match: '/^Date: (?<day>\\w+)(?<never>x)?/' } });
     expect(meta(record)).toEqual({ day: 'Friday' });
   });
 
-  test('cells of one line are facts by their place', async () => {
+  test('`cells` selects cells of one line', async () => {
     const text = 'title\nPlate:,P1,1.3,x,Kinetic\n';
     const mapping = { delimiter: ',' };
     expect(
@@ -134,7 +134,7 @@ describe('facts outside of tables', () => {
     });
   });
 
-  test('after and until narrow it, also to lines of a table', async () => {
+  test('`after` and `until` give a range, which may include lines of a table', async () => {
     const text = '\n[Header]\nA=1\n\nB=2\n[Data]\nC=3\n';
     expect(meta(await read(text, { meta: { after: '[Header]', until: 'blank', separator: '=' } }))).toEqual({
       A: 1,
@@ -143,7 +143,7 @@ describe('facts outside of tables', () => {
     expect(meta(await read(text, { meta: { until: 'blank', separator: '=' } }))).toEqual({ A: 1 });
   });
 
-  test('lines of a table are no facts', async () => {
+  test('lines of a table are not facts', async () => {
     const record = await read('Lot,7\n\nx,y\n1,2\n\nEnd,ok\n', {
       delimiter: ',',
       meta: { separator: ',' },
@@ -153,7 +153,7 @@ describe('facts outside of tables', () => {
     expect(rows(record)).toEqual([{ x: 1, y: 2 }]);
   });
 
-  test('a finder may cut in its own way', async () => {
+  test('a finder may have its own delimiter', async () => {
     const text = 'Keysight,N52,MY4\n1 2 3\n';
     const record = await read(text, {
       delimiter: 'whitespace',
@@ -162,7 +162,7 @@ describe('facts outside of tables', () => {
     expect(meta(record)).toEqual({ vendor: 'Keysight', model: 'N52' });
   });
 
-  test('two finders that read one line find one fact', async () => {
+  test('two finders that read the same line find one fact', async () => {
     const record = await read('Mode: fast\n', { meta: [{ separator: ':' }, { match: '/(?<Mode>fast)/' }] });
     expect(meta(record)).toEqual({ Mode: 'fast' });
   });
@@ -170,23 +170,23 @@ describe('facts outside of tables', () => {
   test.each([
     [{ after: '[Heeder]', separator: '=' }, 'after', '`after: "[Header]"`'],
     [{ line: 'Plates', cells: ['a'] }, 'line', 'Plate'],
-  ])('a line that is not there is refused, naming the nearest', async (finder, key, hint) => {
+  ])('a missing line is refused with the nearest one', async (finder, key, hint) => {
     const error = await refusal('[Header]\nA=1\nPlate: 7\n', { meta: finder });
     expect(error.message).toContain(`no line matches \`${key}`);
     expect(error.hint).toContain(hint);
   });
 
-  test('a pattern that nothing fits is refused', async () => {
+  test('a pattern that does not match is refused', async () => {
     const error = await refusal('A=1\n', { meta: { match: '/^B=(?<b>.+)/' } });
     expect(error.message).toContain('no line matches');
   });
 });
 
-describe('facts under your names', () => {
+describe('`facts`', () => {
   const text = 'Sample ID:,007\nDate,13/04/2026\nTime,10:15:00\nWeight (mg),12.5\nT,1:30:00\n';
   const mapping = { delimiter: ',', meta: { separator: ',' }, dates: { format: 'dd/MM/yyyy HH:mm:ss' } };
 
-  test('are picked by the name in the file, by cell, or joined from several', async () => {
+  test('are selected by name or cell, or joined from several', async () => {
     const record = await read(text, {
       ...mapping,
       facts: {
@@ -206,7 +206,7 @@ describe('facts under your names', () => {
     });
   });
 
-  test('can be typed, and given a unit or a format', async () => {
+  test('can have a type, a unit or a format', async () => {
     const record = await read(text, {
       ...mapping,
       facts: {
@@ -234,14 +234,14 @@ describe('facts under your names', () => {
     expect(record.meta.get('weight')).toEqual({ value: 12.4, text: '12.40', unit: 'mg' });
   });
 
-  test('one that the file lacks is refused, naming the nearest', async () => {
+  test('a missing fact is refused with the nearest name', async () => {
     const error = await refusal(text, { ...mapping, facts: { sample: 'Sample Id.' } });
     expect(error.message).toBe('there is no fact "Sample Id."');
     expect(error.hint).toBe('did you mean "Sample ID"?');
     expect((await refusal(text, { ...mapping, facts: { x: '=Z9' } })).message).toContain('no cell =Z9');
   });
 
-  test('the time zone can be one of them', async () => {
+  test('can give the time zone', async () => {
     const zoned = (zone: string) =>
       read(`Zone,${zone}\nDate,13/04/2026 10:15:00\n`, {
         ...mapping,
@@ -251,7 +251,7 @@ describe('facts under your names', () => {
     await expect(zoned('the moon')).rejects.toThrow('not a time zone');
   });
 
-  test('also where it stands below the table, or has your name, and then it holds for every date', async () => {
+  test('a time zone below the table, or under your own name, applies to all dates', async () => {
     const text = 'Date,13/04/2026 10:15:00\n\nwhen,n\n13/01/2026 10:15:00,1\n\nTime zone,Europe/Berlin\n';
     for (const from of ['Time zone', 'zone', '=B6']) {
       const record = await read(text, {
@@ -275,7 +275,7 @@ describe('facts under your names', () => {
     ['GMT+1', '+01:00'],
     ['UTC-03:30', '-03:30'],
     ['+0200', '+02:00'],
-  ])('a time zone that is written %s says its offset', async (zone, offset) => {
+  ])('a time zone written as %s gives the offset', async (zone, offset) => {
     const record = await read(`Zone,${zone}\nDate,13/04/2026 10:15:00\n`, {
       ...mapping,
       dates: { ...mapping.dates, zone: { from: 'Zone' } },
@@ -283,7 +283,7 @@ describe('facts under your names', () => {
     expect(meta(record)['Date']).toBe(`2026-04-13T10:15:00${offset}`);
   });
 
-  test('dates are tried in the order of the formats, in facts and in cells', async () => {
+  test('date formats are tried in order, in facts and cells', async () => {
     const record = await read('A,03/04/2026\nB,2026/04/13\n\nday\n03/14/2026\n', {
       delimiter: ',',
       dates: { format: ['dd/MM/yyyy', 'MM/dd/yyyy', 'yyyy/MM/dd'] },
@@ -301,7 +301,7 @@ describe('facts under your names', () => {
     ['date', 'soon', 'dates: { format:'],
     ['duration', '12:30', 'missing'],
     ['boolean', 'perhaps', 'missing'],
-  ] as const)('a fact that is no %s is refused: %s', async (type, written, hint) => {
+  ] as const)('a fact that is not a %s is refused: %s', async (type, written, hint) => {
     const error = await refusal(`A: x\nB: ${written}\n`, {
       meta: { separator: ':' },
       facts: { b: { from: 'B', type } },
@@ -319,7 +319,7 @@ describe('facts under your names', () => {
     ['yes', true],
     ['OFF', false],
     ['1', true],
-  ])('%s is a boolean where it is said to be one', async (written, expected) => {
+  ])('%s is a boolean if typed', async (written, expected) => {
     const record = await read(`B: ${written}\n`, {
       meta: { separator: ':' },
       facts: { b: { from: 'B', type: 'boolean' } },
