@@ -137,8 +137,11 @@ function renderCell(text: string, maxChars = Number.POSITIVE_INFINITY): string {
   return escapeLines(`${text.slice(0, maxChars).replace(/[\ud800-\udbff]$/, '')}…`);
 }
 
-/** Escaped, with line breaks as `<br>`. */
-export const escapeLines = (text: string): string => escapeHtml(text).replace(/\r\n?|\n/g, '<br>');
+const SPECIAL_OR_BREAK = /[&<>"'\r\n]/;
+
+/** Escaped, with line breaks as `<br>`. Most cells need neither, and a test is faster than two replacements. */
+export const escapeLines = (text: string): string =>
+  SPECIAL_OR_BREAK.test(text) ? escapeHtml(text).replace(/\r\n?|\n/g, '<br>') : text;
 
 /** HTML written by labfeed or by the template's author, with all values escaped. It is printed unchanged. */
 export class Markup extends Drop {

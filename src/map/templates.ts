@@ -200,6 +200,7 @@ class CaptureMarkup extends CaptureTag {
 /**
  * Evaluates the argument of `default` only if it is used. Liquid evaluates the arguments of all filters first, and
  * would reject `meta.Sample | default: meta.Name` in a strict template if the file has only the sample.
+ * Conditions (`if`, `unless`, `case`) keep Liquid's own evaluation, because their values cannot be replaced.
  */
 function* evaluate(
   { initial, filters }: LiquidValue,
