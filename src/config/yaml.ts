@@ -80,7 +80,7 @@ function parseYaml(file: string, text: string): YamlFile {
   };
   const mistakes = [
     ...document.errors.map((error) => explainSyntax(error, text, document)),
-    ...findAliases(document),
+    ...findAliases(document, text),
   ];
   const problems = mistakes.map(
     ({ offset, ...mistake }): Problem => ({ where: at(offset), ...mistake, stops: 'daemon' }),
@@ -116,10 +116,10 @@ function explainSyntax(
       return mistake(`the key ${/^[^:]*/.exec(rest)?.[0].trim()} appears twice`, 'remove one of them');
     case 'NON_STRING_KEY':
       return text.slice(0, offset).endsWith('{')
-        ? mistake('a template must be quoted', `write "{${rest.trimEnd()}"`)
+        ? mistake('a template must be quoted', quoted(`{${rest}`, text, offset))
         : mistake('a key must be text', 'quote it');
     case 'BAD_SCALAR_START':
-      return mistake(`a value that starts with ${rest[0]} must be quoted`, `write "${rest.trimEnd()}"`);
+      return mistake(`a value that starts with ${rest[0]} must be quoted`, quoted(rest, text, offset));
     case 'BAD_DQ_ESCAPE':
       return mistake(
         `${message.replace(/^Invalid escape sequence /, '').slice(0, 2)} is not valid in double quotes`,
@@ -127,12 +127,12 @@ function explainSyntax(
       );
     case 'BLOCK_AS_IMPLICIT_KEY':
     case 'MULTILINE_IMPLICIT_KEY':
-      return explainKey(rest, mistake);
+      return explainKey(rest, mistake, quoted(rest, text, offset));
     case 'MISSING_CHAR':
       return message.includes('quote')
         ? { offset: lastQuote(document), message: 'this quote is not closed', hint: 'add the closing quote' }
         : message.startsWith('Implicit map keys')
-          ? explainKey(rest, mistake)
+          ? explainKey(rest, mistake, quoted(rest, text, offset))
           : { offset, message };
     case 'BAD_INDENT':
       return mistake(
@@ -142,6 +142,14 @@ function explainSyntax(
     default:
       return { offset, message };
   }
+}
+
+/** Only values of these keys are repeated in a message; others may be secrets. */
+const PRINTABLE = /\b(?:watch|files|ignore|include|title|date|body|tags|text|main|doneFile|folder):[^:]*$/;
+
+function quoted(value: string, text: string, offset: number): string {
+  const before = text.slice(text.lastIndexOf('\n', offset - 1) + 1, offset);
+  return PRINTABLE.test(before) ? `write "${value.trimEnd()}"` : 'put it in quotes';
 }
 
 /** A quote that is not closed runs to the end of the file, so it is the last one. */
@@ -156,23 +164,27 @@ function lastQuote(document: Document): number {
 }
 
 /** The parser takes `url:x`, `title: a: b` and a wrong indentation for a key over several lines. */
-function explainKey(rest: string, mistake: (what: string, hint: string) => SyntaxMistake): SyntaxMistake {
-  const [, key, value] = /^([\w.-]+):(\S.*)$/.exec(rest) ?? [];
-  if (key && !value?.startsWith('//'))
-    return mistake('a space is missing after the colon', `write ${key}: ${value}`);
-  if (!rest.includes(':')) return mistake('a colon is missing after the key', `write ${rest.trim()}: …`);
-  if (/: /.test(rest)) return mistake('a value that contains ": " must be quoted', `write "${rest.trim()}"`);
+function explainKey(
+  rest: string,
+  mistake: (what: string, hint: string) => SyntaxMistake,
+  quote: string,
+): SyntaxMistake {
+  const key = /^([\w.-]+):(?!\/\/)\S/.exec(rest)?.[1];
+  if (key) return mistake('a space is missing after the colon', `write ${key}: …`);
+  if (!rest.includes(':')) return mistake('a colon is missing after the key', 'write KEY: VALUE');
+  if (/: /.test(rest)) return mistake('a value that contains ": " must be quoted', quote);
   return mistake('the next line is indented too far', 'indent all keys of a map equally');
 }
 
 /** `files: *.csv`: YAML takes an unquoted asterisk for an alias, and none of these has an anchor. */
-function findAliases(document: Document): SyntaxMistake[] {
+function findAliases(document: Document, text: string): SyntaxMistake[] {
   const found: SyntaxMistake[] = [];
   visit(document, {
     Alias(_key, alias) {
       if (alias.resolve(document)) return;
+      const offset = alias.range?.[0] ?? 0;
       const message = 'a value that starts with * must be quoted';
-      found.push({ offset: alias.range?.[0] ?? 0, message, hint: `write "*${alias.source}"` });
+      found.push({ offset, message, hint: quoted(`*${alias.source}`, text, offset) });
     },
   });
   return found;

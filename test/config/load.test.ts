@@ -315,13 +315,27 @@ test.each([
     'title: pH: {{ meta.pH }}',
     '12: a value that contains ": " must be quoted\n  → write "pH: {{ meta.pH }}"',
   ],
-  ['watch:/srv/data', '5: a space is missing after the colon\n  → write watch: /srv/data'],
+  ['watch:/srv/data', '5: a space is missing after the colon\n  → write watch: …'],
   ['watch: "/srv/data', '12: this quote is not closed\n  → add the closing quote'],
   ['watch: "C:\\data"', "15: \\d is not valid in double quotes\n  → use single quotes: 'C:\\data'"],
 ])('the YAML mistake %s is explained', (line, expected) => {
   expect(printed(load(`${NOTEBOOK}instruments:\n  a:\n    poll: auto\n    ${line}\n`))).toEqual([
     `labfeed.yaml:5:${expected}`,
   ]);
+});
+
+test.each([
+  'key: @s3cr3t',
+  'key: *s3cr3t',
+  'key:s3cr3t',
+  'key: s3cr3t: x',
+  'key: "s3cr3t',
+  'key: { file: *s3cr3t }',
+  'key:\n    @s3cr3t',
+])('the message about %j does not contain the value', (key) => {
+  const printedAll = printed(load(`notebook:\n  url: https://eln.example.org\n  ${key}\n`)).join();
+  expect(printedAll).toMatch(/^labfeed\.yaml:[34]:\d+: /);
+  expect(printedAll).not.toContain('s3cr3t');
 });
 
 test('an alias with an anchor is used', () => {
