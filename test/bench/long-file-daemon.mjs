@@ -22,7 +22,7 @@ export async function measureDaemon(folder, path, tell) {
   const idleMb = daemon.rssBytes() / 2 ** 20;
   renameSync(path, join(long, 'long.csv'));
   let isTaken = false;
-  const taken = daemon.wrote('long.csv","msg":"run taken"', 1, LONGEST_MS).then(() => {
+  const taken = daemon.wrote('long.csv","msg":"run queued"', 1, LONGEST_MS).then(() => {
     isTaken = true;
   });
   const waitsMs = [];
