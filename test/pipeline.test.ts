@@ -15,7 +15,7 @@ import { contextOf, see } from './support/filing.js';
 import { manualClock } from './support/manual-clock.js';
 import { memoryJournal } from './support/memory-journal.js';
 import { silentLog } from './support/silent-log.js';
-import { type SimulatedNotebook, simulatedNotebook } from './support/simulated-notebook.js';
+import { type FakeNotebook, fakeNotebook } from './support/fake-notebook.js';
 import { tempFolder } from './support/temp-folder.js';
 
 const eventually = (holds: () => void | Promise<void>) =>
@@ -285,13 +285,13 @@ describe('intake', () => {
 
 describe('delivery', () => {
   /** The real journal and delivery, a notebook in memory, and a clock that skips all waits. */
-  async function setUp(contents: readonly string[], notebook: Partial<SimulatedNotebook> = {}) {
+  async function setUp(contents: readonly string[], notebook: Partial<FakeNotebook> = {}) {
     const clock = manualClock();
     const journal = memoryJournal(clock);
     for (const content of contents) await see(journal, content);
     const changes: (RunChange & { readonly run: number })[] = [];
     const filed: number[] = [];
-    const context = contextOf(journal, { ...simulatedNotebook(), ...notebook }, clock);
+    const context = contextOf(journal, { ...fakeNotebook(), ...notebook }, clock);
     const delivery = createDelivery({
       journal,
       context,
@@ -316,7 +316,7 @@ describe('delivery', () => {
       new NotebookError('request', 'bad date'),
       new NotebookError('conflict', 'deleted', { status: 409 }),
     ];
-    const real = simulatedNotebook();
+    const real = fakeNotebook();
     const { changes, filed, journal } = await setUp(['a', 'b', 'c', 'd'], {
       ...real,
       async createExperiment(fields) {

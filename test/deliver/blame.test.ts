@@ -3,9 +3,9 @@ import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure, confirmForbidden } from '../../src/deliver/failures.js';
 import { NotebookError } from '../../src/errors.js';
+import { fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, emptyJournal, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
-import { simulatedNotebook } from '../support/simulated-notebook.js';
 
 const refuse = (failure: 'conflict' | 'auth' | 'server', status: number) => async (): Promise<never> => {
   throw new NotebookError(failure, `answered ${status}`, { status });
@@ -15,7 +15,7 @@ const refuse = (failure: 'conflict' | 'auth' | 'server', status: number) => asyn
 async function secondRun(changed: Partial<Notebook>) {
   const clock = manualClock();
   const journal = await emptyJournal(clock);
-  const deps = contextOf(journal, simulatedNotebook(), clock);
+  const deps = contextOf(journal, fakeNotebook(), clock);
   await see(journal, 'first');
   await deliverAll(journal, deps, clock);
   await see(journal, 'second');
@@ -76,7 +76,7 @@ test('a look for a lost creation ends when the key is refused, instead of taking
 
 test('a key that is taken again by the time it is proved holds no run', async () => {
   let isRefused = true;
-  const simulated = simulatedNotebook();
+  const simulated = fakeNotebook();
   const notebook = confirmForbidden({
     ...simulated,
     createExperiment: (fields) =>

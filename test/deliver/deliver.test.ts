@@ -12,24 +12,27 @@ import { prepareServer } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Journal } from '../../src/journal/journal.js';
 import { commentMark } from '../../src/markers.js';
+import {
+  FAULTS,
+  type FakeNotebook,
+  fakeNotebook,
+  intercept,
+  type NotebookKind,
+  withFaults,
+} from '../support/fake-notebook.js';
 import { contextOf } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';
-import {
-  type SimulatedNotebook,
-  type SimulationOptions,
-  simulatedNotebook,
-} from '../support/simulated-notebook.js';
 
 const SERVER = 'https://eln.example.org';
 /** Twice the time-out. */
 const GRACE_MS = 60_000;
 
-async function setUp(options: SimulationOptions = {}) {
+async function setUp(options: NotebookKind = {}) {
   const clock = manualClock();
   const journal = memoryJournal(clock);
-  const notebook = simulatedNotebook(options);
+  const notebook = fakeNotebook(options);
   if (options.dialect) await journal.servers.learn(SERVER, { dialect: options.dialect });
   return { clock, journal, notebook, deps: contextOf(journal, notebook, clock) };
 }
@@ -59,7 +62,7 @@ async function deliverAll(
   }
 }
 
-function expectExactly(notebook: SimulatedNotebook, titles: readonly string[], comments = 2): void {
+function expectExactly(notebook: FakeNotebook, titles: readonly string[], comments = 2): void {
   expect([...notebook.experiments.values()].map(({ title }) => title).sort()).toEqual([...titles].sort());
   for (const experiment of notebook.experiments.values()) {
     const marks = [...experiment.comments.values()].map((text) =>
@@ -112,7 +115,7 @@ function crashing(deps: DeliveryContext, at: number, when: 'before' | 'after') {
   return { fragileDeps, steps: () => step };
 }
 
-const KINDS: readonly SimulationOptions[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
+const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
 for (const when of ['before', 'after'] as const) {
   for (const kind of KINDS) {
@@ -124,11 +127,7 @@ for (const when of ['before', 'after'] as const) {
   }
 }
 
-async function crashEverywhere(
-  when: 'before' | 'after',
-  kind: SimulationOptions,
-  first: boolean,
-): Promise<void> {
+async function crashEverywhere(when: 'before' | 'after', kind: NotebookKind, first: boolean): Promise<void> {
   for (let at = 1; ; at++) {
     const { journal, notebook, deps, clock } = await setUp(kind);
     if (!first) {
@@ -144,7 +143,7 @@ async function crashEverywhere(
       expect(at).toBeGreaterThan(8);
       return;
     }
-    const theirs = notebook.someoneCreates('Untitled');
+    const theirs = notebook.addExperiment('Untitled');
     await add(journal, 'B');
     await add(journal, 'C');
     await deliverAll(journal, deps, clock);
@@ -172,7 +171,7 @@ test('a creation that is carried out only after its answer was lost is found, no
   );
   // Looked for at once: not there, and within the grace that proves nothing.
   await expect(deliver(await journal.runs.open(id), deps)).rejects.toBeInstanceOf(NotYetError);
-  notebook.someoneCreates(lateTitle);
+  notebook.addExperiment(lateTitle);
   await deliverAll(journal, deps, clock);
   expect([...notebook.experiments.values()].filter(({ title }) => title === 'A')).toHaveLength(1);
   expect(notebook.writes.filter((write) => write === 'createExperiment')).toHaveLength(1);
@@ -201,7 +200,7 @@ test('what comes while the look for it goes on is not missed, although the look 
       // The first id was just seen to be missing when the late creation takes it, and the grace ends.
       if (reads === 1) {
         await read.catch(() => undefined);
-        notebook.someoneCreates(late, 1);
+        notebook.addExperiment(late, 1);
         clock.advance(GRACE_MS);
       }
       return read;
@@ -341,6 +340,44 @@ test('two creations of a run that were both lost before titles were known are bo
   expectExactly(notebook, ['A', 'B', 'C']);
 });
 
+test.each([1, 2, 3, 4, 5, 6])(
+  'what another run learns during a reconciliation does not change its result (at read %i of the facts)',
+  async (at) => {
+    const { journal, notebook, deps, clock } = await setUp({ keepsTitle: false });
+    const attempt = async (run: number, faults: Parameters<typeof withFaults>[1]): Promise<void> => {
+      const failing = { ...deps, notebook: withFaults(notebook, faults) };
+      await expect(deliver(await journal.runs.open(run), failing)).rejects.toThrow(/reset|refused/);
+    };
+    // A: lost before any id was known. B: created, but not read back. C: lost, created again, and not read back.
+    const [a, b, c] = [await add(journal, 'A'), await add(journal, 'B'), await add(journal, 'C')];
+    await attempt(a, { createExperiment: 'lost' });
+    await attempt(b, { readExperiment: 'unreachable' });
+    await attempt(c, { createExperiment: 'lost' });
+    clock.advance(GRACE_MS);
+    const before = new Set(notebook.experiments.keys());
+    const unread = intercept(notebook, ({ operation, args: [id], carryOut }) => {
+      const isNew = notebook.experiments.has(Number(id)) && !before.has(Number(id));
+      return operation === 'readExperiment' && isNew
+        ? Promise.reject(FAULTS.unreachable.error())
+        : carryOut();
+    });
+    await expect(deliver(await journal.runs.open(c), { ...deps, notebook: unread })).rejects.toThrow(
+      'refused',
+    );
+    // While A is reconciled, B is read, which shows that titles are dropped and what a blank experiment looks like.
+    let reads = 0;
+    const facts = async () => {
+      const known = await deps.server.facts();
+      if (++reads === at) await deliver(await journal.runs.open(b), deps);
+      return known;
+    };
+    await deliver(await journal.runs.open(a), { ...deps, server: { ...deps.server, facts } });
+    for (const title of ['D', 'E']) await add(journal, title);
+    await deliverAll(journal, deps, clock);
+    expectExactly(notebook, ['A', 'B', 'C', 'D', 'E']);
+  },
+);
+
 /** A creation that reaches the server only after its connection was cut. */
 const cutOff = (notebook: Notebook): Notebook => ({
   ...notebook,
@@ -354,7 +391,7 @@ test('a run whose earlier creations could not be found waits for the last of the
   );
   await deliver(await journal.runs.open(1), deps);
   await expect(deliver(await journal.runs.open(b), deps)).rejects.toBeInstanceOf(NotYetError);
-  notebook.someoneCreates('Untitled', 1);
+  notebook.addExperiment('Untitled', 1);
   await add(journal, 'C');
   await deliverAll(journal, deps, clock);
   expectExactly(notebook, ['A', 'B', 'C']);
@@ -371,11 +408,11 @@ test('where blank experiments are interchangeable, absence is proved only after 
   const second = await add(journal, 'second');
   await expect(deliver(await journal.runs.open(second), cut)).rejects.toThrow('reset');
   // The first run's creation appears, and the second run adopts it.
-  notebook.someoneCreates('Untitled', 1);
+  notebook.addExperiment('Untitled', 1);
   await deliver(await journal.runs.open(second), deps);
   clock.advance(GRACE_MS / 2);
   await expect(deliver(await journal.runs.open(first), deps)).rejects.toBeInstanceOf(NotYetError);
-  notebook.someoneCreates('Untitled', 1);
+  notebook.addExperiment('Untitled', 1);
   await deliverAll(journal, deps, clock);
   expectExactly(notebook, ['known', 'first', 'second']);
 });
@@ -390,10 +427,10 @@ test("a person's own blank experiment is not taken for a lost creation, nor are 
     createExperiment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
   await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
-  notebook.someoneCreates('Untitled', 7);
+  notebook.addExperiment('Untitled', 7);
   // Two blanks of the same account for one lost creation: one of them is a person's, and nobody knows which.
-  notebook.someoneCreates('Untitled', 1);
-  notebook.someoneCreates('Untitled', 1);
+  notebook.addExperiment('Untitled', 1);
+  notebook.addExperiment('Untitled', 1);
   await deliverAll(journal, deps, clock);
   expect(await journal.runs.count()).toEqual({ done: 1, held: 1 });
   expect([...notebook.experiments.values()].filter(({ title }) => title === 'Untitled')).toHaveLength(3);
@@ -434,7 +471,7 @@ test('runs above our highest id that the journal does not know mean that the jou
   const id = await add(journal, 'A');
   await deliver(await journal.runs.open(id), deps);
   const origin = `<p>labfeed balance a &amp; b.csv sha256:${'ab'.repeat(32)}</p>`;
-  const stray = notebook.someoneCreates('filed yesterday', 1);
+  const stray = notebook.addExperiment('filed yesterday', 1);
   Object.assign(notebook.experiments.get(stray) ?? {}, { body: origin });
   const asked: unknown[] = [];
   const isUnknownRun = async (found: unknown) => asked.push(found) > 0;
@@ -462,7 +499,7 @@ test('a run that was begun at another notebook is held, not continued under the 
 test('auto finds out whether it speaks with eLabFTW, and remembers it', async () => {
   for (const dialect of ['v2', 'elabftw'] as const) {
     const { journal, deps } = await setUp();
-    const keys = simulatedNotebook({ dialect }).listKeys;
+    const keys = fakeNotebook({ dialect }).listKeys;
     await prepareServer(
       { dialect: 'auto', isUnknownRun: async () => false },
       { ...deps, notebook: { ...deps.notebook, listKeys: keys } },

@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
 import type { Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
+import { fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, FIRST_ID, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { someDraft } from '../support/runs.js';
-import { simulatedNotebook } from '../support/simulated-notebook.js';
 import { withDone } from './redone.js';
 
 test('what somebody writes into a new experiment, while its PATCH waits at the gate, is not overwritten', async () => {
   const clock = manualClock();
   const journal = memoryJournal(clock);
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   const deps = contextOf(journal, notebook, clock);
   const kept: Notebook = {
     ...notebook,

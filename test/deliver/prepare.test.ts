@@ -3,15 +3,15 @@ import { HaltedError } from '../../src/deliver/context.js';
 import { prepareServer } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
 import { provisionalTitle } from '../../src/markers.js';
+import { type FakeNotebook, fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, emptyJournal, expectExactly, file, SERVER, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
-import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';
 
 const asElabftw = { dialect: 'elabftw', isUnknownRun: async () => true } as const;
 
 test('on eLabFTW, a journal that knows nothing does not send where labfeed has filed before', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook({ dialect: 'elabftw' });
+  const notebook = fakeNotebook({ dialect: 'elabftw' });
   const first = await emptyJournal(clock);
   await first.servers.learn(SERVER, { dialect: 'elabftw' });
   await see(first, 'a');
@@ -28,17 +28,17 @@ test('on eLabFTW, a journal that knows nothing does not send where labfeed has f
 });
 
 test('a person who only writes about labfeed does not stop it, nor does a version that cannot search', async () => {
-  const notebook = simulatedNotebook({ dialect: 'elabftw' });
-  const theirs = notebook.someoneCreates('about labfeed');
+  const notebook = fakeNotebook({ dialect: 'elabftw' });
+  const theirs = notebook.addExperiment('about labfeed');
   Object.assign(notebook.experiments.get(theirs) ?? {}, { body: 'labfeed ends with the sha256: of a file' });
   const journal = await emptyJournal(manualClock());
   await prepareServer(asElabftw, contextOf(journal, notebook, manualClock()));
-  const older: SimulatedNotebook = {
+  const older: FakeNotebook = {
     ...notebook,
     searchBodies: () => Promise.reject(new NotebookError('request', 'no', { status: 400 })),
   };
   await prepareServer(asElabftw, contextOf(journal, older, manualClock()));
-  const away: SimulatedNotebook = {
+  const away: FakeNotebook = {
     ...notebook,
     searchBodies: () => Promise.reject(new NotebookError('server', 'away')),
   };
@@ -47,7 +47,7 @@ test('a person who only writes about labfeed does not stop it, nor does a versio
 
 test('a creation that an older journal does not know of is taken by its run, although the file is seen only later', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   const journal = await file(notebook, clock, 'a');
   const newer = await emptyJournal(clock);
   for (const content of ['b', 'c']) {
@@ -70,10 +70,10 @@ test('a creation that an older journal does not know of is taken by its run, alt
 
 test('a proxy that lost the notebook, and answers 404 to everything, does not make it look set back', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   const journal = await file(notebook, clock, ...'abcdefgh');
   const missing = new NotebookError('conflict', 'not found', { status: 404 });
-  const lost: SimulatedNotebook = {
+  const lost: FakeNotebook = {
     ...notebook,
     readExperiment: () => Promise.reject(missing),
     listKeys: () => Promise.reject(new NotebookError('server', 'no notebook there')),
@@ -84,7 +84,7 @@ test('a proxy that lost the notebook, and answers 404 to everything, does not ma
   );
   expect(await journal.servers.server(SERVER)).toMatchObject({ halted: undefined });
   // The notebook itself says the same: then it is so.
-  const setBack: SimulatedNotebook = { ...notebook, readExperiment: () => Promise.reject(missing) };
+  const setBack: FakeNotebook = { ...notebook, readExperiment: () => Promise.reject(missing) };
   await expect(prepareServer(preparation, contextOf(journal, setBack, clock))).rejects.toBeInstanceOf(
     HaltedError,
   );

@@ -4,11 +4,11 @@ import { deliver } from '../../src/deliver/deliver.js';
 import { NotebookError } from '../../src/errors.js';
 import type { Journal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
+import { type FakeNotebook, fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, type ManualClock } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
-import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';
 
 const origin = `<p>labfeed balance a.csv sha256:${sha256('a')}</p>`;
 const draft = (title: string, words: string, comments = ['one', 'two']): Draft => ({
@@ -19,7 +19,7 @@ const draft = (title: string, words: string, comments = ['one', 'two']): Draft =
 interface Scene {
   readonly clock: ManualClock;
   readonly journal: Journal;
-  readonly notebook: SimulatedNotebook;
+  readonly notebook: FakeNotebook;
 }
 
 const refusal = (): Promise<never> =>
@@ -32,7 +32,7 @@ async function quarantinedAt(
 ): Promise<Scene> {
   const clock = manualClock();
   const journal = memoryJournal(clock);
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await journal.runs.add(newRun('a'), before);
   const deps = contextOf(journal, { ...notebook, [refused]: refusal }, clock);
   await deliverAll(journal, deps, clock);
@@ -97,11 +97,11 @@ test('a PATCH that was carried out in part under an earlier reading is completed
 test('a creation without an answer is looked for also by a run that was read anew', async () => {
   const clock = manualClock();
   const journal = memoryJournal(clock);
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await journal.runs.add(newRun('known'), someDraft('known'));
   await deliverAll(journal, contextOf(journal, notebook, clock), clock);
   await journal.runs.add(newRun('a'), draft('before', 'old'));
-  const broken: SimulatedNotebook = {
+  const broken: FakeNotebook = {
     ...notebook,
     async createExperiment(fields) {
       await notebook.createExperiment(fields);

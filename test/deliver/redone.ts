@@ -9,20 +9,16 @@ import type { Request } from '../../src/journal/requests.js';
 import { referenceOf } from '../../src/markers.js';
 import type { Dialect, Draft } from '../../src/model.js';
 import { askRemap } from '../support/ask-remap.js';
+import { type FakeExperiment, type FakeNotebook, fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, FIRST_ID, SERVER } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun } from '../support/runs.js';
-import {
-  type SimulatedExperiment,
-  type SimulatedNotebook,
-  simulatedNotebook,
-} from '../support/simulated-notebook.js';
 
 /** A run that is done, and all that can become of it. */
 export interface Redone {
   readonly server: string;
   readonly journal: Journal;
-  readonly notebook: SimulatedNotebook;
+  readonly notebook: FakeNotebook;
   /** Why a delivery was put off. */
   readonly waits: string[];
   /** A person has it read anew; it reads so; and it is delivered, with these requests answered otherwise. */
@@ -30,9 +26,9 @@ export interface Redone {
   /** A person decides something else about it, and it is delivered. */
   decide(request: Request): Promise<void>;
   /** Its experiment, which is the only one. */
-  entry(): Omit<SimulatedExperiment, 'comments'> & { comments: string[]; reference: string };
+  entry(): Omit<FakeExperiment, 'comments'> & { comments: string[]; reference: string };
   /** What people do in the notebook. Comments are counted from 1. */
-  edit(changes: Partial<SimulatedExperiment>): void;
+  edit(changes: Partial<FakeExperiment>): void;
   editComment(n: number, text: string): void;
   deleteComment(n: number): void;
   /** Why it is held, which it must be. */
@@ -44,7 +40,7 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
   const database = new DatabaseSync(':memory:');
   migrate(database, ':memory:');
   const journal = createJournal({ database, clock, release: () => undefined });
-  const notebook = simulatedNotebook(kind);
+  const notebook = fakeNotebook(kind);
   const waits: string[] = [];
   const run = newRun('a');
   const { instrument, file, copy } = run;
@@ -71,9 +67,9 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
     }
   }
 
-  const only = (): SimulatedExperiment => {
+  const only = (): FakeExperiment => {
     expect([...notebook.experiments.keys()]).toEqual([FIRST_ID]);
-    return notebook.experiments.get(FIRST_ID) as SimulatedExperiment;
+    return notebook.experiments.get(FIRST_ID) as FakeExperiment;
   };
   const commentId = (n: number): number => [...only().comments.keys()][n - 1] ?? 0;
   await journal.runs.add(run, draft);

@@ -2,13 +2,10 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { markComment, referenceOf } from '../../src/markers.js';
 import type { Draft } from '../../src/model.js';
+import { NOTEBOOK_KINDS, type NotebookKind } from '../support/fake-notebook.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, someDraft } from '../support/runs.js';
-import type { SimulationOptions } from '../support/simulated-notebook.js';
-import { anyLife } from './any-life.js';
-import { createLives, type Lives } from './lives.js';
-
-const KINDS: readonly SimulationOptions[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
+import { anyProcess, createHistory, type History } from './history.js';
 
 function openDatabase(): ReusableDatabase {
   const database = new ReusableDatabase();
@@ -32,14 +29,14 @@ const READINGS: Readonly<Record<string, Draft>> = {
   'with a comment less': { ...BEFORE, body: '<p>redone</p>', tags: ['new'], comments: ['edited'] },
 };
 
-async function filed(database: ReusableDatabase, kind: SimulationOptions, chance = 1): Promise<Lives> {
-  const lives = createLives(database, kind, chance);
-  await lives.add('run', 2);
-  await lives.live({ outcomes: [] });
-  return lives;
+async function filed(database: ReusableDatabase, kind: NotebookKind, chance = 1): Promise<History> {
+  const history = createHistory(database, kind, chance);
+  await history.add('run', 2);
+  await history.process();
+  return history;
 }
 
-function expectOnly({ notebook }: Lives, { comments, tags, ...draft }: Draft): void {
+function expectOnly({ notebook }: History, { comments, tags, ...draft }: Draft): void {
   const entries = [...notebook.experiments.values()].map((entry) => ({
     ...entry,
     tags: [...entry.tags].sort(),
@@ -49,20 +46,20 @@ function expectOnly({ notebook }: Lives, { comments, tags, ...draft }: Draft): v
   expect(entries).toEqual([expect.objectContaining({ ...draft, tags: [...tags].sort(), comments: texts })]);
 }
 
-test.each(KINDS.flatMap((kind) => Object.keys(READINGS).map((reading) => ({ kind, reading }))))(
+test.each(NOTEBOOK_KINDS.flatMap((kind) => Object.keys(READINGS).map((reading) => ({ kind, reading }))))(
   'redone $reading, a run comes to the same end after a crash at every record, with whatever outcome ($kind)',
   async ({ kind, reading }) => {
     const database = openDatabase();
     const draft = READINGS[reading] ?? BEFORE;
-    for (const atDeath of ['lost', 'never', 'late'] as const) {
+    for (const atDeath of ['lost', 'dropped', 'late'] as const) {
       for (const lateness of atDeath === 'late' ? [0, 3, 99] : [0]) {
         let records = 0;
         for (let state = ''; state !== 'done'; records++) {
-          const lives = await filed(database, kind);
-          await lives.remap('run', draft);
-          state = (await lives.live({ outcomes: [], records, atDeath, lateness })).at(-1) ?? '';
-          await lives.live({ outcomes: [] });
-          expectOnly(lives, draft);
+          const history = await filed(database, kind);
+          await history.remap('run', draft);
+          state = (await history.process({ outcomes: [], records, atDeath, lateness })).at(-1) ?? '';
+          await history.process();
+          expectOnly(history, draft);
         }
         // It was described, two comments were changed, added or dropped, and it was finished.
         expect(records).toBeGreaterThan(4);
@@ -82,18 +79,18 @@ test('redone several times, whatever lives a few processes have led in between, 
   });
   await fc.assert(
     fc.asyncProperty(
-      fc.constantFrom(...KINDS),
-      fc.array(fc.tuple(reading, fc.array(anyLife, { maxLength: 3 })), { minLength: 1, maxLength: 3 }),
+      fc.constantFrom(...NOTEBOOK_KINDS),
+      fc.array(fc.tuple(reading, fc.array(anyProcess, { maxLength: 3 })), { minLength: 1, maxLength: 3 }),
       fc.nat(),
       async (kind, readings, chance) => {
-        const lives = await filed(database, kind, chance);
+        const history = await filed(database, kind, chance);
         for (const [draft, pasts] of readings) {
-          await lives.remap('run', draft);
-          for (const past of pasts) await lives.live(past);
+          await history.remap('run', draft);
+          for (const past of pasts) await history.process(past);
           // A last life, and time enough for all that is late, before somebody has it redone once more.
-          await lives.live({ outcomes: [] });
-          await lives.rest();
-          expectOnly(lives, draft);
+          await history.process();
+          await history.carryOutLate();
+          expectOnly(history, draft);
         }
       },
     ),

@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest';
 import { openAsked } from '../journal/asked-journal.js';
+import { fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, FIRST_ID, SERVER, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
-import { simulatedNotebook } from '../support/simulated-notebook.js';
 
 /** A run with two comments, of which the second is gone, and a repair of it that was asked for. */
 async function withMissing() {
   const { journal, ask } = await openAsked();
   const clock = manualClock();
-  const notebook = simulatedNotebook({ dialect: 'elabftw' });
+  const notebook = fakeNotebook({ dialect: 'elabftw' });
   await journal.servers.learn(SERVER, { dialect: 'elabftw' });
   await see(journal, 'a');
   const deliverNow = () => deliverAll(journal, contextOf(journal, notebook, clock), clock);

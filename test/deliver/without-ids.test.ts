@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
+import { type FakeNotebook, fakeNotebook } from '../support/fake-notebook.js';
 import {
   contextOf,
   deliverAll,
@@ -11,10 +12,9 @@ import {
   see,
 } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
-import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';
 
 /** A proxy takes the Location header away. */
-const withoutLocation = (notebook: SimulatedNotebook): SimulatedNotebook => ({
+const withoutLocation = (notebook: FakeNotebook): FakeNotebook => ({
   ...notebook,
   async createExperiment(fields) {
     await notebook.createExperiment(fields);
@@ -27,7 +27,7 @@ const withoutLocation = (notebook: SimulatedNotebook): SimulatedNotebook => ({
 });
 
 async function filedWithoutIds(clock: ManualClock, ...contents: string[]) {
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   const journal = await emptyJournal(clock);
   for (const content of contents) await see(journal, content);
   const deps = contextOf(journal, withoutLocation(notebook), clock);

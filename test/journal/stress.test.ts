@@ -9,7 +9,7 @@ import { MIGRATIONS } from '../../src/journal/migrations.js';
 import { contextOf } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
-import { simulatedNotebook } from '../support/simulated-notebook.js';
+import { fakeNotebook } from '../support/fake-notebook.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const everything = (journal: Journal): Promise<number[]> =>
@@ -62,7 +62,7 @@ test('nothing is sent whose intent could not be recorded', async () => {
   const { journal, clock } = onFullDisk();
   await journal.runs.add(newRun('a'), someDraft('A'));
   const [id = 0] = await everything(journal);
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   const context = contextOf(journal, notebook, clock);
   const full = { ...context, outbox: { record: () => Promise.reject(new Error('disk full')) } };
   await expect(deliver(await journal.runs.open(id), full)).rejects.toThrow('disk full');

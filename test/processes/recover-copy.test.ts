@@ -12,10 +12,10 @@ import {
   see,
 } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
-import { type SimulationOptions, simulatedNotebook } from '../support/simulated-notebook.js';
+import { type NotebookKind, fakeNotebook } from '../support/fake-notebook.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-const KINDS: readonly SimulationOptions[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
+const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
 for (const kind of KINDS) {
   test(`whenever a journal was copied, going on from the copy files nothing twice on a notebook ${JSON.stringify(kind)}`, async () => {
@@ -24,9 +24,9 @@ for (const kind of KINDS) {
 }
 
 /** Copies the journal at the n-th thing that deliveries do, lets them end, and goes on from the copy. */
-async function copiedAt(at: number, kind: SimulationOptions): Promise<boolean> {
+async function copiedAt(at: number, kind: NotebookKind): Promise<boolean> {
   const clock = manualClock();
-  const notebook = simulatedNotebook(kind);
+  const notebook = fakeNotebook(kind);
   const folder = tempFolder();
   const path = join(folder, 'journal.db');
   const first = await emptyJournal(clock, path);
@@ -67,7 +67,7 @@ async function copiedAt(at: number, kind: SimulationOptions): Promise<boolean> {
 
 test('a creation that was under way when the journal was copied is found below an id that was answered sooner', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   const folder = tempFolder();
   const path = join(folder, 'journal.db');
   const first = await emptyJournal(clock, path);

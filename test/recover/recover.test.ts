@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
 import { markComment, provisionalTitle, referenceOf } from '../../src/markers.js';
+import { type FakeNotebook, fakeNotebook } from '../support/fake-notebook.js';
 import {
   contextOf,
   deliverAll,
@@ -16,11 +17,10 @@ import {
 } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, sha256 } from '../support/runs.js';
-import { type SimulatedNotebook, simulatedNotebook } from '../support/simulated-notebook.js';
 
 test('an empty journal knows every run again, with its experiment and its comments, and sends nothing', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b', 'c');
   const writes = notebook.writes.length;
   const journal = await emptyJournal(clock);
@@ -35,14 +35,14 @@ test('an empty journal knows every run again, with its experiment and its commen
 
 test('a run that was filed anew is recovered as both of its filings', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
   const identity = { instrument: 'balance', sha256: sha256('a'), copy: '' };
-  const third = notebook.someoneCreates('a');
+  const third = notebook.addExperiment('a');
   const { body } = draftOf('a', newRun('a'));
   await notebook.patchExperiment(third, { title: 'a', date: '2026-01-02', body });
   await notebook.postComment(third, markComment('x', referenceOf({ ...identity, refiling: 2 }), 1));
-  const copy = notebook.someoneCreates('a, copied by somebody');
+  const copy = notebook.addExperiment('a, copied by somebody');
   await notebook.patchExperiment(copy, { title: 'a', date: '2026-01-02', body });
   const journal = await emptyJournal(clock);
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 2, known: 1 });
@@ -53,7 +53,7 @@ test('a run that was filed anew is recovered as both of its filings', async () =
 
 test('a mark that somebody copied from another run does not hide a run', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b');
   const [a, b] = [...notebook.experiments.values()];
   const copied = [...(a?.comments.values() ?? [])][0] ?? '';
@@ -65,7 +65,7 @@ test('a mark that somebody copied from another run does not hide a run', async (
 
 test('an experiment that was made and never filled in is used by its own run', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
   const reference = referenceOf({ instrument: 'balance', sha256: sha256('b'), copy: '', refiling: 0 });
   const blank = await notebook.createExperiment({ title: provisionalTitle(reference) });
@@ -79,7 +79,7 @@ test('an experiment that was made and never filled in is used by its own run', a
 
 test('without a range it reads from what the journal knows until eight ids in a row are missing', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b');
   const asked: number[] = [];
   const read = notebook.readExperiment;
@@ -106,7 +106,7 @@ test('without a range it reads from what the journal knows until eight ids in a 
 
 test('a notebook that seems to be empty is not believed to be', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
   const journal = await emptyJournal(clock);
   await journal.servers.learn(SERVER, { halted: 'the journal was restored' });
@@ -117,9 +117,9 @@ test('a notebook that seems to be empty is not believed to be', async () => {
 });
 
 test('what is not of a configured instrument is left alone, and the longest name that fits is meant', async () => {
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   const write = (body: string): Promise<void> =>
-    notebook.patchExperiment(notebook.someoneCreates('x'), { title: 'x', date: '2026-01-02', body });
+    notebook.patchExperiment(notebook.addExperiment('x'), { title: 'x', date: '2026-01-02', body });
   await write('<p>my notes</p>');
   await write(`<p>labfeed plate reader 2 run &amp; more.csv sha256:${sha256('a')}</p><p>seen, fine</p>`);
   await write(`<p>labfeed elsewhere b.csv sha256:${sha256('b')}</p>`);
@@ -137,7 +137,7 @@ test('what is not of a configured instrument is left alone, and the longest name
 
 test('equal files that are runs of their own are known again, one run for each', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   const paths = ['/data/1/a.csv', '/data/2/a.csv'];
   const first = await emptyJournal(clock);
   for (const path of paths) await see(first, 'a', { path, copy: path });
@@ -156,7 +156,7 @@ test('equal files that are runs of their own are known again, one run for each',
 
 test('broken off, it sends nothing until it was run again, and goes on where it stopped', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b', 'c');
   const journal = await emptyJournal(clock);
   const stop = new AbortController();
@@ -178,7 +178,7 @@ test('broken off, it sends nothing until it was run again, and goes on where it 
 
 /** Requests are turned away once the command is to stop. */
 const stopOn =
-  ({ readExperiment }: SimulatedNotebook, signal: AbortSignal) =>
+  ({ readExperiment }: FakeNotebook, signal: AbortSignal) =>
   async (id: number) => {
     signal.throwIfAborted();
     return readExperiment(id);
@@ -186,9 +186,9 @@ const stopOn =
 
 test('a notebook that is away for a while is waited for; a refused key ends it at once', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
-  const failing = (failure: 'server' | 'auth', times: number): SimulatedNotebook => {
+  const failing = (failure: 'server' | 'auth', times: number): FakeNotebook => {
     let left = times;
     return {
       ...notebook,
@@ -210,8 +210,8 @@ test('a notebook that is away for a while is waited for; a refused key ends it a
 
 test('a notebook that is never reached leaves the journal as it was: what was sent before is sent on', async () => {
   const clock = manualClock();
-  const away: SimulatedNotebook = {
-    ...simulatedNotebook(),
+  const away: FakeNotebook = {
+    ...fakeNotebook(),
     listKeys: () => Promise.reject(new NotebookError('server', 'away', { status: 502, scope: 'run' })),
   };
   const journal = await emptyJournal(clock);
@@ -221,10 +221,10 @@ test('a notebook that is never reached leaves the journal as it was: what was se
 
 test('a proxy that lost the notebook on the way does not make an end of it: nothing is sent until it was run again', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b');
   let answers = 0;
-  const lost: SimulatedNotebook = {
+  const lost: FakeNotebook = {
     ...notebook,
     readExperiment: (id) =>
       id > FIRST_ID
@@ -244,7 +244,7 @@ test('a proxy that lost the notebook on the way does not make an end of it: noth
 
 test('comments that an older journal has not posted yet, and the notebook has, are not posted again', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
   const older = await emptyJournal(clock);
   await see(older, 'a');
@@ -264,7 +264,7 @@ test('comments that an older journal has not posted yet, and the notebook has, a
 
 test('where none of the first ids is there nothing is sent until somebody has said which to read', async () => {
   const clock = manualClock();
-  const notebook = simulatedNotebook();
+  const notebook = fakeNotebook();
   const journal = await emptyJournal(clock);
   await expect(recoverInto(journal, notebook, { range: undefined })).rejects.toThrow(
     /none of the first 8 ids/,

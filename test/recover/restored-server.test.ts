@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { deliver } from '../../src/deliver/deliver.js';
 import { prepareServer } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
+import type { FakeNotebook, NotebookKind } from '../support/fake-notebook.js';
 import {
   contextOf,
   deliverAll,
@@ -12,16 +13,15 @@ import {
   see,
 } from '../support/filing.js';
 import { ask, recovered, setUp } from '../support/restored-server.js';
-import type { SimulatedNotebook, SimulationOptions } from '../support/simulated-notebook.js';
 
-const KINDS: readonly SimulationOptions[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
+const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
 for (const kind of KINDS) {
   test(`set back, a notebook ${JSON.stringify(kind)} gets nothing more until recover; then new runs are filed, and what is gone waits for a person`, async () => {
     const scene = await setUp(kind);
     const { notebook, journal } = scene;
     await scene.file('a', 'b');
-    const setBack = notebook.save();
+    const setBack = notebook.snapshot();
     await scene.file('c', 'd', 'e');
     setBack();
     await see(journal, 'f');
@@ -58,7 +58,7 @@ test('where the last eight experiments are gone, it is noticed before anything i
   const scene = await setUp();
   const { notebook, journal, clock } = scene;
   await scene.file('a', 'b');
-  const setBack = notebook.save();
+  const setBack = notebook.snapshot();
   await scene.file('c', 'd', 'e', 'f', 'g', 'h', 'i', 'j');
   setBack();
   const deps = contextOf(journal, notebook, clock);
@@ -107,7 +107,7 @@ test('recover notices by itself that the notebook was set back, before the daemo
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.save();
+  const setBack = notebook.snapshot();
   await scene.file('b', 'c', 'd', 'e', 'f', 'g', 'h', 'i');
   setBack();
   expect((await recovered(scene)).gone).toHaveLength(8);
@@ -120,7 +120,7 @@ test('broken off among the runs whose experiments are gone, it comes to the same
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.save();
+  const setBack = notebook.snapshot();
   await scene.file('b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j');
   setBack();
   const stop = new AbortController();
@@ -144,7 +144,7 @@ test('404 from something that is not the notebook makes no run wait for a person
   const missing = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404 });
   const nowhere = (): NotebookError => new NotebookError('server', 'no backend', { status: 404 });
   let keys = 0;
-  const lost: SimulatedNotebook = {
+  const lost: FakeNotebook = {
     ...notebook,
     readExperiment: () => Promise.reject(missing()),
     listKeys: () => (keys++ === 0 ? notebook.listKeys() : Promise.reject(nowhere())),
@@ -173,11 +173,11 @@ async function savedAt(at: number): Promise<boolean> {
         ? part
         : async (...args: unknown[]) => {
             requests += 1;
-            if (requests === at) setBack = notebook.save();
+            if (requests === at) setBack = notebook.snapshot();
             return (part as (...args: unknown[]) => unknown)(...args);
           },
     ]),
-  ) as unknown as SimulatedNotebook;
+  ) as unknown as FakeNotebook;
   for (const content of ['b', 'c', 'd']) await see(journal, content);
   await deliverAll(journal, contextOf(journal, counting, clock), clock);
   if (!setBack) return false;
@@ -202,10 +202,10 @@ test('ids that people were given since are left to them, and their entries stay 
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.save();
+  const setBack = notebook.snapshot();
   await scene.file('b', 'c', 'd');
   setBack();
-  const theirs = [notebook.someoneCreates('their work'), notebook.someoneCreates('Untitled')];
+  const theirs = [notebook.addExperiment('their work'), notebook.addExperiment('Untitled')];
   await see(journal, 'e');
   await scene.halts();
   expect(await recovered(scene)).toMatchObject({ gone: [2, 3, 4], spares: 1, others: 2 });
@@ -220,9 +220,9 @@ test('ids that people were given since are left to them, and their entries stay 
 test('set back to before labfeed came, the count goes on from the last entry that is there', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
-  const last = notebook.someoneCreates('an old entry');
-  const setBack = notebook.save();
-  for (let n = 0; n < 20; n++) notebook.someoneCreates('newer');
+  const last = notebook.addExperiment('an old entry');
+  const setBack = notebook.snapshot();
+  for (let n = 0; n < 20; n++) notebook.addExperiment('newer');
   await scene.file('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h');
   setBack();
   await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID + 21 });
@@ -237,9 +237,9 @@ test('if the newer state comes back after all, recover finds the runs that were 
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.save();
+  const setBack = notebook.snapshot();
   await scene.file('b', 'c');
-  const setForward = notebook.save();
+  const setForward = notebook.snapshot();
   setBack();
   await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID + 1 });
   expect((await recovered(scene)).gone).toEqual([2, 3]);
@@ -254,7 +254,7 @@ test('a run that was filed anew is not held once more when its first experiment 
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.save();
+  const setBack = notebook.snapshot();
   await scene.file('b');
   await ask(scene, { kind: 'refile', run: 2 });
   await scene.file();
@@ -269,8 +269,8 @@ test('a part of the notebook does not lift the halt, and the rest is still read 
   const { notebook, journal } = scene;
   await scene.file('a');
   await journal.servers.learn(SERVER, { halted: 'restored' });
-  const stray = notebook.someoneCreates('x');
-  for (let n = 0; n < 5; n++) notebook.someoneCreates('y');
+  const stray = notebook.addExperiment('x');
+  for (let n = 0; n < 5; n++) notebook.addExperiment('y');
   await recoverInto(journal, notebook, { range: { from: stray + 2, to: stray + 5 } });
   expect(await journal.servers.server(SERVER)).toMatchObject({ halted: 'restored', highest: FIRST_ID });
   expect(await recovered(scene)).toMatchObject({ from: stray, to: stray + 5 });
@@ -281,7 +281,7 @@ test('broken off after the runs were held against the notebook, it goes on where
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a', 'b');
-  const setBack = notebook.save();
+  const setBack = notebook.snapshot();
   await scene.file('c');
   setBack();
   await see(journal, 'd');

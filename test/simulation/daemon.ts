@@ -2,23 +2,23 @@ import { notebookSchema } from '../../src/config/settings.js';
 import { openDelivery } from '../../src/daemon/runtime.js';
 import { createJournal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';
-import { faultyNotebook, TIMEOUT_MS } from './faulty-notebook.js';
-import type { Life } from './timeline.js';
+import { overNetwork, TIMEOUT_MS } from './network.js';
+import type { SimulatedProcess } from './timeline.js';
 import { runOf, type Trace, type World } from './world.js';
 
-/** One life of the process: the delivery core and the journal as they are. */
+/** One process: the real delivery and journal. */
 export interface SimulatedDaemon {
-  /** The n-th run of the history is found, and recorded. */
+  /** Records the n-th run of the history. */
   add(n: number): Promise<void>;
-  /** A person has had it redone: its file is found, and reads otherwise now. */
-  redo(n: number, version: number): Promise<void>;
-  ring(): void;
-  /** Whether every run in the journal is done or rests. */
+  /** Records another reading of the n-th run, after a remap was requested. */
+  remap(n: number, version: number): Promise<void>;
+  wake(): void;
+  /** Whether every run in the journal is done or parked. */
   isIdle(): Promise<boolean>;
   count(): Promise<Record<string, number>>;
-  /** As by SIGTERM. */
+  /** As with SIGTERM. */
   stop(): Promise<void>;
-  /** As by SIGKILL, or when the power goes. */
+  /** As with SIGKILL or a power failure. */
   kill(): void;
 }
 
@@ -31,17 +31,17 @@ const SETTINGS = notebookSchema.parse({
 
 export function startDaemon(world: World): SimulatedDaemon {
   const { timeline, random, database, kind, trace } = world;
-  const life = timeline.process();
+  const process = timeline.process();
   const journal = createJournal({
     database,
-    clock: life.clock,
+    clock: process.clock,
     release: () => undefined,
-    schedule: (flush) => life.at(0, () => write(flush, world)),
+    schedule: (flush) => process.at(0, () => write(flush, world)),
   });
-  let news = true;
-  let idle = false;
-  const noteNews = (): void => {
-    news = true;
+  let isChanged = true;
+  let isIdle = false;
+  const changed = (): void => {
+    isChanged = true;
   };
   const delivery = openDelivery({
     notebook: {
@@ -51,40 +51,40 @@ export function startDaemon(world: World): SimulatedDaemon {
     },
     instruments: ['balance'],
     journal,
-    connect: (admit) => faultyNotebook(world, admit, life),
-    clock: life.clock,
-    log: logTo(trace, life),
-    observer: { filed: noteNews, failed: (_, { kind }) => kind === 'parked' && noteNews() },
+    connect: (schedule) => overNetwork(world, schedule, process),
+    clock: process.clock,
+    log: logTo(trace, process),
+    observer: { filed: changed, failed: (_, { kind }) => kind === 'parked' && changed() },
     random: random.next,
   });
   trace?.('process starts');
   delivery.start();
   async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
-    // What could not be recorded is found again at the next scan.
+    // A run that could not be recorded is found again by the next scan.
     while (!(await timeline.until(journal.runs.add(run, draft)).catch(() => undefined)));
-    noteNews();
+    changed();
     delivery.wake();
   }
   return {
     add: (n) => take(runOf(n)),
-    redo: (n, version) => take(runOf(n, version)),
-    ring: delivery.wake,
+    remap: (n, version) => take(runOf(n, version)),
+    wake: delivery.wake,
     count: journal.runs.count,
     async isIdle() {
-      if (!news) return idle;
-      news = false;
-      idle = Object.keys(await journal.runs.count()).every((state) => AT_REST.has(state));
-      return idle;
+      if (!isChanged) return isIdle;
+      isChanged = false;
+      isIdle = Object.keys(await journal.runs.count()).every((state) => AT_END.has(state));
+      return isIdle;
     },
     async stop() {
       await timeline.until(delivery.stop(2 * TIMEOUT_MS));
-      life.kill();
+      process.kill();
     },
-    kill: life.kill,
+    kill: process.kill,
   };
 }
 
-const AT_REST: ReadonlySet<string> = new Set(['done', 'held', 'quarantined']);
+const AT_END: ReadonlySet<string> = new Set(['done', 'held', 'quarantined']);
 
 function write(flush: () => void, { random, faults, database, trace }: World): void {
   const fails = random.chance(faults.ofWrites);
@@ -96,11 +96,11 @@ function write(flush: () => void, { random, faults, database, trace }: World): v
   if (fails) database.exec('PRAGMA query_only = OFF');
 }
 
-function logTo(trace: Trace, life: Life): Log {
+function logTo(trace: Trace, process: SimulatedProcess): Log {
   if (!trace) return SILENT;
   const write = (line: string): void => {
-    // The dead say nothing, and the time of day is not the history's.
-    if (life.alive()) trace(line.replace(/"time":"[^"]*",/, '').trimEnd());
+    // A dead process logs nothing, and the time of day is not the history's.
+    if (process.alive()) trace(line.replace(/"time":"[^"]*",/, '').trimEnd());
   };
   return createLog({ level: 'debug', pretty: false, destination: { write } }).log;
 }

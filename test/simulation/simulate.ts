@@ -1,29 +1,29 @@
 import type { Database } from '../../src/journal/database.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { type SimulatedDaemon, startDaemon } from './daemon.js';
-import { examine } from './examine.js';
-import { TIMEOUT_MS } from './faulty-notebook.js';
-import { createPeople, type People } from './people.js';
+import { TIMEOUT_MS } from './network.js';
+import { createUsers, type Users } from './users.js';
+import { verify } from './verify.js';
 import { createWorld, type Faults, type Trace, type World } from './world.js';
 
 export interface Simulation {
   /**
-   * One history: the delivery core and the journal as they are, against a simulated notebook, under faults, crashes
-   * and schedules that the seed chooses. Rejects where a run is not filed exactly once and to the letter, or
-   * somebody else's work was touched. `redoes`: people also have runs redone that are done, and touch comments.
+   * One history: the real delivery and journal against the fake notebook, with faults, crashes and schedules chosen by
+   * the seed. Rejects if a run is not filed exactly once and to the letter, or if another user's work was changed.
+   * `withRemaps`: users also request remaps of done runs, and change comments.
    */
-  simulate(seed: number, trace?: Trace, redoes?: boolean): Promise<void>;
+  simulate(seed: number, trace?: Trace, withRemaps?: boolean): Promise<void>;
   close(): void;
 }
 
-/** Histories go one after the other, since they share a database. */
+/** Histories share a database, so they run one after the other. */
 export function createSimulation(): Simulation {
   const database = new ReusableDatabase();
   return {
-    async simulate(seed, trace, redoes = false) {
+    async simulate(seed, trace, withRemaps = false) {
       database.empty();
       try {
-        await live(createWorld(seed, database, trace, redoes));
+        await runHistory(createWorld(seed, database, trace, withRemaps));
       } catch (error) {
         throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}`);
       }
@@ -32,40 +32,40 @@ export function createSimulation(): Simulation {
   };
 }
 
-const MOST_STEPS = 40_000;
+const MAX_STEPS = 40_000;
 
-async function live(world: World): Promise<void> {
+async function runHistory(world: World): Promise<void> {
   const { random, faults, database } = world;
-  const people = createPeople(world);
+  const users = createUsers(world);
   let expected = 1 + random.below(5);
   let added = 0;
-  const lives = 1 + random.below(4);
-  for (let life = 0; life < lives; life++) {
+  const processes = 1 + random.below(4);
+  for (let process = 1; process <= processes; process++) {
     Object.assign(faults, chooseFaults(world));
     const daemon = startDaemon(world);
-    await readAnew(daemon, world);
-    const most = expected - added;
-    const here = life === lives - 1 || random.chance(0.5) ? most : Math.min(most, 1 + random.below(2));
+    await deliverRemaps(daemon, world);
+    const left = expected - added;
+    const here = process === processes || random.chance(0.5) ? left : Math.min(left, 1 + random.below(2));
     for (const end = added + here; added < end; added++) await daemon.add(added);
-    await goOn(daemon, world, people);
-    // Only what is done can be redone.
-    if (world.redone && random.chance(0.5)) await settle(world, daemon);
-    if (life < lives - 1) await endLife(daemon, world, people);
+    await runUntilEnd(daemon, world, users);
+    // Only done runs can be remapped.
+    if (world.remaps && random.chance(0.5)) await settle(world, daemon);
+    if (process < processes) await endProcess(daemon, world, users);
     else {
       await settle(world, daemon);
-      // What is left over of a first creation that was lost is used up by runs that come later.
-      for (; leftOver(database); added++, expected++) {
+      // Spare experiments are used by later runs.
+      for (; hasSpares(database); added++, expected++) {
         await daemon.add(added);
         await settle(world, daemon);
       }
-      await redoAtLast(daemon, world, people);
+      await remapInLastProcess(daemon, world, users);
       daemon.kill();
     }
   }
-  examine(world, people, expected);
+  verify(world, users, expected);
 }
 
-/** Mostly some requests fail; now and then all do, or the journal's disk is full. */
+/** Usually some requests fail; sometimes all do, or the journal's disk is full. */
 function chooseFaults({ random }: World): Faults {
   return {
     ofRequests: random.chance(0.1) ? 1 : random.next() * 0.4,
@@ -73,81 +73,81 @@ function chooseFaults({ random }: World): Faults {
   };
 }
 
-/** Until it is time for an end: half of them come while something is being written, which is where they could hurt. */
-async function goOn(
+/** Half of the processes end while a write is in flight, where a crash does most harm. */
+async function runUntilEnd(
   daemon: SimulatedDaemon,
-  { random, timeline, wire }: World,
-  people: People,
+  { random, timeline, network }: World,
+  users: Users,
 ): Promise<void> {
-  const [least, most] = random.chance(0.5) ? [random.below(30), 90] : [60, random.below(60)];
-  for (let step = 0; step < most && !(await daemon.isIdle()); step++) {
-    if (step >= least && wire.writing > 0) break;
+  const [minSteps, maxSteps] = random.chance(0.5) ? [random.below(30), 90] : [60, random.below(60)];
+  for (let step = 0; step < maxSteps && !(await daemon.isIdle()); step++) {
+    if (step >= minSteps && network.writes > 0) break;
     await timeline.step();
-    if (random.chance(0.02)) people.create();
+    if (random.chance(0.02)) users.createExperiment();
   }
 }
 
-async function endLife(daemon: SimulatedDaemon, world: World, people: People): Promise<void> {
+async function endProcess(daemon: SimulatedDaemon, world: World, users: Users): Promise<void> {
   const { random, timeline } = world;
   if (random.chance(0.2)) await daemon.stop();
   else {
-    // The request is not yet there, has been carried out, or is answered.
+    // The request has not arrived, has been carried out, or was answered.
     for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
     daemon.kill();
   }
-  // A restart takes its time, and the server goes on meanwhile.
+  // The server continues during a restart.
   for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
   if (random.chance(0.1)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);
   if (random.chance(0.3)) {
-    // Nobody can tell a change that comes between our look and our PATCH; so they work while nothing is under way.
+    // A change between our read and our PATCH cannot be detected, so users act while nothing is in flight.
     while (await timeline.step());
-    people.changeOurs();
+    users.changeExperiment();
   }
-  if (!world.redone || random.chance(0.3)) return;
-  // Nor can anybody tell that a PATCH comes late which went out before the process died: so they ask after that.
+  if (!world.remaps || random.chance(0.3)) return;
+  // Nor can a late PATCH of a dead process, so users act after it has arrived.
   while (await timeline.step());
-  if (random.chance(0.4)) people.touchComment();
-  people.askRemaps();
+  if (random.chance(0.4)) users.changeComment();
+  users.requestRemaps();
 }
 
-/** What was asked for while nobody lived to hear it. */
-async function readAnew(daemon: SimulatedDaemon, { database, redone }: World): Promise<void> {
-  if (!redone) return;
-  const asked = database.prepare('SELECT run FROM remaps ORDER BY run').all() as { run: number }[];
-  for (const { run } of asked) await daemon.redo(run - 1, redone.get(run - 1) ?? 0);
+/** Remaps that were requested while no process was running. */
+async function deliverRemaps(daemon: SimulatedDaemon, { database, remaps }: World): Promise<void> {
+  if (!remaps) return;
+  const requested = database.prepare('SELECT run FROM remaps ORDER BY run').all() as { run: number }[];
+  for (const { run } of requested) await daemon.remap(run - 1, remaps.get(run - 1) ?? 0);
 }
 
-/** While the last process lives, which knows of what it has sent itself. */
-async function redoAtLast(daemon: SimulatedDaemon, world: World, people: People): Promise<void> {
-  const { redone, random, timeline, faults } = world;
-  if (!redone || random.chance(0.5)) return;
+/** In the last process, which knows its own requests of unknown outcome. */
+async function remapInLastProcess(daemon: SimulatedDaemon, world: World, users: Users): Promise<void> {
+  const { remaps, random, timeline, faults } = world;
+  if (!remaps || random.chance(0.5)) return;
   const from = timeline.elapsedMs() + 2 * TIMEOUT_MS;
   while (timeline.elapsedMs() < from && (await timeline.step()));
-  people.askRemaps();
+  users.requestRemaps();
   Object.assign(faults, chooseFaults(world));
-  await readAnew(daemon, world);
-  await goOn(daemon, world, people);
+  await deliverRemaps(daemon, world);
+  await runUntilEnd(daemon, world, users);
   if (random.chance(0.5)) {
-    // Of those that have been redone since, some at once.
-    people.askRemaps();
-    await readAnew(daemon, world);
+    // Some of those that were remapped meanwhile, at once.
+    users.requestRemaps();
+    await deliverRemaps(daemon, world);
   }
   await settle(world, daemon);
 }
 
 const HOUR_MS = 3_600_000;
 
-/** The faults end, and time passes until nothing is left to do. */
+/** No more faults, until nothing is left to do. */
 async function settle({ timeline, faults }: World, daemon: SimulatedDaemon): Promise<void> {
   Object.assign(faults, { ofRequests: 0, ofWrites: 0 });
-  daemon.ring();
-  for (let step = 0; step < MOST_STEPS; step++) {
+  daemon.wake();
+  for (let step = 0; step < MAX_STEPS; step++) {
     if (await daemon.isIdle()) return;
     if (!(await timeline.step())) break;
   }
-  throw new Error(`not all runs came to an end: ${JSON.stringify(await daemon.count())}`);
+  throw new Error(`some runs do not end: ${JSON.stringify(await daemon.count())}`);
 }
 
-const leftOver = (database: Database): boolean =>
+const hasSpares = (database: Database): boolean =>
   database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !==
   undefined;

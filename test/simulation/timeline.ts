@@ -2,24 +2,23 @@ import type { Clock } from '../../src/clock.js';
 import type { Random } from '../support/random.js';
 
 /**
- * Time that passes only from event to event. Whatever waits, waits here; which of several events of the same
- * moment comes first is left to the seed.
+ * Simulated time, which passes from event to event. The seed decides the order of events at the same time.
  */
 export interface Timeline {
-  /** Returns how to call it off. */
+  /** Returns a function that cancels it. */
   at(delayMs: number, act: () => void): () => void;
-  /** Lives until it is killed: after that, nothing that it waits for happens any more. */
-  process(): Life;
+  /** After it is killed, none of its events happens. */
+  process(): SimulatedProcess;
   /** Runs the next event; false when there is none. */
   step(): Promise<boolean>;
   /** Runs events until the work is done. */
   until<T>(work: Promise<T>): Promise<T>;
   elapsedMs(): number;
-  /** Somebody sets the clock by so much; waits are not touched by it. */
+  /** Sets the wall clock by so much; waits are not affected. */
   setClock(byMs: number): void;
 }
 
-export interface Life {
+export interface SimulatedProcess {
   readonly clock: Clock;
   readonly alive: () => boolean;
   at(delayMs: number, act: () => void): () => void;
@@ -36,7 +35,7 @@ const START = Date.UTC(2026, 0, 1);
 
 export function createTimeline(random: Random): Timeline {
   let elapsed = 0;
-  let wrongBy = 0;
+  let offsetMs = 0;
   let events: Event[] = [];
   const at = (delayMs: number, act: () => void): (() => void) => {
     const event = { at: elapsed + Math.max(0, delayMs), order: random.next(), act };
@@ -47,8 +46,8 @@ export function createTimeline(random: Random): Timeline {
   };
 
   async function step(): Promise<boolean> {
-    // Everything that the last event set going in promises happens before the next one: Node runs a tick that was
-    // asked for in a promise's reaction when no reaction is left.
+    // All promise reactions to the last event run before the next one: Node runs a tick that was requested in a
+    // reaction when no reaction is left.
     await new Promise<void>(process.nextTick);
     const [first, ...others] = events;
     if (!first) return false;
@@ -73,16 +72,16 @@ export function createTimeline(random: Random): Timeline {
     },
     elapsedMs: () => elapsed,
     setClock(byMs) {
-      wrongBy += byMs;
+      offsetMs += byMs;
     },
-    process: () => createLife(at, { now: () => START + elapsed + wrongBy, monotonic: () => elapsed }),
+    process: () => createProcess(at, { now: () => START + elapsed + offsetMs, monotonic: () => elapsed }),
   };
 }
 
 const isBefore = (one: Event, other: Event): boolean =>
   one.at < other.at || (one.at === other.at && one.order < other.order);
 
-function createLife(at: Timeline['at'], time: Pick<Clock, 'now' | 'monotonic'>): Life {
+function createProcess(at: Timeline['at'], time: Pick<Clock, 'now' | 'monotonic'>): SimulatedProcess {
   let alive = true;
   const mine = new Set<() => void>();
   const schedule: typeof at = (delayMs, act) => {

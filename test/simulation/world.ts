@@ -1,47 +1,43 @@
 import type { Database } from '../../src/journal/database.js';
 import type { Dialect } from '../../src/model.js';
+import { type FakeNotebook, fakeNotebook, type NotebookKind } from '../support/fake-notebook.js';
 import { type Random, seeded } from '../support/random.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
-import {
-  type SimulatedNotebook,
-  type SimulationOptions,
-  simulatedNotebook,
-} from '../support/simulated-notebook.js';
 import { createTimeline, type Timeline } from './timeline.js';
 
-/** What outlives the processes of one history. */
+/** The state that outlives the processes of one history. */
 export interface World {
   readonly random: Random;
   readonly timeline: Timeline;
   readonly database: Database;
-  readonly notebook: SimulatedNotebook;
-  readonly kind: NotebookKind;
+  readonly notebook: FakeNotebook;
+  readonly kind: KnownKind;
   readonly faults: Faults;
-  /** How many requests that write are under way. */
-  readonly wire: { writing: number };
+  /** How many write requests are in flight. */
+  readonly network: { writes: number };
   readonly trace: Trace;
-  /** How often the file of each run was to be read otherwise, in histories in which people have runs redone. */
-  readonly redone: Map<number, number> | undefined;
+  /** How often each run was remapped; undefined in histories without remaps. */
+  readonly remaps: Map<number, number> | undefined;
 }
 
 export type Trace = ((line: string) => void) | undefined;
 
-type NotebookKind = SimulationOptions & { readonly dialect: Dialect };
+type KnownKind = NotebookKind & { readonly dialect: Dialect };
 
-const KINDS: readonly [NotebookKind, ...NotebookKind[]] = [
+const KINDS: readonly [KnownKind, ...KnownKind[]] = [
   { dialect: 'v2' },
   { dialect: 'elabftw' },
   { dialect: 'v2', keepsTitle: false },
 ];
 
 export interface Faults {
-  /** Share of the requests that meet one. */
+  /** Share of the requests that fail. */
   ofRequests: number;
   /** Share of the journal's writes that fail. */
   ofWrites: number;
 }
 
-export function createWorld(seed: number, database: Database, trace: Trace, redoes: boolean): World {
+export function createWorld(seed: number, database: Database, trace: Trace, withRemaps: boolean): World {
   const random = seeded(seed);
   const timeline = createTimeline(random);
   const kind = KINDS[random.below(KINDS.length)] ?? KINDS[0];
@@ -49,16 +45,16 @@ export function createWorld(seed: number, database: Database, trace: Trace, redo
     random,
     timeline,
     database,
-    notebook: simulatedNotebook(kind),
+    notebook: fakeNotebook(kind),
     kind,
     faults: { ofRequests: 0, ofWrites: 0 },
-    wire: { writing: 0 },
-    redone: redoes ? new Map() : undefined,
+    network: { writes: 0 },
+    remaps: withRemaps ? new Map() : undefined,
     trace: trace && ((line) => trace(`${Math.round(timeline.elapsedMs())} ${line}`)),
   };
 }
 
-/** The n-th run of a history, as it enters the journal and as the notebook is to hold it. */
+/** The n-th run of a history and its draft. */
 export function runOf(n: number, version = 0) {
   const name = `run ${n}`;
   const origin = `<p>labfeed balance ${name}.csv sha256:${sha256(name)}</p>`;
@@ -75,7 +71,7 @@ export function runOf(n: number, version = 0) {
 export const titleOf = (n: number, version: number): string =>
   version === 0 ? `run ${n}` : `run ${n}, ${version}`;
 
-/** Under another reading there are more or fewer of them, and some read otherwise. */
+/** Each version has more or fewer comments, and some with other texts. */
 export const commentsOf = (n: number, version: number): string[] =>
   Array.from({ length: (n + version) % 3 }, (_, c) =>
     version === 0 || (c + version) % 3 === 0 ? `comment ${c}` : `comment ${c}, ${version}`,

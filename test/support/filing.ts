@@ -10,9 +10,9 @@ import type { NewRun } from '../../src/journal/drafts.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
 import { type RecoverDeps, type Recovered, recover } from '../../src/recover/recover.js';
+import type { FakeNotebook } from './fake-notebook.js';
 import { manualClock } from './manual-clock.js';
 import { newRun, someDraft } from './runs.js';
-import type { SimulatedNotebook } from './simulated-notebook.js';
 import { tempFolder } from './temp-folder.js';
 
 export const SERVER = 'https://eln.example.org';
@@ -86,7 +86,7 @@ export async function deliverAll(
 }
 
 export async function file(
-  notebook: SimulatedNotebook,
+  notebook: FakeNotebook,
   clock: ManualClock,
   ...contents: string[]
 ): Promise<Journal> {
@@ -104,7 +104,7 @@ export const instrument = (name: string, duplicates: 'skip' | 'ingest' = 'skip')
 
 export const recoverInto = (
   journal: Journal,
-  notebook: SimulatedNotebook,
+  notebook: FakeNotebook,
   changes: Partial<RecoverDeps> = {},
 ): Promise<Recovered> =>
   recover({
@@ -120,7 +120,7 @@ export const recoverInto = (
     ...changes,
   });
 
-export function expectExactly(notebook: SimulatedNotebook, titles: readonly string[]): void {
+export function expectExactly(notebook: FakeNotebook, titles: readonly string[]): void {
   const experiments = [...notebook.experiments.values()];
   expect(experiments.map(({ title }) => title).sort()).toEqual([...titles].sort());
   for (const { comments } of experiments) {

@@ -5,14 +5,14 @@ import { deliver } from '../../src/deliver/deliver.js';
 import { openClient } from '../../src/journal/client.js';
 import type { Journal } from '../../src/journal/journal.js';
 import type { Request } from '../../src/journal/requests.js';
+import { type FakeNotebook, fakeNotebook, type NotebookKind } from './fake-notebook.js';
 import { contextOf, deliverAll, emptyJournal, type ManualClock, recoverInto, SERVER, see } from './filing.js';
 import { manualClock } from './manual-clock.js';
-import { type SimulatedNotebook, type SimulationOptions, simulatedNotebook } from './simulated-notebook.js';
 import { tempFolder } from './temp-folder.js';
 
 export interface Scene {
   readonly clock: ManualClock;
-  readonly notebook: SimulatedNotebook;
+  readonly notebook: FakeNotebook;
   readonly journal: Journal;
   readonly path: string;
   file(...contents: string[]): Promise<void>;
@@ -21,9 +21,9 @@ export interface Scene {
   states(): Promise<Record<string, number>>;
 }
 
-export async function setUp(kind: SimulationOptions = {}): Promise<Scene> {
+export async function setUp(kind: NotebookKind = {}): Promise<Scene> {
   const clock = manualClock();
-  const notebook = simulatedNotebook(kind);
+  const notebook = fakeNotebook(kind);
   const path = join(tempFolder(), 'journal.db');
   const journal = await emptyJournal(clock, path);
   if (kind.dialect) await journal.servers.learn(SERVER, { dialect: kind.dialect });

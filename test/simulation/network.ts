@@ -1,0 +1,86 @@
+import type { Notebook } from '../../src/deliver/context.js';
+import { NotebookError } from '../../src/errors.js';
+import { FAULTS, type FakeRequest, type Fault, intercept } from '../support/fake-notebook.js';
+import type { SimulatedProcess } from './timeline.js';
+import type { World } from './world.js';
+
+export const TIMEOUT_MS = 1000;
+
+/** A late request is carried out within this time. The grace period is twice the time-out. */
+const MAX_LATE_MS = 2 * TIMEOUT_MS - 50;
+
+/** Late and slow requests are more likely, since they hurt most after a crash. */
+const LIKELY: readonly (Fault | 'slow')[] = [
+  'unreachable',
+  'dropped',
+  'lost',
+  'late',
+  'late',
+  'slow',
+  'slow',
+  'slow',
+  'slow',
+  'busy',
+  'unauthorized',
+  'badGateway',
+  'failed',
+];
+
+type Schedule = <T>(request: () => Promise<T>) => Promise<T>;
+
+/** The notebook over a network that delays, loses and refuses requests as the seed decides. */
+export function overNetwork(
+  world: World,
+  schedule: Schedule,
+  process: SimulatedProcess,
+): Notebook & { close(): Promise<void> } {
+  world.network.writes = 0;
+  const notebook = intercept<Notebook>(world.notebook, (request) => {
+    const signal = request.args.find((arg) => arg instanceof AbortSignal);
+    return schedule(async () => {
+      signal?.throwIfAborted();
+      // A dead process sends nothing.
+      return process.alive() ? send(request, world, process) : new Promise<never>(() => undefined);
+    });
+  });
+  return { ...notebook, close: async () => undefined };
+}
+
+function send({ operation, args, isWrite, carryOut }: FakeRequest, world: World, process: SimulatedProcess) {
+  const { random, faults, network, trace, timeline } = world;
+  const fault = random.chance(faults.ofRequests) ? LIKELY[random.below(LIKELY.length)] : undefined;
+  trace?.(`${operation} ${args.map((arg) => JSON.stringify(arg)).join(' ')}: ${fault ?? 'answered'}`);
+  const travelMs = 1 + random.below(40);
+  if (isWrite) network.writes += 1;
+  return new Promise<unknown>((resolve, reject) => {
+    const respond = (delayMs: number, outcome: Promise<unknown> | NotebookError) =>
+      process.at(delayMs, () => {
+        if (isWrite) network.writes -= 1;
+        if (outcome instanceof NotebookError) reject(outcome);
+        else resolve(outcome);
+      });
+    // The server carries out what has reached it even if the process is dead.
+    const arrive = (delayMs: number, then: (result: Promise<unknown>) => void = () => undefined) =>
+      timeline.at(delayMs, () => {
+        const result = carryOut();
+        result.catch(() => undefined);
+        then(result);
+      });
+    if (fault === undefined) return arrive(travelMs, (result) => respond(1 + random.below(40), result));
+    if (fault === 'slow') {
+      const slowMs = random.below(MAX_LATE_MS);
+      const isInTime = slowMs < TIMEOUT_MS;
+      arrive(slowMs, (result) => isInTime && respond(0, result));
+      return isInTime ? undefined : respond(TIMEOUT_MS, FAULTS.lost.error(isWrite));
+    }
+    const error =
+      fault === 'busy' && random.chance(0.5) ? busyFor(random.below(5000)) : FAULTS[fault].error(isWrite);
+    const isSilent = fault === 'dropped' || fault === 'lost';
+    if (fault === 'late') arrive(random.below(MAX_LATE_MS));
+    if (FAULTS[fault].carriedOut !== 'now') return respond(isSilent ? TIMEOUT_MS : travelMs, error);
+    return arrive(travelMs, () => respond(isSilent ? TIMEOUT_MS : travelMs, error));
+  });
+}
+
+const busyFor = (retryAfterMs: number): NotebookError =>
+  new NotebookError('rate', 'slow down', { status: 429, retryAfterMs });

@@ -1,0 +1,245 @@
+import type { CommentRecord, ExperimentRecord, Notebook } from '../../src/deliver/context.js';
+import { NotebookError } from '../../src/errors.js';
+
+/**
+ * The notebook for unit tests and simulation: in memory, without HTTP, with the behaviour of the contract or of
+ * eLabFTW. Faults are injected by wrapping it (`withFaults`, `intercept`). Everything else uses the sandbox.
+ */
+export interface FakeNotebook extends Notebook {
+  readonly experiments: Map<number, FakeExperiment>;
+  /** The names of the write requests that were carried out, in order. */
+  readonly writes: string[];
+  /** Experiments that our account may not read. */
+  readonly privateIds: Set<number>;
+  /** Creates an experiment in the web interface: by default, as another user. */
+  addExperiment(title: string, userid?: number): number;
+  /** Copies everything. The result restores the copy, including the id counters. */
+  snapshot(): () => void;
+}
+
+export interface FakeExperiment {
+  title: string;
+  date: string;
+  body: string;
+  tags: string[];
+  userid: number;
+  comments: Map<number, string>;
+}
+
+export interface NotebookKind {
+  readonly dialect?: 'v2' | 'elabftw';
+  /** Whether the title of a creation is kept. Older servers drop it. */
+  readonly keepsTitle?: boolean;
+}
+
+/** Every kind of server that delivery has to work with. */
+export const NOTEBOOK_KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
+
+const notFound = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404 });
+
+export function fakeNotebook({ dialect = 'v2', keepsTitle = true }: NotebookKind = {}): FakeNotebook {
+  const experiments = new Map<number, FakeExperiment>();
+  const writes: string[] = [];
+  const privateIds = new Set<number>();
+  let lastId = 100;
+  let lastComment = 1000;
+  const get = (id: number): FakeExperiment => {
+    const found = experiments.get(id);
+    if (!found) throw notFound();
+    return found;
+  };
+  const add = (title: string, userid: number): number => {
+    lastId += 1;
+    experiments.set(lastId, { title, date: '2026-01-01', body: '', tags: [], userid, comments: new Map() });
+    return lastId;
+  };
+  return {
+    experiments,
+    writes,
+    privateIds,
+    addExperiment: (title, userid = 2) => add(title, userid),
+    snapshot() {
+      const saved = { entries: structuredClone(experiments), lastId, lastComment };
+      return () => {
+        experiments.clear();
+        for (const [id, entry] of structuredClone(saved.entries)) experiments.set(id, entry);
+        ({ lastId, lastComment } = saved);
+      };
+    },
+    async createExperiment({ title }) {
+      writes.push('createExperiment');
+      return add(keepsTitle ? title : 'Untitled', 1);
+    },
+    async readExperiment(id): Promise<ExperimentRecord> {
+      if (privateIds.has(id)) throw new NotebookError('conflict', 'forbidden', { status: 403 });
+      const { comments: _, ...shown } = get(id);
+      return { id, ...shown, created_at: `at ${id}` };
+    },
+    async patchExperiment(id, { tags, ...changes }) {
+      writes.push('patchExperiment');
+      Object.assign(get(id), changes);
+      if (tags === undefined) return;
+      if (dialect === 'elabftw')
+        throw new NotebookError('request', 'Invalid update target.', { status: 400 });
+      get(id).tags = [...tags];
+    },
+    listKeys: async () => [
+      dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' },
+    ],
+    async searchBodies(texts) {
+      if (dialect === 'v2') throw notFound();
+      return [...experiments]
+        .filter(([, { body }]) => texts.every((text) => body.includes(text)))
+        .map(([id, { comments: _, ...shown }]) => ({ id, ...shown }));
+    },
+    ...tagOperations(dialect, get, writes),
+    ...commentOperations(get, writes, () => ++lastComment),
+  };
+}
+
+type Get = (id: number) => FakeExperiment;
+
+function tagOperations(
+  dialect: 'v2' | 'elabftw',
+  get: Get,
+  writes: string[],
+): Pick<Notebook, 'addTag' | 'listTags' | 'removeTag'> {
+  const teamTags: string[] = [];
+  const idOf = (tag: string): number => {
+    if (!teamTags.includes(tag)) teamTags.push(tag);
+    return teamTags.indexOf(tag) + 1;
+  };
+  return {
+    async addTag(id, tag) {
+      writes.push('addTag');
+      if (dialect === 'v2') throw notFound();
+      if (!get(id).tags.includes(tag)) get(id).tags.push(tag);
+    },
+    async listTags(id) {
+      if (dialect === 'v2') throw notFound();
+      return get(id).tags.map((tag) => ({ id: idOf(tag), tag }));
+    },
+    async removeTag(id, removed) {
+      writes.push('removeTag');
+      if (dialect === 'v2') throw notFound();
+      get(id).tags = get(id).tags.filter((tag) => idOf(tag) !== removed);
+    },
+  };
+}
+
+function commentOperations(
+  get: Get,
+  writes: string[],
+  nextId: () => number,
+): Pick<Notebook, 'listComments' | 'readComment' | 'postComment' | 'patchComment' | 'deleteComment'> {
+  const record = (id: number, text: string): CommentRecord => ({ id, comment: text });
+  return {
+    listComments: async (id) => [...get(id).comments].map(([comment, text]) => record(comment, text)),
+    async readComment(id, comment) {
+      const text = get(id).comments.get(comment);
+      if (text === undefined) throw notFound();
+      return record(comment, text);
+    },
+    async postComment(id, text) {
+      writes.push('postComment');
+      const comment = nextId();
+      get(id).comments.set(comment, text);
+      return comment;
+    },
+    async patchComment(id, comment, text) {
+      writes.push('patchComment');
+      if (!get(id).comments.has(comment)) throw notFound();
+      get(id).comments.set(comment, text);
+      return record(comment, text);
+    },
+    async deleteComment(id, comment) {
+      writes.push('deleteComment');
+      if (!get(id).comments.delete(comment)) throw notFound();
+    },
+  };
+}
+
+/** A request on its way to the notebook. */
+export interface FakeRequest {
+  readonly operation: Operation;
+  readonly args: readonly unknown[];
+  readonly isWrite: boolean;
+  /** The server carries it out. */
+  carryOut(): Promise<unknown>;
+}
+
+export type Operation = keyof Notebook;
+
+/** The same notebook, with `handle` between it and its client. */
+export function intercept<N extends Notebook>(
+  notebook: N,
+  handle: (request: FakeRequest) => Promise<unknown>,
+): N {
+  const parts = Object.entries(notebook).map(([name, part]) => {
+    if (typeof part !== 'function' || !isOperation(name)) return [name, part];
+    const isWrite = !/^(read|list|search)/.test(name);
+    const request = (...args: unknown[]) =>
+      handle({ operation: name, args, isWrite, carryOut: () => part(...args) });
+    return [name, request];
+  });
+  return Object.fromEntries(parts) as N;
+}
+
+const isOperation = (name: string): name is Operation =>
+  /^(create|read|patch|add|list|remove|search|post|delete)[A-Z]/.test(name);
+
+/** What can go wrong with a request; the comments say whether the server carries it out. */
+export const FAULTS = {
+  /** Not carried out: there was no connection. */
+  unreachable: { carriedOut: 'never', error: () => new NotebookError('server', 'connection refused') },
+  /** Not carried out: 429. */
+  busy: {
+    carriedOut: 'never',
+    error: () => new NotebookError('rate', 'slow down', { status: 429 }),
+  },
+  /** Not carried out: 401. */
+  unauthorized: {
+    carriedOut: 'never',
+    error: () => new NotebookError('auth', 'unauthorized', { status: 401 }),
+  },
+  /** Not carried out, but the client cannot know. */
+  dropped: { carriedOut: 'never', error: lost },
+  /** Not carried out, but the client cannot know: 502. */
+  badGateway: {
+    carriedOut: 'never',
+    error: (outcomeUnknown: boolean) =>
+      new NotebookError('server', 'bad gateway', { status: 502, outcomeUnknown }),
+  },
+  /** Carried out, and the response was lost. */
+  lost: { carriedOut: 'now', error: lost },
+  /** Carried out, and answered with 500. */
+  failed: {
+    carriedOut: 'now',
+    error: (outcomeUnknown: boolean) =>
+      new NotebookError('server', 'internal error', { status: 500, outcomeUnknown }),
+  },
+  /** The connection was cut, and the request is carried out later. */
+  late: { carriedOut: 'later', error: lost },
+} as const satisfies Record<
+  string,
+  { carriedOut: 'never' | 'now' | 'later'; error(isWrite: boolean): NotebookError }
+>;
+
+export type Fault = keyof typeof FAULTS;
+
+function lost(outcomeUnknown: boolean): NotebookError {
+  return new NotebookError('server', 'connection reset', { outcomeUnknown });
+}
+
+/** Each request of an operation in the script meets its fault. */
+export const withFaults = <N extends Notebook>(
+  notebook: N,
+  script: Partial<Record<Operation, Exclude<Fault, 'late'> | NotebookError>>,
+): N =>
+  intercept(notebook, async ({ operation, isWrite, carryOut }) => {
+    const fault = script[operation];
+    if (fault === undefined) return carryOut();
+    if (fault instanceof NotebookError) throw fault;
+    if (FAULTS[fault].carriedOut === 'now') await carryOut();
+    throw FAULTS[fault].error(isWrite);
+  });
