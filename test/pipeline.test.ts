@@ -11,11 +11,11 @@ import { createLog } from '../src/log.js';
 import type { RunChange } from '../src/outbox.js';
 import { createDelivery, createIntake, type Intake } from '../src/pipeline.js';
 import { createActivity } from '../src/watch/intake.js';
+import { type FakeNotebook, fakeNotebook } from './support/fake-notebook.js';
 import { contextOf, see } from './support/filing.js';
 import { manualClock } from './support/manual-clock.js';
 import { memoryJournal } from './support/memory-journal.js';
 import { silentLog } from './support/silent-log.js';
-import { type FakeNotebook, fakeNotebook } from './support/fake-notebook.js';
 import { tempFolder } from './support/temp-folder.js';
 
 const eventually = (holds: () => void | Promise<void>) =>

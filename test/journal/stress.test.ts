@@ -6,10 +6,10 @@ import { deliver } from '../../src/deliver/deliver.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
 import { MIGRATIONS } from '../../src/journal/migrations.js';
+import { fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
-import { fakeNotebook } from '../support/fake-notebook.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const everything = (journal: Journal): Promise<number[]> =>

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { backUp } from '../../src/journal/maintenance.js';
+import { fakeNotebook, type NotebookKind } from '../support/fake-notebook.js';
 import {
   contextOf,
   deliverAll,
@@ -12,7 +13,6 @@ import {
   see,
 } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
-import { type NotebookKind, fakeNotebook } from '../support/fake-notebook.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
