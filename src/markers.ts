@@ -101,3 +101,18 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '#39': "'",
   '#039': "'",
 };
+
+/**
+ * Stands in for a name that a person erased: the same name is recognised, but cannot be read back. Paths are absolute,
+ * so none begins like this.
+ */
+const erased = (...parts: readonly string[]): string =>
+  `${ERASED}${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
+
+export const ERASED = 'erased:';
+
+export const erasedPath = (instrument: string, path: string): string => erased(instrument, path);
+
+/** The same for all runs of these bytes at this path, later ones included. */
+export const erasedCopy = ({ instrument, sha256, copy }: Omit<RunIdentity, 'refiling'>): string =>
+  copy === '' || copy.startsWith(ERASED) ? copy : erased(instrument, sha256, copy);

@@ -6,7 +6,7 @@ import type { Dialect, Draft, IdentifiedFile, Shape } from './model.js';
  * step. Every call is asynchronous and stands alone: no call relies on a transaction that includes another one.
  * A change is durable when its promise resolves.
  */
-export interface Outbox extends Handover, Deliveries {
+export interface Outbox extends Handover, Deliveries, Upkeep {
   /** What is known about one notebook server. */
   server(url: string): ServerOutbox;
   /** The number of runs in each step or parked state. */
@@ -41,6 +41,37 @@ export interface Deliveries {
   record(run: number, ...changes: RunChange[]): Promise<void>;
   /** Whether a run of this content has an experiment. */
   hasContent(instrument: string, sha256: string): Promise<boolean>;
+}
+
+/** For alarms and housekeeping. Called every second, so the cost must not grow with the number of runs. */
+export interface Upkeep {
+  /** The runs that wait for a person, by instrument. */
+  waitingForPeople(): Promise<ReadonlyMap<string, WaitingForPeople>>;
+  /** When the newest run of the instrument was added. */
+  lastAddedAt(instrument: string): Promise<number | undefined>;
+  /**
+   * Removes the history, the draft and the comment texts of runs that were finished before this time, a few at a time.
+   * Fingerprints, paths and the notebook's ids stay.
+   */
+  prune(before: number, from: number): Promise<Pruned>;
+}
+
+export interface WaitingForPeople {
+  readonly quarantined: ParkedRuns | undefined;
+  readonly held: ParkedRuns | undefined;
+}
+
+export interface ParkedRuns {
+  readonly runs: number;
+  /** Path and reason of the newest one. */
+  readonly path: string;
+  readonly reason: string | undefined;
+}
+
+export interface Pruned {
+  readonly runs: number;
+  /** Where the next batch begins; undefined at the end. */
+  readonly next: number | undefined;
 }
 
 /** What is known about one notebook server: its properties, and which of its experiments are ours. */
@@ -128,8 +159,8 @@ export interface Added extends Taken {
 }
 
 export interface UnreadRun extends ContentKey {
-  /** Where its file was last seen. Empty if the run was erased. */
-  readonly path: string;
+  /** The file to read, if a person wants the run remapped. */
+  readonly path: string | undefined;
 }
 
 /**

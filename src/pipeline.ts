@@ -7,12 +7,11 @@ import { deliver } from './deliver/deliver.js';
 import { afterFailure, type Rejections } from './deliver/failures.js';
 import { createQueue, type Queue } from './deliver/queue.js';
 import { explain, FileChangedError, FileError } from './errors.js';
-import type { NewRun, Remapped } from './journal/drafts.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { createMapping } from './mapping/mapping.js';
 import { type Draft, type FileRecord, type FoundFile, shapeOf } from './model.js';
-import type { OpenRun, RunChange } from './outbox.js';
+import type { Added, NewRun, OpenRun, Outbox, RunChange } from './outbox.js';
 import { type Activity, createBacklog } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import { createRuns } from './watch/runs.js';
@@ -40,7 +39,7 @@ export interface Observer {
 /* Intake: from the folder to the outbox, for one instrument. */
 
 export interface IntakeDeps {
-  readonly journal: Pick<Journal, 'files' | 'runs'>;
+  readonly journal: Pick<Journal, 'intake' | 'outbox'>;
   readonly activity: Activity;
   /** Whether a file belongs to an instrument before this one, or to any other. */
   readonly claims: { isClaimed(path: string): boolean; isOthers(path: string): boolean };
@@ -81,6 +80,7 @@ export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
     },
     async rescan(asBacklog) {
       if (asBacklog) intake.backlogScans += 1;
+      else await recheckUntilDone(intake);
       await watcher.rescan();
       if (asBacklog) intake.backlogScans -= 1;
     },
@@ -125,21 +125,42 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
 }
 
 /** A changed configuration can decide about a held backlog, and make quarantined files readable. */
-async function applyConfiguration({ instrument, journal: { files }, log }: IntakeState): Promise<void> {
-  const { name, existing, mapping } = instrument;
-  const decided = existing === undefined ? 0 : await files.answer(name, existing);
-  if (decided > 0) log.info({ files: decided, existing }, 'backlog decision applied');
-  const again = await files.reconsider(name, mapping);
-  if (again > 0) log.info({ files: again }, 'the mapping has changed: reading quarantined files again');
+async function applyConfiguration(intake: IntakeState): Promise<void> {
+  const { instrument, journal, log } = intake;
+  const { name, existing } = instrument;
+  const { files } =
+    existing === undefined ? { files: 0 } : await journal.intake.decideBacklog(name, existing);
+  if (files > 0) log.info({ files, existing }, 'backlog decision applied');
+  const again = await recheck(intake);
+  if (again > 0) log.info({ files: again }, 'reading the files of quarantined runs again');
+}
+
+/** Has the files of runs read again that wait for it: after a mapping was changed, or because a person wants it. */
+async function recheck({ instrument: { name, mapping }, journal }: IntakeState): Promise<number> {
+  return journal.intake.recheck(name, await journal.outbox.unread(name, mapping));
+}
+
+/** Retried, because the decision behind it is recorded and not made again. */
+async function recheckUntilDone(intake: IntakeState): Promise<void> {
+  const { signal, clock, log } = intake;
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    try {
+      await recheck(intake);
+      return;
+    } catch (error) {
+      log.error({ reason: explain(error) }, 'cannot write the journal, retrying');
+      await clock.sleep(backoffMs(attempt, { maxMs: 60_000 }), signal);
+    }
+  }
 }
 
 /** Found: the watcher hands over files that exist. A file that is known and unchanged costs one look-up. */
 async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: IntakeState): Promise<void> {
   const { instrument, journal, claims, runs, underWay } = intake;
   const own = files.filter(({ path }) => !claims.isClaimed(path));
-  const changed = runs.group(await journal.files.unknown(instrument.name, own));
+  const changed = runs.group(await journal.intake.unknown(instrument.name, own));
   const found = changed.filter(({ path }) => !underWay.has(path));
-  intake.isFirstScan ??= !(await journal.files.hadFirstScan(instrument.name));
+  intake.isFirstScan ??= (await journal.intake.firstScanAt(instrument.name)) === undefined;
   // A file that an event reports during the first scan was not there before.
   if (intake.isFirstScan && origin === 'scan') return receiveBacklog(found, intake);
   const isBacklog = intake.isStarting || (origin === 'scan' && intake.backlogScans > 0);
@@ -151,8 +172,8 @@ async function receiveBacklog(found: readonly FoundFile[], intake: IntakeState):
   const { instrument, journal, backlog } = intake;
   if (found.length > 0) intake.foundBacklog();
   const { take, skip, hold } = backlog.sort(found);
-  if (skip.length > 0) await journal.files.skip(instrument.name, skip);
-  if (hold.length > 0) await journal.files.ask(instrument.name, hold);
+  if (skip.length > 0) await journal.intake.skip(instrument.name, skip);
+  if (hold.length > 0) await journal.intake.holdBacklog(instrument.name, hold);
   await takeAll(take, true, intake);
 }
 
@@ -161,11 +182,11 @@ async function endScan(result: ScanResult, intake: IntakeState): Promise<void> {
   const { instrument, journal, activity, log } = intake;
   activity.scanned(result);
   if (!result.complete) return;
-  intake.isFirstScan ??= !(await journal.files.hadFirstScan(instrument.name));
+  intake.isFirstScan ??= (await journal.intake.firstScanAt(instrument.name)) === undefined;
   if (intake.isFirstScan) {
     const { take, heldFiles } = intake.backlog.end();
     await takeAll(take, true, intake);
-    await journal.files.endFirstScan(instrument.name);
+    await journal.intake.endFirstScan(instrument.name);
     intake.isFirstScan = false;
     if (heldFiles > 0) log.warn({ files: heldFiles }, BACKLOG_HELD);
   }
@@ -241,10 +262,14 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
     copy: instrument.duplicates === 'ingest' ? file.path : '',
     backlog: isBacklog,
     mapping: instrument.mapping,
+    partOf: await journal.intake.partOf(instrument.name, file),
   };
-  if (await journal.runs.knows(run)) return 'known';
-  if (instrument.changed === 'ignore' && (await journal.files.wasTaken(instrument.name, file))) {
-    await journal.files.skip(instrument.name, [file]);
+  const match = await journal.outbox.match(run);
+  if (match.kind === 'known') journal.intake.remember(instrument.name, file, match);
+  // A busy run is to be remapped from this file, but is not delivered yet: a later scan reads the file.
+  if (match.kind === 'known' || match.kind === 'busy') return 'known';
+  if (instrument.changed === 'ignore' && (await journal.intake.wasTaken(instrument.name, file))) {
+    await journal.intake.skip(instrument.name, [file]);
     return 'skipped';
   }
   let record: FileRecord;
@@ -260,15 +285,24 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
 }
 
 /** The file does not fit its mapping. If it was read again for a filed run, that run stays as it is. */
-async function quarantine(run: NewRun, problem: FileError, intake: IntakeState): Promise<Outcome> {
-  const added = await intake.journal.runs.refuse(run, problem);
-  const fields = { run: added?.id, file: run.file.path, reason: explain(problem) };
-  intake.log.warn(fields, added?.remapped ? REMAPPED[added.remapped] : 'run quarantined');
-  if (!added?.remapped) intake.observer.quarantined?.(run.instrument, run.file.path, problem);
+async function quarantine(
+  run: NewRun,
+  problem: FileError,
+  { journal, observer, log }: IntakeState,
+): Promise<Outcome> {
+  const added = await journal.outbox.add(run, { problem });
+  journal.intake.remember(run.instrument, run.file, added);
+  if (added.outcome === 'known') return 'known';
+  const fields = { run: added.run, file: run.file.path, reason: explain(problem) };
+  log.warn(fields, REMAPPED[added.outcome] ?? 'run quarantined');
+  if (added.outcome === 'quarantined') observer.quarantined?.(run.instrument, run.file.path, problem);
   return 'quarantined';
 }
 
-/** Into the outbox, durably; held there if columns or units have drifted and the instrument wants a decision. */
+/**
+ * Into the outbox, durably; held there if columns or units have drifted and the instrument wants a decision. Only then
+ * does intake remember the file: after a crash in between, the file is hashed again and its run is known.
+ */
 async function handOver(
   run: NewRun,
   record: FileRecord,
@@ -277,11 +311,14 @@ async function handOver(
 ): Promise<Outcome> {
   const { drift, parse } = instrument;
   const shape = shapeOf(record);
-  const added = await journal.runs.add(run, draft, { shape, drift, kinds: parse?.length ?? 1 });
-  const fields = { run: added?.id, file: run.file.path };
-  if (added?.remapped) log.info(fields, REMAPPED[added.remapped]);
-  if (added?.remapped === 'unchanged') return 'unchanged';
-  if (added?.drift) {
+  const shaped = { shape, drift, kinds: parse?.length ?? 1 };
+  const added = await journal.outbox.add(run, { draft, shaped });
+  journal.intake.remember(run.instrument, run.file, added);
+  const fields = { run: added.run, file: run.file.path };
+  const remapped = REMAPPED[added.outcome];
+  if (remapped) log.info(fields, remapped);
+  if (added.outcome === 'known' || added.outcome === 'unchanged') return added.outcome;
+  if (added.drift) {
     const { since, changes, held } = added.drift;
     log.warn({ ...fields, since, changes }, held ? DRIFT_HELD : DRIFTED);
     if (held) return 'held';
@@ -294,7 +331,7 @@ async function handOver(
 const DRIFTED = 'columns or units have changed since the previous run';
 const DRIFT_HELD = `run held: ${DRIFTED}; \`labfeed retry\` files it as it is`;
 
-const REMAPPED: Readonly<Record<Remapped, string>> = {
+const REMAPPED: Readonly<Partial<Record<Added['outcome'], string>>> = {
   revised: 'file read again: updating the experiment',
   unchanged: 'file read again: nothing has changed, nothing is sent',
   refused: 'file read again: it no longer fits its mapping, the experiment stays as it is',
@@ -303,7 +340,7 @@ const REMAPPED: Readonly<Record<Remapped, string>> = {
 /* Delivery: from the outbox to the notebook, for all instruments. */
 
 export interface DeliveryDeps {
-  readonly journal: Pick<Journal, 'queue' | 'runs'>;
+  readonly outbox: Outbox;
   readonly context: DeliveryContext;
   /** Finds out what must be known about the server before anything is sent. */
   prepare(): Promise<void>;
@@ -318,7 +355,7 @@ export interface DeliveryDeps {
 /** Due runs are delivered several at a time, as soon as there are any. */
 export const createDelivery = (delivery: DeliveryDeps): Queue =>
   createQueue({
-    ...delivery.journal.queue,
+    outbox: delivery.outbox,
     concurrency: delivery.concurrency,
     clock: delivery.context.clock,
     log: delivery.log,
@@ -329,7 +366,7 @@ export const createDelivery = (delivery: DeliveryDeps): Queue =>
 async function deliverRun(id: number, signal: AbortSignal, delivery: DeliveryDeps): Promise<void> {
   let run: OpenRun | undefined;
   try {
-    run = await delivery.journal.runs.open(id);
+    run = await delivery.outbox.load(id);
     await delivery.prepare();
     const experiment = await deliver(run, delivery.context);
     delivery.log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
@@ -346,7 +383,7 @@ async function handleFailure(
   id: number,
   run: OpenRun | undefined,
   signal: AbortSignal,
-  { journal, context: { clock }, rejections, observer, log, random }: DeliveryDeps,
+  { outbox, context: { clock }, rejections, observer, log, random }: DeliveryDeps,
 ): Promise<void> {
   // The run continues with the same step after the restart.
   if (error instanceof StoppedError) return;
@@ -362,7 +399,7 @@ async function handleFailure(
   if (change.kind === 'parked') log.warn(fields, 'run parked');
   else log.info(fields, 'run postponed');
   try {
-    await journal.runs.record(id, change);
+    await outbox.record(id, change);
     if (run) observer.failed?.(run, change);
   } catch (cause) {
     // The run stays due. Without a wait this would become a busy loop.

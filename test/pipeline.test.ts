@@ -5,10 +5,9 @@ import { systemClock } from '../src/clock.js';
 import { loadConfig } from '../src/config/load.js';
 import { Rejections } from '../src/deliver/failures.js';
 import { NotebookError } from '../src/errors.js';
-import type { NewRun } from '../src/journal/drafts.js';
 import type { Journal } from '../src/journal/journal.js';
 import { createLog } from '../src/log.js';
-import type { RunChange } from '../src/outbox.js';
+import type { NewRun, RunChange } from '../src/outbox.js';
 import { createDelivery, createIntake, type Intake } from '../src/pipeline.js';
 import { createActivity } from '../src/watch/intake.js';
 import { type FakeNotebook, fakeNotebook } from './support/fake-notebook.js';
@@ -52,15 +51,15 @@ describe('intake', () => {
     const [instrument = expect.fail('no instrument')] = loadConfig(config).instruments;
     const journal = memoryJournal(systemClock);
     const added: NewRun[] = [];
-    const add: Journal['runs']['add'] = (run, ...rest) => {
-      added.push(run);
-      return journal.runs.add(run, ...rest);
+    const add: Journal['outbox']['add'] = (run, reading) => {
+      if (reading.draft) added.push(run);
+      return journal.outbox.add(run, reading);
     };
     const activity = createActivity(instrument, systemClock);
     const logged: Scene['logged'] = [];
     let wakeUps = 0;
     const intake = createIntake(instrument, {
-      journal: { ...journal, runs: { ...journal.runs, add }, ...changes(journal) },
+      journal: { ...journal, outbox: { ...journal.outbox, add }, ...changes(journal) },
       activity,
       claims: { isClaimed: () => false, isOthers: () => false },
       observer: {},
@@ -115,7 +114,7 @@ describe('intake', () => {
     scene.write(['b.csv', weighing('x')]);
     await scene.scan();
     await scene.scan();
-    expect(await scene.journal.runs.count()).toEqual({ pending: runs });
+    expect(await scene.journal.outbox.count()).toEqual({ pending: runs });
     expect(scene.wakeUps()).toBe(runs);
   });
 
@@ -128,14 +127,14 @@ describe('intake', () => {
     await start(scene);
     scene.write(['a.csv', weighing('other')], 'b.csv');
     await scene.scan();
-    expect(await scene.journal.runs.count()).toEqual({ pending: runs });
+    expect(await scene.journal.outbox.count()).toEqual({ pending: runs });
   });
 
   test('a file that does not fit its mapping is quarantined, and delivery is not woken', async () => {
     const scene = setUp('existing: ingest, experiment: { title: "{{ meta.Operator }}" }');
     scene.write('a.csv');
     await start(scene);
-    expect(await scene.journal.runs.count()).toEqual({ quarantined: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1 });
     expect(scene.logged.map(({ msg }) => msg)).toContain('run quarantined');
     expect(scene.wakeUps()).toBe(0);
   });
@@ -146,19 +145,19 @@ describe('intake', () => {
     await start(scene);
     scene.write(['b.csv', weighing('x', 'Mass (mg)')]);
     await scene.scan();
-    expect(await scene.journal.runs.count()).toEqual({ pending: 1, held: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, held: 1 });
     expect(scene.wakeUps()).toBe(1);
   });
 
   test('a run that cannot be recorded is retried, and is not recorded as refused', async () => {
     let failures = 1;
-    const scene = setUp('existing: ingest', ({ runs }) => ({
-      runs: {
-        ...runs,
+    const scene = setUp('existing: ingest', ({ outbox }) => ({
+      outbox: {
+        ...outbox,
         async add(...run) {
           failures -= 1;
           if (failures >= 0) throw new Error('disk full');
-          return runs.add(...run);
+          return outbox.add(...run);
         },
       },
     }));
@@ -168,7 +167,7 @@ describe('intake', () => {
       { msg: 'cannot take the file yet, retrying', reason: 'disk full' },
       { msg: 'run queued' },
     ]);
-    expect(await scene.journal.runs.count()).toEqual({ pending: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 1 });
   });
 
   test('a file that disappears before it has settled is forgotten', async () => {
@@ -178,7 +177,7 @@ describe('intake', () => {
     expect(scene.waiting()).toBe(1);
     rmSync(join(scene.folder, 'a.csv'));
     await eventually(() => expect(scene.waiting()).toBe(0));
-    expect(await scene.journal.runs.count()).toEqual({});
+    expect(await scene.journal.outbox.count()).toEqual({});
   });
 
   describe('of a backlog', () => {
@@ -208,7 +207,7 @@ describe('intake', () => {
       const scene = setUp('changed: new');
       scene.write(...names(51));
       await start(scene);
-      await scene.journal.files.answer('balance', 'ingest');
+      await scene.journal.intake.decideBacklog('balance', 'ingest');
       await scene.scan(true);
       expect(scene.added).toHaveLength(51);
       expect(scene.added.every(({ backlog }) => backlog)).toBe(true);
@@ -224,7 +223,7 @@ describe('intake', () => {
       const few = setUp('run: folder');
       few.write(...folders(50));
       await start(few);
-      expect(Object.values(await few.journal.runs.count())).toEqual([50]);
+      expect(Object.values(await few.journal.outbox.count())).toEqual([50]);
       const many = setUp('run: folder');
       many.write(...folders(51));
       await start(many);
@@ -237,13 +236,13 @@ describe('intake', () => {
         release = resolve;
       });
       let batches = 0;
-      const scene = setUp('existing: skip', ({ files }) => ({
-        files: {
-          ...files,
+      const scene = setUp('existing: skip', ({ intake }) => ({
+        intake: {
+          ...intake,
           async unknown(...batch) {
             batches += 1;
             if (batches === 1) await blocked;
-            return files.unknown(...batch);
+            return intake.unknown(...batch);
           },
         },
       }));
@@ -293,7 +292,7 @@ describe('delivery', () => {
     const filed: number[] = [];
     const context = contextOf(journal, { ...fakeNotebook(), ...notebook }, clock);
     const delivery = createDelivery({
-      journal,
+      outbox: journal.outbox,
       context,
       prepare: async () => undefined,
       concurrency: 3,
@@ -332,7 +331,7 @@ describe('delivery', () => {
       { run: 2, kind: 'parked', as: 'quarantined', reason: 'bad date' },
       { run: 3, kind: 'parked', as: 'held', reason: 'deleted' },
     ]);
-    expect(await journal.runs.count()).toEqual({ done: 2, quarantined: 1, held: 1 });
+    expect(await journal.outbox.count()).toEqual({ done: 2, quarantined: 1, held: 1 });
   });
 
   test('quarantines a run that the notebook itself refuses five times; outages in between do not count', async () => {

@@ -4,7 +4,7 @@ import { openNotebook } from '../connection.js';
 import { tryRead } from '../deliver/reconcile.js';
 import { cellTexts } from '../deliver/revise.js';
 import { explain, LabfeedError, NotebookError, UsageError } from '../errors.js';
-import { type Evidence, type FiledRun, openEvidence } from '../journal/evidence.js';
+import { type FiledRun, type JournalReader, openReader } from '../journal/reader.js';
 import type { Notebook } from '../notebook/client.js';
 import { createPatience, isFiled } from '../recover/reconcile.js';
 import { nearest } from '../text.js';
@@ -60,7 +60,7 @@ interface Findings {
 export async function audit(options: AuditOptions): Promise<Audited> {
   const { config, path, instrument, clock, signal } = options;
   const notebook = openNotebook(config, { clock, signal });
-  const journal = openEvidence(path);
+  const journal = openReader(path);
   const found: Findings = { findings: [], repairs: [], safe: [], proved: new Set(), folders: [], filed: 0 };
   try {
     requireKnown(instrument, [...config.claims.map(({ name }) => name), ...(await journal.instruments())]);
@@ -107,7 +107,7 @@ async function untilTrouble(signal: AbortSignal, examine: () => Promise<void>): 
 async function examineRuns(
   found: Findings,
   notebook: Notebook,
-  journal: Evidence,
+  journal: JournalReader,
   { config, instrument, clock, signal, trouble, progress }: AuditOptions,
 ): Promise<void> {
   const { url, concurrency, dialect } = config.notebook;
@@ -167,7 +167,7 @@ async function unlessMissing<T>(read: () => Promise<T>): Promise<T | undefined> 
   }
 }
 
-async function examineFolders(found: Findings, journal: Evidence, options: AuditOptions): Promise<void> {
+async function examineFolders(found: Findings, journal: JournalReader, options: AuditOptions): Promise<void> {
   const { config, path: journalPath, instrument, signal, progress } = options;
   for (const claim of config.claims) {
     const { name, watch } = claim;

@@ -1,5 +1,5 @@
 import { LabfeedError } from '../errors.js';
-import type { Evidence, KnownPath, KnownRun } from '../journal/evidence.js';
+import type { JournalReader, KnownPath, KnownRun } from '../journal/reader.js';
 import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import type { Finding, FindingKind, SafeFile } from './findings.js';
 
@@ -18,7 +18,7 @@ export interface FolderDeps {
   readonly copies: boolean;
   /** Whether a file whose bytes have changed is passed over. */
   readonly ignoresChanges: boolean;
-  readonly journal: Pick<Evidence, 'atPath' | 'ofContent'>;
+  readonly journal: Pick<JournalReader, 'atPath' | 'ofContent'>;
   list(): AsyncGenerator<FoundFile[], Ended>;
   /** The runs of these files, as far as these show them. */
   group(files: readonly FoundFile[]): FoundFile[];

@@ -1,4 +1,4 @@
-import type { FiledRun, Filing, UnfiledRun } from '../journal/evidence.js';
+import type { FiledRun, Filing, UnfiledRun } from '../journal/reader.js';
 import { commentMark, markComment } from '../markers.js';
 import type { ReadableComment, ReadableExperiment } from '../recover/reconcile.js';
 import type { Finding, FindingKind, Repair } from './findings.js';

@@ -3,11 +3,17 @@ import { z } from 'zod';
 import { systemClock } from '../clock.js';
 import type { LoadedConfig } from '../config/load.js';
 import { EXIT, UsageError } from '../errors.js';
-import { type JournalClient, openClient } from '../journal/client.js';
 import { isFree, JournalInUseError } from '../journal/database.js';
 import { openJournal } from '../journal/journal.js';
-import { type Request, subjectOf } from '../journal/requests.js';
+import {
+  applyRequests,
+  type JournalClient,
+  openClient,
+  type Request,
+  subjectOf,
+} from '../journal/requests.js';
 import { plural } from '../text.js';
+import { sourceProbe } from '../watch/source.js';
 import {
   configFrom,
   configOption,
@@ -71,7 +77,7 @@ async function applyWithoutDaemon(path: string): Promise<void> {
   try {
     const journal = await openJournal(path, systemClock);
     try {
-      while ((await journal.inbox.apply()).length > 0);
+      while ((await applyRequests(journal, sourceProbe)).length > 0);
     } finally {
       await journal.close();
     }

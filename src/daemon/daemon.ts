@@ -90,7 +90,7 @@ export function createDaemon(options: DaemonOptions): Daemon {
       return inTurn(() => close(daemon));
     },
     live,
-    count: async () => (await daemon.journal?.runs.count()) ?? {},
+    count: async () => (await daemon.journal?.outbox.count()) ?? {},
   };
 }
 

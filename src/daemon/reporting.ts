@@ -128,14 +128,15 @@ async function factsOf(
   runtime: Runtime | undefined,
   now: number,
 ): Promise<Omit<Facts, 'page'>> {
-  const unsettled = await journal.resting.unsettled();
+  const waiting = await journal.outbox.waitingForPeople();
+  const backlogs = await journal.intake.backlogs();
   const instruments = runtime?.instruments ?? [];
   return {
     now,
     notebook: {
       ...live.notebook,
       answered: runtime?.hasAnswered() ?? false,
-      halted: await journal.resting.halted(live.notebook.url),
+      halted: (await journal.outbox.server(live.notebook.url).facts()).halted,
     },
     problems: live.problems,
     refused: live.refused,
@@ -146,9 +147,10 @@ async function factsOf(
         return {
           live: current,
           silence: usable?.silence,
-          quietSince: current.lastFileAt ?? (await journal.resting.firstScanAt(name)),
+          quietSince: current.lastFileAt ?? (await journal.intake.firstScanAt(name)),
           unmatchedArrivals: activity.unmatchedArrivals(),
-          ...(unsettled.get(name) ?? { quarantined: undefined, held: undefined, asked: 0 }),
+          ...(waiting.get(name) ?? { quarantined: undefined, held: undefined }),
+          asked: backlogs.get(name) ?? 0,
         };
       }),
     ),

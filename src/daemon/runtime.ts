@@ -20,17 +20,17 @@ import { confirmForbidden, Rejections } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
 import { prepareServer } from '../deliver/reconcile.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
-import type { Decision, Inbox } from '../journal/inbox.js';
 import type { Journal } from '../journal/journal.js';
-import type { Pruning } from '../journal/maintenance.js';
+import { applyRequests, type Outcome } from '../journal/requests.js';
 import { type ConfigProblem, describeProblem } from '../live.js';
 import type { Log } from '../log.js';
 import { checkMapping } from '../mapping/mapping.js';
 import type { Origin } from '../markers.js';
-import type { ServerOutbox } from '../outbox.js';
+import type { Outbox } from '../outbox.js';
 import { createDelivery, createIntake, type Observer } from '../pipeline.js';
 import { type Activity, createActivity } from '../watch/intake.js';
 import { claimedBy, claimsBefore } from '../watch/match.js';
+import { sourceProbe } from '../watch/source.js';
 
 interface RuntimeDeps {
   readonly config: UsableConfig;
@@ -84,7 +84,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
     notebook: config.notebook,
     connect: (admit) => connect(config.notebook, key, admit, heard),
     instruments: config.instruments.map(({ name }) => name),
-    journal,
+    outbox: journal.outbox,
     clock,
     log,
     observer,
@@ -120,14 +120,15 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
     gate: delivery.gate,
     hasAnswered: () => hasAnswered,
     async start() {
-      loops = [applyDecisions({ inbox: journal.inbox, clock, log, wakeDelivery: delivery.wake, rescan })];
+      const apply = () => applyRequests(journal, sourceProbe);
+      loops = [applyDecisions({ apply, clock, log, wakeDelivery: delivery.wake, rescan })];
       // A mistake in `keep` must not remove anybody's history.
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
-      if (keepMs !== undefined) loops.push(pruneDaily({ journal: journal.pruning, keepMs, clock, log }));
+      if (keepMs !== undefined) loops.push(pruneDaily({ outbox: journal.outbox, keepMs, clock, log }));
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));
       await Promise.all([...restored, ...intakes.map((intake) => intake.start())]);
-      log.info({ instruments: intakes.length, runs: await journal.runs.count() }, 'ready');
+      log.info({ instruments: intakes.length, runs: await journal.outbox.count() }, 'ready');
     },
     async stop() {
       const parts = [...loops, ...intakes].map((part) => part.stop());
@@ -176,8 +177,8 @@ export function listInstruments(
 }
 
 /** So that an instrument does not look silent after a restart. */
-async function restoreLastFile({ name, activity }: RunningInstrument, { resting }: Journal): Promise<void> {
-  const lastFileAt = await resting.lastFileAt(name);
+async function restoreLastFile({ name, activity }: RunningInstrument, { outbox }: Journal): Promise<void> {
+  const lastFileAt = await outbox.lastAddedAt(name);
   if (lastFileAt !== undefined) activity.fileArrived(lastFileAt);
 }
 
@@ -203,7 +204,7 @@ interface DeliveryOptions {
   connect(admit: Admit): Notebook & { close(): Promise<void> };
   /** The names of all instruments. */
   readonly instruments: readonly string[];
-  readonly journal: Journal;
+  readonly outbox: Outbox;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
@@ -221,21 +222,21 @@ interface OpenDelivery {
 
 /** Puts together the limiter, the notebook client and the delivery queue. */
 export function openDelivery(options: DeliveryOptions): OpenDelivery {
-  const { notebook: config, instruments, journal, clock, log, observer, random = Math.random } = options;
+  const { notebook: config, instruments, outbox, clock, log, observer, random = Math.random } = options;
   const limiter = new Limiter({ perSecond: config.rate, clock, log, random });
   const notebook = options.connect((send, signal) => limiter.schedule(send, signal));
   const stopping = new AbortController();
   const context: DeliveryContext = {
     notebook: confirmForbidden(notebook),
-    server: { ...memoryOf(config.url, journal), url: config.url, timeoutMs: config.timeout },
-    outbox: journal.runs,
+    server: { ...outbox.server(config.url), url: config.url, timeoutMs: config.timeout },
+    outbox,
     unknown: trackUnknownOutcomes(clock, config.timeout),
     clock,
     stopping: stopping.signal,
   };
-  const isUnknownRun = (origin: Origin) => isMissing(origin, instruments, journal);
+  const isUnknownRun = (origin: Origin) => isMissing(origin, instruments, outbox);
   const queue = createDelivery({
-    journal,
+    outbox,
     context,
     prepare: once(() => prepareServer({ dialect: config.dialect, isUnknownRun }, context)),
     concurrency: config.concurrency,
@@ -256,29 +257,14 @@ export function openDelivery(options: DeliveryOptions): OpenDelivery {
   };
 }
 
-/** The journal's record of one server. */
-export function memoryOf(server: string, { servers }: Journal): ServerOutbox {
-  return {
-    facts: () => servers.server(server),
-    learn: (facts) => servers.learn(server, facts),
-    claimSpare: (run) => servers.claimSpare(server, run),
-    addSpare: (experiment, reference) => servers.addSpare(server, experiment, reference),
-    hasExperiment: (experiment) => servers.hasExperiment(server, experiment),
-    lastExperiments: (count) => servers.lastExperiments(server, count),
-    hasReference: servers.hasReference,
-    isCreating: servers.isCreating,
-    countUnknown: () => servers.countUnknown(server),
-  };
-}
-
 /** Whether a filed run is missing from the journal. Runs of other labfeed installations are not expected in it. */
 async function isMissing(
   { label, sha256 }: Origin,
   instruments: readonly string[],
-  { runs }: Journal,
+  outbox: Outbox,
 ): Promise<boolean> {
   const ours = instruments.filter((name) => label.startsWith(`${name} `));
-  const known = await Promise.all(ours.map((name) => runs.hasContent(name, sha256)));
+  const known = await Promise.all(ours.map((name) => outbox.hasContent(name, sha256)));
   return ours.length > 0 && !known.includes(true);
 }
 
@@ -295,7 +281,8 @@ function once(task: () => Promise<void>): () => Promise<void> {
 }
 
 interface DecisionsDeps {
-  readonly inbox: Inbox;
+  /** Decides about the requests that wait. */
+  apply(): Promise<Outcome[]>;
   readonly clock: Clock;
   readonly log: Log;
   wakeDelivery(): void;
@@ -308,10 +295,10 @@ const DECISIONS_MS = 500;
 const DECISIONS_RETRY_MS = 5000;
 
 /** Applies the decisions that people make with commands or on the page. */
-export function applyDecisions({ inbox, clock, log, wakeDelivery, rescan }: DecisionsDeps): Loop {
+export function applyDecisions({ apply, clock, log, wakeDelivery, rescan }: DecisionsDeps): Loop {
   return every(DECISIONS_MS, clock, async () => {
     try {
-      const decisions = await inbox.apply();
+      const decisions = await apply();
       for (const decision of decisions) logDecision(decision, log);
       if (decisions.some(({ done }) => done)) wakeDelivery();
       for (const asBacklog of [false, true]) {
@@ -327,13 +314,13 @@ export function applyDecisions({ inbox, clock, log, wakeDelivery, rescan }: Deci
   });
 }
 
-function logDecision({ done, text, request }: Decision, log: Log): void {
+function logDecision({ done, text, request }: Outcome, log: Log): void {
   if (done) log.info({ ...request, text }, 'decision applied');
   else log.warn({ ...request, reason: text }, 'decision refused');
 }
 
 interface PruneDeps {
-  readonly journal: Pruning;
+  readonly outbox: Pick<Outbox, 'prune'>;
   /** How long the history of finished runs is kept. */
   readonly keepMs: number;
   readonly clock: Clock;
@@ -346,13 +333,13 @@ const DAY_MS = 86_400_000;
 const PRUNE_PAUSE_MS = 50;
 
 /** Removes old history from the journal, now and then once a day. */
-export function pruneDaily({ journal, keepMs, clock, log }: PruneDeps): Loop {
+export function pruneDaily({ outbox, keepMs, clock, log }: PruneDeps): Loop {
   return every(DAY_MS, clock, async (signal) => {
     const before = clock.now() - keepMs;
     let removed = 0;
     try {
       for (let from: number | undefined = 0; from !== undefined && !signal.aborted; ) {
-        const { runs, next } = await journal.prune(before, from);
+        const { runs, next } = await outbox.prune(before, from);
         removed += runs;
         from = next;
         await clock.sleep(PRUNE_PAUSE_MS, signal);

@@ -2,13 +2,13 @@ import PQueue from 'p-queue';
 import { type Clock, every, type Loop } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
+import type { Deliveries } from '../outbox.js';
 
 export interface QueueDeps {
   readonly concurrency: number;
   readonly clock: Clock;
   readonly log: Log;
-  due(now: number, limit: number, except: ReadonlySet<number>): Promise<number[]>;
-  nextDueAt(except: ReadonlySet<number>): Promise<number | undefined>;
+  readonly outbox: Pick<Deliveries, 'claim' | 'release' | 'nextDueAt'>;
   /** Works on one run. Does not reject. The signal is aborted when the queue stops. */
   work(run: number, signal: AbortSignal): Promise<void>;
 }
@@ -31,28 +31,29 @@ const IDLE_MS = 60_000;
  * Takes due runs from the journal as workers become free. Only the runs being worked on are in memory, so that a
  * backlog of any length waits on disk.
  */
-export function createQueue({ concurrency, clock, log, due, nextDueAt, work }: QueueDeps): Queue {
+export function createQueue({ concurrency, clock, log, outbox, work }: QueueDeps): Queue {
   const workers = new PQueue({ concurrency });
-  const underWay = new Set<number>();
+  let active = 0;
   const stopping = new AbortController();
   let loop: Loop | undefined;
 
   async function run(id: number): Promise<void> {
     await work(id, stopping.signal);
-    underWay.delete(id);
+    await outbox.release(id);
+    active -= 1;
     loop?.wake();
   }
 
   /** Resolves with the time until something can be due. */
   async function startDue(): Promise<number> {
-    const free = concurrency - underWay.size;
-    const ids = free > 0 ? await due(clock.now(), free, underWay) : [];
+    const free = concurrency - active;
+    const ids = free > 0 ? await outbox.claim(clock.now(), free) : [];
     for (const id of ids) {
-      underWay.add(id);
+      active += 1;
       void workers.add(() => run(id));
     }
     if (ids.length === free) return IDLE_MS;
-    const dueAt = await nextDueAt(underWay);
+    const dueAt = await outbox.nextDueAt();
     return dueAt === undefined ? IDLE_MS : Math.max(0, dueAt - clock.now());
   }
 

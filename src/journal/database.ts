@@ -1,6 +1,6 @@
 import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
+import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { LabfeedError, systemCode } from '../errors.js';
 import { isNetworkFilesystem, lockForLife } from '../filesystem.js';
@@ -8,11 +8,11 @@ import { MIGRATIONS } from './migrations.js';
 
 export type Database = DatabaseSyncInstance;
 
-/** Commands write to the inbox while the daemon runs: each waits for the other's few milliseconds. */
-export const BUSY_MS = 5000;
+/** Commands write requests while the daemon runs: each waits for the other's few milliseconds. */
+const BUSY_MS = 5000;
 
-/** A command may hold the lock for a moment, to carry out what was asked while no daemon runs. */
-const LOCK_PATIENCE_MS = 2000;
+/** A command may hold the lock for a moment, to apply its request while no daemon runs. */
+const LOCK_WAIT_MS = 2000;
 
 export class JournalInUseError extends LabfeedError {
   override readonly name = 'JournalInUseError';
@@ -20,22 +20,23 @@ export class JournalInUseError extends LabfeedError {
 
 interface OpenDatabase {
   readonly database: Database;
-  /** Whether there was none before. */
+  /** Whether it was created just now. */
   readonly isNew: boolean;
+  /** Gives the lock back. */
   release(): void;
 }
 
-/** Opens the journal as its one writer. What it returns also holds the lock that keeps other daemons out. */
+/** Opens the journal for its one writer, and holds the lock that keeps other daemons out. */
 export async function openDatabase(path: string, isShare = isNetworkFilesystem): Promise<OpenDatabase> {
   await prepareFolder(path, isShare);
-  const lock = takeLock(path, LOCK_PATIENCE_MS);
+  const lock = takeLock(path, LOCK_WAIT_MS);
   try {
-    const database = openOwned(path, BUSY_MS);
+    const database = openOwned(path);
     try {
       const isNew = readVersion(database, path) === 0;
       // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
       database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
-      // What is erased is overwritten on the disk, not only given free. For 5,000 deliveries it costs nothing measurable.
+      // Erased names are overwritten on the disk. For 5,000 deliveries it costs nothing measurable.
       database.exec('PRAGMA secure_delete = ON');
       migrate(database, path);
       return { database, isNew, release: () => lock.close() };
@@ -57,32 +58,32 @@ async function prepareFolder(path: string, isShare: (folder: string) => Promise<
     throw cannotOpen(path, error);
   }
   if (await isShare(folder)) {
-    throw new LabfeedError(`the journal ${path} lies on a network share`, {
-      hint: 'locks and durable writes do not hold there: put it on a local disk with journal: PATH',
+    throw new LabfeedError(`the journal ${path} is on a network share`, {
+      hint: 'locks and durable writes are not reliable there: put it on a local disk with journal: PATH',
     });
   }
 }
 
-/** Step by step: Node's own recursive way never comes back where the system will not have a folder, as in /proc. */
+/** One folder at a time: Node's recursive mkdir never returns in places such as /proc. */
 function makeFolder(folder: string): void {
   if (existsSync(folder)) return;
   makeFolder(dirname(folder));
   mkdirSync(folder, { mode: 0o700 });
 }
 
-/** Keeps other daemons out; commands that only read the journal never meet it. */
-function takeLock(path: string, patienceMs: number): Database {
+/** Keeps other daemons out. Commands that only read the journal do not need it. */
+function takeLock(path: string, waitMs: number): Database {
   let isMine: boolean;
   let lock: Database;
   try {
-    lock = openOwned(`${path}.lock`, patienceMs);
+    lock = openOwned(`${path}.lock`, waitMs);
     isMine = lockForLife(lock);
   } catch (error) {
     throw cannotOpen(path, error);
   }
   if (isMine) return lock;
-  throw new JournalInUseError(`the journal ${path} is in use by another daemon, or by a command`, {
-    hint: 'stop that one first (systemctl stop labfeed); a second daemon needs a journal of its own',
+  throw new JournalInUseError(`the journal ${path} is in use by another daemon or command`, {
+    hint: 'stop that one first (systemctl stop labfeed); a second daemon needs its own journal',
   });
 }
 
@@ -97,8 +98,8 @@ export function isFree(path: string): boolean {
   }
 }
 
-/** A file that root makes in a service's folder belongs to the service, which could not open it otherwise. */
-function openOwned(path: string, timeout: number): Database {
+/** A file that root creates in the service's folder belongs to the service, which could not open it otherwise. */
+function openOwned(path: string, timeout = BUSY_MS): Database {
   const isNew = !existsSync(path);
   const database = new DatabaseSync(path, { timeout });
   if (isNew && process.geteuid?.() === 0) {
@@ -108,35 +109,56 @@ function openOwned(path: string, timeout: number): Database {
   return database;
 }
 
-/** Brings the journal to today's version. */
+/** Brings the journal to the current version. */
 export function migrate(database: Database, path: string): void {
   const version = readVersion(database, path);
   for (let next = version; next < MIGRATIONS.length; next++) {
-    // One transaction with its version number: killed half-way, it has not happened.
+    // In one transaction with its version number, so that a crash leaves the step undone.
     database.exec(`BEGIN IMMEDIATE; ${MIGRATIONS[next]} PRAGMA user_version = ${next + 1}; COMMIT;`);
   }
 }
 
-export const isCurrent = (database: Database, path: string): boolean =>
-  readVersion(database, path) === MIGRATIONS.length;
+/** Opens a second connection, without the lock by which the daemon is recognised. */
+export function openBeside(path: string, busyMs = BUSY_MS): Database {
+  if (!existsSync(path)) throw noJournal(path);
+  let database: Database | undefined;
+  try {
+    database = new DatabaseSync(path, { timeout: busyMs });
+    database.exec('PRAGMA synchronous = FULL');
+    if (readVersion(database, path) === 0) throw noJournal(path);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw error instanceof LabfeedError ? error : cannotOpen(path, error);
+  }
+}
 
-/** Brings a journal that an older labfeed left to today's version, unless that one still runs. */
-export function migrateFree(path: string): void {
+/** Like `openBeside`, after a journal of an older version was migrated. */
+export function openCurrent(path: string, busyMs?: number): Database {
+  const database = openBeside(path, busyMs);
+  if (readVersion(database, path) === MIGRATIONS.length) return database;
+  database.close();
+  migrateFree(path);
+  return openBeside(path, busyMs);
+}
+
+/** Migrates the journal, unless a daemon of the older version still uses it. */
+function migrateFree(path: string): void {
   let lock: Database;
   try {
-    lock = takeLock(path, LOCK_PATIENCE_MS);
+    lock = takeLock(path, LOCK_WAIT_MS);
   } catch (error) {
     if (!(error instanceof JournalInUseError)) throw error;
     throw new LabfeedError(
-      `the journal ${path} is of an older version, and a labfeed of that version holds it`,
+      `the journal ${path} has an older version, and a labfeed of that version uses it`,
       {
-        hint: 'restart the daemon with this version (systemctl restart labfeed), then ask again',
+        hint: 'restart the daemon with this version (systemctl restart labfeed), then try again',
         cause: error,
       },
     );
   }
   try {
-    const database = openOwned(path, BUSY_MS);
+    const database = openOwned(path);
     try {
       database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
       migrate(database, path);
@@ -150,30 +172,121 @@ export function migrateFree(path: string): void {
   }
 }
 
-/** Zero for a file that is no journal yet. One from the future is refused, not damaged. */
-export function readVersion(database: Database, path: string): number {
+/** Zero for a file that is not a journal yet. A journal of a newer version is refused and left unchanged. */
+function readVersion(database: Database, path: string): number {
   const row: unknown = database.prepare('PRAGMA user_version').get();
   const version = Number((row as { user_version: number }).user_version);
   if (version <= MIGRATIONS.length) return version;
   throw new LabfeedError(
-    `the journal ${path} is of version ${version}, written by a newer labfeed; this one knows ${MIGRATIONS.length}`,
-    { hint: 'update labfeed, or use another journal; this one was left as it is' },
+    `the journal ${path} has version ${version}, written by a newer labfeed; this one supports up to ${MIGRATIONS.length}`,
+    { hint: 'update labfeed, or use another journal; this one was not changed' },
   );
 }
 
-export function cannotOpen(path: string, error: unknown): LabfeedError {
-  const reason = error instanceof Error ? error.message : String(error);
+const noJournal = (path: string): LabfeedError =>
+  new LabfeedError(`there is no journal at ${path} yet`, {
+    hint: '`labfeed run` creates it; --config names the configuration that says where it is',
+  });
+
+function cannotOpen(path: string, error: unknown): LabfeedError {
+  const reason = reasonOf(error);
   const hint =
     systemCode(error) === 'EACCES' || /readonly|permission|unable to open/i.test(reason)
-      ? 'check that its folder exists and may be written by this user, or name another with journal: PATH'
+      ? 'check that its folder exists and that this user may write there, or set another one with journal: PATH'
       : /not a database|malformed/i.test(reason)
-        ? 'the file is no journal or is damaged: restore a backup, or move it away and start a new one'
+        ? 'the file is damaged or is not a journal: restore a backup, or move it away and start a new one'
         : 'check the disk and the path of the journal';
-  return new LabfeedError(`the journal ${path} cannot be opened: ${reason}`, { hint, cause: error });
+  return new LabfeedError(`cannot open the journal ${path}: ${reason}`, { hint, cause: error });
 }
 
-/** Makes a change durable: the promise resolves when it is on disk. */
-export type Commit = <T>(change: () => T) => Promise<T>;
+type Value = string | number | bigint | null;
+type Values = readonly (Value | Fragment)[];
+
+/** A part of a statement, with the values that it binds. */
+class Fragment {
+  readonly text: string;
+  readonly values: readonly Value[];
+
+  constructor(text: string, values: readonly Value[]) {
+    this.text = text;
+    this.values = values;
+  }
+}
+
+export const raw = (text: string): Fragment => new Fragment(text, []);
+
+export function part(strings: TemplateStringsArray, ...values: Values): Fragment {
+  const parts = values.map((value) => (value instanceof Fragment ? value : new Fragment('?', [value])));
+  const text = strings.reduce((before, next, index) => `${before}${parts[index - 1]?.text}${next}`);
+  return new Fragment(
+    text,
+    parts.flatMap((one) => one.values),
+  );
+}
+
+/** Runs tagged templates as statements: what is interpolated is bound as a value. Each is compiled once. */
+export interface Connection {
+  readonly database: Database;
+  run(text: TemplateStringsArray, ...values: Values): { readonly changes: number };
+  rows<Row = unknown>(text: TemplateStringsArray, ...values: Values): Row[];
+  row<Row = unknown>(text: TemplateStringsArray, ...values: Values): Row | undefined;
+  /** The first column of every row. */
+  values<T>(text: TemplateStringsArray, ...values: Values): T[];
+  /** The first column of the first row; undefined if it is null or there is no row. */
+  value<T>(text: TemplateStringsArray, ...values: Values): T | undefined;
+}
+
+export function connectTo(database: Database): Connection {
+  const statements = new Map<TemplateStringsArray | string, StatementSyncInstance>();
+
+  /** The strings of a template are the same object in every call, which saves putting the text together. */
+  function bind(strings: TemplateStringsArray, values: Values): [StatementSyncInstance, readonly Value[]] {
+    const known = statements.get(strings);
+    if (known) return [known, values as readonly Value[]];
+    const whole = part(strings, ...values);
+    const statement = statements.get(whole.text) ?? database.prepare(whole.text);
+    const isFixed = !values.some((value) => value instanceof Fragment);
+    statements.set(isFixed ? strings : whole.text, statement);
+    return [statement, whole.values];
+  }
+
+  function all(strings: TemplateStringsArray, values: Values): unknown[] {
+    const [statement, bound] = bind(strings, values);
+    return statement.all(...bound);
+  }
+
+  function get(strings: TemplateStringsArray, values: Values): unknown {
+    const [statement, bound] = bind(strings, values);
+    return statement.get(...bound);
+  }
+
+  const first = (row: unknown): unknown => Object.values((row as object | undefined) ?? {})[0] ?? undefined;
+  return {
+    database,
+    run(text, ...values) {
+      const [statement, bound] = bind(text, values);
+      return { changes: Number(statement.run(...bound).changes) };
+    },
+    rows: <Row>(text: TemplateStringsArray, ...values: Values) => all(text, values) as Row[],
+    row: <Row>(text: TemplateStringsArray, ...values: Values) => get(text, values) as Row | undefined,
+    values: <T>(text: TemplateStringsArray, ...values: Values) => all(text, values).map(first) as T[],
+    value: <T>(text: TemplateStringsArray, ...values: Values) => first(get(text, values)) as T | undefined,
+  };
+}
+
+/** The journal as its one writer uses it. */
+export interface Store {
+  readonly db: Connection;
+  now(): number;
+  /** Makes a change durable: the promise resolves when it is on disk. */
+  commit<T>(change: () => T): Promise<T>;
+  /** For a change that nobody waits for: written together with the next commit, or after a short delay. */
+  writeLater(change: () => void): void;
+  /** Writes everything that is waiting. */
+  flush(): void;
+  /** Why the last change could not be written; undefined once a later one succeeded. */
+  trouble(): string | undefined;
+}
 
 interface Waiting {
   readonly change: () => unknown;
@@ -181,82 +294,111 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** How long a change waits for a commit to share. */
+const WRITE_LATER_MS = 100;
+
 /**
- * Group commit: whatever is asked for in one turn of the event loop shares one transaction, and one fsync.
- * Each change has a savepoint of its own, so that a bad one does not take its neighbours down.
+ * Group commit: all changes of one turn of the event loop share one transaction and one fsync. Each has a savepoint of
+ * its own, so that a bad one does not take its neighbours down.
  */
-export function createCommit(
+export function createStore(
   database: Database,
+  now: () => number,
   schedule: (flush: () => void) => void = setImmediate,
-): { commit: Commit; flush(): void; trouble(): string | undefined } {
-  const begin = database.prepare('BEGIN IMMEDIATE');
-  const end = database.prepare('COMMIT');
-  const rollback = database.prepare('ROLLBACK');
-  const savepoint = database.prepare('SAVEPOINT change');
-  const release = database.prepare('RELEASE change');
-  const undo = database.prepare('ROLLBACK TO change');
+): Store {
+  const db = connectTo(database);
   let waiting: Waiting[] = [];
+  let isScheduled = false;
+  let timer: NodeJS.Timeout | undefined;
   let trouble: string | undefined;
-
-  function attempt({ change, resolve, reject }: Waiting): () => void {
-    savepoint.run();
-    try {
-      const result = change();
-      release.run();
-      return () => resolve(result);
-    } catch (error) {
-      // On a full disk SQLite gives up the whole transaction: then the group fails, for this reason.
-      if (!database.isTransaction) throw error;
-      undo.run();
-      release.run();
-      return () => reject(error);
-    }
-  }
-
-  /** After some errors SQLite has rolled back by itself, and a closed journal has nothing to roll back. */
-  function undoAll(): void {
-    if (database.isOpen && database.isTransaction) rollback.run();
-  }
 
   function flush(): void {
     const group = waiting;
     waiting = [];
+    isScheduled = false;
+    clearTimeout(timer);
+    timer = undefined;
     if (group.length === 0) return;
-    let settle: (() => void)[] = [];
-    try {
-      begin.run();
-      settle = group.map(attempt);
-      end.run();
-      trouble = undefined;
-    } catch (error) {
-      trouble = error instanceof Error ? error.message : String(error);
-      undoAll();
-      const failure = notRecorded(error);
-      settle = group.map(
+    const outcome = writeGroup(db, group);
+    trouble = outcome.trouble;
+    for (const settle of outcome.settle) settle();
+  }
+
+  return {
+    db,
+    now,
+    commit: (change) =>
+      new Promise((resolve, reject) => {
+        if (!isScheduled) schedule(flush);
+        isScheduled = true;
+        waiting.push({ change, resolve: resolve as (result: unknown) => void, reject });
+      }),
+    writeLater(change) {
+      timer ??= setTimeout(flush, WRITE_LATER_MS);
+      waiting.push({ change, resolve: () => undefined, reject: () => undefined });
+    },
+    flush,
+    trouble: () => trouble,
+  };
+}
+
+interface Outcome {
+  /** Tells each caller what became of its change. */
+  readonly settle: readonly (() => void)[];
+  readonly trouble: string | undefined;
+}
+
+function writeGroup(db: Connection, group: readonly Waiting[]): Outcome {
+  try {
+    db.run`BEGIN IMMEDIATE`;
+    const settle = group.map((one) => attempt(db, one));
+    db.run`COMMIT`;
+    return { settle, trouble: undefined };
+  } catch (error) {
+    // After some errors SQLite has rolled back by itself, and a closed journal has nothing to roll back.
+    if (db.database.isOpen && db.database.isTransaction) db.run`ROLLBACK`;
+    const failure = notRecorded(error);
+    return {
+      settle: group.map(
         ({ reject }) =>
           () =>
             reject(failure),
-      );
-    }
-    for (const done of settle) done();
+      ),
+      trouble: reasonOf(error),
+    };
   }
+}
 
-  const commit: Commit = (change) =>
-    new Promise((resolve, reject) => {
-      if (waiting.length === 0) schedule(flush);
-      waiting.push({ change, resolve: resolve as (result: unknown) => void, reject });
-    });
-  return { commit, flush, trouble: () => trouble };
+function attempt(db: Connection, { change, resolve, reject }: Waiting): () => void {
+  db.run`SAVEPOINT change`;
+  try {
+    const result = change();
+    db.run`RELEASE change`;
+    return () => resolve(result);
+  } catch (error) {
+    // On a full disk SQLite rolls back the whole transaction: then the group fails for this reason.
+    if (!db.database.isTransaction) throw error;
+    db.run`ROLLBACK TO change`;
+    db.run`RELEASE change`;
+    return () => reject(error);
+  }
 }
 
 const notRecorded = (error: unknown): LabfeedError =>
-  new LabfeedError(`the journal could not be written: ${error instanceof Error ? error.message : error}`, {
-    hint: 'check the space and the permissions of its disk; nothing is sent that could not be recorded',
+  new LabfeedError(`cannot write the journal: ${reasonOf(error)}`, {
+    hint: 'check the free space and the permissions of its disk; nothing is sent that is not recorded',
     cause: error,
   });
 
-/** The journal's columns as a program likes to have them. */
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
+/** Within a commit. Events keep the names under which older versions stored them. */
+export function addHistory(db: Connection, run: number, at: number, event: string, detail?: object): void {
+  const json = detail === undefined ? null : JSON.stringify(detail);
+  db.run`INSERT INTO history (run, at, event, detail) VALUES (${run}, ${at}, ${event}, ${json})`;
+}
+
+/** SQL null as undefined. */
 export const nullable = <T>(schema: z.ZodType<T>) =>
   schema.nullable().transform((value) => value ?? undefined);
 
@@ -264,5 +406,9 @@ export const flag = z.number().transform((value) => value === 1);
 
 const texts = z.array(z.string());
 
-/** A JSON array. */
+/** A JSON array of strings. */
 export const textList = z.string().transform((json) => texts.parse(JSON.parse(json)));
+
+/** A run's state as people see it, as an SQL expression over the table `runs`. */
+export const STATE = `CASE WHEN runs.parked IS NOT NULL THEN runs.parked WHEN runs.step = 'done' THEN 'done'
+  WHEN runs.step = 'pending' THEN 'queued' ELSE 'sending' END`;

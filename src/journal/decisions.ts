@@ -1,333 +1,375 @@
+import { basename } from 'node:path';
 import { referenceOf } from '../markers.js';
-import type { Database } from './database.js';
-import { hiddenCopy, hiddenPath } from './files.js';
-import { type Answer, isErased, isGone, nameOf, type Request, type Standing, stateOf } from './requests.js';
+import type { RunStep } from '../outbox.js';
+import { plural } from '../text.js';
+import type { Answer, Request } from './requests.js';
 
-type Adoption = Extract<Request, { kind: 'adopt' }>;
+/** A run as a decision sees it. */
+export interface RunRow {
+  readonly id: number;
+  readonly instrument: string;
+  readonly sha256: string;
+  readonly copy: string;
+  readonly refiling: number;
+  /** Empty if the run was erased. */
+  readonly path: string;
+  readonly size: number;
+  readonly step: RunStep;
+  readonly parked: 'quarantined' | 'held' | 'ignored' | null;
+  readonly failure: string | null;
+  readonly experiment: number | null;
+  readonly dueAt: number;
+  /** Whether there is a draft. A run that was recovered or pruned has none. */
+  readonly hasDraft: boolean;
+  /** The last run as which it was refiled. */
+  readonly refiledAs: number | null;
+}
 
-/** Gives a held run the experiment that a person says is its own. To be called within a commit. */
-export function createAdopt(database: Database): (run: Standing, adoption: Adoption, at: number) => Answer {
-  const owner = database.prepare('SELECT id FROM runs WHERE server = ? AND experiment = ? AND id <> ?');
-  // The highest id of the server stays as it is: a number that a person mistyped must not become a floor.
-  const give = database.prepare(
-    `UPDATE runs SET server = ?, experiment = ?, adopted = 1, step = 'created', resting = NULL, failure = NULL,
-                     reason = NULL, attempts = 0, due_at = 0, updated_at = ? WHERE id = ?`,
-  );
-  // Comments may be in it already: each is looked for by its mark before it is posted.
-  const lookFirst = database.prepare('UPDATE comments SET comment = NULL, intent_at = 0 WHERE run = ?');
-  const dropSpare = database.prepare('DELETE FROM spares WHERE server = ? AND experiment = ?');
-  const history = database.prepare(
-    "INSERT INTO history (run, at, event, detail) VALUES (?, ?, 'adopted', ?)",
-  );
+/** What a decision depends on besides the run. */
+export interface Facts {
+  readonly at: number;
+  readonly source: Source;
+  /** Another run that has the experiment to adopt. */
+  readonly owner: number | undefined;
+  /** The posted comments of the run. */
+  readonly comments: readonly PostedComment[];
+  /** Other runs that are held for the same drift; undefined if accepting the drift has no effect. */
+  readonly driftPeers: readonly number[] | undefined;
+  /** The number that the next new run gets. */
+  readonly nextRun: number;
+}
 
-  return (run, { server, experiment }, at) => {
-    if (run.resting !== 'held') {
-      const text = `${nameOf(run)} ${stateOf(run)}; only a run that is held can be given an experiment`;
-      return { done: false, text };
-    }
-    if (!run.drafted) {
-      const text = `${nameOf(run)} was recovered from the notebook, and its file was not read since: refile ${run.id}`;
-      return { done: false, text };
-    }
-    const other = owner.get(server, experiment, run.id) as { id: number } | undefined;
-    if (other) {
-      return {
-        done: false,
-        text: `experiment ${experiment} is that of run ${other.id}: ${nameOf(run)} cannot have it`,
-      };
-    }
-    give.run(server, experiment, at, run.id);
-    lookFirst.run(run.id);
-    dropSpare.run(server, experiment);
-    history.run(run.id, at, JSON.stringify({ server, experiment, before: run.experiment }));
-    return {
-      done: true,
-      text: `${nameOf(run)} has experiment ${experiment} now; it is filled in, whatever it holds`,
-    };
+/** What is at the place that a run was read from. */
+export interface Source {
+  readonly path: string;
+  readonly has: 'nothing' | 'otherBytes' | 'itsBytes';
+}
+
+interface PostedComment {
+  readonly n: number;
+  readonly comment: number;
+}
+
+/** A decision: changes to the outbox, and the answer for the person. A refused request changes nothing. */
+export interface Decision {
+  readonly answer: Answer;
+  readonly changes: readonly Change[];
+}
+
+export type Change =
+  /** Of the run itself, unless another one is named. */
+  | { readonly kind: 'set'; readonly run?: number; readonly values: RunValues }
+  | { readonly kind: 'history'; readonly run?: number; readonly event: string; readonly detail?: object }
+  /** Every comment is looked for before it is posted. */
+  | { readonly kind: 'lookForComments' }
+  /** These comments are gone from the notebook, and are posted again. */
+  | { readonly kind: 'repostComments'; readonly comments: readonly PostedComment[] }
+  | { readonly kind: 'dropSpare'; readonly server: string; readonly experiment: number }
+  /** Adds a run with the same content, and with the same draft if there is one. */
+  | { readonly kind: 'refile'; readonly as: number; readonly refiling: number; readonly reference: string }
+  | { readonly kind: 'requestRemap'; readonly path: string }
+  | { readonly kind: 'cancelRemap' }
+  /** Later runs are compared with the shape of this one. */
+  | { readonly kind: 'acceptShape' }
+  /** Removes everything but the run's identity and the ids that the notebook assigned. */
+  | { readonly kind: 'erase' };
+
+export interface RunValues {
+  readonly step?: RunStep;
+  readonly parked?: 'quarantined' | 'ignored' | null;
+  readonly failure?: null;
+  readonly reason?: string | null;
+  readonly mapping?: string;
+  readonly server?: string;
+  readonly experiment?: number;
+  readonly adopted?: 1;
+  readonly attempts?: 0;
+  readonly dueAt?: 0;
+}
+
+export type RunRequest = Exclude<Request, { readonly kind: 'backfill' }>;
+
+type RequestOf<Kind> = Extract<RunRequest, { readonly kind: Kind }>;
+
+/** For each request: why it is refused (undefined if it is not), and what it does. */
+const DECISIONS: {
+  readonly [Kind in RunRequest['kind']]: {
+    refuse(run: RunRow, facts: Facts, request: RequestOf<Kind>): string | undefined;
+    accept(run: RunRow, facts: Facts, request: RequestOf<Kind>): Decision;
   };
+} = {
+  retry: { refuse: refuseRetry, accept: retry },
+  adopt: { refuse: refuseAdopt, accept: adopt },
+  refile: { refuse: refuseRefile, accept: refile },
+  remap: { refuse: refuseRemap, accept: remap },
+  ignore: { refuse: refuseIgnore, accept: ignore },
+  erase: { refuse: refuseErase, accept: erase },
+  repair: { refuse: refuseRepair, accept: repair },
+};
+
+/** Decides about one run. A pure function: the caller gathers the facts and applies the changes in one transaction. */
+export function decide<Kind extends RunRequest['kind']>(
+  run: RunRow | undefined,
+  request: RequestOf<Kind> & { readonly kind: Kind; readonly run: number },
+  facts: Facts,
+): Decision {
+  if (run === undefined) return refused(`there is no run ${request.run}`);
+  const { refuse, accept } = DECISIONS[request.kind];
+  const reason = refuse(run, facts, request);
+  if (reason !== undefined) return refused(`${nameOf(run)} ${reason}`);
+  const decision = accept(run, facts, request);
+  return ACCEPTS_DRIFT.has(request.kind) ? withDriftAccepted(run, facts, decision) : decision;
 }
 
-/** Sets a run aside that waits for a person, who does not want it filed. To be called within a commit. */
-export function createIgnore(database: Database): (run: Standing, at: number) => Answer {
-  // Failure and reason stay: they say why it was not filed, and how it goes on should somebody retry it.
-  const setAside = database.prepare("UPDATE runs SET resting = 'ignored', updated_at = ? WHERE id = ?");
-  const history = database.prepare(
-    "INSERT INTO history (run, at, event, detail) VALUES (?, ?, 'ignored', ?)",
-  );
+const refused = (text: string): Decision => ({ answer: { done: false, text }, changes: [] });
 
-  return (run, at) => {
-    if (run.resting !== 'quarantined' && run.resting !== 'held') {
-      const text = `${nameOf(run)} ${stateOf(run)}; only a run that is quarantined or held can be ignored`;
-      return { done: false, text };
-    }
-    setAside.run(at, run.id);
-    history.run(run.id, at, JSON.stringify({ was: run.resting }));
-    const back = run.step === 'done' ? 'refile' : 'retry';
-    return { done: true, text: `${nameOf(run)} is ignored from now on; ${back} ${run.id} takes it up again` };
-  };
+const accepted = (text: string, ...changes: readonly Change[]): Decision => ({
+  answer: { done: true, text },
+  changes,
+});
+
+/** These take a run as it is, with whatever columns and units it has. */
+const ACCEPTS_DRIFT: ReadonlySet<Request['kind']> = new Set(['retry', 'adopt', 'refile']);
+
+function withDriftAccepted(run: RunRow, { driftPeers }: Facts, { answer, changes }: Decision): Decision {
+  if (run.parked === null || run.failure !== 'drift' || driftPeers === undefined) return { answer, changes };
+  const peers = driftPeers.flatMap((peer): Change[] => [
+    { kind: 'set', run: peer, values: { parked: null, failure: null, reason: null } },
+    { kind: 'history', run: peer, event: 'retried', detail: { with: run.id } },
+  ]);
+  const text =
+    driftPeers.length === 0
+      ? answer.text
+      : `${answer.text}; ${plural(driftPeers.length, 'other run')} held for the same drift ${driftPeers.length === 1 ? 'continues' : 'continue'} too`;
+  return { answer: { ...answer, text }, changes: [...changes, { kind: 'acceptShape' }, ...peers] };
 }
 
-/** Files a run once more, under a reference of its own. To be called within a commit. */
-export function createRefile(
-  database: Database,
-  readAnew: (run: Standing, at: number) => Answer,
-): (run: Standing, at: number) => Answer {
-  const again = createAgain(database);
-  // What rests is replaced: it must not wake one day and be filed beside its successor.
-  const setAside = database.prepare(
-    "UPDATE runs SET resting = 'ignored', reason = ?, updated_at = ? WHERE id = ? AND resting IS NOT NULL",
-  );
-  const moveFiles = database.prepare('UPDATE files SET run = ? WHERE run = ?');
-  const forgetFiles = database.prepare('DELETE FROM files WHERE run = ?');
-  const dropRemap = database.prepare('DELETE FROM remaps WHERE run = ?');
-  const history = database.prepare(
-    "INSERT INTO history (run, at, event, detail) VALUES (?, ?, 'refiled', ?)",
-  );
-
-  return (run, at) => {
-    if (run.refiledAs !== null)
-      return { done: false, text: `${nameOf(run)} ${stateOf(run)}: refile that one` };
-    if (run.step !== 'done' && run.resting === null) {
-      return {
-        done: false,
-        text: `${nameOf(run)} ${stateOf(run)}; only a run that is done or rests can be filed anew`,
-      };
-    }
-    // Never read, so never filed: there is nothing to tell a second filing from.
-    if (!run.drafted && run.step === 'pending') return readAnew(run, at);
-    dropRemap.run(run.id);
-    const anew = again(run, at);
-    setAside.run(`filed anew as run ${anew}`, at, run.id);
-    history.run(run.id, at, JSON.stringify({ as: anew }));
-    history.run(anew, at, JSON.stringify({ of: run.id }));
-    if (run.drafted) {
-      moveFiles.run(anew, run.id);
-      return { done: true, text: `${nameOf(run)} is filed anew as run ${anew}` };
-    }
-    forgetFiles.run(run.id);
-    const text = `${nameOf(run)} is filed anew as run ${anew}, as soon as the file is seen and read`;
-    return { done: true, text, rescan: run.instrument };
-  };
+function refuseRetry(run: RunRow): string | undefined {
+  const { id, step, parked, refiledAs } = run;
+  const refileIt = `to file it again: labfeed refile ${id}`;
+  if (refiledAs !== null) return statusOf(run);
+  if (isErased(run)) return `${statusOf(run)}; ${refileIt}`;
+  if (parked === null && step === 'done')
+    return `${statusOf(run)}; to update it with today's mapping: labfeed retry ${id} --remap; ${refileIt}`;
+  if (parked === null) return statusOf(run);
+  // The server was restored to a state without its experiment: there is nothing to continue with.
+  return step === 'done' ? `${statusOf(run)}, and its experiment no longer exists; ${refileIt}` : undefined;
 }
 
-/** The same run once more, with its draft, where it has one; otherwise as one whose file is still to be read. */
-function createAgain(database: Database): (run: Standing, at: number) => number {
-  const put = database.prepare(
-    `INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping,
-                       step, resting, failure, reason, added_at, updated_at)
-       SELECT instrument, sha256, copy, ?1, ?2, path, size, modified_ms, 0, CASE WHEN ?3 THEN mapping ELSE '' END,
-              'pending', CASE WHEN ?3 THEN NULL ELSE 'quarantined' END, CASE WHEN ?3 THEN NULL ELSE 'file' END,
-              CASE WHEN ?3 THEN NULL ELSE 'it is to be filed anew, and its file was not seen since' END, ?4, ?4
-         FROM runs WHERE id = ?5 RETURNING id`,
+/** A quarantined run is read again, if its file is still there; a held run continues where it stopped. */
+function retry(run: RunRow, { source }: Facts): Decision {
+  const isAboutFile = wasQuarantined(run);
+  if (!run.hasDraft || (isAboutFile && source.has === 'itsBytes')) return readAgain(run);
+  const text = `${nameOf(run)} ${continuation(run)}`;
+  return accepted(
+    isAboutFile ? `${text}; its file is no longer at ${run.path}, so the earlier reading is sent` : text,
+    { kind: 'set', values: { parked: null, failure: null, reason: null, attempts: 0, dueAt: 0 } },
+    { kind: 'history', event: 'retried' },
   );
-  const putDraft = database.prepare(
-    'INSERT INTO drafts SELECT ?, title, date, body, tags FROM drafts WHERE run = ?',
-  );
-  const putComments = database.prepare(
-    'INSERT INTO comments (run, n, text) SELECT ?, n, text FROM comments WHERE run = ?',
-  );
-
-  return ({ id, instrument, sha256, copy, refiling, drafted }, at) => {
-    const next = refiling + 1;
-    const reference = referenceOf({ instrument, sha256, copy, refiling: next });
-    const row: unknown = put.get(next, reference, Number(drafted), at, id);
-    const anew = (row as { id: number }).id;
-    if (drafted) {
-      putDraft.run(anew, id);
-      putComments.run(anew, id);
-    }
-    return anew;
-  };
 }
 
-type ReadAnew = (run: Standing, at: number) => Answer;
+/** Whether it is quarantined, or was before a person ignored it. */
+const wasQuarantined = ({ parked, failure }: RunRow): boolean =>
+  parked === 'quarantined' || (parked === 'ignored' && failure !== 'conflict' && failure !== 'drift');
 
-/** Lets a run that rests go on: one that is quarantined as it is read now, one that is held where it stood. */
-export function createRetry(
-  database: Database,
-  readAnew: ReadAnew,
-): (run: Standing, hasSource: boolean, at: number) => Answer {
-  const wake = database.prepare(
-    `UPDATE runs SET resting = NULL, failure = NULL, reason = NULL, attempts = 0, due_at = 0, updated_at = ?
-       WHERE id = ?`,
-  );
-  const history = database.prepare("INSERT INTO history (run, at, event) VALUES (?, ?, 'retried')");
-
-  return (run, hasSource, at) => {
-    const refused = whyNot(run);
-    if (refused !== undefined) return { done: false, text: `${nameOf(run)} ${refused}` };
-    const isQuarantined = isAboutFile(run);
-    const isToBeRead = !run.drafted || (isQuarantined && hasSource);
-    if (isToBeRead) return readAnew(run, at);
-    wake.run(at, run.id);
-    history.run(run.id, at);
-    const text = `${nameOf(run)} ${goesOn(run)}`;
-    return { done: true, text: isQuarantined ? `${text}; ${asReadBefore(run)}` : text };
-  };
-}
-
-/** Undefined where it can go on. */
-function whyNot(run: Standing): string | undefined {
-  if (run.refiledAs !== null) return stateOf(run);
-  const again = `: to file it once more, refile ${run.id}`;
-  if (isErased(run)) return `${stateOf(run)}${again}`;
-  const redo = `: to redo it with today's mapping, retry ${run.id} --remap; to file it once more, refile ${run.id}`;
-  if (run.resting === null) return `${stateOf(run)}${run.step === 'done' ? redo : ''}`;
-  return isGone(run) ? `${stateOf(run)}, and its experiment is gone${again}` : undefined;
-}
-
-/** Whether it is quarantined, or was before a person set it aside. */
-const isAboutFile = ({ resting, failure }: Standing): boolean =>
-  resting === 'quarantined' || (resting === 'ignored' && failure !== 'conflict' && failure !== 'drift');
-
-function goesOn({ step, experiment }: Standing): string {
-  if (experiment !== null) return `goes on where it stood; it keeps experiment ${experiment}`;
+function continuation({ step, experiment }: RunRow): string {
+  if (experiment !== null) return `continues where it stopped, and keeps experiment ${experiment}`;
   return step === 'creating'
-    ? 'goes on: the experiment whose creation had no answer is looked for again'
-    : 'goes on from the beginning; nothing of it is in the notebook yet';
+    ? 'continues: labfeed looks again for the experiment whose creation had no answer'
+    : 'starts again; none of it is in the notebook yet';
 }
 
-const asReadBefore = ({ path }: Standing): string =>
-  `its file is no longer at ${path}, so that it is sent as it was read before`;
-
-/** Has the file read again, under whatever mapping: what comes of it replaces what was read, or the failure to. */
-export function createReadAnew(database: Database): ReadAnew {
-  // Until it is read it is quarantined, be it that a person had set it aside: nothing else is ever read anew.
-  const forgetMapping = database.prepare(
-    "UPDATE runs SET mapping = '', resting = 'quarantined', updated_at = ? WHERE id = ?",
+/** Until its file is read it is quarantined, also if it was ignored: intake reads only the files of such runs again. */
+function readAgain(run: RunRow): Decision {
+  const keeps = run.experiment === null ? '' : `; it keeps experiment ${run.experiment}`;
+  const { answer, changes } = accepted(
+    `${nameOf(run)} is read again as soon as ${run.path || 'its file'} is seen${keeps}`,
+    { kind: 'set', values: { mapping: '', parked: 'quarantined' } },
+    { kind: 'history', event: 'retried' },
   );
-  const forgetFiles = database.prepare('UPDATE files SET mtime_ns = -1 WHERE run = ?');
-  const history = database.prepare("INSERT INTO history (run, at, event) VALUES (?, ?, 'retried')");
+  return { answer: { ...answer, rescan: run.instrument }, changes };
+}
 
-  return (run, at) => {
-    forgetMapping.run(at, run.id);
-    forgetFiles.run(run.id);
-    history.run(run.id, at);
-    const keeps = run.experiment === null ? '' : `; it keeps experiment ${run.experiment}`;
-    return {
-      done: true,
-      text: `${nameOf(run)} is read anew as soon as ${run.path || 'its file'} is seen${keeps}`,
-      rescan: run.instrument,
-    };
+function refuseAdopt(run: RunRow, { owner }: Facts, { experiment }: RequestOf<'adopt'>): string | undefined {
+  if (run.parked !== 'held') return `${statusOf(run)}; only a held run can be given an experiment`;
+  if (!run.hasDraft)
+    return `was recovered from the notebook and its file was not read since; use labfeed refile ${run.id}`;
+  return owner === undefined
+    ? undefined
+    : `cannot have experiment ${experiment}, which belongs to run ${owner}`;
+}
+
+/** The server's highest id stays as it is: a mistyped number must not become a floor. */
+function adopt(run: RunRow, _: Facts, { server, experiment }: RequestOf<'adopt'>): Decision {
+  const continues = { parked: null, failure: null, reason: null, attempts: 0, dueAt: 0 } as const;
+  return accepted(
+    `${nameOf(run)} now has experiment ${experiment}, which is overwritten whatever it contains`,
+    { kind: 'set', values: { server, experiment, adopted: 1, step: 'created', ...continues } },
+    // It may contain comments of the run already.
+    { kind: 'lookForComments' },
+    { kind: 'dropSpare', server, experiment },
+    { kind: 'history', event: 'adopted', detail: { server, experiment, before: run.experiment } },
+  );
+}
+
+function refuseRefile(run: RunRow): string | undefined {
+  if (run.refiledAs !== null) return `${statusOf(run)}; refile that one`;
+  return isOnItsWay(run)
+    ? `${statusOf(run)}; only a run that is done, quarantined, held or ignored can be refiled`
+    : undefined;
+}
+
+function refile(run: RunRow, { nextRun }: Facts): Decision {
+  const { id, instrument, sha256, copy, step, parked, hasDraft } = run;
+  // Never read, so never filed: there is nothing to distinguish a second filing from.
+  if (!hasDraft && step === 'pending') return readAgain(run);
+  const refiling = run.refiling + 1;
+  const reference = referenceOf({ instrument, sha256, copy, refiling });
+  // A parked run is replaced: it must not be filed beside its successor one day.
+  const replaced: Change = {
+    kind: 'set',
+    values: { parked: 'ignored', reason: `refiled as run ${nextRun}` },
   };
+  const { answer, changes } = accepted(
+    `${nameOf(run)} is refiled as run ${nextRun}${hasDraft ? '' : ' as soon as its file is seen and read'}`,
+    { kind: 'cancelRemap' },
+    { kind: 'refile', as: nextRun, refiling, reference },
+    ...(parked === null ? [] : [replaced]),
+    { kind: 'history', event: 'refiled', detail: { as: nextRun } },
+    { kind: 'history', run: nextRun, event: 'refiled', detail: { of: id } },
+  );
+  return { answer: hasDraft ? answer : { ...answer, rescan: instrument }, changes };
 }
 
-type Repair = Extract<Request, { kind: 'repair' }>;
-
-/** Has comments posted again that are gone, and lets a run on its way go on at once. To be called within a commit. */
-export function createRepair(database: Database): (run: Standing, repair: Repair, at: number) => Answer {
-  // Only under the id that was missed: asked twice, or posted again since, it is not posted twice. Its first POST was
-  // answered long ago, so that nothing of it is under way: hence no intent, which would be waited for.
-  const forget = database.prepare(
-    'UPDATE comments SET comment = NULL, intent_at = NULL, gone = ?1 WHERE run = ?2 AND n = ?3 AND comment = ?1',
-  );
-  const reopen = database.prepare(
-    "UPDATE runs SET step = 'described', attempts = 0, due_at = 0, updated_at = ? WHERE id = ?",
-  );
-  const wake = database.prepare('UPDATE runs SET due_at = 0, updated_at = ? WHERE id = ? AND due_at > ?');
-  const history = database.prepare(
-    "INSERT INTO history (run, at, event, detail) VALUES (?, ?, 'repaired', ?)",
-  );
-
-  return (run, { comments }, at) => {
-    if (run.resting !== null)
-      return { done: false, text: `${nameOf(run)} ${stateOf(run)}: that is for a person to decide` };
-    if (run.step !== 'done') {
-      const isWoken = wake.run(at, run.id, at).changes > 0;
-      return { done: true, text: `${nameOf(run)} ${isWoken ? 'goes on now' : 'is on its way already'}` };
-    }
-    if (!run.drafted) {
-      const text = `what the comments of ${nameOf(run)} said is not in the journal: to file it once more, refile ${run.id}`;
-      return { done: false, text };
-    }
-    const gone = comments.filter(({ n, comment }) => forget.run(comment, run.id, n).changes > 0);
-    if (gone.length === 0) return { done: true, text: `${nameOf(run)} was repaired already` };
-    reopen.run(at, run.id);
-    history.run(run.id, at, JSON.stringify({ comments: gone }));
-    const which = `comment${gone.length === 1 ? '' : 's'} ${gone.map(({ n }) => n).join(', ')}`;
-    return {
-      done: true,
-      text: `${nameOf(run)}: ${which} of experiment ${run.experiment} will be posted again`,
-    };
-  };
+function refuseRemap(run: RunRow, { source }: Facts): string | undefined {
+  const { id, parked, experiment, hasDraft, refiledAs } = run;
+  if (refiledAs !== null) return `${statusOf(run)}; remap that one`;
+  if (parked !== null) return `${statusOf(run)}; only a done run can be remapped; use labfeed retry ${id}`;
+  if (isOnItsWay(run) || experiment === null) return `${statusOf(run)}; only a done run can be remapped`;
+  if (!hasDraft)
+    return `has no draft, because it was recovered or is older than \`keep\`, so a person's changes cannot be recognised; to file it again: labfeed refile ${id}`;
+  if (source.has === 'nothing')
+    return `cannot be remapped: its file is no longer at ${source.path}; its experiment stays as it is`;
+  if (source.has === 'otherBytes')
+    return `cannot be remapped: ${source.path} has other content now; its experiment stays as it is`;
+  return undefined;
 }
 
-/**
- * Removes all of a run but what it is known by: its hash, its reference and the numbers that the notebook gave it.
- * The same bytes are not filed again. No answer names the file: answers are kept for a while. To be called within a
- * commit.
- */
-export function createErase(database: Database): (run: Standing, hasSource: boolean, at: number) => Answer {
-  const remove = createRemove(database);
-  const history = database.prepare("INSERT INTO history (run, at, event) VALUES (?, ?, 'erased')");
-
-  return (run, hasSource, at) => {
-    if (isErased(run)) return { done: true, text: `run ${run.id} is erased already` };
-    if (run.resting === 'held') {
-      const text = `${nameOf(run)} is held, and waits for a decision: retry, adopt, refile or ignore ${run.id} first`;
-      return { done: false, text };
-    }
-    if (run.step !== 'done' && run.resting === null) {
-      const text = `${nameOf(run)} ${stateOf(run)}; only a run that is done, quarantined or ignored can be erased`;
-      return { done: false, text };
-    }
-    remove(run);
-    history.run(run.id, at);
-    return { done: true, text: [`run ${run.id} is erased`, ...leftovers(run, hasSource)].join('; ') };
-  };
+/** The run stays done until its file was read and differs from what was filed. */
+function remap(run: RunRow, { source: { path } }: Facts): Decision {
+  const { answer, changes } = accepted(
+    `${nameOf(run)} is read again as soon as ${path} is seen; edits that people made to experiment ${run.experiment} are kept`,
+    { kind: 'requestRemap', path },
+    { kind: 'set', values: { failure: null, reason: null } },
+    { kind: 'history', event: 'remapAsked' },
+  );
+  return { answer: { ...answer, rescan: run.instrument }, changes };
 }
 
-function leftovers({ instrument, experiment, refiledAs }: Standing, hasSource: boolean): string[] {
-  return [
+function refuseIgnore(run: RunRow): string | undefined {
+  return run.parked === 'quarantined' || run.parked === 'held'
+    ? undefined
+    : `${statusOf(run)}; only a quarantined or held run can be ignored`;
+}
+
+/** Failure and reason stay: they tell why it was not filed, and how it continues if somebody retries it. */
+function ignore(run: RunRow): Decision {
+  const undo = run.step === 'done' ? 'refile' : 'retry';
+  return accepted(
+    `${nameOf(run)} is ignored; to undo this: labfeed ${undo} ${run.id}`,
+    { kind: 'set', values: { parked: 'ignored' } },
+    { kind: 'history', event: 'ignored', detail: { was: run.parked } },
+  );
+}
+
+function refuseErase(run: RunRow): string | undefined {
+  const { id, parked } = run;
+  if (isErased(run)) return undefined;
+  if (parked === 'held') return `is held; first retry, adopt, refile or ignore run ${id}`;
+  return isOnItsWay(run)
+    ? `${statusOf(run)}; only a run that is done, quarantined or ignored can be erased`
+    : undefined;
+}
+
+/** The same bytes are not filed again. The answer does not name the file, because answers are kept for a while. */
+function erase(run: RunRow, { source }: Facts): Decision {
+  const { id, instrument, experiment, refiledAs } = run;
+  if (isErased(run)) return accepted(`run ${id} is already erased`);
+  const remains = [
     ...(experiment === null ? [] : [`its experiment ${experiment} stays in the notebook`]),
-    ...(hasSource
-      ? [
-          `its file still lies in the folder of ${instrument}: as long as its bytes stay as they are, it is not filed again`,
-        ]
+    ...(source.has === 'itsBytes'
+      ? [`its file is still in the folder of ${instrument} and is not filed again unless it changes`]
       : []),
-    ...(refiledAs === null ? [] : [`run ${refiledAs}, as which it was filed anew, still has its name`]),
+    ...(refiledAs === null ? [] : [`run ${refiledAs}, as which it was refiled, still has its name`]),
   ];
+  return accepted(
+    [`run ${id} is erased`, ...remains].join('; '),
+    { kind: 'erase' },
+    { kind: 'history', event: 'erased' },
+  );
 }
 
-function createRemove(database: Database): (run: Standing) => void {
-  // A quarantined run must not be read anew one day: from now on it is passed over.
-  const blank = database.prepare(
-    `UPDATE runs SET path = '', size = 0, modified_ms = 0, failure = NULL, reason = NULL,
-                     resting = CASE WHEN resting IS NULL THEN NULL ELSE 'ignored' END WHERE id = ?`,
-  );
-  const hideCopies = database.prepare(
-    'UPDATE runs SET copy = ? WHERE instrument = ? AND sha256 = ? AND copy = ?',
-  );
-  const paths = database.prepare('SELECT instrument, path FROM files WHERE run = ?');
-  const hideFile = database.prepare('UPDATE OR REPLACE files SET path = ? WHERE instrument = ? AND path = ?');
-  const drop = [
-    'DELETE FROM drafts WHERE run = ?',
-    'DELETE FROM earlier_drafts WHERE run = ?',
-    'DELETE FROM earlier_comments WHERE run = ?',
-    'DELETE FROM remaps WHERE run = ?',
-    'DELETE FROM drifts WHERE run = ?',
-    'DELETE FROM history WHERE run = ?',
-    'DELETE FROM comments WHERE run = ? AND comment IS NULL',
-    "UPDATE comments SET text = '' WHERE run = ?",
-  ].map((sql) => database.prepare(sql));
-
-  return (run) => {
-    for (const statement of drop) statement.run(run.id);
-    for (const { instrument, path } of paths.all(run.id) as { instrument: string; path: string }[])
-      hideFile.run(hiddenPath(instrument, path), instrument, path);
-    if (run.copy !== '') hideCopies.run(hiddenCopy(run), run.instrument, run.sha256, run.copy);
-    blank.run(run.id);
-  };
+function refuseRepair(run: RunRow): string | undefined {
+  if (run.parked !== null) return `${statusOf(run)}; a person must decide about it`;
+  return run.step === 'done' && !run.hasDraft
+    ? `has no draft, so the text of its comments is unknown; to file it again: labfeed refile ${run.id}`
+    : undefined;
 }
 
-/** Takes the names of runs that were erased out of the answers to earlier requests. To be called within a commit. */
-export function createForgetAnswers(database: Database): (runs: readonly number[]) => void {
-  const forget = database.prepare(
-    `UPDATE inbox SET answer = json_set(answer, '$.text', 'the run was erased since')
-       WHERE answer IS NOT NULL AND json_valid(request) AND request NOT GLOB '{"kind":"erase"*'
-         AND CASE WHEN json_valid(request) THEN json_extract(request, '$.run') END IN (SELECT value FROM json_each(?))`,
+/** Posts missing comments again. A run that is not done yet continues without waiting. */
+function repair(run: RunRow, { at, comments }: Facts, request: RequestOf<'repair'>): Decision {
+  if (run.step !== 'done')
+    return run.dueAt > at
+      ? accepted(`${nameOf(run)} continues now`, { kind: 'set', values: { dueAt: 0 } })
+      : accepted(`${nameOf(run)} is already being delivered`);
+  // Only under the id that was missing: if it was repaired since, it has another one.
+  const missing = request.comments.filter(({ n, comment }) =>
+    comments.some((posted) => posted.n === n && posted.comment === comment),
   );
-  return (runs) => {
-    if (runs.length > 0) forget.run(JSON.stringify(runs));
-  };
+  if (missing.length === 0) return accepted(`${nameOf(run)} is already repaired`);
+  const numbers = missing.map(({ n }) => n).join(', ');
+  return accepted(
+    `${nameOf(run)}: ${missing.length === 1 ? 'comment' : 'comments'} ${numbers} of experiment ${run.experiment} will be posted again`,
+    { kind: 'repostComments', comments: missing },
+    { kind: 'set', values: { step: 'described', attempts: 0, dueAt: 0 } },
+    { kind: 'history', event: 'repaired', detail: { comments: missing } },
+  );
+}
+
+/** What intake knows about the backlog of an instrument. */
+export interface BacklogFacts {
+  readonly isScanned: boolean;
+  readonly files: number;
+  readonly toFile: number;
+}
+
+export function decideBackfill(instrument: string, { isScanned, files, toFile }: BacklogFacts): Answer {
+  if (!isScanned)
+    return {
+      done: false,
+      text: `the first scan of ${instrument} is not finished; decide about its backlog afterwards`,
+    };
+  if (files === 0) return { done: false, text: `${instrument} has no backlog that waits for a decision` };
+  const skipped = files - toFile;
+  const parts = [
+    ...(toFile > 0 ? [`${plural(toFile, 'file')} of the backlog will be filed, after new files`] : []),
+    ...(skipped > 0 ? [`${plural(skipped, 'file')} of the backlog skipped`] : []),
+  ];
+  return { done: true, text: `${instrument}: ${parts.join('; ')}`, rescan: instrument };
+}
+
+const isErased = ({ path }: RunRow): boolean => path === '';
+
+const isOnItsWay = ({ step, parked }: RunRow): boolean => step !== 'done' && parked === null;
+
+const nameOf = ({ id, path }: RunRow): string =>
+  path === '' ? `run ${id}` : `run ${id} (${basename(path)})`;
+
+function statusOf(run: RunRow): string {
+  const { step, parked, experiment, refiledAs } = run;
+  if (refiledAs !== null) return `was refiled as run ${refiledAs}`;
+  if (isErased(run) && parked === 'ignored') return 'was erased';
+  if (parked !== null) return `is ${parked}`;
+  if (step === 'done') return experiment === null ? 'is done' : `is done (experiment ${experiment})`;
+  return 'is being delivered';
 }

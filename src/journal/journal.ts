@@ -1,47 +1,33 @@
+import { z } from 'zod';
 import type { Clock } from '../clock.js';
-import {
-  type AlarmJournal,
-  createAlarmJournal,
-  createRestingJournal,
-  type RestingJournal,
-} from './alarms.js';
-import { createCommit, type Database, openDatabase } from './database.js';
-import { createFileJournal, type FileJournal } from './files.js';
-import { createInbox, type Inbox } from './inbox.js';
-import { createPruning, type Pruning } from './maintenance.js';
-import {
-  createApplyChange,
-  createDueJournal,
-  createRunJournal,
-  type DueJournal,
-  type RunJournal,
-} from './outbox.js';
-import { createRecoveryJournal, type RecoveryJournal } from './recovery.js';
-import {
-  createServerJournal,
-  createSetBackJournal,
-  type ServerJournal,
-  type SetBackJournal,
-} from './servers.js';
+import { ALARM_KINDS } from '../live.js';
+import { type AlarmBook, CHANNELS } from '../model.js';
+import type { Outbox } from '../outbox.js';
+import { createStore, type Database, nullable, openDatabase, type Store } from './database.js';
+import { createIntakeJournal, type IntakeJournal } from './intake.js';
+import { createOutbox } from './outbox.js';
+import { createRecovery, type Recovery } from './recovery.js';
+import { createRequestStore, type RequestStore } from './requests.js';
 
-/** The truth about every run. Whatever it promises to have recorded is on disk. */
+/** The durable record of files and runs, open for its one writer. */
 export interface Journal {
-  /** Whether it was made just now: what was filed before, if anything was, it does not know. */
+  /** Whether it was created just now: it does not know what was filed before. */
   readonly isNew: boolean;
-  readonly files: FileJournal;
-  readonly runs: RunJournal;
-  readonly queue: DueJournal;
-  readonly servers: ServerJournal;
-  readonly inbox: Inbox;
-  readonly recovery: RecoveryJournal;
-  readonly setBack: SetBackJournal;
-  readonly pruning: Pruning;
-  readonly resting: RestingJournal;
+  readonly intake: IntakeJournal;
+  readonly outbox: Outbox;
+  readonly requests: RequestStore;
+  readonly recovery: Recovery;
   readonly alarms: AlarmJournal;
-  /** Why the last change could not be written; undefined once one could again. */
+  /** Why the last change could not be written; undefined once a later one succeeded. */
   trouble(): string | undefined;
-  /** Writes what is still under way, then gives the journal free for others. */
+  /** Writes what is waiting, and gives the journal back. */
   close(): Promise<void>;
+}
+
+interface AlarmJournal {
+  load(): Promise<AlarmBook>;
+  /** Replaces what was there. */
+  save(book: AlarmBook): Promise<void>;
 }
 
 export async function openJournal(path: string, clock: Clock): Promise<Journal> {
@@ -49,7 +35,7 @@ export async function openJournal(path: string, clock: Clock): Promise<Journal> 
 }
 
 interface JournalParts {
-  /** Open, and of today's version. */
+  /** Open, and of the current version. */
   readonly database: Database;
   readonly isNew?: boolean;
   readonly clock: Clock;
@@ -60,26 +46,19 @@ interface JournalParts {
 }
 
 export function createJournal({ database, isNew = false, clock, release, schedule }: JournalParts): Journal {
-  const { commit, flush, trouble } = createCommit(database, schedule);
-  const { rememberNow, ...files } = createFileJournal(database, commit, clock.now);
-  const apply = createApplyChange(database);
+  const store = createStore(database, clock.now, schedule);
   return {
     isNew,
-    files,
-    runs: createRunJournal(database, commit, apply, rememberNow, clock.now),
-    queue: createDueJournal(database),
-    servers: createServerJournal(database, commit, apply, clock.now),
-    inbox: createInbox(database, commit, clock.now),
-    recovery: createRecoveryJournal(database, commit, clock.now),
-    setBack: createSetBackJournal(database, commit, clock.now),
-    pruning: createPruning(database, commit),
-    resting: createRestingJournal(database),
-    alarms: createAlarmJournal(database, commit),
-    trouble,
+    intake: createIntakeJournal(store),
+    outbox: createOutbox(store),
+    requests: createRequestStore(store),
+    recovery: createRecovery(store),
+    alarms: createAlarmJournal(store),
+    trouble: store.trouble,
     async close() {
       try {
-        flush();
-        // The whole journal in one file again, so that a copy of it is a copy.
+        store.flush();
+        // The whole journal in one file again, so that copying that file copies everything.
         database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
       } finally {
         database.close();
@@ -88,3 +67,45 @@ export function createJournal({ database, isNew = false, clock, release, schedul
     },
   };
 }
+
+const alarmRow = z.object({
+  kind: z.enum(ALARM_KINDS),
+  instrument: nullable(z.string()),
+  since: z.number(),
+  text: z.string(),
+});
+const noticeRow = alarmRow.extend({
+  channel: z.enum(CHANNELS),
+  state: z.enum(['raised', 'over']),
+  at: z.number(),
+  attempts: z.number(),
+  dueAt: z.number(),
+});
+
+/** A few rows, rewritten whenever one of them changes. */
+const createAlarmJournal = ({ db, commit }: Store): AlarmJournal => ({
+  async load() {
+    const alarms = db.rows`SELECT kind, instrument, since, text FROM alarms ORDER BY since`;
+    const notices = db.rows`
+      SELECT kind, instrument, since, text, channel, state, at, attempts, due_at AS dueAt FROM notices
+        ORDER BY id`;
+    return {
+      raised: alarms.map((row) => alarmRow.parse(row)),
+      unsent: notices.map((row) => noticeRow.parse(row)),
+    };
+  },
+  save: ({ raised, unsent }) =>
+    commit(() => {
+      db.run`DELETE FROM alarms`;
+      db.run`DELETE FROM notices`;
+      for (const { kind, instrument, since, text } of raised)
+        db.run`
+          INSERT INTO alarms (kind, instrument, since, text)
+            VALUES (${kind}, ${instrument ?? null}, ${since}, ${text})`;
+      for (const { kind, instrument, since, text, channel, state, at, attempts, dueAt } of unsent)
+        db.run`
+          INSERT INTO notices (kind, instrument, since, text, channel, state, at, attempts, due_at) VALUES
+            (${kind}, ${instrument ?? null}, ${since}, ${text}, ${channel}, ${state}, ${at}, ${attempts},
+            ${dueAt})`;
+    }),
+});

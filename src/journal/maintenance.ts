@@ -1,60 +1,78 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { LabfeedError, systemCode } from '../errors.js';
-import { openBeside } from './client.js';
-import type { Commit, Database } from './database.js';
+import type { ParkedRuns, Pruned, Upkeep, WaitingForPeople } from '../outbox.js';
+import { type Connection, openBeside, raw, type Store } from './database.js';
 import { MIGRATIONS } from './migrations.js';
 
-export interface Pruned {
-  /** How many runs lost their history, draft and the texts of their comments. */
+export const createUpkeep = (store: Store): Upkeep => ({
+  waitingForPeople: async () => waitingForPeople(store.db),
+  lastAddedAt: async (instrument) =>
+    store.db.value<number>`
+      SELECT added_at AS at FROM runs WHERE instrument = ${instrument} ORDER BY id DESC LIMIT 1`,
+  prune: (before, from) => prune(store, before, from),
+});
+
+interface Count {
+  readonly instrument: string;
+  readonly state: 'quarantined' | 'held';
   readonly runs: number;
-  /** Where the next batch begins; undefined at the end. */
-  readonly next: number | undefined;
 }
 
-export interface Pruning {
-  /**
-   * Removes the history, the draft and the texts of comments of runs that were finished before this time, a few at a
-   * time. What they are known by, their paths and the notebook's ids stay.
-   */
-  prune(before: number, from: number): Promise<Pruned>;
-}
-
-/** Some twenty runs: a few milliseconds at a time. */
-const AT_ONCE = 150;
-
-export function createPruning(database: Database, commit: Commit): Pruning {
-  // Whatever was removed is not met again: the oldest rows of the history are those of runs that are to be removed, or
-  // of the few that are still open.
-  const oldest = database.prepare(
-    `SELECT id, run, at FROM history WHERE id > ? ORDER BY id LIMIT ${AT_ONCE}`,
-  );
-  const finished = database.prepare(
-    `SELECT 1 FROM runs WHERE id = ? AND updated_at < ? AND id NOT IN (SELECT run FROM remaps)
-       AND (step = 'done' AND resting IS NULL OR resting = 'ignored')`,
-  );
-  const drop = [
-    'DELETE FROM drafts WHERE run = ?',
-    'DELETE FROM earlier_drafts WHERE run = ?',
-    'DELETE FROM drifts WHERE run = ?',
-    'DELETE FROM history WHERE run = ?',
-    "UPDATE comments SET text = '' WHERE run = ?",
-  ].map((sql) => database.prepare(sql));
-
-  return {
-    async prune(before, from) {
-      const rows = oldest.all(from) as { id: number; run: number; at: number }[];
-      const isEnd = rows.length < AT_ONCE || rows.every(({ at }) => at >= before);
-      const next = isEnd ? undefined : rows.at(-1)?.id;
-      const suspects = new Set(rows.filter(({ at }) => at < before).map(({ run }) => run));
-      if (suspects.size === 0) return { runs: 0, next };
-      return commit(() => {
-        const old = [...suspects].filter((run) => finished.get(run, before) !== undefined);
-        for (const run of old) for (const statement of drop) statement.run(run);
-        return { runs: old.length, next };
-      });
-    },
+function waitingForPeople(db: Connection): ReadonlyMap<string, WaitingForPeople> {
+  const counts = db.rows<Count>`
+    SELECT instrument, state, runs FROM tallies WHERE state IN ('quarantined', 'held') AND runs > 0`;
+  const parked = (name: string, wanted: Count['state']): ParkedRuns | undefined => {
+    const count = counts.find(({ instrument, state }) => instrument === name && state === wanted);
+    return count && { runs: count.runs, ...newest(db, count) };
   };
+  const names = new Set(counts.map(({ instrument }) => instrument));
+  return new Map(
+    [...names].map((name) => [
+      name,
+      { quarantined: parked(name, 'quarantined'), held: parked(name, 'held') },
+    ]),
+  );
+}
+
+function newest(db: Connection, { instrument, state }: Count): Pick<ParkedRuns, 'path' | 'reason'> {
+  const row = db.row<{
+    path: string;
+    reason: string | null;
+  }>`SELECT path, reason FROM runs WHERE instrument = ${instrument} AND parked = ${state} AND parked IS NOT NULL ORDER BY id DESC LIMIT 1`;
+  return { path: row?.path ?? '', reason: row?.reason ?? undefined };
+}
+
+/** History events of some twenty runs: a few milliseconds at a time. */
+const BATCH = 150;
+
+/** The oldest events belong to runs that are to be pruned, or to the few that are still open. */
+async function prune({ db, commit }: Store, before: number, from: number): Promise<Pruned> {
+  const events = db.rows<{
+    id: number;
+    run: number;
+    at: number;
+  }>`SELECT id, run, at FROM history WHERE id > ${from} ORDER BY id LIMIT ${BATCH}`;
+  const isEnd = events.length < BATCH || events.every(({ at }) => at >= before);
+  const next = isEnd ? undefined : events.at(-1)?.id;
+  const candidates = new Set(events.filter(({ at }) => at < before).map(({ run }) => run));
+  if (candidates.size === 0) return { runs: 0, next };
+  return commit(() => {
+    const old = [...candidates].filter((run) => isFinished(db, run, before));
+    for (const run of old) forget(db, run);
+    return { runs: old.length, next };
+  });
+}
+
+const isFinished = (db: Connection, run: number, before: number): boolean =>
+  db.row`
+    SELECT 1 FROM runs WHERE id = ${run} AND updated_at < ${before} AND id NOT IN (SELECT run FROM remaps)
+      AND (step = 'done' AND parked IS NULL OR parked = 'ignored')` !== undefined;
+
+function forget(db: Connection, run: number): void {
+  for (const table of ['drafts', 'earlier_drafts', 'drifts', 'history'])
+    db.run`DELETE FROM ${raw(table)} WHERE run = ${run}`;
+  db.run`UPDATE comments SET text = '' WHERE run = ${run}`;
 }
 
 interface Backup {
@@ -63,8 +81,8 @@ interface Backup {
 }
 
 /**
- * Writes a consistent copy of the journal, while the daemon goes on. The copy knows that it is one: whoever starts
- * from it is asked to recover first, since the notebook has moved on where nobody can see it.
+ * Writes a consistent copy of the journal while the daemon runs. The copy is marked: a daemon that starts from it asks
+ * for `recover` first, because the notebook has changed since.
  */
 export function backUp(journal: string, file: string, server: string | undefined): Backup {
   if (existsSync(file)) throw exists(file);
@@ -83,14 +101,14 @@ export function backUp(journal: string, file: string, server: string | undefined
   }
 }
 
-/** For this user alone: a journal names people's files. */
+/** Readable by this user only: a journal names people's files. */
 function claim(part: string): void {
   try {
     closeSync(openSync(part, 'wx', 0o600));
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw cannotWrite(part, error);
     throw new LabfeedError(`${part} exists already`, {
-      hint: 'another backup is under way there, or was broken off: delete it then',
+      hint: 'another backup is running, or one was interrupted: delete the file in that case',
       cause: error,
     });
   }
@@ -109,7 +127,7 @@ function markAsCopy(part: string, server: string | undefined): number {
   const database = new DatabaseSync(part);
   try {
     const halt = database.prepare('UPDATE servers SET halted = ?');
-    // Of a notebook that nothing was sent to yet, the journal knows nothing that could be marked.
+    // A server that nothing was sent to yet is not in the journal.
     if (server !== undefined) database.prepare('INSERT OR IGNORE INTO servers (url) VALUES (?)').run(server);
     halt.run(COPY);
     database.exec('DELETE FROM inbox');
@@ -121,7 +139,7 @@ function markAsCopy(part: string, server: string | undefined): number {
 }
 
 const COPY =
-  'the journal was restored from a backup, and the notebook may have moved on since: run `labfeed recover`';
+  'the journal was restored from a backup, and the notebook may have changed since: run `labfeed recover`';
 
 function sync(file: string): void {
   const descriptor = openSync(file, 'r+');
@@ -133,18 +151,15 @@ function sync(file: string): void {
 }
 
 const exists = (file: string): LabfeedError =>
-  new LabfeedError(`${file} exists already, and is not overwritten`, { hint: 'name another file' });
+  new LabfeedError(`${file} exists already and is not overwritten`, { hint: 'choose another file' });
 
 const cannotWrite = (file: string, error: unknown): LabfeedError =>
-  new LabfeedError(
-    `the backup ${file} cannot be written: ${error instanceof Error ? error.message : error}`,
-    {
-      hint: 'check that its folder is there, has room and may be written by this user',
-      cause: error,
-    },
-  );
+  new LabfeedError(`cannot write the backup ${file}: ${error instanceof Error ? error.message : error}`, {
+    hint: 'check that its folder exists, has free space and that this user may write there',
+    cause: error,
+  });
 
-/** What a look at a journal from outside shows, without touching it or its lock. */
+/** The state of a journal, without touching it or its lock. */
 type Inspection =
   | { readonly state: 'absent' }
   | { readonly state: 'good'; readonly runs: number }

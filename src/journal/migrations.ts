@@ -1,14 +1,11 @@
-/**
- * A run's state in the words that people see, as SQL over the row of that name. It is part of a released step of the
- * journal's tables: other words need a step of their own.
- */
-export const stateOf = (row: 'runs' | 'old' | 'new'): string =>
+/** A run's state as people see it. Part of released steps, so it must not change. */
+const stateOf = (row: 'runs' | 'old' | 'new'): string =>
   `CASE WHEN ${row}.resting IS NOT NULL THEN ${row}.resting WHEN ${row}.step = 'done' THEN 'done'
         WHEN ${row}.step = 'pending' THEN 'queued' ELSE 'sending' END`;
 
 /**
- * The journal's tables, as numbered steps: step n brings a journal of version n-1 to version n.
- * A step that was released is never edited; the next one is added below it.
+ * The tables of the journal, as numbered steps: step n brings a journal of version n-1 to version n. A released step
+ * is never edited; a change is a new step at the end.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -222,5 +219,32 @@ export const MIGRATIONS: readonly string[] = [
     comment INTEGER                 -- its id, where the run has no comment of this number any more
   ) STRICT;
   CREATE INDEX earlier_comments_run ON earlier_comments (run, n);
+  `,
+  // The intake half (files, instruments) no longer refers to the outbox half (all other tables): a file is known by the
+  // content of its run. `matched` replaces a look from outbox to intake.
+  `
+  ALTER TABLE runs RENAME COLUMN resting TO parked;
+  ALTER TABLE servers RENAME COLUMN set_back TO restored_from;
+  ALTER TABLE instruments RENAME COLUMN asked TO backlog;
+  -- 1: a file with the content of this run, which was recovered from the notebook, was seen
+  ALTER TABLE runs ADD COLUMN matched INTEGER NOT NULL DEFAULT 0;
+  UPDATE runs SET matched = 1 WHERE mapping = '' AND id IN (SELECT run FROM files);
+  CREATE TABLE seen_files (
+    instrument TEXT NOT NULL,
+    path       TEXT NOT NULL,
+    size       INTEGER NOT NULL,
+    mtime_ns   INTEGER NOT NULL,    -- -1: to be hashed again
+    inode      INTEGER NOT NULL,
+    verdict    TEXT NOT NULL CHECK (verdict IN ('taken', 'skipped', 'backlog')),
+    sha256     TEXT,                -- fingerprint of the run that was taken from it
+    copy       TEXT NOT NULL,       -- as in runs
+    PRIMARY KEY (instrument, path)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO seen_files
+    SELECT files.instrument, files.path, files.size, mtime_ns, inode, iif(verdict = 'asked', 'backlog', verdict),
+           sha256, ifnull(copy, '') FROM files LEFT JOIN runs ON runs.id = files.run;
+  DROP TABLE files;
+  ALTER TABLE seen_files RENAME TO files;
+  CREATE INDEX files_content ON files (sha256) WHERE sha256 IS NOT NULL;
   `,
 ];

@@ -1,110 +1,70 @@
 import { z } from 'zod';
 import { systemClock } from '../clock.js';
-import { RUN_STATES, type RunState } from '../model.js';
-import { openCurrent } from './client.js';
-import { type Database, flag, nullable, textList } from './database.js';
-import { READABLE } from './files.js';
-import { stateOf } from './migrations.js';
+import { type DiskFile, RUN_STATES, type RunState } from '../model.js';
+import type { ContentKey } from '../outbox.js';
+import {
+  type Connection,
+  connectTo,
+  type Database,
+  flag,
+  nullable,
+  openCurrent,
+  part,
+  raw,
+  STATE,
+  textList,
+} from './database.js';
+import { copyOf } from './handover.js';
+import { pathsOf, READABLE, signed } from './intake.js';
 
-/** The journal for those who only look. It is read as it is at that moment, whoever writes it. */
+/**
+ * The journal for commands and the page, which only read. Lists are read in pages, and each page shows the journal as
+ * it is at that moment. No statement reads both halves of the journal.
+ */
 export interface JournalReader {
-  /** All of the instruments and the queue, at a cost that does not grow with the journal. */
+  /** All instruments and servers, at a cost that does not grow with the number of runs. */
   overview(): Promise<Overview>;
   /** The newest first. */
   jobs(filter: JobFilter): Promise<Job[]>;
   job(id: number): Promise<JobDetail | undefined>;
-  /** Files whose path holds this text, the newest first; also of files that are gone. */
-  files(text: string, limit: number): Promise<KnownFile[]>;
-  /** Runs of these bytes, of whatever instrument, the newest first. */
+  /** Runs with this content, of any instrument, the newest first. */
   sameContent(sha256: string): Promise<Job[]>;
+  /** Files whose path contains this text, the newest first; also files that are gone. */
+  files(text: string, limit: number): Promise<KnownFile[]>;
+  /** What is known about the file at this path. */
+  atPath(instrument: string, file: DiskFile): Promise<KnownPath | undefined>;
+  /** The last filing of this content. */
+  ofContent(content: ContentKey & { readonly instrument: string }): Promise<KnownRun | undefined>;
+  /** The instruments that have runs, also those that are no longer configured. */
+  instruments(): Promise<string[]>;
+  countFiled(instrument: string | undefined): Promise<number>;
+  /** The done runs, oldest first. */
+  filed(instrument: string | undefined): AsyncIterable<FiledRun>;
+  /** What was sent for a run. */
+  filingOf(run: number): Promise<Filing>;
+  /** The runs that are not in the notebook, or not completely; without the ignored ones. */
+  unfiled(instrument: string | undefined): AsyncIterable<UnfiledRun>;
+  server(url: string): Promise<ServerSummary & { readonly spares: readonly number[] }>;
   close(): Promise<void>;
-}
-
-/** Where copies are runs of their own, there may be any number. */
-const MOST_COPIES = 100;
-
-export const openReader = (path: string): JournalReader => createReader(openCurrent(path));
-
-export function createReader(database: Database, now = systemClock.now): JournalReader {
-  const one = database.prepare(`SELECT ${JOB} WHERE runs.id = ?`);
-  const draft = database.prepare('SELECT title, date, body, tags FROM drafts WHERE run = ?');
-  const comments = database.prepare('SELECT n, text, comment FROM comments WHERE run = ? ORDER BY n');
-  const history = database.prepare('SELECT at, event, detail FROM history WHERE run = ? ORDER BY id');
-  const paths = database.prepare(`SELECT path FROM files WHERE run = ? AND ${READABLE} ORDER BY path`);
-  const drift = database.prepare('SELECT changes FROM drifts WHERE run = ?');
-  const files = database.prepare(
-    `SELECT instrument, path, verdict, run FROM files WHERE instr(path, ?1) > 0 AND ${READABLE}
-     UNION SELECT instrument, path, 'taken', id FROM runs WHERE instr(path, ?1) > 0
-     ORDER BY run DESC, path LIMIT ?2`,
-  );
-  const same = database.prepare(
-    // By instrument, since that is what the index begins with: none reads all runs.
-    `SELECT ${JOB} WHERE runs.instrument IN (SELECT instrument FROM tallies) AND sha256 = ?
-       ORDER BY runs.id DESC LIMIT ${MOST_COPIES}`,
-  );
-
-  function jobs({ state, instrument, limit, before }: JobFilter): Job[] {
-    const conditions = [
-      state === undefined ? 'true' : IN_STATE[state],
-      ...(instrument === undefined ? [] : ['runs.instrument = :instrument']),
-      ...(before === undefined ? [] : ['runs.id < :before']),
-    ];
-    // Without the sign, SQLite would rather look through all runs in their order than sort the few that are open.
-    const order = state === 'queued' || state === 'sending' ? '+runs.id' : 'runs.id';
-    const find = database.prepare(
-      `SELECT ${JOB} WHERE ${conditions.join(' AND ')} ORDER BY ${order} DESC LIMIT :limit`,
-    );
-    const named = {
-      limit,
-      ...(instrument !== undefined && { instrument }),
-      ...(before !== undefined && { before }),
-    };
-    return find.all(named).map((row) => jobRow.parse(row));
-  }
-
-  function job(id: number): JobDetail | undefined {
-    const row = one.get(id);
-    if (row === undefined) return undefined;
-    const drafted = draft.get(id);
-    const drifted = drift.get(id) as { changes: string } | undefined;
-    return {
-      ...jobRow.parse(row),
-      draft: drafted === undefined ? undefined : draftRow.parse(drafted),
-      comments: comments.all(id).map((comment) => commentRow.parse(comment)),
-      history: history.all(id).map((happening) => happeningRow.parse(happening)),
-      paths: (paths.all(id) as { path: string }[]).map(({ path }) => path),
-      drift: drifted === undefined ? [] : textList.parse(drifted.changes),
-    };
-  }
-
-  const overview = createOverview(database, jobs, now);
-
-  return {
-    overview: async () => overview(),
-    jobs: async (filter) => jobs(filter),
-    job: async (id) => job(id),
-    files: async (text, limit) => files.all(text, limit).map((row) => fileRow.parse(row)),
-    sameContent: async (sha256) => same.all(sha256).map((row) => jobRow.parse(row)),
-    close: async () => database.close(),
-  };
 }
 
 /** A run as a list shows it. */
 export type Job = z.output<typeof jobRow>;
 
-/** A run with all that the journal has of it. */
+/** A run with everything that the journal has about it. */
 export interface JobDetail extends Job {
-  /** Absent where its file could not be read, or where it was erased. */
+  /** Absent if its file could not be read, or if the run was erased. */
   readonly draft: { title: string; date: string; body: string; tags: string[] } | undefined;
-  readonly comments: readonly { n: number; text: string; comment: number | undefined }[];
-  readonly history: readonly Happening[];
-  /** Where its bytes were seen. */
+  readonly comments: readonly StoredComment[];
+  readonly history: readonly HistoryEvent[];
+  /** Where its content was seen. */
   readonly paths: readonly string[];
   /** What differs from the runs before it. */
   readonly drift: readonly string[];
 }
 
-type Happening = z.output<typeof happeningRow>;
+type StoredComment = z.output<typeof commentRow>;
+type HistoryEvent = z.output<typeof eventRow>;
 
 interface JobFilter {
   readonly state?: RunState | undefined;
@@ -114,8 +74,94 @@ interface JobFilter {
   readonly before?: number | undefined;
 }
 
-/** A file that the journal knows, whether or not it became a run. */
-type KnownFile = z.output<typeof fileRow>;
+/** A file, whether or not it became a run. */
+export interface KnownFile {
+  readonly instrument: string;
+  readonly path: string;
+  readonly verdict: Verdict;
+  readonly run: number | undefined;
+}
+
+/** `asked`: part of a backlog that waits for a decision. */
+type Verdict = 'taken' | 'skipped' | 'asked';
+
+export interface KnownPath {
+  readonly verdict: Verdict;
+  readonly run: KnownRun | undefined;
+  /** Whether its size, time and inode are as they were. */
+  readonly isUntouched: boolean;
+}
+
+export type KnownRun = z.output<typeof knownRow>;
+
+/** A done run, with the experiment that should prove it. */
+export type FiledRun = z.output<typeof filedRow>;
+
+export type UnfiledRun = z.output<typeof unfiledRow>;
+
+export interface Filing {
+  /** Absent if the run was recovered from the notebook, pruned or erased. */
+  readonly draft: { readonly title: string; readonly date: string; readonly body: string } | undefined;
+  /** The text is empty if it is unknown. */
+  readonly comments: readonly StoredComment[];
+}
+
+export interface Overview {
+  readonly instruments: readonly InstrumentSummary[];
+  readonly servers: readonly (ServerSummary & { readonly url: string })[];
+}
+
+/** An instrument that the journal knows; also one that is no longer configured. */
+export interface InstrumentSummary {
+  readonly name: string;
+  readonly runs: Readonly<Record<RunState, number>>;
+  /** The newest run. */
+  readonly last: Job | undefined;
+  /** The number of files in the backlog that wait for a decision. */
+  readonly asked: number;
+  /** The number of runs that came in each hour since 1970, without empty hours, oldest first. */
+  readonly hours: readonly { readonly hour: number; readonly runs: number }[];
+  /** When the run was added that has waited longest for its delivery. */
+  readonly oldestAt: number | undefined;
+}
+
+type ServerSummary = z.output<typeof serverRow>;
+
+export const openReader = (path: string): JournalReader => createReader(openCurrent(path));
+
+export function createReader(database: Database, now = systemClock.now): JournalReader {
+  const db = connectTo(database);
+  return {
+    overview: async () => readOverview(db, now()),
+    jobs: async (filter) => listJobs(db, filter),
+    job: async (id) => readJob(db, id),
+    sameContent: async (sha256) =>
+      // By instrument, because the index begins with it.
+      findJobs(
+        db,
+        part`runs.instrument IN (SELECT instrument FROM tallies) AND sha256 = ${sha256} ORDER BY runs.id DESC LIMIT ${MAX_COPIES}`,
+      ),
+    files: async (text, limit) => findFiles(db, text, limit),
+    atPath: async (instrument, file) => readPath(db, instrument, file),
+    ofContent: async (content) => lastFiling(db, content),
+    instruments: async () => db.values<string>`SELECT DISTINCT instrument FROM tallies ORDER BY 1`,
+    countFiled: async (instrument) =>
+      db.value<number>`
+        SELECT ifnull(sum(runs), 0) AS runs FROM tallies WHERE state = 'done'
+          AND (${instrument ?? null} IS NULL OR instrument = ${instrument ?? null})` ?? 0,
+    filed: (instrument) => inPages((after) => filedAfter(db, after, instrument)),
+    filingOf: async (run) => ({ draft: readDraft(db, run), comments: readComments(db, run) }),
+    unfiled: (instrument) => inPages((after) => unfiledAfter(db, after, instrument)),
+    async server(url) {
+      const row = db.row`SELECT dialect, halted FROM servers WHERE url = ${url}`;
+      return {
+        ...serverRow.parse(row ?? { dialect: null, halted: null }),
+        spares: db.values<number>`SELECT experiment FROM spares WHERE server = ${url} ORDER BY experiment`,
+      };
+    },
+    close: async () => database.close(),
+  };
+}
 
 const text = nullable(z.string());
 const number = nullable(z.number());
@@ -125,18 +171,18 @@ const jobRow = z.object({
   instrument: z.string(),
   state: z.enum(RUN_STATES),
   step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
-  /** Empty where it was erased. */
+  /** Empty if the run was erased. */
   path: z.string(),
   size: z.number(),
   modifiedMs: z.number(),
   sha256: z.string(),
   backlog: flag,
-  /** What the notebook calls it. */
+  /** Of the experiment. */
   title: text,
   server: text,
   experiment: number,
   failure: text,
-  /** Why it rests, or why its last attempt failed. */
+  /** Why it is parked, or why its last attempt failed. */
   reason: text,
   attempts: z.number(),
   dueAt: z.number(),
@@ -144,119 +190,235 @@ const jobRow = z.object({
   updatedAt: z.number(),
 });
 
-/** What `jobRow` reads. */
-const JOB = `runs.id, runs.instrument, ${stateOf('runs')} AS state, step, path, size, modified_ms AS modifiedMs, sha256,
+const JOB = `runs.id, runs.instrument, ${STATE} AS state, step, path, size, modified_ms AS modifiedMs, sha256,
   backlog, drafts.title AS title, server, experiment, failure, reason, attempts, due_at AS dueAt, added_at AS addedAt,
   updated_at AS updatedAt FROM runs LEFT JOIN drafts ON drafts.run = runs.id`;
 
-/** Each state as an index knows it: SQLite sees that one serves only where its condition stands there word by word. */
+/** Each state as in the condition of an index, word by word: otherwise SQLite does not use it. */
 const IN_STATE: Readonly<Record<RunState, string>> = {
   waiting: 'false',
-  queued: "step <> 'done' AND resting IS NULL AND step = 'pending'",
-  sending: "step <> 'done' AND resting IS NULL AND step <> 'pending'",
-  done: "step = 'done' AND resting IS NULL",
-  quarantined: "resting = 'quarantined'",
-  held: "resting = 'held'",
-  ignored: "resting = 'ignored'",
+  queued: "step <> 'done' AND parked IS NULL AND step = 'pending'",
+  sending: "step <> 'done' AND parked IS NULL AND step <> 'pending'",
+  done: "step = 'done' AND parked IS NULL",
+  quarantined: "parked = 'quarantined'",
+  held: "parked = 'held'",
+  ignored: "parked = 'ignored'",
 };
 
-const happeningRow = z.object({
+/** There may be any number of runs with the same content if copies are runs of their own. */
+const MAX_COPIES = 100;
+
+function listJobs(db: Connection, { state, instrument, limit, before }: JobFilter): Job[] {
+  const inState = raw(state === undefined ? 'true' : IN_STATE[state]);
+  const ofInstrument = instrument === undefined ? raw('') : part`AND runs.instrument = ${instrument}`;
+  const page = before === undefined ? raw('') : part`AND runs.id < ${before}`;
+  // Without the sign, SQLite would read all runs in their order instead of sorting the few that are open.
+  const order = raw(state === 'queued' || state === 'sending' ? '+runs.id' : 'runs.id');
+  return findJobs(db, part`${inState} ${ofInstrument} ${page} ORDER BY ${order} DESC LIMIT ${limit}`);
+}
+
+const findJobs = (db: Connection, condition: ReturnType<typeof part>): Job[] =>
+  db.rows`SELECT ${raw(JOB)} WHERE ${condition}`.map((row) => jobRow.parse(row));
+
+const eventRow = z.object({
   at: z.number(),
   event: z.string(),
   detail: text.transform((json): unknown => (json === undefined ? undefined : JSON.parse(json))),
 });
 
+function readJob(db: Connection, id: number): JobDetail | undefined {
+  const row = db.row`SELECT ${raw(JOB)} WHERE runs.id = ${id}`;
+  if (row === undefined) return undefined;
+  const job = jobRow.parse(row);
+  const history = db.rows`SELECT at, event, detail FROM history WHERE run = ${id} ORDER BY id`;
+  const drift = db.value<string>`SELECT changes FROM drifts WHERE run = ${id}`;
+  const copy = db.value<string>`SELECT copy FROM runs WHERE id = ${id}` ?? '';
+  return {
+    ...job,
+    draft: readDraft(db, id),
+    comments: readComments(db, id),
+    history: history.map((event) => eventRow.parse(event)),
+    paths: pathsOf(db, job.instrument, { sha256: job.sha256, copy }),
+    drift: drift === undefined ? [] : textList.parse(drift),
+  };
+}
+
 const draftRow = z.object({ title: z.string(), date: z.string(), body: z.string(), tags: textList });
 
+function readDraft(db: Connection, run: number): JobDetail['draft'] {
+  const row = db.row`SELECT title, date, body, tags FROM drafts WHERE run = ${run}`;
+  return row === undefined ? undefined : draftRow.parse(row);
+}
+
 const commentRow = z.object({ n: z.number(), text: z.string(), comment: number });
+
+const readComments = (db: Connection, run: number): StoredComment[] =>
+  db.rows`SELECT n, text, comment FROM comments WHERE run = ${run} ORDER BY n`.map((row) =>
+    commentRow.parse(row),
+  );
 
 const fileRow = z.object({
   instrument: z.string(),
   path: z.string(),
-  /** `asked`: part of the question about old files. */
-  verdict: z.enum(['taken', 'skipped', 'asked']),
-  run: number,
+  verdict: z
+    .enum(['taken', 'skipped', 'backlog'])
+    .transform((verdict): Verdict => (verdict === 'backlog' ? 'asked' : verdict)),
+  sha256: text,
+  copy: z.string(),
 });
 
-type Tally = Readonly<Record<RunState, number>>;
-
-/** An instrument as the journal knows it; also one that is no longer in the configuration. */
-export interface InstrumentSummary {
-  readonly name: string;
-  readonly runs: Tally;
-  /** The run that came last. */
-  readonly last: Job | undefined;
-  /** How many old files wait for an answer. */
-  readonly asked: number;
-  /** How many runs came in each hour since 1970 that had any, of the last so many days; oldest first. */
-  readonly hours: readonly { readonly hour: number; readonly runs: number }[];
-  /** When the run was added that has waited longest for its delivery. */
-  readonly oldestAt: number | undefined;
+/** By the intake half and by the outbox half: a recovered run knows its file by name only. */
+function findFiles(db: Connection, part: string, limit: number): KnownFile[] {
+  const seen = db.rows`
+    SELECT instrument, path, verdict, sha256, copy FROM files WHERE instr(path, ${part}) > 0
+      AND ${raw(READABLE)} ORDER BY path LIMIT ${limit}`
+    .map((row) => fileRow.parse(row))
+    .map(({ instrument, path, verdict, sha256, copy }) => ({
+      instrument,
+      path,
+      verdict,
+      run: sha256 === undefined ? undefined : lastFiling(db, { instrument, sha256, copy })?.id,
+    }));
+  const runs = db.rows<KnownFile>`
+    SELECT instrument, path, 'taken' AS verdict, id AS run FROM runs WHERE instr(path, ${part}) > 0
+      ORDER BY id DESC LIMIT ${limit}`;
+  const all = new Map([...seen, ...runs].map((file) => [JSON.stringify(file), { ...file }]));
+  return [...all.values()]
+    .sort((a, b) => (b.run ?? 0) - (a.run ?? 0) || (a.path < b.path ? -1 : 1))
+    .slice(0, limit);
 }
 
-interface ServerSummary {
-  readonly url: string;
-  readonly dialect: string | undefined;
-  /** Why nothing is sent there until a person has recovered the journal. */
-  readonly halted: string | undefined;
+const pathRow = fileRow.extend({ isUntouched: flag });
+
+function readPath(
+  db: Connection,
+  instrument: string,
+  { path, size, mtimeNs, inode }: DiskFile,
+): KnownPath | undefined {
+  const row = db.row`
+    SELECT instrument, path, verdict, sha256, copy, size = ${size} AND mtime_ns = ${mtimeNs}
+      AND inode = ${signed(inode)} AS isUntouched FROM files WHERE instrument = ${instrument} AND path = ${path}`;
+  if (row === undefined) return undefined;
+  const { verdict, sha256, copy, isUntouched } = pathRow.parse(row);
+  const run = sha256 === undefined ? undefined : lastFiling(db, { instrument, sha256, copy });
+  return { verdict, isUntouched, run };
 }
 
-export interface Overview {
-  readonly instruments: readonly InstrumentSummary[];
-  readonly servers: readonly ServerSummary[];
+const knownRow = z.object({
+  id: z.number(),
+  sha256: z.string(),
+  state: z.enum(RUN_STATES),
+  experiment: number,
+});
+
+/** A run that is to be remapped still needs its file, so it counts as queued. */
+function lastFiling(
+  db: Connection,
+  content: ContentKey & { readonly instrument: string },
+): KnownRun | undefined {
+  const row = db.row`
+    SELECT id, sha256, CASE WHEN id IN (SELECT run
+      FROM remaps) THEN 'queued' ELSE ${raw(STATE)} END AS state, experiment FROM runs
+      WHERE instrument = ${content.instrument} AND sha256 = ${content.sha256} AND copy = ${copyOf(db, content)}
+      ORDER BY refiling DESC LIMIT 1`;
+  return row === undefined ? undefined : knownRow.parse(row);
 }
 
-const DAYS = 30;
+/** Empty in the journal if the run was erased. */
+const name = z.string().transform((path) => path || undefined);
+const filedRow = z.object({
+  id: z.number(),
+  instrument: z.string(),
+  sha256: z.string(),
+  reference: z.string(),
+  path: name,
+  server: text,
+  experiment: number,
+});
+const unfiledRow = z.object({
+  id: z.number(),
+  instrument: z.string(),
+  path: name,
+  state: z.enum(RUN_STATES),
+  experiment: number,
+  reason: text,
+  attempts: z.number(),
+});
+
+/** Between two pages, the daemon can truncate its write-ahead log. */
+const PAGE = 500;
+
+const pageAfter = (after: number, instrument: string | undefined) =>
+  part`id > ${after} ${instrument === undefined ? raw('') : part`AND instrument = ${instrument}`} ORDER BY id LIMIT ${PAGE}`;
+
+const filedAfter = (db: Connection, after: number, instrument: string | undefined): FiledRun[] =>
+  db.rows`
+    SELECT id, instrument, sha256, reference, path, server, experiment FROM runs WHERE step = 'done'
+      AND parked IS NULL AND ${pageAfter(after, instrument)}`.map((row) => filedRow.parse(row));
+
+const unfiledAfter = (db: Connection, after: number, instrument: string | undefined): UnfiledRun[] =>
+  db.rows`
+    SELECT id, instrument, path, ${raw(STATE)} AS state, experiment, reason, attempts FROM runs
+      WHERE (step <> 'done' OR parked IS NOT NULL) AND parked IS NOT 'ignored'
+      AND ${pageAfter(after, instrument)}`.map((row) => unfiledRow.parse(row));
+
+async function* inPages<T extends { readonly id: number }>(read: (after: number) => T[]): AsyncGenerator<T> {
+  for (let after = 0; ; ) {
+    const page = read(after);
+    yield* page;
+    const last = page.at(-1);
+    if (last === undefined) return;
+    after = last.id;
+  }
+}
+
+const DAYS_SHOWN = 30;
 const HOUR_MS = 3_600_000;
 
-/** Asked for every second while somebody looks at the page: nothing here reads all runs. */
-function createOverview(
-  database: Database,
-  jobs: (filter: JobFilter) => Job[],
-  now: () => number,
-): () => Overview {
-  const tallies = database.prepare('SELECT instrument, state, runs FROM tallies ORDER BY instrument');
-  const asked = database.prepare('SELECT name, asked FROM instruments');
-  // Old rows stay: a year of them is smaller than one run's draft.
-  const hours = database.prepare(
-    'SELECT hour, runs FROM hours WHERE instrument = ? AND hour > ? ORDER BY hour',
-  );
-  const oldest = database.prepare(
-    `SELECT added_at AS addedAt FROM runs WHERE step <> 'done' AND resting IS NULL AND instrument = ? AND backlog = ?
-       ORDER BY id LIMIT 1`,
-  );
-  const servers = database.prepare('SELECT url, dialect, halted FROM servers ORDER BY url');
+const serverRow = z.object({ dialect: text, halted: text });
 
-  function oldestOf(instrument: string): number | undefined {
-    const rows = [0, 1].map((backlog) => oldest.get(instrument, backlog) as { addedAt: number } | undefined);
-    const times = rows.flatMap((row) => (row === undefined ? [] : [row.addedAt]));
-    return times.length === 0 ? undefined : Math.min(...times);
-  }
-
-  return () => {
-    const since = Math.floor(now() / HOUR_MS) - DAYS * 24;
-    const counted = tallies.all() as { instrument: string; state: RunState; runs: number }[];
-    const questions = new Map(
-      (asked.all() as { name: string; asked: number }[]).map(({ name, asked }) => [name, asked]),
-    );
-    const names = new Set([...questions.keys(), ...counted.map(({ instrument }) => instrument)]);
-    return {
-      instruments: [...names].sort().map((name) => ({
-        name,
-        runs: tallyOf(counted.filter(({ instrument }) => instrument === name)),
-        last: jobs({ instrument: name, limit: 1 })[0],
-        asked: questions.get(name) ?? 0,
-        hours: hours.all(name, since) as { hour: number; runs: number }[],
-        oldestAt: oldestOf(name),
-      })),
-      servers: (servers.all() as { url: string; dialect: string | null; halted: string | null }[]).map(
-        ({ url, dialect, halted }) => ({ url, dialect: dialect ?? undefined, halted: halted ?? undefined }),
-      ),
-    };
+/** Called every second while somebody looks at the page: nothing here reads all runs. */
+function readOverview(db: Connection, now: number): Overview {
+  const counts = db.rows<{
+    instrument: string;
+    state: RunState;
+    runs: number;
+  }>`SELECT instrument, state, runs FROM tallies ORDER BY instrument`;
+  const scanned = db.rows<{ name: string; backlog: number }>`SELECT name, backlog FROM instruments`;
+  const backlogs = new Map(scanned.map((row) => [row.name, row.backlog]));
+  const names = new Set([...backlogs.keys(), ...counts.map(({ instrument }) => instrument)]);
+  const servers = db.rows<{ url: string }>`SELECT url, dialect, halted FROM servers ORDER BY url`;
+  return {
+    instruments: [...names].sort().map((name) => ({
+      name,
+      runs: tallyOf(counts.filter(({ instrument }) => instrument === name)),
+      last: listJobs(db, { instrument: name, limit: 1 })[0],
+      asked: backlogs.get(name) ?? 0,
+      hours: hoursOf(db, name, Math.floor(now / HOUR_MS) - DAYS_SHOWN * 24),
+      oldestAt: oldestOf(db, name),
+    })),
+    servers: servers.map((row) => ({ url: row.url, ...serverRow.parse(row) })),
   };
 }
 
-function tallyOf(counted: readonly { state: RunState; runs: number }[]): Tally {
+/** Old rows stay: a year of them is smaller than one run's draft. */
+const hoursOf = (db: Connection, instrument: string, since: number) =>
+  db.rows<{
+    hour: number;
+    runs: number;
+  }>`SELECT hour, runs FROM hours WHERE instrument = ${instrument} AND hour > ${since} ORDER BY hour`;
+
+function oldestOf(db: Connection, instrument: string): number | undefined {
+  const times = [0, 1].flatMap(
+    (backlog) =>
+      db.value<number>`
+        SELECT added_at AS addedAt FROM runs WHERE step <> 'done' AND parked IS NULL
+          AND instrument = ${instrument} AND backlog = ${backlog} ORDER BY id LIMIT 1` ?? [],
+  );
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+function tallyOf(counted: readonly { state: RunState; runs: number }[]): Readonly<Record<RunState, number>> {
   const none = RUN_STATES.map((state): [RunState, number] => [state, 0]);
   const some = counted.map(({ state, runs }): [RunState, number] => [state, runs]);
   return Object.fromEntries([...none, ...some]) as Record<RunState, number>;

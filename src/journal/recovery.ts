@@ -1,18 +1,56 @@
 import { z } from 'zod';
 import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
-import type { Commit, Database } from './database.js';
+import { addHistory, type Connection, part, type Store } from './database.js';
+import { dropSpare } from './outbox.js';
 
-/** An experiment of the notebook that says which run it is. */
+/** What `recover` does to the outbox: it refills it from the notebook, and repairs it after the server was restored. */
+export interface Recovery {
+  /** From here on nothing is sent to this server until `end`. */
+  begin(server: string): Promise<Beginning>;
+  /** The first id that the journal may not know; undefined if it knows no id of the server. */
+  firstUnknown(server: string): Promise<number | undefined>;
+  /** Whether a run has this experiment. */
+  owns(server: string, experiment: number): Promise<boolean>;
+  /** Takes in an experiment that no run has: of a run that is unknown here, or not finished. */
+  take(run: FiledRun): Promise<'recovered' | 'completed' | 'known'>;
+  /** There is an experiment with this id, of whatever origin. */
+  saw(server: string, experiment: number): Promise<void>;
+  /** Allows sending again, or leaves it halted for another reason. */
+  end(server: string, halted?: string): Promise<void>;
+  /** The runs that have an experiment with this id or a higher one, highest first. */
+  placedFrom(server: string, experiment: number): Promise<PlacedRun[]>;
+  /** The run with the highest experiment below this one. */
+  placedBelow(server: string, experiment: number): Promise<PlacedRun | undefined>;
+  /** Runs below this experiment that changed since this time: the restored server may have an unfinished state. */
+  changedSince(server: string, at: number, experiment: number): Promise<PlacedRun[]>;
+  /** Its experiment is gone: the id is free for others, and the run is held. */
+  release(run: PlacedRun): Promise<void>;
+  /** Its experiment exists but is blank: it is filled in again. */
+  refill(run: PlacedRun): Promise<void>;
+  /** Only these of its comments exist, by number: the others are posted again. False if none is missing. */
+  keepComments(run: PlacedRun, present: ReadonlySet<number>): Promise<boolean>;
+  /** From now on this is the highest known id of the server. */
+  settle(server: string, highest: number): Promise<void>;
+}
+
+interface Beginning {
+  /** Why nothing was sent before. */
+  readonly halted: string | undefined;
+  /** See `ServerFacts`. */
+  readonly restoredFrom: number | undefined;
+}
+
+/** An experiment of the notebook that names the run it belongs to. */
 interface FiledRun {
   readonly server: string;
   readonly experiment: number;
   readonly instrument: string;
   readonly sha256: string;
-  /** The file's name, as the experiment's last line has it. */
+  /** The file's name, from the origin line. */
   readonly file: string;
   /** Whether equal files are runs of their own: then a second experiment of the same bytes is another run. */
   readonly copies: boolean;
-  /** Its comments that bear a mark. */
+  /** Its comments with a marker line. */
   readonly comments: readonly MarkedComment[];
 }
 
@@ -20,175 +58,225 @@ export interface MarkedComment extends CommentMark {
   readonly id: number;
 }
 
-export interface RecoveryJournal {
-  /** From here on nothing is sent to this server until `end`. */
-  begin(server: string): Promise<Beginning>;
-  /** The first id that may be unknown here; undefined where nothing is known of the server's ids. */
-  firstUnknown(server: string): Promise<number | undefined>;
-  /** Whether a run has this experiment. */
-  owns(server: string, experiment: number): Promise<boolean>;
-  /** Takes in an experiment that no run has: of a run that the journal does not know, or has as unfinished. */
-  take(run: FiledRun): Promise<'recovered' | 'completed' | 'known'>;
-  /** There is an experiment of this id, whoever's it is. */
-  saw(server: string, experiment: number): Promise<void>;
-  /** Lets sending go on, or leaves it halted for another reason. */
-  end(server: string, halted?: string): Promise<void>;
-}
+/** A run with the experiment that it has, or had before the server was restored. */
+export type PlacedRun = z.output<typeof placedRow>;
 
-interface Beginning {
-  /** Why nothing was sent before. */
-  readonly halted: string | undefined;
-  /** From this id on, at the latest, ids do not mean what they meant: the server was set back. */
-  readonly setBack: number | undefined;
-}
+const placedRow = z.object({
+  id: z.number(),
+  reference: z.string(),
+  instrument: z.string(),
+  sha256: z.string(),
+  experiment: z.number(),
+  addedAt: z.number(),
+  /** Whether there is a draft. */
+  drafted: z.number().transform((count) => count > 0),
+});
 
-const UNFINISHED = '`labfeed recover` was broken off: run it again, which goes on where it stopped';
+const UNFINISHED = '`labfeed recover` was interrupted: run it again, and it continues where it stopped';
 
-export function createRecoveryJournal(
-  database: Database,
-  commit: Commit,
-  now: () => number,
-): RecoveryJournal {
-  const known = database.prepare('INSERT OR IGNORE INTO servers (url) VALUES (?)');
-  const before = database.prepare('SELECT halted, set_back AS setBack FROM servers WHERE url = ?');
-  const halt = database.prepare('UPDATE servers SET halted = ? WHERE url = ?');
-  const raise = database.prepare('UPDATE servers SET highest = max(ifnull(highest, 0), ?) WHERE url = ?');
-  // A creation that was under way lies above its own floor, and that can be below the highest id known.
-  const first = database.prepare(
-    `SELECT min(highest, ifnull((SELECT min(ifnull(floor, 0)) FROM runs WHERE server = url AND step = 'creating'
-              AND resting IS NOT 'ignored'), highest)) + 1 AS id FROM servers WHERE url = ?`,
-  );
-  // What an older journal has not posted yet may have been since.
-  const lookFirst = database.prepare(
-    `UPDATE comments SET intent_at = 0 WHERE comment IS NULL AND intent_at IS NULL
-       AND run IN (SELECT id FROM runs WHERE server = ? AND experiment IS NOT NULL AND step <> 'done')`,
-  );
-  const owner = database.prepare('SELECT 1 FROM runs WHERE server = ? AND experiment = ?');
-  const take = createTake(database, now);
-
+export function createRecovery({ db, commit, now }: Store): Recovery {
+  const placed = (condition: ReturnType<typeof part>): PlacedRun[] =>
+    db.rows`
+      SELECT id, reference, instrument, sha256, experiment, added_at AS addedAt, (SELECT count(*) FROM drafts
+        WHERE run = runs.id) AS drafted FROM runs WHERE ${condition}`.map((row) => placedRow.parse(row));
   return {
-    begin: (server) =>
-      commit(() => {
-        known.run(server);
-        const was = before.get(server) as { halted: string | null; setBack: number | null };
-        halt.run(UNFINISHED, server);
-        lookFirst.run(server);
-        return { halted: was.halted ?? undefined, setBack: was.setBack ?? undefined };
-      }),
-    firstUnknown: async (server) => (first.get(server) as { id: number | null }).id ?? undefined,
-    owns: async (server, experiment) => owner.get(server, experiment) !== undefined,
-    take: (run) => commit(() => take(run)),
+    begin: (server) => commit(() => begin(db, server)),
+    firstUnknown: async (server) =>
+      // A creation with an unknown outcome is above its own floor, which can be below the highest known id.
+      db.value<number>`
+        SELECT min(highest, ifnull((SELECT min(ifnull(floor, 0)) FROM runs WHERE server = url
+          AND step = 'creating' AND parked IS NOT 'ignored'), highest)) + 1 AS id FROM servers
+          WHERE url = ${server}`,
+    owns: async (server, experiment) =>
+      db.row`SELECT 1 FROM runs WHERE server = ${server} AND experiment = ${experiment}` !== undefined,
+    take: (run) => commit(() => take(db, run, now())),
     saw: (server, experiment) =>
       commit(() => {
-        raise.run(experiment, server);
+        db.run`UPDATE servers SET highest = max(ifnull(highest, 0), ${experiment}) WHERE url = ${server}`;
       }),
-    end: (server, reason) =>
+    end: (server, halted) =>
       commit(() => {
-        halt.run(reason ?? null, server);
+        db.run`UPDATE servers SET halted = ${halted ?? null} WHERE url = ${server}`;
       }),
+    placedFrom: async (server, experiment) =>
+      placed(part`server = ${server} AND experiment >= ${experiment} ORDER BY experiment DESC`),
+    placedBelow: async (server, experiment) =>
+      placed(part`server = ${server} AND experiment < ${experiment} ORDER BY experiment DESC LIMIT 1`)[0],
+    changedSince: async (server, at, experiment) =>
+      placed(
+        part`server = ${server} AND updated_at >= ${at} AND experiment < ${experiment} ORDER BY experiment DESC`,
+      ),
+    release: (run) => commit(() => release(db, run, now())),
+    refill: (run) => commit(() => refill(db, run, now())),
+    keepComments: (run, present) => commit(() => keepComments(db, run, present, now())),
+    settle: (server, highest) => commit(() => settle(db, server, highest)),
   };
+}
+
+function begin(db: Connection, server: string): Beginning {
+  db.run`INSERT OR IGNORE INTO servers (url) VALUES (${server})`;
+  const before = db.row<Record<keyof Beginning, never>>`
+    SELECT halted, restored_from AS restoredFrom FROM servers WHERE url = ${server}`;
+  db.run`UPDATE servers SET halted = ${UNFINISHED} WHERE url = ${server}`;
+  // A comment that an older journal has not posted yet may have been posted since.
+  db.run`
+    UPDATE comments SET intent_at = 0 WHERE comment IS NULL AND intent_at IS NULL AND run IN (SELECT id
+      FROM runs WHERE server = ${server} AND experiment IS NOT NULL AND step <> 'done')`;
+  return { halted: before?.halted ?? undefined, restoredFrom: before?.restoredFrom ?? undefined };
 }
 
 const runRow = z.object({ id: z.number(), experiment: z.number().nullable() });
 
-function createTake(database: Database, now: () => number) {
-  const dropSpare = database.prepare('DELETE FROM spares WHERE server = ? AND experiment = ?');
-  const byReference = database.prepare(
-    'SELECT id, experiment FROM runs WHERE reference = ? AND instrument = ? AND sha256 = ?',
-  );
-  const byContent = database.prepare(
-    `SELECT id, experiment FROM runs WHERE instrument = ? AND sha256 = ?
-       ORDER BY experiment IS NULL, resting IS 'ignored', refiling LIMIT 1`,
-  );
-  const ofOthers = database.prepare('SELECT 1 FROM runs WHERE reference = ? AND sha256 <> ?');
-  const history = database.prepare(
-    "INSERT INTO history (run, at, event, detail) VALUES (?, ?, 'recovered', ?)",
-  );
-  const complete = createComplete(database);
-  const insert = createInsert(database);
-
-  return (filed: FiledRun): 'recovered' | 'completed' | 'known' => {
-    const { server, experiment, instrument, sha256 } = filed;
-    const refilings = refilingsOf({ instrument, sha256, copy: '' });
-    const marks = filed.comments.map(({ reference }) => reference);
-    // A mark that belongs to other bytes was copied here by somebody.
-    const reference =
-      marks.find((mark) => refilings.has(mark)) ?? marks.find((mark) => !ofOthers.get(mark, sha256));
-    const row: unknown =
-      reference === undefined
-        ? byContent.get(instrument, sha256)
-        : byReference.get(reference, instrument, sha256);
-    const run = row === undefined ? undefined : runRow.parse(row);
-    const isFiled = run !== undefined && run.experiment !== null;
-    // The run has its experiment; this one is somebody's copy of it, or cannot be told from one.
-    if (isFiled && !(filed.copies && reference === undefined)) return 'known';
-    const ids = idsOf(filed, reference);
-    const at = now();
-    dropSpare.run(server, experiment);
-    const open = isFiled ? undefined : run;
-    const id = open
-      ? complete(open.id, filed, ids, at)
-      : insert(filed, { reference, refiling: reference ? refilings.get(reference) : 0 }, ids, at);
-    history.run(id, at, JSON.stringify({ server, experiment, comments: ids.size }));
-    return open ? 'completed' : 'recovered';
-  };
+function take(db: Connection, filed: FiledRun, at: number): 'recovered' | 'completed' | 'known' {
+  const { server, experiment, instrument, sha256, copies } = filed;
+  const refilings = refilingsOf({ instrument, sha256, copy: '' });
+  const reference = referenceIn(db, filed, refilings);
+  const run = findRun(db, filed, reference);
+  const isFiled = run !== undefined && run.experiment !== null;
+  // The run has its experiment; this one is somebody's copy of it, or cannot be told from one.
+  if (isFiled && !(copies && reference === undefined)) return 'known';
+  const ids = commentIds(filed, reference);
+  dropSpare(db, server, experiment);
+  const open = isFiled ? undefined : run;
+  const refiling = reference === undefined ? 0 : refilings.get(reference);
+  const id = open
+    ? complete(db, open.id, filed, ids, at)
+    : insert(db, filed, { reference, refiling }, ids, at);
+  addHistory(db, id, at, 'recovered', { server, experiment, comments: ids.size });
+  return open ? 'completed' : 'recovered';
 }
 
-/** The notebook's ids of the run's comments. Where a mark stands twice, the first is ours. */
-function idsOf({ comments }: FiledRun, reference: string | undefined): CommentIds {
-  const ours = comments.filter((mark) => mark.reference === reference);
-  return new Map(ours.sort((a, b) => b.id - a.id).map(({ n, id }) => [n, id]));
+/** The reference in the marks of the comments. A mark that belongs to other bytes was copied here by somebody. */
+function referenceIn(
+  db: Connection,
+  { comments, sha256 }: FiledRun,
+  refilings: ReadonlyMap<string, number>,
+): string | undefined {
+  const marks = comments.map(({ reference }) => reference);
+  return (
+    marks.find((mark) => refilings.has(mark)) ??
+    marks.find((mark) => !db.row`SELECT 1 FROM runs WHERE reference = ${mark} AND sha256 <> ${sha256}`)
+  );
+}
+
+function findRun(db: Connection, { instrument, sha256 }: FiledRun, reference: string | undefined) {
+  const row: unknown =
+    reference === undefined
+      ? db.row`
+        SELECT id, experiment FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256}
+          ORDER BY experiment IS NULL, parked IS 'ignored', refiling LIMIT 1`
+      : db.row`
+        SELECT id, experiment FROM runs WHERE reference = ${reference} AND instrument = ${instrument}
+          AND sha256 = ${sha256}`;
+  return row === undefined ? undefined : runRow.parse(row);
 }
 
 type CommentIds = ReadonlyMap<number, number>;
 
-/** The journal is older than the notebook: it has the run as not yet filed. What is missing is still sent. */
-function createComplete(database: Database) {
-  const found = database.prepare('UPDATE comments SET comment = ? WHERE run = ? AND n = ?');
-  const lookFirst = database.prepare('UPDATE comments SET intent_at = 0 WHERE run = ? AND comment IS NULL');
-  const filed = database.prepare(
-    `UPDATE runs SET server = ?1, experiment = ?2, resting = NULL, failure = NULL, reason = NULL, attempts = 0,
-                     due_at = 0, updated_at = ?3,
-                     step = CASE WHEN EXISTS (SELECT 1 FROM comments WHERE run = ?4 AND comment IS NULL)
-                              THEN 'described' ELSE 'done' END
-       WHERE id = ?4`,
-  );
-  return (run: number, { server, experiment }: FiledRun, ids: CommentIds, at: number): number => {
-    for (const [n, comment] of ids) found.run(comment, run, n);
-    lookFirst.run(run);
-    filed.run(server, experiment, at, run);
-    return run;
-  };
+/** The notebook's ids of the run's comments. If a mark occurs twice, the first one is ours. */
+function commentIds({ comments }: FiledRun, reference: string | undefined): CommentIds {
+  const ours = comments.filter((mark) => mark.reference === reference);
+  return new Map(ours.sort((a, b) => b.id - a.id).map(({ n, id }) => [n, id]));
 }
 
-function createInsert(database: Database) {
-  const taken = database.prepare(
-    "SELECT 1 FROM runs WHERE instrument = ? AND sha256 = ? AND copy = '' AND refiling = ?",
-  );
-  const highest = database.prepare(
-    "SELECT max(refiling) AS refiling FROM runs WHERE instrument = ? AND sha256 = ? AND copy = ''",
-  );
-  const put = database.prepare(
-    `INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping, step,
-                       server, experiment, added_at, updated_at)
-       VALUES (?1, ?2, '', ?3, ?4, ?5, 0, 0, 0, '', 'done', ?6, ?7, ?8, ?8) RETURNING id`,
-  );
-  // Their texts are in the notebook; that they are there is all that is needed here.
-  const putComment = database.prepare("INSERT INTO comments (run, n, text, comment) VALUES (?, ?, '', ?)");
+/** The journal is older than the notebook, and has the run as not filed yet. Missing comments are still sent. */
+function complete(
+  db: Connection,
+  run: number,
+  { server, experiment }: FiledRun,
+  ids: CommentIds,
+  at: number,
+): number {
+  for (const [n, comment] of ids)
+    db.run`UPDATE comments SET comment = ${comment} WHERE run = ${run} AND n = ${n}`;
+  db.run`UPDATE comments SET intent_at = 0 WHERE run = ${run} AND comment IS NULL`;
+  db.run`
+    UPDATE runs SET server = ${server}, experiment = ${experiment}, parked = NULL, failure = NULL, reason =
+      NULL, attempts = 0, due_at = 0, updated_at = ${at}, step = CASE WHEN EXISTS (SELECT 1 FROM comments
+      WHERE run = ${run} AND comment IS NULL) THEN 'described' ELSE 'done' END WHERE id = ${run}`;
+  return run;
+}
 
-  return (
-    { instrument, sha256, file, server, experiment }: FiledRun,
-    known: { readonly reference: string | undefined; readonly refiling: number | undefined },
-    ids: CommentIds,
-    at: number,
-  ): number => {
-    const isFree = known.refiling !== undefined && !taken.get(instrument, sha256, known.refiling);
-    const top = highest.get(instrument, sha256) as { refiling: number | null };
-    const refiling = isFree ? known.refiling : (top.refiling ?? -1) + 1;
-    const reference = known.reference ?? referenceOf({ instrument, sha256, copy: '', refiling });
-    const row: unknown = put.get(instrument, sha256, refiling, reference, file, server, experiment, at);
-    const { id } = row as { id: number };
-    for (const [n, comment] of ids) putComment.run(id, n, comment);
-    return id;
-  };
+function insert(
+  db: Connection,
+  { instrument, sha256, file, server, experiment }: FiledRun,
+  known: { readonly reference: string | undefined; readonly refiling: number | undefined },
+  ids: CommentIds,
+  at: number,
+): number {
+  const refiling = freeRefiling(db, instrument, sha256, known.refiling);
+  const reference = known.reference ?? referenceOf({ instrument, sha256, copy: '', refiling });
+  const id =
+    db.value<number>`
+      INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog,
+        mapping, step, server, experiment, added_at, updated_at) VALUES (${instrument}, ${sha256}, '',
+        ${refiling}, ${reference}, ${file}, 0, 0, 0, '', 'done', ${server}, ${experiment}, ${at}, ${at})
+        RETURNING id` ?? 0;
+  // Their texts are in the notebook; here it is enough to know that they exist.
+  for (const [n, comment] of ids)
+    db.run`INSERT INTO comments (run, n, text, comment) VALUES (${id}, ${n}, '', ${comment})`;
+  return id;
+}
+
+function freeRefiling(
+  db: Connection,
+  instrument: string,
+  sha256: string,
+  wanted: number | undefined,
+): number {
+  const taken = db.values<number>`
+    SELECT refiling FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND copy = ''
+      ORDER BY refiling`;
+  return wanted !== undefined && !taken.includes(wanted) ? wanted : (taken.at(-1) ?? -1) + 1;
+}
+
+/** Done, as far as labfeed is concerned: only `refile` or another recovery moves it on. */
+function release(db: Connection, run: PlacedRun, at: number): void {
+  const { id, experiment } = run;
+  const reason = `its experiment ${experiment} is gone since the notebook was restored to an older state\n  → labfeed refile ${id} files it again; if its experiment comes back, labfeed recover finds it`;
+  db.run`
+    UPDATE runs SET step = 'done', experiment = NULL, adopted = 0, failure = 'conflict', reason = ${reason},
+      updated_at = ${at}, parked = CASE WHEN parked = 'ignored' OR EXISTS ( SELECT 1 FROM runs AS later
+      WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256 AND later.copy = runs.copy
+      AND later.refiling > runs.refiling ) THEN 'ignored' ELSE 'held' END WHERE id = ${id}`;
+  addHistory(db, id, at, 'setBack', { experiment, became: 'released' });
+}
+
+function refill(db: Connection, { id, experiment }: PlacedRun, at: number): void {
+  forgetComments(db, id, postedComments(db, id));
+  db.run`UPDATE runs SET step = 'created', attempts = 0, due_at = 0, updated_at = ${at} WHERE id = ${id}`;
+  addHistory(db, id, at, 'setBack', { experiment, became: 'created' });
+}
+
+function keepComments(
+  db: Connection,
+  { id, experiment }: PlacedRun,
+  present: ReadonlySet<number>,
+  at: number,
+): boolean {
+  const missing = postedComments(db, id).filter((n) => !present.has(n));
+  if (missing.length === 0) return false;
+  forgetComments(db, id, missing);
+  // A run that is being remapped still has to be described first.
+  db.run`
+    UPDATE runs SET step = CASE step WHEN 'created' THEN step ELSE 'described' END, attempts = 0, due_at = 0,
+      updated_at = ${at} WHERE id = ${id}`;
+  addHistory(db, id, at, 'setBack', { experiment, became: 'described' });
+  return true;
+}
+
+const postedComments = (db: Connection, run: number): number[] =>
+  db.values`SELECT n FROM comments WHERE run = ${run} AND comment IS NOT NULL`;
+
+/** They are looked for before they are posted, like all with an unknown outcome. */
+function forgetComments(db: Connection, run: number, numbers: readonly number[]): void {
+  for (const n of numbers)
+    db.run`UPDATE comments SET comment = NULL, intent_at = 0 WHERE run = ${run} AND n = ${n}`;
+}
+
+function settle(db: Connection, server: string, highest: number): void {
+  db.run`UPDATE servers SET highest = ${highest}, restored_from = NULL WHERE url = ${server}`;
+  // What creations with an unknown outcome left behind, if anything, has an id of the new sequence.
+  db.run`UPDATE runs SET floor = min(floor, ${highest}) WHERE server = ${server} AND step = 'creating'`;
+  db.run`DELETE FROM spares WHERE server = ${server} AND experiment > ${highest}`;
 }

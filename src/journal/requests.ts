@@ -1,35 +1,45 @@
-import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { basename } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { existingSchema } from '../config/schema.js';
-import type { Database } from './database.js';
+import { LabfeedError } from '../errors.js';
+import { erasedCopy } from '../markers.js';
+import { addHistory, type Connection, connectTo, openCurrent, part, raw, type Store } from './database.js';
+import {
+  type BacklogFacts,
+  type Change,
+  type Decision,
+  decide,
+  decideBackfill,
+  type RunRequest,
+  type RunRow,
+  type RunValues,
+  type Source,
+} from './decisions.js';
+import { acceptShape, driftPeers } from './drift.js';
+import type { IntakeJournal, SourceFile } from './intake.js';
+import { dropSpare } from './outbox.js';
 
 const id = z.int().positive();
 
-/** What people decide about runs that labfeed will not guess about, as it stands in the inbox. */
+/** What people can ask for, as it is stored. */
 export const requestSchema = z.discriminatedUnion('kind', [
-  /** Goes on where it stood; what is quarantined is read anew. */
+  /** A held run continues where it stopped; the file of a quarantined run is read again. */
   z.strictObject({ kind: z.literal('retry'), run: id }),
-  /** This experiment is the run's, whatever it holds. */
+  /** This experiment belongs to the run, whatever it contains. */
   z.strictObject({ kind: z.literal('adopt'), run: id, server: z.string(), experiment: id }),
-  /** Files it once more, as a run of its own. */
+  /** File the content again, as another run. */
   z.strictObject({ kind: z.literal('refile'), run: id }),
-  /** Sets it aside: it is not filed. */
   z.strictObject({ kind: z.literal('ignore'), run: id }),
-  /** Removes all of it but what it is known by. */
+  /** Remove everything but the run's identity. */
   z.strictObject({ kind: z.literal('erase'), run: id }),
-  /** What is to become of the old files that an instrument's first scan found. */
+  /** Decide about the backlog of an instrument. */
   z.strictObject({ kind: z.literal('backfill'), instrument: z.string(), existing: existingSchema }),
-  /** Posts again what is gone: each comment with the id under which it was missed. Without any: goes on at once. */
+  /** Post comments again that are gone: each with the id that it had. Without comments: continue at once. */
   z.strictObject({
     kind: z.literal('repair'),
     run: id,
     comments: z.array(z.strictObject({ n: id, comment: id })).readonly(),
   }),
-  /** Reads the file of a done run anew, and has its experiment and comments revised. */
+  /** Read the file of a done run again, and update its experiment and comments. */
   z.strictObject({ kind: z.literal('remap'), run: id }),
 ]);
 
@@ -39,24 +49,79 @@ export type Request = z.output<typeof requestSchema>;
 export const subjectOf = (request: Request): string =>
   'run' in request ? `run ${request.run}` : request.instrument;
 
-export const answerSchema = z.strictObject({
-  /** Whether it was carried out. What is refused has changed nothing. */
+const answerSchema = z.strictObject({
+  /** Whether it was done. A refused request has changed nothing. */
   done: z.boolean(),
-  /** What became of it, for people. */
+  /** For people. */
   text: z.string(),
-  /** The instrument whose folder holds what is to be read anew. */
+  /** The instrument whose folder has files to be read again. */
   rescan: z.string().optional(),
 });
 
 export type Answer = z.output<typeof answerSchema>;
 
-/** A run as somebody sees it who decides on it. */
-export interface Standing extends z.output<typeof standingRow> {
-  /** The file by which it is seen whether the run is still where it was: its own, or one of several. */
-  readonly source: Source;
+export interface PendingRequest {
+  readonly id: number;
+  /** Undefined if this version cannot read it. */
+  readonly request: Request | undefined;
 }
 
-const standingRow = z.object({
+/** The outbox's part of decisions: requests, answers, and the changes that decisions make to runs. */
+export interface RequestStore {
+  /** Requests without an answer, oldest first. */
+  pending(limit: number): Promise<PendingRequest[]>;
+  row(run: number): Promise<RunRow | undefined>;
+  /**
+   * Decides about the run as it is now and applies the changes, in one transaction with the answer to the pending
+   * request, if one is named. Resolves with the run as it was before.
+   */
+  decide(
+    request: RunRequest,
+    source: Source,
+    pending?: number,
+  ): Promise<{ readonly answer: Answer; readonly row: RunRow | undefined }>;
+  answer(pending: number, answer: Answer): Promise<Answer>;
+  /** Removes old answers. */
+  tidy(): Promise<void>;
+}
+
+/** How long an answer is kept for the command that waits for it. */
+const ANSWER_KEPT_MS = 3_600_000;
+
+export function createRequestStore({ db, commit, now }: Store): RequestStore {
+  const putAnswer = (pending: number, answer: Answer): Answer => {
+    db.run`UPDATE inbox SET answer = ${JSON.stringify(answer)} WHERE id = ${pending}`;
+    return answer;
+  };
+  return {
+    async pending(limit) {
+      const rows = db.rows<{
+        id: number;
+        request: string;
+      }>`SELECT id, request FROM inbox WHERE answer IS NULL ORDER BY id LIMIT ${limit}`;
+      return rows.map(({ id, request }) => ({
+        id,
+        request: requestSchema.safeParse(parseJson(request)).data,
+      }));
+    },
+    row: async (run) => readRow(db, run),
+    decide: (request, source, pending) =>
+      commit(() => {
+        const row = readRow(db, request.run);
+        const { answer, changes } = decideNow(db, row, request, source, now());
+        if (row) for (const change of changes) applyChange(db, row, change, now());
+        if (pending !== undefined) putAnswer(pending, answer);
+        return { answer, row };
+      }),
+    answer: (pending, answer) => commit(() => putAnswer(pending, answer)),
+    tidy: () =>
+      commit(() => {
+        db.run`DELETE FROM inbox WHERE answer IS NOT NULL AND at < ${now() - ANSWER_KEPT_MS}`;
+      }),
+  };
+}
+
+const rowSchema = z.object({
   id: z.number(),
   instrument: z.string(),
   sha256: z.string(),
@@ -65,124 +130,342 @@ const standingRow = z.object({
   path: z.string(),
   size: z.number(),
   step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
-  resting: z.enum(['quarantined', 'held', 'ignored']).nullable(),
+  parked: z.enum(['quarantined', 'held', 'ignored']).nullable(),
   failure: z.string().nullable(),
   experiment: z.number().nullable(),
-  /** Whether it is known what to send. */
-  drafted: z.number().transform((count) => count > 0),
-  /** The run as which it was filed anew. */
+  dueAt: z.number(),
+  hasDraft: z.number().transform((count) => count > 0),
   refiledAs: z.number().nullable(),
 });
 
-const sourceRow = z.object({ path: z.string(), size: z.number() });
+function readRow(db: Connection, run: number): RunRow | undefined {
+  const row: unknown = db.row`
+    SELECT id, instrument, sha256, copy, refiling, path, size, step, parked, failure, experiment, due_at AS
+      dueAt, (SELECT count(*) FROM drafts WHERE run = runs.id) AS hasDraft, (SELECT id FROM runs AS later
+      WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256 AND later.copy = runs.copy
+      AND later.refiling > runs.refiling ORDER BY later.refiling DESC LIMIT 1) AS refiledAs FROM runs
+      WHERE id = ${run}`;
+  return row === undefined ? undefined : rowSchema.parse(row);
+}
 
-export function createStanding(database: Database): (run: number) => Standing | undefined {
-  const find = database.prepare(
-    `SELECT id, instrument, sha256, copy, refiling, path, size, step, resting, failure, experiment,
-            (SELECT count(*) FROM drafts WHERE run = runs.id) AS drafted,
-            (SELECT id FROM runs AS later WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256
-               AND later.copy = runs.copy AND later.refiling > runs.refiling
-               ORDER BY later.refiling DESC LIMIT 1) AS refiledAs
-       FROM runs WHERE id = ?`,
+/** Gathers what the decision needs. Within a commit. */
+function decideNow(
+  db: Connection,
+  row: RunRow | undefined,
+  request: RunRequest,
+  source: Source,
+  at: number,
+): Decision {
+  const { run } = request;
+  const owner =
+    request.kind === 'adopt'
+      ? db.value<number>`
+        SELECT id FROM runs WHERE server = ${request.server} AND experiment = ${request.experiment}
+          AND id <> ${run}`
+      : undefined;
+
+  return decide(row, request, {
+    at,
+    source,
+    owner,
+    comments: db.rows`SELECT n, comment FROM comments WHERE run = ${run} AND comment IS NOT NULL`,
+    driftPeers: driftPeers(db, run),
+    nextRun: (db.value<number>`SELECT max(id) FROM runs` ?? 0) + 1,
+  });
+}
+
+/** Applies one change of a decision. Within a commit. */
+function applyChange(db: Connection, row: RunRow, change: Change, at: number): unknown {
+  const { id } = row;
+  switch (change.kind) {
+    case 'set':
+      return setValues(db, change.run ?? id, change.values, at);
+    case 'history':
+      return addHistory(db, change.run ?? id, at, change.event, change.detail);
+    case 'lookForComments':
+      return db.run`UPDATE comments SET comment = NULL, intent_at = 0 WHERE run = ${id}`;
+    case 'repostComments':
+      // Without an intent, which would be waited for: the first POST was answered long ago.
+      return change.comments.map(
+        ({ n, comment }) =>
+          db.run`
+            UPDATE comments SET comment = NULL, intent_at = NULL, gone = ${comment} WHERE run = ${id}
+              AND n = ${n}`,
+      );
+    case 'dropSpare':
+      return dropSpare(db, change.server, change.experiment);
+    case 'refile':
+      return copyRun(db, row, change, at);
+    case 'requestRemap':
+      return db.run`
+        INSERT OR REPLACE INTO remaps (run, instrument, path) VALUES (${id}, ${row.instrument}, ${change.path})`;
+    case 'cancelRemap':
+      return db.run`DELETE FROM remaps WHERE run = ${id}`;
+    case 'acceptShape':
+      return acceptShape(db, id);
+    case 'erase':
+      return eraseRun(db, row);
+  }
+}
+
+const COLUMNS = {
+  step: 'step',
+  parked: 'parked',
+  failure: 'failure',
+  reason: 'reason',
+  mapping: 'mapping',
+  server: 'server',
+  experiment: 'experiment',
+  adopted: 'adopted',
+  attempts: 'attempts',
+  dueAt: 'due_at',
+} as const satisfies Record<keyof RunValues, string>;
+
+function setValues(db: Connection, run: number, values: RunValues, at: number): void {
+  const assignments = (Object.keys(values) as (keyof RunValues)[]).reduce(
+    (before, name) => part`${raw(COLUMNS[name])} = ${values[name] ?? null}, ${before}`,
+    part`updated_at = ${at}`,
   );
-  const part = database.prepare(
-    `SELECT path, size FROM files WHERE run = ?1 AND (path = ?2 OR substr(path, 1, length(?2) + 1) = ?2 || '/')
-       ORDER BY path LIMIT 1`,
-  );
-  return (id) => {
-    const row: unknown = find.get(id);
-    if (row === undefined) return undefined;
-    const run = standingRow.parse(row);
-    return { ...run, source: sourceRow.parse(part.get(id, run.path) ?? run) };
+  db.run`UPDATE runs SET ${assignments} WHERE id = ${run}`;
+}
+
+/** Without a draft, the copy is quarantined until its file was read. */
+function copyRun(
+  db: Connection,
+  { id, hasDraft }: RunRow,
+  { as, refiling, reference }: Extract<Change, { kind: 'refile' }>,
+  at: number,
+): void {
+  db.run`
+    INSERT INTO runs (id, instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog,
+      mapping, step, parked, failure, reason, added_at, updated_at) SELECT ${as}, instrument, sha256, copy,
+      ${refiling}, ${reference}, path, size, modified_ms, 0, iif(${Number(hasDraft)}, mapping, ''), 'pending',
+      iif(${Number(hasDraft)}, NULL, 'quarantined'), iif(${Number(hasDraft)}, NULL, 'file'),
+      iif(${Number(hasDraft)}, NULL, ${'refiled, and its file was not seen since'}), ${at}, ${at} FROM runs
+      WHERE id = ${id}`;
+  db.run`INSERT INTO drafts SELECT ${as}, title, date, body, tags FROM drafts WHERE run = ${id}`;
+  if (hasDraft)
+    db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
+}
+
+/** Removes everything but the run's identity and the ids that the notebook assigned. */
+function eraseRun(db: Connection, row: RunRow): void {
+  const { id, instrument, sha256, copy } = row;
+  for (const table of ['drafts', 'earlier_drafts', 'earlier_comments', 'remaps', 'drifts', 'history'])
+    db.run`DELETE FROM ${raw(table)} WHERE run = ${id}`;
+  db.run`DELETE FROM comments WHERE run = ${id} AND comment IS NULL`;
+  db.run`UPDATE comments SET text = '' WHERE run = ${id}`;
+  // A quarantined run must not be read again one day, so it is ignored.
+  db.run`
+    UPDATE runs SET path = '', size = 0, modified_ms = 0, failure = NULL, reason = NULL, parked = iif(parked IS
+      NULL, NULL, 'ignored') WHERE id = ${id}`;
+  if (copy !== '')
+    db.run`
+      UPDATE runs SET copy = ${erasedCopy(row)} WHERE instrument = ${instrument} AND sha256 = ${sha256}
+        AND copy = ${copy}`;
+  // Answers to earlier requests name the file.
+  db.run`
+    UPDATE inbox SET answer = json_set(answer, '$.text', 'the run was erased since') WHERE answer IS NOT NULL
+      AND json_valid(request) AND request NOT GLOB '{"kind":"erase"*'
+      AND CASE WHEN json_valid(request) THEN json_extract(request, '$.run') END = ${id}`;
+}
+
+/** Looks at the file system. Given by the caller: the journal itself reads no files. */
+export interface SourceProbe {
+  /** Whether the file is still there, with this size. */
+  isThere(file: SourceFile): Promise<boolean>;
+  /** The first path that has this content, or else what is at the first path. */
+  find(content: { size: number; sha256: string }, paths: readonly [string, ...string[]]): Promise<Source>;
+}
+
+/** What was asked, and what became of it. */
+export interface Outcome extends Answer {
+  /** Undefined if this version cannot read it. */
+  readonly request: Request | undefined;
+}
+
+interface Halves {
+  readonly intake: IntakeJournal;
+  readonly requests: RequestStore;
+}
+
+/** Handled at once; between batches, deliveries get their turn. */
+const BATCH = 100;
+
+/** Decides about the requests that people made, in their order. Each is applied completely or not at all. */
+export async function applyRequests(journal: Halves, probe: SourceProbe): Promise<Outcome[]> {
+  const { requests } = journal;
+  const pending = await requests.pending(BATCH);
+  if (pending.length === 0) return [];
+  // Before the commits, none of which may wait for a disk that is far away.
+  const facts = await Promise.all(pending.map(({ request }) => findFacts(journal, request, probe)));
+  // First, so that the new answers are not removed.
+  const tidied = requests.tidy();
+  const answers = pending.map(async (one, index) => ({
+    ...(await applyRequest(journal, one, facts[index] ?? NO_FACTS)),
+    request: one.request,
+  }));
+  await tidied;
+  return Promise.all(answers);
+}
+
+interface IntakeFacts {
+  readonly source: Source;
+  readonly backlog: BacklogFacts;
+}
+
+const NO_FACTS: IntakeFacts = {
+  source: { path: '', has: 'nothing' },
+  backlog: { isScanned: false, files: 0, toFile: 0 },
+};
+
+/** Nothing is awaited before the first commit, so that requests are decided in their order. */
+async function applyRequest(
+  { intake, requests }: Halves,
+  { id, request }: PendingRequest,
+  { source, backlog }: IntakeFacts,
+): Promise<Answer> {
+  if (request === undefined) return requests.answer(id, UNREADABLE);
+  try {
+    switch (request.kind) {
+      case 'backfill': {
+        const { instrument, existing } = request;
+        const answer = decideBackfill(instrument, backlog);
+        if (!answer.done) return await requests.answer(id, answer);
+        const decided = intake.decideBacklog(instrument, existing);
+        const [stored] = await Promise.all([requests.answer(id, answer), decided]);
+        return stored;
+      }
+      case 'erase': {
+        const { answer, row } = await requests.decide(request, source);
+        // Answered last: after a crash in between, the request is applied again.
+        if (answer.done && row) await intake.erase(row.instrument, row);
+        return await requests.answer(id, answer);
+      }
+      default:
+        return (await requests.decide(request, source, id)).answer;
+    }
+  } catch (error) {
+    // If the journal cannot be written, the request stays. Any other error would occur again and again.
+    if (error instanceof LabfeedError) throw error;
+    const text = `labfeed failed on this request: ${error instanceof Error ? error.message : error}`;
+    return requests.answer(id, { done: false, text });
+  }
+}
+
+const UNREADABLE: Answer = { done: false, text: 'this version of labfeed does not know that request' };
+
+async function findFacts(
+  { intake, requests }: Halves,
+  request: Request | undefined,
+  probe: SourceProbe,
+): Promise<IntakeFacts> {
+  switch (request?.kind) {
+    case 'backfill': {
+      const isScanned = (await intake.firstScanAt(request.instrument)) !== undefined;
+      const counted = await intake.countBacklog(request.instrument, request.existing);
+      return { ...NO_FACTS, backlog: { isScanned, ...counted } };
+    }
+    case 'retry':
+    case 'erase':
+    case 'remap': {
+      const row = await requests.row(request.run);
+      if (row === undefined) return NO_FACTS;
+      return { ...NO_FACTS, source: await findSource(intake, row, probe, request.kind === 'remap') };
+    }
+    default:
+      return NO_FACTS;
+  }
+}
+
+/** What is where the run's file was. `isHashed`: by its content, at any path where it was seen. */
+async function findSource(
+  intake: IntakeJournal,
+  row: RunRow,
+  probe: SourceProbe,
+  isHashed: boolean,
+): Promise<Source> {
+  const { instrument, path, size } = row;
+  const file = (await intake.sourceOf(instrument, row, path)) ?? { path, size };
+  const hasSeveralFiles = file.path !== path || file.size !== size;
+  if (isHashed && !hasSeveralFiles) {
+    const others = (await intake.pathsOf(instrument, row)).filter((other) => other !== path);
+    return probe.find(row, [path, ...others]);
+  }
+  // One of several files stands for all: they are hashed again when they are read.
+  return { path, has: (await probe.isThere(file)) ? 'itsBytes' : 'nothing' };
+}
+
+/** The journal as commands use it beside the daemon: they read, and leave requests. */
+export interface JournalClient {
+  quarantined(): Promise<number[]>;
+  /** The runs that can be erased and were not changed since this time. */
+  finishedBefore(time: number): Promise<number[]>;
+  /** The done runs of an instrument, except those that were refiled. */
+  done(instrument: string): Promise<number[]>;
+  /** Leaves the requests, durably and together; returns their numbers. */
+  ask(requests: readonly Request[], at: number): Promise<number[]>;
+  answerTo(asked: number): Promise<Answer | undefined>;
+  /** Whether a request is still there without an answer. */
+  isWaiting(asked: number): Promise<boolean>;
+  /** Removes erased names from the write-ahead log too. False while others still read it. */
+  scrub(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+const SCRUB_MS = 100;
+
+/** `busyMs`: how long to wait for another writer. */
+export function openClient(path: string, busyMs?: number): JournalClient {
+  const db = connectTo(openCurrent(path, busyMs));
+  return {
+    quarantined: async () => db.values<number>`SELECT id FROM runs WHERE parked = 'quarantined' ORDER BY id`,
+    finishedBefore: async (time) => db.values<number>`
+      SELECT id FROM runs WHERE updated_at < ${time} AND path <> '' AND (step = 'done'
+        AND parked IS NULL OR parked IN ('ignored', 'quarantined')) ORDER BY id`,
+    done: async (instrument) => db.values<number>`
+      SELECT id FROM runs WHERE instrument = ${instrument} AND step = 'done' AND parked IS NULL
+        AND NOT EXISTS (SELECT 1 FROM runs AS later WHERE later.instrument = runs.instrument
+        AND later.sha256 = runs.sha256 AND later.copy = runs.copy AND later.refiling > runs.refiling)
+        ORDER BY id`,
+    ask: async (requests, at) => leaveRequests(db, path, requests, at),
+    async answerTo(asked) {
+      const answer = db.value<string>`SELECT answer FROM inbox WHERE id = ${asked}`;
+      return answer === undefined ? undefined : answerSchema.parse(JSON.parse(answer));
+    },
+    isWaiting: async (asked) =>
+      db.row`SELECT 1 FROM inbox WHERE id = ${asked} AND answer IS NULL` !== undefined,
+    async scrub() {
+      // Briefly: waiting here for a reader keeps the daemon from writing.
+      db.database.exec(`PRAGMA busy_timeout = ${SCRUB_MS}`);
+      return db.value<number>`PRAGMA wal_checkpoint(TRUNCATE)` === 0;
+    },
+    close: async () => db.database.close(),
   };
 }
 
-/** Its experiment went when the notebook was set back: nothing of it is there to go on with. */
-export const isGone = ({ step, resting }: Standing): boolean => step === 'done' && resting !== null;
-
-/** Its bytes are those of several files together. */
-export const hasSeveralFiles = ({ path, size, source }: Standing): boolean =>
-  source.path !== path || source.size !== size;
-
-/** Its name, draft and history were removed; only what it is known by is left. */
-export const isErased = ({ path }: Standing): boolean => path === '';
-
-export const nameOf = ({ id, path }: Standing): string =>
-  path === '' ? `run ${id}` : `run ${id} (${basename(path)})`;
-
-/** Its state in the words that people see. */
-export function stateOf(run: Standing): string {
-  const { step, resting, experiment, refiledAs } = run;
-  if (refiledAs !== null) return `was filed anew, as run ${refiledAs}`;
-  if (isErased(run) && resting === 'ignored') return 'was erased';
-  if (resting !== null) return `is ${resting}`;
-  if (step === 'done') return experiment === null ? 'is done' : `is done, as experiment ${experiment}`;
-  return 'is on its way';
-}
-
-/** A share that hangs must not keep people's other requests waiting. */
-const PATIENCE_MS = 3000;
-
-interface Source {
-  /** Bytes that are not UTF-8 stand in it as `\xNN`. */
-  readonly path: string;
-  readonly size: number;
-}
-
-/** Whether a run's file is still where it was taken from, as far as its size tells. */
-export const isStillThere = async (source: Source): Promise<boolean> =>
-  (await patiently(() => atEither(source.path, async (place) => (await stat(place)).size === source.size))) ??
-  false;
-
-/** What is where a run's file was. */
-export interface SourceState {
-  readonly path: string;
-  readonly has: 'nothing' | 'otherBytes' | 'itsBytes';
-}
-
-/**
- * The first of these places that has the run's bytes, or else what the first one has. Where that takes too long to find
- * out, they are taken to be there: whoever reads the file hashes it again.
- */
-export async function findSource(
-  { size, sha256 }: { readonly size: number; readonly sha256: string },
-  paths: readonly [string, ...string[]],
-): Promise<SourceState> {
-  const states: SourceState[] = [];
-  for (const path of paths) {
-    const look = (): Promise<SourceState['has']> =>
-      atEither(path, async (place) => {
-        const found = await stat(place);
-        if (!found.isFile() || found.size !== size) return 'otherBytes';
-        return (await hashOf(place)) === sha256 ? 'itsBytes' : 'otherBytes';
-      }).catch(() => 'nothing');
-    const state = { path, has: (await patiently(look)) ?? 'itsBytes' } as const;
-    if (state.has === 'itsBytes') return state;
-    states.push(state);
+function leaveRequests(db: Connection, path: string, requests: readonly Request[], at: number): number[] {
+  try {
+    db.run`BEGIN IMMEDIATE`;
+    const ids = requests.map(
+      (request) => db.value<number>`
+        INSERT INTO inbox (at, request) VALUES (${at}, ${JSON.stringify(request)}) RETURNING id`,
+    );
+    db.run`COMMIT`;
+    return ids.map((asked) => asked ?? 0);
+  } catch (error) {
+    if (db.database.isTransaction) db.run`ROLLBACK`;
+    throw new LabfeedError(
+      `cannot write the journal ${path}: ${error instanceof Error ? error.message : error}`,
+      { hint: 'run this as the user of the daemon: sudo -u labfeed labfeed …', cause: error },
+    );
   }
-  return states[0] ?? { path: paths[0], has: 'nothing' };
 }
 
-/** Undefined where it takes too long. */
-async function patiently<T>(look: () => Promise<T>): Promise<T | undefined> {
-  const given = new AbortController();
-  const patience = delay(PATIENCE_MS, undefined, { signal: given.signal }).catch(() => undefined);
-  const found = await Promise.race([look().catch(() => undefined), patience]);
-  given.abort();
-  return found;
-}
-
-/** By its name, or by the bytes that the name stands for. */
-const atEither = <T>(path: string, look: (place: string | Buffer) => Promise<T>): Promise<T> =>
-  Promise.any((path.includes('\\x') ? [path, bytesOf(path)] : [path]).map(look));
-
-async function hashOf(place: string | Buffer): Promise<string> {
-  const hash = createHash('sha256');
-  for await (const chunk of createReadStream(place)) hash.update(chunk as Buffer);
-  return hash.digest('hex');
-}
-
-function bytesOf(path: string): Buffer {
-  const parts = path.split(/\\x([0-9A-F]{2})/);
-  return Buffer.concat(parts.map((part, index) => Buffer.from(part, index % 2 === 0 ? 'utf8' : 'hex')));
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

@@ -2,14 +2,13 @@ import { backoffMs, type Clock } from '../clock.js';
 import { isOurCreation, tryRead } from '../deliver/reconcile.js';
 import { NotebookError } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
-import type { MarkedComment } from '../journal/recovery.js';
-import type { PlacedRun } from '../journal/servers.js';
+import type { MarkedComment, PlacedRun } from '../journal/recovery.js';
 import { markIn, originIn, provisionalReference, readLabel } from '../markers.js';
 import type { ServerFacts } from '../outbox.js';
 
 interface ReconcileDeps {
   readonly server: string;
-  readonly journal: Pick<Journal, 'servers' | 'setBack'>;
+  readonly journal: Pick<Journal, 'outbox' | 'recovery'>;
   readonly notebook: ReadableNotebook;
   readonly ask: Ask;
   /** Which experiment is looked at; throws when it is time to stop. */
@@ -36,23 +35,23 @@ type Became = 'gone' | 'reopened' | 'asItWas';
 export async function reconcile(setBack: number, deps: ReconcileDeps): Promise<Reconciled> {
   const { server, journal } = deps;
   const result = { gone: [] as number[], reopened: [] as number[] };
-  const facts = await journal.servers.server(server);
+  const facts = await journal.outbox.server(server).facts();
   const settle = async (run: PlacedRun, isBelow: boolean): Promise<Became> => {
     const became = await examine(run, isBelow, facts, deps);
     if (became !== 'asItWas') result[became].push(run.id);
     return became;
   };
-  for (const run of await journal.setBack.placedFrom(server, setBack)) await settle(run, false);
+  for (const run of await journal.recovery.placedFrom(server, setBack)) await settle(run, false);
   let lowest = setBack;
-  let last = await journal.setBack.placedBelow(server, lowest);
+  let last = await journal.recovery.placedBelow(server, lowest);
   while (last !== undefined && (await settle(last, false)) === 'gone') {
     lowest = last.experiment;
-    last = await journal.setBack.placedBelow(server, lowest);
+    last = await journal.recovery.placedBelow(server, lowest);
   }
   // The older state was saved after this run had come in: only what has changed since can be unfinished there.
-  const suspects = last ? await journal.setBack.changedSince(server, last.addedAt, last.experiment) : [];
+  const suspects = last ? await journal.recovery.changedSince(server, last.addedAt, last.experiment) : [];
   for (const run of suspects) await settle(run, true);
-  await journal.setBack.settle(server, last?.experiment ?? (await lastBelow(lowest, deps)));
+  await journal.recovery.settle(server, last?.experiment ?? (await lastBelow(lowest, deps)));
   for (const runs of Object.values(result)) runs.sort((a, b) => a - b);
   return { ...result, first: last ? last.experiment + 1 : lowest };
 }
@@ -73,16 +72,16 @@ async function examine(
     provisionalReference(String(record.title)) === run.reference ||
     (isBelow && isOurCreation(record, run.reference, facts));
   if (isBlank && run.drafted) {
-    await journal.setBack.refill(run);
+    await journal.recovery.refill(run);
     return 'reopened';
   }
   if (isFiled(record.body, run)) {
     const marks = marksOf(await ask(() => notebook.listComments(run.experiment)));
     const present = new Set(marks.filter(({ reference }) => reference === run.reference).map(({ n }) => n));
-    return run.drafted && (await journal.setBack.keepComments(run, present)) ? 'reopened' : 'asItWas';
+    return run.drafted && (await journal.recovery.keepComments(run, present)) ? 'reopened' : 'asItWas';
   }
   if (isBelow) return 'asItWas';
-  await journal.setBack.release(run);
+  await journal.recovery.release(run);
   return 'gone';
 }
 

@@ -24,7 +24,7 @@ export interface RecoverDeps {
   readonly server: string;
   /** All that there are: what comes from another is not ours to know. */
   readonly instruments: readonly ListedInstrument[];
-  readonly journal: Pick<Journal, 'recovery' | 'servers' | 'setBack'>;
+  readonly journal: Pick<Journal, 'outbox' | 'recovery'>;
   readonly notebook: ReadableNotebook;
   readonly clock: Clock;
   readonly signal: AbortSignal;
@@ -62,7 +62,7 @@ export async function recover(deps: RecoverDeps): Promise<Recovered> {
   // Asked before anything is begun: who cannot reach the notebook has changed nothing.
   await createPatience({ ...deps, brokenOff: notReached })(() => notebook.listKeys());
   const ask = createPatience({ ...deps, brokenOff });
-  const { halted, setBack: noticed } = await journal.recovery.begin(server);
+  const { halted, restoredFrom: noticed } = await journal.recovery.begin(server);
   const result: Recovered = { from: 0, to: 0, ...NOTHING, ...emptyLists() };
   const setBack = noticed ?? (await findSetBack(ask, deps));
   const unknown =
@@ -98,11 +98,11 @@ async function findSetBack(
   ask: Ask,
   { server, journal, notebook }: RecoverDeps,
 ): Promise<number | undefined> {
-  const last = await journal.servers.lastExperiments(server, END_OF_IDS);
+  const last = await journal.outbox.server(server).lastExperiments(END_OF_IDS);
   if (!(await isRestored(last, (id) => ask(() => tryRead(id, notebook))))) return undefined;
   const setBack = Math.min(...last);
   // Once runs were put right, the last ones no longer tell: broken off, it is to go on.
-  await journal.servers.learn(server, { restoredFrom: setBack });
+  await journal.outbox.server(server).learn({ restoredFrom: setBack });
   return setBack;
 }
 
@@ -160,8 +160,8 @@ async function takeIn(
   const { server, instruments, journal, notebook } = deps;
   const reference = provisionalReference(String(title));
   if (reference !== undefined) {
-    if (await journal.servers.hasExperiment(server, id)) return 'known';
-    await journal.servers.addSpare(server, id, reference);
+    if (await journal.outbox.server(server).hasExperiment(id)) return 'known';
+    await journal.outbox.server(server).addSpare(id, reference);
     return 'spares';
   }
   const origin = typeof body === 'string' ? originIn(body) : undefined;
@@ -219,7 +219,7 @@ export async function recoverJournal(options: RecoveryOptions): Promise<Recovere
     });
   } catch (error) {
     if (!signal.aborted) throw error;
-    const { halted } = await journal.servers.server(config.notebook.url);
+    const { halted } = await journal.outbox.server(config.notebook.url).facts();
     throw halted === undefined
       ? new LabfeedError('stopped before anything was read or changed')
       : brokenOff('it was stopped');

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { Finding, SafeFile } from '../../src/audit/findings.js';
 import { examineFolder, type FolderDeps } from '../../src/audit/folder.js';
 import { FileChangedError } from '../../src/errors.js';
-import type { KnownRun } from '../../src/journal/evidence.js';
+import type { KnownRun } from '../../src/journal/reader.js';
 import type { FoundFile, IdentifiedFile } from '../../src/model.js';
 
 const found = (path: string): FoundFile => ({ path, location: path, size: 1, mtimeNs: 1n, inode: 1n });

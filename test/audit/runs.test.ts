@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { examineFiled, type FiledRunDeps } from '../../src/audit/runs.js';
 import { cellTexts } from '../../src/deliver/revise.js';
 import { NotebookError } from '../../src/errors.js';
-import type { FiledRun, Filing } from '../../src/journal/evidence.js';
+import type { FiledRun, Filing } from '../../src/journal/reader.js';
 import { markComment } from '../../src/markers.js';
 import { isFiled, type ReadableComment } from '../../src/recover/reconcile.js';
 

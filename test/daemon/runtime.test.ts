@@ -5,11 +5,12 @@ import { systemClock } from '../../src/clock.js';
 import { loadConfig, type UsableConfig } from '../../src/config/load.js';
 import { createDaemon } from '../../src/daemon/daemon.js';
 import { applyDecisions, pruneDaily } from '../../src/daemon/runtime.js';
-import type { Decision } from '../../src/journal/inbox.js';
 import { openJournal } from '../../src/journal/journal.js';
-import type { Pruned } from '../../src/journal/maintenance.js';
 import { openReader } from '../../src/journal/reader.js';
+import type { Outcome } from '../../src/journal/requests.js';
+import type { Pruned } from '../../src/outbox.js';
 import { makeSite } from '../support/daemon-process.js';
+import { take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';
@@ -32,8 +33,8 @@ async function historyUnder(keep: string): Promise<string[]> {
   const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:1', key: 'k', settings: `keep: ${keep}\n` });
   const longAgo = { ...systemClock, now: () => Date.now() - 2 * YEAR_MS };
   const journal = await openJournal(site.journal, longAgo);
-  await journal.runs.add(newRun('old'), someDraft('old'));
-  await journal.runs.record(1, { kind: 'finished' });
+  await take(journal, newRun('old'), someDraft('old'));
+  await journal.outbox.record(1, { kind: 'finished' });
   await journal.close();
   await (await start(site.config)).stop();
   const reader = openReader(site.journal);
@@ -85,19 +86,17 @@ describe('decisions', () => {
   /** An inbox that the test fills, and a simulated clock. */
   function setUp() {
     const clock = simulatedClock();
-    const inbox: { at: number; decision: Decision }[] = [];
+    const inbox: { at: number; decision: Outcome }[] = [];
     const delaysMs: number[] = [];
     const effects: unknown[] = [];
     let isBroken = false;
     const start = () =>
       applyDecisions({
-        inbox: {
-          async apply() {
-            if (isBroken) throw new Error('disk full');
-            const requests = inbox.splice(0);
-            delaysMs.push(...requests.map(({ at }) => clock.monotonic() - at));
-            return requests.map(({ decision }) => decision);
-          },
+        async apply() {
+          if (isBroken) throw new Error('disk full');
+          const requests = inbox.splice(0);
+          delaysMs.push(...requests.map(({ at }) => clock.monotonic() - at));
+          return requests.map(({ decision }) => decision);
         },
         clock,
         log: silentLog(),
@@ -109,14 +108,14 @@ describe('decisions', () => {
       start,
       delaysMs,
       effects,
-      decide: (decision: Decision) => inbox.push({ at: clock.monotonic(), decision }),
+      decide: (decision: Outcome) => inbox.push({ at: clock.monotonic(), decision }),
       setBroken(value: boolean) {
         isBroken = value;
       },
     };
   }
 
-  const retried: Decision = { done: true, text: 'continues', request: { kind: 'retry', run: 1 } };
+  const retried: Outcome = { done: true, text: 'continues', request: { kind: 'retry', run: 1 } };
 
   test('are applied within a second', async () => {
     const { clock, start, delaysMs, decide } = setUp();
@@ -180,13 +179,13 @@ describe('old history', () => {
   function setUp(keepMs: number, answer: (call: number) => Promise<Pruned>) {
     const clock = simulatedClock();
     const calls: { at: number; before: number; from: number }[] = [];
-    const journal = {
+    const outbox = {
       prune(before: number, from: number) {
         calls.push({ at: clock.monotonic(), before: clock.now() - before, from });
         return answer(calls.length);
       },
     };
-    return { clock, calls, loop: pruneDaily({ journal, keepMs, clock, log: silentLog() }) };
+    return { clock, calls, loop: pruneDaily({ outbox, keepMs, clock, log: silentLog() }) };
   }
 
   test('is removed at the start and then daily, in batches with a pause between them', async () => {

@@ -20,7 +20,7 @@ async function secondRun(changed: Partial<Notebook>) {
   await deliverAll(journal, deps, clock);
   await see(journal, 'second');
   const attempt = async () => {
-    const error = await deliver(await journal.runs.open(2), {
+    const error = await deliver(await journal.outbox.load(2), {
       ...deps,
       notebook: confirmForbidden({ ...deps.notebook, ...changed }),
     }).catch((reason: unknown) => reason);
@@ -64,7 +64,7 @@ test('a look for a lost creation ends when the key is refused, instead of taking
     },
     listKeys: refuse('auth', 403),
   });
-  await journal.runs.record(2, {
+  await journal.outbox.record(2, {
     kind: 'intended',
     server: 'https://eln.example.org',
     floor: 101,

@@ -21,6 +21,7 @@ import {
   withFaults,
 } from '../support/fake-notebook.js';
 import { contextOf } from '../support/filing.js';
+import { due, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';
@@ -33,13 +34,13 @@ async function setUp(options: NotebookKind = {}) {
   const clock = manualClock();
   const journal = memoryJournal(clock);
   const notebook = fakeNotebook(options);
-  if (options.dialect) await journal.servers.learn(SERVER, { dialect: options.dialect });
+  if (options.dialect) await journal.outbox.server(SERVER).learn({ dialect: options.dialect });
   return { clock, journal, notebook, deps: contextOf(journal, notebook, clock) };
 }
 
 async function add(journal: Journal, title: string, comments = ['first', 'second']): Promise<number> {
-  await journal.runs.add(newRun(title), someDraft(title, comments));
-  return (await journal.queue.due(Number.MAX_SAFE_INTEGER, 1000, new Set())).at(-1) ?? 0;
+  await take(journal, newRun(title), someDraft(title, comments));
+  return (await due(journal, Number.MAX_SAFE_INTEGER, 1000)).at(-1) ?? 0;
 }
 
 /** Delivers until nothing is left to do, letting time pass as the queue would. */
@@ -49,14 +50,14 @@ async function deliverAll(
   clock: ReturnType<typeof manualClock>,
 ): Promise<void> {
   for (let round = 0; round < 50; round++) {
-    const [id] = await journal.queue.due(Number.MAX_SAFE_INTEGER, 1, new Set());
+    const [id] = await due(journal, Number.MAX_SAFE_INTEGER, 1);
     if (id === undefined) return;
-    const run = await journal.runs.open(id);
+    const run = await journal.outbox.load(id);
     try {
       await deliver(run, deps);
     } catch (error) {
       const change = afterFailure(error, { attempts: run.attempts, rejections: run.attempts }, clock.now());
-      await journal.runs.record(id, change);
+      await journal.outbox.record(id, change);
       clock.advance(change.kind === 'postponed' ? Math.max(0, change.dueAt - clock.now()) : 0);
     }
   }
@@ -136,7 +137,7 @@ async function crashEverywhere(when: 'before' | 'after', kind: NotebookKind, fir
     }
     const id = await add(journal, 'A');
     const { fragileDeps, steps } = crashing(deps, at, when);
-    await deliver(await journal.runs.open(id), fragileDeps).catch((error: unknown) => {
+    await deliver(await journal.outbox.load(id), fragileDeps).catch((error: unknown) => {
       if (!(error instanceof Crash)) throw error;
     });
     if (steps() < at) {
@@ -166,11 +167,11 @@ test('a creation that is carried out only after its answer was lost is found, no
       throw new NotebookError('server', 'connection reset', { outcomeUnknown: true });
     },
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow(
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow(
     'connection reset',
   );
   // Looked for at once: not there, and within the grace that proves nothing.
-  await expect(deliver(await journal.runs.open(id), deps)).rejects.toBeInstanceOf(NotYetError);
+  await expect(deliver(await journal.outbox.load(id), deps)).rejects.toBeInstanceOf(NotYetError);
   notebook.addExperiment(lateTitle);
   await deliverAll(journal, deps, clock);
   expect([...notebook.experiments.values()].filter(({ title }) => title === 'A')).toHaveLength(1);
@@ -190,7 +191,7 @@ test('what comes while the look for it goes on is not missed, although the look 
       return Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true }));
     },
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   let reads = 0;
   const slow: Notebook = {
     ...notebook,
@@ -206,7 +207,7 @@ test('what comes while the look for it goes on is not missed, although the look 
       return read;
     },
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: slow })).rejects.toBeInstanceOf(
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: slow })).rejects.toBeInstanceOf(
     NotYetError,
   );
   await deliverAll(journal, deps, clock);
@@ -224,7 +225,9 @@ test('a creation that was never carried out is made after the grace', async () =
     ...notebook,
     createExperiment: () => Promise.reject(new NotebookError('server', 'timeout', { outcomeUnknown: true })),
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: dead })).rejects.toThrow('timeout');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: dead })).rejects.toThrow(
+    'timeout',
+  );
   const before = clock.now();
   await deliverAll(journal, deps, clock);
   expect(clock.now() - before).toBeGreaterThanOrEqual(GRACE_MS);
@@ -243,11 +246,11 @@ test('404 from something that is not the notebook does not prove that a lost cre
       throw new NotebookError('server', 'reset', { outcomeUnknown: true });
     },
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   clock.advance(GRACE_MS);
   const nothing = () => Promise.reject(new NotebookError('conflict', 'no backend', { status: 404 }));
   const proxy: Notebook = { ...notebook, readExperiment: nothing, listKeys: nothing };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: proxy })).rejects.toThrow(
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: proxy })).rejects.toThrow(
     'no backend',
   );
   await deliverAll(journal, deps, clock);
@@ -261,11 +264,11 @@ test('a refused creation is not looked for: the next attempt simply creates', as
     ...notebook,
     createExperiment: () => Promise.reject(new NotebookError('rate', 'slow down', { status: 429 })),
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: busy })).rejects.toThrow(
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: busy })).rejects.toThrow(
     'slow down',
   );
-  expect((await journal.runs.open(id)).step).toBe('pending');
-  await deliver(await journal.runs.open(id), deps);
+  expect((await journal.outbox.load(id)).step).toBe('pending');
+  await deliver(await journal.outbox.load(id), deps);
   expectExactly(notebook, ['A']);
 });
 
@@ -280,7 +283,7 @@ test('the very first creation on a notebook, once lost, is found below the next 
         throw new NotebookError('server', 'reset', { outcomeUnknown: true });
       },
     };
-    await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+    await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
     await add(journal, 'B');
     await deliverAll(journal, deps, clock);
     expectExactly(notebook, ['A', 'B']);
@@ -300,13 +303,13 @@ async function lostBeforeTitlesWereKnown() {
     readExperiment: () => Promise.reject(new NotebookError('server', 'away')),
   };
   const a = await add(journal, 'A');
-  await expect(deliver(await journal.runs.open(a), { ...deps, notebook: unreadable })).rejects.toThrow(
+  await expect(deliver(await journal.outbox.load(a), { ...deps, notebook: unreadable })).rejects.toThrow(
     'away',
   );
   const b = await add(journal, 'B');
-  await expect(deliver(await journal.runs.open(b), { ...deps, notebook: losing(notebook) })).rejects.toThrow(
-    'reset',
-  );
+  await expect(
+    deliver(await journal.outbox.load(b), { ...deps, notebook: losing(notebook) }),
+  ).rejects.toThrow('reset');
   clock.advance(GRACE_MS);
   return { ...scene, b };
 }
@@ -322,7 +325,7 @@ const losing = (notebook: Notebook): Notebook => ({
 test('what a look could not recognise is used, although another run makes known meanwhile what ours look like', async () => {
   const { journal, notebook, deps, clock, b } = await lostBeforeTitlesWereKnown();
   const c = await add(journal, 'C');
-  const [openB, openC] = [await journal.runs.open(b), await journal.runs.open(c)];
+  const [openB, openC] = [await journal.outbox.load(b), await journal.outbox.load(c)];
   await Promise.all([deliver(openB, deps), deliver(openC, deps)]);
   await add(journal, 'D');
   await deliverAll(journal, deps, clock);
@@ -331,9 +334,9 @@ test('what a look could not recognise is used, although another run makes known 
 
 test('two creations of a run that were both lost before titles were known are both used', async () => {
   const { journal, notebook, deps, clock, b } = await lostBeforeTitlesWereKnown();
-  await expect(deliver(await journal.runs.open(b), { ...deps, notebook: losing(notebook) })).rejects.toThrow(
-    'reset',
-  );
+  await expect(
+    deliver(await journal.outbox.load(b), { ...deps, notebook: losing(notebook) }),
+  ).rejects.toThrow('reset');
   expect(notebook.experiments.size).toBe(3);
   await add(journal, 'C');
   await deliverAll(journal, deps, clock);
@@ -346,7 +349,7 @@ test.each([1, 2, 3, 4, 5, 6])(
     const { journal, notebook, deps, clock } = await setUp({ keepsTitle: false });
     const attempt = async (run: number, faults: Parameters<typeof withFaults>[1]): Promise<void> => {
       const failing = { ...deps, notebook: withFaults(notebook, faults) };
-      await expect(deliver(await journal.runs.open(run), failing)).rejects.toThrow(/reset|refused/);
+      await expect(deliver(await journal.outbox.load(run), failing)).rejects.toThrow(/reset|refused/);
     };
     // A: lost before any id was known. B: created, but not read back. C: lost, created again, and not read back.
     const [a, b, c] = [await add(journal, 'A'), await add(journal, 'B'), await add(journal, 'C')];
@@ -361,17 +364,17 @@ test.each([1, 2, 3, 4, 5, 6])(
         ? Promise.reject(FAULTS.unreachable.error())
         : carryOut();
     });
-    await expect(deliver(await journal.runs.open(c), { ...deps, notebook: unread })).rejects.toThrow(
+    await expect(deliver(await journal.outbox.load(c), { ...deps, notebook: unread })).rejects.toThrow(
       'refused',
     );
     // While A is reconciled, B is read, which shows that titles are dropped and what a blank experiment looks like.
     let reads = 0;
     const facts = async () => {
       const known = await deps.server.facts();
-      if (++reads === at) await deliver(await journal.runs.open(b), deps);
+      if (++reads === at) await deliver(await journal.outbox.load(b), deps);
       return known;
     };
-    await deliver(await journal.runs.open(a), { ...deps, server: { ...deps.server, facts } });
+    await deliver(await journal.outbox.load(a), { ...deps, server: { ...deps.server, facts } });
     for (const title of ['D', 'E']) await add(journal, title);
     await deliverAll(journal, deps, clock);
     expectExactly(notebook, ['A', 'B', 'C', 'D', 'E']);
@@ -386,11 +389,11 @@ const cutOff = (notebook: Notebook): Notebook => ({
 
 test('a run whose earlier creations could not be found waits for the last of them before it adopts one', async () => {
   const { journal, notebook, deps, clock, b } = await lostBeforeTitlesWereKnown();
-  await expect(deliver(await journal.runs.open(b), { ...deps, notebook: cutOff(notebook) })).rejects.toThrow(
-    'reset',
-  );
-  await deliver(await journal.runs.open(1), deps);
-  await expect(deliver(await journal.runs.open(b), deps)).rejects.toBeInstanceOf(NotYetError);
+  await expect(
+    deliver(await journal.outbox.load(b), { ...deps, notebook: cutOff(notebook) }),
+  ).rejects.toThrow('reset');
+  await deliver(await journal.outbox.load(1), deps);
+  await expect(deliver(await journal.outbox.load(b), deps)).rejects.toBeInstanceOf(NotYetError);
   notebook.addExperiment('Untitled', 1);
   await add(journal, 'C');
   await deliverAll(journal, deps, clock);
@@ -403,15 +406,15 @@ test('where blank experiments are interchangeable, absence is proved only after 
   await deliverAll(journal, deps, clock);
   const cut = { ...deps, notebook: cutOff(notebook) };
   const first = await add(journal, 'first');
-  await expect(deliver(await journal.runs.open(first), cut)).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(first), cut)).rejects.toThrow('reset');
   clock.advance(GRACE_MS / 2);
   const second = await add(journal, 'second');
-  await expect(deliver(await journal.runs.open(second), cut)).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(second), cut)).rejects.toThrow('reset');
   // The first run's creation appears, and the second run adopts it.
   notebook.addExperiment('Untitled', 1);
-  await deliver(await journal.runs.open(second), deps);
+  await deliver(await journal.outbox.load(second), deps);
   clock.advance(GRACE_MS / 2);
-  await expect(deliver(await journal.runs.open(first), deps)).rejects.toBeInstanceOf(NotYetError);
+  await expect(deliver(await journal.outbox.load(first), deps)).rejects.toBeInstanceOf(NotYetError);
   notebook.addExperiment('Untitled', 1);
   await deliverAll(journal, deps, clock);
   expectExactly(notebook, ['known', 'first', 'second']);
@@ -426,26 +429,26 @@ test("a person's own blank experiment is not taken for a lost creation, nor are 
     ...notebook,
     createExperiment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   notebook.addExperiment('Untitled', 7);
   // Two blanks of the same account for one lost creation: one of them is a person's, and nobody knows which.
   notebook.addExperiment('Untitled', 1);
   notebook.addExperiment('Untitled', 1);
   await deliverAll(journal, deps, clock);
-  expect(await journal.runs.count()).toEqual({ done: 1, held: 1 });
+  expect(await journal.outbox.count()).toEqual({ done: 1, held: 1 });
   expect([...notebook.experiments.values()].filter(({ title }) => title === 'Untitled')).toHaveLength(3);
 });
 
 test('an id that is not above the highest one known stops the sending for good', async () => {
   const { journal, notebook, deps } = await setUp();
   const first = await add(journal, 'A');
-  await deliver(await journal.runs.open(first), deps);
+  await deliver(await journal.outbox.load(first), deps);
   const second = await add(journal, 'B');
   let created = 0;
   const setBack: Notebook = { ...notebook, createExperiment: async () => 100 - ++created };
   for (let attempt = 0; attempt < 3; attempt++) {
     await expect(
-      deliver(await journal.runs.open(second), { ...deps, notebook: setBack }),
+      deliver(await journal.outbox.load(second), { ...deps, notebook: setBack }),
     ).rejects.toBeInstanceOf(HaltedError);
   }
   expect(created).toBe(1);
@@ -458,7 +461,7 @@ test('a comment that the notebook did not keep is posted again once the field na
     ...notebook,
     postComment: (experiment) => notebook.postComment(experiment, ''),
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: forgetful })).rejects.toThrow(
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: forgetful })).rejects.toThrow(
     /does not contain/,
   );
   await deliverAll(journal, deps, clock);
@@ -469,7 +472,7 @@ test('a comment that the notebook did not keep is posted again once the field na
 test('runs above our highest id that the journal does not know mean that the journal is the older one', async () => {
   const { journal, notebook, deps } = await setUp();
   const id = await add(journal, 'A');
-  await deliver(await journal.runs.open(id), deps);
+  await deliver(await journal.outbox.load(id), deps);
   const origin = `<p>labfeed balance a &amp; b.csv sha256:${'ab'.repeat(32)}</p>`;
   const stray = notebook.addExperiment('filed yesterday', 1);
   Object.assign(notebook.experiments.get(stray) ?? {}, { body: origin });
@@ -489,10 +492,10 @@ test('a run that was begun at another notebook is held, not continued under the 
     ...notebook,
     postComment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   const elsewhere = contextOf(journal, notebook, clock, { url: 'https://other.example.org' });
   await deliverAll(journal, elsewhere, clock);
-  expect(await journal.runs.count()).toEqual({ held: 1 });
+  expect(await journal.outbox.count()).toEqual({ held: 1 });
   expect([...notebook.experiments.values()][0]?.comments.size).toBe(0);
 });
 
@@ -504,7 +507,7 @@ test('auto finds out whether it speaks with eLabFTW, and remembers it', async ()
       { dialect: 'auto', isUnknownRun: async () => false },
       { ...deps, notebook: { ...deps.notebook, listKeys: keys } },
     );
-    expect((await journal.servers.server(SERVER)).dialect).toBe(dialect);
+    expect((await journal.outbox.server(SERVER).facts()).dialect).toBe(dialect);
     const never = () => Promise.reject(new Error('asked again'));
     await prepareServer(
       { dialect: 'auto', isUnknownRun: async () => false },
@@ -534,12 +537,12 @@ test('an experiment that somebody changed before labfeed filled it in is held, n
     ...notebook,
     patchExperiment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   const [experiment] = [...notebook.experiments.values()];
   if (experiment) experiment.title = 'my own title';
   await deliverAll(journal, deps, clock);
   expect(experiment?.title).toBe('my own title');
-  expect(await journal.runs.count()).toEqual({ held: 1 });
+  expect(await journal.outbox.count()).toEqual({ held: 1 });
 });
 
 test('an experiment that somebody deleted is held, not made again', async () => {
@@ -549,11 +552,11 @@ test('an experiment that somebody deleted is held, not made again', async () => 
     ...notebook,
     patchExperiment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   notebook.experiments.clear();
   await deliverAll(journal, deps, clock);
   expect(notebook.experiments.size).toBe(0);
-  expect(await journal.runs.count()).toEqual({ held: 1 });
+  expect(await journal.outbox.count()).toEqual({ held: 1 });
 });
 
 test('a PATCH that arrived although its answer did not is not sent again', async () => {
@@ -566,7 +569,7 @@ test('a PATCH that arrived although its answer did not is not sent again', async
       throw new NotebookError('server', 'reset', { outcomeUnknown: true });
     },
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   await deliverAll(journal, deps, clock);
   expectExactly(notebook, ['A']);
   expect(notebook.writes.filter((write) => write === 'patchExperiment')).toHaveLength(1);
@@ -582,7 +585,7 @@ test('a comment whose answer was lost is not posted again', async () => {
       throw new NotebookError('server', 'reset', { outcomeUnknown: true });
     },
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   await deliverAll(journal, deps, clock);
   expectExactly(notebook, ['A']);
 });
@@ -599,10 +602,10 @@ test('a comment is not posted again while the list lacks one that we know of', a
       return notebook.postComment(experiment, text);
     },
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
   [...notebook.experiments.values()][0]?.comments.clear();
   await deliverAll(journal, deps, clock);
-  expect(await journal.runs.count()).toEqual({ held: 1 });
+  expect(await journal.outbox.count()).toEqual({ held: 1 });
 });
 
 test('a wrong field name that makes the notebook store nothing is noticed at the first comment', async () => {
@@ -613,7 +616,7 @@ test('a wrong field name that makes the notebook store nothing is noticed at the
     postComment: (experiment) => notebook.postComment(experiment, ''),
   };
   await deliverAll(journal, { ...deps, notebook: forgetful }, clock);
-  expect(await journal.runs.count()).toEqual({ quarantined: 1 });
+  expect(await journal.outbox.count()).toEqual({ quarantined: 1 });
 });
 
 test('what a person wrote that merely contains a mark is not taken for our comment', async () => {
@@ -623,8 +626,8 @@ test('what a person wrote that merely contains a mark is not taken for our comme
     ...notebook,
     postComment: () => Promise.reject(new NotebookError('server', 'reset', { outcomeUnknown: true })),
   };
-  await expect(deliver(await journal.runs.open(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
-  const { reference } = await journal.runs.open(id);
+  await expect(deliver(await journal.outbox.load(id), { ...deps, notebook: cut })).rejects.toThrow('reset');
+  const { reference } = await journal.outbox.load(id);
   const [experiment] = [...notebook.experiments.values()];
   experiment?.comments.set(1, `see ${commentMark(reference, 1)}`);
   experiment?.comments.set(2, commentMark(reference, 12));
@@ -644,8 +647,8 @@ test('a stop between two steps leaves the run where it is, and the next start go
     },
   };
   const context = { ...deps, notebook: stopped, stopping: stopping.signal };
-  await expect(deliver(await journal.runs.open(id), context)).rejects.toBeInstanceOf(StoppedError);
-  expect((await journal.runs.open(id)).step).toBe('described');
+  await expect(deliver(await journal.outbox.load(id), context)).rejects.toBeInstanceOf(StoppedError);
+  expect((await journal.outbox.load(id)).step).toBe('described');
   await deliverAll(journal, deps, clock);
   expectExactly(notebook, ['A']);
   expect(notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'postComment', 'postComment']);

@@ -1,5 +1,4 @@
 import fc from 'fast-check';
-import { memoryOf } from '../../src/daemon/runtime.js';
 import { type DeliveryContext, type Notebook, trackUnknownOutcomes } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
@@ -17,6 +16,7 @@ import {
   type NotebookKind,
 } from '../support/fake-notebook.js';
 import { SERVER } from '../support/filing.js';
+import { due, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { seeded } from '../support/random.js';
 import type { ReusableDatabase } from '../support/reusable-database.js';
@@ -77,7 +77,7 @@ export function createHistory(database: ReusableDatabase, kind: NotebookKind, se
     notebook,
     async add(title: string, comments: number): Promise<void> {
       const texts = Array.from({ length: comments }, (_, index) => `comment ${index + 1}`);
-      await journal.runs.add(newRun(title), someDraft(title, texts));
+      await take(journal, newRun(title), someDraft(title, texts));
       runs += 1;
     },
     /** A person wants a done run remapped; its file now yields this draft. */
@@ -87,7 +87,7 @@ export function createHistory(database: ReusableDatabase, kind: NotebookKind, se
         .prepare("SELECT id FROM runs WHERE sha256 = ? AND step = 'done'")
         .get(run.file.sha256) as { id: number };
       askRemap(database, id, run.file.path, clock.now());
-      await journal.runs.add(run, draft);
+      await take(journal, run, draft);
     },
     /** Runs one process, and resolves with the state of each run at its end. */
     async process(script: ProcessScript = { outcomes: [] }): Promise<string[]> {
@@ -99,7 +99,7 @@ export function createHistory(database: ReusableDatabase, kind: NotebookKind, se
         },
       });
       await deliverAll(context, journal, clock, random, carryOutLate);
-      const open = Array.from({ length: runs }, (_, index) => journal.runs.open(index + 1));
+      const open = Array.from({ length: runs }, (_, index) => journal.outbox.load(index + 1));
       return (await Promise.all(open)).map(stateOf);
     },
     carryOutLate: () => carryOutLate(),
@@ -149,7 +149,7 @@ function mortalContext(
     throw isDead ? new Crash() : error(isWrite);
   }
 
-  const server = memoryOf(SERVER, journal);
+  const server = journal.outbox.server(SERVER);
   return {
     notebook: intercept(notebook, send),
     server: {
@@ -160,7 +160,7 @@ function mortalContext(
       claimSpare: alive(server.claimSpare),
       addSpare: alive(server.addSpare, 1),
     },
-    outbox: { record: alive(journal.runs.record, 1) },
+    outbox: { record: alive(journal.outbox.record, 1) },
     unknown: trackUnknownOutcomes(clock, 1000),
     clock,
     stopping: new AbortController().signal,
@@ -176,7 +176,7 @@ async function deliverAll(
   carryOutLate: () => Promise<void>,
 ): Promise<void> {
   async function deliverRun(id: number): Promise<void> {
-    const run = await journal.runs.open(id);
+    const run = await journal.outbox.load(id);
     try {
       await prepareServer({ dialect: 'auto', isUnknownRun: async () => false }, context);
       await deliver(run, context);
@@ -188,10 +188,10 @@ async function deliverAll(
   }
 
   for (let round = 0; round < 100; round++) {
-    const due = await journal.queue.due(clock.now(), 10, new Set());
-    const ends = await Promise.allSettled(due.map(deliverRun));
+    const runs = await due(journal, clock.now(), 10);
+    const ends = await Promise.allSettled(runs.map(deliverRun));
     if (ends.some((end) => end.status === 'rejected' && end.reason instanceof Crash)) return;
-    const next = await journal.queue.nextDueAt(new Set());
+    const next = await journal.outbox.nextDueAt();
     if (next === undefined) return;
     // A late request is carried out before the grace period has passed.
     await carryOutLate();

@@ -23,13 +23,13 @@ test('what somebody writes into a new experiment, while its PATCH waits at the g
     },
   };
   await see(journal, 'a');
-  await expect(deliver(await journal.runs.open(1), { ...deps, notebook: kept })).rejects.toThrow(
+  await expect(deliver(await journal.outbox.load(1), { ...deps, notebook: kept })).rejects.toThrow(
     'somebody changed experiment',
   );
   expect(notebook.experiments.get(FIRST_ID)?.title).toBe('mine');
   await deliverAll(journal, deps, clock);
   expect(notebook.experiments.get(FIRST_ID)?.title).toBe('mine');
-  expect(await journal.runs.count()).toEqual({ held: 1 });
+  expect(await journal.outbox.count()).toEqual({ held: 1 });
 });
 
 const BEFORE = someDraft('before', ['one', 'two']);

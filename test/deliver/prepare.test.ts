@@ -13,7 +13,7 @@ test('on eLabFTW, a journal that knows nothing does not send where labfeed has f
   const clock = manualClock();
   const notebook = fakeNotebook({ dialect: 'elabftw' });
   const first = await emptyJournal(clock);
-  await first.servers.learn(SERVER, { dialect: 'elabftw' });
+  await first.outbox.server(SERVER).learn({ dialect: 'elabftw' });
   await see(first, 'a');
   await deliverAll(first, contextOf(first, notebook, clock), clock);
   const journal = await emptyJournal(clock);
@@ -53,7 +53,7 @@ test('a creation that an older journal does not know of is taken by its run, alt
   for (const content of ['b', 'c']) {
     await see(newer, content);
   }
-  const references = await Promise.all([1, 2].map(async (id) => (await newer.runs.open(id)).reference));
+  const references = await Promise.all([1, 2].map(async (id) => (await newer.outbox.load(id)).reference));
   for (const reference of references) await notebook.createExperiment({ title: provisionalTitle(reference) });
   // One of them the journal knows as not begun, the other not at all.
   await see(journal, 'b');
@@ -82,11 +82,11 @@ test('a proxy that lost the notebook, and answers 404 to everything, does not ma
   await expect(prepareServer(preparation, contextOf(journal, lost, clock))).rejects.toThrow(
     'no notebook there',
   );
-  expect(await journal.servers.server(SERVER)).toMatchObject({ halted: undefined });
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: undefined });
   // The notebook itself says the same: then it is so.
   const setBack: FakeNotebook = { ...notebook, readExperiment: () => Promise.reject(missing) };
   await expect(prepareServer(preparation, contextOf(journal, setBack, clock))).rejects.toBeInstanceOf(
     HaltedError,
   );
-  expect(await journal.servers.server(SERVER)).toMatchObject({ halted: expect.any(String) });
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: expect.any(String) });
 });

@@ -3,25 +3,36 @@ import { systemClock } from '../../src/clock.js';
 import { createQueue, type QueueDeps } from '../../src/deliver/queue.js';
 import { silentLog } from '../support/silent-log.js';
 
-/** A journal that knows only when each run is due. */
-function setUp(work: (id: number) => Promise<void>, overrides: Partial<QueueDeps> = {}) {
+/** An outbox that knows only when each run is due. */
+function setUp(
+  work: (id: number) => Promise<void>,
+  {
+    outbox,
+    ...overrides
+  }: Partial<Omit<QueueDeps, 'outbox'>> & { outbox?: Partial<QueueDeps['outbox']> } = {},
+) {
   const due = new Map<number, number>();
+  const claimed = new Set<number>();
+  const free = (): [number, number][] => [...due].filter(([id]) => !claimed.has(id));
   let underWay = 0;
   let most = 0;
   const queue = createQueue({
     concurrency: 3,
     clock: systemClock,
     log: silentLog(),
-    due: async (now, limit, except) =>
-      [...due]
-        .filter(([id, at]) => at <= now && !except.has(id))
-        .map(([id]) => id)
-        .slice(0, limit),
-    nextDueAt: async (except) =>
-      [...due]
-        .filter(([id]) => !except.has(id))
-        .map(([, at]) => at)
-        .sort((a, b) => a - b)[0],
+    outbox: {
+      async claim(now, limit) {
+        const runs = free().filter(([, at]) => at <= now);
+        const ids = runs.map(([id]) => id).slice(0, limit);
+        for (const id of ids) claimed.add(id);
+        return ids;
+      },
+      async release(id) {
+        claimed.delete(id);
+      },
+      nextDueAt: async () => Math.min(...free().map(([, at]) => at)),
+      ...outbox,
+    },
     async work(id) {
       underWay += 1;
       most = Math.max(most, underWay);
@@ -31,7 +42,7 @@ function setUp(work: (id: number) => Promise<void>, overrides: Partial<QueueDeps
     },
     ...overrides,
   });
-  return { queue, due, most: () => most };
+  return { queue, due, claimed, most: () => most };
 }
 
 const until = async (condition: () => boolean): Promise<void> => {
@@ -39,12 +50,13 @@ const until = async (condition: () => boolean): Promise<void> => {
 };
 
 test('all due runs are worked on, never more at once than the configured concurrency', async () => {
-  const { queue, due, most } = setUp(() => systemClock.sleep(2));
+  const { queue, due, claimed, most } = setUp(() => systemClock.sleep(2));
   for (let id = 1; id <= 40; id++) due.set(id, 0);
   queue.start();
   await until(() => due.size === 0);
   await queue.stop();
   expect(most()).toBe(3);
+  expect(claimed.size).toBe(0);
 });
 
 test('a run that is added later starts when the queue is woken', async () => {
@@ -78,10 +90,12 @@ test('a journal that cannot be read is retried after a wait', async () => {
         return systemClock.sleep(Math.min(ms, 5), signal);
       },
     },
-    async due() {
-      failures -= 1;
-      if (failures >= 0) throw new Error('disk I/O error');
-      return [...due.keys()];
+    outbox: {
+      async claim() {
+        failures -= 1;
+        if (failures >= 0) throw new Error('disk I/O error');
+        return [...due.keys()];
+      },
     },
   });
   due.set(1, 0);

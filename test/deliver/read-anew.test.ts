@@ -6,6 +6,7 @@ import type { Journal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
 import { type FakeNotebook, fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, type ManualClock } from '../support/filing.js';
+import { take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
@@ -33,15 +34,15 @@ async function quarantinedAt(
   const clock = manualClock();
   const journal = memoryJournal(clock);
   const notebook = fakeNotebook();
-  await journal.runs.add(newRun('a'), before);
+  await take(journal, newRun('a'), before);
   const deps = contextOf(journal, { ...notebook, [refused]: refusal }, clock);
   await deliverAll(journal, deps, clock);
-  expect(await journal.runs.count()).toEqual({ quarantined: 1 });
+  expect(await journal.outbox.count()).toEqual({ quarantined: 1 });
   return { clock, journal, notebook };
 }
 
 async function readAnew({ journal, notebook, clock }: Scene, now: Draft): Promise<void> {
-  await journal.runs.add(newRun('a', { mapping: 'm2' }), now);
+  await take(journal, newRun('a', { mapping: 'm2' }), now);
   await deliverAll(journal, contextOf(journal, notebook, clock), clock);
 }
 
@@ -56,7 +57,7 @@ for (const refused of ['patchExperiment', 'postComment'] as const) {
     await readAnew(scene, draft('after', 'new', ['only']));
     expect(only(scene)).toMatchObject({ title: 'after', body: expect.stringContaining('new') });
     expect(only(scene)?.comments.size).toBe(1);
-    expect(await scene.journal.runs.count()).toEqual({ done: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ done: 1 });
   });
 }
 
@@ -83,7 +84,7 @@ test('what a person changed since is held, not overwritten', async () => {
     Object.assign(shown ?? {}, edit);
     await readAnew(scene, draft('after', 'new'));
     expect(only(scene)).toMatchObject(edit);
-    expect(await scene.journal.runs.count()).toEqual({ held: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ held: 1 });
   }
 });
 
@@ -98,9 +99,9 @@ test('a creation without an answer is looked for also by a run that was read ane
   const clock = manualClock();
   const journal = memoryJournal(clock);
   const notebook = fakeNotebook();
-  await journal.runs.add(newRun('known'), someDraft('known'));
+  await take(journal, newRun('known'), someDraft('known'));
   await deliverAll(journal, contextOf(journal, notebook, clock), clock);
-  await journal.runs.add(newRun('a'), draft('before', 'old'));
+  await take(journal, newRun('a'), draft('before', 'old'));
   const broken: FakeNotebook = {
     ...notebook,
     async createExperiment(fields) {
@@ -109,9 +110,9 @@ test('a creation without an answer is looked for also by a run that was read ane
     },
   };
   const deps = contextOf(journal, broken, clock);
-  await expect(deliver(await journal.runs.open(2), deps)).rejects.toThrow('broken');
-  await journal.runs.record(2, { kind: 'parked', as: 'quarantined', failure: 'server', reason: 'broken' });
-  await journal.runs.add(newRun('a', { mapping: 'm2' }), draft('after', 'new'));
+  await expect(deliver(await journal.outbox.load(2), deps)).rejects.toThrow('broken');
+  await journal.outbox.record(2, { kind: 'parked', as: 'quarantined', failure: 'server', reason: 'broken' });
+  await take(journal, newRun('a', { mapping: 'm2' }), draft('after', 'new'));
   await deliverAll(journal, contextOf(journal, notebook, clock), clock);
   expect([...notebook.experiments.values()].map(({ title }) => title)).toEqual(['known', 'after']);
 });

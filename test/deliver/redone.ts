@@ -11,6 +11,7 @@ import type { Dialect, Draft } from '../../src/model.js';
 import { askRemap } from '../support/ask-remap.js';
 import { type FakeExperiment, type FakeNotebook, fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, FIRST_ID, SERVER } from '../support/filing.js';
+import { decide, due, knows, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun } from '../support/runs.js';
 
@@ -46,11 +47,11 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
   const { instrument, file, copy } = run;
   const reference = referenceOf({ instrument, sha256: file.sha256, copy, refiling: 0 });
   const deps = contextOf(journal, notebook, clock);
-  await journal.servers.learn(SERVER, kind);
+  await journal.outbox.server(SERVER).learn(kind);
 
   async function deliverAll(otherwise: Partial<Notebook> = {}): Promise<void> {
-    while ((await journal.queue.due(Number.MAX_SAFE_INTEGER, 1, new Set())).length > 0) {
-      const open = await journal.runs.open(1);
+    while ((await due(journal, Number.MAX_SAFE_INTEGER, 1)).length > 0) {
+      const open = await journal.outbox.load(1);
       await deliver(open, { ...deps, notebook: { ...notebook, ...otherwise } }).catch(
         async (error: unknown) => {
           const change = afterFailure(
@@ -58,7 +59,7 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
             { attempts: open.attempts, rejections: open.attempts },
             clock.now(),
           );
-          await journal.runs.record(1, change);
+          await journal.outbox.record(1, change);
           if (change.kind !== 'postponed') return;
           if (change.reason.includes('may still')) waits.push(change.reason);
           clock.advance(Math.max(0, change.dueAt - clock.now()));
@@ -72,9 +73,9 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
     return notebook.experiments.get(FIRST_ID) as FakeExperiment;
   };
   const commentId = (n: number): number => [...only().comments.keys()][n - 1] ?? 0;
-  await journal.runs.add(run, draft);
+  await take(journal, run, draft);
   await deliverAll();
-  expect(await journal.runs.count()).toEqual({ done: 1 });
+  expect(await journal.outbox.count()).toEqual({ done: 1 });
 
   return {
     server: SERVER,
@@ -83,13 +84,13 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
     waits,
     async remap(now, otherwise) {
       askRemap(database, 1, file.path, clock.now());
-      expect(await journal.runs.knows(run)).toBe(false);
-      await journal.runs.add(run, now);
+      expect(await knows(journal, run)).toBe(false);
+      await take(journal, run, now);
       await deliverAll(otherwise);
     },
     async decide(request) {
       database.prepare('INSERT INTO inbox (at, request) VALUES (0, ?)').run(JSON.stringify(request));
-      expect(await journal.inbox.apply()).toMatchObject([{ done: true }]);
+      expect(await decide(journal)).toMatchObject([{ done: true }]);
       await deliverAll();
     },
     entry: () => ({ ...only(), comments: [...only().comments.values()], reference }),
@@ -97,7 +98,7 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
     editComment: (n, text) => void only().comments.set(commentId(n), text),
     deleteComment: (n) => void only().comments.delete(commentId(n)),
     async held() {
-      expect(await journal.runs.count()).toEqual({ held: 1 });
+      expect(await journal.outbox.count()).toEqual({ held: 1 });
       const row: unknown = database.prepare('SELECT reason FROM runs').get();
       return (row as { reason: string }).reason;
     },

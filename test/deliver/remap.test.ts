@@ -30,7 +30,7 @@ for (const kind of KINDS) {
       comments: texts(scene, 'uno', 'two', 'drei'),
       tags: ['balance', 'new'],
     });
-    expect(await scene.journal.runs.count()).toEqual({ done: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ done: 1 });
     const tags = kind.dialect === 'elabftw' ? ['addTag', 'removeTag'] : [];
     expect(scene.notebook.writes).toEqual(['patchExperiment', ...tags, 'patchComment', 'postComment']);
   });
@@ -43,7 +43,7 @@ for (const kind of KINDS) {
     expect(scene.entry().comments).toEqual([]);
     await scene.remap(BEFORE);
     expect(scene.entry().comments).toEqual(texts(scene, 'one', 'two'));
-    expect(await scene.journal.runs.count()).toEqual({ done: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ done: 1 });
   });
 
   test(`where nothing but comments or tags differ, the rest is not sent again (${kind.dialect})`, async () => {
@@ -124,7 +124,7 @@ for (const kind of KINDS) {
       title: 'after',
       comments: [mine, ...texts(scene, '', 'two', 'drei').slice(1)],
     });
-    expect(await scene.journal.runs.count()).toEqual({ done: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ done: 1 });
     scene.edit({ title: 'mine again' });
     await scene.remap(BEFORE);
     expect(await scene.held()).toContain('the title');

@@ -9,7 +9,7 @@ async function withMissing() {
   const { journal, ask } = await openAsked();
   const clock = manualClock();
   const notebook = fakeNotebook({ dialect: 'elabftw' });
-  await journal.servers.learn(SERVER, { dialect: 'elabftw' });
+  await journal.outbox.server(SERVER).learn({ dialect: 'elabftw' });
   await see(journal, 'a');
   const deliverNow = () => deliverAll(journal, contextOf(journal, notebook, clock), clock);
   await deliverNow();
@@ -38,5 +38,5 @@ test('a comment that somebody put back meanwhile is found, not posted again', as
   comments.set(7000, text);
   await deliverNow();
   expect(notebook.writes).toEqual([]);
-  expect((await journal.runs.open(1)).comments[1]).toMatchObject({ comment: 7000 });
+  expect((await journal.outbox.load(1)).comments[1]).toMatchObject({ comment: 7000 });
 });

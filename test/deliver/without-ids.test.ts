@@ -43,7 +43,7 @@ test.each([
   async (_many, contents) => {
     const { notebook, journal } = await filedWithoutIds(manualClock(), ...contents);
     expect(notebook.experiments.size).toBe(3);
-    const { halted } = await journal.servers.server(SERVER);
+    const { halted } = await journal.outbox.server(SERVER).facts();
     expect(halted).toMatch(
       /without reporting their ids: answered 201 with no Location\. .*labfeed recover --ids A-B/,
     );

@@ -4,6 +4,7 @@ import { FileError } from '../../src/errors.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, openJournal } from '../../src/journal/journal.js';
 import type { AlarmBook } from '../../src/model.js';
+import { refuse, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';
@@ -35,32 +36,28 @@ test('alarms and what is still to be told are there again when the journal is op
 
 test('what waits for a person is counted by instrument, with the newest of it', async () => {
   const journal = memoryJournal(manualClock());
-  expect(await journal.resting.unsettled()).toEqual(new Map());
-  await journal.runs.refuse(newRun('a'), new FileError('first'));
-  await journal.runs.refuse(newRun('b'), new FileError('second'));
-  await journal.runs.add(newRun('c', { instrument: 'other' }), someDraft('C'));
-  await journal.runs.record(3, { kind: 'parked', as: 'held', failure: 'conflict', reason: 'changed' });
-  await journal.files.ask('third', [{ ...newRun('d').file, path: '/data/d.csv' }]);
-  await journal.files.endFirstScan('third');
-  expect(await journal.resting.unsettled()).toEqual(
+  expect(await journal.outbox.waitingForPeople()).toEqual(new Map());
+  await refuse(journal, newRun('a'), new FileError('first'));
+  await refuse(journal, newRun('b'), new FileError('second'));
+  await take(journal, newRun('c', { instrument: 'other' }), someDraft('C'));
+  await journal.outbox.record(3, { kind: 'parked', as: 'held', failure: 'conflict', reason: 'changed' });
+  await journal.intake.holdBacklog('third', [{ ...newRun('d').file, path: '/data/d.csv' }]);
+  await journal.intake.endFirstScan('third');
+  expect(await journal.outbox.waitingForPeople()).toEqual(
     new Map([
       [
         'balance',
         {
           quarantined: { runs: 2, path: '/data/b.csv', reason: expect.stringContaining('second') },
           held: undefined,
-          asked: 0,
         },
       ],
-      [
-        'other',
-        { quarantined: undefined, held: { runs: 1, path: '/data/c.csv', reason: 'changed' }, asked: 0 },
-      ],
-      ['third', { quarantined: undefined, held: undefined, asked: 1 }],
+      ['other', { quarantined: undefined, held: { runs: 1, path: '/data/c.csv', reason: 'changed' } }],
     ]),
   );
-  await journal.runs.record(3, { kind: 'parked', as: 'quarantined', failure: 'request', reason: 'no' });
-  expect((await journal.resting.unsettled()).get('other')).toMatchObject({
+  expect(await journal.intake.backlogs()).toEqual(new Map([['third', 1]]));
+  await journal.outbox.record(3, { kind: 'parked', as: 'quarantined', failure: 'request', reason: 'no' });
+  expect((await journal.outbox.waitingForPeople()).get('other')).toMatchObject({
     held: undefined,
     quarantined: { runs: 1, reason: 'no' },
   });
@@ -69,16 +66,16 @@ test('what waits for a person is counted by instrument, with the newest of it', 
 test('the last file of an instrument, and its first scan, are known after a restart', async () => {
   const clock = manualClock(5000);
   const journal = memoryJournal(clock);
-  expect(await journal.resting.lastFileAt('balance')).toBeUndefined();
-  expect(await journal.resting.firstScanAt('balance')).toBeUndefined();
-  await journal.files.endFirstScan('balance');
+  expect(await journal.outbox.lastAddedAt('balance')).toBeUndefined();
+  expect(await journal.intake.firstScanAt('balance')).toBeUndefined();
+  await journal.intake.endFirstScan('balance');
   clock.advance(10);
-  await journal.runs.add(newRun('a'), someDraft('A'));
+  await take(journal, newRun('a'), someDraft('A'));
   clock.advance(10);
-  await journal.runs.refuse(newRun('b'), new FileError('no'));
-  expect(await journal.resting.firstScanAt('balance')).toBe(5000);
-  expect(await journal.resting.lastFileAt('balance')).toBe(5020);
-  expect(await journal.resting.lastFileAt('other')).toBeUndefined();
+  await refuse(journal, newRun('b'), new FileError('no'));
+  expect(await journal.intake.firstScanAt('balance')).toBe(5000);
+  expect(await journal.outbox.lastAddedAt('balance')).toBe(5020);
+  expect(await journal.outbox.lastAddedAt('other')).toBeUndefined();
 });
 
 test('a journal that cannot be written says why, until it can again', async () => {

@@ -1,9 +1,10 @@
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished } from 'vitest';
-import { openClient } from '../../src/journal/client.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Request } from '../../src/journal/requests.js';
+import { openClient } from '../../src/journal/requests.js';
+import { decide } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -27,7 +28,7 @@ export async function openAsked(): Promise<AskedJournal> {
       const client = openClient(path);
       const [asked = 0] = await client.ask([request], 1);
       expect(await client.answerTo(asked)).toBeUndefined();
-      await journal.inbox.apply();
+      await decide(journal);
       const answer = await client.answerTo(asked);
       await client.close();
       if (!answer) throw new Error('no answer');

@@ -2,9 +2,10 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { openClient } from '../../src/journal/client.js';
 import { openReader } from '../../src/journal/reader.js';
+import { openClient } from '../../src/journal/requests.js';
 import type { RunChange } from '../../src/outbox.js';
+import { decide, due, knows, recheck, refuse, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -27,9 +28,9 @@ async function fileSmith(
   ...changes: RunChange[]
 ): Promise<number> {
   const run = newRun(content, { path: `/data/smith-${content}.csv` });
-  const added = await journal.runs.add(run, someDraft(`smith ${content}`, ['readings of smith']));
-  const id = added?.id ?? 0;
-  if (changes.length > 0) await journal.runs.record(id, ...changes);
+  const added = await take(journal, run, someDraft(`smith ${content}`, ['readings of smith']));
+  const id = added?.run ?? 0;
+  if (changes.length > 0) await journal.outbox.record(id, ...changes);
   return id;
 }
 
@@ -51,7 +52,7 @@ test('what is erased is nowhere in the files of the journal any more, and its by
   const scene = await openAsked();
   const { journal, path } = scene;
   const id = await fileSmith(scene, 'a', ...DONE);
-  await journal.runs.refuse(newRun('b', { path: '/data/smith-b.csv' }), new FileError('smith has no table'));
+  await refuse(journal, newRun('b', { path: '/data/smith-b.csv' }), new FileError('smith has no table'));
   await scene.ask({ kind: 'retry', run: id });
   expect(stands(path, 'smith')).toBe(true);
   expect(await scene.ask({ kind: 'erase', run: id })).toEqual({
@@ -61,18 +62,18 @@ test('what is erased is nowhere in the files of the journal any more, and its by
   expect(await scene.ask({ kind: 'erase', run: 2 })).toEqual({ done: true, text: 'run 2 is erased' });
   expect(await scrub(path)).toBe(true);
   expect(stands(path, 'smith')).toBe(false);
-  expect(await journal.runs.count()).toEqual({ done: 1, ignored: 1 });
+  expect(await journal.outbox.count()).toEqual({ done: 1, ignored: 1 });
 
   // As the next scan sees them: neither hashed again, nor read under another mapping, nor remembered by name.
   for (const content of ['a', 'b']) {
     const run = newRun(content, { path: `/data/smith-${content}.csv`, mapping: 'm2' });
-    expect(await journal.files.unknown('balance', [run.file])).toEqual([]);
-    expect(await journal.files.unknown('balance', [{ ...run.file, mtimeNs: 5n }])).toHaveLength(1);
-    expect(await journal.runs.knows({ ...run, file: { ...run.file, mtimeNs: 5n } })).toBe(true);
-    expect(await journal.files.unknown('balance', [{ ...run.file, mtimeNs: 5n }])).toEqual([]);
-    expect(await journal.files.wasTaken('balance', { ...run.file, sha256: 'other' })).toBe(true);
+    expect(await journal.intake.unknown('balance', [run.file])).toEqual([]);
+    expect(await journal.intake.unknown('balance', [{ ...run.file, mtimeNs: 5n }])).toHaveLength(1);
+    expect(await knows(journal, { ...run, file: { ...run.file, mtimeNs: 5n } })).toBe(true);
+    expect(await journal.intake.unknown('balance', [{ ...run.file, mtimeNs: 5n }])).toEqual([]);
+    expect(await journal.intake.wasTaken('balance', { ...run.file, sha256: 'other' })).toBe(true);
   }
-  expect(await journal.files.reconsider('balance', 'm2')).toBe(0);
+  expect(await recheck(journal, 'balance', 'm2')).toBe(0);
   await scrub(path);
   expect(stands(path, 'smith')).toBe(false);
   const reader = openReader(path);
@@ -103,8 +104,8 @@ test('earlier readings of its file, which the notebook may hold, go with an eras
   const scene = await openAsked();
   const id = await fileSmith(scene, 'a', ...DONE.slice(0, -1), REFUSED);
   const anew = newRun('a', { path: '/data/a.csv', mapping: 'm2' });
-  await scene.journal.runs.add(anew, someDraft('read anew', ['read anew']));
-  await scene.journal.runs.record(id, REFUSED);
+  await take(scene.journal, anew, someDraft('read anew', ['read anew']));
+  await scene.journal.outbox.record(id, REFUSED);
   expect(await leaves(scene, id, 'smith')).toBe(false);
 });
 
@@ -113,12 +114,12 @@ test('that it was to be redone, and what was answered then, goes with an erased 
   const { journal, path } = scene;
   const source = join(tempFolder(), 'smith.csv');
   writeFileSync(source, 'a');
-  await journal.runs.add(newRun('a', { path: source }), someDraft('A'));
-  await journal.runs.record(1, ...DONE);
+  await take(journal, newRun('a', { path: source }), someDraft('A'));
+  await journal.outbox.record(1, ...DONE);
   // Not long ago: an answer that nobody fetched in time is removed anyway.
   const client = openClient(path);
   const [asked = 0] = await client.ask([{ kind: 'remap', run: 1 }], manualClock().now());
-  await journal.inbox.apply();
+  await decide(journal);
   expect(await client.answerTo(asked)).toMatchObject({
     done: true,
     text: expect.stringContaining('smith.csv'),
@@ -136,9 +137,9 @@ test('what its columns lack goes with an erased run', async () => {
       drift: 'warn',
       kinds: 1,
     }) as const;
-  await scene.journal.runs.add(newRun('a'), someDraft('A'), shaped('x', 'smith'));
-  await scene.journal.runs.add(newRun('b'), someDraft('B'), shaped('x'));
-  await scene.journal.runs.record(2, ...DONE);
+  await take(scene.journal, newRun('a'), someDraft('A'), shaped('x', 'smith'));
+  await take(scene.journal, newRun('b'), someDraft('B'), shaped('x'));
+  await scene.journal.outbox.record(2, ...DONE);
   expect(await leaves(scene, 2, 'smith')).toBe(false);
 });
 
@@ -146,20 +147,19 @@ test('where equal files at other paths are runs of their own, an erased one is k
   const scene = await openAsked();
   const { journal, path } = scene;
   const copy = (name: string) => newRun('a', { path: name, copy: name });
-  for (const name of ['/data/smith.csv', '/data/jones.csv'])
-    await journal.runs.add(copy(name), someDraft(name));
-  await journal.runs.record(1, ...DONE);
+  for (const name of ['/data/smith.csv', '/data/jones.csv']) await take(journal, copy(name), someDraft(name));
+  await journal.outbox.record(1, ...DONE);
   expect(await scene.ask({ kind: 'erase', run: 1 })).toMatchObject({ done: true });
   await scrub(path);
   expect(stands(path, 'smith')).toBe(false);
-  expect(await journal.runs.knows(copy('/data/smith.csv'))).toBe(true);
-  expect(await journal.runs.knows(copy('/data/jones.csv'))).toBe(true);
-  expect(await journal.runs.knows(copy('/data/brown.csv'))).toBe(false);
+  expect(await knows(journal, copy('/data/smith.csv'))).toBe(true);
+  expect(await knows(journal, copy('/data/jones.csv'))).toBe(true);
+  expect(await knows(journal, copy('/data/brown.csv'))).toBe(false);
 
   expect(await scene.ask({ kind: 'refile', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });
-  expect(await journal.runs.knows(copy('/data/smith.csv'))).toBe(false);
-  await journal.runs.add(copy('/data/smith.csv'), someDraft('anew'));
-  expect(await journal.queue.due(1, 9, new Set())).toEqual([2, 3]);
+  expect(await knows(journal, copy('/data/smith.csv'))).toBe(false);
+  await take(journal, copy('/data/smith.csv'), someDraft('anew'));
+  expect(await due(journal, 1, 9)).toEqual([2, 3]);
   expect(scene.rows('SELECT count(DISTINCT reference) AS references_ FROM runs')).toEqual([
     { references_: 3 },
   ]);
@@ -172,19 +172,19 @@ test('a run on its way, or one that waits for a decision, is not erased', async 
   const before = scene.rows('SELECT * FROM runs');
   expect(await scene.ask({ kind: 'erase', run: 1 })).toMatchObject({
     done: false,
-    text: expect.stringMatching(/is on its way; only/),
+    text: expect.stringMatching(/is being delivered; only/),
   });
   expect(await scene.ask({ kind: 'erase', run: 2 })).toMatchObject({
     done: false,
-    text: expect.stringMatching(/is held.*ignore 2 first/),
+    text: expect.stringMatching(/is held; first .*ignore run 2/),
   });
   expect(scene.rows('SELECT * FROM runs')).toEqual(before);
   await scene.ask({ kind: 'ignore', run: 2 });
   expect(await scene.ask({ kind: 'erase', run: 2 })).toMatchObject({ done: true });
-  expect(await scene.ask({ kind: 'erase', run: 2 })).toEqual({ done: true, text: 'run 2 is erased already' });
+  expect(await scene.ask({ kind: 'erase', run: 2 })).toEqual({ done: true, text: 'run 2 is already erased' });
   expect(await scene.ask({ kind: 'retry', run: 2 })).toEqual({
     done: false,
-    text: 'run 2 was erased: to file it once more, refile 2',
+    text: 'run 2 was erased; to file it again: labfeed refile 2',
   });
 });
 
@@ -192,44 +192,44 @@ test('a file that still lies in the folder is told of, without its name', async 
   const scene = await openAsked();
   const path = join(tempFolder(), 'smith.csv');
   writeFileSync(path, 'a');
-  await scene.journal.runs.add(newRun('a', { path }), someDraft('A'));
-  await scene.journal.runs.record(1, ...DONE);
+  await take(scene.journal, newRun('a', { path }), someDraft('A'));
+  await scene.journal.outbox.record(1, ...DONE);
   const { text } = await scene.ask({ kind: 'erase', run: 1 });
-  expect(text).toContain('its file still lies in the folder of balance');
+  expect(text).toContain('its file is still in the folder of balance');
   expect(text).not.toContain('smith');
 });
 
 test('an erased run that was quarantined is filed anew once somebody asks for it and its file is seen', async () => {
   const scene = await openAsked();
   const run = newRun('a');
-  await scene.journal.runs.refuse(run, new FileError('no table'));
+  await refuse(scene.journal, run, new FileError('no table'));
   await scene.ask({ kind: 'erase', run: 1 });
   expect(await scene.ask({ kind: 'refile', run: 1 })).toMatchObject({
     done: true,
-    text: 'run 1 is read anew as soon as its file is seen',
+    text: 'run 1 is read again as soon as its file is seen',
   });
-  expect(await scene.journal.files.unknown('balance', [run.file])).toHaveLength(1);
-  expect(await scene.journal.runs.knows(run)).toBe(false);
-  await scene.journal.runs.add(run, someDraft('A'));
-  expect(await scene.journal.queue.due(1, 9, new Set())).toEqual([1]);
+  expect(await scene.journal.intake.unknown('balance', [run.file])).toHaveLength(1);
+  expect(await knows(scene.journal, run)).toBe(false);
+  await take(scene.journal, run, someDraft('A'));
+  expect(await due(scene.journal, 1, 9)).toEqual([1]);
 });
 
 test('what a person ignores rests until they retry it: as it was read, or read anew', async () => {
   const scene = await openAsked();
   const unread = newRun('b');
   await fileSmith(scene, 'a', HELD);
-  await scene.journal.runs.refuse(unread, new FileError('no table'));
+  await refuse(scene.journal, unread, new FileError('no table'));
   for (const run of [1, 2]) expect(await scene.ask({ kind: 'ignore', run })).toMatchObject({ done: true });
-  expect(await scene.journal.runs.count()).toEqual({ ignored: 2 });
-  expect(await scene.journal.files.reconsider('balance', 'm2')).toBe(0);
-  expect(await scene.journal.runs.knows({ ...unread, mapping: 'm2' })).toBe(true);
+  expect(await scene.journal.outbox.count()).toEqual({ ignored: 2 });
+  expect(await recheck(scene.journal, 'balance', 'm2')).toBe(0);
+  expect(await knows(scene.journal, { ...unread, mapping: 'm2' })).toBe(true);
   expect(await scene.ask({ kind: 'ignore', run: 2 })).toMatchObject({ done: false });
 
   expect(await scene.ask({ kind: 'retry', run: 1 })).toMatchObject({ done: true });
-  expect(await scene.journal.queue.due(1, 9, new Set())).toEqual([1]);
+  expect(await due(scene.journal, 1, 9)).toEqual([1]);
   expect(await scene.ask({ kind: 'retry', run: 2 })).toMatchObject({ done: true, rescan: 'balance' });
-  expect(await scene.journal.runs.count()).toEqual({ pending: 1, quarantined: 1 });
-  expect(await scene.journal.runs.knows(unread)).toBe(false);
+  expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 1 });
+  expect(await knows(scene.journal, unread)).toBe(false);
 });
 
 test('ignoring a run with changed columns does not make them the pattern; retrying it does', async () => {
@@ -240,14 +240,14 @@ test('ignoring a run with changed columns does not make them the pattern; retryi
       drift: 'hold',
       kinds: 1,
     }) as const;
-  await scene.journal.runs.add(newRun('a'), someDraft('A'), shaped('x', 'y'));
-  await scene.journal.runs.add(newRun('b'), someDraft('B'), shaped('x'));
-  await scene.journal.runs.add(newRun('c'), someDraft('C'), shaped('x'));
+  await take(scene.journal, newRun('a'), someDraft('A'), shaped('x', 'y'));
+  await take(scene.journal, newRun('b'), someDraft('B'), shaped('x'));
+  await take(scene.journal, newRun('c'), someDraft('C'), shaped('x'));
   expect(await scene.ask({ kind: 'ignore', run: 2 })).toMatchObject({ done: true });
-  expect(await scene.journal.runs.count()).toEqual({ pending: 1, ignored: 1, held: 1 });
+  expect(await scene.journal.outbox.count()).toEqual({ pending: 1, ignored: 1, held: 1 });
   expect(await scene.ask({ kind: 'retry', run: 2 })).toMatchObject({
     done: true,
-    text: expect.stringContaining('another run that waited for the same answer'),
+    text: expect.stringContaining('1 other run held for the same drift'),
   });
-  expect(await scene.journal.runs.count()).toEqual({ pending: 3 });
+  expect(await scene.journal.outbox.count()).toEqual({ pending: 3 });
 });

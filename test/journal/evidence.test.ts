@@ -1,7 +1,7 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
 import { migrate } from '../../src/journal/database.js';
-import { createEvidence } from '../../src/journal/evidence.js';
+import { createReader } from '../../src/journal/reader.js';
 
 const SERVER = 'https://eln.example.org';
 
@@ -13,12 +13,12 @@ function manyRuns(runs: number) {
     .prepare(
       `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
        INSERT INTO runs (id, instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping,
-                         step, resting, server, experiment, added_at, updated_at)
+                         step, parked, server, experiment, added_at, updated_at)
          SELECT i, iif(i % 2, 'odd', 'even'), printf('%064x', i), '', 0, printf('%016x', i), '/data/' || i, 1, 1, 0, 'm',
                 iif(i % 5, 'done', 'pending'), iif(i % 5, NULL, 'quarantined'), '${SERVER}', 1000 + i, 1, 1 FROM n`,
     )
     .run(runs);
-  return { database, evidence: createEvidence(database) };
+  return { database, evidence: createReader(database) };
 }
 
 test('every done run comes once, oldest first, read when its turn comes: never are all of them in memory', async () => {
@@ -28,7 +28,7 @@ test('every done run comes once, oldest first, read when its turn comes: never a
   for await (const { id } of evidence.filed(undefined)) {
     ids.push(id);
     // Put aside after the first was read, and long before its turn.
-    if (id === 1) database.exec("UPDATE runs SET resting = 'held' WHERE id = 2999");
+    if (id === 1) database.exec("UPDATE runs SET parked = 'held' WHERE id = 2999");
   }
   expect(ids).toHaveLength(2399);
   expect(ids).toEqual([...new Set(ids)].sort((a, b) => a - b));

@@ -1,10 +1,10 @@
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { openClient } from '../../src/journal/client.js';
 import { isFree } from '../../src/journal/database.js';
-import type { Journal } from '../../src/journal/journal.js';
+import { openClient } from '../../src/journal/requests.js';
 import type { RunChange } from '../../src/outbox.js';
+import { decide, due, knows, refuse, take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { type AskedJournal, openAsked } from './asked-journal.js';
 
@@ -12,14 +12,11 @@ const SERVER = 'https://eln.example.org';
 const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
 const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
 
-const due = (journal: Journal): Promise<number[]> =>
-  journal.queue.due(Number.MAX_SAFE_INTEGER, 100, new Set());
-
 /** A run of this content that has come so far. */
 async function run({ journal }: AskedJournal, content: string, ...changes: RunChange[]): Promise<number> {
-  await journal.runs.add(newRun(content), someDraft(content, ['one', 'two']));
+  await take(journal, newRun(content), someDraft(content, ['one', 'two']));
   const id = (await due(journal)).at(-1) ?? 0;
-  if (changes.length > 0) await journal.runs.record(id, ...changes);
+  if (changes.length > 0) await journal.outbox.record(id, ...changes);
   return id;
 }
 
@@ -36,11 +33,9 @@ test('a command leaves its request beside a journal that a daemon holds, and doe
   await client.ask([{ kind: 'retry', run: id }], 1);
   await client.close();
   expect(await due(scene.journal)).toEqual([]);
-  expect(await scene.journal.inbox.apply()).toMatchObject([
-    { done: true, request: { kind: 'retry', run: id } },
-  ]);
+  expect(await decide(scene.journal)).toMatchObject([{ done: true, request: { kind: 'retry', run: id } }]);
   expect(await due(scene.journal)).toEqual([id]);
-  expect(await scene.journal.inbox.apply()).toEqual([]);
+  expect(await decide(scene.journal)).toEqual([]);
   await scene.journal.close();
   expect(isFree(scene.path)).toBe(true);
 });
@@ -52,23 +47,23 @@ test('retry lets a held run go on where it stood, with the experiment that it ha
   const id = await run(scene, 'a', INTENDED, created, postponed, HELD);
   expect(await scene.ask({ kind: 'retry', run: id })).toMatchObject({
     done: true,
-    text: expect.stringMatching(/^run 1 \(a\.csv\) goes on.*keeps experiment 12/),
+    text: expect.stringMatching(/^run 1 \(a\.csv\) continues.*keeps experiment 12/),
   });
-  expect(await scene.journal.queue.due(0, 10, new Set())).toEqual([id]);
-  expect(await scene.journal.runs.open(id)).toMatchObject({ step: 'created', experiment: 12, attempts: 0 });
+  expect(await due(scene.journal, 0, 10)).toEqual([id]);
+  expect(await scene.journal.outbox.load(id)).toMatchObject({ step: 'created', experiment: 12, attempts: 0 });
   expect(events(scene, id).at(-1)).toBe('retried');
 });
 
 test('retry has a file that could not be read looked at again, under the same mapping too', async () => {
   const scene = await openAsked();
   const file = newRun('a');
-  await scene.journal.runs.refuse(file, new FileError('no table'));
-  expect(await scene.journal.runs.knows(file)).toBe(true);
+  await refuse(scene.journal, file, new FileError('no table'));
+  expect(await knows(scene.journal, file)).toBe(true);
   expect(await scene.ask({ kind: 'retry', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });
-  expect(await scene.journal.files.unknown('balance', [file.file])).toHaveLength(1);
-  expect(await scene.journal.runs.knows(file)).toBe(false);
-  expect(await scene.journal.runs.count()).toEqual({ quarantined: 1 });
-  await scene.journal.runs.add(file, someDraft('A'));
+  expect(await scene.journal.intake.unknown('balance', [file.file])).toHaveLength(1);
+  expect(await knows(scene.journal, file)).toBe(false);
+  expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1 });
+  await take(scene.journal, file, someDraft('A'));
   expect(await due(scene.journal)).toEqual([1]);
 });
 
@@ -87,14 +82,17 @@ test('what makes no sense any more is refused with the reason, and changes nothi
   const before = scene.rows('SELECT * FROM runs');
   for (const [request, reason] of [
     [{ kind: 'retry', run: 99 }, /there is no run 99/],
-    [{ kind: 'retry', run: onItsWay }, /is on its way/],
+    [{ kind: 'retry', run: onItsWay }, /is being delivered/],
     [
       { kind: 'retry', run: done },
-      /is done, as experiment 12: .*retry 2 --remap; to file it once more, refile 2/,
+      /is done \(experiment 12\); .*labfeed retry 2 --remap; to file it again: labfeed refile 2/,
     ],
-    [{ kind: 'adopt', run: onItsWay, server: SERVER, experiment: 5 }, /is on its way; only .* held/],
-    [{ kind: 'adopt', run: done, server: SERVER, experiment: 5 }, /is done.*; only .* held/],
-    [{ kind: 'refile', run: onItsWay }, /is on its way; only .* done or rests/],
+    [{ kind: 'adopt', run: onItsWay, server: SERVER, experiment: 5 }, /is being delivered; only a held run/],
+    [{ kind: 'adopt', run: done, server: SERVER, experiment: 5 }, /is done.*; only a held run/],
+    [
+      { kind: 'refile', run: onItsWay },
+      /is being delivered; only a run that is done, quarantined, held or ignored/,
+    ],
   ] as const) {
     expect(await scene.ask(request)).toMatchObject({ done: false, text: expect.stringMatching(reason) });
   }
@@ -114,11 +112,11 @@ test('a request that this version cannot read is answered and does not stop the 
 test('adopt gives a held run the experiment that a person names, and looks for its comments before posting', async () => {
   const scene = await openAsked();
   const id = await run(scene, 'a', INTENDED, HELD);
-  await scene.journal.servers.addSpare(SERVER, 11);
+  await scene.journal.outbox.server(SERVER).addSpare(11);
   expect(await scene.ask({ kind: 'adopt', run: id, server: SERVER, experiment: 11 })).toMatchObject({
     done: true,
   });
-  expect(await scene.journal.runs.open(id)).toMatchObject({
+  expect(await scene.journal.outbox.load(id)).toMatchObject({
     step: 'created',
     experiment: 11,
     adopted: true,
@@ -128,7 +126,7 @@ test('adopt gives a held run the experiment that a person names, and looks for i
   expect(await due(scene.journal)).toEqual([id]);
   expect(scene.rows('SELECT * FROM spares')).toEqual([]);
   // A number that was mistyped must not be taken for the end of the server's numbering.
-  expect((await scene.journal.servers.server(SERVER)).highest).toBeUndefined();
+  expect((await scene.journal.outbox.server(SERVER).facts()).highest).toBeUndefined();
   expect(events(scene, id).at(-1)).toBe('adopted');
 });
 
@@ -138,7 +136,7 @@ test('an experiment that another run has is not given away', async () => {
   const id = await run(scene, 'b', INTENDED, HELD);
   expect(await scene.ask({ kind: 'adopt', run: id, server: SERVER, experiment: 12 })).toMatchObject({
     done: false,
-    text: expect.stringContaining(`experiment 12 is that of run ${owner}`),
+    text: expect.stringContaining(`experiment 12, which belongs to run ${owner}`),
   });
   expect(await due(scene.journal)).toEqual([owner]);
 });
@@ -158,17 +156,17 @@ test('refile makes a run of its own with the same draft, another reference and n
     text: expect.stringMatching(/as run 2$/),
   });
   const [anew = 0] = await due(scene.journal);
-  const first = await scene.journal.runs.open(id);
-  const second = await scene.journal.runs.open(anew);
+  const first = await scene.journal.outbox.load(id);
+  const second = await scene.journal.outbox.load(anew);
   expect(second).toMatchObject({ step: 'pending', experiment: undefined, draft: first.draft });
   expect(second.comments).toMatchObject([{ text: 'one', comment: undefined }, { text: 'two' }]);
   expect(second.reference).not.toBe(first.reference);
-  expect(await scene.journal.runs.knows(newRun('a'))).toBe(true);
+  expect(await knows(scene.journal, newRun('a'))).toBe(true);
   expect([events(scene, id).at(-1), events(scene, anew)]).toEqual(['refiled', ['refiled']]);
   // Asked twice by mistake, it is not filed three times.
   expect(await scene.ask({ kind: 'refile', run: id })).toMatchObject({
     done: false,
-    text: expect.stringContaining('anew, as run 2'),
+    text: expect.stringContaining('refiled as run 2'),
   });
 });
 
@@ -183,7 +181,7 @@ test('a held run that was filed anew never wakes again', async () => {
     { kind: 'refile', run: id },
   ] as const)
     expect(await scene.ask(request)).toMatchObject({ done: false });
-  expect(await scene.journal.runs.count()).toEqual({ ignored: 1, pending: 1 });
+  expect(await scene.journal.outbox.count()).toEqual({ ignored: 1, pending: 1 });
 });
 
 test('a run without a draft is filed anew once its file is read again', async () => {
@@ -192,13 +190,13 @@ test('a run without a draft is filed anew once its file is read again', async ()
   await scene.journal.recovery.begin(SERVER);
   const filed = { server: SERVER, experiment: 12, file: 'a.csv', copies: false, comments: [] };
   await scene.journal.recovery.take({ ...filed, instrument: 'balance', sha256: file.file.sha256 });
-  expect(await scene.journal.runs.knows(file)).toBe(true);
-  expect(await scene.journal.files.unknown('balance', [file.file])).toEqual([]);
+  expect(await knows(scene.journal, file)).toBe(true);
+  expect(await scene.journal.intake.unknown('balance', [file.file])).toEqual([]);
   expect(await scene.ask({ kind: 'refile', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });
-  expect(await scene.journal.runs.count()).toEqual({ done: 1, quarantined: 1 });
-  expect(await scene.journal.files.unknown('balance', [file.file])).toHaveLength(1);
-  expect(await scene.journal.runs.knows(file)).toBe(false);
-  await scene.journal.runs.add(file, someDraft('A'));
+  expect(await scene.journal.outbox.count()).toEqual({ done: 1, quarantined: 1 });
+  expect(await scene.journal.intake.unknown('balance', [file.file])).toHaveLength(1);
+  expect(await knows(scene.journal, file)).toBe(false);
+  await take(scene.journal, file, someDraft('A'));
   expect(await due(scene.journal)).toEqual([2]);
   const [first, second] = scene.rows('SELECT reference, experiment FROM runs ORDER BY id');
   expect(second).not.toEqual(first);

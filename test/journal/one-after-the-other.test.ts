@@ -1,12 +1,12 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { NewRun } from '../../src/journal/drafts.js';
 import { filesOf } from '../../src/model.js';
-import type { RunChange } from '../../src/outbox.js';
+import type { NewRun, RunChange } from '../../src/outbox.js';
 import { createMatcher } from '../../src/watch/match.js';
 import { createRuns } from '../../src/watch/runs.js';
 import { SERVER } from '../support/filing.js';
+import { due, knows, recheck, take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { openAsked } from './asked-journal.js';
@@ -50,56 +50,60 @@ function folderWith(...names: string[]): string {
 test('a folder that was thinned out since it was filed is not filed again when it is to be redone', async () => {
   const { journal, ask, rows } = await openAsked();
   const root = folderWith('a.csv', 'b.bin');
-  await journal.runs.add(await folderRun(root), someDraft('one'));
-  await journal.runs.record(1, ...filedAs(12));
+  await take(journal, await folderRun(root), someDraft('one'));
+  await journal.outbox.record(1, ...filedAs(12));
   rmSync(join(root, 's1.D', 'b.bin'));
   expect(await ask({ kind: 'remap', run: 1 })).toMatchObject({ done: true });
   const rest = await folderRun(root);
-  expect(await journal.files.unknown('balance', filesOf(rest.file))).toHaveLength(1);
-  expect(await journal.runs.knows(rest)).toBe(true);
-  expect(await journal.files.unknown('balance', filesOf(rest.file))).toEqual([]);
+  expect(await journal.intake.unknown('balance', filesOf(rest.file))).toHaveLength(1);
+  expect(await knows(journal, rest)).toBe(true);
+  expect(await journal.intake.unknown('balance', filesOf(rest.file))).toEqual([]);
   expect(rows('SELECT id, reason FROM runs')).toEqual([
-    { id: 1, reason: expect.stringContaining('some of the files that it was read from are gone') },
+    { id: 1, reason: expect.stringContaining('some of its files are gone') },
   ]);
 });
 
 test('a folder with other bytes in one of its files is a run of its own, also when the old one was to be redone', async () => {
   const { journal, ask } = await openAsked();
   const root = folderWith('a.csv', 'b.bin');
-  await journal.runs.add(await folderRun(root), someDraft('one'));
-  await journal.runs.record(1, ...filedAs(12));
+  await take(journal, await folderRun(root), someDraft('one'));
+  await journal.outbox.record(1, ...filedAs(12));
   await ask({ kind: 'remap', run: 1 });
   writeFileSync(join(root, 's1.D', 'b.bin'), 'B.BIN');
-  expect(await journal.runs.knows(await folderRun(root))).toBe(false);
+  expect(await knows(journal, await folderRun(root))).toBe(false);
 });
 
 test('a run that is to be redone and is repaired meanwhile is still read anew afterwards', async () => {
   const { journal, ask } = await openAsked();
   const run = oneFile();
-  await journal.runs.add(run, someDraft('one'));
-  await journal.runs.record(1, ...filedAs(12));
+  await take(journal, run, someDraft('one'));
+  await journal.outbox.record(1, ...filedAs(12));
   await ask({ kind: 'remap', run: 1 });
   await ask({ kind: 'repair', run: 1, comments: [{ n: 1, comment: 41 }] });
   const anew = { ...run, mapping: 'm2' };
-  expect(await journal.runs.knows(anew)).toBe(true);
-  await journal.runs.record(1, { kind: 'commented', n: 1, comment: 50, found: false }, { kind: 'finished' });
-  expect(await journal.files.unknown('balance', [run.file])).toHaveLength(1);
-  expect(await journal.runs.knows(anew)).toBe(false);
+  expect(await knows(journal, anew)).toBe(true);
+  await journal.outbox.record(
+    1,
+    { kind: 'commented', n: 1, comment: 50, found: false },
+    { kind: 'finished' },
+  );
+  expect(await journal.intake.unknown('balance', [run.file])).toHaveLength(1);
+  expect(await knows(journal, anew)).toBe(false);
 });
 
 test('a run that was to be redone and is filed anew instead leaves its file to the new one', async () => {
   const { journal, ask, rows } = await openAsked();
   const run = oneFile();
-  await journal.runs.add(run, someDraft('one'));
-  await journal.runs.record(1, ...filedAs(12));
+  await take(journal, run, someDraft('one'));
+  await journal.outbox.record(1, ...filedAs(12));
   await ask({ kind: 'remap', run: 1 });
   await ask({ kind: 'refile', run: 1 });
-  await journal.runs.record(2, REFUSED);
-  await journal.files.reconsider('balance', 'm2');
-  await journal.runs.add({ ...run, mapping: 'm2' }, someDraft('two'));
-  expect(rows('SELECT id, step, resting FROM runs')).toEqual([
-    { id: 1, step: 'done', resting: null },
-    { id: 2, step: 'pending', resting: null },
+  await journal.outbox.record(2, REFUSED);
+  await recheck(journal, 'balance', 'm2');
+  await take(journal, { ...run, mapping: 'm2' }, someDraft('two'));
+  expect(rows('SELECT id, step, parked FROM runs')).toEqual([
+    { id: 1, step: 'done', parked: null },
+    { id: 2, step: 'pending', parked: null },
   ]);
 });
 
@@ -107,53 +111,53 @@ test('a copy whose name was erased with an earlier filing of it can still be red
   const { journal, ask } = await openAsked();
   const single = oneFile();
   const run = { ...single, copy: single.file.path };
-  await journal.runs.add(run, someDraft('one'));
-  await journal.runs.record(1, ...filedAs(12));
+  await take(journal, run, someDraft('one'));
+  await journal.outbox.record(1, ...filedAs(12));
   await ask({ kind: 'refile', run: 1 });
   await ask({ kind: 'erase', run: 1 });
-  await journal.runs.record(2, ...filedAs(13));
+  await journal.outbox.record(2, ...filedAs(13));
   expect(await ask({ kind: 'remap', run: 2 })).toMatchObject({ done: true });
-  expect(await journal.runs.knows({ ...run, mapping: 'm2' })).toBe(false);
+  expect(await knows(journal, { ...run, mapping: 'm2' })).toBe(false);
 });
 
 test('what is to be redone is not removed with the history of old runs', async () => {
   const { journal, ask } = await openAsked();
   const run = oneFile();
-  await journal.runs.add(run, someDraft('one'));
-  await journal.runs.record(1, ...filedAs(12));
+  await take(journal, run, someDraft('one'));
+  await journal.outbox.record(1, ...filedAs(12));
   await ask({ kind: 'remap', run: 1 });
-  await journal.pruning.prune(LATER, 0);
-  const added = await journal.runs.add({ ...run, mapping: 'm2' }, someDraft('two'));
-  expect(added).toMatchObject({ id: 1, remapped: 'revised' });
+  await journal.outbox.prune(LATER, 0);
+  const added = await take(journal, { ...run, mapping: 'm2' }, someDraft('two'));
+  expect(added).toMatchObject({ run: 1, outcome: 'revised' });
 });
 
 test('a run that was set aside so long ago that its draft is gone is read anew by retry', async () => {
   const { journal, ask } = await openAsked();
-  await journal.runs.add(oneFile(), someDraft('one'));
-  await journal.runs.record(1, ...filedAs(12).slice(0, 2), HELD);
+  await take(journal, oneFile(), someDraft('one'));
+  await journal.outbox.record(1, ...filedAs(12).slice(0, 2), HELD);
   await ask({ kind: 'ignore', run: 1 });
-  await journal.pruning.prune(LATER, 0);
+  await journal.outbox.prune(LATER, 0);
   expect(await ask({ kind: 'retry', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });
-  expect(await journal.queue.due(LATER, 9, new Set())).toEqual([]);
+  expect(await due(journal, LATER, 9)).toEqual([]);
 });
 
 test('a run that drifted, was set aside and lost its history can be retried and filed anew', async () => {
   const { journal, ask } = await openAsked();
   const shaped = (name: string) =>
     ({ shape: { tables: [{ name: 't', columns: [{ name }] }] }, drift: 'hold', kinds: 1 }) as const;
-  await journal.runs.add(newRun('p'), someDraft('p'), shaped('x'));
-  await journal.runs.add(oneFile(), someDraft('one'), shaped('y'));
+  await take(journal, newRun('p'), someDraft('p'), shaped('x'));
+  await take(journal, oneFile(), someDraft('one'), shaped('y'));
   await ask({ kind: 'ignore', run: 2 });
-  await journal.pruning.prune(LATER, 0);
+  await journal.outbox.prune(LATER, 0);
   expect(await ask({ kind: 'retry', run: 2 })).toMatchObject({ done: true });
 });
 
 test('a folder that is retried twice in a row is read anew both times, not sent as it was read before', async () => {
   const { journal, ask } = await openAsked();
   const run = await folderRun(folderWith('a.csv', 'b.bin'));
-  await journal.runs.add(run, someDraft('one'));
-  await journal.runs.record(1, REFUSED);
+  await take(journal, run, someDraft('one'));
+  await journal.outbox.record(1, REFUSED);
   for (let n = 0; n < 2; n++)
-    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('is read anew as soon as');
-  expect(await journal.queue.due(LATER, 9, new Set())).toEqual([]);
+    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('is read again as soon as');
+  expect(await due(journal, LATER, 9)).toEqual([]);
 });

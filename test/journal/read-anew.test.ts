@@ -2,11 +2,11 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { openClient } from '../../src/journal/client.js';
-import type { NewRun } from '../../src/journal/drafts.js';
 import type { Journal } from '../../src/journal/journal.js';
-import type { RunChange } from '../../src/outbox.js';
+import { openClient } from '../../src/journal/requests.js';
+import type { NewRun, RunChange } from '../../src/outbox.js';
 import { emptyJournal, SERVER } from '../support/filing.js';
+import { decide, due, knows, recheck, refuse, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -31,8 +31,8 @@ async function setUp(name: string | Buffer, ...changes: RunChange[]): Promise<Sc
   writeFileSync(location, 'a');
   const path = join(folder, typeof name === 'string' ? name : 'caf\\xE9.csv');
   const run = newRun('a', { path });
-  await journal.runs.add(run, someDraft('as read before', ['one', 'two', 'three']));
-  await journal.runs.record(1, ...changes);
+  await take(journal, run, someDraft('as read before', ['one', 'two', 'three']));
+  await journal.outbox.record(1, ...changes);
   return {
     journal,
     run,
@@ -40,29 +40,27 @@ async function setUp(name: string | Buffer, ...changes: RunChange[]): Promise<Sc
       const client = openClient(join(folder, 'journal.db'));
       await client.ask([{ kind: 'retry', run: 1 }], 1);
       await client.close();
-      return (await journal.inbox.apply())[0];
+      return (await decide(journal))[0];
     },
   };
 }
 
-const due = (journal: Journal) => journal.queue.due(0, 10, new Set());
-
 test('a quarantined run is read anew on request, and keeps its experiment and what was posted of it', async () => {
   const { journal, run, retry } = await setUp('a.csv', INTENDED, CREATED, DESCRIBED, posted(1), REFUSED);
   const intent: RunChange = { kind: 'commentIntended', n: 2, at: 5 };
-  await journal.runs.record(1, intent);
-  expect(await journal.runs.knows(run)).toBe(true);
+  await journal.outbox.record(1, intent);
+  expect(await knows(journal, run)).toBe(true);
   expect(await retry()).toMatchObject({
     done: true,
     rescan: 'balance',
-    text: expect.stringMatching(/^run 1 \(a\.csv\) is read anew .*keeps experiment 12$/),
+    text: expect.stringMatching(/^run 1 \(a\.csv\) is read again .*keeps experiment 12$/),
   });
   expect(await due(journal)).toEqual([]);
-  expect(await journal.files.unknown('balance', [run.file])).toHaveLength(1);
-  expect(await journal.runs.knows(run)).toBe(false);
-  await journal.runs.add(run, someDraft('as read now', ['uno', 'due']));
+  expect(await journal.intake.unknown('balance', [run.file])).toHaveLength(1);
+  expect(await knows(journal, run)).toBe(false);
+  await take(journal, run, someDraft('as read now', ['uno', 'due']));
   expect(await due(journal)).toEqual([1]);
-  expect(await journal.runs.open(1)).toMatchObject({
+  expect(await journal.outbox.load(1)).toMatchObject({
     step: 'created',
     experiment: 12,
     draft: { title: 'as read now' },
@@ -73,19 +71,19 @@ test('a quarantined run is read anew on request, and keeps its experiment and wh
     ],
     surplus: [],
   });
-  await journal.runs.record(1, { kind: 'commentRevised', n: 1 });
-  expect((await journal.runs.open(1)).comments.map(({ earlier }) => earlier)).toEqual([[], ['two']]);
-  await journal.runs.record(1, { kind: 'finished' });
-  expect((await journal.runs.open(1)).earlier).toEqual([]);
+  await journal.outbox.record(1, { kind: 'commentRevised', n: 1 });
+  expect((await journal.outbox.load(1)).comments.map(({ earlier }) => earlier)).toEqual([[], ['two']]);
+  await journal.outbox.record(1, { kind: 'finished' });
+  expect((await journal.outbox.load(1)).earlier).toEqual([]);
 });
 
 test('a run whose file does not read under the mapping of today keeps what was read before, and says why it waits', async () => {
   const { journal, run, retry } = await setUp('a.csv', REFUSED);
   await retry();
-  await journal.runs.refuse(run, new FileError('no table any more'));
-  expect(await journal.runs.count()).toEqual({ quarantined: 1 });
-  expect((await journal.runs.open(1)).draft.title).toBe('as read before');
-  expect((await journal.runs.open(1)).earlier).toEqual([]);
+  await refuse(journal, run, new FileError('no table any more'));
+  expect(await journal.outbox.count()).toEqual({ quarantined: 1 });
+  expect((await journal.outbox.load(1)).draft.title).toBe('as read before');
+  expect((await journal.outbox.load(1)).earlier).toEqual([]);
 });
 
 for (const [what, change] of [
@@ -105,33 +103,36 @@ for (const [what, change] of [
     expect(await retry()).toMatchObject({
       done: true,
       text: expect.stringMatching(
-        /keeps experiment 12; its file is no longer at .*a\.csv.* as it was read before/,
+        /keeps experiment 12; its file is no longer at .*a\.csv, so the earlier reading is sent/,
       ),
     });
     expect(await due(journal)).toEqual([1]);
-    expect(await journal.runs.open(1)).toMatchObject({ step: 'created', draft: { title: 'as read before' } });
+    expect(await journal.outbox.load(1)).toMatchObject({
+      step: 'created',
+      draft: { title: 'as read before' },
+    });
   });
 }
 
 test('a file whose name is not UTF-8 is found where it is', async () => {
   const { retry } = await setUp(Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x2e, 0x63, 0x73, 0x76]), REFUSED);
-  expect((await retry())?.text).toContain('is read anew');
+  expect((await retry())?.text).toContain('is read again');
 });
 
 test('a held run is not read anew: it goes on where it stood', async () => {
   const held: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
   const { journal, run, retry } = await setUp('a.csv', INTENDED, CREATED, held);
-  expect((await retry())?.text).toContain('goes on where it stood');
-  expect(await journal.runs.knows(run)).toBe(true);
+  expect((await retry())?.text).toContain('continues where it stopped');
+  expect(await knows(journal, run)).toBe(true);
 });
 
 test('another mapping has every quarantined run read anew by itself, and no other', async () => {
   const { journal, run } = await setUp('a.csv', INTENDED, CREATED, REFUSED);
-  await journal.runs.add(newRun('b'), someDraft('b'));
-  expect(await journal.files.reconsider('balance', run.mapping)).toBe(0);
-  expect(await journal.files.reconsider('balance', 'm2')).toBe(1);
-  expect(await journal.runs.knows({ ...run, mapping: 'm2' })).toBe(false);
-  expect(await journal.runs.knows(newRun('b', { mapping: 'm2' }))).toBe(true);
-  await journal.runs.add({ ...run, mapping: 'm2' }, someDraft('as read now'));
-  expect(await journal.runs.knows({ ...run, mapping: 'm2' })).toBe(true);
+  await take(journal, newRun('b'), someDraft('b'));
+  expect(await recheck(journal, 'balance', run.mapping)).toBe(0);
+  expect(await recheck(journal, 'balance', 'm2')).toBe(1);
+  expect(await knows(journal, { ...run, mapping: 'm2' })).toBe(false);
+  expect(await knows(journal, newRun('b', { mapping: 'm2' }))).toBe(true);
+  await take(journal, { ...run, mapping: 'm2' }, someDraft('as read now'));
+  expect(await knows(journal, { ...run, mapping: 'm2' })).toBe(true);
 });

@@ -4,12 +4,14 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { lockForLife } from '../../src/filesystem.js';
+import { STATE } from '../../src/journal/database.js';
 import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
-import { MIGRATIONS, stateOf } from '../../src/journal/migrations.js';
+import { MIGRATIONS } from '../../src/journal/migrations.js';
 import { createReader, type JournalReader, openReader } from '../../src/journal/reader.js';
 import type { Request } from '../../src/journal/requests.js';
 import { RUN_STATES } from '../../src/model.js';
 import type { RunChange } from '../../src/outbox.js';
+import { decide, knows, refuse, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
@@ -39,9 +41,9 @@ async function open(): Promise<Opened> {
 }
 
 async function add({ journal }: Opened, content: string, ...changes: RunChange[]): Promise<number> {
-  const added = await journal.runs.add(newRun(content), someDraft(content));
-  const id = added?.id ?? 0;
-  if (changes.length > 0) await journal.runs.record(id, ...changes);
+  const added = await take(journal, newRun(content), someDraft(content));
+  const id = added.run;
+  if (changes.length > 0) await journal.outbox.record(id, ...changes);
   return id;
 }
 
@@ -52,7 +54,7 @@ test('jobs are found by state and instrument, newest first, and page by page', a
   await add(scene, 'sending', INTENDED);
   await add(scene, 'done', INTENDED, { kind: 'created', experiment: 12, found: false }, { kind: 'finished' });
   await add(scene, 'held', HELD);
-  await journal.runs.refuse(newRun('refused', { instrument: 'other' }), new FileError('no table'));
+  await refuse(journal, newRun('refused', { instrument: 'other' }), new FileError('no table'));
   const found = async (filter: object): Promise<number[]> =>
     (await reader.jobs({ limit: 10, ...filter })).map(({ id }) => id);
   expect(await found({})).toEqual([5, 4, 3, 2, 1]);
@@ -85,9 +87,9 @@ test('one run comes with its draft, its comments, its history, where it was seen
     drift: 'warn' as const,
     kinds: 1,
   });
-  await scene.journal.runs.add(newRun('a'), someDraft('A'), shape('x', 'y'));
-  await scene.journal.runs.add(newRun('b'), someDraft('B', ['one', 'two']), shape('x'));
-  await scene.journal.runs.knows(newRun('b', { path: '/data/copy of b.csv' }));
+  await take(scene.journal, newRun('a'), someDraft('A'), shape('x', 'y'));
+  await take(scene.journal, newRun('b'), someDraft('B', ['one', 'two']), shape('x'));
+  await knows(scene.journal, newRun('b', { path: '/data/copy of b.csv' }));
   expect(await scene.reader.job(2)).toMatchObject({
     state: 'queued',
     draft: { title: 'B', tags: ['balance'] },
@@ -106,7 +108,7 @@ test('files are found by a part of their path, whether or not they became runs',
   const scene = await open();
   await add(scene, 'plate 7');
   const skipped = { path: '/data/plate 8.csv', location: '', size: 1, mtimeNs: 1n, inode: 1n };
-  await scene.journal.files.skip('balance', [skipped]);
+  await scene.journal.intake.skip('balance', [skipped]);
   expect(await scene.reader.files('plate', 10)).toEqual([
     { instrument: 'balance', path: '/data/plate 7.csv', verdict: 'taken', run: 1 },
     { instrument: 'balance', path: '/data/plate 8.csv', verdict: 'skipped', run: undefined },
@@ -120,13 +122,15 @@ test('the overview counts runs by hour, knows the last and the oldest that waits
   const journal = createJournal({ database, clock, release: () => undefined });
   const reader = createReader(database, clock.now);
   const hour = clock.now() / HOUR_MS;
-  await journal.runs.add(newRun('long ago'), someDraft('long ago'));
+  await take(journal, newRun('long ago'), someDraft('long ago'));
   clock.advance(40 * 24 * HOUR_MS);
-  await journal.runs.add(newRun('a'), someDraft('A'));
-  await journal.runs.add(newRun('b', { instrument: 'asked' }), someDraft('B'));
-  await journal.files.ask('asked', [{ path: '/1', location: '/1', size: 1, mtimeNs: 1n, inode: 1n }]);
-  await journal.files.endFirstScan('asked');
-  await journal.servers.learn(SERVER, { halted: 'recover first' });
+  await take(journal, newRun('a'), someDraft('A'));
+  await take(journal, newRun('b', { instrument: 'asked' }), someDraft('B'));
+  await journal.intake.holdBacklog('asked', [
+    { path: '/1', location: '/1', size: 1, mtimeNs: 1n, inode: 1n },
+  ]);
+  await journal.intake.endFirstScan('asked');
+  await journal.outbox.server(SERVER).learn({ halted: 'recover first' });
   expect(await reader.overview()).toMatchObject({
     instruments: [
       { name: 'asked', asked: 1, runs: { queued: 1 }, last: { id: 3 } },
@@ -174,20 +178,20 @@ type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 async function perform(one: Operation, journal: Journal, database: ReusableDatabase): Promise<unknown> {
   switch (one.op) {
     case 'add':
-      return journal.runs.add(newRun(one.content, one), someDraft(one.content));
+      return take(journal, newRun(one.content, one), someDraft(one.content));
     case 'refuse':
-      return journal.runs.refuse(newRun(one.content, one), new FileError('no table'));
+      return refuse(journal, newRun(one.content, one), new FileError('no table'));
     case 'record':
-      return journal.runs.record(one.run, one.change);
+      return journal.outbox.record(one.run, one.change);
     case 'create':
-      return journal.runs.record(one.run, INTENDED, { kind: 'created', experiment: one.run, found: false });
+      return journal.outbox.record(one.run, INTENDED, { kind: 'created', experiment: one.run, found: false });
     case 'ask': {
       const request: Request =
         one.kind === 'adopt'
           ? { kind: 'adopt', run: one.run, server: SERVER, experiment: 20 + one.run }
           : { kind: one.kind, run: one.run };
       database.prepare('INSERT INTO inbox (at, request) VALUES (1, ?)').run(JSON.stringify(request));
-      return journal.inbox.apply();
+      return decide(journal);
     }
     case 'recover': {
       const filed = {
@@ -201,17 +205,17 @@ async function perform(one: Operation, journal: Journal, database: ReusableDatab
     }
     case 'release': {
       const placed = { id: one.run, reference: '', instrument: '', sha256: '', experiment: 1, addedAt: 1 };
-      return journal.setBack.release({ ...placed, drafted: true });
+      return journal.recovery.release({ ...placed, drafted: true });
     }
     case 'prune':
-      return journal.pruning.prune(Number.MAX_SAFE_INTEGER, 0);
+      return journal.outbox.prune(Number.MAX_SAFE_INTEGER, 0);
   }
 }
 
 test('whatever happens to runs, the counts are those of a full count', async () => {
   const database = new ReusableDatabase();
   const counted = database.prepare(
-    `SELECT instrument, ${stateOf('runs')} AS state, count(*) AS runs FROM runs GROUP BY 1, 2 ORDER BY 1, 2`,
+    `SELECT instrument, ${STATE} AS state, count(*) AS runs FROM runs GROUP BY 1, 2 ORDER BY 1, 2`,
   );
   await fc.assert(
     fc.asyncProperty(fc.array(operation, { minLength: 5, maxLength: 40 }), async (operations) => {

@@ -2,10 +2,10 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import type { NewRun } from '../../src/journal/drafts.js';
 import type { Draft } from '../../src/model.js';
-import type { RunChange } from '../../src/outbox.js';
+import type { Added, NewRun, RunChange } from '../../src/outbox.js';
 import { SERVER } from '../support/filing.js';
+import { due, knows, refuse, take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { type AskedJournal, openAsked } from './asked-journal.js';
@@ -25,7 +25,7 @@ interface Scene extends AskedJournal {
   readonly run: NewRun;
   remap(id?: number): Promise<{ done: boolean; text: string; rescan?: string | undefined }>;
   /** Reads the file under another mapping. */
-  read(draft: Draft): ReturnType<AskedJournal['journal']['runs']['add']>;
+  read(draft: Draft): Promise<Added>;
   state(): unknown;
 }
 
@@ -35,18 +35,17 @@ async function withDoneRun(changes: Parameters<typeof newRun>[1] = {}): Promise<
   const path = join(tempFolder(), 'a.csv');
   writeFileSync(path, 'a');
   const run = newRun('a', { path, ...changes });
-  await asked.journal.runs.add(run, BEFORE, { shape: { tables: [] }, drift: 'hold', kinds: 1 });
-  await asked.journal.runs.record(1, ...DONE);
+  await take(asked.journal, run, BEFORE, { shape: { tables: [] }, drift: 'hold', kinds: 1 });
+  await asked.journal.outbox.record(1, ...DONE);
   return {
     ...asked,
     run,
     remap: (id = 1) => asked.ask({ kind: 'remap', run: id }),
-    read: (draft) => asked.journal.runs.add({ ...run, mapping: 'm2' }, draft),
-    state: () => asked.rows('SELECT step, resting, reason FROM runs WHERE id = 1')[0],
+    read: (draft) => take(asked.journal, { ...run, mapping: 'm2' }, draft),
+    state: () => asked.rows('SELECT step, parked, reason FROM runs WHERE id = 1')[0],
   };
 }
 
-const due = ({ journal }: Scene) => journal.queue.due(0, 10, new Set());
 const events = ({ rows }: Scene) =>
   (rows('SELECT event FROM history WHERE run = 1 ORDER BY id') as { event: string }[]).map(
     ({ event }) => event,
@@ -59,18 +58,18 @@ test('a done run stays done until its file was read anew, and then has what it w
     done: true,
     rescan: 'balance',
     text: expect.stringMatching(
-      /^run 1 \(a\.csv\) is read anew as soon as .*a\.csv is seen; .*experiment 12 stays$/,
+      /^run 1 \(a\.csv\) is read again as soon as .*a\.csv is seen; .*experiment 12 are kept$/,
     ),
   });
-  expect(await due(scene)).toEqual([]);
-  expect(scene.state()).toMatchObject({ step: 'done', resting: null });
-  expect(await journal.files.unknown('balance', [run.file])).toHaveLength(1);
-  expect(await journal.runs.knows({ ...run, mapping: 'm2' })).toBe(false);
+  expect(await due(scene.journal, 0, 10)).toEqual([]);
+  expect(scene.state()).toMatchObject({ step: 'done', parked: null });
+  expect(await journal.intake.unknown('balance', [run.file])).toHaveLength(1);
+  expect(await knows(journal, { ...run, mapping: 'm2' })).toBe(false);
   expect(await scene.read(someDraft('after', ['one', 'zwei', 'drei']))).toMatchObject({
-    remapped: 'revised',
+    outcome: 'revised',
   });
-  expect(await due(scene)).toEqual([1]);
-  expect(await journal.runs.open(1)).toMatchObject({
+  expect(await due(scene.journal, 0, 10)).toEqual([1]);
+  expect(await journal.outbox.load(1)).toMatchObject({
     step: 'created',
     experiment: 12,
     draft: { title: 'after' },
@@ -82,8 +81,8 @@ test('a done run stays done until its file was read anew, and then has what it w
     ],
     surplus: [],
   });
-  expect(await journal.runs.knows({ ...run, mapping: 'm2' })).toBe(true);
-  expect(await journal.files.unknown('balance', [run.file])).toEqual([]);
+  expect(await knows(journal, { ...run, mapping: 'm2' })).toBe(true);
+  expect(await journal.intake.unknown('balance', [run.file])).toEqual([]);
   expect(events(scene).slice(-2)).toEqual(['remapAsked', 'remapped']);
 });
 
@@ -91,14 +90,14 @@ test('a comment for which there is no use any more is kept in mind until it is g
   const scene = await withDoneRun();
   await scene.remap();
   await scene.read(someDraft('after', ['uno']));
-  expect(await scene.journal.runs.open(1)).toMatchObject({
+  expect(await scene.journal.outbox.load(1)).toMatchObject({
     comments: [{ n: 1, text: 'uno', comment: 41, earlier: ['one'] }],
     surplus: [{ n: 2, comment: 42, texts: ['two'] }],
   });
   const refused: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
-  await scene.journal.runs.record(1, refused);
-  await scene.journal.runs.add({ ...scene.run, mapping: 'm3' }, someDraft('third', ['1', '2']));
-  expect(await scene.journal.runs.open(1)).toMatchObject({
+  await scene.journal.outbox.record(1, refused);
+  await take(scene.journal, { ...scene.run, mapping: 'm3' }, someDraft('third', ['1', '2']));
+  expect(await scene.journal.outbox.load(1)).toMatchObject({
     earlier: [
       { title: 'before', written: true },
       { title: 'after', written: false },
@@ -109,8 +108,8 @@ test('a comment for which there is no use any more is kept in mind until it is g
     ],
     surplus: [],
   });
-  await scene.journal.runs.record(1, { kind: 'commentRevised', n: 1 }, { kind: 'commentRevised', n: 2 });
-  await scene.journal.runs.record(1, { kind: 'finished' });
+  await scene.journal.outbox.record(1, { kind: 'commentRevised', n: 1 }, { kind: 'commentRevised', n: 2 });
+  await scene.journal.outbox.record(1, { kind: 'finished' });
   expect(scene.rows('SELECT * FROM earlier_comments')).toEqual([]);
   expect(scene.rows('SELECT * FROM earlier_drafts')).toEqual([]);
 });
@@ -118,28 +117,29 @@ test('a comment for which there is no use any more is kept in mind until it is g
 test('what reads as before changes nothing, and is known to', async () => {
   const scene = await withDoneRun();
   await scene.remap();
-  expect(await scene.read(BEFORE)).toMatchObject({ id: 1, remapped: 'unchanged' });
-  expect(scene.state()).toEqual({ step: 'done', resting: null, reason: null });
-  expect(await due(scene)).toEqual([]);
+  expect(await scene.read(BEFORE)).toMatchObject({ run: 1, outcome: 'unchanged' });
+  expect(scene.state()).toEqual({ step: 'done', parked: null, reason: null });
+  expect(await due(scene.journal, 0, 10)).toEqual([]);
   expect(events(scene).at(-1)).toBe('remapUnchanged');
-  expect(await scene.journal.runs.knows({ ...scene.run, mapping: 'm2' })).toBe(true);
+  expect(await knows(scene.journal, { ...scene.run, mapping: 'm2' })).toBe(true);
 });
 
 test('a file that does not read under the mapping of today leaves its run done as it was filed, and that is told', async () => {
   const scene = await withDoneRun();
   await scene.remap();
-  const refused = await scene.journal.runs.refuse(
+  const refused = await refuse(
+    scene.journal,
     { ...scene.run, mapping: 'm2' },
     new FileError('no table any more'),
   );
-  expect(refused).toMatchObject({ id: 1, remapped: 'refused' });
+  expect(refused).toMatchObject({ run: 1, outcome: 'refused' });
   expect(scene.state()).toEqual({
     step: 'done',
-    resting: null,
-    reason: 'it could not be read anew, and stays as it was filed: no table any more',
+    parked: null,
+    reason: 'it was not remapped and stays as it was filed: no table any more',
   });
-  expect(await scene.journal.runs.open(1)).toMatchObject({ draft: { title: 'before' }, earlier: [] });
-  expect(await scene.journal.runs.knows({ ...scene.run, mapping: 'm2' })).toBe(true);
+  expect(await scene.journal.outbox.load(1)).toMatchObject({ draft: { title: 'before' }, earlier: [] });
+  expect(await knows(scene.journal, { ...scene.run, mapping: 'm2' })).toBe(true);
   await scene.remap();
   expect(scene.state()).toMatchObject({ reason: null });
 });
@@ -151,29 +151,29 @@ test('the runs to come are not held against a run that was redone', async () => 
   await scene.remap();
   const shape = { tables: [{ name: 'readings', columns: [{ name: 'Weight' }] }] };
   const read = { ...scene.run, mapping: 'm2' };
-  const added = await scene.journal.runs.add(read, someDraft('after'), { shape, drift: 'hold', kinds: 1 });
-  expect(added).toMatchObject({ drift: undefined, remapped: 'revised' });
+  const added = await take(scene.journal, read, someDraft('after'), { shape, drift: 'hold', kinds: 1 });
+  expect(added).toMatchObject({ drift: undefined, outcome: 'revised' });
   expect(scene.rows(shapes)).toEqual(before);
 });
 
 for (const [what, change, says] of [
   ['is gone', (path: string) => rmSync(path), /its file is no longer at .*a\.csv/],
-  ['has other bytes', (path: string) => writeFileSync(path, 'b'), /a\.csv has other bytes by now/],
-  ['is longer', (path: string) => writeFileSync(path, 'aa'), /a\.csv has other bytes by now/],
+  ['has other bytes', (path: string) => writeFileSync(path, 'b'), /a\.csv has other content now/],
+  ['is longer', (path: string) => writeFileSync(path, 'aa'), /a\.csv has other content now/],
   [
     'has become a folder',
     (path: string) => {
       rmSync(path);
       mkdirSync(path);
     },
-    /a\.csv has other bytes by now/,
+    /a\.csv has other content now/,
   ],
 ] as const) {
   test(`a done run whose file ${what} is not redone, and that is said`, async () => {
     const scene = await withDoneRun();
     change(scene.run.file.path);
     expect(await scene.remap()).toEqual({ done: false, text: expect.stringMatching(says) });
-    expect(await scene.journal.runs.knows({ ...scene.run, mapping: 'm2' })).toBe(true);
+    expect(await knows(scene.journal, { ...scene.run, mapping: 'm2' })).toBe(true);
     expect(scene.rows('SELECT * FROM remaps')).toEqual([]);
   });
 }
@@ -183,14 +183,14 @@ test('a file that gets other bytes before it was read anew becomes a run of its 
   await scene.remap();
   const { path } = scene.run.file;
   const other = newRun('b', { path, mapping: 'm2' });
-  expect(await scene.journal.files.wasTaken('balance', other.file)).toBe(true);
-  expect(await scene.journal.files.wasTaken('balance', scene.run.file)).toBe(false);
-  await scene.journal.runs.add(other, someDraft('b'));
+  expect(await scene.journal.intake.wasTaken('balance', other.file)).toBe(true);
+  expect(await scene.journal.intake.wasTaken('balance', scene.run.file)).toBe(false);
+  await take(scene.journal, other, someDraft('b'));
   expect(scene.state()).toMatchObject({
     step: 'done',
-    reason: expect.stringMatching(/a\.csv is that of run 2 by now$/),
+    reason: expect.stringMatching(/a\.csv now belongs to run 2$/),
   });
-  expect(await scene.journal.runs.knows({ ...scene.run, mapping: 'm2' })).toBe(true);
+  expect(await knows(scene.journal, { ...scene.run, mapping: 'm2' })).toBe(true);
 });
 
 test('equal bytes under another name are not what is read: the run keeps its file, unless that is gone', async () => {
@@ -198,24 +198,24 @@ test('equal bytes under another name are not what is read: the run keeps its fil
   const copy = join(tempFolder(), 'copy.csv');
   writeFileSync(copy, 'a');
   const seen = newRun('a', { path: copy });
-  expect(await scene.journal.runs.knows(seen)).toBe(true);
+  expect(await knows(scene.journal, seen)).toBe(true);
   await scene.remap();
-  expect(await scene.journal.runs.knows(seen)).toBe(true);
-  expect(await scene.journal.runs.knows(scene.run)).toBe(false);
+  expect(await knows(scene.journal, seen)).toBe(true);
+  expect(await knows(scene.journal, scene.run)).toBe(false);
   rmSync(scene.run.file.path);
   expect((await scene.remap()).text).toContain(copy);
-  expect(await scene.journal.runs.knows(scene.run)).toBe(true);
-  expect(await scene.journal.runs.knows(seen)).toBe(false);
+  expect(await knows(scene.journal, scene.run)).toBe(true);
+  expect(await knows(scene.journal, seen)).toBe(false);
 });
 
 test('only a done run is redone, and only one of which it is known what was written', async () => {
   const scene = await withDoneRun();
   const { journal, run } = scene;
   expect(await scene.remap(77)).toEqual({ done: false, text: 'there is no run 77' });
-  await journal.runs.add(newRun('b'), someDraft('b'));
-  expect((await scene.remap(2)).text).toMatch(/^run 2 \(b\.csv\) is on its way: only a run that is done/);
-  await journal.runs.record(2, { kind: 'parked', as: 'held', failure: 'conflict', reason: 'r' });
-  expect((await scene.remap(2)).text).toMatch(/^run 2 \(b\.csv\) is held: .*retry 2 lets it go on/);
+  await take(journal, newRun('b'), someDraft('b'));
+  expect((await scene.remap(2)).text).toMatch(/^run 2 \(b\.csv\) is being delivered; only a done run/);
+  await journal.outbox.record(2, { kind: 'parked', as: 'held', failure: 'conflict', reason: 'r' });
+  expect((await scene.remap(2)).text).toMatch(/^run 2 \(b\.csv\) is held; .*use labfeed retry 2/);
   await journal.recovery.take({
     server: SERVER,
     experiment: 50,
@@ -225,20 +225,20 @@ test('only a done run is redone, and only one of which it is known what was writ
     copies: false,
     comments: [],
   });
-  expect((await scene.remap(3)).text).toMatch(/was recovered from the notebook, .*refile 3$/);
+  expect((await scene.remap(3)).text).toMatch(/has no draft, because it was recovered .*refile 3$/);
   await scene.ask({ kind: 'refile', run: 1 });
-  expect((await scene.remap(1)).text).toBe('run 1 (a.csv) was filed anew, as run 4: remap that one');
-  expect(await journal.runs.knows(run)).toBe(true);
+  expect((await scene.remap(1)).text).toBe('run 1 (a.csv) was refiled as run 4; remap that one');
+  expect(await knows(journal, run)).toBe(true);
 });
 
 test('a run that is being redone when the notebook is set back is described first, and what is gone of its comments posted', async () => {
   const scene = await withDoneRun();
   await scene.remap();
   await scene.read(someDraft('after', ['uno', 'due']));
-  const [placed] = await scene.journal.setBack.placedFrom(SERVER, 12);
+  const [placed] = await scene.journal.recovery.placedFrom(SERVER, 12);
   if (!placed) throw new Error('it has an experiment');
-  expect(await scene.journal.setBack.keepComments(placed, new Set([1]))).toBe(true);
-  expect(await scene.journal.runs.open(1)).toMatchObject({
+  expect(await scene.journal.recovery.keepComments(placed, new Set([1]))).toBe(true);
+  expect(await scene.journal.outbox.load(1)).toMatchObject({
     step: 'created',
     earlier: [{ title: 'before' }],
     comments: [

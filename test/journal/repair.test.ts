@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { RunChange } from '../../src/outbox.js';
+import { due, take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { type AskedJournal, openAsked } from './asked-journal.js';
 
@@ -15,13 +16,10 @@ const FILED: readonly RunChange[] = [
   { kind: 'finished' },
 ];
 
-const due = ({ journal }: AskedJournal): Promise<number[]> =>
-  journal.queue.due(Number.MAX_SAFE_INTEGER, 9, new Set());
-
 async function withRun(...changes: readonly RunChange[]): Promise<AskedJournal> {
   const scene = await openAsked();
-  await scene.journal.runs.add(newRun('a'), someDraft('a', ['one', 'two']));
-  if (changes.length > 0) await scene.journal.runs.record(1, ...changes);
+  await take(scene.journal, newRun('a'), someDraft('a', ['one', 'two']));
+  if (changes.length > 0) await scene.journal.outbox.record(1, ...changes);
   return scene;
 }
 
@@ -34,8 +32,8 @@ test('repair opens a done run for the comment that is gone, and for no other', a
     done: true,
     text: 'run 1 (a.csv): comment 2 of experiment 12 will be posted again',
   });
-  expect(await due(scene)).toEqual([1]);
-  expect(await scene.journal.runs.open(1)).toMatchObject({
+  expect(await due(scene.journal)).toEqual([1]);
+  expect(await scene.journal.outbox.load(1)).toMatchObject({
     step: 'described',
     experiment: 12,
     comments: [
@@ -53,28 +51,28 @@ test('asked twice, or when the comment is there again under another id, repair c
   await scene.ask(missing(2, 72));
   expect(await scene.ask(missing(2, 72))).toEqual({
     done: true,
-    text: 'run 1 (a.csv) is on its way already',
+    text: 'run 1 (a.csv) is already being delivered',
   });
-  await scene.journal.runs.record(
+  await scene.journal.outbox.record(
     1,
     { kind: 'commented', n: 2, comment: 99, found: false },
     { kind: 'finished' },
   );
-  expect(await scene.ask(missing(2, 72))).toEqual({ done: true, text: 'run 1 (a.csv) was repaired already' });
-  expect(await due(scene)).toEqual([]);
-  expect((await scene.journal.runs.open(1)).comments).toMatchObject([{ comment: 71 }, { comment: 99 }]);
+  expect(await scene.ask(missing(2, 72))).toEqual({ done: true, text: 'run 1 (a.csv) is already repaired' });
+  expect(await due(scene.journal)).toEqual([]);
+  expect((await scene.journal.outbox.load(1)).comments).toMatchObject([{ comment: 71 }, { comment: 99 }]);
 });
 
 test('a run that waits for its next attempt goes on at once; how often it failed is not forgotten', async () => {
   const postponed: RunChange = { kind: 'postponed', dueAt: 10 ** 14, failure: 'server', reason: 'away' };
   const scene = await withRun(...FILED.slice(0, 2), postponed);
-  expect(await scene.journal.queue.due(10 ** 13, 9, new Set())).toEqual([]);
+  expect(await due(scene.journal, 10 ** 13, 9)).toEqual([]);
   expect(await scene.ask({ kind: 'repair', run: 1, comments: [] })).toEqual({
     done: true,
-    text: 'run 1 (a.csv) goes on now',
+    text: 'run 1 (a.csv) continues now',
   });
-  expect(await scene.journal.queue.due(10 ** 13, 9, new Set())).toEqual([1]);
-  expect(await scene.journal.runs.open(1)).toMatchObject({ step: 'created', attempts: 1 });
+  expect(await due(scene.journal, 10 ** 13, 9)).toEqual([1]);
+  expect(await scene.journal.outbox.load(1)).toMatchObject({ step: 'created', attempts: 1 });
 });
 
 test('what a person has to decide is not repaired', async () => {
@@ -88,7 +86,7 @@ test('what a person has to decide is not repaired', async () => {
     done: false,
     text: expect.stringMatching(/is held/),
   });
-  expect(await due(scene)).toEqual([]);
+  expect(await due(scene.journal)).toEqual([]);
 });
 
 test('comments whose text the journal does not have are not repaired', async () => {
@@ -100,7 +98,7 @@ test('comments whose text the journal does not have are not repaired', async () 
   await scene.journal.recovery.take({ ...filed, instrument: 'balance', sha256 });
   expect(await scene.ask(missing(1, 71))).toMatchObject({
     done: false,
-    text: expect.stringMatching(/not in the journal.* refile 1$/),
+    text: expect.stringMatching(/has no draft.* refile 1$/),
   });
-  expect(await due(scene)).toEqual([]);
+  expect(await due(scene.journal)).toEqual([]);
 });

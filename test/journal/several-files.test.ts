@@ -1,9 +1,9 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { NewRun } from '../../src/journal/drafts.js';
 import { filesOf } from '../../src/model.js';
-import type { RunChange } from '../../src/outbox.js';
+import type { NewRun, RunChange } from '../../src/outbox.js';
+import { knows, take } from '../support/journal.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { found } from '../watch/support.js';
@@ -36,27 +36,27 @@ const REFUSED: RunChange = { kind: 'parked', as: 'quarantined', failure: 'reques
 test('of a run that was taken every file is known by the quick look, and one that changes is not', async () => {
   const { journal, rows } = await openAsked();
   const run = runOf(join(tempFolder(), 's1.D'), ['a.csv', 'b.bin']);
-  await journal.runs.add(run, someDraft('one'));
-  expect(await journal.files.unknown('balance', filesOf(run.file))).toEqual([]);
+  await take(journal, run, someDraft('one'));
+  expect(await journal.intake.unknown('balance', filesOf(run.file))).toEqual([]);
   const [, second = expect.fail('there are two')] = filesOf(run.file);
-  expect(await journal.files.unknown('balance', [{ ...second, size: 7 }])).toHaveLength(1);
+  expect(await journal.intake.unknown('balance', [{ ...second, size: 7 }])).toHaveLength(1);
   expect(rows('SELECT path, size FROM runs')).toEqual([{ path: run.file.path, size: 999 }]);
 });
 
 test('a run was taken before if any of its files was, however often others were passed over since', async () => {
   const { journal } = await openAsked();
   const at = join(tempFolder(), 's1.D');
-  await journal.runs.add(runOf(at, ['a.csv', 'b.bin']), someDraft('one'));
+  await take(journal, runOf(at, ['a.csv', 'b.bin']), someDraft('one'));
   const { file: changed } = runOf(at, ['b.bin', 'late.txt']);
-  expect(await journal.files.wasTaken('balance', changed)).toBe(true);
+  expect(await journal.intake.wasTaken('balance', changed)).toBe(true);
   for (let n = 0; n < 2; n++) {
-    await journal.files.skip('balance', [changed]);
-    expect(await journal.files.wasTaken('balance', changed)).toBe(true);
-    expect(await journal.files.unknown('balance', filesOf(changed))).toEqual([]);
+    await journal.intake.skip('balance', [changed]);
+    expect(await journal.intake.wasTaken('balance', changed)).toBe(true);
+    expect(await journal.intake.unknown('balance', filesOf(changed))).toEqual([]);
   }
   const { parts: _, ...late } = found(join(at, 'late.txt'));
   const single = { ...late, sha256: 'other' };
-  expect(await journal.files.wasTaken('balance', single)).toBe(false);
+  expect(await journal.intake.wasTaken('balance', single)).toBe(false);
 });
 
 for (const [what, name, files] of [
@@ -67,14 +67,14 @@ for (const [what, name, files] of [
     const { journal, ask } = await openAsked();
     const at = join(tempFolder(), name);
     const run = runOf(at, files);
-    await journal.runs.add(run, someDraft('one'));
-    await journal.runs.record(1, REFUSED);
-    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('is read anew');
-    expect(await journal.files.unknown('balance', filesOf(run.file))).toHaveLength(2);
-    await journal.runs.add(run, someDraft('two'));
-    await journal.runs.record(1, REFUSED);
+    await take(journal, run, someDraft('one'));
+    await journal.outbox.record(1, REFUSED);
+    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('is read again');
+    expect(await journal.intake.unknown('balance', filesOf(run.file))).toHaveLength(2);
+    await take(journal, run, someDraft('two'));
+    await journal.outbox.record(1, REFUSED);
     rmSync(at, { recursive: true });
-    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('sent as it was read before');
+    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('so the earlier reading is sent');
   });
 }
 
@@ -87,33 +87,33 @@ const FILED: readonly RunChange[] = [
 async function threeFiles(...changes: readonly RunChange[]) {
   const { journal } = await openAsked();
   const run = runOf(join(tempFolder(), 's1.D'), ['a.csv', 'b.bin', 'c.txt']);
-  await journal.runs.add(run, someDraft('one'));
-  if (changes.length > 0) await journal.runs.record(1, ...changes);
+  await take(journal, run, someDraft('one'));
+  if (changes.length > 0) await journal.outbox.record(1, ...changes);
   const [a, b] = run.file.parts ?? [];
   if (!a || !b) expect.fail('there are three');
   type Parts = NonNullable<typeof run.file.parts>;
-  const knows = (...parts: Parts): Promise<boolean> =>
-    journal.runs.knows({
+  const isKnown = (...parts: Parts): Promise<boolean> =>
+    knows(journal, {
       ...run,
       file: { ...run.file, sha256: sha256(JSON.stringify(parts.length)), parts },
     });
-  return { knows, a, b };
+  return { isKnown, a, b };
 }
 
 test('what is left of a filed run after a clean-up is no run of its own', async () => {
-  const { knows, a, b } = await threeFiles(...FILED);
-  expect(await knows(a, b)).toBe(true);
-  expect(await knows(b)).toBe(true);
+  const { isKnown, a, b } = await threeFiles(...FILED);
+  expect(await isKnown(a, b)).toBe(true);
+  expect(await isKnown(b)).toBe(true);
 });
 
 test('what is left of a run beside a new file, or one that was rewritten, is a run of its own: nothing is lost', async () => {
-  const { knows, a, b } = await threeFiles(...FILED);
-  expect(await knows(a, { ...b, path: `${b.path}.new`, inode: 77n })).toBe(false);
-  expect(await knows(a, { ...b, mtimeNs: b.mtimeNs + 1n })).toBe(false);
-  expect(await knows(a, { ...b, size: b.size + 1 })).toBe(false);
+  const { isKnown, a, b } = await threeFiles(...FILED);
+  expect(await isKnown(a, { ...b, path: `${b.path}.new`, inode: 77n })).toBe(false);
+  expect(await isKnown(a, { ...b, mtimeNs: b.mtimeNs + 1n })).toBe(false);
+  expect(await isKnown(a, { ...b, size: b.size + 1 })).toBe(false);
 });
 
 test('what is left of a run that is not in the notebook yet is a run of its own', async () => {
-  const { knows, a, b } = await threeFiles();
-  expect(await knows(a, b)).toBe(false);
+  const { isKnown, a, b } = await threeFiles();
+  expect(await isKnown(a, b)).toBe(false);
 });

@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import type { Added } from '../../src/journal/drafts.js';
-import type { Shaped } from '../../src/journal/drift.js';
-import type { Journal } from '../../src/journal/journal.js';
 import type { Shape } from '../../src/model.js';
+import type { Added, Shaped } from '../../src/outbox.js';
+import { due, knows, recheck, refuse, take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { type AskedJournal, openAsked } from './asked-journal.js';
 
@@ -28,7 +27,7 @@ async function setUp(): Promise<Scene> {
   return {
     ...asked,
     add: (content, columns, { mapping = 'm1', drift = 'hold', kinds = 1 } = {}) =>
-      asked.journal.runs.add(newRun(content, { mapping }), someDraft(content), {
+      take(asked.journal, newRun(content, { mapping }), someDraft(content), {
         shape: shape(columns),
         drift,
         kinds,
@@ -36,15 +35,16 @@ async function setUp(): Promise<Scene> {
   };
 }
 
-const due = (journal: Journal): Promise<number[]> =>
-  journal.queue.due(Number.MAX_SAFE_INTEGER, 100, new Set());
-
 test('a run that lost a column is told once, and those like it are then the pattern', async () => {
   const { journal, add, rows } = await setUp();
-  expect(await add('a', OLD, { drift: 'warn' })).toEqual({ id: 1, drift: undefined });
+  expect(await add('a', OLD, { drift: 'warn' })).toMatchObject({
+    run: 1,
+    outcome: 'queued',
+    drift: undefined,
+  });
   expect((await add('b', OLD, { drift: 'warn' }))?.drift).toBeUndefined();
-  expect(await add('c', NEW, { drift: 'warn' })).toEqual({
-    id: 3,
+  expect(await add('c', NEW, { drift: 'warn' })).toMatchObject({
+    run: 3,
     drift: { changes: [expect.stringContaining('"A260" is gone')], since: 1, held: false },
   });
   expect((await add('d', NEW, { drift: 'warn' }))?.drift).toBeUndefined();
@@ -64,18 +64,20 @@ test('where it is off, nothing is told, and what came is still the pattern for w
 test('a held run is not sent, says why and how to go on, and leaves the pattern as it was', async () => {
   const { journal, add, rows } = await setUp();
   await add('a', OLD);
-  expect(await add('b', NEW)).toMatchObject({ id: 2, drift: { held: true } });
+  expect(await add('b', NEW)).toMatchObject({ run: 2, outcome: 'held', drift: { held: true } });
   expect((await add('c', OLD))?.drift).toBeUndefined();
   expect(await due(journal)).toEqual([1, 3]);
-  expect(await journal.runs.count()).toEqual({ pending: 2, held: 1 });
-  expect(rows('SELECT resting, failure, reason FROM runs WHERE id = 2')).toEqual([
+  expect(await journal.outbox.count()).toEqual({ pending: 2, held: 1 });
+  expect(rows('SELECT parked, failure, reason FROM runs WHERE id = 2')).toEqual([
     {
-      resting: 'held',
+      parked: 'held',
       failure: 'drift',
-      reason: expect.stringMatching(/^since run 1, the column "A260" is gone.*\n {2}→ .*`labfeed retry 2`/),
+      reason: expect.stringMatching(
+        /^compared with run 1, the column "A260" is gone.*\n {2}→ .*labfeed retry 2;/,
+      ),
     },
   ]);
-  expect(await journal.runs.knows(newRun('b'))).toBe(true);
+  expect(await knows(journal, newRun('b'))).toBe(true);
 });
 
 test('retry files a held run, makes it the pattern, and lets those go on that wait for the same answer', async () => {
@@ -86,10 +88,10 @@ test('retry files a held run, makes it the pattern, and lets those go on that wa
   await add('d', ['Other']);
   expect(await ask({ kind: 'retry', run: 2 })).toEqual({
     done: true,
-    text: expect.stringMatching(/goes on from the beginning.*; another run that waited for the same answer/),
+    text: expect.stringMatching(/starts again.*; 1 other run held for the same drift/),
   });
   expect(await due(journal)).toEqual([1, 2, 3]);
-  expect(await journal.runs.open(2)).toMatchObject({ step: 'pending', draft: { title: 'b' } });
+  expect(await journal.outbox.load(2)).toMatchObject({ step: 'pending', draft: { title: 'b' } });
   expect((await add('e', NEW))?.drift).toBeUndefined();
   expect((await add('f', OLD))?.drift).toMatchObject({ held: true, since: 2 });
 });
@@ -108,12 +110,16 @@ test('another mapping is another pattern, and reads what is held anew', async ()
   await add('a', OLD);
   await add('b', NEW);
   const held = newRun('b', { mapping: 'm2' });
-  expect(await journal.files.reconsider('balance', 'm2')).toBe(1);
-  expect(await journal.files.unknown('balance', [held.file])).toHaveLength(1);
-  expect(await journal.runs.knows(held)).toBe(false);
-  expect(await add('b', ['well', 'absorbance'], { mapping: 'm2' })).toEqual({ id: 2, drift: undefined });
+  expect(await recheck(journal, 'balance', 'm2')).toBe(1);
+  expect(await journal.intake.unknown('balance', [held.file])).toHaveLength(1);
+  expect(await knows(journal, held)).toBe(false);
+  expect(await add('b', ['well', 'absorbance'], { mapping: 'm2' })).toMatchObject({
+    run: 2,
+    outcome: 'queued',
+    drift: undefined,
+  });
   expect(await due(journal)).toEqual([1, 2]);
-  expect(await journal.runs.open(2)).toMatchObject({ comments: [{ n: 1 }] });
+  expect(await journal.outbox.load(2)).toMatchObject({ comments: [{ n: 1 }] });
   expect(rows('SELECT * FROM drifts')).toEqual([]);
   expect((await add('c', ['well'], { mapping: 'm2' }))?.drift).toMatchObject({ since: 2 });
 });
@@ -122,10 +128,10 @@ test('a held run that the new mapping cannot read is quarantined, and waits for 
   const { journal, add, ask, rows } = await setUp();
   await add('a', OLD);
   await add('b', NEW);
-  await journal.runs.refuse(newRun('b', { mapping: 'm2' }), new FileError('no table'));
-  expect(await journal.runs.count()).toEqual({ pending: 1, quarantined: 1 });
+  await refuse(journal, newRun('b', { mapping: 'm2' }), new FileError('no table'));
+  expect(await journal.outbox.count()).toEqual({ pending: 1, quarantined: 1 });
   expect(rows('SELECT run FROM drifts')).toEqual([]);
-  expect((await ask({ kind: 'retry', run: 2 })).text).toContain('sent as it was read before');
+  expect((await ask({ kind: 'retry', run: 2 })).text).toContain('so the earlier reading is sent');
 });
 
 test('an answer about runs of an older mapping does not touch the pattern of the new one', async () => {
@@ -173,6 +179,6 @@ test('instruments have patterns of their own', async () => {
   const { journal, add } = await setUp();
   await add('a', OLD);
   const other = newRun('b', { instrument: 'other' });
-  const added = await journal.runs.add(other, someDraft('b'), { shape: shape(NEW), drift: 'hold', kinds: 1 });
+  const added = await take(journal, other, someDraft('b'), { shape: shape(NEW), drift: 'hold', kinds: 1 });
   expect(added?.drift).toBeUndefined();
 });

@@ -8,12 +8,12 @@ import { createJournal, type Journal, openJournal } from '../../src/journal/jour
 import { MIGRATIONS } from '../../src/journal/migrations.js';
 import { fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf } from '../support/filing.js';
+import { due, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-const everything = (journal: Journal): Promise<number[]> =>
-  journal.queue.due(Number.MAX_SAFE_INTEGER, 1000, new Set());
+const everything = (journal: Journal): Promise<number[]> => due(journal, Number.MAX_SAFE_INTEGER, 1000);
 
 /** A journal on a disk that is full until it is not: no page more than it has now. */
 function onFullDisk() {
@@ -35,13 +35,13 @@ test('on a full disk a record is refused with what to do, and works again when t
   const { journal, fill, free } = onFullDisk();
   const large = someDraft('A', ['x'.repeat(100_000)]);
   fill();
-  await expect(journal.runs.add(newRun('a'), large)).rejects.toMatchObject({
+  await expect(take(journal, newRun('a'), large)).rejects.toMatchObject({
     message: expect.stringMatching(/full/),
-    hint: expect.stringContaining('nothing is sent that could not be recorded'),
+    hint: expect.stringContaining('nothing is sent that is not recorded'),
   });
   expect(await everything(journal)).toEqual([]);
   free();
-  await journal.runs.add(newRun('a'), large);
+  await take(journal, newRun('a'), large);
   expect(await everything(journal)).toHaveLength(1);
 });
 
@@ -51,23 +51,23 @@ test('a journal that became read-only refuses what it cannot record, and works a
   const journal = createJournal({ database, clock: manualClock(), release: () => undefined });
   onTestFinished(() => journal.close());
   database.exec('PRAGMA query_only = ON');
-  await expect(journal.runs.add(newRun('a'), someDraft('A'))).rejects.toThrow(/read-?only/);
+  await expect(take(journal, newRun('a'), someDraft('A'))).rejects.toThrow(/read-?only/);
   expect(await everything(journal)).toEqual([]);
   database.exec('PRAGMA query_only = OFF');
-  await journal.runs.add(newRun('a'), someDraft('A'));
+  await take(journal, newRun('a'), someDraft('A'));
   expect(await everything(journal)).toHaveLength(1);
 });
 
 test('nothing is sent whose intent could not be recorded', async () => {
   const { journal, clock } = onFullDisk();
-  await journal.runs.add(newRun('a'), someDraft('A'));
+  await take(journal, newRun('a'), someDraft('A'));
   const [id = 0] = await everything(journal);
   const notebook = fakeNotebook();
   const context = contextOf(journal, notebook, clock);
   const full = { ...context, outbox: { record: () => Promise.reject(new Error('disk full')) } };
-  await expect(deliver(await journal.runs.open(id), full)).rejects.toThrow('disk full');
+  await expect(deliver(await journal.outbox.load(id), full)).rejects.toThrow('disk full');
   expect(notebook.writes).toEqual([]);
-  await deliver(await journal.runs.open(id), context);
+  await deliver(await journal.outbox.load(id), context);
   expect(notebook.writes[0]).toBe('createExperiment');
 });
 
@@ -76,7 +76,7 @@ async function cutOff(runs: number): Promise<string> {
   const folder = tempFolder();
   const journal = await openJournal(join(folder, 'journal.db'), manualClock());
   onTestFinished(() => journal.close());
-  for (let n = 0; n < runs; n++) await journal.runs.add(newRun(`run ${n}`), someDraft(`run ${n}`));
+  for (let n = 0; n < runs; n++) await take(journal, newRun(`run ${n}`), someDraft(`run ${n}`));
   const left = join(tempFolder(), 'journal.db');
   for (const ending of ['', '-wal']) {
     if (existsSync(join(folder, `journal.db${ending}`)))
@@ -118,7 +118,7 @@ test('killed while it makes its tables, the next start makes them', async () => 
   database.close();
   const journal = await openJournal(path, manualClock());
   onTestFinished(() => journal.close());
-  await journal.runs.add(newRun('a'), someDraft('A'));
+  await take(journal, newRun('a'), someDraft('A'));
   expect(await everything(journal)).toHaveLength(1);
 });
 

@@ -69,7 +69,7 @@ const decisions = [
       control.as('owner').edit(touched, JSON.parse(creation?.body ?? '{}'));
     },
     command: () => ['retry', '2'],
-    says: /^run 2 \(w1\.csv\) goes on where it stood; it keeps experiment 2$/m,
+    says: /^run 2 \(w1\.csv\) continues where it stopped, and keeps experiment 2$/m,
     run: 2,
     leaves: ['w0 (balance)', TITLE],
   },
@@ -77,7 +77,7 @@ const decisions = [
     name: 'given its experiment by a person, is filled in whatever that holds',
     prepare: async () => undefined,
     command: ({ touched }: Scene) => ['adopt', '2', String(touched)],
-    says: /^run 2 \(w1\.csv\) has experiment 2 now/m,
+    says: /^run 2 \(w1\.csv\) now has experiment 2/m,
     run: 2,
     leaves: ['w0 (balance)', TITLE],
   },
@@ -85,7 +85,7 @@ const decisions = [
     name: 'filed anew, gets an experiment of its own and leaves the other to who changed it',
     prepare: async () => undefined,
     command: () => ['refile', '2'],
-    says: /^run 2 \(w1\.csv\) is filed anew as run 3$/m,
+    says: /^run 2 \(w1\.csv\) is refiled as run 3$/m,
     run: 3,
     leaves: ['w0 (balance)', BY_HAND, TITLE],
   },
@@ -123,9 +123,9 @@ test('an impossible request is reported on stderr with exit status 1, and the ot
   const run = (...args: string[]) => labfeed([...args, '--config', site.config]);
   const mixed = await run('retry', '1', '2', '77');
   expect(mixed.status).toBe(1);
-  expect(mixed.stdout).toMatch(/^run 2 .* goes on/);
+  expect(mixed.stdout).toMatch(/^run 2 .* continues/);
   expect(mixed.stderr).toMatch(
-    /^run 1 \(w0\.csv\) is done, as experiment 1: .*refile 1\nthere is no run 77\n$/,
+    /^run 1 \(w0\.csv\) is done \(experiment 1\); .*refile 1\nthere is no run 77\n$/,
   );
   await daemon.logged(({ msg, run }) => msg === 'decision refused' && run === 77);
   const json = await run('refile', '77', '--json');
@@ -144,7 +144,7 @@ test('a file that could not be read is read anew on request, without a change to
   site.drop('prose.csv', '');
   await daemon.logged('run quarantined');
   const { status, stdout } = await labfeed(['retry', '--quarantined', '--config', site.config]);
-  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('is read anew') });
+  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('is read again') });
   const twice = () => daemon.lines.filter(({ msg }) => msg === 'run quarantined').length === 2;
   await daemon.logged(twice);
   await daemon.stop();

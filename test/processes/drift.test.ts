@@ -45,7 +45,7 @@ test('a run with a changed unit stays held through a kill, until retry accepts t
   site.drop('d.csv', weighing(4, 'Sample,Weight (mg)'));
   await filed(2);
   const { stdout } = await labfeed(['retry', '2', '--config', site.config]);
-  expect(stdout).toMatch(/^run 2 \(b\.csv\) goes on .*; another run that waited for the same answer/);
+  expect(stdout).toMatch(/^run 2 \(b\.csv\) starts again.*; 1 other run held for the same drift/);
   await filed(4);
   site.drop('e.csv', weighing(5, 'Sample,Weight (g)'));
   await filed(5);

@@ -45,7 +45,7 @@ async function copiedAt(at: number, kind: NotebookKind): Promise<boolean> {
       ]),
     ) as T;
   const deps = contextOf(first, notebook, clock);
-  if (kind.dialect) await first.servers.learn(SERVER, { dialect: kind.dialect });
+  if (kind.dialect) await first.outbox.server(SERVER).learn({ dialect: kind.dialect });
   for (const content of ['a', 'b', 'c']) await see(first, content);
   const outbox = counted({ record: deps.outbox.record });
   await deliverAll(first, { ...deps, outbox, notebook: counted(notebook) }, clock);
@@ -53,14 +53,14 @@ async function copiedAt(at: number, kind: NotebookKind): Promise<boolean> {
   if (steps < at) return false;
 
   const second = await emptyJournal(clock, join(folder, 'copy.db'));
-  expect((await second.servers.server(SERVER)).halted).toContain('recover');
+  expect((await second.outbox.server(SERVER).facts()).halted).toContain('recover');
   // A journal that knows no id yet cannot know where they begin.
-  const isBlind = (await second.servers.server(SERVER)).highest === undefined;
+  const isBlind = (await second.outbox.server(SERVER).facts()).highest === undefined;
   await recoverInto(second, notebook, isBlind ? {} : { range: undefined });
   for (const content of ['a', 'b', 'c']) await see(second, content);
   await deliverAll(second, contextOf(second, notebook, clock), clock);
   expectExactly(notebook, ['a', 'b', 'c']);
-  expect(await second.runs.count()).toEqual({ done: 3 });
+  expect(await second.outbox.count()).toEqual({ done: 3 });
   await second.close();
   return true;
 }
@@ -74,13 +74,13 @@ test('a creation that was under way when the journal was copied is found below a
   await see(first, 'slow');
   await see(first, 'quick');
   const intended = { kind: 'intended', server: SERVER, floor: FIRST_ID - 1, at: 1 } as const;
-  await first.runs.record(1, intended);
-  await first.runs.record(2, intended, { kind: 'created', experiment: FIRST_ID + 1, found: false });
-  const references = await Promise.all([1, 2].map(async (id) => (await first.runs.open(id)).reference));
+  await first.outbox.record(1, intended);
+  await first.outbox.record(2, intended, { kind: 'created', experiment: FIRST_ID + 1, found: false });
+  const references = await Promise.all([1, 2].map(async (id) => (await first.outbox.load(id)).reference));
   for (const reference of references) await notebook.createExperiment({ title: `labfeed ${reference}` });
   const older = join(folder, 'copy.db');
   backUp(path, older, SERVER);
-  await first.runs.record(1, { kind: 'created', experiment: FIRST_ID, found: false });
+  await first.outbox.record(1, { kind: 'created', experiment: FIRST_ID, found: false });
   await deliverAll(first, contextOf(first, notebook, clock), clock);
   expectExactly(notebook, ['slow', 'quick']);
 

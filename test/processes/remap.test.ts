@@ -11,7 +11,7 @@ const DIALECTS = ['v2', 'elabftw'] as const;
 function rowsOf({ site }: Scene): unknown[] {
   const database = new DatabaseSync(site.journal, { readOnly: true });
   try {
-    return database.prepare('SELECT id, ifnull(resting, step) AS state, reason FROM runs ORDER BY id').all();
+    return database.prepare('SELECT id, ifnull(parked, step) AS state, reason FROM runs ORDER BY id').all();
   } finally {
     database.close();
   }
@@ -108,7 +108,7 @@ test('without its file, or with other bytes in it, a run is not redone: that is 
   writeFileSync(join(scene.site.folder, 'data/balance/w1.csv'), 'other bytes');
   const { status, stderr } = await retry(scene, '1', '2', '--remap');
   expect(status).toBe(1);
-  expect(stderr).toMatch(/^run 1 .* no longer at .*w0\.csv.*\nrun 2 .* has other bytes by now.*\n$/);
+  expect(stderr).toMatch(/^run 1 .* no longer at .*w0\.csv.*\nrun 2 .* has other content now.*\n$/);
   for (const wrong of [
     ['--remap'],
     ['--instrument', 'balance'],

@@ -6,6 +6,7 @@ import { type Journal, openJournal } from '../../src/journal/journal.js';
 import { liveFileOf } from '../../src/live.js';
 import type { RunChange } from '../../src/outbox.js';
 import { makeSite, type Site } from '../support/daemon-process.js';
+import { decide, refuse, take } from '../support/journal.js';
 import { labfeed } from '../support/labfeed.js';
 import { someLive } from '../support/live.js';
 import { newRun, someDraft } from '../support/runs.js';
@@ -30,9 +31,9 @@ async function withRuns(): Promise<Steered> {
   const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k' });
   const journal = await openJournal(site.journal, systemClock);
   onTestFinished(() => journal.close().catch(() => undefined));
-  await journal.runs.add(newRun('smith'), someDraft('Weighing of smith'));
-  await journal.runs.record(1, ...DONE);
-  await journal.runs.refuse(newRun('b'), new FileError('no table', { hint: 'say header: none' }));
+  await take(journal, newRun('smith'), someDraft('Weighing of smith'));
+  await journal.outbox.record(1, ...DONE);
+  await refuse(journal, newRun('b'), new FileError('no table', { hint: 'say header: none' }));
   return { site, journal, run: (...args) => labfeed([...args, '--config', site.config]) };
 }
 
@@ -150,7 +151,7 @@ test('data erased while a daemon runs is in no file of the journal', async () =>
     isOver = true;
   });
   while (!isOver) {
-    await journal.inbox.apply();
+    await decide(journal);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   expect(await erasing).toMatchObject({ status: 0, stderr: '' });
@@ -159,7 +160,7 @@ test('data erased while a daemon runs is in no file of the journal', async () =>
 
 test('control characters in names do not reach the terminal', async () => {
   const { journal, run } = await withRuns();
-  await journal.runs.add(newRun('c', { path: '/data/\u001b[31mred.csv' }), someDraft('\u001b]0;x\u0007'));
+  await take(journal, newRun('c', { path: '/data/\u001b[31mred.csv' }), someDraft('\u001b]0;x\u0007'));
   for (const args of [['jobs'], ['show', '3']]) {
     const { status, stdout } = await run(...args);
     expect(status).toBe(0);

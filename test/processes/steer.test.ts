@@ -5,6 +5,7 @@ import { systemClock } from '../../src/clock.js';
 import { openJournal } from '../../src/journal/journal.js';
 import { allFiled } from '../daemon/scene.js';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { take } from '../support/journal.js';
 import { labfeed } from '../support/labfeed.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { runSandbox } from '../support/sandbox.js';
@@ -31,7 +32,8 @@ test('a backlog waits for a decision, and the running daemon files only what bac
   expect((await run('jobs', '--state', 'done')).stdout).toBe('no done runs\n');
   expect(await run('backfill', 'balance', '--since', '2025-01-01')).toEqual({
     status: 0,
-    stdout: 'balance: 3 old files will be filed, after what comes in meanwhile; 57 old files passed over\n',
+    stdout:
+      'balance: 3 files of the backlog will be filed, after new files; 57 files of the backlog skipped\n',
     stderr: '',
   });
   await allFiled(daemon, 3);
@@ -41,7 +43,7 @@ test('a backlog waits for a decision, and the running daemon files only what bac
   // While it still runs, and its files still lie there.
   const erased = await run('erase', '1', '2', '3');
   expect(erased).toMatchObject({ status: 0, stderr: '' });
-  expect(erased.stdout.match(/is erased; .*its file still lies in the folder of balance/g)).toHaveLength(3);
+  expect(erased.stdout.match(/is erased; .*its file is still in the folder of balance/g)).toHaveLength(3);
   const stands = (text: string): boolean =>
     ['', '-wal'].some(
       (ending) => existsSync(site.journal + ending) && readFileSync(site.journal + ending).includes(text),
@@ -62,8 +64,8 @@ test('the history of runs older than keep is removed at start-up', async () => {
     ...systemClock,
     now: () => Date.now() - 2 * 86_400_000,
   });
-  await journal.runs.add(newRun('old'), someDraft('old'));
-  await journal.runs.record(1, { kind: 'finished' });
+  await take(journal, newRun('old'), someDraft('old'));
+  await journal.outbox.record(1, { kind: 'finished' });
   await journal.close();
   const daemon = startDaemon(site.config);
   await daemon.logged('removed the history of old runs');

@@ -15,6 +15,7 @@ import {
   SERVER,
   see,
 } from '../support/filing.js';
+import { knows } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, sha256 } from '../support/runs.js';
 
@@ -28,8 +29,11 @@ test('an empty journal knows every run again, with its experiment and its commen
   for (const content of ['a', 'b', 'c']) await see(journal, content);
   await deliverAll(journal, contextOf(journal, notebook, clock), clock);
   expect(notebook.writes).toHaveLength(writes);
-  expect(await journal.runs.count()).toEqual({ done: 3 });
-  expect(await journal.servers.server(SERVER)).toMatchObject({ highest: FIRST_ID + 2, halted: undefined });
+  expect(await journal.outbox.count()).toEqual({ done: 3 });
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({
+    highest: FIRST_ID + 2,
+    halted: undefined,
+  });
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 0, known: 3 });
 });
 
@@ -48,7 +52,7 @@ test('a run that was filed anew is recovered as both of its filings', async () =
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 2, known: 1 });
   expect(await journal.recovery.owns(SERVER, third)).toBe(true);
   expect(await journal.recovery.owns(SERVER, copy)).toBe(false);
-  expect(await journal.runs.knows(newRun('a'))).toBe(true);
+  expect(await knows(journal, newRun('a'))).toBe(true);
 });
 
 test('a mark that somebody copied from another run does not hide a run', async () => {
@@ -109,11 +113,11 @@ test('a notebook that seems to be empty is not believed to be', async () => {
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
   const journal = await emptyJournal(clock);
-  await journal.servers.learn(SERVER, { halted: 'the journal was restored' });
+  await journal.outbox.server(SERVER).learn({ halted: 'the journal was restored' });
   await expect(recoverInto(journal, notebook, { range: undefined })).rejects.toMatchObject({
     hint: expect.stringContaining('--ids A-B'),
   });
-  expect((await journal.servers.server(SERVER)).halted).toBe('the journal was restored');
+  expect((await journal.outbox.server(SERVER).facts()).halted).toBe('the journal was restored');
 });
 
 test('what is not of a configured instrument is left alone, and the longest name that fits is meant', async () => {
@@ -132,7 +136,7 @@ test('what is not of a configured instrument is left alone, and the longest name
     withoutComments: [FIRST_ID + 1],
   });
   const path = '/data/run & more.csv';
-  expect(await journal.runs.knows(newRun('a', { instrument: 'plate reader 2', path }))).toBe(true);
+  expect(await knows(journal, newRun('a', { instrument: 'plate reader 2', path }))).toBe(true);
 });
 
 test('equal files that are runs of their own are known again, one run for each', async () => {
@@ -148,9 +152,9 @@ test('equal files that are runs of their own are known again, one run for each',
     if (bare) for (const { comments } of notebook.experiments.values()) comments.clear();
     const journal = await emptyJournal(clock);
     expect(await recoverInto(journal, notebook, { instruments })).toMatchObject({ recovered: 2 });
-    const knows = (path: string) => journal.runs.knows(newRun('a', { path, copy: path }));
-    for (const path of [...paths, ...paths].reverse()) expect(await knows(path)).toBe(true);
-    expect(await knows('/data/3/a.csv')).toBe(false);
+    const isKnown = (path: string) => knows(journal, newRun('a', { path, copy: path }));
+    for (const path of [...paths, ...paths].reverse()) expect(await isKnown(path)).toBe(true);
+    expect(await isKnown('/data/3/a.csv')).toBe(false);
   }
 });
 
@@ -167,13 +171,13 @@ test('broken off, it sends nothing until it was run again, and goes on where it 
   await expect(
     recoverInto(journal, { ...notebook, readExperiment: stopOn(notebook, stop.signal) }, stopping),
   ).rejects.toThrow();
-  expect(await journal.servers.server(SERVER)).toMatchObject({
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({
     highest: FIRST_ID,
     halted: expect.stringContaining('run it again'),
   });
   const rest = await recoverInto(journal, notebook, { range: undefined });
   expect(rest).toMatchObject({ from: FIRST_ID + 1, recovered: 2 });
-  expect((await journal.servers.server(SERVER)).halted).toBeUndefined();
+  expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
 /** Requests are turned away once the command is to stop. */
@@ -216,7 +220,7 @@ test('a notebook that is never reached leaves the journal as it was: what was se
   };
   const journal = await emptyJournal(clock);
   await expect(recoverInto(journal, away)).rejects.toThrow('the notebook cannot be reached: away');
-  expect((await journal.servers.server(SERVER)).halted).toBeUndefined();
+  expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
 test('a proxy that lost the notebook on the way does not make an end of it: nothing is sent until it was run again', async () => {
@@ -238,7 +242,7 @@ test('a proxy that lost the notebook on the way does not make an end of it: noth
   };
   const journal = await emptyJournal(clock);
   await expect(recoverInto(journal, lost)).rejects.toThrow(/broken off: no notebook there/);
-  expect(await journal.servers.server(SERVER)).toMatchObject({ halted: expect.any(String) });
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: expect.any(String) });
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 1, known: 1 });
 });
 
@@ -248,7 +252,7 @@ test('comments that an older journal has not posted yet, and the notebook has, a
   await file(notebook, clock, 'a');
   const older = await emptyJournal(clock);
   await see(older, 'a');
-  await older.runs.record(
+  await older.outbox.record(
     1,
     { kind: 'intended', server: SERVER, floor: FIRST_ID - 1, at: 1 },
     { kind: 'created', experiment: FIRST_ID, found: false },
@@ -257,7 +261,7 @@ test('comments that an older journal has not posted yet, and the notebook has, a
   await recoverInto(older, notebook);
   const writes = notebook.writes.length;
   await deliverAll(older, contextOf(older, notebook, clock), clock);
-  expect(await older.runs.count()).toEqual({ done: 1 });
+  expect(await older.outbox.count()).toEqual({ done: 1 });
   expect(notebook.writes).toHaveLength(writes);
   expectExactly(notebook, ['a']);
 });
@@ -269,10 +273,10 @@ test('where none of the first ids is there nothing is sent until somebody has sa
   await expect(recoverInto(journal, notebook, { range: undefined })).rejects.toThrow(
     /none of the first 8 ids/,
   );
-  const { halted } = await journal.servers.server(SERVER);
+  const { halted } = await journal.outbox.server(SERVER).facts();
   expect(halted).toMatch(
     /none of the first 8 ids is an experiment on .*\n.*if it has none at all: --ids 1-8/,
   );
   await recoverInto(journal, notebook, { range: { from: 1, to: 8 } });
-  expect((await journal.servers.server(SERVER)).halted).toBeUndefined();
+  expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });

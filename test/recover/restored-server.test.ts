@@ -29,10 +29,12 @@ for (const kind of KINDS) {
     const writes = notebook.writes.length;
     await scene.halts();
     expect(notebook.writes).toHaveLength(writes);
-    expect((await journal.servers.server(SERVER)).halted).toMatch(/id 103 a second time.*labfeed recover/);
+    expect((await journal.outbox.server(SERVER).facts()).halted).toMatch(
+      /id 103 a second time.*labfeed recover/,
+    );
 
     expect(await recovered(scene)).toMatchObject({ from: 103, to: 103, gone: [3, 4, 5], reopened: [] });
-    expect(await journal.servers.server(SERVER)).toMatchObject({
+    expect(await journal.outbox.server(SERVER).facts()).toMatchObject({
       highest: 103,
       halted: undefined,
       restoredFrom: undefined,
@@ -94,10 +96,10 @@ test('an id that a run was given by a person, and that is given out again, stops
   await scene.file('a');
   await see(journal, 'b');
   const rested = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'which one?' } as const;
-  await journal.runs.record(2, rested);
+  await journal.outbox.record(2, rested);
   await ask(scene, { kind: 'adopt', run: 2, server: SERVER, experiment: FIRST_ID + 1 });
   await see(journal, 'c');
-  const run = await journal.runs.open(3);
+  const run = await journal.outbox.load(3);
   await expect(deliver(run, contextOf(journal, notebook, scene.clock))).rejects.toThrow(
     /assigned the id 102 a second time/,
   );
@@ -111,7 +113,7 @@ test('recover notices by itself that the notebook was set back, before the daemo
   await scene.file('b', 'c', 'd', 'e', 'f', 'g', 'h', 'i');
   setBack();
   expect((await recovered(scene)).gone).toHaveLength(8);
-  expect((await journal.servers.server(SERVER)).highest).toBe(FIRST_ID);
+  expect((await journal.outbox.server(SERVER).facts()).highest).toBe(FIRST_ID);
   await scene.file('j');
   expectExactly(notebook, ['a', 'j']);
 });
@@ -140,7 +142,7 @@ test('404 from something that is not the notebook makes no run wait for a person
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a', 'b');
-  await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID });
+  await journal.outbox.server(SERVER).learn({ halted: 'set back', restoredFrom: FIRST_ID });
   const missing = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404 });
   const nowhere = (): NotebookError => new NotebookError('server', 'no backend', { status: 404 });
   let keys = 0;
@@ -152,7 +154,7 @@ test('404 from something that is not the notebook makes no run wait for a person
   await expect(recoverInto(journal, lost, { range: undefined })).rejects.toThrow(/broken off/);
   expect(await scene.states()).toEqual({ done: 2 });
   expect(await recovered(scene)).toMatchObject({ gone: [] });
-  expect((await journal.servers.server(SERVER)).halted).toBeUndefined();
+  expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
 test('a notebook that was saved at any moment of a delivery, and set back to it, ends with each run once or held, and no blank', async () => {
@@ -186,7 +188,7 @@ async function savedAt(at: number): Promise<boolean> {
   // With the last experiment in place, the ids go on as if nothing had happened; a person has to say that it did.
   const isHalted = notebook.experiments.size < 4;
   if (isHalted) await scene.halts();
-  else await journal.servers.learn(SERVER, { halted: 'a person says so', restoredFrom: FIRST_ID + 4 });
+  else await journal.outbox.server(SERVER).learn({ halted: 'a person says so', restoredFrom: FIRST_ID + 4 });
   const { gone } = await recovered(scene);
   await scene.file();
   const left = ['a', 'b', 'c', 'd'].filter((_, index) => !gone.includes(index + 1));
@@ -225,9 +227,9 @@ test('set back to before labfeed came, the count goes on from the last entry tha
   for (let n = 0; n < 20; n++) notebook.addExperiment('newer');
   await scene.file('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h');
   setBack();
-  await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID + 21 });
+  await journal.outbox.server(SERVER).learn({ halted: 'set back', restoredFrom: FIRST_ID + 21 });
   expect((await recovered(scene)).gone).toHaveLength(8);
-  expect((await journal.servers.server(SERVER)).highest).toBe(last);
+  expect((await journal.outbox.server(SERVER).facts()).highest).toBe(last);
   await scene.file('i');
   notebook.experiments.delete(last);
   expectExactly(notebook, ['i']);
@@ -241,7 +243,7 @@ test('if the newer state comes back after all, recover finds the runs that were 
   await scene.file('b', 'c');
   const setForward = notebook.snapshot();
   setBack();
-  await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID + 1 });
+  await journal.outbox.server(SERVER).learn({ halted: 'set back', restoredFrom: FIRST_ID + 1 });
   expect((await recovered(scene)).gone).toEqual([2, 3]);
   setForward();
   expect(await recovered(scene)).toMatchObject({ completed: 2 });
@@ -259,7 +261,7 @@ test('a run that was filed anew is not held once more when its first experiment 
   await ask(scene, { kind: 'refile', run: 2 });
   await scene.file();
   setBack();
-  await journal.servers.learn(SERVER, { halted: 'set back', restoredFrom: FIRST_ID + 1 });
+  await journal.outbox.server(SERVER).learn({ halted: 'set back', restoredFrom: FIRST_ID + 1 });
   expect((await recovered(scene)).gone).toEqual([2, 3]);
   expect(await scene.states()).toEqual({ done: 1, held: 1, ignored: 1 });
 });
@@ -268,13 +270,16 @@ test('a part of the notebook does not lift the halt, and the rest is still read 
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  await journal.servers.learn(SERVER, { halted: 'restored' });
+  await journal.outbox.server(SERVER).learn({ halted: 'restored' });
   const stray = notebook.addExperiment('x');
   for (let n = 0; n < 5; n++) notebook.addExperiment('y');
   await recoverInto(journal, notebook, { range: { from: stray + 2, to: stray + 5 } });
-  expect(await journal.servers.server(SERVER)).toMatchObject({ halted: 'restored', highest: FIRST_ID });
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({
+    halted: 'restored',
+    highest: FIRST_ID,
+  });
   expect(await recovered(scene)).toMatchObject({ from: stray, to: stray + 5 });
-  expect((await journal.servers.server(SERVER)).halted).toBeUndefined();
+  expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
 test('broken off after the runs were held against the notebook, it goes on where it stopped', async () => {
@@ -293,7 +298,7 @@ test('broken off after the runs were held against the notebook, it goes on where
     progress: (id: number) => void (id > FIRST_ID + 3 && stop.abort()),
   };
   await expect(recoverInto(journal, notebook, stopping)).rejects.toThrow();
-  expect((await journal.servers.server(SERVER)).halted).toContain('broken off');
+  expect((await journal.outbox.server(SERVER).facts()).halted).toContain('interrupted');
   expect(await recovered(scene)).toMatchObject({ from: FIRST_ID + 2, gone: [] });
   await scene.file();
   expectExactly(notebook, ['a', 'b', 'd']);

@@ -50,7 +50,7 @@ export function startDaemon(world: World): SimulatedDaemon {
       dialect: random.chance(0.5) ? 'auto' : kind.dialect,
     },
     instruments: ['balance'],
-    journal,
+    outbox: journal.outbox,
     connect: (schedule) => overNetwork(world, schedule, process),
     clock: process.clock,
     log: logTo(trace, process),
@@ -61,7 +61,7 @@ export function startDaemon(world: World): SimulatedDaemon {
   delivery.start();
   async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
     // A run that could not be recorded is found again by the next scan.
-    while (!(await timeline.until(journal.runs.add(run, draft)).catch(() => undefined)));
+    while (!(await timeline.until(journal.outbox.add(run, { draft })).catch(() => undefined)));
     changed();
     delivery.wake();
   }
@@ -69,11 +69,11 @@ export function startDaemon(world: World): SimulatedDaemon {
     add: (n) => take(runOf(n)),
     remap: (n, version) => take(runOf(n, version)),
     wake: delivery.wake,
-    count: journal.runs.count,
+    count: journal.outbox.count,
     async isIdle() {
       if (!isChanged) return isIdle;
       isChanged = false;
-      isIdle = Object.keys(await journal.runs.count()).every((state) => AT_END.has(state));
+      isIdle = Object.keys(await journal.outbox.count()).every((state) => AT_END.has(state));
       return isIdle;
     },
     async stop() {

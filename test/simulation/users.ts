@@ -75,7 +75,7 @@ export function createUsers(world: World): Users {
 
 function createCommentUsers({ notebook, database, random, trace, remaps, timeline }: World) {
   const changedComments = new Map<number, ChangedComment>();
-  const done = database.prepare("SELECT id FROM runs WHERE step = 'done' AND resting IS NULL ORDER BY id");
+  const done = database.prepare("SELECT id FROM runs WHERE step = 'done' AND parked IS NULL ORDER BY id");
   const posted = database.prepare(
     `SELECT run, n, comment, experiment FROM comments JOIN runs ON runs.id = run
        WHERE comment IS NOT NULL ORDER BY run, n`,

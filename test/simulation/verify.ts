@@ -36,7 +36,7 @@ export function verify(world: World, users: Users, runs: number): void {
 const readRows = ({ database }: World): Row[] =>
   database
     .prepare(
-      `SELECT title, reference, ifnull(resting, step) AS state, reason FROM runs JOIN drafts ON run = id
+      `SELECT title, reference, ifnull(parked, step) AS state, reason FROM runs JOIN drafts ON run = id
          ORDER BY id`,
     )
     .all() as unknown as Row[];

@@ -1,9 +1,17 @@
-import type { Database } from '../../src/journal/database.js';
-import { createRemap } from '../../src/journal/drafts.js';
-import { createStanding } from '../../src/journal/requests.js';
+import { createStore, type Database } from '../../src/journal/database.js';
+import { createRequestStore } from '../../src/journal/requests.js';
 
-/** What a person asks for with `retry --remap`, of a file that is only played; false where it is refused. */
+/** Asks for a remap as `retry --remap` does, of a file that is assumed to be there; false if it is refused. */
 export function askRemap(database: Database, run: number, path: string, at: number): boolean {
-  const standing = createStanding(database)(run);
-  return standing !== undefined && createRemap(database)(standing, { path, has: 'itsBytes' }, at).done;
+  const store = createStore(
+    database,
+    () => at,
+    () => undefined,
+  );
+  const requests = () =>
+    database.prepare("SELECT count(*) AS n FROM history WHERE event = 'remapAsked'").get();
+  const before = JSON.stringify(requests());
+  void createRequestStore(store).decide({ kind: 'remap', run }, { path, has: 'itsBytes' });
+  store.flush();
+  return JSON.stringify(requests()) !== before;
 }

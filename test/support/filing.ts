@@ -2,15 +2,15 @@ import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { Clock } from '../../src/clock.js';
 import type { ListedInstrument } from '../../src/config/load.js';
-import { memoryOf } from '../../src/daemon/runtime.js';
 import { type DeliveryContext, type Notebook, trackUnknownOutcomes } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
-import type { NewRun } from '../../src/journal/drafts.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
+import type { NewRun } from '../../src/outbox.js';
 import { type RecoverDeps, type Recovered, recover } from '../../src/recover/recover.js';
 import type { FakeNotebook } from './fake-notebook.js';
+import { due, knows, take } from './journal.js';
 import { manualClock } from './manual-clock.js';
 import { newRun, someDraft } from './runs.js';
 import { tempFolder } from './temp-folder.js';
@@ -37,8 +37,8 @@ export const contextOf = (
   { url = SERVER, timeoutMs = 30_000 } = {},
 ): DeliveryContext => ({
   notebook,
-  server: { ...memoryOf(url, journal), url, timeoutMs },
-  outbox: journal.runs,
+  server: { ...journal.outbox.server(url), url, timeoutMs },
+  outbox: journal.outbox,
   unknown: trackUnknownOutcomes(clock, timeoutMs),
   clock,
   stopping: new AbortController().signal,
@@ -57,7 +57,7 @@ export async function see(
   changes: Parameters<typeof newRun>[1] = {},
 ): Promise<void> {
   const run = newRun(content, changes);
-  if (!(await journal.runs.knows(run))) await journal.runs.add(run, draftOf(content, run));
+  if (!(await knows(journal, run))) await take(journal, run, draftOf(content, run));
 }
 
 export async function deliverAll(
@@ -66,18 +66,18 @@ export async function deliverAll(
   clock: ManualClock,
 ): Promise<void> {
   for (let round = 0; round < 50; round++) {
-    const ids = await journal.queue.due(Number.MAX_SAFE_INTEGER, 4, new Set());
+    const ids = await due(journal, Number.MAX_SAFE_INTEGER, 4);
     if (ids.length === 0) return;
     await Promise.all(
       ids.map(async (id) => {
-        const run = await journal.runs.open(id);
+        const run = await journal.outbox.load(id);
         await deliver(run, context).catch(async (error: unknown) => {
           const change = afterFailure(
             error,
             { attempts: run.attempts, rejections: run.attempts },
             clock.now(),
           );
-          await journal.runs.record(id, change);
+          await journal.outbox.record(id, change);
           if (change.kind === 'postponed') clock.advance(Math.max(0, change.dueAt - clock.now()));
         });
       }),

@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import { expect } from 'vitest';
 import { HaltedError } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import { openClient } from '../../src/journal/client.js';
 import type { Journal } from '../../src/journal/journal.js';
-import type { Request } from '../../src/journal/requests.js';
+import { openClient, type Request } from '../../src/journal/requests.js';
 import { type FakeNotebook, fakeNotebook, type NotebookKind } from './fake-notebook.js';
 import { contextOf, deliverAll, emptyJournal, type ManualClock, recoverInto, SERVER, see } from './filing.js';
+import { decide, due } from './journal.js';
 import { manualClock } from './manual-clock.js';
 import { tempFolder } from './temp-folder.js';
 
@@ -26,7 +26,7 @@ export async function setUp(kind: NotebookKind = {}): Promise<Scene> {
   const notebook = fakeNotebook(kind);
   const path = join(tempFolder(), 'journal.db');
   const journal = await emptyJournal(clock, path);
-  if (kind.dialect) await journal.servers.learn(SERVER, { dialect: kind.dialect });
+  if (kind.dialect) await journal.outbox.server(SERVER).learn({ dialect: kind.dialect });
   return {
     clock,
     notebook,
@@ -37,11 +37,11 @@ export async function setUp(kind: NotebookKind = {}): Promise<Scene> {
       await deliverAll(journal, contextOf(journal, notebook, clock), clock);
     },
     async halts() {
-      const [id = 0] = await journal.queue.due(Number.MAX_SAFE_INTEGER, 1, new Set());
-      const run = await journal.runs.open(id);
+      const [id = 0] = await due(journal, Number.MAX_SAFE_INTEGER, 1);
+      const run = await journal.outbox.load(id);
       await expect(deliver(run, contextOf(journal, notebook, clock))).rejects.toBeInstanceOf(HaltedError);
     },
-    states: () => journal.runs.count(),
+    states: () => journal.outbox.count(),
   };
 }
 
@@ -53,7 +53,7 @@ export async function ask({ journal, path }: Scene, request: Request) {
   const client = openClient(path);
   try {
     await client.ask([request], 1);
-    return (await journal.inbox.apply())[0];
+    return (await decide(journal))[0];
   } finally {
     await client.close();
   }

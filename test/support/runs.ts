@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { NewRun } from '../../src/journal/drafts.js';
 import type { Draft } from '../../src/model.js';
+import type { NewRun } from '../../src/outbox.js';
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 

@@ -1,0 +1,328 @@
+import { basename } from 'node:path';
+import { z } from 'zod';
+import { explain, explainProblem } from '../errors.js';
+import { erasedCopy, type RunIdentity, referenceOf, refilingsOf } from '../markers.js';
+import type { Draft } from '../model.js';
+import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
+import { addHistory, type Connection, type Store } from './database.js';
+import { compareShape, recordShape } from './drift.js';
+
+/** From intake to outbox: the run is stored here first, and only then does intake remember the file. */
+export const createHandover = (store: Store): Handover => ({
+  match: (run) => match(store, run),
+  add: (run, reading) => store.commit(() => add(store.db, run, reading, store.now())),
+  unread: async (instrument, mapping) => unread(store.db, instrument, mapping),
+});
+
+const runRow = z.object({
+  id: z.number(),
+  path: z.string(),
+  copy: z.string(),
+  step: z.string(),
+  parked: z.string().nullable(),
+  failure: z.string().nullable(),
+  mapping: z.string(),
+  matched: z.number(),
+});
+
+type RunRow = z.output<typeof runRow>;
+
+/** The last filing of this content. */
+function findRun(db: Connection, run: NewRun): RunRow | undefined {
+  const row: unknown = db.row`
+    SELECT id, path, copy, step, parked, failure, mapping, matched FROM runs
+      WHERE instrument = ${run.instrument} AND sha256 = ${run.file.sha256} AND copy = ${copyOf(db, keyOf(run))}
+      ORDER BY refiling DESC LIMIT 1`;
+  return row === undefined ? undefined : runRow.parse(row);
+}
+
+const keyOf = ({ instrument, file: { sha256 }, copy }: NewRun) => ({ instrument, sha256, copy });
+
+/** The copy under which the outbox knows the content: its path, or a stand-in if a run of it was erased. */
+export function copyOf(db: Connection, content: Omit<RunIdentity, 'refiling'>): string {
+  if (content.copy === '') return '';
+  const erased = erasedCopy(content);
+  const row = db.row`
+    SELECT 1 FROM runs WHERE instrument = ${content.instrument} AND sha256 = ${content.sha256}
+      AND copy = ${erased} LIMIT 1`;
+  return row === undefined ? content.copy : erased;
+}
+
+async function match(store: Store, run: NewRun): Promise<Match> {
+  const { db } = store;
+  const { instrument, file, partOf } = run;
+  const found = findRun(db, run) ?? ((await claimRecovered(store, run)) ? findRun(db, run) : undefined);
+  if (found === undefined) return partOf ? matchRest(store, run, partOf) : { kind: 'new' };
+  if (isAboutMapping(found) && found.mapping !== run.mapping) return { kind: 'unread' };
+  if (remapPath(db, found.id) === file.path)
+    return { kind: found.step === 'done' && found.parked === null ? 'unread' : 'busy' };
+  if (found.mapping === '' && found.matched === 0)
+    store.writeLater(() => void db.run`UPDATE runs SET matched = 1 WHERE id = ${found.id}`);
+  if (hasOtherRemap(db, instrument, file.path, found.id))
+    await store.commit(() => cancelRemaps(db, run, found.id, store.now()));
+  return { kind: 'known', run: found.id, sha256: file.sha256, copy: found.copy, isErased: found.path === '' };
+}
+
+/** Whether the run waits for a mapping that can read its file, or that accepts its columns. */
+const isAboutMapping = ({ parked, failure }: RunRow): boolean =>
+  parked === 'quarantined' || (parked === 'held' && failure === 'drift');
+
+/** The files are what is left of a run. If that one is in the notebook, they are not a run of their own. */
+async function matchRest(store: Store, run: NewRun, { sha256, copy }: ContentKey): Promise<Match> {
+  const { db } = store;
+  const row = db.row<{
+    id: number;
+    path: string;
+  }>`SELECT id, path FROM runs WHERE instrument = ${run.instrument} AND sha256 = ${sha256} AND copy = ${copy} AND experiment IS NOT NULL
+       ORDER BY refiling DESC LIMIT 1`;
+  if (row === undefined) return { kind: 'new' };
+  const { id, path } = row;
+  if (hasOtherRemap(db, run.instrument, run.file.path, NO_RUN))
+    await store.commit(() => cancelRemaps(db, run, NO_RUN, store.now(), 'some of its files are gone'));
+  return { kind: 'known', run: id, sha256, copy, isErased: path === '' };
+}
+
+const NO_RUN = 0;
+
+const recoveredRow = z.object({
+  id: z.number(),
+  refiling: z.number(),
+  reference: z.string(),
+  path: z.string(),
+});
+
+/**
+ * The notebook does not tell which of several equal files an experiment came from. A recovered run belongs to the file
+ * that its reference was derived from; if it has none, to the first file of its name.
+ */
+async function claimRecovered({ db, commit }: Store, run: NewRun): Promise<boolean> {
+  if (run.copy === '' || findRecovered(db, run).length === 0) return false;
+  return commit(() => {
+    const found = findRecovered(db, run);
+    for (const { id, refiling } of found)
+      db.run`UPDATE runs SET copy = ${run.copy}, refiling = ${refiling} WHERE id = ${id}`;
+    return found.length > 0;
+  });
+}
+
+function findRecovered(db: Connection, run: NewRun): { id: number; refiling: number }[] {
+  const { instrument, sha256, copy } = keyOf(run);
+  const rows = db.rows`
+    SELECT id, refiling, reference, path FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256}
+      AND copy = '' AND mapping = '' AND step = 'done' AND matched = 0 ORDER BY refiling`.map((row) =>
+    recoveredRow.parse(row),
+  );
+  if (rows.length === 0) return [];
+  // A run that was refiled after it was erased has a reference of the stand-in.
+  const erased = refilingsOf({ instrument, sha256, copy: erasedCopy({ instrument, sha256, copy }) });
+  const own = new Map([...erased, ...refilingsOf({ instrument, sha256, copy })]);
+  const certain = rows.flatMap(({ id, reference }) => {
+    const refiling = own.get(reference);
+    return refiling === undefined ? [] : [{ id, refiling }];
+  });
+  if (certain.length > 0) return certain;
+  const likely = rows.find(
+    ({ refiling, reference, path }) =>
+      path === basename(run.file.path) &&
+      reference === referenceOf({ instrument, sha256, copy: '', refiling }),
+  );
+  return likely ? [{ id: likely.id, refiling: 0 }] : [];
+}
+
+function unread(db: Connection, instrument: string, mapping: string): UnreadRun[] {
+  const rows = db.rows<{
+    sha256: string;
+    copy: string;
+    path: string | null;
+  }>`SELECT sha256, copy, NULL AS path FROM runs WHERE instrument = ${instrument} AND parked IS NOT NULL AND mapping <> ${mapping}
+       AND (parked = 'quarantined' OR parked = 'held' AND failure = 'drift')
+     UNION ALL SELECT sha256, copy, remaps.path FROM remaps JOIN runs ON runs.id = run WHERE remaps.instrument = ${instrument}`;
+  return rows.map(({ path, ...content }) => ({ ...content, path: path ?? undefined }));
+}
+
+function add(db: Connection, run: NewRun, reading: Reading, at: number): Added {
+  const added = revise(db, run, reading, at) ?? addOrReplace(db, run, reading, at);
+  if (added.outcome !== 'known') cancelRemaps(db, run, added.run, at);
+  return added;
+}
+
+function addOrReplace(db: Connection, run: NewRun, { draft, shaped, problem }: Reading, at: number): Added {
+  const judgement = shaped ? compareShape(db, run.instrument, run.mapping, shaped) : {};
+  const { drift } = judgement;
+  const failure = problem ? 'file' : drift?.held ? 'drift' : undefined;
+  const reason = problem ? explain(problem) : null;
+  const identity = identityOf(db, run);
+  const content = { sha256: identity.sha256, copy: identity.copy, isErased: false };
+  const id = putRun(db, run, identity, { failure, reason }, at);
+  if (id === undefined) {
+    const known = findRun(db, run);
+    return {
+      ...content,
+      run: known?.id ?? 0,
+      outcome: 'known',
+      isErased: known?.path === '',
+      drift: undefined,
+    };
+  }
+  addHistory(db, id, at, draft ? 'read' : 'refused', { path: run.file.path, reason });
+  recordShape(db, id, judgement, shaped?.shape, at);
+  if (drift?.held) db.run`UPDATE runs SET reason = ${heldReason(id, drift)} WHERE id = ${id}`;
+  if (draft) putDraft(db, id, draft);
+  return { ...content, run: id, outcome: failure ? PARKED[failure] : 'queued', drift };
+}
+
+const PARKED = { file: 'quarantined', drift: 'held' } as const;
+
+const MAX_CHANGES_SHOWN = 5;
+
+function heldReason(run: number, { changes, since }: Drift): string {
+  const shown = changes.slice(0, MAX_CHANGES_SHOWN).join('; ');
+  const more = changes.length - MAX_CHANGES_SHOWN;
+  return explainProblem({
+    message: `compared with ${since === undefined ? 'the previous run' : `run ${since}`}, ${shown}${more > 0 ? `; and ${more} more changes` : ''}`,
+    hint: `to file it and accept the change: labfeed retry ${run}; if the mapping is changed instead, the file is read again`,
+  });
+}
+
+/** The filing that a file is read for: the last one that was requested. */
+function identityOf(db: Connection, run: NewRun): RunIdentity {
+  const { instrument, sha256 } = keyOf(run);
+  const copy = copyOf(db, keyOf(run));
+  const refiling = db.value<number>`
+    SELECT max(refiling) FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND copy = ${copy}`;
+  return { instrument, sha256, copy, refiling: refiling ?? 0 };
+}
+
+/** Undefined if the run is known and does not wait for a new reading. */
+function putRun(
+  db: Connection,
+  { instrument, file, backlog, mapping }: NewRun,
+  identity: RunIdentity,
+  { failure, reason }: { failure: keyof typeof PARKED | undefined; reason: string | null },
+  at: number,
+): number | undefined {
+  return db.value<number>`
+    INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping,
+      step, parked, failure, reason, added_at, updated_at) VALUES (${instrument}, ${file.sha256},
+      ${identity.copy}, ${identity.refiling}, ${referenceOf(identity)}, ${file.path}, ${file.size},
+      ${Number(file.mtimeNs / 1_000_000n)}, ${backlog ? 1 : 0}, ${mapping}, 'pending',
+      ${failure ? PARKED[failure] : null}, ${failure ?? null}, ${reason}, ${at}, ${at}) ON CONFLICT (instrument,
+      sha256, copy, refiling) DO UPDATE SET path = excluded.path, size = excluded.size, modified_ms =
+      excluded.modified_ms, mapping = excluded.mapping, parked = excluded.parked, failure = excluded.failure,
+      reason = excluded.reason, attempts = 0, due_at = 0, updated_at = excluded.updated_at
+      WHERE parked = 'quarantined' OR (parked = 'held' AND failure = 'drift') RETURNING id`;
+}
+
+/**
+ * Stores what the file reads as now. Earlier readings that the notebook has, or may have, are kept until the run is
+ * finished: delivery needs them to recognise what a person changed.
+ */
+function putDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): void {
+  db.run`
+    INSERT INTO earlier_drafts (run, title, date, body, tags, written)
+      SELECT run, title, date, body, tags, step IN ('described', 'done') FROM drafts JOIN runs ON runs.id = run
+      WHERE run = ${run} AND step <> 'pending'`;
+  db.run`INSERT OR REPLACE INTO drafts VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)})`;
+  // It was described by the earlier reading: that is read back, and replaced unless a person changed it.
+  db.run`UPDATE runs SET step = 'created' WHERE id = ${run} AND step IN ('described', 'done')`;
+  dropComments(db, run, comments);
+  for (const [index, text] of comments.entries()) putComment(db, run, index + 1, text);
+}
+
+const sentRow = z.object({
+  n: z.number(),
+  text: z.string(),
+  comment: z.number().nullable(),
+  /** Whether a POST of it may have been sent. */
+  sent: z.number().transform((value) => value === 1),
+});
+
+/** Moves texts that the notebook may have to the earlier ones, and comments beyond today's number aside. */
+function dropComments(db: Connection, run: number, texts: readonly string[]): void {
+  const rows = db.rows`
+    SELECT n, text, comment, intent_at IS NOT NULL OR comment IS NOT NULL AS sent FROM comments
+      WHERE run = ${run}`;
+  for (const row of rows) {
+    const { n, text, comment, sent } = sentRow.parse(row);
+    if (sent && texts[n - 1] !== text)
+      db.run`INSERT INTO earlier_comments (run, n, text) VALUES (${run}, ${n}, ${text})`;
+    if (n <= texts.length) continue;
+    db.run`UPDATE earlier_comments SET comment = ${comment} WHERE run = ${run} AND n = ${n}`;
+    db.run`DELETE FROM comments WHERE run = ${run} AND n = ${n}`;
+  }
+}
+
+function putComment(db: Connection, run: number, n: number, text: string): void {
+  const changed = db.run`UPDATE comments SET text = ${text} WHERE run = ${run} AND n = ${n}`;
+  if (changed.changes > 0) return;
+  // One that was set aside keeps its id; if that is unknown, it is looked for before it is posted.
+  const restored = db.run`
+    INSERT INTO comments (run, n, text, comment, intent_at)
+      SELECT run, n, ${text}, comment, CASE WHEN comment IS NULL THEN 0 END FROM earlier_comments
+      WHERE run = ${run} AND n = ${n} LIMIT 1`;
+  if (restored.changes === 0) db.run`INSERT INTO comments (run, n, text) VALUES (${run}, ${n}, ${text})`;
+}
+
+/** The done run that a person wants remapped from this very file takes the new reading. */
+function revise(db: Connection, run: NewRun, { draft, problem }: Reading, at: number): Added | undefined {
+  const { file, mapping } = run;
+  const found = findRun(db, run);
+  if (found === undefined || found.step !== 'done' || found.parked !== null) return undefined;
+  if (remapPath(db, found.id) !== file.path) return undefined;
+  const { id, copy } = found;
+  // Accepted by a person, so it is not compared with the shapes of other runs.
+  const added = { run: id, sha256: file.sha256, copy, isErased: false, drift: undefined };
+  db.run`DELETE FROM remaps WHERE run = ${id}`;
+  if (draft === undefined) {
+    noteRemap(db, id, at, 'remapRefused', `${NOT_REMAPPED}: ${explain(problem)}`);
+    return { ...added, outcome: 'refused' };
+  }
+  // What a person once said about its experiment no longer matters: it is as labfeed left it, or it is theirs.
+  db.run`
+    UPDATE runs SET path = ${file.path}, size = ${file.size}, modified_ms =
+      ${Number(file.mtimeNs / 1_000_000n)}, mapping = ${mapping}, adopted = 0, attempts = 0, due_at = 0
+      WHERE id = ${id}`;
+  const isSame = isSameDraft(db, id, draft);
+  if (!isSame) putDraft(db, id, draft);
+  noteRemap(db, id, at, isSame ? 'remapUnchanged' : 'remapped', null);
+  return { ...added, outcome: isSame ? 'unchanged' : 'revised' };
+}
+
+const NOT_REMAPPED = 'it was not remapped and stays as it was filed';
+
+function isSameDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): boolean {
+  const before: unknown = db.row`SELECT title, date, body, tags FROM drafts WHERE run = ${run}`;
+  const texts = db.rows`SELECT text FROM comments WHERE run = ${run} ORDER BY n`;
+  return (
+    JSON.stringify(before) === JSON.stringify({ title, date, body, tags: JSON.stringify(tags) }) &&
+    JSON.stringify(texts) === JSON.stringify(comments.map((text) => ({ text })))
+  );
+}
+
+const remapPath = (db: Connection, run: number): string | undefined =>
+  db.value<string>`SELECT path FROM remaps WHERE run = ${run}`;
+
+const hasOtherRemap = (db: Connection, instrument: string, path: string, run: number): boolean =>
+  db.row`
+    SELECT 1 FROM remaps WHERE instrument = ${instrument} AND path = ${path} AND run <> ${run}` !== undefined;
+
+/** The file that other runs were to be remapped from now belongs to this run, or is incomplete. */
+function cancelRemaps(
+  db: Connection,
+  { instrument, file: { path } }: NewRun,
+  run: number,
+  at: number,
+  reason = `${path} now belongs to run ${run}`,
+): void {
+  const cancelled = db.values<number>`
+    DELETE FROM remaps WHERE instrument = ${instrument} AND path = ${path} AND run <> ${run} RETURNING run`;
+  for (const other of cancelled) noteRemap(db, other, at, 'remapRefused', `${NOT_REMAPPED}: ${reason}`);
+}
+
+/** The reason why a done run was not remapped is shown with it until the next attempt. */
+function noteRemap(db: Connection, run: number, at: number, event: string, reason: string | null): void {
+  db.run`
+    UPDATE runs SET failure = ${reason === null ? null : 'file'}, reason = ${reason}, updated_at = ${at}
+      WHERE id = ${run}`;
+  addHistory(db, run, at, event, reason === null ? undefined : { reason });
+}
