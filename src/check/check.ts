@@ -139,8 +139,8 @@ async function checkJournal(path: string): Promise<Finding> {
     case 'unreadable':
       return {
         level: 'wrong',
-        text: `cannot read the journal ${path}: ${inspection.reason}`,
-        hint: 'check its permissions. If it is damaged, restore a backup',
+        text: inspection.message,
+        ...(inspection.hint === undefined ? {} : { hint: inspection.hint }),
       };
   }
 }

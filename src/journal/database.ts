@@ -1,4 +1,4 @@
-import { chownSync, existsSync, mkdirSync, statSync } from 'node:fs';
+import { accessSync, chownSync, constants, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
@@ -120,7 +120,7 @@ export function migrate(database: Database, path: string): void {
 
 /** Opens a second connection, without the lock by which the daemon is recognised. */
 export function openBeside(path: string, busyMs = BUSY_MS): Database {
-  if (!existsSync(path)) throw noJournal(path);
+  if (!journalExists(path)) throw noJournal(path);
   let database: Database | undefined;
   try {
     database = new DatabaseSync(path, { timeout: busyMs });
@@ -185,18 +185,42 @@ function readVersion(database: Database, path: string): number {
 
 const noJournal = (path: string): LabfeedError =>
   new LabfeedError(`there is no journal at ${path} yet`, {
-    hint: '`labfeed run` creates it; --config names the configuration that says where it is',
+    hint: '`labfeed run` creates it. Choose the configuration with --config',
   });
 
-function cannotOpen(path: string, error: unknown): LabfeedError {
-  const reason = reasonOf(error);
-  const hint =
-    systemCode(error) === 'EACCES' || /readonly|permission|unable to open/i.test(reason)
-      ? 'check that its folder exists and that this user may write there, or set another one with journal: PATH'
-      : /not a database|malformed/i.test(reason)
-        ? 'the file is damaged or is not a journal: restore a backup, or move it away and start a new one'
-        : 'check the disk and the path of the journal';
+export function cannotOpen(path: string, error: unknown): LabfeedError {
+  const message = reasonOf(error);
+  const damaged = /not a database|malformed/i.test(message);
+  const denied = !damaged && (systemCode(error) === 'EACCES' || isDenied(path));
+  const hint = damaged
+    ? 'the file is not a journal, or it is damaged. Restore a backup, or move it away and run `labfeed recover`'
+    : denied
+      ? 'run this command as the user that runs the daemon: sudo -u labfeed labfeed …'
+      : 'check the disk, and the path in `journal`';
+  const reason = denied ? 'permission denied' : message;
   return new LabfeedError(`cannot open the journal ${path}: ${reason}`, { hint, cause: error });
+}
+
+/** Throws if this user may not look into its folder: `existsSync` would report that there is none. */
+export function journalExists(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    if (systemCode(error) === 'ENOTDIR') return false;
+    throw cannotOpen(path, error);
+  }
+}
+
+/** SQLite reports a missing permission only as `unable to open database file`, or as a read-only database. */
+function isDenied(path: string): boolean {
+  return [path, dirname(path)].some((place) => {
+    try {
+      accessSync(place, constants.R_OK | constants.W_OK);
+      return false;
+    } catch (error) {
+      return systemCode(error) === 'EACCES';
+    }
+  });
 }
 
 type Value = string | number | bigint | null;

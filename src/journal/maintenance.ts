@@ -2,7 +2,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { DatabaseSync } from '@photostructure/sqlite';
 import { LabfeedError, systemCode } from '../errors.js';
 import type { ParkedRuns, Pruned, Upkeep, WaitingForPeople } from '../outbox.js';
-import { type Connection, openBeside, raw, type Store } from './database.js';
+import { type Connection, cannotOpen, journalExists, openBeside, raw, type Store } from './database.js';
 import { MIGRATIONS } from './migrations.js';
 
 export const createUpkeep = (store: Store): Upkeep => ({
@@ -164,11 +164,11 @@ type Inspection =
   | { readonly state: 'absent' }
   | { readonly state: 'good'; readonly runs: number }
   | { readonly state: 'newer'; readonly version: number }
-  | { readonly state: 'unreadable'; readonly reason: string };
+  | { readonly state: 'unreadable'; readonly message: string; readonly hint: string | undefined };
 
 export function inspectJournal(path: string): Inspection {
-  if (!existsSync(path)) return { state: 'absent' };
   try {
+    if (!journalExists(path)) return { state: 'absent' };
     const database = new DatabaseSync(path, { readOnly: true });
     try {
       const { user_version: version } = database.prepare('PRAGMA user_version').get() as {
@@ -184,6 +184,7 @@ export function inspectJournal(path: string): Inspection {
       database.close();
     }
   } catch (error) {
-    return { state: 'unreadable', reason: error instanceof Error ? error.message : String(error) };
+    const { message, hint } = error instanceof LabfeedError ? error : cannotOpen(path, error);
+    return { state: 'unreadable', message, hint };
   }
 }

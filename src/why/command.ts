@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import {
@@ -11,6 +10,7 @@ import {
 } from '../commands/options.js';
 import { formatTable, terminalWidth } from '../commands/terminal.js';
 import { EXIT } from '../errors.js';
+import { journalExists } from '../journal/database.js';
 import { openReader } from '../journal/reader.js';
 import { indent, terminalLine, terminalText } from '../text.js';
 import type { Explanation, Finding } from './evidence.js';
@@ -39,7 +39,7 @@ async function why(asked: string, { json, ...options }: WhyOptions): Promise<voi
   const config = configFrom(options);
   const journal = requireJournal(config);
   const now = systemClock.now();
-  const reader = existsSync(journal) ? openReader(journal) : undefined;
+  const reader = journalExists(journal) ? openReader(journal) : undefined;
   try {
     const { running, live } = reader ? daemonState(journal, now) : { running: false, live: undefined };
     const told = running ? live : undefined;

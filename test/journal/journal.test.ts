@@ -1,10 +1,11 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { openDatabase } from '../../src/journal/database.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
+import { openReader } from '../../src/journal/reader.js';
 import type { FoundFile } from '../../src/model.js';
 import { due, knows, recheck, refuse, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
@@ -196,7 +197,7 @@ test('a journal that another daemon holds is refused, and free again when that o
 test('a file that is no journal is refused and left as it is', async () => {
   const path = join(tempFolder(), 'journal.db');
   writeFileSync(path, 'my thesis '.repeat(1000));
-  await expect(openJournal(path, manualClock())).rejects.toThrow(/cannot open/);
+  await expect(openJournal(path, manualClock())).rejects.toThrow(/cannot open the journal/);
   expect(readFileSync(path, 'utf8')).toBe('my thesis '.repeat(1000));
 });
 
@@ -216,4 +217,17 @@ test('a journal on a network share is refused with what to do, and none is made 
     hint: expect.stringContaining('put it on a local disk'),
   });
   expect(existsSync(path)).toBe(false);
+});
+
+test('a journal that may exist but cannot be reached is not reported as missing', () => {
+  const folder = tempFolder();
+  symlinkSync('loop', join(folder, 'loop'));
+  expect(() => openReader(join(folder, 'loop', 'journal.db'))).toThrow(/cannot open the journal .*ELOOP/);
+  expect(() => openReader(join(folder, 'journal.db'))).toThrow(/there is no journal/);
+});
+
+test.skipIf(process.geteuid?.() === 0)('a journal in a private folder is reported as not permitted', () => {
+  const folder = join(tempFolder(), 'private');
+  mkdirSync(folder, { mode: 0 });
+  expect(() => openReader(join(folder, 'journal.db'))).toThrow(/journal\.db: permission denied/);
 });
