@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
-import { EXIT, explain, LabfeedError } from './errors.js';
+import { ConfigError, EXIT, explain, LabfeedError } from './errors.js';
 import { limitBacktracking, version } from './process.js';
 
 interface CommandEntry {
@@ -158,7 +158,8 @@ function pointToHelp(command: Command, name: string): void {
 }
 
 function report(error: unknown, debug: boolean): number {
-  process.stderr.write(`labfeed: ${explain(error)}\n`);
+  // Mistakes in the configuration start with their place, as compilers write it.
+  process.stderr.write(`${error instanceof ConfigError ? '' : 'labfeed: '}${explain(error)}\n`);
   if (debug) console.error(error);
   else if (!(error instanceof LabfeedError))
     process.stderr.write('  → this is a bug in labfeed; for details run: labfeed --debug …\n');

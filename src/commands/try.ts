@@ -68,11 +68,10 @@ async function tryFiles(name: string, files: string[], options: TryOptions): Pro
       process.exitCode = EXIT.failed;
     }
   }
-  if (!options.json) console.log(trials.map(trialAsText).join('\n\n'));
-  else if (trials.length > 0) {
-    const shown = trials.map(trialAsJson);
-    console.log(JSON.stringify(files.length === 1 ? shown[0] : shown, null, 2));
-  }
+  if (trials.length === 0) return;
+  const shown = trials.map(trialAsJson);
+  if (options.json) console.log(JSON.stringify(files.length === 1 ? shown[0] : shown, null, 2));
+  else console.log(trials.map(trialAsText).join('\n\n'));
 }
 
 function usableInstrument(name: string, config: LoadedConfig): Instrument {

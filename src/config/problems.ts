@@ -27,12 +27,28 @@ export function checkValue<S extends z.ZodType>(
 ): Checked<z.output<S>> {
   const result = schema.safeParse(value, { error: defaultMessage });
   if (result.success) return { value: result.data, problems: [] };
-  const problems = result.error.issues.flatMap((issue) => toProblems(issue, context));
+  const misspelt = result.error.issues.flatMap((issue) => misspeltKeys(issue, context.path));
+  const problems = result.error.issues
+    .filter(
+      ({ path }) => !misspelt.includes(path.join('.')) || valueAt(value, path.map(String)) !== undefined,
+    )
+    .flatMap((issue) => toProblems(issue, context));
   // A value of the wrong type can violate several rules with the same message.
   return {
     value: undefined,
     problems: [...new Map(problems.map((one) => [explainProblem(one), one])).values()],
   };
+}
+
+/** The keys that unknown keys probably stand for: they are not missing, but misspelt. */
+function misspeltKeys(issue: Issue, base: ConfigPath): string[] {
+  if (issue.code !== 'unrecognized_keys') return [];
+  const path = issue.path.map((part) => (typeof part === 'number' ? part : String(part)));
+  const known = knownKeys([...base, ...path]);
+  return issue.keys.flatMap((key) => {
+    const guess = nearest(key, known);
+    return guess === undefined ? [] : [[...path, guess].join('.')];
+  });
 }
 
 /** For rules that have no message of their own in the schema. */

@@ -95,9 +95,15 @@ function readSecret(what: string, source: SecretSource, where: Place, env: NodeJ
   try {
     content = readFileSync(path, 'utf8').trim();
   } catch (error) {
+    const code = systemCode(error);
+    if (code === 'ENOENT')
+      refuse(
+        `cannot read the ${what}: ${path} does not exist`,
+        `save the ${what} in that file, with mode 0600`,
+      );
     refuse(
-      `cannot read the ${what} from ${path} (${systemCode(error) ?? error})`,
-      `write the ${what} to that file and make it readable for this user only (mode 0600)`,
+      `cannot read the ${what} from ${path}: ${code === 'EACCES' ? 'permission denied' : (code ?? error)}`,
+      'run labfeed as the owner of this file, or make it readable for this user',
     );
   }
   if (content === '') refuse(`the file ${path} is empty`, `write the ${what} to it`);

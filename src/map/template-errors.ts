@@ -149,13 +149,10 @@ const tableName = (table: Table, { record }: TemplateInput): string =>
 
 function missingName(path: string, part: Part, input: TemplateInput): FileError {
   const { written, suggestion } = lookUp(path, input);
-  const hints = [
-    ...(suggestion === undefined ? [] : [`did you mean ${suggestion}?`]),
-    `if it is optional, write {{ ${written} | default: "…" }}`,
-  ];
+  const optional = `it may be missing, write {{ ${written} | default: "…" }}`;
   return new FileError(`the ${part} needs ${written}, which this file does not have`, {
     where: { file: input.file.path },
-    hint: hints.join(' '),
+    hint: suggestion === undefined ? `if ${optional}` : `did you mean ${suggestion}? If ${optional}`,
   });
 }
 

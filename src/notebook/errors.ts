@@ -101,7 +101,9 @@ function hintFor(error: Error, sent: boolean): string | undefined {
   if (NOT_TLS.test(error.message)) return 'check the port in `notebook.url`, or use http://';
   if (/CERT|SIGNED|^UNABLE_TO|TLS|SSL|EPROTO/.test(systemCode(error) ?? ''))
     return 'check `notebook.url`. For a private certificate authority, start labfeed with NODE_EXTRA_CA_CERTS=FILE';
-  return 'check `notebook.url`, and that the server is running';
+  return systemCode(error) === 'ENOTFOUND'
+    ? 'check the spelling of `notebook.url`'
+    : 'check `notebook.url`, and that the server is running';
 }
 
 /** What a request is about: one experiment or its comments, the list of experiments, or API keys. */

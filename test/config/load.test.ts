@@ -84,7 +84,6 @@ lgo: debug
     'labfeed.yaml:2:8: notebook.url: expected a URL\n  → write it with https://, such as https://eln.example.org',
     'labfeed.yaml:4:12: notebook.timeout: 30 is not a duration\n  → write it with a unit, such as 30s',
     'labfeed.yaml:5:3: unknown key "concurency"\n  → did you mean concurrency?',
-    'labfeed.yaml:8:5: watch is missing\n  → write the folder that the instrument writes to, such as watch: /srv/instruments/balance',
     'labfeed.yaml:9:14: unknown key "quite"\n  → did you mean quiet?',
     'labfeed.yaml:10:14: changed: unknown value "sometimes"\n  → use new or ignore',
     'labfeed.yaml:11:30: comments.maxComments: expected a number, found text',
@@ -92,6 +91,16 @@ lgo: debug
     'labfeed.yaml:13:12: watch: expected a folder\n  → write the folder that the instrument writes to, such as watch: /srv/instruments/balance',
     'labfeed.yaml:14:17: experiment: expected a map\n  → write experiment: { title: "…", tags: [ … ] }',
   ]);
+});
+
+test('a misspelt key is not reported as missing, too', () => {
+  const notebook = 'notebook: { url: "https://eln.example.org", key: { env: KEY } }\n';
+  expect(printed(load(`${notebook}instruments:\n  a: { wacth: . }\n`))).toEqual([
+    'labfeed.yaml:3:8: unknown key "wacth"\n  → did you mean watch?',
+  ]);
+  expect(printed(load(`${notebook}instruments:\n  a: { wacth: ., watch: 7 }\n`)).join()).toContain(
+    'watch: expected a folder',
+  );
 });
 
 test('a mistake in a list or a map is reported with its full path', () => {

@@ -188,7 +188,7 @@ test('a public address without a readable token keeps the daemon from starting',
   const unreadable = makeSite(tempFolder(), { ...NOWHERE, status });
   expect(await run(unreadable)).toMatchObject({
     status: 78,
-    stderr: expect.stringMatching(/labfeed\.yaml:7:\d+: cannot read the token from .*gone \(ENOENT\)/),
+    stderr: expect.stringMatching(/labfeed\.yaml:7:\d+: cannot read the token: .*gone does not exist/),
   });
   const { status: checked, stdout } = await labfeed(['check', '--config', unreadable.config]);
   expect({ checked, stdout }).toMatchObject({

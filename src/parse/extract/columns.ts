@@ -135,7 +135,7 @@ export function findColumn(name: string | number, table: ColumnPlanning): FileCo
   const { columns, options, header } = table;
   const found = typeof name === 'number' ? columnAt(name - 1, table) : columnNamed(name, columns, options);
   if (found) return found;
-  const names = columns.map((column) => column.name);
+  const names = columns.map((column) => splitUnit(column.name, options.units, true).name);
   throw table.context.refuse(
     typeof name === 'number' ? `the rows have no cell ${name}` : `there is no column ${JSON.stringify(name)}`,
     {
