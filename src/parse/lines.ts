@@ -158,13 +158,7 @@ export interface TimeSlice {
   renew(): Promise<void>;
 }
 
-interface TimeSliceOptions {
-  readonly maxMs: number;
-  readonly signal?: AbortSignal | undefined;
-  readonly refuse: Refuse;
-}
-
-export function createTimeSlice({ maxMs, signal, refuse }: TimeSliceOptions): TimeSlice {
+export function createTimeSlice(maxMs: number, refuse: Refuse, signal?: AbortSignal): TimeSlice {
   const start = performance.now();
   let resumed = start;
   return {

@@ -38,7 +38,7 @@ export function openFile(
   signal?: AbortSignal,
 ): OpenFile {
   const refuse = createRefuse(source.path);
-  return { source, refuse, slice: createTimeSlice({ maxMs: limits.maxMs, signal, refuse }), signal };
+  return { source, refuse, slice: createTimeSlice(limits.maxMs, refuse, signal), signal };
 }
 
 /** The bytes of a file in chunks, so that a long file is never in memory as a whole. Refuses more than `maxBytes`. */
@@ -88,14 +88,8 @@ const concat = (chunks: readonly Uint8Array[]): Uint8Array =>
 const MAX_WHOLE_BYTES = 32 * 2 ** 20;
 
 /** All bytes of a file, for formats that cannot be read in chunks. */
-export async function loadWhole(
-  file: OpenFile,
-  { limits }: Pick<ParseOptions, 'limits'>,
-): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of readChunks(file, limits.maxBytes ?? MAX_WHOLE_BYTES)) chunks.push(chunk);
-  return concat(chunks);
-}
+export const loadWhole = (file: OpenFile, { limits }: Pick<ParseOptions, 'limits'>): Promise<Uint8Array> =>
+  readHead(file, Number.POSITIVE_INFINITY, limits.maxBytes ?? MAX_WHOLE_BYTES);
 
 /** The text of such a file. */
 export async function loadText(

@@ -233,7 +233,7 @@ describe('facts', () => {
   test('that are missing are refused with the names at that place', async () => {
     const error = await refusalAs('json', text, { facts: { x: '/run/steps/0/temperature' } });
     expect(error.message).toBe('there is no `/run/steps/0/temperature`');
-    expect(error.hint).toBe('available: name, T');
+    expect(error.hint).toBe('the names there are: name, T');
   });
 
   test('that are not single values are refused', async () => {

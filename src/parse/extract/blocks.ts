@@ -1,7 +1,7 @@
 import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
 import { isBlank, isEmpty, type Line } from '../lines.js';
-import { type Head, readHeader, refuseNumbers } from './columns.js';
+import { type Head, namedColumn, readHeader, refuseNumbers } from './columns.js';
 import {
   type Context,
   compileCaptures,
@@ -285,7 +285,7 @@ export function createRowSink(table: TableBuilder): BlockSink {
 export function createPatternSink(pattern: string, table: TableBuilder): BlockSink {
   const regex = new RegExp(regexSource(pattern) ?? pattern);
   const names = groupNames([pattern]);
-  const columns = names.map((name, cell) => ({ name, unit: undefined, cell, isNamed: true }));
+  const columns = names.map((name, cell) => namedColumn(name, cell));
   return {
     begin(_, captures) {
       const captured = table.captureNames.map((name) => captures.get(name) ?? '');

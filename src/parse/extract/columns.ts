@@ -40,10 +40,10 @@ export const unnamedColumn = (cell: number): FileColumn => ({
   isNamed: false,
 });
 
-export const capturedColumn = (name: string, n: number): FileColumn => ({
+export const namedColumn = (name: string, cell: number, unit?: string): FileColumn => ({
   name,
-  unit: undefined,
-  cell: -1 - n,
+  unit,
+  cell,
   isNamed: true,
 });
 
@@ -193,7 +193,7 @@ export function readHeader({ header, units }: Head): FileColumn[] {
     const unit = bareUnit(units?.cells[cell]);
     return name === ''
       ? { ...unnamedColumn(cell), name: unique(unnamedColumn(cell).name), unit }
-      : { name: unique(name), unit, cell, isNamed: true };
+      : namedColumn(unique(name), cell, unit);
   });
 }
 

@@ -13,11 +13,14 @@ export interface Context extends OpenFile {
   readonly lineFormat: LineFormat;
   /** The names of a workbook's sheets; empty for other files. */
   readonly sheets: readonly string[];
-  /** How many cells of a table are kept. One takes about 100 bytes. */
+  /** How many cells of a table are kept. */
   readonly maxKeptCells: number;
   /** Searched for the nearest line if a pattern is not found. */
   readonly firstLines: readonly Line[];
 }
+
+/** A cell takes about 100 bytes. */
+export const MAX_KEPT_CELLS = 2_000_000;
 
 type LinePattern = string | number;
 type LineMatcher = (line: Line) => boolean;

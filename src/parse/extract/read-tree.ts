@@ -6,8 +6,8 @@ import type { Line } from '../lines.js';
 import type { OpenFile } from '../source.js';
 import { withFixedZone } from '../values/date.js';
 import { createValueReader } from '../values/value.js';
-import { createUniqueNames, type TableContext } from './columns.js';
-import { type Context, watchCells } from './context.js';
+import { createUniqueNames, namedColumn, type TableContext } from './columns.js';
+import { type Context, MAX_KEPT_CELLS, watchCells } from './context.js';
 import {
   type Facts,
   finishFinders,
@@ -29,10 +29,10 @@ export async function readTree(
   options: ParseOptions,
   lines: readonly Line[] = [],
 ): Promise<FileRecord> {
-  const reading = openReading(file, options, { tree, lines, labels: [] });
+  const reading = { ...openReading(file, options, { tree, lines, labels: [] }), tree };
   const tables: Table[] = [];
   for (const [name, table] of Object.entries(options.tables)) {
-    tables.push(await readTreeTable(name, table, tree, reading));
+    tables.push(await readTreeTable(name, table, reading));
   }
   return requireContent(
     { meta: reading.facts.meta, tables },
@@ -49,14 +49,16 @@ interface Reading {
   readonly context: TableContext;
 }
 
+interface TreeReading extends Reading {
+  readonly tree: Tree;
+}
+
 interface Contents {
   readonly tree: Tree | undefined;
   readonly lines: readonly Line[];
   readonly labels: readonly NamedFact[];
 }
 
-/** The tree is in memory anyway, so its tables are kept too. */
-const MAX_KEPT_CELLS = 2_000_000;
 const NONE: ReadonlySet<string> = new Set();
 
 function openReading(file: OpenFile, options: ParseOptions, { tree, lines, labels }: Contents): Reading {
@@ -105,20 +107,15 @@ interface FoundTable {
 }
 
 /** A row for each match of `rows`; without `rows`, each column is an array, and the arrays are zipped. */
-async function readTreeTable(
-  name: string,
-  options: TableOptions,
-  tree: Tree,
-  reading: Reading,
-): Promise<Table> {
+async function readTreeTable(name: string, options: TableOptions, reading: TreeReading): Promise<Table> {
   const {
     columns: found,
     lines,
     keeps,
     where,
   } = options.rows === undefined
-    ? zipLists(name, options, tree, reading)
-    : await findRows(options.rows, options, tree, reading);
+    ? zipLists(name, options, reading)
+    : await findRows(options.rows, options, reading);
   const columns = found.flatMap((column) => textColumns(column, reading));
   function* rows(): Generator<Line | undefined> {
     for (const [n, number] of lines.entries()) {
@@ -166,7 +163,7 @@ async function buildTable(
 ): Promise<Table> {
   // The columns are named already, by the mapping or the file.
   const table = openTable(name, { ...options, header: ['first'] }, [], context);
-  const own = columns.map((column, cell) => ({ name: column.name, unit: column.unit, cell, isNamed: true }));
+  const own = columns.map((column, cell) => namedColumn(column.name, cell, column.unit));
   let n = 0;
   for (const row of rows) {
     if (n === 0) beginBlock(table, own, [], row);
@@ -182,12 +179,8 @@ function refuseMissing({ message, hint, line }: Missing, { file }: Reading): Err
   return file.refuse(message, { hint, at: line === undefined ? undefined : { line }, isMismatch: true });
 }
 
-async function findRows(
-  path: string,
-  options: TableOptions,
-  tree: Tree,
-  reading: Reading,
-): Promise<FoundTable> {
+async function findRows(path: string, options: TableOptions, reading: TreeReading): Promise<FoundTable> {
+  const { tree } = reading;
   const rows = tree.rows(path);
   if (!rows) {
     const missing = tree.explainMissing(path);
@@ -197,14 +190,14 @@ async function findRows(
     );
   }
   const columns = options.columns
-    ? await selectColumns(options.columns, rows, tree, reading)
-    : await ownColumns(rows, tree, reading);
+    ? await selectColumns(options.columns, rows, reading)
+    : await ownColumns(rows, reading);
   const tests: ((row: number) => boolean)[] = [];
   const where: NonNullable<TableOptions['where']> = {};
   for (const [name, conditions] of Object.entries(options.where ?? {})) {
     if (columns.some((column) => column.name === name)) where[name] = conditions;
     else {
-      const cells = await cellsAt(name, rows, tree, reading);
+      const cells = await cellsAt(name, rows, reading);
       const test = compileConditions(conditions, reading.context.values);
       tests.push((row) => test(cells[row]?.text ?? ''));
     }
@@ -216,15 +209,14 @@ async function findRows(
 async function selectColumns(
   wanted: NonNullable<TableOptions['columns']>,
   rows: readonly Row[],
-  tree: Tree,
-  reading: Reading,
+  reading: TreeReading,
 ): Promise<FoundColumn[]> {
   const specs: [string, Where | undefined][] = Array.isArray(wanted)
     ? wanted.filter((name) => name !== '_').map((name) => [name, undefined])
     : Object.entries(wanted);
   const columns: FoundColumn[] = [];
   for (const [name, spec] of specs) {
-    const cells = spec?.start === undefined ? await joinedCells(name, spec, rows, tree, reading) : [];
+    const cells = spec?.start === undefined ? await joinedCells(name, spec, rows, reading) : [];
     columns.push({ name, spec, cells });
   }
   return columns;
@@ -235,14 +227,13 @@ async function joinedCells(
   name: string,
   spec: Where | undefined,
   rows: readonly Row[],
-  tree: Tree,
-  reading: Reading,
+  reading: TreeReading,
 ): Promise<(Found | undefined)[]> {
   const parts: (Found | undefined)[][] = [];
-  for (const part of spec?.from ?? [name]) parts.push(await cellsAt(part, rows, tree, reading));
+  for (const part of spec?.from ?? [name]) parts.push(await cellsAt(part, rows, reading));
   const joined = rows.map((_, n) => join(parts.map((part) => part[n])));
   if (typeof spec?.unit !== 'object') return joined;
-  const unitAt = tree.lookup(spec.unit.from);
+  const unitAt = reading.tree.lookup(spec.unit.from);
   return joined.map((cell, n) => {
     const unit = cell && unitAt(rows[n])?.text;
     return cell && unit ? { ...cell, unit } : cell;
@@ -260,9 +251,9 @@ function join(parts: readonly (Found | undefined)[]): Found | undefined {
 async function cellsAt(
   path: string | number,
   rows: readonly Row[],
-  tree: Tree,
-  reading: Reading,
+  reading: TreeReading,
 ): Promise<(Found | undefined)[]> {
+  const { tree } = reading;
   const { slice } = reading.file;
   const lookup = tree.lookup(path);
   const cells: (Found | undefined)[] = [];
@@ -279,13 +270,13 @@ async function cellsAt(
 }
 
 /** The plain values of the rows, in the order in which their names first occur. */
-async function ownColumns(rows: readonly Row[], tree: Tree, reading: Reading): Promise<FoundColumn[]> {
+async function ownColumns(rows: readonly Row[], reading: TreeReading): Promise<FoundColumn[]> {
   const { slice } = reading.file;
   const unique = createUniqueNames();
   const columns = new Map<string, { name: string; spec: undefined; cells: (Found | undefined)[] }>();
   for (const [n, row] of rows.entries()) {
     const times = new Map<string, number>();
-    for (const [name, found] of tree.values(row)) {
+    for (const [name, found] of reading.tree.values(row)) {
       const time = (times.get(name) ?? 0) + 1;
       times.set(name, time);
       const key = `${time} ${name}`;
@@ -293,14 +284,14 @@ async function ownColumns(rows: readonly Row[], tree: Tree, reading: Reading): P
       column.cells[n] = found;
       columns.set(key, column);
     }
-    refuseSparse(columns.size, rows.length, row, tree, reading);
+    refuseSparse(columns.size, rows.length, row, reading);
     if (n % 512 === 0 && slice.isOver()) await slice.renew();
   }
   return [...columns.values()];
 }
 
 /** Rows with few names in common would make a table that is mostly empty and has no limit in size. */
-function refuseSparse(width: number, rows: number, row: Row, tree: Tree, { context }: Reading): void {
+function refuseSparse(width: number, rows: number, row: Row, { tree, context }: TreeReading): void {
   const { maxColumns } = context.options.limits;
   const isSparse = width * rows > 1_000_000 + 4 * tree.size;
   if (width <= maxColumns && !isSparse) return;
@@ -312,12 +303,7 @@ function refuseSparse(width: number, rows: number, row: Row, tree: Tree, { conte
 }
 
 /** A table whose columns are arrays. */
-function zipLists(
-  name: string,
-  { columns: wanted, where }: TableOptions,
-  tree: Tree,
-  reading: Reading,
-): FoundTable {
+function zipLists(name: string, { columns: wanted, where }: TableOptions, reading: TreeReading): FoundTable {
   const { refuse } = reading.file;
   if (!wanted || Array.isArray(wanted)) {
     throw refuse(`the mapping does not say where the rows of table ${name} are`, {
@@ -325,7 +311,7 @@ function zipLists(
     });
   }
   const columns = Object.entries(wanted).map(([given, spec]): FoundColumn => {
-    const cells = spec.start === undefined ? itemsOf(spec.from ?? [given], tree, reading) : [];
+    const cells = spec.start === undefined ? itemsOf(spec.from ?? [given], reading) : [];
     return { name: given, spec, cells };
   });
   const [first, ...others] = columns.filter(({ spec }) => spec?.start === undefined);
@@ -341,9 +327,9 @@ function zipLists(
 }
 
 /** The items of a list. Several lists are joined item by item. */
-function itemsOf(paths: readonly (string | number)[], tree: Tree, reading: Reading): readonly Found[] {
+function itemsOf(paths: readonly (string | number)[], reading: TreeReading): readonly Found[] {
   const [first = [], ...others] = paths.map((path) => {
-    const list = tree.list(path);
+    const list = reading.tree.list(path);
     if ('items' in list) return list.items;
     throw refuseMissing(list, reading);
   });

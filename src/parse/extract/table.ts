@@ -22,11 +22,11 @@ import {
 import {
   type Cells,
   type ColumnPlanning,
-  capturedColumn,
   createUniqueNames,
   type FileColumn,
   findColumn,
   isByPosition,
+  namedColumn,
   type PlannedColumn,
   planColumns,
   planFurther,
@@ -63,7 +63,7 @@ export const openTable = (
   context: TableContext,
 ): TableBuilder => ({
   ...{ name, options, captureNames, context, captured: [], header: undefined },
-  columns: captureNames.map(capturedColumn),
+  columns: captureNames.map((captured, n) => namedColumn(captured, -1 - n)),
   ...{ cellOf: new Map(), widths: new Set(), rows: undefined, order: undefined, count: 0, last: undefined },
 });
 

@@ -1,4 +1,4 @@
-import { type Refuse, raiseLimit, suggestName } from '../lines.js';
+import { suggestName } from '../lines.js';
 
 /** A value as the file writes it. */
 export interface Found {
@@ -183,7 +183,7 @@ function explainStep(path: Path, n: number, reached: readonly Node[]): Missing {
   const isKnown = names.includes(name);
   return {
     message: `there is no \`${writtenTo(path, n)}\`${isKnown ? ' that meets the condition' : ''}`,
-    hint: suggestName(isKnown ? '' : name, names, 'available'),
+    hint: suggestName(isKnown ? '' : name, names, 'the names there are'),
     line: n === 0 ? undefined : reached[0]?.line,
   };
 }
@@ -200,71 +200,6 @@ function namesIn(nodes: readonly Node[]): string[] {
     if (names.size > MAX_NAMES) break;
   }
   return [...names].slice(0, MAX_NAMES);
-}
-
-/** Builds a tree while a file is read from start to end. */
-export interface TreeBuilder {
-  /** Adds a node; what follows belongs to it until `close`. */
-  open(name: string, isList: boolean, at: Position): void;
-  close(): void;
-  leaf(name: string, text: string, at: Position): void;
-  /** The open node; the root if there is none. */
-  readonly here: Node;
-  readonly root: Node;
-  readonly size: number;
-}
-
-export interface Position {
-  readonly line: number;
-  readonly column: number;
-}
-
-/** A node takes about 100 bytes. */
-const MAX_NODES = 3_000_000;
-const NONE: Node[] = [];
-
-/** `isList`: whether the root is a list of the values in the file. */
-export function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = false): TreeBuilder {
-  let size = 0;
-  let depth = 0;
-  function create(name: string, parent: Node | undefined, isList: boolean, line: number, children: Node[]) {
-    return { name, parent, children, text: undefined as string | undefined, isList, order: size++, line };
-  }
-  const root: Node = create('', undefined, isList, 1, []);
-  let here = root;
-
-  function add(name: string, isList: boolean, at: Position, children: Node[]): Node {
-    if (size > MAX_NODES) throw refuse(`the file has more than ${MAX_NODES} values`, { at });
-    const node = create(name, here, isList, at.line, children);
-    here.children.push(node);
-    return node;
-  }
-
-  return {
-    open(name, isList, at) {
-      if (++depth > maxNesting) {
-        throw refuse(`the file is nested deeper than ${maxNesting} levels`, {
-          at,
-          hint: raiseLimit('nesting', maxNesting * 10),
-        });
-      }
-      here = add(name, isList, at, []);
-    },
-    close() {
-      depth--;
-      here = here.parent ?? root;
-    },
-    leaf(name, text, at) {
-      add(name, false, at, NONE).text = text;
-    },
-    get here() {
-      return here;
-    },
-    root,
-    get size() {
-      return size;
-    },
-  };
 }
 
 /** All nodes to which the steps lead, in file order. */

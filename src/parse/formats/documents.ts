@@ -2,16 +2,75 @@ import iconv from 'iconv-lite';
 import { SaxesParser } from 'saxes';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { FileError } from '../../errors.js';
-import {
-  createNodeTree,
-  createTreeBuilder,
-  type Position,
-  type Tree,
-  type TreeBuilder,
-} from '../extract/tree.js';
-import { quoted, type Refuse } from '../lines.js';
+import { createNodeTree, type Node, type Tree } from '../extract/tree.js';
+import { quoted, type Refuse, raiseLimit } from '../lines.js';
 import { decode, knownEncoding, loadText, loadWhole, type OpenFile } from '../source.js';
 import { createDecimalWriter } from '../values/value.js';
+
+/** Builds a tree while a file is read from start to end. */
+interface TreeBuilder {
+  /** Adds a node; what follows belongs to it until `close`. */
+  open(name: string, isList: boolean, at: Position): void;
+  close(): void;
+  leaf(name: string, text: string, at: Position): void;
+  /** The open node; the root if there is none. */
+  readonly here: Node;
+  readonly root: Node;
+  readonly size: number;
+}
+
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** A node takes about 100 bytes. */
+const MAX_NODES = 3_000_000;
+const NONE: Node[] = [];
+
+/** `isList`: whether the root is a list of the values in the file. */
+function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = false): TreeBuilder {
+  let size = 0;
+  let depth = 0;
+  function create(name: string, parent: Node | undefined, isList: boolean, line: number, children: Node[]) {
+    return { name, parent, children, text: undefined as string | undefined, isList, order: size++, line };
+  }
+  const root: Node = create('', undefined, isList, 1, []);
+  let here = root;
+
+  function add(name: string, isList: boolean, at: Position, children: Node[]): Node {
+    if (size > MAX_NODES) throw refuse(`the file has more than ${MAX_NODES} values`, { at });
+    const node = create(name, here, isList, at.line, children);
+    here.children.push(node);
+    return node;
+  }
+
+  return {
+    open(name, isList, at) {
+      if (++depth > maxNesting) {
+        throw refuse(`the file is nested deeper than ${maxNesting} levels`, {
+          at,
+          hint: raiseLimit('nesting', maxNesting * 10),
+        });
+      }
+      here = add(name, isList, at, []);
+    },
+    close() {
+      depth--;
+      here = here.parent ?? root;
+    },
+    leaf(name, text, at) {
+      add(name, false, at, NONE).text = text;
+    },
+    get here() {
+      return here;
+    },
+    root,
+    get size() {
+      return size;
+    },
+  };
+}
 
 /**
  * Reads JSON and JSON lines. Not by JSON.parse, which loses how numbers are written (`2.100`), has no limit of nesting,

@@ -1,7 +1,9 @@
+import iconv from 'iconv-lite';
 import { SaxesParser } from 'saxes';
 import type { Format, ParseOptions } from '../../config/vocabulary.js';
 import type { FileRecord } from '../../model.js';
 import { lineFormat, openLines } from '../cells.js';
+import { MAX_KEPT_CELLS } from '../extract/context.js';
 import { readLines } from '../extract/read-lines.js';
 import { readLabelled, readTree } from '../extract/read-tree.js';
 import type { Line } from '../lines.js';
@@ -41,11 +43,11 @@ export const FORMATS: Readonly<Record<Format, FormatReader>> = {
   none: { read: readNothing },
 };
 
-/** Cells that are kept of a file in memory, and of a stream, which is larger. */
-const [KEPT_CELLS, KEPT_STREAM_CELLS] = [2_000_000, 40_000];
+/** A stream is larger than a file in memory, so that fewer cells are kept. */
+const MAX_STREAM_CELLS = 40_000;
 
 async function readDelimited(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const maxKeptCells = file.source.content instanceof Uint8Array ? KEPT_CELLS : KEPT_STREAM_CELLS;
+  const maxKeptCells = file.source.content instanceof Uint8Array ? MAX_KEPT_CELLS : MAX_STREAM_CELLS;
   return readLines(file, { ...(await openLines(file, options)), maxKeptCells }, options);
 }
 
@@ -82,7 +84,8 @@ export function recognise(head: Uint8Array, name: string): Recognised {
   if (raw.startsWith('\xd0\xcf\x11\xe0')) return { format: 'xlsx' };
   const unreadable = binaryKind(bytes);
   if (unreadable !== undefined) return { unreadable };
-  const text = textOf(bytes);
+  const isUtf16 = /^(?:\xff\xfe|\xfe\xff)/.test(raw);
+  const text = iconv.decode(bytes, isUtf16 ? 'utf-16' : 'utf-8');
   // Some programs write a table as a web page and name it .xls.
   if (/^\s*<(?:!doctype\s+)?html\b/i.test(text)) return { unreadable: 'a web page: save it as .xlsx' };
   return { format: textFormat(text, name) };
@@ -95,16 +98,6 @@ function archive(raw: string): Recognised {
   if (/opendocument\.spreadsheet/.test(raw)) return { unreadable: 'an .ods workbook: save it as .xlsx' };
   // The head of a large workbook may contain only its first part.
   return /\[Content_Types\]\.xml|_rels\//.test(raw) ? { format: 'xlsx' } : { unreadable: 'a zip archive' };
-}
-
-function textOf(bytes: Buffer): string {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return bytes.toString('utf16le', 2);
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) {
-    return Buffer.from(bytes.subarray(0, bytes.length & ~1))
-      .swap16()
-      .toString('utf16le', 2);
-  }
-  return bytes.toString('utf8').replace(/^\ufeff/, '');
 }
 
 function textFormat(text: string, name: string): Format {

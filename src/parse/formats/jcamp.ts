@@ -100,9 +100,13 @@ function labelOf({ label, lines, number }: LabelledRecord): NamedFact {
 
 /** Pages of the same form become one table with a column for the page. */
 function joinPages(pages: readonly DataTable[]): DataTable[] {
-  const forms = [...new Set(pages.map(({ form }) => form))];
-  return forms.flatMap((form) => {
-    const same = pages.filter((page) => page.form === form);
+  const forms = new Map<string, DataTable[]>();
+  for (const page of pages) {
+    const same = forms.get(page.form);
+    if (same) same.push(page);
+    else forms.set(page.form, [page]);
+  }
+  return [...forms.values()].flatMap((same) => {
     const [first] = same;
     if (!first?.page || same.length === 1 || same.some(({ page }) => !page)) return same;
     const rows = same.flatMap(({ page, rows: own }) =>

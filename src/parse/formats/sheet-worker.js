@@ -3,17 +3,17 @@ import { CFB, read, SSF } from '@e965/xlsx';
 
 // @ts-check
 /**
- * Reads a workbook in a thread of its own: the library cannot be interrupted, a damaged .xls can keep it busy for ever,
- * and a large file takes memory without measure. A thread can be ended, and its memory is limited.
- * Plain JavaScript, so that the thread can start from the sources as well as from what was built.
+ * Reads a workbook in a thread: the library cannot be interrupted, a damaged .xls can make it loop, and its memory has
+ * no limit. A thread can be terminated, and its memory is limited.
+ * Plain JavaScript, so that the thread can start from the sources as well as from the build.
  */
 
 /** @import { CellObject, WorkBook } from '@e965/xlsx' */
 
-/** So much text is handed over: one long text may stand in any number of cells. */
-const MOST_CHARACTERS = 100_000_000;
-/** Empty cells between others count too: a lone cell in the last column makes a long line. */
-const MOST_CELLS = 10_000_000;
+/** One long text can be in any number of cells. */
+const MAX_CHARACTERS = 100_000_000;
+/** Includes empty cells: a single cell in the last column makes a long line. */
+const MAX_CELLS = 10_000_000;
 
 const ERRORS = new Map([
   [0, '#NULL!'],
@@ -27,21 +27,21 @@ const ERRORS = new Map([
 ]);
 
 /**
- * Every sheet in its order, with the rows and cells where the spreadsheet has them.
+ * All sheets, with rows and cells at their places.
  * @param {WorkBook} book
  */
 function linesOf(book) {
   const is1904 = book.Workbook?.WBProps?.date1904 === true;
   const sheets = book.SheetNames.map((name) => ({ name, rows: rowsOf(book, name) }));
   const cells = sheets.reduce((sum, { rows }) => rows.reduce((all, row) => all + row.length, sum), 0);
-  if (cells > MOST_CELLS) throw new Error(`its sheets span more than ${MOST_CELLS} cells`);
+  if (cells > MAX_CELLS) throw new Error(`its sheets span more than ${MAX_CELLS} cells`);
   let characters = 0;
   return sheets.map(({ name, rows }) => {
     const lines = Array.from(rows, (row = []) => {
       const line = Array.from(row, (cell) => (cell ? textOf(cell, is1904) : ''));
       while (line.at(-1) === '') line.pop();
       for (const text of line) characters += text.length;
-      if (characters > MOST_CHARACTERS) throw new Error(`it holds more than ${MOST_CHARACTERS} characters`);
+      if (characters > MAX_CHARACTERS) throw new Error(`it has more than ${MAX_CHARACTERS} characters`);
       return line;
     });
     while (lines.at(-1)?.length === 0) lines.pop();
@@ -59,7 +59,7 @@ function rowsOf(book, name) {
 }
 
 /**
- * The value that is stored, not the one that is shown.
+ * The stored value, not the displayed one.
  * @param {CellObject} cell
  * @param {boolean} is1904
  * @returns {string}
@@ -78,7 +78,7 @@ function textOf({ t, v, z, f }, is1904) {
 }
 
 /**
- * A number that is shown as a date, a time or a duration.
+ * A number that is displayed as a date, a time or a duration.
  * @param {number} serial
  * @param {string} format
  * @param {boolean} is1904
@@ -89,12 +89,12 @@ function momentOf(serial, format, is1904) {
   const hasTime = /[hs]/i.test(signs);
   const hasDay = /[dye]|m{3}/i.test(signs) || !hasTime;
   const wholeMs = Math.round(serial * 86_400_000);
-  // Thousandths of a second are the last digits of such a number, and seldom exact.
+  // Milliseconds are the last digits of such a number and not exact.
   const ms = Math.abs((wholeMs % 1000) - 500) > 498 ? Math.round(wholeMs / 1000) * 1000 : wholeMs;
   if (ms < 0) return undefined;
   const day = Math.floor(ms / 86_400_000) + (is1904 ? 1462 : 0);
   if (isElapsed || day === 0 || (!hasDay && ms < 86_400_000)) return clockOf(ms);
-  // Spreadsheets believe in a 29 February 1900, and count one day too many from then on.
+  // Spreadsheets have a 29 February 1900, so that later days are one too many.
   const date = new Date(Date.UTC(1899, 11, day < 60 ? 31 : 30) + day * 86_400_000);
   if (Number.isNaN(date.getTime()) || date.getUTCFullYear() > 9999) return undefined;
   const text = date.toISOString().slice(0, 10);
@@ -110,7 +110,7 @@ function clockOf(ms) {
 }
 
 /**
- * Parts come unpacked, so that nothing in them can grow: the library gets an archive that is not compressed.
+ * The parts are unpacked within limits, so the library gets an archive without compression.
  * @param {readonly { name: string, content: Uint8Array }[]} parts
  * @returns {Uint8Array}
  */
@@ -123,8 +123,8 @@ function archiveOf(parts) {
 }
 
 /**
- * A formula that nobody has computed yet. The library passes over it, unless it is to keep all cells without a value,
- * of which some workbooks have very many.
+ * A formula without a value. The library skips it unless it keeps all cells without a value, of which some workbooks
+ * have very many.
  * @param {readonly { content: Uint8Array }[]} parts
  */
 function hasBareFormula(parts) {

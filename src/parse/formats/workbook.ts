@@ -5,6 +5,7 @@ import type { ParseOptions } from '../../config/vocabulary.js';
 import { systemCode } from '../../errors.js';
 import type { FileRecord } from '../../model.js';
 import { lineFormat } from '../cells.js';
+import { MAX_KEPT_CELLS } from '../extract/context.js';
 import { readLines } from '../extract/read-lines.js';
 import { depthFromEnd, type Line, numberFromEnd, type Refuse, raiseLimit } from '../lines.js';
 import { loadWhole, type OpenFile } from '../source.js';
@@ -15,8 +16,6 @@ export interface Sheet {
   readonly name: string;
   readonly lines: readonly (readonly string[])[];
 }
-
-const MAX_KEPT_CELLS = 2_000_000;
 
 export async function readWorkbook(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
   const sheets = await openSheets(file, options);
@@ -52,9 +51,6 @@ const UNUSED =
 /** An .xlsx may take 100 times its size unpacked, within these limits. */
 const [MIN_UNPACKED_BYTES, MAX_UNPACKED_BYTES] = [16 * 2 ** 20, 256 * 2 ** 20];
 
-const ZIP = [0x50, 0x4b, 0x03, 0x04];
-const COMPOUND = [0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
-
 /** The stored value of every cell of an .xlsx or .xls, as text. Charts are empty sheets, so that sheet numbers match. */
 export async function openSheets(file: OpenFile, options: ParseOptions): Promise<readonly Sheet[]> {
   const { refuse, signal } = file;
@@ -83,8 +79,9 @@ class WorkbookProblem extends Error {
 
 /** The parts of an .xlsx, unpacked; an .xls is a single part without a name. */
 async function partsOf(bytes: Uint8Array, refuse: Refuse): Promise<ZipPart[]> {
-  if (startsWith(bytes, COMPOUND)) return [{ name: '', content: bytes }];
-  if (!startsWith(bytes, ZIP)) {
+  const signature = Buffer.from(bytes.subarray(0, 8)).toString('hex');
+  if (signature === 'd0cf11e0a1b11ae1') return [{ name: '', content: bytes }];
+  if (!signature.startsWith('504b0304')) {
     throw refuse('the file is not an .xlsx or .xls workbook', {
       hint: 'if it is text: `format: delimited`',
       isMismatch: true,
@@ -99,9 +96,6 @@ async function partsOf(bytes: Uint8Array, refuse: Refuse): Promise<ZipPart[]> {
   }
   return parts;
 }
-
-const startsWith = (bytes: Uint8Array, start: readonly number[]): boolean =>
-  start.every((byte, n) => bytes[n] === byte);
 
 interface Workbook {
   readonly parts: readonly ZipPart[];

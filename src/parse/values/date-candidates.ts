@@ -67,12 +67,12 @@ function ctimeCandidates(text: string): DateCandidate[] {
 
 function momentCandidates(text: string): DateCandidate[] {
   const [day, separator, clock] = splitMoment(text);
-  return dayCandidates(day).flatMap((form) => {
+  return dayCandidates(day).flatMap(({ format, iso }) => {
     // If a day can have one digit, so can the hour.
-    const time = clock === undefined ? { format: '', iso: '' } : readClock(clock, /dd/.test(form.format));
+    const time = clock === undefined ? { format: '', iso: '' } : readClock(clock, /dd/.test(format));
     if (!time) return [];
-    const parts = separator.isTimeFirst ? [time.format, form.format] : [form.format, time.format];
-    return [{ format: parts.join(separator.text), iso: form.iso + time.iso }];
+    const parts = separator.isTimeFirst ? [time.format, format] : [format, time.format];
+    return [{ format: parts.join(separator.text), iso: iso + time.iso }];
   });
 }
 
@@ -179,7 +179,7 @@ function valid(format: string, year: string, month: string, day: string): DateCa
 export const isDay = (year: number, month: number, day: number): boolean =>
   month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 
-const pad = (n: number): string => String(n).padStart(2, '0');
+export const pad = (n: number): string => (n < 10 ? `0${n}` : `${n}`);
 
 /**
  * Zone abbreviations in hours from UTC. Only those that mean one zone in practice:
@@ -208,7 +208,7 @@ export function abbreviationToOffset(text: string): string | undefined {
 
 function offsetOf(minutes: number): string {
   const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
-  return `${minutes < 0 ? '-' : '+'}${String(hours).padStart(2, '0')}:${String(rest).padStart(2, '0')}`;
+  return `${minutes < 0 ? '-' : '+'}${pad(hours)}:${pad(rest)}`;
 }
 
 /** Reads a zone as files name it: `Europe/Zurich`, `CEST`, `UTC+2`, `+02:00`. */

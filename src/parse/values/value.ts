@@ -112,10 +112,7 @@ export function ambiguousNumber(text: string): Unreadable {
   const groups =
     group === undefined ? [] : [`thousands: "${group.trim() === '' ? ' ' : group.replace('’', "'")}"`];
   const choices = [...commas, ...points, ...groups].map((choice) => `\`${choice}\``).join(' or ');
-  return {
-    problem: `${quoted(text)} is not a number, or can be read as different numbers`,
-    hint: `choose one: ${choices}`,
-  };
+  return { problem: `${quoted(text)} is an ambiguous number`, hint: `choose one: ${choices}` };
 }
 
 function readDay(text: string, dates: DateReader): Value | Unreadable {
