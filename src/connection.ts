@@ -7,14 +7,20 @@ import { NotebookError } from './errors.js';
 import { createLog } from './log.js';
 import { createNotebook, type Notebook } from './notebook/client.js';
 
-/** Told of each request with the status of its answer; undefined where none came. */
-export type Heard = (method: string, status: number | undefined) => void;
+/** Called after each request with its status, or undefined if there was no response. */
+export type OnResponse = (method: string, status: number | undefined) => void;
 
-export type Admit = <T>(send: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
+/** Sends the request when it is its turn. */
+export type Schedule = <T>(request: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
 
-/** The notebook of the configuration, each request let in by `admit`. */
-export function connect(config: NotebookConfig, key: Key, admit: Admit, heard?: Heard): Notebook {
-  /** A refused key may have been replaced since it was read: the next request takes the new one. */
+/** A client for the configured notebook. */
+export function connect(
+  config: NotebookConfig,
+  key: Key,
+  schedule: Schedule,
+  onResponse?: OnResponse,
+): Notebook {
+  /** A rejected key may have been replaced since it was read: the next request uses the new one. */
   function refreshKey(error: unknown): never {
     if (error instanceof NotebookError && error.failure === 'auth') key.refresh();
     throw error;
@@ -25,28 +31,28 @@ export function connect(config: NotebookConfig, key: Key, admit: Admit, heard?: 
     timeoutMs: config.timeout,
     connections: config.concurrency,
     commentField: config.commentField,
-    heard,
-    admit: (send, signal) => admit(() => send().catch(refreshKey), signal),
+    onResponse,
+    schedule: (request, signal) => schedule(() => request().catch(refreshKey), signal),
   });
 }
 
-interface GateOptions {
+interface CommandOptions {
   readonly clock: Clock;
-  /** Once it is aborted, nothing more is sent. */
+  /** When it is aborted, nothing more is sent. */
   readonly signal: AbortSignal;
-  /** In the place of the configuration's. */
+  /** Instead of the configured one. */
   readonly key?: Key;
 }
 
-/** The notebook as a command reaches it: with the configuration's key, and no faster than its rate. */
+/** The client of a command: with the configured key, and within the configured rate. */
 export function openNotebook(
   config: Pick<UsableConfig, 'notebook' | 'placeOf'>,
-  { clock, signal, key = keyOf(config) }: GateOptions,
+  { clock, signal, key = keyOf(config) }: CommandOptions,
 ): Notebook {
   const { log } = createLog({ level: 'silent', pretty: false });
   const limiter = new Limiter({ perSecond: config.notebook.rate, clock, log });
   signal.addEventListener('abort', () => limiter.stop(), { once: true });
-  return connect(config.notebook, key, (send, abort) => limiter.schedule(send, abort));
+  return connect(config.notebook, key, (request, abort) => limiter.schedule(request, abort));
 }
 
 const keyOf = ({ notebook, placeOf }: Pick<UsableConfig, 'notebook' | 'placeOf'>): Key =>

@@ -194,8 +194,8 @@ function makeRuntime(
 ): Runtime {
   const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
   const isFirst = runtime === undefined;
-  const heard = requests.count;
-  return createRuntime({ config, journal, clock, log, observer, key, failedTests, isFirst, heard });
+  const onResponse = requests.count;
+  return createRuntime({ config, journal, clock, log, observer, key, failedTests, isFirst, onResponse });
 }
 
 const liveOf = (

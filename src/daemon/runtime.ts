@@ -9,7 +9,7 @@ import {
 } from '../config/load.js';
 import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
-import { type Admit, connect, type Heard } from '../connection.js';
+import { connect, type OnResponse, type Schedule } from '../connection.js';
 import {
   type DeliveryContext,
   type Notebook,
@@ -44,7 +44,7 @@ interface RuntimeDeps {
   /** Whether this is the first runtime since the journal was opened. */
   readonly isFirst: boolean;
   /** Called after each request. */
-  readonly heard?: Heard;
+  readonly onResponse?: OnResponse;
 }
 
 /** Everything that runs for one configuration. A reload replaces it. */
@@ -76,13 +76,13 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
   const problems = [...mistakes, ...failedTests].map(describeProblem);
   const instruments = listInstruments(config, problems, clock);
   let hasAnswered = false;
-  const heard: Heard = (method, status) => {
+  const onResponse: OnResponse = (method, status) => {
     hasAnswered ||= status !== undefined && status >= 200 && status < 300;
-    deps.heard?.(method, status);
+    deps.onResponse?.(method, status);
   };
   const delivery = openDelivery({
     notebook: config.notebook,
-    connect: (admit) => connect(config.notebook, key, admit, heard),
+    connect: (schedule) => connect(config.notebook, key, schedule, onResponse),
     instruments: config.instruments.map(({ name }) => name),
     outbox: journal.outbox,
     clock,
@@ -200,8 +200,8 @@ const isWithin = (inner: string, outer: string): boolean => !relative(outer, inn
 
 interface DeliveryOptions {
   readonly notebook: NotebookConfig;
-  /** Opens the connection to the notebook. Each request waits for `admit`. */
-  connect(admit: Admit): Notebook & { close(): Promise<void> };
+  /** Opens the connection to the notebook. Requests go through `schedule`. */
+  connect(schedule: Schedule): Notebook & { close(): Promise<void> };
   /** The names of all instruments. */
   readonly instruments: readonly string[];
   readonly outbox: Outbox;

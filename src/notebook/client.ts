@@ -1,61 +1,47 @@
 import { type Dispatcher, Pool } from 'undici';
-import { type Clock, systemClock } from '../clock.js';
 import { explain, NotebookError } from '../errors.js';
-import { type Asked, quote, refused, type Subject, unanswered, unusable } from './errors.js';
-import { type Answer, CalledOff, exchange, type Limits, type Method } from './http.js';
 import {
-  type Comment,
-  type Experiment,
+  connectionError,
+  quote,
+  type RequestInfo,
+  responseError,
+  type Subject,
+  statusError,
+} from './errors.js';
+import { AbortedError, exchange, type HttpResponse, type Method, SUCCESS_STATUS } from './http.js';
+import {
   isId,
   isKey,
-  type KeyRecord,
-  readCommentRecord,
+  readComment,
   readComments,
   readCreatedId,
   readCreatedKey,
-  readExperimentRecord,
+  readExperiment,
   readExperiments,
   readKeys,
   readPatched,
   readTags,
-  type Tag,
 } from './responses.js';
 
-/** The notebook's eleven operations, and eLabFTW's tags and search; each is one request. They reject with a NotebookError. */
-export interface Notebook {
-  /** Resolves with the new experiment's id. */
-  createExperiment(fields?: NewExperiment, signal?: AbortSignal): Promise<number>;
-  readExperiment(id: number, signal?: AbortSignal): Promise<Experiment>;
-  patchExperiment(id: number, changes: ExperimentChanges, signal?: AbortSignal): Promise<void>;
-
-  /** Beyond the contract, for eLabFTW: its PATCH does not take tags. Adding one that is there changes nothing. */
-  addTag(experiment: number, tag: string, signal?: AbortSignal): Promise<void>;
-
-  /** Beyond the contract, for eLabFTW. */
-  listTags(experiment: number, signal?: AbortSignal): Promise<readonly Tag[]>;
-  /** Beyond the contract, for eLabFTW: takes a tag off this experiment. One that is not there changes nothing. */
-  removeTag(experiment: number, tag: number, signal?: AbortSignal): Promise<void>;
-
-  /** Beyond the contract, for eLabFTW: the last changed experiments whose bodies hold all of these texts. */
-  searchBodies(texts: readonly string[], signal?: AbortSignal): Promise<readonly Experiment[]>;
-
-  listComments(entity: Entity, signal?: AbortSignal): Promise<readonly Comment[]>;
-  readComment(entity: Entity, comment: number, signal?: AbortSignal): Promise<Comment>;
-  /** Resolves with the new comment's id. */
-  postComment(entity: Entity, text: string, signal?: AbortSignal): Promise<number>;
-  patchComment(entity: Entity, comment: number, text: string, signal?: AbortSignal): Promise<Comment>;
-  deleteComment(entity: Entity, comment: number, signal?: AbortSignal): Promise<void>;
-
-  listKeys(signal?: AbortSignal): Promise<readonly KeyRecord[]>;
-  /** Resolves with the new key in clear text, which the server tells this once. */
-  createKey(fields?: NewKey, signal?: AbortSignal): Promise<string>;
-  deleteKey(id: number, signal?: AbortSignal): Promise<void>;
-
-  /** Lets what is under way end, then closes the connections. */
-  close(): Promise<void>;
+export interface NotebookOptions {
+  /** Base address, to which `/api/v2` is appended. */
+  readonly url: string;
+  /** Called before each request, so that a replaced key is used. */
+  readonly key: () => string;
+  /** For one request, from connecting to the last byte of the response. */
+  readonly timeoutMs: number;
+  readonly connections: number;
+  /** The name of the text field of a comment, which the contract does not show. */
+  readonly commentField: string;
+  /** The rate limiter. It sees the failure of each request. */
+  readonly schedule?: <T>(request: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
+  /** Called after each request with its status, or undefined if there was no response. */
+  readonly onResponse?: ((method: Method, status: number | undefined) => void) | undefined;
 }
 
-/** No tags: a POST with a tag that the team forbids fails although the experiment was made. */
+export type Notebook = ReturnType<typeof createNotebook>;
+
+/** No tags: a POST with a tag that the team forbids fails although the experiment is created. */
 interface NewExperiment {
   readonly title?: string;
 }
@@ -65,59 +51,68 @@ interface ExperimentChanges {
   /** YYYY-MM-DD. */
   readonly date?: string;
   readonly body?: string;
-  /** 1 is HTML. Only for eLabFTW: the contract does not know it. */
+  /** 1 is HTML. eLabFTW only. */
   readonly content_type?: number;
   readonly tags?: readonly string[];
 }
 
-/** The contract does not show these names; they are eLabFTW's. */
+/** eLabFTW's names; the contract does not show them. */
 interface NewKey {
   readonly name?: string;
   readonly canwrite?: 0 | 1;
 }
 
-export interface NotebookOptions extends ConnectionOptions {
-  /** The name of the text in a comment's body, which the contract does not show. */
-  readonly commentField: string;
-}
-
-export function createNotebook({ commentField, ...options }: NotebookOptions): Notebook {
-  const { get, post, patch, remove, close } = createConnection(options);
-  const textOf = (text: string) => ({ [commentField]: text });
+/** The operations of the contract, and eLabFTW's tags and search. Each is one request and rejects with a NotebookError. */
+export function createNotebook(options: NotebookOptions) {
+  const connection = new Connection(options);
+  const { get, post, patch, remove } = connection;
+  const textOf = (text: string) => ({ [options.commentField]: text });
+  type Signal = AbortSignal | undefined;
   return {
-    createExperiment: async ({ title } = {}, signal) => post(EXPERIMENTS, { title }, readCreatedId, signal),
-    readExperiment: async (id, signal) => get(experiment(id), readExperimentRecord(id), signal),
-    patchExperiment: async (id, changes, signal) =>
-      patch(experiment(id), known(changes), readPatched, signal),
+    /** Resolves with the id. */
+    createExperiment: async ({ title }: NewExperiment = {}, signal?: Signal) =>
+      post(EXPERIMENTS, { title }, readCreatedId, signal),
+    readExperiment: async (id: number, signal?: Signal) => get(experiment(id), readExperiment(id), signal),
+    patchExperiment: async (id: number, changes: ExperimentChanges, signal?: Signal) =>
+      patch(experiment(id), inOrder(changes), readPatched, signal),
 
-    addTag: async (id, text, signal) => post(tags(id), { tag: text }, () => undefined, signal),
-    listTags: async (id, signal) => get(tags(id), readTags, signal),
-    removeTag: async (id, tagId, signal) =>
+    /** eLabFTW only, as are the next three: its PATCH does not accept tags. Idempotent. */
+    addTag: async (id: number, tag: string, signal?: Signal) =>
+      post(tags(id), { tag }, () => undefined, signal),
+    listTags: async (id: number, signal?: Signal) => get(tags(id), readTags, signal),
+    /** Removes the tag from this experiment. Idempotent. */
+    removeTag: async (id: number, tagId: number, signal?: Signal) =>
       patch(tag(id, tagId), { action: 'unreference' }, readPatched, signal),
+    /** The most recently changed experiments whose bodies contain all of these texts. */
+    searchBodies: async (texts: readonly string[], signal?: Signal) =>
+      get(search(texts), readExperiments, signal),
 
-    searchBodies: async (texts, signal) => get(holding(texts), readExperiments, signal),
+    listComments: async (entity: Entity, signal?: Signal) => get(comments(entity), readComments, signal),
+    readComment: async (entity: Entity, id: number, signal?: Signal) =>
+      get(comment(entity, id), readComment(id), signal),
+    /** Resolves with the id. */
+    postComment: async (entity: Entity, text: string, signal?: Signal) =>
+      post(comments(entity), textOf(text), readCreatedId, signal),
+    patchComment: async (entity: Entity, id: number, text: string, signal?: Signal) =>
+      patch(comment(entity, id), textOf(text), readComment(id), signal),
+    deleteComment: async (entity: Entity, id: number, signal?: Signal) => remove(comment(entity, id), signal),
 
-    listComments: async (entity, signal) => get(comments(entity), readComments, signal),
-    readComment: async (entity, id, signal) => get(comment(entity, id), readCommentRecord(id), signal),
-    postComment: async (entity, text, signal) => post(comments(entity), textOf(text), readCreatedId, signal),
-    patchComment: async (entity, id, text, signal) =>
-      patch(comment(entity, id), textOf(text), readCommentRecord(id), signal),
-    deleteComment: async (entity, id, signal) => remove(comment(entity, id), signal),
-
-    listKeys: async (signal) => get(KEYS, readKeys, signal),
-    createKey: async ({ name, canwrite } = {}, signal) =>
+    listKeys: async (signal?: Signal) => get(KEYS, readKeys, signal),
+    /** Resolves with the cleartext of the key, which the server shows once. */
+    createKey: async ({ name, canwrite }: NewKey = {}, signal?: Signal) =>
       post(KEYS, { name, canwrite }, readCreatedKey, signal),
-    deleteKey: async (id, signal) => remove(key(id), signal),
+    deleteKey: async (id: number, signal?: Signal) => remove(key(id), signal),
 
-    close,
+    /** Waits for pending requests, then closes the connections. */
+    close: () => connection.close(),
   };
 }
 
 /**
- * Only what the server is known to take: eLabFTW refuses a PATCH for one name that it does not know, after
- * saving what stood before it. Tags last for the same reason: they are what it may refuse.
+ * eLabFTW rejects a PATCH with an unknown name after saving what comes before it. Tags may be rejected, so they are
+ * last.
  */
-const known = ({ title, date, body, content_type, tags }: ExperimentChanges): object => ({
+const inOrder = ({ title, date, body, content_type, tags }: ExperimentChanges): object => ({
   title,
   date,
   body,
@@ -125,206 +120,176 @@ const known = ({ title, date, body, content_type, tags }: ExperimentChanges): ob
   tags,
 });
 
-interface ConnectionOptions {
-  /** Base address, to which `/api/v2` is added. */
-  readonly url: string;
-  /** Asked before each request, so that a changed key is picked up. */
-  readonly key: () => string;
-  /** For one request as a whole, from connecting to the last byte of the answer. */
-  readonly timeoutMs: number;
-  readonly connections: number;
-  /** The gate: each request is sent from inside it, and its failure is seen inside it. */
-  readonly admit?: <T>(send: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
-  /** Told of each request with the status of its answer; undefined where none came. */
-  readonly heard?: ((method: Method, status: number | undefined) => void) | undefined;
-}
+/** Far more than a notebook sends, far less than would harm this process. */
+const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
 
-/** How an answer of the expected status becomes a value; throws where it cannot. */
-type Read<T> = (answer: Answer) => T;
+/** Longer idle connections are replaced: if a firewall has dropped one, the next POST would get no response. */
+const MAX_IDLE_MS = 20_000;
 
-/** Far above what a notebook has to say, far below what would hurt this process. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+type Read<T> = (response: HttpResponse) => T;
 
-/**
- * A connection that idles longer is opened anew, whatever the server promises: a firewall that forgot it in
- * between would let the next POST vanish without an answer.
- */
-const IDLE_MS = 20_000;
+/** The four verbs of the API over kept-alive connections. Opens nothing before the first request. */
+class Connection {
+  readonly #options: NotebookOptions;
+  readonly #origin: string;
+  readonly #prefix: string;
+  readonly #pool: Dispatcher;
+  readonly #pending = new Set<Promise<unknown>>();
 
-/** The four verbs of the API, through the gate and over kept-alive connections. Nothing is opened yet. */
-function createConnection({ url, key, timeoutMs, connections, admit = atOnce, heard }: ConnectionOptions) {
-  const base = new URL(url);
-  const pool = new Pool(base.origin, {
-    connections,
-    // One request on a connection at a time: undici may send a pipelined one again by itself.
-    pipelining: 1,
-    connect: { timeout: timeoutMs },
-    headersTimeout: timeoutMs,
-    bodyTimeout: timeoutMs,
-    keepAliveMaxTimeout: IDLE_MS,
-  });
-  const request = createRequest({ pool, base, key, timeoutMs, maxBytes: MAX_ANSWER_BYTES, heard });
-  const underWay = new Set<Promise<unknown>>();
+  constructor(options: NotebookOptions) {
+    const { origin, pathname } = new URL(options.url);
+    const { connections, timeoutMs } = options;
+    this.#options = options;
+    this.#origin = origin;
+    this.#prefix = `${pathname.replace(/\/+$/, '')}/api/v2`;
+    this.#pool = new Pool(origin, {
+      connections,
+      // One request per connection at a time: undici may repeat a pipelined request by itself.
+      pipelining: 1,
+      connect: { timeout: timeoutMs },
+      headersTimeout: timeoutMs,
+      bodyTimeout: timeoutMs,
+      keepAliveMaxTimeout: MAX_IDLE_MS,
+    });
+  }
 
-  async function send<T>(
+  readonly get = <T>(target: Target, read: Read<T>, signal?: AbortSignal) =>
+    this.#schedule('GET', target, undefined, read, signal);
+
+  readonly post = <T>(target: Target, body: object, read: Read<T>, signal?: AbortSignal) =>
+    this.#schedule('POST', target, body, read, signal);
+
+  readonly patch = <T>(target: Target, body: object, read: Read<T>, signal?: AbortSignal) =>
+    this.#schedule('PATCH', target, body, read, signal);
+
+  readonly remove = (target: Target, signal?: AbortSignal) =>
+    this.#schedule('DELETE', target, undefined, () => undefined, signal);
+
+  /** `destroy` also ends attempts to connect that nobody waits for. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#pending);
+    await this.#pool.destroy();
+  }
+
+  async #schedule<T>(
     method: Method,
     target: Target,
     body: object | undefined,
     read: Read<T>,
-    signal?: AbortSignal,
+    signal: AbortSignal | undefined,
   ): Promise<T> {
-    const sending = admit(() => request({ method, ...target, body, read }, signal), signal);
-    underWay.add(sending);
+    const { schedule = (request) => request() } = this.#options;
+    const request = schedule(() => this.#send(method, target, body, read, signal), signal);
+    this.#pending.add(request);
     try {
-      return await sending;
+      return await request;
     } finally {
-      underWay.delete(sending);
+      this.#pending.delete(request);
     }
   }
 
-  return {
-    get: <T>(target: Target, read: Read<T>, signal?: AbortSignal) =>
-      send('GET', target, undefined, read, signal),
-    post: <T>(target: Target, body: object, read: Read<T>, signal?: AbortSignal) =>
-      send('POST', target, body, read, signal),
-    patch: <T>(target: Target, body: object, read: Read<T>, signal?: AbortSignal) =>
-      send('PATCH', target, body, read, signal),
-    remove: (target: Target, signal?: AbortSignal) => send('DELETE', target, undefined, () => {}, signal),
-
-    /** Lets what is under way end. Then without ceremony: attempts to connect that nobody awaits go, too. */
-    async close(): Promise<void> {
-      await Promise.allSettled(underWay);
-      await pool.destroy();
-    },
-  };
-}
-
-const atOnce = <T>(send: () => Promise<T>): Promise<T> => send();
-
-/** One request of the API, and how its answer is read. */
-interface Call<T> extends Target {
-  readonly method: Method;
-  readonly body: object | undefined;
-  /** Throws where the answer has not what it must. */
-  readonly read: (answer: Answer) => T;
-}
-
-interface RequestOptions extends Limits {
-  readonly pool: Dispatcher;
-  readonly base: URL;
-  /** Asked before each request, so that a changed key is picked up. */
-  readonly key: () => string;
-  readonly clock?: Clock;
-  /** Told of each request with the status of its answer; undefined where none came. */
-  readonly heard?: ((method: Method, status: number | undefined) => void) | undefined;
-}
-
-/** The only status that means done. */
-const EXPECTED = { GET: 200, POST: 201, PATCH: 200, DELETE: 204 } as const satisfies Record<Method, number>;
-
-/**
- * Sends one request and gives what was read from the answer. Everything that can go wrong comes as a
- * NotebookError; only a signal that called it off before it left comes as the signal's own reason.
- */
-function createRequest({ pool, base, key, clock = systemClock, heard, ...limits }: RequestOptions) {
-  const prefix = `${base.pathname.replace(/\/+$/, '')}/api/v2`;
-
-  return async function request<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
-    const asked: Asked = { method: call.method, path: prefix + call.path, on: call.on, key: present(key) };
-    const outcome = await exchange(pool, sending(asked, call.body), limits, signal);
-    const { answer } = outcome;
-    if (answer === undefined) {
-      const { sent, error } = outcome;
-      // A write that had left may be carried out: that must not look like one that never was.
-      if (error instanceof CalledOff && !(sent && call.method !== 'GET')) throw error.cause;
-      heard?.(call.method, undefined);
-      throw unanswered(asked, base.origin, sent, error);
+  /** Rejects with a NotebookError, or with the signal's reason if the request was aborted before it was sent. */
+  async #send<T>(
+    method: Method,
+    { path, subject }: Target,
+    body: object | undefined,
+    read: Read<T>,
+    signal: AbortSignal | undefined,
+  ): Promise<T> {
+    const { timeoutMs, onResponse } = this.#options;
+    const request: RequestInfo = { method, path: this.#prefix + path, subject, key: readKey(this.#options) };
+    const limits = { timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
+    const result = await exchange(this.#pool, toHttp(request, body), limits, signal);
+    if (result.response === undefined) {
+      const { isSent, error } = result;
+      // A write that was sent may be carried out, so it must not look as if it was never sent.
+      if (error instanceof AbortedError && !(isSent && method !== 'GET')) throw error.cause;
+      onResponse?.(method, undefined);
+      throw connectionError(request, this.#origin, isSent, error);
     }
-    heard?.(call.method, answer.status);
-    if (answer.status !== EXPECTED[call.method]) throw refused(asked, answer, clock.now());
+    const { response } = result;
+    onResponse?.(method, response.status);
+    if (response.status !== SUCCESS_STATUS[method]) throw statusError(request, response, Date.now());
     try {
-      return call.read(answer);
+      return read(response);
     } catch (error) {
-      throw unusable(asked, answer, error instanceof Error ? error : new Error(String(error)));
+      throw responseError(request, response, error instanceof Error ? error : new Error(String(error)));
     }
-  };
+  }
 }
 
-function sending({ method, path, key }: Asked, body: object | undefined) {
+function toHttp({ method, path, key }: RequestInfo, body: object | undefined) {
   const headers = { Authorization: key, Accept: 'application/json' };
   if (body === undefined) return { method, path, headers, body: null };
-  // Without a charset: eLabFTW refuses the type with one.
+  // Without a charset, which eLabFTW rejects.
   const typed = { ...headers, 'Content-Type': 'application/json' };
   return { method, path, headers: typed, body: JSON.stringify(body) };
 }
 
-/** A key that cannot be had or sent is like one that the server refuses: everybody waits for a better one. */
-function present(key: () => string): string {
+/** A key that cannot be read or sent is like one that the server rejects: all requests wait for a better one. */
+function readKey({ key }: NotebookOptions): string {
   const hint = 'check where `notebook.key` points';
   let text: string;
   try {
     text = key();
   } catch (cause) {
-    const why = quote([explain(cause)], '');
-    throw new NotebookError('auth', `the API key cannot be read: ${why}`, { hint, cause });
+    throw new NotebookError('auth', `cannot read the API key: ${quote([explain(cause)], '')}`, {
+      hint,
+      cause,
+    });
   }
   if (isKey(text)) return text;
-  const what = text === '' ? 'is empty' : 'has spaces or characters that no header can carry';
-  throw new NotebookError('auth', `the API key ${what}`, { hint });
+  const problem = text === '' ? 'is empty' : 'contains spaces or characters that a header cannot carry';
+  throw new NotebookError('auth', `the API key ${problem}`, { hint });
 }
 
-/** Where a request goes, and whom its refusal concerns. */
 interface Target {
   /** Below `/api/v2`. */
   readonly path: string;
-  readonly on: Subject;
+  readonly subject: Subject;
 }
 
-/** What comments belong to. A bare number is an experiment, the one type that the contract names. */
+/** What comments belong to. A number is an experiment, the only type that the contract names. */
 type Entity = number | { readonly type: string; readonly id: number };
 
-const EXPERIMENTS: Target = { path: '/experiments', on: 'experiments' };
+const EXPERIMENTS: Target = { path: '/experiments', subject: 'experiments' };
 
-const KEYS: Target = { path: '/apikeys', on: 'keys' };
+const KEYS: Target = { path: '/apikeys', subject: 'keys' };
+
+const key = (id: number): Target => ({ path: `/apikeys/${checked(id, 'an API key')}`, subject: 'keys' });
+
+const entry = (path: string): Target => ({ path, subject: 'entry' });
 
 const experiment = (id: number): Target => entry(`/experiments/${checked(id, 'an experiment')}`);
 
-/** eLabFTW's own: the contract has tags in the PATCH. */
 const tags = (id: number): Target => entry(`${experiment(id).path}/tags`);
 
 const tag = (id: number, tagId: number): Target => entry(`${tags(id).path}/${checked(tagId, 'a tag')}`);
 
-/** So many of the last changed ones are enough to know. */
-const MOST_FOUND = 10;
-
-/** eLabFTW's own: its search, also of what is archived or deleted. Texts are without quotes. */
-function holding(texts: readonly string[]): Target {
-  const extended = texts.map((text) => `body:"${text}"`).join(' AND ');
-  const query = new URLSearchParams({ extended, state: '1,2,3', limit: String(MOST_FOUND) });
-  return { path: `${EXPERIMENTS.path}?${query}`, on: 'experiments' };
-}
-
-const comments = (entity: Entity): Target => entry(`${addressOf(entity)}/comments`);
+const comments = (entity: Entity): Target => entry(`${entityPath(entity)}/comments`);
 
 const comment = (entity: Entity, id: number): Target =>
-  entry(`${addressOf(entity)}/comments/${checked(id, 'a comment')}`);
+  entry(`${entityPath(entity)}/comments/${checked(id, 'a comment')}`);
 
-const key = (id: number): Target => ({ path: `/apikeys/${checked(id, 'an API key')}`, on: 'keys' });
+const MAX_FOUND = 10;
 
-const entry = (path: string): Target => ({ path, on: 'entry' });
+/** Includes archived and deleted experiments. The texts must not contain quotes. */
+function search(texts: readonly string[]): Target {
+  const extended = texts.map((text) => `body:"${text}"`).join(' AND ');
+  const query = new URLSearchParams({ extended, state: '1,2,3', limit: String(MAX_FOUND) });
+  return { path: `${EXPERIMENTS.path}?${query}`, subject: 'experiments' };
+}
 
-function addressOf(entity: Entity): string {
+function entityPath(entity: Entity): string {
   if (typeof entity === 'number') return experiment(entity).path;
   const { type, id } = entity;
-  if (!/^[a-z][a-z_]*$/.test(type)) throw refusal(`${JSON.stringify(type)} is not a type of entity`);
+  if (!/^[a-z][a-z_]*$/.test(type))
+    throw new NotebookError('request', `${JSON.stringify(type)} is not an entity type`);
   return `/${type}/${checked(id, 'an entity')}`;
 }
 
-/** A wrong id must not become a URL: eLabFTW answers `/experiments/0` with the list of all, and 200. */
+/** A wrong id must not become a URL: eLabFTW responds to `/experiments/0` with the list of all, and 200. */
 function checked(id: number, what: string): number {
-  if (!isId(id)) throw refusal(`${String(id)} is not the id of ${what}`);
-  return id;
+  if (isId(id)) return id;
+  throw new NotebookError('request', `${id} is not the id of ${what}`, { hint: 'ids are integers from 1' });
 }
-
-const refusal = (message: string): NotebookError =>
-  new NotebookError('request', message, { hint: 'ids are whole numbers from 1 on' });

@@ -1,82 +1,99 @@
 import { type FailureClass, NotebookError, systemCode } from '../errors.js';
-import { type Answer, CalledOff, type Method, TooLong } from './http.js';
-import { type Body, type Form, readBody } from './responses.js';
+import {
+  AbortedError,
+  type HttpResponse,
+  type Method,
+  ResponseTooLongError,
+  SUCCESS_STATUS,
+  TimeoutError,
+} from './http.js';
+import { type BodyKind, type ErrorBody, readErrorBody } from './responses.js';
 
-/** What was asked, as far as an error has to know it. */
-export interface Asked {
+/** What an error needs to know about its request. */
+export interface RequestInfo {
   readonly method: Method;
   readonly path: string;
-  readonly on: Subject;
-  /** Never shown: known here so that it can be kept out. */
+  readonly subject: Subject;
+  /** To keep it out of the message. */
   readonly key: string;
 }
 
-/** The answer has another status than the expected one. */
-export function refused(asked: Asked, answer: Answer, now: number): NotebookError {
-  const { status, headers } = answer;
-  const body = readBody(answer);
-  const verdict = verdictOn({ ...asked, status, body });
-  const waits = status === 429 || status >= 500;
-  const wait = waits ? retryAfterMs(headers['retry-after'], serverTime(answer) ?? now) : undefined;
+/** What a request is about: one experiment or its comments, the collection of experiments, or API keys. */
+export type Subject = 'entry' | 'experiments' | 'keys';
+
+/** The response has an unexpected status. */
+export function statusError(request: RequestInfo, response: HttpResponse, now: number): NotebookError {
+  const { status, headers } = response;
+  const body = readErrorBody(response);
+  const verdict = classify(request, status, body);
   const rejected = verdict.failure === 'auth' ? 'the API key was rejected: ' : '';
-  return new NotebookError(verdict.failure, `${rejected}${sentence(asked, status, body)}`, {
+  // A date in Retry-After is by the server's clock, which may differ from ours.
+  const waitMs = retryAfterMs(headers['retry-after'], httpDate(headers['date'] ?? '') ?? now);
+  const isWait = waitMs !== undefined && (status === 429 || status >= 500);
+  return new NotebookError(verdict.failure, `${rejected}${describeStatus(request, status, body)}`, {
     ...verdict,
     status,
-    ...(wait === undefined ? {} : { retryAfterMs: wait }),
+    ...(isWait ? { retryAfterMs: waitMs } : {}),
   });
 }
 
-/** The status is the expected one, but the answer cannot be used. */
-export function unusable(asked: Asked, answer: Answer, problem: Error): NotebookError {
-  const { status, cut } = answer;
-  const line = quote([problem.message], asked.key);
-  if (problem === cut) {
-    const verdict = verdictOnSilence(asked.method, true);
-    return new NotebookError('server', `${title(asked)} answered ${status} and broke off: ${line}`, {
-      ...verdict,
-      ...(cut instanceof TooLong ? { scope: 'run' } : {}),
-      status,
-      cause: problem,
-    });
+/** The response has the expected status, but cannot be used. */
+export function responseError(request: RequestInfo, response: HttpResponse, problem: Error): NotebookError {
+  const { status, incomplete } = response;
+  const reason = quote([problem.message], request.key);
+  const returned = `${titleOf(request)} returned status ${status}`;
+  if (problem !== incomplete) {
+    const verdict = classify(request, status, readErrorBody(response));
+    return new NotebookError(verdict.failure, `${returned} with ${reason}`, { ...verdict, status });
   }
-  const verdict = verdictOn({ ...asked, status, body: readBody(answer) });
-  return new NotebookError(verdict.failure, `${title(asked)} answered ${status} with ${line}`, {
-    ...verdict,
+  return new NotebookError('server', `${returned}, but the response is incomplete: ${reason}`, {
+    outcomeUnknown: isWrite(request.method),
+    ...(incomplete instanceof ResponseTooLongError ? { scope: 'run' } : {}),
+    hint: HINTS.outage,
     status,
+    cause: problem,
   });
 }
 
-/** No status came. `sent`: whether a byte of the request can have left. */
-export function unanswered(asked: Asked, origin: string, sent: boolean, error: Error): NotebookError {
-  const why = quote([reasonOf(error)], asked.key);
-  const what = sent ? `no answer from ${origin} to ${title(asked)}` : `cannot connect to ${origin}`;
-  const verdict = verdictOnSilence(asked.method, sent, hintFor(error, sent));
-  return new NotebookError(verdict.failure, `${what}: ${why}`, {
-    ...verdict,
-    // Our own doing says nothing about the server.
-    ...(error instanceof CalledOff ? { scope: 'run' } : {}),
+/** There was no response. `isSent`: whether a byte of the request may have been sent. */
+export function connectionError(
+  request: RequestInfo,
+  origin: string,
+  isSent: boolean,
+  error: Error,
+): NotebookError {
+  const reason = quote([connectionReason(error)], request.key);
+  const what = isSent ? `no response from ${origin} to ${titleOf(request)}` : `cannot connect to ${origin}`;
+  return new NotebookError('server', `${what}: ${reason}`, {
+    outcomeUnknown: isSent && isWrite(request.method),
+    // An abort says nothing about the server.
+    ...(error instanceof AbortedError ? { scope: 'run' } : {}),
+    hint: connectionHint(error, isSent),
     cause: error,
   });
 }
 
-const title = ({ method, path }: Asked): string => `${method} ${path}`;
+const titleOf = ({ method, path }: RequestInfo): string => `${method} ${path}`;
 
-function sentence(asked: Asked, status: number, body: Body): string {
-  const page = body.form === 'page';
-  const said = quote(quotable(asked, status, body), asked.key);
-  return `${title(asked)} answered ${status}${page ? ' with a web page' : ''}${said ? `: ${said}` : ''}`;
+function describeStatus(request: RequestInfo, status: number, body: ErrorBody): string {
+  const said = quote(quotable(request, status, body), request.key);
+  const page = said ? ` (web page: ${said})` : ' (web page)';
+  const detail = body.kind === 'html' ? page : said && `: ${said}`;
+  if (status >= 400) return `${titleOf(request)} failed with status ${status}${detail}`;
+  return `${titleOf(request)} returned status ${status} instead of ${SUCCESS_STATUS[request.method]}${detail}`;
 }
 
-/** An unexpected success may hold records or a fresh key, and data about keys their hashes: not shown. */
-function quotable({ on }: Asked, status: number, { form, words, data }: Body): readonly string[] {
-  if (status < 300 && form !== 'page') return [];
-  return data === undefined || on === 'keys' ? words : [data];
+/** An unexpected success may contain records or a new key, and data about keys contains hashes: not shown. */
+function quotable(
+  { subject }: RequestInfo,
+  status: number,
+  { kind, messages, data }: ErrorBody,
+): readonly string[] {
+  if (status < 300 && kind !== 'html') return [];
+  return data === undefined || subject === 'keys' ? messages : [data];
 }
 
-/** A date in `Retry-After` is meant by the server's clock, which may not be ours. */
-const serverTime = ({ headers }: Answer): number | undefined => httpDate(headers['date'] ?? '');
-
-/** What OpenSSL reports if the server answers in plain text. */
+/** OpenSSL's messages if the server responds in plain text. */
 const NOT_TLS = /wrong version number|packet length too long/i;
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -87,8 +104,8 @@ const REASONS: Readonly<Record<string, string>> = {
   ENETUNREACH: 'network unreachable',
 };
 
-/** A failed attempt at several addresses has an empty message of its own. */
-function reasonOf(error: Error): string {
+/** If several addresses were tried, the error itself has no message. */
+function connectionReason(error: Error): string {
   const [first] = error instanceof AggregateError ? error.errors : [];
   const code = systemCode(error) ?? systemCode(first) ?? '';
   const message = error.message || (first instanceof Error ? first.message : '') || code || error.name;
@@ -96,8 +113,9 @@ function reasonOf(error: Error): string {
   return REASONS[code] === undefined ? message : `${REASONS[code]} (${code})`;
 }
 
-function hintFor(error: Error, sent: boolean): string | undefined {
-  if (error instanceof CalledOff || sent) return undefined;
+function connectionHint(error: Error, isSent: boolean): string {
+  if (error instanceof AbortedError) return HINTS.outage;
+  if (isSent) return error instanceof TimeoutError ? HINTS.timeout : HINTS.outage;
   if (NOT_TLS.test(error.message)) return 'check the port in `notebook.url`, or use http://';
   if (/CERT|SIGNED|^UNABLE_TO|TLS|SSL|EPROTO/.test(systemCode(error) ?? ''))
     return 'check `notebook.url`. For a private certificate authority, start labfeed with NODE_EXTRA_CA_CERTS=FILE';
@@ -106,15 +124,11 @@ function hintFor(error: Error, sent: boolean): string | undefined {
     : 'check `notebook.url`, and that the server is running';
 }
 
-/** What a request is about: one experiment or its comments, the list of experiments, or API keys. */
-export type Subject = 'entry' | 'experiments' | 'keys';
-
 interface Verdict {
   readonly failure: FailureClass;
-  /** Whether the server may have done it all the same. */
   readonly outcomeUnknown: boolean;
   readonly hint: string;
-  /** Where it differs from what the class says. */
+  /** Only if it differs from what the class implies. */
   readonly scope?: 'run';
 }
 
@@ -127,142 +141,134 @@ const HINTS = {
   deleted: 'somebody may have deleted or archived it. Restore it in the notebook, or leave it',
   edited: 'somebody has it open in the editor. labfeed tries again later',
   address: 'check `notebook.url`: there is no notebook at this address',
-  refused: 'the notebook will reject this again unless the mapping or the file changes',
+  page: 'the notebook may be in maintenance. If this continues, check `notebook.url`: a web page responds instead of the API',
+  rejected: 'the notebook will reject this again unless the mapping or the file changes',
   tooLarge: 'make the body or the comments shorter, or raise the limit of the server',
   busy: 'the server asks to slow down. If this continues, lower `notebook.rate`',
+  timeout: 'the server may be overloaded. If this continues, raise `notebook.timeout`',
   outage: 'this usually passes. If it continues, ask the administrator of the notebook',
   redirect:
     'check `notebook.url`: the server redirects to another address, and labfeed does not send the key there',
 } as const;
 
-/** eLabFTW 4.9 to 5.1 answers a bad key in plain text; a later one a read-only key in JSON. Both with 400. */
+/** With status 400: eLabFTW 4.9 to 5.1 about an invalid key in plain text, later versions about a read-only one. */
 const ABOUT_THE_KEY =
   /^(?:(?:no corresponding|no|invalid|unknown|wrong|bad|incorrect) api key\b|you are using a read-only key)/i;
 
-/** Passes by itself, so it is tried again; but it is no outage, so nobody else waits for it. */
-const BEING_EDITED = { failure: 'server', scope: 'run', hint: HINTS.edited } as const;
-
-interface Row extends Omit<Verdict, 'outcomeUnknown' | 'hint'> {
+interface Rule {
   readonly status: number | '2xx' | '3xx' | '4xx' | '5xx';
-  readonly on?: Subject;
+  readonly subject?: Subject;
   readonly method?: Method;
-  readonly form?: Form;
+  readonly kind?: BodyKind;
   readonly code?: number;
   readonly says?: RegExp;
-  readonly outcomeUnknown?: true;
+  readonly failure: FailureClass;
+  readonly scope?: 'run';
   readonly hint: string;
 }
 
 /**
- * What an answer means that is not the expected one, or cannot be used. The first row that fits counts.
- * A status that the contract lists is a verdict whatever page a proxy dresses it in; with any other, a web
- * page is an outage.
+ * Certainly not done. The first rule that fits applies. A status that the contract lists is a verdict even if a proxy
+ * adds a web page; with any other status, a web page means an outage.
  */
-const TABLE: readonly Row[] = [
-  // Surely not done.
+const NOT_DONE: readonly Rule[] = [
   { status: 400, says: ABOUT_THE_KEY, failure: 'auth', hint: HINTS.key },
-  { status: 400, says: /^this entry is being edited by/i, ...BEING_EDITED },
+  // Temporary, but not an outage: nobody else waits.
+  {
+    status: 400,
+    says: /^this entry is being edited by/i,
+    failure: 'server',
+    scope: 'run',
+    hint: HINTS.edited,
+  },
   { status: 400, method: 'PATCH', code: 422, failure: 'conflict', hint: HINTS.deleted },
-  { status: 400, failure: 'request', hint: HINTS.refused },
+  { status: 400, failure: 'request', hint: HINTS.rejected },
   { status: 401, failure: 'auth', hint: HINTS.key },
-  { status: 403, on: 'keys', failure: 'auth', hint: HINTS.key },
-  { status: 403, on: 'experiments', failure: 'conflict', hint: HINTS.rights },
+  { status: 403, subject: 'keys', failure: 'auth', hint: HINTS.key },
+  { status: 403, subject: 'experiments', failure: 'conflict', hint: HINTS.rights },
   { status: 403, failure: 'conflict', hint: HINTS.locked },
-  { status: 404, on: 'entry', failure: 'conflict', hint: HINTS.gone },
-  // Nothing in a run can make the list of experiments vanish: the address is wrong, or a proxy lost the notebook.
+  { status: 404, subject: 'entry', failure: 'conflict', hint: HINTS.gone },
+  // No run can make a collection disappear: the URL is wrong, or a proxy lost the notebook behind it.
   { status: 404, failure: 'server', hint: HINTS.address },
-  { status: 405, form: 'page', failure: 'server', hint: HINTS.outage },
-  { status: 405, failure: 'request', hint: HINTS.refused },
+  { status: 405, kind: 'html', failure: 'server', hint: HINTS.page },
+  { status: 405, failure: 'request', hint: HINTS.rejected },
   { status: 413, failure: 'request', hint: HINTS.tooLarge },
-  { status: 422, failure: 'request', hint: HINTS.refused },
+  { status: 422, failure: 'request', hint: HINTS.rejected },
   { status: 429, failure: 'rate', hint: HINTS.busy },
-  // Lost: perhaps done, perhaps not, perhaps still to be.
-  { status: '2xx', form: 'json', failure: 'server', scope: 'run', outcomeUnknown: true, hint: HINTS.outage },
-  { status: '2xx', failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
-  { status: '3xx', failure: 'server', outcomeUnknown: true, hint: HINTS.redirect },
-  { status: 408, failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
-  { status: 425, failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
-  { status: '4xx', form: 'page', failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
-  { status: '4xx', failure: 'request', outcomeUnknown: true, hint: HINTS.refused },
-  // Mostly a value that the database refused: the application itself is well enough to answer in JSON.
-  { status: 500, form: 'json', failure: 'server', scope: 'run', outcomeUnknown: true, hint: HINTS.outage },
-  { status: '5xx', failure: 'server', outcomeUnknown: true, hint: HINTS.outage },
 ];
 
-interface Refusal {
-  readonly status: number;
-  readonly on: Subject;
-  readonly method: Method;
-  readonly body: Body;
+/** A write may have been carried out, or may still be. */
+const UNKNOWN_OUTCOME: readonly Rule[] = [
+  { status: '2xx', kind: 'json', failure: 'server', scope: 'run', hint: HINTS.outage },
+  { status: '2xx', kind: 'html', failure: 'server', hint: HINTS.page },
+  { status: '2xx', failure: 'server', hint: HINTS.outage },
+  { status: '3xx', failure: 'server', hint: HINTS.redirect },
+  { status: 408, failure: 'server', hint: HINTS.outage },
+  { status: 425, failure: 'server', hint: HINTS.outage },
+  { status: '4xx', kind: 'html', failure: 'server', hint: HINTS.page },
+  { status: '4xx', failure: 'request', hint: HINTS.rejected },
+  // Usually a value that the database rejected: the application itself works well enough to respond in JSON.
+  { status: 500, kind: 'json', failure: 'server', scope: 'run', hint: HINTS.outage },
+];
+
+/** Any other 5xx, and statuses that HTTP does not define. */
+const OTHERWISE = { failure: 'server', hint: HINTS.outage, scope: undefined } as const;
+
+function classify(request: RequestInfo, status: number, body: ErrorBody): Verdict {
+  const fits = (rule: Rule): boolean => applies(rule, request, status, body);
+  const notDone = NOT_DONE.find(fits);
+  const { failure, hint, scope } = notDone ?? UNKNOWN_OUTCOME.find(fits) ?? OTHERWISE;
+  const outcomeUnknown = notDone === undefined && isWrite(request.method);
+  return { failure, hint, outcomeUnknown, ...(scope ? { scope } : {}) };
 }
 
-function verdictOn(refusal: Refusal): Verdict {
-  const row = TABLE.find((candidate) => fits(candidate, refusal));
-  const { failure, hint, scope, outcomeUnknown: lost = false } = row ?? UNHEARD_OF;
-  return { failure, hint, outcomeUnknown: lost && changes(refusal.method), ...(scope ? { scope } : {}) };
-}
+const applies = (rule: Rule, { subject, method }: RequestInfo, status: number, body: ErrorBody): boolean =>
+  (rule.status === status || rule.status === `${Math.floor(status / 100)}xx`) &&
+  (rule.subject ?? subject) === subject &&
+  (rule.method ?? method) === method &&
+  (rule.kind ?? body.kind) === body.kind &&
+  (rule.code === undefined || rule.code === body.code) &&
+  (rule.says === undefined || body.messages.some((message) => rule.says?.test(message)));
 
-/** No answer at all. `sent`: whether a byte of the request can have left. */
-function verdictOnSilence(method: Method, sent: boolean, hint: string = HINTS.outage): Verdict {
-  return { failure: 'server', outcomeUnknown: sent && changes(method), hint };
-}
-
-/** HTTP ends at 599, servers need not. */
-const UNHEARD_OF: Row = { status: '5xx', failure: 'server', outcomeUnknown: true, hint: HINTS.outage };
-
-function fits(row: Row, { status, on, method, body }: Refusal): boolean {
-  return (
-    (row.status === status || row.status === `${Math.floor(status / 100)}xx`) &&
-    (row.on ?? on) === on &&
-    (row.method ?? method) === method &&
-    (row.form ?? body.form) === body.form &&
-    (row.code === undefined || row.code === body.code) &&
-    (row.says === undefined || body.words.some((words) => row.says?.test(words)))
-  );
-}
-
-/** A GET that was not heard has done nothing that could be lost. */
-const changes = (method: Method): boolean => method !== 'GET';
+const isWrite = (method: Method): boolean => method !== 'GET';
 
 const MAX_CHARACTERS = 300;
 
-/** One short line for people: no control characters, and not the key, even where the server echoes it. */
-export function quote(words: readonly string[], key: string): string {
-  // The key goes before anything is cut, so that no half of it stays; and again once broken lines are joined.
-  const line = words.map((text) => withoutKey(printable(withoutKey(text, key)), key)).join(' — ');
+/** One short line without control characters, and without the key even if the server echoes it. */
+export function quote(texts: readonly string[], key: string): string {
+  // The key is removed before anything is cut, so that no half of it stays, and again after lines were joined.
+  const line = texts.map((text) => withoutKey(printable(withoutKey(text, key)), key)).join(' — ');
   if (line.length <= MAX_CHARACTERS) return line;
-  // By code points: half a surrogate pair would not survive being written to a log.
+  // By code points: half a surrogate pair cannot be written to a log.
   return `${[...line.slice(0, 2 * MAX_CHARACTERS)].slice(0, MAX_CHARACTERS - 1).join('')}…`;
 }
 
 function withoutKey(text: string, key: string): string {
   if (key === '') return text;
   const spellings = new Set([key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)]);
-  let rest = text;
-  for (const spelling of spellings) rest = rest.replaceAll(spelling, '[key]');
-  return rest;
+  return [...spellings].reduce((rest, spelling) => rest.replaceAll(spelling, '[key]'), text);
 }
 
-/** Control and format characters could forge a line in a log, or move a terminal's cursor. */
+/** Control and format characters could forge a line in a log or move the cursor of a terminal. */
 const printable = (text: string): string => text.replace(/[\p{C}\p{Z}]+/gu, ' ').trim();
 
-/** Longer waits are not believed: one request an hour hammers nobody, a mistyped year would stop us. */
-const LONGEST_MS = 3_600_000;
+/** Longer waits are ignored: one request an hour is harmless, and a mistyped year would stop delivery. */
+const MAX_WAIT_MS = 3_600_000;
 
-/** The three forms that HTTP has for a date; `Date.parse` alone would find one in almost any text. */
+/** HTTP's three date formats. `Date.parse` alone would find a date in almost any text. */
 const HTTP_DATE = /^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .*\d\d:\d\d:\d\d/i;
 
-/** How long a `Retry-After` asks to wait, in seconds or as a date; undefined where it says nothing usable. */
+/** The wait that a `Retry-After` header asks for, in seconds or as a date; undefined if it is not usable. */
 export function retryAfterMs(header: string | undefined, now: number): number | undefined {
   const text = header?.trim() ?? '';
   const wait = /^[+-]?\d+(?:\.\d+)?$/.test(text) ? Number(text) * 1000 : (httpDate(text) ?? Number.NaN) - now;
-  return Number.isNaN(wait) ? undefined : Math.round(Math.min(Math.max(wait, 0), LONGEST_MS));
+  return Number.isNaN(wait) ? undefined : Math.round(Math.min(Math.max(wait, 0), MAX_WAIT_MS));
 }
 
 /** Milliseconds since 1970. */
 function httpDate(text: string): number | undefined {
   if (!HTTP_DATE.test(text)) return undefined;
-  // The oldest form has no zone and means GMT; left alone it would be read as local time.
+  // The oldest format has no zone and means GMT; it would be read as local time.
   const time = Date.parse(/gmt|utc|[+-]\d{4}$/i.test(text) ? text : `${text} GMT`);
   return Number.isNaN(time) ? undefined : time;
 }

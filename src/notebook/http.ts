@@ -4,101 +4,110 @@ import type { Dispatcher } from 'undici';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** What goes onto the wire. */
-interface Sending {
+/** The only status that means done. */
+export const SUCCESS_STATUS = {
+  GET: 200,
+  POST: 201,
+  PATCH: 200,
+  DELETE: 204,
+} as const satisfies Record<Method, number>;
+
+interface HttpRequest {
   readonly method: Method;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }
 
-/** What came back. */
-export interface Answer {
+export interface HttpResponse {
   readonly status: number;
-  /** By lower-case name. One that came several times has all its values, joined by commas. */
+  /** By lower-case name. The values of a repeated header are joined with commas. */
   readonly headers: Readonly<Record<string, string>>;
   readonly text: string;
-  /** Why the body ended early, where it did. Status and headers are whole all the same. */
-  readonly cut?: Error;
+  /** Why the body is incomplete, if it is. Status and headers are complete. */
+  readonly incomplete?: Error;
 }
 
 type Exchange =
-  | { readonly answer: Answer }
-  /** `sent` is false only where no byte of the request can have left. */
-  | { readonly answer: undefined; readonly sent: boolean; readonly error: Error };
+  | { readonly response: HttpResponse }
+  /** `isSent` is false only if certainly no byte of the request was sent. */
+  | { readonly response: undefined; readonly isSent: boolean; readonly error: Error };
 
 export interface Limits {
-  /** For the whole exchange: a body that drips for ever never trips a time-out between two chunks. */
+  /** For the whole exchange: a body that arrives in drips never exceeds a time-out between two chunks. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
 }
 
 /** The caller's signal ended the exchange. */
-export class CalledOff extends Error {
-  override readonly name = 'CalledOff';
+export class AbortedError extends Error {
+  override readonly name = 'AbortedError';
 }
 
-/** The answer was longer than we are ready to hold. */
-export class TooLong extends Error {
-  override readonly name = 'TooLong';
+export class TimeoutError extends Error {
+  override readonly name = 'TimeoutError';
 }
 
-/** Sends one request and hears its answer out. Never rejects: what went wrong is part of the outcome. */
+export class ResponseTooLongError extends Error {
+  override readonly name = 'ResponseTooLongError';
+}
+
+/** Sends one request and receives the whole response. Never rejects: failures are part of the result. */
 export async function exchange(
   pool: Dispatcher,
-  sending: Sending,
+  request: HttpRequest,
   { timeoutMs, maxBytes }: Limits,
   signal?: AbortSignal,
 ): Promise<Exchange> {
-  const listener = new Listener(maxBytes);
-  const deadline = setTimeout(() => {
-    listener.giveUp(new Error(`no full answer within ${timeoutMs / 1000} s`));
+  const handler = new ResponseHandler(maxBytes);
+  const timer = setTimeout(() => {
+    handler.cancel(new TimeoutError(`timed out after ${timeoutMs / 1000} s`));
   }, timeoutMs);
-  // One signal may stop all the requests of a daemon: more listeners than Node thinks usual are no leak here.
+  // One signal can stop all requests of the daemon, which is more listeners than Node expects.
   if (signal) setMaxListeners(0, signal);
-  const callOff = () => listener.giveUp(new CalledOff('called off', { cause: signal?.reason }));
-  signal?.addEventListener('abort', callOff, { once: true });
-  if (signal?.aborted) callOff();
-  else pool.dispatch(sending, listener);
+  const abort = () => handler.cancel(new AbortedError('aborted', { cause: signal?.reason }));
+  signal?.addEventListener('abort', abort, { once: true });
+  if (signal?.aborted) abort();
+  else pool.dispatch(request, handler);
   try {
-    return await listener.heard;
+    return await handler.result;
   } finally {
-    clearTimeout(deadline);
-    signal?.removeEventListener('abort', callOff);
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', abort);
   }
 }
 
 /**
- * undici's own handler interface rather than `pool.request`, for the one fact that decides between
- * "not done" and "lost": `onRequestStart` comes when a connection stands and the request is about to be
- * written. An error before it, whatever its code, left nothing on the wire.
+ * undici's handler interface instead of `pool.request`, because it tells "not done" from "unknown outcome":
+ * `onRequestStart` is called when the connection is established and the request is about to be written. After an error
+ * before that, nothing was sent.
  */
-class Listener implements Dispatcher.DispatchHandler {
-  readonly heard: Promise<Exchange>;
+class ResponseHandler implements Dispatcher.DispatchHandler {
+  readonly result: Promise<Exchange>;
   readonly #maxBytes: number;
-  #tell: (outcome: Exchange) => void = () => {};
+  #resolve: (exchange: Exchange) => void = () => {};
   #controller?: Dispatcher.DispatchController;
-  #givenUp?: Error;
-  #head?: Pick<Answer, 'status' | 'headers'>;
+  #cancelled?: Error;
+  #head?: Pick<HttpResponse, 'status' | 'headers'>;
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
-    this.heard = new Promise((resolve) => {
-      this.#tell = resolve;
+    this.result = new Promise((resolve) => {
+      this.#resolve = resolve;
     });
   }
 
-  giveUp(error: Error): void {
-    this.#givenUp = error;
+  cancel(error: Error): void {
+    this.#cancelled = error;
     this.#controller?.abort(error);
     this.#end(error);
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Given up while it waited for a connection and reported as not sent: so it must not leave now.
-    if (this.#givenUp) controller.abort(this.#givenUp);
+    // Cancelled while it waited for a connection, and reported as not sent: it must not be sent now.
+    if (this.#cancelled) controller.abort(this.#cancelled);
     else this.#controller = controller;
   }
 
@@ -107,19 +116,19 @@ class Listener implements Dispatcher.DispatchHandler {
     status: number,
     headers: IncomingHttpHeaders,
   ): void {
-    // 1xx only announces an answer.
+    // 1xx only announces a response.
     if (status >= 200) this.#head = { status, headers: joined(headers) };
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#bytes += chunk.length;
     if (this.#bytes <= this.#maxBytes) this.#chunks.push(chunk);
-    else controller.abort(new TooLong(`the answer is longer than ${this.#maxBytes} bytes`));
+    else controller.abort(new ResponseTooLongError(`it is longer than ${this.#maxBytes} bytes`));
   }
 
   onResponseEnd(): void {
-    // undici frees the connection in an immediate that it sets after this call. Who heard the answer
-    // sooner, and asked again, would open a second connection.
+    // undici frees the connection in an immediate that it schedules after this call. A caller that got the response
+    // earlier, and sent the next request, would open a second connection.
     queueMicrotask(() => setImmediate(() => this.#end()));
   }
 
@@ -130,10 +139,10 @@ class Listener implements Dispatcher.DispatchHandler {
   #end(error?: Error): void {
     if (this.#head) {
       const text = new TextDecoder().decode(Buffer.concat(this.#chunks));
-      this.#tell({ answer: { ...this.#head, text, ...(error ? { cut: error } : {}) } });
+      this.#resolve({ response: { ...this.#head, text, ...(error ? { incomplete: error } : {}) } });
     } else {
-      const sent = this.#controller !== undefined;
-      this.#tell({ answer: undefined, sent, error: error ?? new Error('the answer had no status') });
+      const isSent = this.#controller !== undefined;
+      this.#resolve({ response: undefined, isSent, error: error ?? new Error('the response has no status') });
     }
   }
 }

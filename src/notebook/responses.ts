@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import type { Answer } from './http.js';
+import type { HttpResponse } from './http.js';
 
-/** The answer has the expected status, but not what it must say. The message quotes nothing of it. */
-class UnusableAnswer extends Error {
-  override readonly name = 'UnusableAnswer';
+/** The response has the expected status, but not the expected content. The message quotes nothing of it. */
+class UnusableResponse extends Error {
+  override readonly name = 'UnusableResponse';
 }
 
 /*
- * The contract shows no record's fields. So only what we rely on is checked, everything else passes through
- * as it came: recovery compares whole records, and looks for its marks in fields that it cannot name.
+ * The contract shows no fields of records. Only what we rely on is checked, and everything else is passed through:
+ * reconciliation compares whole records, and looks for marks in fields that it cannot name.
  */
 
 const looseId = z
@@ -26,17 +26,17 @@ const experimentRecord = z.looseObject({
   tags: z.unknown().optional(),
 });
 
-/** The contract calls a comment's id `subid`; eLabFTW's records call it `id`. */
+/** The contract calls the id of a comment `subid`, eLabFTW's records `id`. */
 const commentRecord = z.looseObject({ id: looseId, subid: looseId });
 
 const listedComment = commentRecord.transform((record, context) => {
-  const known = record.subid ?? record.id;
-  if (known !== undefined) return { ...record, id: known };
+  const id = record.subid ?? record.id;
+  if (id !== undefined) return { ...record, id };
   context.addIssue('expected a comment with an id');
   return z.NEVER;
 });
 
-/** eLabFTW's own; its name for the id has changed over time. */
+/** eLabFTW only. Its name for the id has changed over time. */
 const listedTag = z
   .looseObject({ tag: z.string(), tag_id: looseId, tags_id: looseId })
   .transform(({ tag, tag_id, tags_id }, context) => {
@@ -48,66 +48,69 @@ const listedTag = z
 
 const keyRecord = z.looseObject({ id: looseId, name: z.string().optional().catch(undefined) });
 
-/** An experiment as the server holds it. Its id is the one that was asked for. */
+/** With the id that was requested. */
 export type Experiment = z.output<typeof experimentRecord> & { readonly id: number };
 
-/** A comment as the server holds it, with its id under that name. */
 export type Comment = z.output<typeof commentRecord> & { readonly id: number };
 
-/** A tag that an experiment has. */
 export type Tag = z.output<typeof listedTag>;
 
-/** Carries a hash of the key on some servers: never to be logged or shown as a whole. */
+/** Contains a hash of the key on some servers: never log or show it as a whole. */
 export type KeyRecord = z.output<typeof keyRecord>;
 
 export const isId = (id: unknown): id is number => Number.isSafeInteger(id) && Number(id) > 0;
 
-export const readExperimentRecord =
+export const readExperiment =
   (id: number) =>
-  (answer: Answer): Experiment =>
-    asked(check(experimentRecord, answer), id);
+  (response: HttpResponse): Experiment => {
+    const record = parse(experimentRecord, response);
+    // An experiment with another id must not be taken for ours.
+    if (record.id !== undefined && record.id !== id)
+      throw new UnusableResponse('the record of another experiment');
+    return { ...record, id };
+  };
 
-/** Of a list, what has an id. */
-export const readExperiments = (answer: Answer): readonly Experiment[] =>
-  check(z.array(experimentRecord), answer).flatMap(({ id, ...record }) =>
+/** Entries without an id are left out. */
+export const readExperiments = (response: HttpResponse): readonly Experiment[] =>
+  parse(z.array(experimentRecord), response).flatMap(({ id, ...record }) =>
     id === undefined ? [] : [{ ...record, id }],
   );
 
-/** What a PATCH of an experiment answers is not shown by the contract: anything but a web page will do. */
-export function readPatched(answer: Answer): void {
-  if (isPage(answer)) throw new UnusableAnswer('a web page');
+/** The contract does not show the response to a PATCH: anything but a web page is accepted. */
+export function readPatched(response: HttpResponse): void {
+  if (isHtml(response)) throw new UnusableResponse('a web page');
 }
 
-export const readCommentRecord =
+export const readComment =
   (id: number) =>
-  (answer: Answer): Comment => ({ ...check(commentRecord, answer), id });
+  (response: HttpResponse): Comment => ({ ...parse(commentRecord, response), id });
 
-export const readComments = (answer: Answer): readonly Comment[] => check(z.array(listedComment), answer);
+export const readComments = (response: HttpResponse): readonly Comment[] =>
+  parse(z.array(listedComment), response);
 
-export const readTags = (answer: Answer): readonly Tag[] => check(z.array(listedTag), answer);
+export const readTags = (response: HttpResponse): readonly Tag[] => parse(z.array(listedTag), response);
 
-export const readKeys = (answer: Answer): readonly KeyRecord[] => check(z.array(keyRecord), answer);
+export const readKeys = (response: HttpResponse): readonly KeyRecord[] => parse(z.array(keyRecord), response);
 
-/** The id of what a POST created. The body is not looked at: the contract says that clients do not use it. */
-export function readCreatedId({ headers }: Answer): number {
+/** The id of what a POST created. By the contract, clients do not use the body. */
+export function readCreatedId({ headers }: HttpResponse): number {
   const segment = lastSegment(headers['location']);
   const id = /^\d+$/.test(segment) ? Number(segment) : Number.NaN;
-  if (!isId(id)) throw new UnusableAnswer('no Location that ends in an id');
+  if (!isId(id)) throw new UnusableResponse('no Location header that ends in an id');
   return id;
 }
 
-/** The clear text of a created key, which is told this once. */
-export function readCreatedKey({ headers }: Answer): string {
+/** The cleartext of a created key, which the server shows once. */
+export function readCreatedKey({ headers }: HttpResponse): string {
   const key = decoded(lastSegment(headers['location']));
-  // One that no header can carry is not the key, or of no use.
-  if (!isKey(key)) throw new UnusableAnswer('no Location that holds the key');
+  if (!isKey(key)) throw new UnusableResponse('no Location header that contains the key');
   return key;
 }
 
-/** Whether a header can carry it as it is. */
+/** Whether a header can carry the key. */
 export const isKey = (key: string): boolean => /^[\x21-\x7e]+$/.test(key);
 
-/** The host is cut off unread: it is the server's own idea of its address, and must never get our key. */
+/** The host is ignored: it is the server's own idea of its address, and must never get our key. */
 function lastSegment(location: string | undefined): string {
   const path = (location ?? '')
     .trim()
@@ -120,51 +123,65 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    // A percent sign that encodes nothing belongs to the key itself.
+    // A percent sign that encodes nothing is part of the key.
     return segment;
   }
 }
 
-function check<T>(schema: z.ZodType<T>, answer: Answer): T {
-  if (answer.cut) throw answer.cut;
-  const result = schema.safeParse(parseJson(answer.text));
+function parse<T>(schema: z.ZodType<T>, response: HttpResponse): T {
+  if (response.incomplete) throw response.incomplete;
+  const result = schema.safeParse(parseJson(response.text));
   if (result.success) return result.data;
-  if (isPage(answer)) throw new UnusableAnswer('a web page');
-  // zod's messages name types and places, never values.
-  throw new UnusableAnswer(`something unexpected: ${z.prettifyError(result.error).replace(/\s+/g, ' ')}`);
+  if (isHtml(response)) throw new UnusableResponse('a web page');
+  // zod's messages name types and paths, never values.
+  throw new UnusableResponse(`unexpected content: ${z.prettifyError(result.error).replace(/\s+/g, ' ')}`);
 }
 
-/** An experiment of another id is not what was asked for, and must not be taken for ours. */
-function asked(record: z.output<typeof experimentRecord>, id: number): Experiment {
-  if (record.id !== undefined && record.id !== id) throw new UnusableAnswer('the record of another id');
-  return { ...record, id };
-}
+export type BodyKind = 'json' | 'html' | 'text' | 'empty';
 
-/** What an answer's body is made of, as far as that can be told without knowing the operation. */
-export type Form = 'json' | 'page' | 'text' | 'empty';
-
-/** A refusal's body, read. */
-export interface Body {
-  readonly form: Form;
-  /** The sentences in which the server says what is wrong. */
-  readonly words: readonly string[];
-  /** Data that came instead of sentences, in full: records may stand in it. */
+/** The body of an unexpected response. */
+export interface ErrorBody {
+  readonly kind: BodyKind;
+  /** The sentences that describe the error. */
+  readonly messages: readonly string[];
+  /** The whole body if it has no such sentences. It may contain records. */
   readonly data?: string;
   /** The number in eLabFTW's error body, which may differ from the status. */
   readonly code?: number;
 }
 
-const errorBody = z.looseObject({
+export function readErrorBody(response: HttpResponse): ErrorBody {
+  const text = response.text.trim();
+  const json = parseJson(text);
+  if (json !== undefined) return readJsonError(json, text);
+  if (isHtml(response)) return { kind: 'html', messages: titleOf(text) };
+  if (text === '') return { kind: 'empty', messages: [] };
+  // Truncated JSON is still data.
+  return /^[[{]/.test(text) ? { kind: 'text', messages: [], data: text } : { kind: 'text', messages: [text] };
+}
+
+const jsonError = z.looseObject({
   code: z.number().optional().catch(undefined),
   message: z.string().optional().catch(undefined),
   description: z.string().optional().catch(undefined),
 });
 
-/** A web page where JSON belongs: from a proxy, a login form or a maintenance notice, not from the API. */
-const isPage = ({ headers, text }: Answer): boolean =>
+function readJsonError(json: unknown, text: string): ErrorBody {
+  const { message, description, code } = jsonError.safeParse(json).data ?? {};
+  const messages = [message, description].filter((said) => said !== undefined).filter((said) => said.trim());
+  return {
+    kind: 'json',
+    messages: [...new Set(messages)],
+    ...(messages.length === 0 ? { data: text } : {}),
+    ...(code === undefined ? {} : { code }),
+  };
+}
+
+/** A web page instead of JSON comes from a proxy, a login form or a maintenance notice, not from the API. */
+const isHtml = ({ headers, text }: HttpResponse): boolean =>
   /^(?:text\/html|application\/xhtml)/i.test(headers['content-type'] ?? '') || /^\s*</.test(text);
 
-/** Undefined where it is not JSON, which no JSON text can say. */
+/** Undefined if it is not JSON. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -173,28 +190,7 @@ function parseJson(text: string): unknown {
   }
 }
 
-export function readBody(answer: Answer): Body {
-  const text = answer.text.trim();
-  const json = parseJson(text);
-  if (json !== undefined) return readError(json, text);
-  if (isPage(answer)) return { form: 'page', words: titleOf(text) };
-  if (text === '') return { form: 'empty', words: [] };
-  // JSON that broke off is still data.
-  return /^[[{]/.test(text) ? { form: 'text', words: [], data: text } : { form: 'text', words: [text] };
-}
-
-function readError(json: unknown, text: string): Body {
-  const { message, description, code } = errorBody.safeParse(json).data ?? {};
-  const words = [message, description].filter((said) => said !== undefined).filter((said) => said.trim());
-  return {
-    form: 'json',
-    words: [...new Set(words)],
-    ...(words.length === 0 ? { data: text } : {}),
-    ...(code === undefined ? {} : { code }),
-  };
-}
-
-/** Looked for in the beginning only: on a long page without one, the search would take quadratic time. */
+/** Only the start is searched: on a long page without a title, the search would take quadratic time. */
 function titleOf(html: string): string[] {
   const title = /<title[^>]*>([^<]*)</i.exec(html.slice(0, 4096))?.[1]?.trim();
   return title ? [title] : [];

@@ -237,7 +237,7 @@ test('what was found is told in words; a notebook that refuses the key or is awa
   const refused = await audit(scene);
   expect(refused).toMatchObject({ status: 1, kinds: { 'never taken': ['new.csv'] }, safe: [] });
   expect(refused.stderr).toMatch(
-    /^labfeed: the audit was broken off: the API key was rejected: .* answered 401[\s\S]*→ check that the key/,
+    /^labfeed: the audit was broken off: the API key was rejected: .* failed with status 401[\s\S]*→ check that the key/,
   );
   await scene.stopNotebook();
   const away = await audit(scene);
