@@ -101,6 +101,31 @@ export function every(
   };
 }
 
+export interface RetryOptions extends BackoffOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called before each wait. */
+  failed(error: unknown, waitMs: number): void;
+}
+
+/** Repeats the task, with back-off, until it succeeds or the signal is aborted. */
+export async function retry(
+  task: () => Promise<unknown>,
+  { clock, signal, failed, ...backoff }: RetryOptions,
+): Promise<void> {
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    try {
+      await task();
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      const waitMs = backoffMs(attempt, backoff);
+      failed(error, waitMs);
+      await clock.sleep(waitMs, signal);
+    }
+  }
+}
+
 /** Resolves when the work has ended, or after `ms`. */
 export async function atMost(ms: number, clock: Clock, work: Promise<unknown>): Promise<void> {
   const ended = new AbortController();

@@ -1,6 +1,5 @@
-import { setMaxListeners } from 'node:events';
 import PQueue from 'p-queue';
-import { atMost, backoffMs, type Clock } from './clock.js';
+import { atMost, type Clock, retry } from './clock.js';
 import type { Instrument } from './config/load.js';
 import { type DeliveryContext, HaltedError, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
@@ -10,8 +9,8 @@ import { explain, FileChangedError, FileError } from './errors.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
 import { createMapping } from './mapping/mapping.js';
-import { type Draft, type FileRecord, type FoundFile, shapeOf } from './model.js';
-import type { Added, NewRun, OpenRun, Outbox, RunChange } from './outbox.js';
+import { type FoundFile, type IdentifiedFile, shapeOf } from './model.js';
+import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { type Activity, createBacklog } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import { createRuns } from './watch/runs.js';
@@ -79,10 +78,12 @@ export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
       deps.activity.setState('watching');
     },
     async rescan(asBacklog) {
-      if (asBacklog) intake.backlogScans += 1;
-      else await recheckUntilDone(intake);
+      if (asBacklog) return intake.backlog.during(watcher.rescan);
+      const { clock, signal, log } = intake;
+      const failed = (error: unknown) =>
+        log.error({ reason: explain(error) }, 'cannot write the journal, retrying');
+      await retry(() => recheck(intake), { clock, signal, maxMs: MAX_RETRY_MS, failed });
       await watcher.rescan();
-      if (asBacklog) intake.backlogScans -= 1;
     },
     async stop() {
       stopping.abort();
@@ -95,19 +96,18 @@ export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
 
 /** Runs of one instrument on their way into the journal, mostly in their quiet period. Scans wait for room. */
 const MAX_UNDER_WAY = 10_000;
+const MAX_RETRY_MS = 60_000;
 
 type IntakeState = ReturnType<typeof createState>;
 
 function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSignal) {
-  // Thousands of runs may wait on this signal.
-  setMaxListeners(0, signal);
-  const { watch: root, run } = instrument;
+  const { name, watch: root, run, existing } = instrument;
   const matcher = createMatcher(instrument);
   return {
     ...deps,
     instrument,
     signal,
-    log: deps.log.child({ instrument: instrument.name }),
+    log: deps.log.child({ instrument: name }),
     runs: createRuns({ root, run, matcher, signal, isClaimed: deps.claims.isClaimed }),
     mapping: createMapping(instrument),
     takes: new PQueue({ concurrency: MAX_UNDER_WAY }),
@@ -115,12 +115,7 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
     // A share that hangs must not block all threads for file access, nor the content of many files fill the memory.
     stats: new PQueue({ concurrency: 4 }),
     reads: new PQueue({ concurrency: 4 }),
-    /** Whether the instrument's very first scan has not ended. Undefined until the journal was asked. */
-    isFirstScan: undefined as boolean | undefined,
-    backlog: createBacklog(instrument.existing),
-    /** Until the first complete scan of this process, everything counts as backlog. */
-    isStarting: true,
-    backlogScans: 0,
+    backlog: createBacklog(existing, async () => (await deps.journal.intake.firstScanAt(name)) !== undefined),
   };
 }
 
@@ -128,69 +123,40 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
 async function applyConfiguration(intake: IntakeState): Promise<void> {
   const { instrument, journal, log } = intake;
   const { name, existing } = instrument;
-  const { files } =
-    existing === undefined ? { files: 0 } : await journal.intake.decideBacklog(name, existing);
-  if (files > 0) log.info({ files, existing }, 'backlog decision applied');
+  const decided = existing && (await journal.intake.decideBacklog(name, existing));
+  if (decided && decided.files > 0) log.info({ files: decided.files, existing }, 'backlog decision applied');
   const again = await recheck(intake);
   if (again > 0) log.info({ files: again }, 'reading the files of quarantined runs again');
 }
 
-/** Has the files of runs read again that wait for it: after a mapping was changed, or because a person wants it. */
+/** Has files read again: after their mapping was changed, or because a person wants it. Returns their number. */
 async function recheck({ instrument: { name, mapping }, journal }: IntakeState): Promise<number> {
   return journal.intake.recheck(name, await journal.outbox.unread(name, mapping));
 }
 
-/** Retried, because the decision behind it is recorded and not made again. */
-async function recheckUntilDone(intake: IntakeState): Promise<void> {
-  const { signal, clock, log } = intake;
-  for (let attempt = 0; !signal.aborted; attempt += 1) {
-    try {
-      await recheck(intake);
-      return;
-    } catch (error) {
-      log.error({ reason: explain(error) }, 'cannot write the journal, retrying');
-      await clock.sleep(backoffMs(attempt, { maxMs: 60_000 }), signal);
-    }
-  }
-}
-
 /** Found: the watcher hands over files that exist. A file that is known and unchanged costs one look-up. */
 async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: IntakeState): Promise<void> {
-  const { instrument, journal, claims, runs, underWay } = intake;
+  const { instrument, journal, claims, runs, underWay, backlog } = intake;
   const own = files.filter(({ path }) => !claims.isClaimed(path));
   const changed = runs.group(await journal.intake.unknown(instrument.name, own));
   const found = changed.filter(({ path }) => !underWay.has(path));
-  intake.isFirstScan ??= (await journal.intake.firstScanAt(instrument.name)) === undefined;
-  // A file that an event reports during the first scan was not there before.
-  if (intake.isFirstScan && origin === 'scan') return receiveBacklog(found, intake);
-  const isBacklog = intake.isStarting || (origin === 'scan' && intake.backlogScans > 0);
-  await takeAll(found, isBacklog, intake);
-}
-
-/** The backlog: `existing` decides about files from before the first scan, or a person if there are many. */
-async function receiveBacklog(found: readonly FoundFile[], intake: IntakeState): Promise<void> {
-  const { instrument, journal, backlog } = intake;
-  if (found.length > 0) intake.foundBacklog();
-  const { take, skip, hold } = backlog.sort(found);
+  // `existing` decides about files from before the first scan, or a person if there are many.
+  const { take, skip, hold, isBacklog } = await backlog.sort(found, origin);
+  if (isBacklog && found.length > 0) intake.foundBacklog();
   if (skip.length > 0) await journal.intake.skip(instrument.name, skip);
   if (hold.length > 0) await journal.intake.holdBacklog(instrument.name, hold);
-  await takeAll(take, true, intake);
+  await takeAll(take, isBacklog, intake);
 }
 
 /** Only a complete scan of a folder that is present ends the first scan. That is recorded durably. */
 async function endScan(result: ScanResult, intake: IntakeState): Promise<void> {
-  const { instrument, journal, activity, log } = intake;
+  const { instrument, journal, activity, backlog, log } = intake;
   activity.scanned(result);
-  if (!result.complete) return;
-  intake.isFirstScan ??= (await journal.intake.firstScanAt(instrument.name)) === undefined;
-  if (intake.isFirstScan) {
-    const { take, heldFiles } = intake.backlog.end();
-    await takeAll(take, true, intake);
-    await journal.intake.endFirstScan(instrument.name);
-    intake.isFirstScan = false;
-    if (heldFiles > 0) log.warn({ files: heldFiles }, BACKLOG_HELD);
-  }
-  intake.isStarting = false;
+  const ended = result.complete ? await backlog.endScan() : undefined;
+  if (!ended) return;
+  await takeAll(ended.take, true, intake);
+  await journal.intake.endFirstScan(instrument.name);
+  if (ended.heldFiles > 0) log.warn({ files: ended.heldFiles }, BACKLOG_HELD);
 }
 
 const BACKLOG_HELD =
@@ -212,27 +178,23 @@ async function take(found: FoundFile, isBacklog: boolean, intake: IntakeState): 
   const file = found.path;
   activity.found();
   activity.waiting.begin(file);
-  for (let attempt = 0; !signal.aborted; attempt += 1) {
-    try {
-      const outcome = await ingest(found, isBacklog, intake);
-      if (!NOTHING_NEW.has(outcome)) activity.fileArrived(clock.now());
-      log.debug({ file, outcome }, 'file processed');
-      break;
-    } catch (error) {
-      if (signal.aborted) break;
-      const reason = explain(error);
-      const waitMs = backoffMs(attempt, { maxMs: 60_000 });
-      // A file that has changed only needs to settle again.
-      if (!(error instanceof FileChangedError))
-        log.warn({ file, waitMs, reason }, 'cannot take the file yet, retrying');
-      activity.waiting.update(file, { for: 'retry', reason });
-      await clock.sleep(waitMs, signal);
-    }
+  const attempt = async (): Promise<void> => {
+    const outcome = await ingest(found, isBacklog, intake);
+    if (!NOTHING_NEW.has(outcome)) activity.fileArrived(clock.now());
+    log.debug({ file, outcome }, 'file processed');
+  };
+  function failed(error: unknown, waitMs: number): void {
+    const reason = explain(error);
+    // A file that has changed only needs to settle again.
+    if (!(error instanceof FileChangedError))
+      log.warn({ file, waitMs, reason }, 'cannot take the file yet, retrying');
+    activity.waiting.update(file, { for: 'retry', reason });
   }
+  await retry(attempt, { clock, signal, maxMs: MAX_RETRY_MS, failed });
   activity.waiting.end(file);
 }
 
-type Outcome = 'gone' | 'known' | 'unchanged' | 'skipped' | 'quarantined' | 'held' | 'queued';
+type Outcome = 'gone' | 'skipped' | Added['outcome'];
 
 const NOTHING_NEW: ReadonlySet<Outcome> = new Set(['gone', 'known', 'unchanged']);
 
@@ -252,86 +214,76 @@ async function ingest(found: FoundFile, isBacklog: boolean, intake: IntakeState)
   return reads.add(() => read(settled, isBacklog, intake));
 }
 
-/** Identified by its fingerprint, looked up in the journal, parsed and mapped. */
+/** Identified by its fingerprint, looked up in the outbox, parsed and mapped. */
 async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<Outcome> {
-  const { instrument, journal, runs, mapping, signal, clock } = intake;
+  const { instrument, journal, runs } = intake;
+  const { name, duplicates, changed, mapping } = instrument;
   const file = await runs.identify(settled);
   const run: NewRun = {
-    instrument: instrument.name,
+    instrument: name,
     file,
-    copy: instrument.duplicates === 'ingest' ? file.path : '',
+    copy: duplicates === 'ingest' ? file.path : '',
     backlog: isBacklog,
-    mapping: instrument.mapping,
-    partOf: await journal.intake.partOf(instrument.name, file),
+    mapping,
+    partOf: await journal.intake.partOf(name, file),
   };
   const match = await journal.outbox.match(run);
-  if (match.kind === 'known') journal.intake.remember(instrument.name, file, match);
+  if (match.kind === 'known') journal.intake.remember(name, file, match);
   // A busy run is to be remapped from this file, but is not delivered yet: a later scan reads the file.
   if (match.kind === 'known' || match.kind === 'busy') return 'known';
-  if (instrument.changed === 'ignore' && (await journal.intake.wasTaken(instrument.name, file))) {
-    await journal.intake.skip(instrument.name, [file]);
+  if (changed === 'ignore' && (await journal.intake.wasTaken(name, file))) {
+    await journal.intake.skip(name, [file]);
     return 'skipped';
   }
-  let record: FileRecord;
-  let draft: Draft;
-  try {
-    record = await mapping.parse(file, signal);
-    ({ draft } = mapping.map(record, file, clock.now()));
-  } catch (error) {
-    if (!(error instanceof FileError)) throw error;
-    return quarantine(run, error, intake);
-  }
-  return handOver(run, record, draft, intake);
+  return handOver(run, await parseAndMap(file, intake), intake);
 }
 
-/** The file does not fit its mapping. If it was read again for a filed run, that run stays as it is. */
-async function quarantine(
-  run: NewRun,
-  problem: FileError,
-  { journal, observer, log }: IntakeState,
-): Promise<Outcome> {
-  const added = await journal.outbox.add(run, { problem });
-  journal.intake.remember(run.instrument, run.file, added);
-  if (added.outcome === 'known') return 'known';
-  const fields = { run: added.run, file: run.file.path, reason: explain(problem) };
-  log.warn(fields, REMAPPED[added.outcome] ?? 'run quarantined');
-  if (added.outcome === 'quarantined') observer.quarantined?.(run.instrument, run.file.path, problem);
-  return 'quarantined';
+/** A file that does not fit its mapping is a result too: its run is quarantined with the reason. */
+async function parseAndMap(file: IdentifiedFile, intake: IntakeState): Promise<Reading> {
+  const { instrument, mapping, signal, clock } = intake;
+  const { drift, parse } = instrument;
+  try {
+    const record = await mapping.parse(file, signal);
+    const { draft } = mapping.map(record, file, clock.now());
+    return { draft, shaped: { shape: shapeOf(record), drift, kinds: parse?.length ?? 1 } };
+  } catch (error) {
+    if (error instanceof FileError) return { problem: error };
+    throw error;
+  }
 }
 
 /**
- * Into the outbox, durably; held there if columns or units have drifted and the instrument wants a decision. Only then
- * does intake remember the file: after a crash in between, the file is hashed again and its run is known.
+ * Into the outbox, durably: queued, quarantined, or held if columns or units have drifted and the instrument wants a
+ * decision. Only then does intake remember the file: after a crash in between, it is hashed again and its run is known.
  */
-async function handOver(
-  run: NewRun,
-  record: FileRecord,
-  draft: Draft,
-  { instrument, journal, wakeDelivery, log }: IntakeState,
-): Promise<Outcome> {
-  const { drift, parse } = instrument;
-  const shape = shapeOf(record);
-  const shaped = { shape, drift, kinds: parse?.length ?? 1 };
-  const added = await journal.outbox.add(run, { draft, shaped });
+async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Promise<Outcome> {
+  const { journal, observer, wakeDelivery, log } = intake;
+  const added = await journal.outbox.add(run, reading);
   journal.intake.remember(run.instrument, run.file, added);
-  const fields = { run: added.run, file: run.file.path };
-  const remapped = REMAPPED[added.outcome];
-  if (remapped) log.info(fields, remapped);
-  if (added.outcome === 'known' || added.outcome === 'unchanged') return added.outcome;
-  if (added.drift) {
-    const { since, changes, held } = added.drift;
-    log.warn({ ...fields, since, changes }, held ? DRIFT_HELD : DRIFTED);
-    if (held) return 'held';
-  }
-  log.info(fields, 'run queued');
-  wakeDelivery();
-  return 'queued';
+  const { outcome, drift } = added;
+  const { problem } = reading;
+  const reason = problem && explain(problem);
+  const fields = {
+    run: added.run,
+    file: run.file.path,
+    reason,
+    since: drift?.since,
+    changes: drift?.changes,
+  };
+  if (drift && outcome !== 'held') log.warn(fields, DRIFTED);
+  log[problem || outcome === 'held' ? 'warn' : 'info'](fields, HANDED_OVER[outcome]);
+  if (problem && outcome === 'quarantined') observer.quarantined?.(run.instrument, run.file.path, problem);
+  if (outcome === 'queued' || outcome === 'revised') wakeDelivery();
+  return outcome;
 }
 
 const DRIFTED = 'columns or units have changed since the previous run';
-const DRIFT_HELD = `run held: ${DRIFTED}; \`labfeed retry\` files it as it is`;
 
-const REMAPPED: Readonly<Partial<Record<Added['outcome'], string>>> = {
+const HANDED_OVER: Readonly<Record<Added['outcome'], string>> = {
+  known: 'run is already known',
+  queued: 'run queued',
+  held: `run held: ${DRIFTED}; \`labfeed retry\` files it as it is`,
+  quarantined: 'run quarantined',
   revised: 'file read again: updating the experiment',
   unchanged: 'file read again: nothing has changed, nothing is sent',
   refused: 'file read again: it no longer fits its mapping, the experiment stays as it is',
@@ -377,7 +329,15 @@ async function deliverRun(id: number, signal: AbortSignal, delivery: DeliveryDep
   }
 }
 
-/** A failure stops no other run: this one is postponed or parked. */
+/**
+ * A failure stops no other run. By the class of the error (see `afterFailure`), this one is
+ *
+ *   quarantined   if the notebook will never accept it, such as an invalid value
+ *   held          if a person has to decide: the experiment was changed, locked or deleted
+ *   postponed     if it can succeed later, with back-off: the server is down or overloaded, or refuses the key
+ *
+ * A halt concerns all runs: the journal or the server is older than the other, and nothing may be sent.
+ */
 async function handleFailure(
   error: unknown,
   id: number,

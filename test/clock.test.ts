@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { describe, expect, test } from 'vitest';
-import { atMost, backoffMs, every, systemClock } from '../src/clock.js';
+import { atMost, backoffMs, every, retry, systemClock } from '../src/clock.js';
 import { manualClock } from './support/manual-clock.js';
 import { simulatedClock } from './support/simulated-clock.js';
 
@@ -25,6 +25,33 @@ describe('sleep', () => {
     expect(getEventListeners(signal, 'abort')).toHaveLength(1);
     stopping.abort();
     expect(await Promise.all(sleeps)).toHaveLength(100);
+  });
+});
+
+describe('retry', () => {
+  test('repeats a task with growing waits until it succeeds', async () => {
+    const clock = simulatedClock();
+    const waits: number[] = [];
+    let attempts = 0;
+    const options = {
+      clock,
+      random: () => 1,
+      failed: (_: unknown, waitMs: number) => void waits.push(waitMs),
+    };
+    const task = async () => {
+      attempts += 1;
+      if (attempts < 4) throw new Error('busy');
+    };
+    await clock.run(retry(task, { ...options, signal: new AbortController().signal }));
+    expect(waits).toEqual([1000, 2000, 4000]);
+    expect(clock.monotonic()).toBe(7000);
+  });
+
+  test('ends without an error when the signal is aborted', async () => {
+    const stopping = new AbortController();
+    const failed = () => stopping.abort();
+    const task = () => Promise.reject(new Error('busy'));
+    expect(await retry(task, { clock: systemClock, signal: stopping.signal, failed })).toBeUndefined();
   });
 });
 

@@ -257,6 +257,26 @@ describe('intake', () => {
       expect(scene.added.map(({ file }) => file.path)).toEqual([join(scene.folder, 'live.csv')]);
     });
 
+    test('records the end of the first scan later if the journal cannot be written', async () => {
+      let failures = 1;
+      const scene = setUp('changed: new', ({ intake }) => ({
+        intake: {
+          ...intake,
+          async endFirstScan(name) {
+            failures -= 1;
+            if (failures >= 0) throw new Error('disk full');
+            return intake.endFirstScan(name);
+          },
+        },
+      }));
+      scene.write('a.csv');
+      await start(scene);
+      expect(await scene.journal.intake.firstScanAt('balance')).toBeUndefined();
+      await scene.scan();
+      expect(await scene.journal.intake.firstScanAt('balance')).toBeDefined();
+      expect(scene.added).toHaveLength(1);
+    });
+
     test('takes files from a day on with existing: { since }', async () => {
       const scene = setUp('existing: { since: 2026-01-01 }');
       scene.write('old.csv', 'new.csv');

@@ -13,7 +13,7 @@ import {
   subjectOf,
 } from '../journal/requests.js';
 import { plural } from '../text.js';
-import { sourceProbe } from '../watch/source.js';
+import { sourceProbe } from '../watch/identify.js';
 import {
   configFrom,
   configOption,

@@ -28,9 +28,9 @@ import { checkMapping } from '../mapping/mapping.js';
 import type { Origin } from '../markers.js';
 import type { Outbox } from '../outbox.js';
 import { createDelivery, createIntake, type Observer } from '../pipeline.js';
+import { sourceProbe } from '../watch/identify.js';
 import { type Activity, createActivity } from '../watch/intake.js';
 import { claimedBy, claimsBefore } from '../watch/match.js';
-import { sourceProbe } from '../watch/source.js';
 
 interface RuntimeDeps {
   readonly config: UsableConfig;

@@ -1,5 +1,5 @@
 import PQueue from 'p-queue';
-import { type Clock, every, type Loop } from '../clock.js';
+import { type Clock, every, type Loop, retry } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Deliveries } from '../outbox.js';
@@ -39,7 +39,9 @@ export function createQueue({ concurrency, clock, log, outbox, work }: QueueDeps
 
   async function run(id: number): Promise<void> {
     await work(id, stopping.signal);
-    await outbox.release(id);
+    const failed = (error: unknown) =>
+      log.error({ run: id, reason: explain(error) }, 'cannot release the run, retrying');
+    await retry(() => outbox.release(id), { clock, signal: stopping.signal, failed });
     active -= 1;
     loop?.wake();
   }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type BigIntStats, close, constants, createReadStream, fstat, open, read, stat } from 'node:fs';
 import { promisify } from 'node:util';
+import { atMost, systemClock } from '../clock.js';
 import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
 import type { DiskFile, FileStamp, Hashed } from '../model.js';
 
@@ -181,4 +182,70 @@ export function reasonOf(error: unknown): string {
   if (code === 'EACCES' || code === 'EPERM') return 'permission denied';
   if (NO_ANSWER.has(code)) return `the disk or share does not respond (${code})`;
   return error instanceof Error ? error.message : String(error);
+}
+
+/** A share that hangs must not delay requests about other runs. */
+const MAX_PROBE_MS = 3000;
+
+/** What is at a path that a run was read from. */
+interface SourceState {
+  readonly path: string;
+  readonly has: 'nothing' | 'otherBytes' | 'itsBytes';
+}
+
+interface Content {
+  readonly size: number;
+  readonly sha256: string;
+}
+
+/** Checks the files that runs were read from. */
+export const sourceProbe = {
+  /** Whether a file is still there, judged by its size. */
+  isThere: async ({ path, size }: { readonly path: string; readonly size: number }): Promise<boolean> =>
+    (await inTime(atEither(path, async (place) => (await disk.stat(place)).size === size))) ?? false,
+
+  /**
+   * The first of these paths that has this content, otherwise what is at the first one. A path that does not respond
+   * in time is assumed to have it: whoever reads the file hashes it again.
+   */
+  async find(content: Content, paths: readonly [string, ...string[]]): Promise<SourceState> {
+    const states: SourceState[] = [];
+    for (const path of paths) {
+      const has = (await inTime(contentAt(path, content))) ?? 'itsBytes';
+      if (has === 'itsBytes') return { path, has };
+      states.push({ path, has });
+    }
+    return states[0] ?? { path: paths[0], has: 'nothing' };
+  },
+};
+
+const contentAt = (path: string, { size, sha256 }: Content): Promise<SourceState['has']> =>
+  atEither(path, async (place) => {
+    const found = await disk.stat(place);
+    if (!found.isFile() || found.size !== size) return 'otherBytes';
+    const hash = createHash('sha256');
+    for await (const chunk of createReadStream(place)) hash.update(chunk as Buffer);
+    return hash.digest('hex') === sha256 ? 'itsBytes' : 'otherBytes';
+  }).catch(() => 'nothing');
+
+/** Undefined if it fails or takes too long. */
+async function inTime<T>(probe: Promise<T>): Promise<T | undefined> {
+  let result: T | undefined;
+  await atMost(
+    MAX_PROBE_MS,
+    systemClock,
+    probe.then((value) => {
+      result = value;
+    }),
+  ).catch(() => undefined);
+  return result;
+}
+
+/** At the path as text, or at the bytes that it stands for: bytes that are not UTF-8 are written as `\xNN`. */
+const atEither = <T>(path: string, probe: (place: string | Buffer) => Promise<T>): Promise<T> =>
+  Promise.any((path.includes('\\x') ? [path, bytesOf(path)] : [path]).map(probe));
+
+function bytesOf(path: string): Buffer {
+  const parts = path.split(/\\x([0-9A-F]{2})/);
+  return Buffer.concat(parts.map((part, index) => Buffer.from(part, index % 2 === 0 ? 'utf8' : 'hex')));
 }

@@ -5,7 +5,7 @@ import { type FoundFile, filesOf } from '../model.js';
 import { mergeRuns } from './runs.js';
 import type { Unmatched } from './scan.js';
 import type { Progress } from './settle.js';
-import type { ScanResult } from './watcher.js';
+import type { FileOrigin, ScanResult } from './watcher.js';
 
 /** What one instrument is doing now, for status, page and alarms. Its size does not depend on the number of files. */
 export interface Activity {
@@ -188,42 +188,73 @@ export function createUnmatchedArrivals(): UnmatchedArrivals {
 /** With more runs than this in the backlog and no `existing` rule, a person decides. */
 const MAX_UNDECIDED = 50;
 
-/** The backlog decision: what to do with runs that the first scan of an instrument finds. */
-export interface Backlog {
-  /** Sorts a batch of the first scan. Runs that are in no list wait for the end of the scan. */
-  sort(found: readonly FoundFile[]): {
-    readonly take: readonly FoundFile[];
-    readonly skip: readonly FoundFile[];
-    /** Until a person decides. */
-    readonly hold: readonly FoundFile[];
-  };
-  /** At the end of the first scan: the runs to take, because they stayed few, and the number of files held. */
-  end(): { readonly take: readonly FoundFile[]; readonly heldFiles: number };
+/** What to do with a batch of runs. Runs in no list wait for the end of the first scan. */
+interface Sorted {
+  readonly take: readonly FoundFile[];
+  readonly skip: readonly FoundFile[];
+  /** Until a person decides. */
+  readonly hold: readonly FoundFile[];
+  /** Whether live runs are delivered first. */
+  readonly isBacklog: boolean;
 }
 
-export function createBacklog(existing: Existing | undefined): Backlog {
+/** The backlog decision: what to do with runs from before the first scan of an instrument. */
+export interface Backlog {
+  sort(found: readonly FoundFile[], origin: FileOrigin): Promise<Sorted>;
+  /** After a complete scan, until the first scan is recorded: the runs to take and the number of files held. */
+  endScan(): Promise<{ readonly take: readonly FoundFile[]; readonly heldFiles: number } | undefined>;
+  /** Treats what scans find until then as backlog. */
+  during(scan: () => Promise<void>): Promise<void>;
+}
+
+export function createBacklog(existing: Existing | undefined, hadFirstScan: () => Promise<boolean>): Backlog {
+  let hadOne = false;
+  /** Until the first complete scan of this process, everything is backlog. */
+  let isStarting = true;
+  let backlogScans = 0;
   const undecided = new Map<string, FoundFile>();
   let heldFiles = 0;
 
-  function clear(): FoundFile[] {
+  async function isFirstScan(): Promise<boolean> {
+    hadOne ||= await hadFirstScan();
+    return !hadOne;
+  }
+
+  function takeUndecided(): FoundFile[] {
     const runs = [...undecided.values()];
     undecided.clear();
     return runs;
   }
 
+  function sortFirstScan(found: readonly FoundFile[]): Sorted {
+    const none = { take: [], skip: [], hold: [], isBacklog: true };
+    if (existing !== undefined) {
+      const sinceNs = skipBeforeNs(existing);
+      const isWanted = ({ mtimeNs }: FoundFile): boolean => mtimeNs >= sinceNs;
+      return { ...none, take: found.filter(isWanted), skip: found.filter((run) => !isWanted(run)) };
+    }
+    for (const run of found) undecided.set(run.path, mergeRuns(undecided.get(run.path), run));
+    if (heldFiles === 0 && undecided.size <= MAX_UNDECIDED) return none;
+    const hold = takeUndecided();
+    heldFiles += hold.flatMap(filesOf).length;
+    return { ...none, hold };
+  }
+
   return {
-    sort(found) {
-      if (existing !== undefined) {
-        const sinceNs = skipBeforeNs(existing);
-        const isWanted = ({ mtimeNs }: FoundFile): boolean => mtimeNs >= sinceNs;
-        return { take: found.filter(isWanted), skip: found.filter((run) => !isWanted(run)), hold: [] };
-      }
-      for (const run of found) undecided.set(run.path, mergeRuns(undecided.get(run.path), run));
-      if (heldFiles === 0 && undecided.size <= MAX_UNDECIDED) return { take: [], skip: [], hold: [] };
-      const hold = clear();
-      heldFiles += hold.flatMap(filesOf).length;
-      return { take: [], skip: [], hold };
+    async sort(found, origin) {
+      // A file that an event reports during the first scan was not there before.
+      if (origin === 'scan' && (await isFirstScan())) return sortFirstScan(found);
+      const isBacklog = isStarting || (origin === 'scan' && backlogScans > 0);
+      return { take: found, skip: [], hold: [], isBacklog };
     },
-    end: () => ({ take: clear(), heldFiles }),
+    async endScan() {
+      isStarting = false;
+      return (await isFirstScan()) ? { take: takeUndecided(), heldFiles } : undefined;
+    },
+    async during(scan) {
+      backlogScans += 1;
+      await scan();
+      backlogScans -= 1;
+    },
   };
 }

@@ -3,7 +3,7 @@ import type { Journal } from '../../src/journal/journal.js';
 import { applyRequests, type Outcome } from '../../src/journal/requests.js';
 import type { Draft } from '../../src/model.js';
 import type { Added, NewRun, Shaped, Taken } from '../../src/outbox.js';
-import { sourceProbe } from '../../src/watch/source.js';
+import { sourceProbe } from '../../src/watch/identify.js';
 
 type Halves = Pick<Journal, 'intake' | 'outbox'>;
 
