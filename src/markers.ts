@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 
-/** What a run is known by. `copy` is empty unless the instrument files equal bytes under other paths again. */
+/** What identifies a run. `copy` is the path if the instrument files equal bytes at other paths again, else empty. */
 export interface RunIdentity {
   readonly instrument: string;
   readonly sha256: string;
   readonly copy: string;
-  /** How often a person had this run filed anew. */
+  /** How often a person had this run refiled. */
   readonly refiling: number;
 }
 
 /**
- * The run's name in the notebook. Derived from nothing but its identity, so that a journal
- * that was set back, or lost, makes the same one and finds what it filed before.
+ * The run's name in the notebook. It is derived from its identity alone, so that an older or a new journal generates the
+ * same one and finds what was filed before.
  */
 export function referenceOf({ instrument, sha256, copy, refiling }: RunIdentity): string {
   const digest = createHash('sha256')
@@ -20,30 +20,30 @@ export function referenceOf({ instrument, sha256, copy, refiling }: RunIdentity)
   return digest.slice(0, 16);
 }
 
-/** No one has a run filed anew more often than that. */
-const MOST_REFILINGS = 100;
+/** How many refilings of a run are recognised. */
+const MAX_REFILINGS = 100;
 
-/** Which refiling of a run each reference means. */
+/** The refiling count of each possible reference of a run. */
 export const refilingsOf = (identity: Omit<RunIdentity, 'refiling'>): ReadonlyMap<string, number> =>
   new Map(
-    Array.from({ length: MOST_REFILINGS }, (_, refiling) => [
+    Array.from({ length: MAX_REFILINGS }, (_, refiling) => [
       referenceOf({ ...identity, refiling }),
       refiling,
     ]),
   );
 
-/** The title under which an experiment is created, before it gets its real one. */
+/** The title of an experiment between its creation and its description. */
 export const provisionalTitle = (reference: string): string => `labfeed ${reference}`;
 
-/** No real title has this form: the map stage refuses it. */
+/** No draft has such a title: the map stage rejects it. */
 export const isProvisional = (title: string): boolean => PROVISIONAL.test(title);
 
-/** Whose provisional title this is, if it is one. */
+/** The reference in a provisional title. */
 export const provisionalReference = (title: string): string | undefined => PROVISIONAL.exec(title)?.[1];
 
 const PROVISIONAL = /^labfeed ([0-9a-f]{16})$/;
 
-/** The last line of a run's n-th comment (from 1), by which it is found again. */
+/** The last line of a run's n-th comment (from 1), which identifies it. */
 export const commentMark = (reference: string, n: number): string => `labfeed ${reference}.${n}`;
 
 export interface CommentMark {
@@ -51,7 +51,7 @@ export interface CommentMark {
   readonly n: number;
 }
 
-/** The last mark that stands as a whole line in a comment's text, whoever's it is. */
+/** The last mark in a comment's text that is a whole line, of whichever run. */
 export function markIn(text: string): CommentMark | undefined {
   const marks = text.matchAll(/^labfeed ([0-9a-f]{16})\.([1-9][0-9]{0,4})\r?$/gm);
   const [, reference, n] = [...marks].at(-1) ?? [];
@@ -61,16 +61,16 @@ export function markIn(text: string): CommentMark | undefined {
 export const markComment = (text: string, reference: string, n: number): string =>
   `${text.trimEnd()}\n\n${commentMark(reference, n)}`;
 
-/** The longest that a mark with its line breaks can be, for who must leave room for it. */
+/** The maximum size of a mark with its line breaks. */
 export const MARK_BYTES = Buffer.byteLength(markComment('', '0'.repeat(16), 99_999));
 
-/** What the last line of a body says: the instrument and the file, with a blank between them, and the content. */
+/** The content of an origin line. `label`: the instrument and the file, separated by a space. */
 export interface Origin {
   readonly label: string;
   readonly sha256: string;
 }
 
-/** Where an experiment came from, read from its body as the notebook gives it back. */
+/** The last origin line in a body as the notebook returns it. */
 export function originIn(body: string): Origin | undefined {
   const last = [...body.matchAll(/labfeed ([^<>]*) sha256:([0-9a-f]{64})/g)].at(-1);
   if (last === undefined) return undefined;
@@ -81,7 +81,7 @@ export function originIn(body: string): Origin | undefined {
   };
 }
 
-/** The instrument and the file that a label names. Names may hold blanks: the longest that fits is meant. */
+/** Splits a label. Instrument names may contain spaces: the longest that fits is used. */
 export function readLabel(
   label: string,
   instruments: readonly string[],
