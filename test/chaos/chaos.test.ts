@@ -7,11 +7,11 @@ import { type Control, createTestSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
-/** LABFEED_SEED=n repeats the choices of a run; the machine's own timing it cannot repeat. */
+/** LABFEED_SEED=n repeats the random choices, but not the timing of the machine. */
 const SEED = Number(process.env['LABFEED_SEED'] ?? Date.now() % 1_000_000);
 const KILLS = Number(process.env['LABFEED_KILLS'] ?? 120);
 
-/** All that the contract has, and the tags and the search of eLabFTW. */
+/** The requests of the contract, and eLabFTW's tags and search. */
 const ALLOWED = [
   /^GET \/api\/v2\/apikeys$/,
   /^POST \/api\/v2\/experiments$/,
@@ -25,7 +25,7 @@ const ELABFTW = [
 ];
 
 for (const dialect of ['v2', 'elabftw'] as const) {
-  test(`on ${dialect}, ${KILLS} kills among faults and other people leave every run filed exactly once`, async () => {
+  test(`on ${dialect}, ${KILLS} kills among faults and other users leave every run filed exactly once`, async () => {
     console.log(`chaos on ${dialect}: LABFEED_SEED=${SEED}`);
     const random = seeded(SEED);
     const folder = tempFolder();
@@ -33,48 +33,47 @@ for (const dialect of ['v2', 'elabftw'] as const) {
     const { url, key } = await sandbox.start();
     onTestFinished(() => sandbox.stop());
     const { control } = sandbox;
-    // A slow machine may never end its first scan between two kills: that is no question for a person here.
+    // A slow machine may never finish its first scan between two kills, which must not hold the backlog.
     const instruments = '  balance: { watch: data/balance, ready: { quiet: 150ms }, existing: ingest }';
     const site = makeSite(folder, { url, key, timeout: '300ms', instruments });
     let runs = 0;
-    const people: People = { own: [], edited: new Set(), deleted: new Set() };
-    const lifts: (() => void)[] = [];
+    const users: Users = { created: [], edited: new Set(), deleted: new Set() };
+    const endFaults: (() => void)[] = [];
     const drop = (): void => site.drop(`w${runs}.csv`, weighing(runs++));
 
     for (let kill = 0; kill < KILLS; kill++) {
       const daemon = startDaemon(site.config);
       for (let n = random.below(3); n > 0; n--) drop();
-      for (let n = random.below(4); n > 0; n--) lifts.push(planFault(control, random));
-      if (random.chance(0.2)) people.own.push(control.as('colleague').create({ title: 'their work' }));
-      if (random.chance(0.2)) changeOurs(control, random, people, dialect);
-      // Some are killed while they start, most while they send.
+      for (let n = random.below(4); n > 0; n--) endFaults.push(planFault(control, random));
+      if (random.chance(0.2)) users.created.push(control.as('colleague').create({ title: 'their work' }));
+      if (random.chance(0.2)) changeExperiment(control, random, users, dialect);
+      // Some are killed during start-up, most while they send.
       await new Promise((resolve) => setTimeout(resolve, 300 + random.below(900)));
       await daemon.kill();
     }
-    for (const lift of lifts) lift();
+    for (const end of endFaults) end();
     drop();
     const last = startDaemon(site.config);
-    await allDone(last, control, runs, people);
+    await allDone(last, control, runs, users);
     expect(await last.stop()).toBe(0);
-    examine(control, runs, people, dialect);
+    verify(control, runs, users, dialect);
   }, 1_500_000);
 }
 
-interface People {
-  /** Entries of their own. */
-  readonly own: number[];
-  /** Entries of ours that they changed, and runs of ours whose entry they deleted. */
+interface Users {
+  readonly created: number[];
+  /** Our experiments that they edited, and the titles of those that they deleted. */
   readonly edited: Set<number>;
   readonly deleted: Set<string>;
 }
 
-/** Somebody edits, locks or deletes an entry that labfeed has filed. */
-function changeOurs(control: Control, random: Random, people: People, dialect: 'v2' | 'elabftw'): void {
+/** A user edits, locks or deletes an experiment that labfeed has filed. */
+function changeExperiment(control: Control, random: Random, users: Users, dialect: 'v2' | 'elabftw'): void {
   const filed = control
     .experiments()
     .filter(
       ({ id, title, comments, state }) =>
-        /^w\d/.test(title) && comments.length > 0 && state === 'normal' && !people.edited.has(id),
+        /^w\d/.test(title) && comments.length > 0 && state === 'normal' && !users.edited.has(id),
     );
   const chosen = filed[random.below(filed.length)];
   if (!chosen) return;
@@ -82,14 +81,14 @@ function changeOurs(control: Control, random: Random, people: People, dialect: '
   if (random.chance(0.5)) {
     owner.edit(chosen.id, { title: 'edited by hand' });
     if (dialect === 'elabftw' && random.chance(0.5)) owner.lock(chosen.id);
-    people.edited.add(chosen.id);
+    users.edited.add(chosen.id);
   } else {
     owner.delete(chosen.id);
-    people.deleted.add(chosen.title);
+    users.deleted.add(chosen.title);
   }
 }
 
-/** One of the things that go wrong on the way to a server, until it is lifted. */
+/** Plans a random fault. Returns a function that ends it. */
 function planFault(control: Control, random: Random): () => void {
   const write = { when: ({ method }: { method: string }) => method !== 'GET', skip: random.below(3) };
   const faults: readonly Fault[] = [
@@ -107,44 +106,44 @@ function planFault(control: Control, random: Random): () => void {
   return () => control.limitRate(undefined);
 }
 
-async function allDone(daemon: DaemonProcess, control: Control, runs: number, people: People): Promise<void> {
-  // eLabFTW may carry a cut-off request out for two minutes, so nothing is decided before.
+async function allDone(daemon: DaemonProcess, control: Control, runs: number, users: Users): Promise<void> {
+  // eLabFTW may carry out a cut-off request for two minutes, so nothing is decided before.
   await until(
     `${runs} runs filed`,
     () => {
-      // Held is right where somebody deleted the entry meanwhile; a run held for nothing is missed in the count below.
-      const aside = daemon.lines.find(({ msg, failure }) => msg === 'run parked' && failure !== 'conflict');
-      if (aside) throw new Error(`a run was set aside: ${JSON.stringify(aside)}`);
+      // A run whose experiment was deleted meanwhile is rightly held; any other is missing from the count below.
+      const parked = daemon.lines.find(({ msg, failure }) => msg === 'run parked' && failure !== 'conflict');
+      if (parked) throw new Error(`a run was parked: ${JSON.stringify(parked)}`);
       const filed = control
         .experiments()
         .filter(({ comments, state }) => comments.length > 0 && state === 'normal');
-      return filed.length >= runs - people.deleted.size;
+      return filed.length >= runs - users.deleted.size;
     },
     400_000,
   );
   await new Promise((resolve) => setTimeout(resolve, 2000));
 }
 
-function examine(control: Control, runs: number, people: People, dialect: 'v2' | 'elabftw'): void {
-  const held = control.experiments().filter(({ state }) => state === 'normal');
-  const ours = held.filter(({ id }) => !people.own.includes(id) && !people.edited.has(id));
+function verify(control: Control, runs: number, users: Users, dialect: 'v2' | 'elabftw'): void {
+  const present = control.experiments().filter(({ state }) => state === 'normal');
+  const ours = present.filter(({ id }) => !users.created.includes(id) && !users.edited.has(id));
   const titles = Array.from({ length: runs }, (_, n) => `w${n} (balance)`);
-  const left = titles.filter((title) => !people.deleted.has(title));
-  // Each run has its entry, or a person has changed or deleted it; none has two, and nothing else is there.
-  expect(ours.length + people.edited.size).toBe(left.length);
+  const left = titles.filter((title) => !users.deleted.has(title));
+  // Each run has one experiment, unless a user edited or deleted it, and there is nothing else.
+  expect(ours.length + users.edited.size).toBe(left.length);
   expect(new Set(ours.map(({ title }) => title)).size).toBe(ours.length);
   for (const { title } of ours) expect(left).toContain(title);
   for (const { title, comments, tags, body } of ours) {
     expect({ title, comments: comments.length, tags }).toEqual({ title, comments: 1, tags: ['balance'] });
     expect(body).toContain('sha256:');
   }
-  for (const { id, title } of held) if (people.edited.has(id)) expect(title).toBe('edited by hand');
-  for (const { title, comments, body } of held.filter(({ id }) => people.own.includes(id))) {
+  for (const { id, title } of present) if (users.edited.has(id)) expect(title).toBe('edited by hand');
+  for (const { title, comments, body } of present.filter(({ id }) => users.created.includes(id))) {
     expect({ title, comments, body: body ?? '' }).toEqual({ title: 'their work', comments: [], body: '' });
   }
   const allowed = dialect === 'v2' ? ALLOWED : [...ALLOWED, ...ELABFTW];
-  const strange = control
+  const unexpected = control
     .requests()
     .filter(({ method, path }) => !allowed.some((form) => form.test(`${method} ${path}`)));
-  expect(strange).toEqual([]);
+  expect(unexpected).toEqual([]);
 }

@@ -12,7 +12,7 @@ import type { SeenRequest } from '../support/request-log.js';
 
 interface Step extends CrashPoint {
   readonly name: string;
-  /** The request that leads there. */
+  /** The request before this point. */
   readonly request: (sent: SeenRequest) => boolean;
 }
 
@@ -21,7 +21,7 @@ const creation = ({ method, path }: SeenRequest): boolean =>
 const patch = ({ method }: SeenRequest): boolean => method === 'PATCH';
 const comment = ({ method, path }: SeenRequest): boolean => method === 'POST' && path.endsWith('/comments');
 
-/** The way of one run. What was answered is not recorded yet: hence before the record that follows. */
+/** The steps of one run. After a response, the crash comes before the next record. */
 const STEPS: readonly Step[] = [
   { name: 'intent recorded', when: 'after', kind: 'intended', request: creation },
   { name: 'POST answered', when: 'before', kind: 'created', request: creation },
@@ -34,17 +34,17 @@ const STEPS: readonly Step[] = [
   { name: 'finished', when: 'after', kind: 'finished', request: comment },
 ];
 
-test('killed at every step of a run, the daemon goes on from there after a restart', async () => {
+test('killed at any step of a run, the daemon continues there after a restart', async () => {
   await crashAtEach(await setUp(), 0, () => () => 'pass');
 }, 120_000);
 
-test('killed at every step of a run whose answer to the request before it was lost, the daemon goes on from there', async () => {
+test('killed at any step after a lost response, the daemon continues there after a restart', async () => {
   const scene = await setUp();
   await (await withOneFiled(scene)).stop();
   await crashAtEach(scene, 1, losingOnce);
 }, 120_000);
 
-/** The first such request is carried out, and its answer reaches nobody. */
+/** The first such request is carried out, and its response is lost. */
 function losingOnce({ request }: Step): Decide {
   let isLost = false;
   return (sent) => {
@@ -55,8 +55,8 @@ function losingOnce({ request }: Step): Decide {
 }
 
 /**
- * One run a step: the daemon dies there, and the next one has to end what was begun before it gets a run of its own
- * to die at. The last one is as it is built.
+ * One run for each step: the daemon is killed there, and the next process finishes this run before it is killed at the
+ * next step.
  */
 async function crashAtEach(scene: Scene, filed: number, decide: (step: Step) => Decide): Promise<void> {
   const { site, sandbox } = scene;
@@ -70,9 +70,9 @@ async function crashAtEach(scene: Scene, filed: number, decide: (step: Step) => 
     sandbox.control.decide = decide(step);
     site.drop(`w${n}.csv`, weighing(n));
     await daemon.ended;
-    if (daemon.child.signalCode !== 'SIGKILL') fail(step, `it did not get there:\n${daemon.output()}`);
+    if (daemon.child.signalCode !== 'SIGKILL') fail(step, `the step was not reached:\n${daemon.output()}`);
     daemon = start(index + 1);
-    // After the last step, nothing is left to be done.
+    // After the last step, nothing is left to do.
     if (step.kind === 'finished') await daemon.logged('ready');
     else await allFiled(daemon, 1).catch((error: Error) => fail(step, error.message));
     expectEachOnce(scene, n + 1);

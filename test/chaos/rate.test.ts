@@ -7,7 +7,7 @@ import { createTestSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
-/** Files that many runs with the real daemon, and returns what the server saw: when, and with which answer. */
+/** Files runs with the real daemon. Returns the requests that the server received, with times and statuses. */
 async function fileRuns(runs: number, rate: string, limit?: RateLimit) {
   const folder = tempFolder();
   const sandbox = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0 });
@@ -28,19 +28,19 @@ async function fileRuns(runs: number, rate: string, limit?: RateLimit) {
   return sandbox.control.requests();
 }
 
-test('under a cap of 15 a second it settles there: under 5 % refused, at least 80 % of the cap used', async () => {
+test('a server limit of 15 per second is learned: under 5 % refused, at least 80 % used', async () => {
   const requests = await fileRuns(220, '100/s', { requests: 15, perMs: 1000 });
   const refused = requests.filter(({ status }) => status === 429).length;
   const seconds = ((requests.at(-1)?.atMs ?? 0) - (requests[0]?.atMs ?? 0)) / 1000;
   const used = (requests.length - refused) / (15 * seconds);
   console.log(
-    `cap of 15/s: ${((100 * refused) / requests.length).toFixed(1)} % refused, ${(100 * used).toFixed(0)} % used`,
+    `limit of 15/s: ${((100 * refused) / requests.length).toFixed(1)} % refused, ${(100 * used).toFixed(0)} % used`,
   );
   expect(refused / requests.length).toBeLessThan(0.05);
   expect(used).toBeGreaterThan(0.8);
 }, 240_000);
 
-test('a ceiling of 20 a second is used to 90 % and never passed in any second', async () => {
+test('a ceiling of 20 per second is used to 90 % and never exceeded in any second', async () => {
   const requests = await fileRuns(120, '20/s');
   const times = requests.map(({ atMs }) => atMs);
   const seconds = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 1000;

@@ -13,7 +13,7 @@ import {
 } from '../processes/remapping.js';
 import { type CrashPoint, startCrashing, startDaemon } from '../support/daemon-process.js';
 
-/** From one comment to two: the first is edited, the second posted. */
+/** From one comment to two: the first is revised, the second posted. */
 const GROWING: readonly CrashPoint[] = [
   { when: 'before', kind: 'described' },
   { when: 'after', kind: 'described' },
@@ -26,21 +26,21 @@ const GROWING: readonly CrashPoint[] = [
   { when: 'after', kind: 'finished' },
 ];
 
-/** And back: the second is deleted. */
+/** From two comments to one: the second is deleted. */
 const SHRINKING: readonly CrashPoint[] = [
   { when: 'before', kind: 'commentDropped' },
   { when: 'after', kind: 'commentDropped' },
 ];
 
-/** What eLabFTW may still carry out is waited for so long, and then some. */
+/** Longer than the grace period of eLabFTW. */
 const GRACE_MS = 200_000;
 
-async function redoThroughCrash(scene: Scene, run: number, point: CrashPoint): Promise<void> {
+async function remapThroughCrash(scene: Scene, run: number, point: CrashPoint): Promise<void> {
   expect((await retry(scene, String(run), '--remap')).status).toBe(0);
   const dying = startCrashing(scene.site.config, run, point);
   await dying.ended;
   if (dying.child.signalCode !== 'SIGKILL')
-    throw new Error(`it did not come to ${point.when} ${point.kind}:\n${dying.output()}`);
+    throw new Error(`the crash ${point.when} ${point.kind} was not reached:\n${dying.output()}`);
   const daemon = startDaemon(scene.site.config);
   const isOver = point.kind === 'finished' && point.when === 'after';
   await (isOver ? daemon.logged('ready') : filed(daemon, run, GRACE_MS));
@@ -48,17 +48,17 @@ async function redoThroughCrash(scene: Scene, run: number, point: CrashPoint): P
 }
 
 test.each(['v2', 'elabftw'] as const)(
-  'killed at every step of redoing a run, the daemon goes on from there after a restart (%s)',
+  'killed at any step of a remap, the daemon continues there after a restart (%s)',
   async (dialect) => {
     const scene = await setUp(dialect);
     await fileBefore(scene, GROWING.length);
     readAs(scene, AFTER);
-    for (const [index, point] of GROWING.entries()) await redoThroughCrash(scene, index + 1, point);
+    for (const [index, point] of GROWING.entries()) await remapThroughCrash(scene, index + 1, point);
     const all = Array.from(GROWING, (_, index) => `w${index}`);
     expect(shown(scene)).toEqual(all.map(asAfter));
     readAs(scene, BEFORE);
-    for (const [index, point] of SHRINKING.entries()) await redoThroughCrash(scene, index + 1, point);
-    // Files that came together are numbered as it happens.
+    for (const [index, point] of SHRINKING.entries()) await remapThroughCrash(scene, index + 1, point);
+    // The numbers of files that arrive together are arbitrary.
     const titles = shown(scene).map(({ title }) => title);
     const back = all.filter((stem) => titles.includes(asBefore(stem).title));
     expect(back).toHaveLength(SHRINKING.length);
