@@ -1,5 +1,5 @@
 import { test } from 'vitest';
-import { startDaemon, weighing } from '../support/daemon-process.js';
+import { startCrashing, startDaemon, weighing } from '../support/daemon-process.js';
 import { expectEachOnce, setUp, withOneFiled } from './scene.js';
 
 for (const write of [1, 2, 3]) {
@@ -25,3 +25,15 @@ for (const write of [1, 2, 3]) {
     });
   }
 }
+
+test('a daemon killed after a run is in the outbox, before intake remembers its file, files it once after a restart', async () => {
+  const scene = await setUp();
+  await (await withOneFiled(scene)).stop();
+  const first = startCrashing(scene.site.config, 2, { when: 'before', kind: 'remembered' });
+  scene.site.drop('w1.csv', weighing(1));
+  await first.ended;
+  const second = startDaemon(scene.site.config);
+  await second.logged('run filed');
+  await second.stop();
+  expectEachOnce(scene, 2);
+});

@@ -1,12 +1,9 @@
 import { join } from 'node:path';
-import { DatabaseSync } from '@photostructure/sqlite';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { lockForLife } from '../../src/filesystem.js';
 import { STATE } from '../../src/journal/database.js';
 import { createJournal, type Journal, openJournal } from '../../src/journal/journal.js';
-import { MIGRATIONS } from '../../src/journal/migrations.js';
 import { createReader, type JournalReader, openReader } from '../../src/journal/reader.js';
 import type { Request } from '../../src/journal/requests.js';
 import { RUN_STATES } from '../../src/model.js';
@@ -290,43 +287,4 @@ test('no look at the overview, or at what waits for somebody, reads all runs', a
   const small = /^SCAN (tallies|instruments|servers|runs USING INDEX runs_(open|due)) /;
   const scans = plans().filter((plan) => plan.startsWith('SCAN') && !small.test(plan));
   expect(scans).toEqual([]);
-});
-
-/** A journal as an older labfeed left it. */
-function olderJournal(version: number): string {
-  const path = join(tempFolder(), 'journal.db');
-  const database = new DatabaseSync(path);
-  database.exec('PRAGMA journal_mode = WAL');
-  for (const step of MIGRATIONS.slice(0, version)) database.exec(step);
-  database.exec(
-    `INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping, step,
-                       added_at, updated_at) VALUES ('balance', 'x', '', 0, 'r', '/a', 1, 1, 0, 'm', 'pending', 1, 1);
-     PRAGMA user_version = ${version};`,
-  );
-  database.close();
-  return path;
-}
-
-test('a journal that an older version left is brought up to date when somebody looks', async () => {
-  for (let version = 1; version < MIGRATIONS.length; version++) {
-    const reader = openReader(olderJournal(version));
-    expect((await reader.overview()).instruments).toMatchObject([{ name: 'balance', runs: { queued: 1 } }]);
-    await reader.close();
-  }
-});
-
-test('a journal that a daemon of an older version holds is left to it, and what to do is said', () => {
-  const path = olderJournal(1);
-  const lock = new DatabaseSync(`${path}.lock`);
-  expect(lockForLife(lock)).toBe(true);
-  expect(() => openReader(path)).toThrow(
-    expect.objectContaining({
-      message: expect.stringContaining('older version'),
-      hint: expect.stringContaining('restart the daemon'),
-    }),
-  );
-  lock.close();
-  const database = new DatabaseSync(path, { readOnly: true });
-  expect(database.prepare('PRAGMA user_version').get()).toMatchObject({ user_version: 1 });
-  database.close();
 });

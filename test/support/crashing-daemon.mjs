@@ -6,8 +6,9 @@ import { openJournal } from '../../dist/journal/journal.js';
 import { createLog } from '../../dist/log.js';
 
 /*
- * The daemon as it is built, but for its journal: at the named record of one run it kills its own process, as a power
- * cut would, before the record is written or once it is on disk.
+ * The built daemon, with a journal that kills the process at the named record of one run, as a power cut would: before
+ * the record is written, or once it is on disk. KIND `remembered` is the moment between the hand-over to the outbox and
+ * intake's record of the file.
  *
  *   node crashing-daemon.mjs CONFIG RUN before|after KIND
  */
@@ -18,14 +19,20 @@ const journal = await openJournal(journalOf(config), systemClock);
 async function record(id, ...changes) {
   const isIt = id === Number(run) && changes.some((change) => change.kind === kind);
   if (isIt && when === 'before') process.kill(process.pid, 'SIGKILL');
-  await journal.runs.record(id, ...changes);
+  await journal.outbox.record(id, ...changes);
   if (isIt) process.kill(process.pid, 'SIGKILL');
+}
+
+async function add(...args) {
+  const added = await journal.outbox.add(...args);
+  if (kind === 'remembered' && added.run === Number(run)) process.kill(process.pid, 'SIGKILL');
+  return added;
 }
 
 const { log, conceal } = createLog({ level: 'info', pretty: false });
 const runtime = createRuntime({
   config,
-  journal: { ...journal, runs: { ...journal.runs, record } },
+  journal: { ...journal, outbox: { ...journal.outbox, record, add } },
   clock: systemClock,
   log,
   key: holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal),

@@ -38,7 +38,8 @@ export const startDaemon = (config: string, env: NodeJS.ProcessEnv = {}, uid?: n
 /** A record in the journal, and whether the process dies before it is written or once it is on disk. */
 export interface CrashPoint {
   readonly when: 'before' | 'after';
-  readonly kind: RunChange['kind'];
+  /** `remembered`: between the hand-over to the outbox and intake's record of the file. */
+  readonly kind: RunChange['kind'] | 'remembered';
 }
 
 /** The same daemon, which kills itself at this point of one run's way. */
