@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline';
+import { systemClock } from '../clock.js';
 import { UsageError } from '../errors.js';
 import { terminalLine } from '../text.js';
 
@@ -89,6 +90,40 @@ function cut(text: string, width: number): string {
 function pad(text: string, width: number, align: 'right' | undefined): string {
   const blanks = ' '.repeat(Math.max(0, width - widthOf(text)));
   return align === 'right' ? blanks + text : text + blanks;
+}
+
+/** A line on stderr that shows how far a command has come. */
+export interface ProgressLine {
+  /** Replaces the line. Does nothing if stderr is not a terminal. */
+  show(text: string): void;
+  /** Prints a message that stays, on a line of its own. */
+  print(message: string): void;
+  /** Removes the line. */
+  end(): void;
+}
+
+/** Each write to a terminal takes time. */
+const SHOW_INTERVAL_MS = 100;
+
+export function createProgressLine(): ProgressLine {
+  const { stderr } = process;
+  const replaceLine = (text: string): void => {
+    if (stderr.isTTY) stderr.write(`\r\x1b[K${text}`);
+  };
+  let shownAt = Number.NEGATIVE_INFINITY;
+  return {
+    show(text) {
+      const now = systemClock.monotonic();
+      if (now - shownAt < SHOW_INTERVAL_MS) return;
+      shownAt = now;
+      replaceLine(text);
+    },
+    print(message) {
+      replaceLine('');
+      stderr.write(`${message}\n`);
+    },
+    end: () => replaceLine(''),
+  };
 }
 
 /** All of standard input; on a terminal with a prompt. */
