@@ -1,223 +1,245 @@
-import type { FiledRun, Filing, UnfiledRun } from '../journal/reader.js';
+import { systemClock } from '../clock.js';
+import type { ProgressLine } from '../commands/terminal.js';
+import type { UsableConfig } from '../config/load.js';
+import { hasMark } from '../deliver/comments.js';
+import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
+import { cellTexts } from '../deliver/revise.js';
+import { NotebookError } from '../errors.js';
+import { createNotebookReader, type NotebookReader, readBack } from '../evidence.js';
+import type { FiledRun, Filing, JournalReader, UnfiledRun } from '../journal/reader.js';
 import { commentMark, markComment } from '../markers.js';
-import type { ReadableComment, ReadableExperiment } from '../recover/reconcile.js';
-import type { Finding, FindingKind, Repair } from './findings.js';
+import type { Notebook } from '../notebook/client.js';
+import { inParallel } from './folders.js';
+import type { AuditResult, Finding, FindingKind, Repair } from './report.js';
 
-export interface FiledRunDeps extends CommentDeps {
-  readonly server: string;
-  /** Whether an experiment that is read is one that somebody deleted, which some notebooks only mark. */
-  isDeleted(experiment: ReadableExperiment): boolean;
-  look(experiment: number): Promise<ReadableExperiment | 'missing' | 'private'>;
-  /** Rejects unless it is the notebook itself who answers. */
-  prove(): Promise<unknown>;
-  filingOf(run: number): Promise<Filing>;
-  /** Whether a body says that it came from this run. */
-  isFiled(body: unknown, run: FiledRun): boolean;
+interface RunsDeps {
+  readonly config: UsableConfig;
+  /** Only its runs. */
+  readonly instrument: string | undefined;
+  readonly journal: JournalReader;
+  readonly notebook: Notebook;
+  readonly signal: AbortSignal;
+  readonly progress: ProgressLine;
 }
 
-type Draft = NonNullable<Filing['draft']>;
-
-/** What became of a run in the notebook. */
-export interface Examined {
-  readonly findings: readonly Finding[];
-  /** Whether the experiment and all comments were read back, and hold what was filed. */
-  readonly isProved: boolean;
-  readonly missing: Repair['comments'];
+/** Compares the runs in the journal with the notebook. Adds to the result as it goes, in case it stops early. */
+export async function compareRuns(deps: RunsDeps, result: AuditResult): Promise<void> {
+  const { config, instrument, journal, notebook, signal, progress } = deps;
+  const { url, concurrency, dialect } = config.notebook;
+  const server = await journal.server(url);
+  await reportUnfiled(deps, server, result);
+  // Without retries: a wrong key or address is reported at once.
+  await notebook.listKeys();
+  const onRetry = (reason: string): void =>
+    progress.print(`the notebook is not available, retrying: ${reason}`);
+  const reader = createNotebookReader(notebook, { clock: systemClock, signal, onRetry });
+  const verifyDeps = {
+    server: url,
+    dialect: dialect === 'auto' ? server.dialect : dialect,
+    notebook: reader,
+    journal,
+  };
+  const total = await journal.countFiled(instrument);
+  await inParallel(journal.filed(instrument), concurrency, async (run) => {
+    signal.throwIfAborted();
+    progress.show(`reading back run ${result.filed + 1} of ${total}`);
+    const { findings, isVerified, missing } = await verifyRun(run, verifyDeps).catch(unreadable(run));
+    result.filed += 1;
+    result.findings.push(...findings);
+    if (isVerified) result.verified.add(run.id);
+    if (missing.length > 0) result.repairs.push({ run: run.id, comments: missing });
+  });
 }
 
-/** Holds one run that the journal has as done against the notebook. */
-export async function examineFiled(run: FiledRun, deps: FiledRunDeps): Promise<Examined> {
-  const { experiment } = run;
-  if (run.server !== deps.server)
-    return unproved(run, 'elsewhere', `it was filed at ${run.server ?? 'another notebook'}`);
-  if (experiment === undefined) return unproved(run, 'vanished', 'the journal has no experiment of it');
-  const page = await deps.look(experiment);
-  if (page === 'missing') {
-    // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
-    await deps.prove();
-    return unproved(run, 'vanished', 'there is no such experiment any more');
+/** What needs no request: a halt, runs that are not filed, and spares. */
+async function reportUnfiled(
+  { config, instrument, journal }: RunsDeps,
+  server: Awaited<ReturnType<JournalReader['server']>>,
+  { findings, repairs }: AuditResult,
+): Promise<void> {
+  if (server.halted !== undefined)
+    findings.push({ kind: 'halted', text: `nothing is sent to ${config.notebook.url}: ${server.halted}` });
+  for await (const run of journal.unfiled(instrument)) {
+    const finding = describeUnfiled(run);
+    findings.push(finding);
+    if (finding.kind === 'interrupted') repairs.push({ run: run.id, comments: [] });
   }
-  if (page === 'private') return unproved(run, 'forbidden', 'this key may not read it');
-  if (deps.isDeleted(page)) return unproved(run, 'deleted', 'somebody deleted it');
-  if (!deps.isFiled(page.body, run))
-    return unproved(run, 'not ours', 'its body lacks the line that says which run it is');
-  return examineContent(run, experiment, page, deps);
+  for (const experiment of instrument === undefined ? server.spares : [])
+    findings.push({ kind: 'spare', experiment, text: 'the next run uses it' });
 }
 
-async function examineContent(
-  run: FiledRun,
-  experiment: number,
-  page: ReadableExperiment,
-  deps: FiledRunDeps,
-): Promise<Examined> {
-  const { draft, comments } = await deps.filingOf(run.id);
-  const edited = draft ? editsOf(page, draft, deps) : [];
-  const held = await examineComments({ experiment, reference: run.reference, comments }, page, deps);
+function describeUnfiled({ id, instrument, path, experiment, state, reason, attempts }: UnfiledRun): Finding {
+  const isParked = state === 'held' || state === 'quarantined';
   return {
-    findings: [
-      ...edited.map((text) => found(run, 'edited', text)),
-      ...held.findings.map(({ kind, text }) => found(run, kind, text)),
-    ],
-    // A title is a name; a body or a comment that somebody changed may no longer hold what the file does.
-    isProved: held.isProved && !edited.includes(OTHER_BODY),
-    missing: held.missing,
+    kind: isParked ? state : attempts > 0 ? 'interrupted' : 'on its way',
+    instrument,
+    run: id,
+    experiment,
+    path,
+    // The other lines of a reason say what to do; `show` prints them.
+    text: reason === undefined ? `it is ${state}` : (reason.split('\n', 1)[0] ?? ''),
   };
 }
 
-function editsOf(page: ReadableExperiment, draft: Draft, { textOf }: FiledRunDeps): string[] {
-  const { title, date, body } = page;
-  const edits: string[] = [];
-  if (typeof title === 'string' && squeezed(title) !== squeezed(draft.title))
-    edits.push(`the title is now ${JSON.stringify(title)}`);
-  if (typeof date === 'string' && !date.startsWith(draft.date)) edits.push(`the date is now ${date}`);
-  // Servers clean the markup that they store: only what it says is compared.
-  if (textOf(String(body)) !== textOf(draft.body)) edits.push(OTHER_BODY);
-  return edits;
+/** A failure that concerns one experiment does not keep the others from being read. */
+const unreadable =
+  (run: FiledRun) =>
+  (error: unknown): Verification => {
+    if (!(error instanceof NotebookError) || error.scope !== 'run') throw error;
+    return unverified(run, 'unread', error.message);
+  };
+
+export interface VerifyDeps {
+  /** The URL of the notebook. */
+  readonly server: string;
+  readonly dialect: string | undefined;
+  readonly notebook: NotebookReader;
+  readonly journal: Pick<JournalReader, 'filingOf'>;
 }
 
-const OTHER_BODY = 'the body says something else';
+interface Verification {
+  readonly findings: readonly Finding[];
+  /** Whether the experiment and all comments were read back and contain what was filed. */
+  readonly isVerified: boolean;
+  readonly missing: Repair['comments'];
+}
 
-const squeezed = (text: string): string => text.replace(/\s+/g, '');
+/** Compares a done run with its experiment and comments. */
+export async function verifyRun(run: FiledRun, deps: VerifyDeps): Promise<Verification> {
+  const { experiment } = run;
+  if (run.server !== deps.server)
+    return unverified(run, 'elsewhere', `filed at ${run.server ?? 'another notebook'}`);
+  if (experiment === undefined) return unverified(run, 'vanished', 'the journal has no experiment for it');
+  const found = await readBack({ ...run, experiment }, deps.notebook);
+  if (found === 'missing') return unverified(run, 'vanished', 'the experiment no longer exists');
+  if (found === 'private') return unverified(run, 'forbidden', 'this key may not read the experiment');
+  if (deps.dialect === 'elabftw' && Number(found.record['state']) === ELABFTW_DELETED)
+    return unverified(run, 'deleted', 'somebody deleted the experiment');
+  if (!found.hasOrigin) return unverified(run, 'not ours', 'the origin line of this run is not in the body');
+  return verifyContent({ ...run, experiment }, found.record, deps);
+}
 
-const found = (run: FiledRun, kind: FindingKind, text: string): Finding => ({
+const ELABFTW_DELETED = 3;
+
+const unverified = (run: FiledRun, kind: FindingKind, text: string): Verification => ({
+  findings: [describe(run, kind, text)],
+  isVerified: false,
+  missing: [],
+});
+
+const describe = ({ id, ...run }: FiledRun, kind: FindingKind, text: string): Finding => ({
   kind,
   instrument: run.instrument,
-  run: run.id,
+  run: id,
   experiment: run.experiment,
   path: run.path,
   text,
 });
 
-/** A run that the notebook does not bear out. */
-export const unproved = (run: FiledRun, kind: FindingKind, text: string): Examined => ({
-  findings: [found(run, kind, text)],
-  isProved: false,
-  missing: [],
-});
+type PlacedRun = FiledRun & { readonly experiment: number };
 
-interface CommentDeps {
-  listComments(experiment: number): Promise<readonly ReadableComment[]>;
-  /** One by its id; undefined where it is not there. */
-  readComment(experiment: number, comment: number): Promise<ReadableComment | undefined>;
-  /** The text of markup, without its blanks; where cells of tables end counts, too. */
-  textOf(markup: string): string;
-}
-
-interface FiledComments extends Pick<Filing, 'comments'> {
-  readonly experiment: number;
-  readonly reference: string;
-}
-
-type Planned = Filing['comments'][number];
-
-interface HeldComments {
-  readonly findings: readonly {
-    readonly kind: 'comment missing' | 'comment twice' | 'edited';
-    readonly text: string;
-  }[];
-  readonly missing: Repair['comments'];
-  /** Whether each was read back, and says what was filed. */
-  readonly isProved: boolean;
-}
-
-/** Holds the comments of a run against those of its experiment. */
-async function examineComments(
-  filed: FiledComments,
-  page: ReadableExperiment,
-  deps: CommentDeps,
-): Promise<HeldComments> {
-  const { experiment, comments } = filed;
-  if (comments.length === 0) return { findings: [], missing: [], isProved: true };
-  const listed = embedded(page, comments) ?? (await deps.listComments(experiment));
-  const all = await Promise.all(comments.map((planned) => examineOne(planned, listed, filed, deps)));
+async function verifyContent(
+  run: PlacedRun,
+  record: ExperimentRecord,
+  { journal, notebook }: VerifyDeps,
+): Promise<Verification> {
+  const { draft, comments } = await journal.filingOf(run.id);
+  const edits = draft ? findEdits(record, draft) : [];
+  const listed =
+    comments.length === 0
+      ? []
+      : (embedded(record, comments) ?? (await notebook.listComments(run.experiment)));
+  const verified = await Promise.all(comments.map((filed) => verifyComment(filed, listed, run, notebook)));
   return {
-    findings: all.flatMap(({ finding }) => finding ?? []),
-    missing: all.flatMap(({ missing }) => missing ?? []),
-    isProved: all.every(({ isProved }) => isProved),
+    findings: [
+      ...edits.map((text) => describe(run, 'edited', text)),
+      ...verified.flatMap(({ finding }) => (finding ? [describe(run, ...finding)] : [])),
+    ],
+    // A title is only a name, but a body or a comment that was changed may no longer contain what the file does.
+    isVerified: verified.every(({ isVerified }) => isVerified) && !edits.includes(BODY_CHANGED),
+    missing: verified.flatMap(({ missing }) => missing ?? []),
   };
 }
 
-interface HeldComment {
-  readonly isProved: boolean;
-  readonly finding?: HeldComments['findings'][number];
+function findEdits({ title, date, body }: ExperimentRecord, draft: NonNullable<Filing['draft']>): string[] {
+  const edits: string[] = [];
+  if (typeof title === 'string' && withoutSpaces(title) !== withoutSpaces(draft.title))
+    edits.push(`the title is now ${JSON.stringify(title)}`);
+  if (typeof date === 'string' && !date.startsWith(draft.date)) edits.push(`the date is now ${date}`);
+  // Servers sanitise markup, so only the text is compared.
+  if (cellTexts(String(body)) !== cellTexts(draft.body)) edits.push(BODY_CHANGED);
+  return edits;
+}
+
+const BODY_CHANGED = 'the body was changed';
+
+const withoutSpaces = (text: string): string => text.replace(/\s+/g, '');
+
+type FiledComment = Filing['comments'][number];
+
+interface VerifiedComment {
+  readonly isVerified: boolean;
+  readonly finding?: readonly [FindingKind, string];
   readonly missing?: Repair['comments'][number];
 }
 
-async function examineOne(
-  { n, text, comment }: Planned,
-  listed: readonly ReadableComment[],
-  { experiment, reference }: FiledComments,
-  deps: CommentDeps,
-): Promise<HeldComment> {
-  const mark = commentMark(reference, n);
-  const marked = listed.filter((record) => linesOf(record).includes(mark));
-  // What was recovered from the notebook has no text here: its mark is all that can be compared.
-  const isAsFiled = (record: ReadableComment): boolean =>
-    text === '' ? marked.includes(record) : says(record, markComment(text, reference, n), deps.textOf);
+async function verifyComment(
+  { n, text, comment }: FiledComment,
+  listed: readonly CommentRecord[],
+  { experiment, reference }: PlacedRun,
+  notebook: NotebookReader,
+): Promise<VerifiedComment> {
+  const marked = listed.filter((record) => hasMark(record, commentMark(reference, n)));
+  // The text of a recovered comment is not in the journal, so only its marker line can be compared.
+  const isAsFiled = (record: CommentRecord): boolean =>
+    text === '' ? marked.includes(record) : contains(record, markComment(text, reference, n));
   if (marked.length > 1) {
-    const ids = marked.map(({ id }) => id).join(' and ');
-    const finding = { kind: 'comment twice', text: `comment ${n} is there as ${ids}` } as const;
-    return { isProved: marked.some(isAsFiled), finding };
+    const ids = marked.map(({ id }) => id).join(', ');
+    return {
+      isVerified: marked.some(isAsFiled),
+      finding: ['comment twice', `comment ${n} exists ${marked.length} times, with the ids ${ids}`],
+    };
   }
-  const record = marked[0] ?? (await findById(comment, listed, experiment, deps));
+  const record = marked[0] ?? (await findById(comment, listed, experiment, notebook));
   if (record === undefined) {
-    const finding = {
-      kind: 'comment missing',
-      text: `comment ${n}, id ${comment ?? 'unknown'}, is gone`,
-    } as const;
-    return { isProved: false, finding, ...(comment !== undefined && { missing: { n, comment } }) };
+    return {
+      isVerified: false,
+      finding: ['comment missing', `comment ${n} (id ${comment ?? 'unknown'}) is missing`],
+      ...(comment !== undefined && { missing: { n, comment } }),
+    };
   }
-  if (isAsFiled(record)) return { isProved: true };
-  const finding = { kind: 'edited', text: `comment ${n}, id ${record.id}, says something else` } as const;
-  return { isProved: false, finding };
+  if (isAsFiled(record)) return { isVerified: true };
+  return { isVerified: false, finding: ['edited', `comment ${n} (id ${record.id}) was changed`] };
 }
 
-/** A list that is cut short does not prove that a comment is gone. */
+/** An incomplete list does not prove that a comment is missing. */
 async function findById(
   comment: number | undefined,
-  listed: readonly ReadableComment[],
+  listed: readonly CommentRecord[],
   experiment: number,
-  { readComment }: CommentDeps,
-): Promise<ReadableComment | undefined> {
+  notebook: NotebookReader,
+): Promise<CommentRecord | undefined> {
   if (comment === undefined) return undefined;
-  return listed.find(({ id }) => id === comment) ?? readComment(experiment, comment);
+  return listed.find(({ id }) => id === comment) ?? notebook.readComment(experiment, comment);
 }
 
-/** Some notebooks show the comments with the experiment. It serves as proof of what is there, not of what is not. */
+/** Some notebooks show comments with the experiment. They prove that a comment exists, not that one is missing. */
 function embedded(
-  { comments: shown }: ReadableExperiment,
-  planned: readonly Planned[],
-): readonly ReadableComment[] | undefined {
+  { comments: shown }: ExperimentRecord,
+  filed: readonly FiledComment[],
+): readonly CommentRecord[] | undefined {
   if (!Array.isArray(shown)) return undefined;
   const records = shown.filter(isComment);
   const ids = new Set(records.map(({ id }) => id));
-  return planned.every(({ comment }) => comment !== undefined && ids.has(comment)) ? records : undefined;
+  return filed.every(({ comment }) => comment !== undefined && ids.has(comment)) ? records : undefined;
 }
 
-const isComment = (value: unknown): value is ReadableComment =>
+const isComment = (value: unknown): value is CommentRecord =>
   typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'number';
 
-/** The contract names no fields: it may stand in any text of the record. */
-const textsOf = (record: ReadableComment): string[] =>
-  Object.values(record).filter((value) => typeof value === 'string');
-
-const linesOf = (record: ReadableComment): string[] => textsOf(record).flatMap((text) => text.split(/\r?\n/));
-
-/** As it was sent, or as markup of it. */
-const says = (record: ReadableComment, wanted: string, textOf: CommentDeps['textOf']): boolean =>
-  textsOf(record).some((text) => [squeezed(text), textOf(text)].includes(squeezed(wanted)));
-
-/** What the journal says of a run that is not, or not yet, in the notebook. */
-export function tellUnfiled(run: UnfiledRun): Finding {
-  const { id, instrument, path, experiment } = run;
-  return { kind: kindOf(run), instrument, run: id, experiment, path, text: textOf(run) };
-}
-
-function kindOf({ state, attempts }: UnfiledRun): FindingKind {
-  if (state === 'held' || state === 'quarantined') return state;
-  return attempts > 0 ? 'interrupted' : 'on its way';
-}
-
-/** The first line of a reason; the others say what to do, as `show` tells in full. */
-const textOf = ({ state, reason }: UnfiledRun): string =>
-  reason === undefined ? `it is ${state}` : (reason.split('\n', 1)[0] ?? '');
+/** As it was sent, or as markup of it. The contract names no field for the text. */
+const contains = (record: CommentRecord, wanted: string): boolean =>
+  Object.values(record).some(
+    (value) =>
+      typeof value === 'string' && [withoutSpaces(value), cellTexts(value)].includes(withoutSpaces(wanted)),
+  );

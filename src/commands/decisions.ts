@@ -102,7 +102,7 @@ const NOT_ANSWERED =
   'the daemon has not answered yet. The request is saved in the journal and will be carried out.';
 const LOST_REQUEST =
   'the request is no longer in the journal, and its result is unknown. Run the command again.';
-const NO_DAEMON = 'no daemon is running: `labfeed run` will do the rest';
+export const NO_DAEMON = 'no daemon is running: `labfeed run` will do the rest';
 
 interface Decision extends JsonOption {
   /** The requests; their results are the command's output. */

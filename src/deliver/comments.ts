@@ -95,7 +95,7 @@ const findMarked = (mark: string, listed: readonly CommentRecord[]): number | un
   listed.find((record) => hasMark(record, mark))?.id;
 
 /** The mark as a whole line of any text in the record, since the contract names no fields. */
-const hasMark = (record: CommentRecord, mark: string): boolean =>
+export const hasMark = (record: CommentRecord, mark: string): boolean =>
   Object.values(record).some((value) => typeof value === 'string' && value.split(/\r?\n/).includes(mark));
 
 /** Before anything of the run is written: throws if somebody changed or deleted one of its comments. */

@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { systemClock } from '../clock.js';
 import {
   type ConfigOption,
   configFrom,
@@ -9,9 +8,12 @@ import {
   parseNumber,
   requireJournal,
 } from '../commands/options.js';
-import { journalOf, type LoadedConfig } from '../config/load.js';
+import { createProgressLine } from '../commands/terminal.js';
+import { journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
+import { END_OF_IDS } from '../deliver/reconcile.js';
 import { ConfigError, explainProblem } from '../errors.js';
 import { onStopRequest } from '../process.js';
+import { plural } from '../text.js';
 import { type IdRange, type Recovered, recoverJournal } from './recover.js';
 
 interface RecoverOptions extends ConfigOption {
@@ -24,7 +26,7 @@ export function addRecover(command: Command): void {
     .addOption(configOption())
     .option(
       '--ids <A-B>',
-      'Read the experiments with these numbers (default: from the last one that the journal knows to the end)',
+      'Read the experiments with these ids (default: from the last known id to the end)',
       parseRange,
     )
     .addOption(jsonOption())
@@ -39,86 +41,72 @@ function parseRange(text: string): IdRange {
   const [, from, to] = /^(\d+)-(\d+)$/.exec(text) ?? [];
   const range = from && to ? { from: parseNumber(from), to: parseNumber(to) } : undefined;
   if (range === undefined || range.from > range.to)
-    throw new InvalidArgumentError('Expected the first and the last number, such as 1-25000.');
+    throw new InvalidArgumentError('Expected the first and the last id, such as 1-25000.');
   return range;
 }
 
 async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<void> {
   const config = configFrom(options);
-  requireListed(config);
-  const display = createDisplay();
-  const found = await recoverJournal({
-    config,
+  requireInstrumentNames(config);
+  const progress = createProgressLine();
+  const result = await recoverJournal(config, {
     path: journalOf(config),
-    clock: systemClock,
     signal: onStopRequest(),
     range: ids,
-    ...display,
-  }).finally(display.end);
-  console.log(json ? JSON.stringify(found, null, 2) : asText(found, ids === undefined));
+    onProgress: (id, { recovered, completed }) =>
+      progress.show(`reading experiment ${id}; ${plural(recovered + completed, 'run')} recovered`),
+    onRetry: (reason) => progress.print(`the notebook is not available, retrying: ${reason}`),
+  }).finally(progress.end);
+  console.log(json ? JSON.stringify(result, null, 2) : summary(result, ids === undefined));
 }
 
 /**
- * Only the notebook, the journal and the names of the instruments are needed; what else is wrong is told. But the runs of
- * an instrument that is not seen would be passed over now, and filed again once it is.
+ * Only the notebook, the journal and the names of the instruments are needed; other mistakes are printed. But the runs
+ * of an instrument whose name cannot be read would not be recovered, and be filed again once it can.
  */
-function requireListed(
-  config: LoadedConfig,
-): asserts config is LoadedConfig & Required<Pick<LoadedConfig, 'notebook'>> {
+function requireInstrumentNames(config: LoadedConfig): asserts config is UsableConfig {
   requireJournal(config);
   if (!config.notebook) throw new ConfigError(config.problems);
   if (config.incompleteBecause.length > 0) throw new ConfigError(config.incompleteBecause);
   for (const problem of config.problems) process.stderr.write(`${explainProblem(problem)}\n`);
 }
 
-/** Beside the data, and only where somebody watches. */
-function createDisplay() {
-  const terminal = process.stderr.isTTY;
-  const show = (text: string): void => void process.stderr.write(`\r\x1b[K${text}`);
-  return {
-    progress(id: number, { recovered, completed }: Recovered): void {
-      if (terminal) show(`reading experiment ${id}; ${recovered + completed} runs recovered`);
-    },
-    trouble(reason: string): void {
-      if (terminal) show('');
-      process.stderr.write(`the notebook does not answer, trying again: ${reason}\n`);
-    },
-    end(): void {
-      if (terminal) show('');
-    },
-  };
-}
-
-function asText(found: Recovered, toTheEnd: boolean): string {
-  const { from, to, recovered, completed, known, spares, others } = found;
+function summary(result: Recovered, toTheEnd: boolean): string {
+  const { from, to, recovered, completed, known, spares, others } = result;
   const read =
     to < from
-      ? `no experiment was found from ${from}`
-      : `read experiments ${from} to ${to}: ${recovered} runs recovered, ${completed} completed, ${known} known already`;
+      ? `no experiments found from id ${from} on`
+      : `read experiments ${from} to ${to}: ${plural(recovered, 'run')} recovered, ${completed} completed, ${known} already known`;
   return [
     read,
-    ...(spares > 0 ? [`${spares} made by labfeed and never filled in: the next runs use them`] : []),
-    ...(others > 0 ? [`${others} are not labfeed's`] : []),
-    ...listed('from instruments that this configuration does not have, left alone', found.unknownInstruments),
-    ...listed(
-      'recovered without a comment of labfeed: look whether they should have some',
-      found.withoutComments,
+    ...(spares > 0 ? [`${plural(spares, 'empty experiment')} of labfeed: the next runs use them`] : []),
+    ...(others > 0 ? [`${plural(others, 'experiment')} of other people`] : []),
+    ...list(
+      'experiment',
+      'of instruments that are not in this configuration, not recovered',
+      result.unknownInstruments,
     ),
-    ...listed(
-      'runs are held, since their experiments are gone; `labfeed refile` files them once more',
-      found.gone,
+    ...list(
+      'experiment',
+      'recovered without comments; check whether some are missing',
+      result.withoutComments,
     ),
-    ...listed('runs lack something in the older notebook; it is written again', found.reopened),
+    ...list(
+      'run',
+      'held, because the experiment no longer exists; to file it again: labfeed refile RUN',
+      result.gone,
+    ),
+    ...list('run', 'incomplete in the restored notebook; the daemon sends the rest again', result.reopened),
     ...(toTheEnd
-      ? ['it ended where eight ids in a row do not exist; if the notebook has later ones, use --ids A-B']
+      ? [`stopped after ${END_OF_IDS} missing ids in a row; if the notebook has higher ids: --ids A-B`]
       : []),
   ].join('\n');
 }
 
-const MOST_LISTED = 20;
+const MAX_LISTED = 20;
 
-function listed(what: string, ids: readonly number[]): string[] {
+function list(what: string, text: string, ids: readonly number[]): string[] {
   if (ids.length === 0) return [];
-  const more = ids.length > MOST_LISTED ? ` and ${ids.length - MOST_LISTED} more` : '';
-  return [`${ids.length} ${what}: ${ids.slice(0, MOST_LISTED).join(', ')}${more}`];
+  const more = ids.length > MAX_LISTED ? ` and ${ids.length - MAX_LISTED} more` : '';
+  return [`${plural(ids.length, what)} ${text}: ${ids.slice(0, MAX_LISTED).join(', ')}${more}`];
 }

@@ -1,19 +1,14 @@
-import type { Clock } from '../clock.js';
+import { systemClock } from '../clock.js';
 import type { ListedInstrument, UsableConfig } from '../config/load.js';
 import { openNotebook } from '../connection.js';
-import { END_OF_IDS, isRestored, tryRead } from '../deliver/reconcile.js';
-import { explain, LabfeedError } from '../errors.js';
+import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
+import { END_OF_IDS, isOurCreation, isRestored } from '../deliver/reconcile.js';
+import { explain, LabfeedError, type NotebookError } from '../errors.js';
+import { createNotebookReader, isTemporary, type NotebookReader, readBack } from '../evidence.js';
 import { type Journal, openJournal } from '../journal/journal.js';
-import { originIn, provisionalReference, readLabel } from '../markers.js';
-import {
-  type Ask,
-  createPatience,
-  marksOf,
-  type ReadableExperiment,
-  type ReadableNotebook,
-  type Reconciled,
-  reconcile,
-} from './reconcile.js';
+import type { MarkedComment, PlacedRun } from '../journal/recovery.js';
+import { markIn, originIn, provisionalReference, readLabel } from '../markers.js';
+import type { ServerFacts } from '../outbox.js';
 
 export interface IdRange {
   readonly from: number;
@@ -21,143 +16,176 @@ export interface IdRange {
 }
 
 export interface RecoverDeps {
+  /** The URL of the notebook. */
   readonly server: string;
-  /** All that there are: what comes from another is not ours to know. */
+  /** All configured instruments. Experiments of other instruments are not recovered. */
   readonly instruments: readonly ListedInstrument[];
   readonly journal: Pick<Journal, 'outbox' | 'recovery'>;
-  readonly notebook: ReadableNotebook;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  /** Every id in it, however many are missing; without it, from what the journal knows to the end. */
+  readonly notebook: NotebookReader;
+  /** Reads every id in it. By default: from the first unknown id until `END_OF_IDS` ids in a row are missing. */
   readonly range?: IdRange | undefined;
-  progress(id: number, so: Recovered): void;
-  /** The notebook does not answer for now. */
-  trouble(reason: string): void;
+  /** Called before each experiment is read. */
+  onProgress(id: number, result: Recovered): void;
 }
 
-/** What was found, in numbers or ids of experiments. */
-export interface Recovered extends Omit<Reconciled, 'first'> {
+/** The result, which `--json` prints. Lists contain ids of experiments, except for `gone` and `reopened`. */
+export interface Recovered {
   from: number;
-  /** The last one that is there. */
+  /** The last experiment that exists. */
   to: number;
-  /** Runs that the journal did not know. */
+  /** Runs that were not in the journal. */
   recovered: number;
-  /** Runs that the journal had as unfinished. */
+  /** Runs that were unfinished in the journal. */
   completed: number;
   known: number;
-  /** Experiments of ours that were made and never filled in: the next runs use them. */
+  /** Experiments that labfeed created and did not fill in: the next runs use them. */
   spares: number;
-  /** Of other people. */
+  /** Experiments of other people. */
   others: number;
-  /** Filed by a labfeed, from instruments that this configuration does not have. */
+  /** Filed by labfeed from instruments that are not in this configuration. */
   unknownInstruments: number[];
-  /** Recovered ones without any comment of labfeed's: perhaps it was broken off there. */
+  /** Recovered without any comment of labfeed, although the instrument has comments. */
   withoutComments: number[];
+  /** Runs whose experiments no longer exist, because the server was restored. */
+  gone: number[];
+  /** Runs whose experiments are incomplete because the server was restored: the rest is sent again. */
+  reopened: number[];
 }
 
-/** Refills the journal from the notebook. Whatever was taken in stays, should it be broken off. */
-export async function recover(deps: RecoverDeps): Promise<Recovered> {
-  const { server, journal, notebook, range } = deps;
-  // A proxy that has lost the notebook behind it answers 404 to everything: absence counts only from the notebook.
-  // Asked before anything is begun: who cannot reach the notebook has changed nothing.
-  await createPatience({ ...deps, brokenOff: notReached })(() => notebook.listKeys());
-  const ask = createPatience({ ...deps, brokenOff });
-  const { halted, restoredFrom: noticed } = await journal.recovery.begin(server);
-  const result: Recovered = { from: 0, to: 0, ...NOTHING, ...emptyLists() };
-  const setBack = noticed ?? (await findSetBack(ask, deps));
-  const unknown =
-    setBack === undefined
-      ? await journal.recovery.firstUnknown(server)
-      : await putRight(setBack, result, ask, deps);
-  // A part of the notebook proves nothing about the rest: what kept labfeed from sending still does. But where nothing
-  // is known, whoever names the ids knows where they begin.
-  const isPart = range !== undefined && unknown !== undefined && range.from > unknown;
-  const first = unknown ?? 1;
-  await readAll(range ?? { from: first, to: Number.MAX_SAFE_INTEGER }, isPart, result, ask, deps);
-  await ask(() => notebook.listKeys());
-  const isVain = range === undefined && setBack === undefined && first === 1 && result.to === 0;
-  if (isVain) {
-    // Somebody has reason to think that there is something: what would be sent now may be filed there already.
-    await journal.recovery.end(server, halted ?? explain(inVain(server)));
-    throw inVain(server);
+interface RecoverOptions {
+  /** The path of the journal. */
+  readonly path: string;
+  readonly signal: AbortSignal;
+  readonly range: IdRange | undefined;
+  onProgress(id: number, result: Recovered): void;
+  onRetry(reason: string): void;
+}
+
+/** Opens the notebook and the journal, which must not be in use by a daemon, and recovers the journal. */
+export async function recoverJournal(config: UsableConfig, options: RecoverOptions): Promise<Recovered> {
+  const { path, signal, range, onProgress, onRetry } = options;
+  const server = config.notebook.url;
+  // The key is read first: without a key, no journal is created.
+  const notebook = openNotebook(config, { clock: systemClock, signal });
+  const journal = await openJournal(path, systemClock);
+  try {
+    const reader = createNotebookReader(notebook, { clock: systemClock, signal, onRetry });
+    return await recover({
+      server,
+      instruments: config.listed,
+      journal,
+      notebook: reader,
+      range,
+      onProgress,
+    });
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    const { halted } = await journal.outbox.server(server).facts();
+    throw halted === undefined
+      ? new LabfeedError('interrupted before anything was read or changed')
+      : stoppedEarly('interrupted');
+  } finally {
+    await notebook.close();
+    await journal.close();
   }
-  await journal.recovery.end(server, isPart ? halted : undefined);
+}
+
+/** Fills the journal from the notebook. What was recovered is kept if it stops early. */
+export async function recover(deps: RecoverDeps): Promise<Recovered> {
+  // Before anything is changed, so that sending continues if the notebook cannot be reached.
+  await deps.notebook.checkPresence().catch((error: unknown) => {
+    throw isTemporary(error) ? unreachable(error) : error;
+  });
+  try {
+    return await refill(deps);
+  } catch (error) {
+    throw isTemporary(error) ? stoppedEarly(error.message, error) : error;
+  }
+}
+
+const unreachable = (cause: NotebookError): LabfeedError =>
+  new LabfeedError(`the notebook cannot be reached: ${cause.message}`, {
+    hint: 'nothing was read or changed; run it again when the notebook is available',
+    cause,
+  });
+
+const stoppedEarly = (reason: string, cause?: unknown): LabfeedError =>
+  new LabfeedError(`recovery stopped early: ${reason}`, {
+    hint: 'run it again: it continues where it stopped. Until then nothing is sent',
+    cause,
+  });
+
+async function refill(deps: RecoverDeps): Promise<Recovered> {
+  const { server, journal, notebook, range } = deps;
+  const { halted, restoredFrom: known } = await journal.recovery.begin(server);
+  const result = emptyResult();
+  const restoredFrom = known ?? (await detectRestored(deps));
+  const unknown =
+    restoredFrom === undefined
+      ? await journal.recovery.firstUnknown(server)
+      : await reconcileRestored(restoredFrom, result, deps);
+  // If ids below the range were never read, the reason for the halt remains. If no id is known at all, the person who
+  // gives the range knows where the ids begin.
+  const leavesGap = range !== undefined && unknown !== undefined && range.from > unknown;
+  const first = unknown ?? 1;
+  await readRange(range ?? { from: first, to: Number.MAX_SAFE_INTEGER }, leavesGap, result, deps);
+  // Otherwise the ids at the end may only have seemed to be missing.
+  await notebook.checkPresence();
+  if (range === undefined && restoredFrom === undefined && first === 1 && result.to === 0) {
+    // Nobody recovers from an empty notebook without a reason: what would be sent may be filed there at higher ids.
+    await journal.recovery.end(server, halted ?? explain(foundNothing(server)));
+    throw foundNothing(server);
+  }
+  await journal.recovery.end(server, leavesGap ? halted : undefined);
   return result;
 }
 
-/** Resolves with the first id that may be unknown. */
-async function putRight(setBack: number, result: Recovered, ask: Ask, deps: RecoverDeps): Promise<number> {
-  const progress = (id: number): void => watchOver(id, result, deps);
-  const { first, ...became } = await reconcile(setBack, { ...deps, ask, progress });
-  Object.assign(result, became);
-  return first;
-}
+const emptyResult = (): Recovered => ({
+  from: 0,
+  to: 0,
+  ...{ recovered: 0, completed: 0, known: 0, spares: 0, others: 0 },
+  ...{ unknownInstruments: [], withoutComments: [], gone: [], reopened: [] },
+});
 
-/** Whoever knows that the notebook was set back need not wait until the daemon has met it. */
-async function findSetBack(
-  ask: Ask,
-  { server, journal, notebook }: RecoverDeps,
-): Promise<number | undefined> {
-  const last = await journal.outbox.server(server).lastExperiments(END_OF_IDS);
-  if (!(await isRestored(last, (id) => ask(() => tryRead(id, notebook))))) return undefined;
-  const setBack = Math.min(...last);
-  // Once runs were put right, the last ones no longer tell: broken off, it is to go on.
-  await journal.outbox.server(server).learn({ restoredFrom: setBack });
-  return setBack;
-}
+const foundNothing = (server: string): LabfeedError =>
+  new LabfeedError(`none of the first ${END_OF_IDS} ids is an experiment on ${server}`, {
+    hint: `if its experiments begin at a higher id: labfeed recover --ids A-B; if it has no experiments: --ids 1-${END_OF_IDS}`,
+  });
 
-async function readAll(
+async function readRange(
   { from, to }: IdRange,
-  isPart: boolean,
+  leavesGap: boolean,
   result: Recovered,
-  ask: Ask,
   deps: RecoverDeps,
 ): Promise<void> {
   const { server, journal, notebook, range } = deps;
   Object.assign(result, { from, to: from - 1 });
   for (let id = from, missing = 0; id <= to && (range || missing < END_OF_IDS); id++) {
-    watchOver(id, result, deps);
-    const seen = await ask(() => tryRead(id, notebook));
-    missing = seen === 'missing' ? missing + 1 : 0;
-    if (seen === 'missing') continue;
-    tally(result, id, seen === 'private' ? 'others' : await takeIn(id, seen, ask, deps));
+    deps.onProgress(id, result);
+    const record = await notebook.readExperiment(id);
+    missing = record === 'missing' ? missing + 1 : 0;
+    if (record === 'missing') continue;
+    count(record === 'private' ? 'others' : await recoverExperiment(id, record, deps), id, result);
     result.to = id;
-    // Beyond a part that was not read, no id is counted from.
-    if (!isPart) await journal.recovery.saw(server, id);
+    // Above a gap, an id must not become the highest that is known.
+    if (!leavesGap) await journal.recovery.saw(server, id);
   }
 }
 
-function watchOver(id: number, result: Recovered, { signal, progress }: RecoverDeps): void {
-  signal.throwIfAborted();
-  progress(id, result);
-}
+/** `bare`: recovered without the comments that it should have. */
+type Kind = 'recovered' | 'completed' | 'known' | 'spares' | 'others' | 'unknownInstrument' | 'bare';
 
-/** An empty notebook looks just like one whose first experiments are gone, and taking the latter for it files all twice. */
-const inVain = (server: string): LabfeedError =>
-  new LabfeedError(`none of the first ${END_OF_IDS} ids is an experiment on ${server}`, {
-    hint: `if its experiments begin later, say which to read: labfeed recover --ids A-B; if it has none at all: --ids 1-${END_OF_IDS}`,
-  });
-
-const NOTHING = { recovered: 0, completed: 0, known: 0, spares: 0, others: 0 };
-
-const emptyLists = () => ({ unknownInstruments: [], withoutComments: [], gone: [], reopened: [] });
-
-/** What an experiment turned out to be. `bare`: recovered, and without the comments that it should have. */
-type Kind = keyof typeof NOTHING | 'unknownInstrument' | 'bare';
-
-function tally(result: Recovered, id: number, kind: Kind): void {
+function count(kind: Kind, id: number, result: Recovered): void {
   if (kind === 'unknownInstrument') return void result.unknownInstruments.push(id);
   if (kind === 'bare') result.withoutComments.push(id);
   result[kind === 'bare' ? 'recovered' : kind] += 1;
 }
 
-async function takeIn(
+async function recoverExperiment(
   id: number,
-  { title, body }: ReadableExperiment,
-  ask: Ask,
-  deps: RecoverDeps,
+  { title, body }: ExperimentRecord,
+  { server, instruments, journal, notebook }: RecoverDeps,
 ): Promise<Kind> {
-  const { server, instruments, journal, notebook } = deps;
   const reference = provisionalReference(String(title));
   if (reference !== undefined) {
     if (await journal.outbox.server(server).hasExperiment(id)) return 'known';
@@ -171,60 +199,104 @@ async function takeIn(
   const instrument = instruments.find(({ name }) => name === source?.instrument);
   if (source === undefined || instrument === undefined) return 'unknownInstrument';
   if (await journal.recovery.owns(server, id)) return 'known';
-  const comments = marksOf(await ask(() => notebook.listComments(id)));
+  const comments = markedComments(await notebook.listComments(id));
   const copies = instrument.duplicates === 'ingest';
   const run = { ...source, server, experiment: id, sha256: origin.sha256, copies, comments };
-  const became = await journal.recovery.take(run);
+  const kind = await journal.recovery.take(run);
   const { readings, text } = instrument.comments;
   const isBare = comments.length === 0 && (readings !== 'none' || text !== undefined);
-  return became === 'recovered' && isBare ? 'bare' : became;
+  return kind === 'recovered' && isBare ? 'bare' : kind;
 }
 
-const notReached = (cause: unknown): LabfeedError =>
-  new LabfeedError(`the notebook cannot be reached: ${cause instanceof Error ? cause.message : cause}`, {
-    hint: 'nothing was read or changed: run it again when the notebook is there',
-    cause,
-  });
+/** The contract names no field for the text of a comment, so the marker line may be in any of them. */
+const markedComments = (records: readonly CommentRecord[]): MarkedComment[] =>
+  records.flatMap((record) =>
+    Object.values(record).flatMap((value) => {
+      const mark = typeof value === 'string' ? markIn(value) : undefined;
+      return mark ? [{ ...mark, id: record.id }] : [];
+    }),
+  );
 
-const brokenOff = (cause: unknown): LabfeedError =>
-  new LabfeedError(`recovery was broken off: ${cause instanceof Error ? cause.message : cause}`, {
-    hint: 'what was recovered is kept; run it again, and it goes on where it stopped. Until then nothing is sent',
-    cause,
-  });
-
-interface RecoveryOptions {
-  readonly config: UsableConfig;
-  /** Where the journal is. */
-  readonly path: string;
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-  readonly range: IdRange | undefined;
-  progress(id: number, so: Recovered): void;
-  trouble(reason: string): void;
+/** A person can recover from a restored server before the daemon has noticed that it was restored. */
+async function detectRestored({ server, journal, notebook }: RecoverDeps): Promise<number | undefined> {
+  const last = await journal.outbox.server(server).lastExperiments(END_OF_IDS);
+  if (!(await isRestored(last, notebook.readExperiment))) return undefined;
+  const restoredFrom = Math.min(...last);
+  // Stored, because the last experiments no longer show it once the first runs are reconciled.
+  await journal.outbox.server(server).learn({ restoredFrom });
+  return restoredFrom;
 }
 
-/** From the notebook to the journal: the client, the gate and the journal that no daemon holds, put together. */
-export async function recoverJournal(options: RecoveryOptions): Promise<Recovered> {
-  const { config, path, clock, signal } = options;
-  // The key is read first: where there is none, no journal is made.
-  const notebook = openNotebook(config, { clock, signal });
-  const journal = await openJournal(path, clock);
-  try {
-    return await recover({
-      ...options,
-      server: config.notebook.url,
-      instruments: config.listed,
-      journal,
-      notebook,
-    });
-  } catch (error) {
-    if (!signal.aborted) throw error;
-    const { halted } = await journal.outbox.server(config.notebook.url).facts();
-    throw halted === undefined
-      ? new LabfeedError('stopped before anything was read or changed')
-      : brokenOff('it was stopped');
-  } finally {
-    await notebook.close();
-    await journal.close();
+/**
+ * Compares the journal with a notebook that was restored to an older state. Ids from `restoredFrom` on are gone or
+ * belong to other experiments; experiments below it are as they were then, perhaps unfinished. Resolves with the first
+ * id that may be unknown. Afterwards the journal has no id that was not seen, and ids are reliable again.
+ */
+async function reconcileRestored(
+  restoredFrom: number,
+  result: Recovered,
+  deps: RecoverDeps,
+): Promise<number> {
+  const { server, journal } = deps;
+  const facts = await journal.outbox.server(server).facts();
+  const reconcile = async (run: PlacedRun, isBelow: boolean): Promise<Reconciled> => {
+    deps.onProgress(run.experiment, result);
+    const outcome = await reconcileRun(run, isBelow, facts, deps);
+    if (outcome !== 'unchanged') result[outcome].push(run.id);
+    return outcome;
+  };
+  for (const run of await journal.recovery.placedFrom(server, restoredFrom)) await reconcile(run, false);
+  let lowest = restoredFrom;
+  let last = await journal.recovery.placedBelow(server, lowest);
+  while (last !== undefined && (await reconcile(last, false)) === 'gone') {
+    lowest = last.experiment;
+    last = await journal.recovery.placedBelow(server, lowest);
   }
+  // The older state was saved after this run was added: only what has changed since then can be unfinished there.
+  const suspects = last ? await journal.recovery.changedSince(server, last.addedAt, last.experiment) : [];
+  for (const run of suspects) await reconcile(run, true);
+  await journal.recovery.settle(server, last?.experiment ?? (await lastExisting(lowest, result, deps)));
+  for (const runs of [result.gone, result.reopened]) runs.sort((a, b) => a - b);
+  return last ? last.experiment + 1 : lowest;
+}
+
+type Reconciled = 'gone' | 'reopened' | 'unchanged';
+
+/** `isBelow`: the id is older than the restored state, so the experiment is the run's, whether or not it was edited. */
+async function reconcileRun(
+  run: PlacedRun,
+  isBelow: boolean,
+  facts: ServerFacts,
+  { journal, notebook }: RecoverDeps,
+): Promise<Reconciled> {
+  const found = await readBack(run, notebook);
+  const { record, hasOrigin } = typeof found === 'string' ? { record: {}, hasOrigin: false } : found;
+  const isBlank =
+    provisionalReference(String(record.title)) === run.reference ||
+    (isBelow && isOurCreation(record, run.reference, facts));
+  if (isBlank && run.drafted) {
+    await journal.recovery.refill(run);
+    return 'reopened';
+  }
+  if (hasOrigin) {
+    const marks = markedComments(await notebook.listComments(run.experiment));
+    const present = new Set(marks.filter(({ reference }) => reference === run.reference).map(({ n }) => n));
+    return run.drafted && (await journal.recovery.keepComments(run, present)) ? 'reopened' : 'unchanged';
+  }
+  if (isBelow) return 'unchanged';
+  await journal.recovery.release(run);
+  return 'gone';
+}
+
+/** The last experiment below this id that exists, of any owner; 0 if there is none. */
+async function lastExisting(
+  below: number,
+  result: Recovered,
+  { notebook, onProgress }: RecoverDeps,
+): Promise<number> {
+  for (let id = below - 1; id > 0; id--) {
+    onProgress(id, result);
+    if ((await notebook.readExperiment(id)) !== 'missing') return id;
+  }
+  return 0;
 }

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
-import { examineFiled, type FiledRunDeps } from '../../src/audit/runs.js';
-import { cellTexts } from '../../src/deliver/revise.js';
+import { type VerifyDeps, verifyRun } from '../../src/audit/runs.js';
+import type { CommentRecord } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 import type { FiledRun, Filing } from '../../src/journal/reader.js';
 import { markComment } from '../../src/markers.js';
-import { isFiled, type ReadableComment } from '../../src/recover/reconcile.js';
 
 const REFERENCE = '0123456789abcdef';
 const RUN: FiledRun = {
@@ -26,136 +25,146 @@ const FILING: Filing = {
 };
 const PAGE = { title: 'a', date: '2026-01-02', body: BODY };
 const [ONE, TWO] = FILING.comments.map(
-  ({ n, text, comment }): ReadableComment => ({
+  ({ n, text, comment }): CommentRecord => ({
     id: comment ?? 0,
     comment: markComment(text, REFERENCE, n),
   }),
-) as [ReadableComment, ReadableComment];
+) as [CommentRecord, CommentRecord];
 
-const PROVED = { findings: [], isProved: true, missing: [] };
+const VERIFIED = { findings: [], isVerified: true, missing: [] };
 
-/** A notebook that holds the run as it was filed, but for what is said otherwise. */
-const examine = (changes: Partial<FiledRunDeps> = {}, run: Partial<FiledRun> = {}) =>
-  examineFiled(
-    { ...RUN, ...run },
-    {
-      server: RUN.server ?? '',
-      isDeleted: () => false,
-      look: async () => PAGE,
-      prove: async () => undefined,
+type Changes = Partial<VerifyDeps['notebook'] & VerifyDeps['journal'] & Pick<VerifyDeps, 'dialect'>>;
+
+/** Verifies the run in a notebook that has it as it was filed, except for these changes. */
+const verify = ({ filingOf = async () => FILING, dialect = 'v2', ...requests }: Changes = {}, run = RUN) =>
+  verifyRun(run, {
+    server: String(RUN.server),
+    dialect,
+    journal: { filingOf },
+    notebook: {
+      readExperiment: async () => PAGE,
       listComments: async () => [ONE, TWO],
       readComment: async () => undefined,
-      filingOf: async () => FILING,
-      isFiled,
-      textOf: cellTexts,
-      ...changes,
+      checkPresence: async () => undefined,
+      ...requests,
     },
-  );
+  });
 
 const kinds = ({ findings }: { findings: readonly { kind: string }[] }) => findings.map(({ kind }) => kind);
 
-test('a run whose experiment and comments say what was sent is proved, however the server writes it', async () => {
-  expect(await examine()).toEqual(PROVED);
-  const look = async () => ({ ...PAGE, body: BODY.replaceAll('<p>', '<div> ').replaceAll('</p>', '</div>') });
+test('a run is verified if its experiment and comments contain what was sent, in whatever markup', async () => {
+  expect(await verify()).toEqual(VERIFIED);
+  const readExperiment = async () => ({
+    ...PAGE,
+    body: BODY.replaceAll('<p>', '<div> ').replaceAll('</p>', '</div>'),
+  });
   const listComments = async () => [
     { id: 71, text: `<p>one<br>\n<br>\nlabfeed ${REFERENCE}.1\n</p>` },
     { ...TWO, comment: String(TWO['comment']).replaceAll('\n', '\r\n') },
   ];
-  expect(await examine({ look, listComments })).toEqual(PROVED);
+  expect(await verify({ readExperiment, listComments })).toEqual(VERIFIED);
 });
 
-test('comments that the experiment shows with it need no request of their own; missing ones do', async () => {
+test('comments that are shown with the experiment need no request of their own, unless one is missing there', async () => {
   let lists = 0;
   const listComments = async () => {
     lists += 1;
     return [ONE, TWO];
   };
-  expect(await examine({ listComments, look: async () => ({ ...PAGE, comments: [ONE, TWO] }) })).toEqual(
-    PROVED,
-  );
+  expect(
+    await verify({ listComments, readExperiment: async () => ({ ...PAGE, comments: [ONE, TWO] }) }),
+  ).toEqual(VERIFIED);
   expect(lists).toBe(0);
-  expect(await examine({ listComments, look: async () => ({ ...PAGE, comments: [ONE] }) })).toEqual(PROVED);
+  expect(await verify({ listComments, readExperiment: async () => ({ ...PAGE, comments: [ONE] }) })).toEqual(
+    VERIFIED,
+  );
   expect(lists).toBe(1);
 });
 
-test('a comment is gone only if it is neither listed nor there when it is asked for by its id', async () => {
+test('a comment is missing only if it is neither listed nor found by its id', async () => {
   const listComments = async () => [ONE];
-  const cutShort = await examine({ listComments, readComment: async () => TWO });
-  expect(cutShort).toEqual(PROVED);
-  const gone = await examine({ listComments });
-  expect(gone).toMatchObject({ isProved: false, missing: [{ n: 2, comment: 72 }] });
+  const cutShort = await verify({ listComments, readComment: async () => TWO });
+  expect(cutShort).toEqual(VERIFIED);
+  const gone = await verify({ listComments });
+  expect(gone).toMatchObject({ isVerified: false, missing: [{ n: 2, comment: 72 }] });
   expect(kinds(gone)).toEqual(['comment missing']);
 });
 
-test('a comment that is there under another id is not gone, and one that is there twice is told', async () => {
+test('a comment with another id is not missing, and a duplicate comment is reported', async () => {
   const moved = { ...TWO, id: 99 };
-  expect(await examine({ listComments: async () => [ONE, moved] })).toEqual(PROVED);
-  const twice = await examine({ listComments: async () => [ONE, TWO, moved] });
-  expect(twice).toMatchObject({ isProved: true, missing: [] });
+  expect(await verify({ listComments: async () => [ONE, moved] })).toEqual(VERIFIED);
+  const twice = await verify({ listComments: async () => [ONE, TWO, moved] });
+  expect(twice).toMatchObject({ isVerified: true, missing: [] });
   expect(kinds(twice)).toEqual(['comment twice']);
 });
 
-test('what somebody changed is told, proves nothing, and is nothing that a repair would post again', async () => {
-  const mine = await examine({ look: async () => ({ ...PAGE, body: BODY.replace('1.5', '1.6') }) });
-  expect(mine).toMatchObject({ isProved: false, missing: [] });
+test('a changed body or comment is reported, makes the run unverified and is not repaired', async () => {
+  const mine = await verify({ readExperiment: async () => ({ ...PAGE, body: BODY.replace('1.5', '1.6') }) });
+  expect(mine).toMatchObject({ isVerified: false, missing: [] });
   expect(kinds(mine)).toEqual(['edited']);
   for (const comment of ['mine', markComment('mine', REFERENCE, 2)]) {
-    const edited = await examine({ listComments: async () => [ONE, { id: 72, comment }] });
-    expect(edited).toMatchObject({ isProved: false, missing: [] });
+    const edited = await verify({ listComments: async () => [ONE, { id: 72, comment }] });
+    expect(edited).toMatchObject({ isVerified: false, missing: [] });
     expect(kinds(edited)).toEqual(['edited']);
   }
 });
 
-test('a number that somebody moved to another cell is a change of the body', async () => {
+test('a number that was moved to another cell is a change of the body', async () => {
   const table = (...cells: string[]) =>
     `<table><tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr></table>${BODY}`;
   const filingOf = async () => ({
     ...FILING,
     draft: { title: 'a', date: '2026-01-02', body: table('1', '23') },
   });
-  const as = (body: string) => examine({ filingOf, look: async () => ({ ...PAGE, body }) });
-  expect(await as(table('1', '23').replaceAll('><', '>\n<'))).toEqual(PROVED);
-  expect(await as(table('12', '3'))).toMatchObject({ isProved: false, findings: [{ kind: 'edited' }] });
+  const as = (body: string) => verify({ filingOf, readExperiment: async () => ({ ...PAGE, body }) });
+  expect(await as(table('1', '23').replaceAll('><', '>\n<'))).toEqual(VERIFIED);
+  expect(await as(table('12', '3'))).toMatchObject({ isVerified: false, findings: [{ kind: 'edited' }] });
 });
 
-test('a changed title or date is told; the content is proved all the same', async () => {
-  const renamed = await examine({ look: async () => ({ ...PAGE, title: 'mine', date: '2020-02-02' }) });
-  expect(renamed).toMatchObject({ isProved: true, missing: [] });
+test('a changed title or date is reported, and the run is still verified', async () => {
+  const renamed = await verify({
+    readExperiment: async () => ({ ...PAGE, title: 'mine', date: '2020-02-02' }),
+  });
+  expect(renamed).toMatchObject({ isVerified: true, missing: [] });
   expect(kinds(renamed)).toEqual(['edited', 'edited']);
 });
 
-test('an experiment that the notebook only marks as deleted proves nothing', async () => {
-  const deleted = await examine({ isDeleted: () => true });
-  expect(deleted).toMatchObject({ isProved: false, missing: [] });
+test('an experiment that eLabFTW marks as deleted makes the run unverified', async () => {
+  const readExperiment = async () => ({ ...PAGE, state: 3 });
+  expect(await verify({ readExperiment })).toEqual(VERIFIED);
+  const deleted = await verify({ readExperiment, dialect: 'elabftw' });
+  expect(deleted).toMatchObject({ isVerified: false, missing: [] });
   expect(kinds(deleted)).toEqual(['deleted']);
 });
 
-test('404 from something that is not the notebook does not make an experiment vanish', async () => {
+test('a 404 counts only if the notebook itself answers', async () => {
   const lost = new NotebookError('server', 'no notebook there');
-  const look = async () => 'missing' as const;
-  await expect(examine({ look, prove: () => Promise.reject(lost) })).rejects.toBe(lost);
-  expect(kinds(await examine({ look }))).toEqual(['vanished']);
+  const readExperiment = async () => 'missing' as const;
+  await expect(verify({ readExperiment, checkPresence: () => Promise.reject(lost) })).rejects.toBe(lost);
+  expect(kinds(await verify({ readExperiment }))).toEqual(['vanished']);
 });
 
-test('what this key may not read, or lies at another notebook, is neither proved nor called gone', async () => {
-  const hidden = await examine({ look: async () => 'private' });
-  expect([kinds(hidden), hidden.isProved]).toEqual([['forbidden'], false]);
-  const elsewhere = await examine({}, { server: 'https://old.example.org' });
-  expect([kinds(elsewhere), elsewhere.isProved]).toEqual([['elsewhere'], false]);
+test('an experiment that is private or at another notebook is neither verified nor missing', async () => {
+  const hidden = await verify({ readExperiment: async () => 'private' });
+  expect([kinds(hidden), hidden.isVerified]).toEqual([['forbidden'], false]);
+  const elsewhere = await verify({}, { ...RUN, server: 'https://old.example.org' });
+  expect([kinds(elsewhere), elsewhere.isVerified]).toEqual([['elsewhere'], false]);
 });
 
-test('an experiment that bears the line of other bytes is not ours', async () => {
+test('an experiment with the origin line of other content is not ours', async () => {
   const body = BODY.replace(RUN.sha256, 'cd'.repeat(32));
-  const other = await examine({ look: async () => ({ ...PAGE, body }) });
-  expect([kinds(other), other.isProved]).toEqual([['not ours'], false]);
+  const other = await verify({ readExperiment: async () => ({ ...PAGE, body }) });
+  expect([kinds(other), other.isVerified]).toEqual([['not ours'], false]);
 });
 
-test('of a run whose draft the journal does not have, the line and the marks are the proof', async () => {
+test('a run without a draft in the journal is verified by its origin line and marker lines', async () => {
   const filingOf = async () => ({
     draft: undefined,
     comments: FILING.comments.map((one) => ({ ...one, text: '' })),
   });
-  expect(await examine({ filingOf, look: async () => ({ ...PAGE, title: 'another' }) })).toEqual(PROVED);
-  const unmarked = await examine({ filingOf, listComments: async () => [ONE, { id: 72, comment: 'two' }] });
-  expect([kinds(unmarked), unmarked.isProved]).toEqual([['edited'], false]);
+  expect(await verify({ filingOf, readExperiment: async () => ({ ...PAGE, title: 'another' }) })).toEqual(
+    VERIFIED,
+  );
+  const unmarked = await verify({ filingOf, listComments: async () => [ONE, { id: 72, comment: 'two' }] });
+  expect([kinds(unmarked), unmarked.isVerified]).toEqual([['edited'], false]);
 });

@@ -26,7 +26,7 @@ interface Scene {
 
 const DIALECTS: readonly Dialect[] = ['v2', 'elabftw'];
 
-/** A daemon that has filed so many runs, each with one comment, and goes on. */
+/** A running daemon that has filed this many runs, each with one comment. */
 async function withFiled(dialect: Dialect, runs: number, instruments?: string): Promise<Scene> {
   const folder = tempFolder();
   const sandbox = createTestSandbox({ file: join(folder, 'notebook.db'), port: 0, dialect });
@@ -41,7 +41,7 @@ async function withFiled(dialect: Dialect, runs: number, instruments?: string): 
 
 const filings = ({ lines }: DaemonProcess): number => lines.filter(({ msg }) => msg === 'run filed').length;
 
-interface Told {
+interface AuditJson {
   readonly runs: { readonly filed: number; readonly proved: number };
   readonly repaired?: readonly { readonly outcome: string; readonly text: string }[];
   readonly findings: readonly { readonly kind: string; readonly path?: string }[];
@@ -50,16 +50,16 @@ interface Told {
 
 const nameOf = (path: string): string => path.split('/').at(-1) ?? '';
 
-/** What audit says: the files of each kind of finding, and those that are safe. */
+/** The files of each kind of finding, and those that are safe to delete. */
 async function audit({ site }: Scene, ...args: string[]) {
   const { status, stdout, stderr } = await labfeed(['audit', '--json', ...args, '--config', site.config]);
-  const { findings, safe, ...told } = JSON.parse(stdout) as Told;
+  const { findings, safe, ...rest } = JSON.parse(stdout) as AuditJson;
   const kinds: Record<string, string[]> = {};
   for (const { kind, path = '' } of findings) kinds[kind] = [...(kinds[kind] ?? []), nameOf(path)].sort();
-  return { ...told, status, stderr, kinds, safe: safe.map(({ path }) => nameOf(path)).sort() };
+  return { ...rest, status, stderr, kinds, safe: safe.map(({ path }) => nameOf(path)).sort() };
 }
 
-/** The experiment of a file, as the notebook holds it. */
+/** The experiment of a file in the notebook. */
 const experimentOf = ({ control }: Scene, stem: string) => {
   const found = control.experiments().find(({ body }) => body.includes(`${stem}.csv`));
   if (!found) throw new Error(`no experiment of ${stem}`);
@@ -73,7 +73,7 @@ const commentOf = (scene: Scene, stem: string) => {
 };
 
 for (const dialect of DIALECTS) {
-  test(`${dialect}: what somebody deleted or changed is named; a file is safe only where the notebook proves it`, async () => {
+  test(`${dialect}: deletions and changes are reported, and only files of verified runs are safe`, async () => {
     const scene = await withFiled(dialect, 7);
     const files = [1, 2, 3, 4, 5, 6, 7].map((n) => `w${n}.csv`);
     const before = scene.control.requests().filter(({ method }) => method !== 'GET').length;
@@ -91,7 +91,7 @@ for (const dialect of DIALECTS) {
     hand.editComment(experimentOf(scene, 'w4').id, commentOf(scene, 'w4').id, 'never mind');
     hand.edit(experimentOf(scene, 'w5').id, { body: '<p>rewritten</p>' });
     const { id: read, body } = experimentOf(scene, 'w6');
-    // The same letters and digits in the same order, but the number is in the cell of the name.
+    // The same characters in the same order, but the number is now in the cell of the name.
     const moved = body.replace(/S6(<\/td>\s*<td[^>]*>)6\.125/, 'S66.125$1');
     expect(moved).not.toBe(body);
     hand.edit(read, { body: moved });
@@ -110,14 +110,14 @@ for (const dialect of DIALECTS) {
     await scene.daemon.stop();
   }, 120_000);
 
-  test(`${dialect}: repair posts exactly the comment that is gone, once, and nothing when asked again`, async () => {
+  test(`${dialect}: repair posts exactly the missing comment, once, and then finds nothing to repair`, async () => {
     const scene = await withFiled(dialect, 2);
     const hand = scene.control.as('colleague');
     const { id, comment: text } = commentOf(scene, 'w1');
     hand.deleteComment(experimentOf(scene, 'w1').id, id);
     hand.edit(experimentOf(scene, 'w1').id, { title: 'renamed by hand' });
     scene.control.forgetRequests();
-    // Two people at once: whoever comes later may find it done already.
+    // Two people at once: the later one may find it done already.
     const asked = await Promise.all([audit(scene, '--repair'), audit(scene, '--repair')]);
     const outcomes = asked.flatMap(({ repaired = [] }) => repaired);
     expect(outcomes.length).toBeGreaterThan(0);
@@ -138,17 +138,16 @@ for (const dialect of DIALECTS) {
     await scene.daemon.stop();
   }, 120_000);
 
-  test(`${dialect}: a daemon that dies in the middle of a repair has posted the comment once when it is back`, async () => {
+  test(`${dialect}: a daemon that is killed during a repair posts the comment once`, async () => {
     const scene = await withFiled(dialect, 1);
     await scene.daemon.stop();
     const { id, comment: text } = commentOf(scene, 'w1');
     scene.control.as('colleague').deleteComment(experimentOf(scene, 'w1').id, id);
     const words = await labfeed(['audit', '--repair', '--config', scene.site.config]);
-    expect(words.stdout).toMatch(
-      /comment 1 of experiment 1 will be posted again\n.*no daemon runs: the next `labfeed run`/,
-    );
+    expect(words.stdout).toMatch(/comment 1 of experiment 1 will be posted again\n/);
+    expect(words.stderr).toContain('no daemon is running');
     expect(commentsOf(scene)).toEqual([]);
-    // The comment is posted and answered, and the journal does not know it yet.
+    // The comment is posted and answered, but not recorded in the journal yet.
     const dying = startCrashing(scene.site.config, 1, { when: 'before', kind: 'commented' });
     await dying.ended;
     expect(dying.child.signalCode).toBe('SIGKILL');
@@ -163,29 +162,29 @@ for (const dialect of DIALECTS) {
 const commentsOf = (scene: Scene): string[] =>
   experimentOf(scene, 'w1').comments.map(({ comment }) => comment);
 
-test('files that were never taken, changed since, or could not be read are told apart, and none of them is safe', async () => {
+test('files that were never taken, have changed or are quarantined are reported as such, and none is safe', async () => {
   const scene = await withFiled('v2', 3);
   const { site } = scene;
   site.drop('prose.csv', '');
   await scene.daemon.logged('run quarantined');
   await scene.daemon.stop();
   const folder = join(site.folder, 'data', 'balance');
-  // One byte, of the same length: size alone does not tell.
+  // One byte differs; the size is the same.
   writeFileSync(join(folder, 'w1.csv'), weighing(1).replace('1.125', '1.126'));
   appendFileSync(join(folder, 'w2.csv'), 'S9,9.5\n');
   site.drop('new.csv', weighing(9));
   site.drop('copy of w3.csv', weighing(3));
   site.drop('two\nlines.csv', weighing(3));
-  const told = await audit(scene);
-  expect(told).toMatchObject({
+  const result = await audit(scene);
+  expect(result).toMatchObject({
     status: 1,
     kinds: { changed: ['w1.csv', 'w2.csv'], 'never taken': ['new.csv'], quarantined: ['prose.csv'] },
     safe: ['copy of w3.csv', 'two\nlines.csv', 'w3.csv'],
   });
   const zero = await labfeed(['audit', '--safe', '-0', '--config', site.config]);
-  expect(zero.stdout.split('\0').map(nameOf).sort()).toEqual(['', ...told.safe]);
+  expect(zero.stdout.split('\0').map(nameOf).sort()).toEqual(['', ...result.safe]);
   expect(zero.status).toBe(1);
-  // In lines, a name with a line break would be taken for two others.
+  // Without -0, a name with a line break would look like two paths.
   const lines = await labfeed(['audit', '--safe', '--config', site.config]);
   expect(lines.stdout.split('\n').sort()).toEqual([
     '',
@@ -195,7 +194,7 @@ test('files that were never taken, changed since, or could not be read are told 
   expect(lines.stderr).toContain('use -0');
 }, 120_000);
 
-test('of a run of several files all are safe together, and none once one of them has changed or came later', async () => {
+test('the files of a run are safe together, and none is safe after one of them changed, was added or is gone', async () => {
   const several =
     '  balance: { watch: data/balance, run: folder, parse: { main: "w.csv", table: {} }, ready: { quiet: 150ms } }';
   const scene = await withFiled('v2', 0, several);
@@ -224,28 +223,28 @@ test('of a run of several files all are safe together, and none once one of them
   });
 }, 120_000);
 
-test('what was found is told in words; a notebook that refuses the key or is away breaks off only what needs it', async () => {
+test('the report is text; without the notebook, folders and journal are still compared', async () => {
   const scene = await withFiled('v2', 1);
   await scene.daemon.stop();
   const words = await labfeed(['audit', '--config', scene.site.config]);
   expect(words).toMatchObject({ status: 0, stderr: '' });
   expect(words.stdout).toMatch(
-    /^1 run filed at \S+: 1 read back[^\n]*\nbalance: 1 file in [\s\S]*safe to delete:\n {2}\S*w1\.csv\n\nnothing differs\n$/,
+    /^1 run filed at \S+, 1 verified\nbalance: 1 file in [\s\S]*safe to delete: 1 file [^\n]*\n {2}\S*w1\.csv\n\nno differences\n$/,
   );
   scene.site.drop('new.csv', weighing(9));
   writeFileSync(join(scene.site.folder, 'api-key'), 'another\n');
   const refused = await audit(scene);
   expect(refused).toMatchObject({ status: 1, kinds: { 'never taken': ['new.csv'] }, safe: [] });
   expect(refused.stderr).toMatch(
-    /^labfeed: the audit was broken off: the API key was rejected: .* failed with status 401[\s\S]*→ check that the key/,
+    /^labfeed: the audit stopped early: the API key was rejected: .* failed with status 401[\s\S]*→ check that the key/,
   );
   await scene.stopNotebook();
   const away = await audit(scene);
   expect(away).toMatchObject({ status: 1, kinds: { 'never taken': ['new.csv'] }, safe: [] });
-  expect(away.stderr).toMatch(/^labfeed: the audit was broken off: cannot connect to /);
+  expect(away.stderr).toMatch(/^labfeed: the audit stopped early: cannot connect to /);
 }, 120_000);
 
-test('an instrument that nobody knows, and options that do not go together, are wrong usage', async () => {
+test('an unknown instrument and conflicting options are wrong usage', async () => {
   const { config, journal } = makeSite(tempFolder(), { url: 'http://127.0.0.1:9', key: 'k' });
   const run = (...args: string[]) => labfeed(['audit', ...args, '--config', config]);
   expect(await run()).toMatchObject({ status: 1, stderr: expect.stringContaining('there is no journal') });

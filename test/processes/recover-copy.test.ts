@@ -18,12 +18,12 @@ import { tempFolder } from '../support/temp-folder.js';
 const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
 for (const kind of KINDS) {
-  test(`whenever a journal was copied, going on from the copy files nothing twice on a notebook ${JSON.stringify(kind)}`, async () => {
+  test(`whenever the journal was copied, continuing from the copy files nothing twice on a notebook ${JSON.stringify(kind)}`, async () => {
     for (let at = 1; await copiedAt(at, kind); at++);
   }, 120_000);
 }
 
-/** Copies the journal at the n-th thing that deliveries do, lets them end, and goes on from the copy. */
+/** Copies the journal at the n-th action of deliveries, lets them end, and continues from the copy. */
 async function copiedAt(at: number, kind: NotebookKind): Promise<boolean> {
   const clock = manualClock();
   const notebook = fakeNotebook(kind);
@@ -54,7 +54,7 @@ async function copiedAt(at: number, kind: NotebookKind): Promise<boolean> {
 
   const second = await emptyJournal(clock, join(folder, 'copy.db'));
   expect((await second.outbox.server(SERVER).facts()).halted).toContain('recover');
-  // A journal that knows no id yet cannot know where they begin.
+  // Without any known id, recover needs a range.
   const isBlind = (await second.outbox.server(SERVER).facts()).highest === undefined;
   await recoverInto(second, notebook, isBlind ? {} : { range: undefined });
   for (const content of ['a', 'b', 'c']) await see(second, content);
@@ -65,7 +65,7 @@ async function copiedAt(at: number, kind: NotebookKind): Promise<boolean> {
   return true;
 }
 
-test('a creation that was under way when the journal was copied is found below an id that was answered sooner', async () => {
+test('a creation that was in flight when the journal was copied is found below an id that was answered sooner', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   const folder = tempFolder();

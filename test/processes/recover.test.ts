@@ -20,7 +20,7 @@ async function setUp(): Promise<Scene> {
 
 const filed = (daemon: DaemonProcess): number => daemon.lines.filter(({ msg }) => msg === 'run filed').length;
 
-/** Has these files filed, as files with the daemon running, and leaves it running. */
+/** Files these runs with a daemon, and leaves it running. */
 async function fileAll({ site }: Scene, numbers: readonly number[]): Promise<DaemonProcess> {
   for (const n of numbers) site.drop(`w${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
@@ -41,7 +41,7 @@ function expectEachOnce({ sandbox }: Scene, numbers: readonly number[]): void {
   for (const { comments } of experiments) expect(comments).toHaveLength(1);
 }
 
-/** Starts the daemon over the same folders, and lets it look at everything. */
+/** Starts the daemon on the same folders and gives it time to send something. */
 async function restart({ site }: Scene): Promise<DaemonProcess> {
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -49,7 +49,7 @@ async function restart({ site }: Scene): Promise<DaemonProcess> {
   return daemon;
 }
 
-test('a lost journal is rebuilt from the notebook: the daemon then knows every file and writes nothing', async () => {
+test('a lost journal is rebuilt from the notebook, and the daemon then files only new files', async () => {
   const scene = await setUp();
   const daemon = await fileAll(scene, [0, 1, 2, 3, 4]);
   const refused = await recover(scene);
@@ -82,14 +82,14 @@ test('a lost journal is rebuilt from the notebook: the daemon then knows every f
   expectEachOnce(scene, [0, 1, 2, 3, 4, 5]);
 }, 60_000);
 
-test('a journal restored from an older backup sends nothing and asks for recover; after it nothing is filed twice', async () => {
+test('with a journal from an older backup, sending halts; after recover nothing is filed twice', async () => {
   const scene = await setUp();
   const { site, sandbox } = scene;
   const backup = join(site.folder, 'backup.db');
   const daemon = await fileAll(scene, [0, 1]);
   expect(await labfeed(['backup', backup, '--config', site.config])).toMatchObject({
     status: 0,
-    stdout: expect.stringMatching(/^2 runs, \d+ bytes: .*backup\.db\n$/),
+    stdout: expect.stringMatching(/backup\.db: 2 runs, \S+ \w+\n$/),
   });
   for (const n of [2, 3]) site.drop(`w${n}.csv`, weighing(n));
   await until('4 runs filed', () => filed(daemon) === 4, 30_000);
@@ -105,7 +105,7 @@ test('a journal restored from an older backup sends nothing and asks for recover
 
   const { status, stdout } = await recover(scene);
   expect(status).toBe(0);
-  // The daemon had taken the two files in, but not sent them.
+  // The daemon had taken the two files, but not sent them.
   expect(JSON.parse(stdout)).toMatchObject({ from: 3, to: 4, recovered: 0, completed: 2 });
   const again = await restart(scene);
   site.drop('w4.csv', weighing(4));
@@ -115,7 +115,7 @@ test('a journal restored from an older backup sends nothing and asks for recover
   expectEachOnce(scene, [0, 1, 2, 3, 4]);
 }, 60_000);
 
-test('a run that was broken off between creation and PATCH finds its experiment again although the journal was lost', async () => {
+test('a run that was interrupted between POST and PATCH gets its experiment back after the journal was lost', async () => {
   const scene = await setUp();
   const { sandbox, site } = scene;
   const daemon = await fileAll(scene, [0]);
@@ -143,7 +143,7 @@ test('a run that was broken off between creation and PATCH finds its experiment 
   expectEachOnce(scene, [0, 1]);
 }, 60_000);
 
-test('what was found is told in words; mistakes are told, and only such as hide instruments keep recover from reading', async () => {
+test('the summary is text; mistakes in the configuration are printed, and recover refuses only those that hide instruments', async () => {
   const scene = await setUp();
   const { site, sandbox } = scene;
   const daemon = await fileAll(scene, [0]);
@@ -151,16 +151,16 @@ test('what was found is told in words; mistakes are told, and only such as hide 
   loseJournal(scene);
   const words = await labfeed(['recover', '--ids', '1-3', '--config', site.config]);
   expect(words).toMatchObject({ status: 0, stderr: '' });
-  expect(words.stdout).toMatch(/^read experiments 1 to 1: 1 runs recovered, 0 completed, 0 known already\n$/);
+  expect(words.stdout).toMatch(/^read experiments 1 to 1: 1 run recovered, 0 completed, 0 already known\n$/);
   loseJournal(scene);
   const wrong = '  balance: { watch: data/balance, pars: {} }\nlog: loud';
   makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments: wrong });
-  const told = await recover(scene);
-  expect(told).toMatchObject({
+  const withMistakes = await recover(scene);
+  expect(withMistakes).toMatchObject({
     status: 0,
     stderr: expect.stringMatching(/: log: unknown value[\s\S]*: unknown key "pars"/),
   });
-  expect(JSON.parse(told.stdout)).toMatchObject({ recovered: 1, unknownInstruments: [] });
+  expect(JSON.parse(withMistakes.stdout)).toMatchObject({ recovered: 1, unknownInstruments: [] });
   loseJournal(scene);
   for (const hiding of [
     '  - balance',

@@ -13,8 +13,8 @@ interface Scene {
   drop(...numbers: number[]): void;
   /** Keeps a copy of the notebook's data. */
   save(): Promise<void>;
-  /** Puts the copy in the place of the data, as whoever runs the notebook would. */
-  setBack(): Promise<void>;
+  /** Replaces the data by the copy, as an administrator would. */
+  restore(): Promise<void>;
 }
 
 const HALTED = 'delivery is halted until `labfeed recover` has run';
@@ -36,7 +36,7 @@ async function setUp(): Promise<Scene> {
       for (const n of numbers) site.drop(`w${n}.csv`, weighing(n));
     },
     save: () => whileDown(() => copyFileSync(data, join(folder, 'saved.db'))),
-    setBack: () => whileDown(() => copyFileSync(join(folder, 'saved.db'), data)),
+    restore: () => whileDown(() => copyFileSync(join(folder, 'saved.db'), data)),
   };
 }
 
@@ -56,7 +56,7 @@ async function fileAndStop(scene: Scene, ...files: number[]): Promise<void> {
   expect(await daemon.stop()).toBe(0);
 }
 
-/** Lets the daemon look at everything there is. */
+/** Starts a daemon and waits for its first scan. */
 async function start({ site }: Scene): Promise<DaemonProcess> {
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -66,14 +66,14 @@ async function start({ site }: Scene): Promise<DaemonProcess> {
 const recover = ({ site }: Scene, ...args: string[]) =>
   labfeed(['recover', ...args, '--config', site.config]);
 
-test('a notebook that was set back under the running daemon gets one creation and no more; after recover all goes on, and refile brings back what is gone', async () => {
+test('a restored server is sent one creation and nothing more; recover continues, and refile files what is gone', async () => {
   const scene = await setUp();
   await fileAndStop(scene, 0, 1);
   await scene.save();
   scene.drop(2, 3);
   const daemon = await start(scene);
   await allFiled(daemon, 2);
-  await scene.setBack();
+  await scene.restore();
   const writes = scene.sandbox.control.writes().length;
   scene.drop(4);
   const { reason } = await daemon.logged(HALTED);
@@ -86,7 +86,7 @@ test('a notebook that was set back under the running daemon gets one creation an
 
   const words = await recover(scene);
   expect(words).toMatchObject({ status: 0, stderr: '' });
-  expect(words.stdout).toMatch(/^2 runs are held, since their experiments are gone; .*refile.*: 3, 4$/m);
+  expect(words.stdout).toMatch(/^2 runs held, because the experiment no longer exists; .*refile.*: 3, 4$/m);
   const again = await start(scene);
   scene.drop(6);
   await allFiled(again, 3);
@@ -99,12 +99,12 @@ test('a notebook that was set back under the running daemon gets one creation an
   expectEachOnce(scene, numbers(0, 6));
 }, 90_000);
 
-test('a notebook that was set back far is sent nothing at all, and recover lets the daemon go on', async () => {
+test('a server that lost the last eight experiments is sent nothing until recover', async () => {
   const scene = await setUp();
   await fileAndStop(scene, 0, 1);
   await scene.save();
   await fileAndStop(scene, ...numbers(2, 10));
-  await scene.setBack();
+  await scene.restore();
   const writes = scene.sandbox.control.writes().length;
   scene.drop(11);
   for (const attempt of [1, 2]) {

@@ -19,7 +19,7 @@ import { knows } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, sha256 } from '../support/runs.js';
 
-test('an empty journal knows every run again, with its experiment and its comments, and sends nothing', async () => {
+test('an empty journal is filled with every run, its experiment and its comments, and nothing is sent', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b', 'c');
@@ -37,7 +37,7 @@ test('an empty journal knows every run again, with its experiment and its commen
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 0, known: 3 });
 });
 
-test('a run that was filed anew is recovered as both of its filings', async () => {
+test('a refiled run is recovered as two runs, and a copy made by a person is not', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
@@ -55,7 +55,7 @@ test('a run that was filed anew is recovered as both of its filings', async () =
   expect(await knows(journal, newRun('a'))).toBe(true);
 });
 
-test('a mark that somebody copied from another run does not hide a run', async () => {
+test('a marker line that somebody copied from another run does not hide a run', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b');
@@ -67,7 +67,7 @@ test('a mark that somebody copied from another run does not hide a run', async (
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 2 });
 });
 
-test('an experiment that was made and never filled in is used by its own run', async () => {
+test('an experiment that was created but not filled in is used by its own run', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
@@ -81,7 +81,7 @@ test('an experiment that was made and never filled in is used by its own run', a
   expect(notebook.experiments.get(blank)?.title).toBe('b');
 });
 
-test('without a range it reads from what the journal knows until eight ids in a row are missing', async () => {
+test('without a range, ids are read from the first unknown one until eight in a row are missing', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b');
@@ -108,7 +108,7 @@ test('without a range it reads from what the journal knows until eight ids in a 
   expect(asked).toEqual(Array.from({ length: 15 }, (_, n) => FIRST_ID + n));
 });
 
-test('a notebook that seems to be empty is not believed to be', async () => {
+test('if no experiment is found from id 1 on, the halt stays and --ids is suggested', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
@@ -120,7 +120,7 @@ test('a notebook that seems to be empty is not believed to be', async () => {
   expect((await journal.outbox.server(SERVER).facts()).halted).toBe('the journal was restored');
 });
 
-test('what is not of a configured instrument is left alone, and the longest name that fits is meant', async () => {
+test('experiments of other instruments are left alone, and the longest matching instrument name counts', async () => {
   const notebook = fakeNotebook();
   const write = (body: string): Promise<void> =>
     notebook.patchExperiment(notebook.addExperiment('x'), { title: 'x', date: '2026-01-02', body });
@@ -139,7 +139,7 @@ test('what is not of a configured instrument is left alone, and the longest name
   expect(await knows(journal, newRun('a', { instrument: 'plate reader 2', path }))).toBe(true);
 });
 
-test('equal files that are runs of their own are known again, one run for each', async () => {
+test('copies that are runs of their own are recovered, one run for each', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   const paths = ['/data/1/a.csv', '/data/2/a.csv'];
@@ -158,7 +158,7 @@ test('equal files that are runs of their own are known again, one run for each',
   }
 });
 
-test('broken off, it sends nothing until it was run again, and goes on where it stopped', async () => {
+test('after an interruption nothing is sent until recover has run again, and it continues where it stopped', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b', 'c');
@@ -166,21 +166,21 @@ test('broken off, it sends nothing until it was run again, and goes on where it 
   const stop = new AbortController();
   const stopping = {
     signal: stop.signal,
-    progress: (id: number) => void (id === FIRST_ID + 1 && stop.abort()),
+    onProgress: (id: number) => void (id === FIRST_ID + 1 && stop.abort()),
   };
   await expect(
     recoverInto(journal, { ...notebook, readExperiment: stopOn(notebook, stop.signal) }, stopping),
   ).rejects.toThrow();
   expect(await journal.outbox.server(SERVER).facts()).toMatchObject({
     highest: FIRST_ID,
-    halted: expect.stringContaining('run it again'),
+    halted: expect.stringContaining('labfeed recover'),
   });
   const rest = await recoverInto(journal, notebook, { range: undefined });
   expect(rest).toMatchObject({ from: FIRST_ID + 1, recovered: 2 });
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
-/** Requests are turned away once the command is to stop. */
+/** Rejects requests once the command is interrupted. */
 const stopOn =
   ({ readExperiment }: FakeNotebook, signal: AbortSignal) =>
   async (id: number) => {
@@ -188,7 +188,7 @@ const stopOn =
     return readExperiment(id);
   };
 
-test('a notebook that is away for a while is waited for; a refused key ends it at once', async () => {
+test('requests are retried while the notebook is unavailable, but not if the key is rejected', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
@@ -202,17 +202,19 @@ test('a notebook that is away for a while is waited for; a refused key ends it a
       },
     };
   };
-  const troubles: string[] = [];
-  const trouble = (reason: string): void => void troubles.push(reason);
-  expect(await recoverInto(await emptyJournal(clock), failing('server', 3), { trouble })).toMatchObject({
+  const retries: string[] = [];
+  const onRetry = (reason: string): void => void retries.push(reason);
+  expect(await recoverInto(await emptyJournal(clock), failing('server', 3), { onRetry })).toMatchObject({
     recovered: 1,
   });
-  expect(troubles).toHaveLength(3);
-  await expect(recoverInto(await emptyJournal(clock), failing('server', 99))).rejects.toThrow(/broken off/);
+  expect(retries).toHaveLength(3);
+  await expect(recoverInto(await emptyJournal(clock), failing('server', 99))).rejects.toThrow(
+    /stopped early/,
+  );
   await expect(recoverInto(await emptyJournal(clock), failing('auth', 1))).rejects.toThrow('not now');
 });
 
-test('a notebook that is never reached leaves the journal as it was: what was sent before is sent on', async () => {
+test('if the notebook cannot be reached at all, the journal is not halted', async () => {
   const clock = manualClock();
   const away: FakeNotebook = {
     ...fakeNotebook(),
@@ -223,7 +225,7 @@ test('a notebook that is never reached leaves the journal as it was: what was se
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
-test('a proxy that lost the notebook on the way does not make an end of it: nothing is sent until it was run again', async () => {
+test('404s of a proxy that lost the notebook do not end the recovery as if all ids were read', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b');
@@ -241,12 +243,12 @@ test('a proxy that lost the notebook on the way does not make an end of it: noth
     },
   };
   const journal = await emptyJournal(clock);
-  await expect(recoverInto(journal, lost)).rejects.toThrow(/broken off: no notebook there/);
+  await expect(recoverInto(journal, lost)).rejects.toThrow(/stopped early: no notebook there/);
   expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: expect.any(String) });
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 1, known: 1 });
 });
 
-test('comments that an older journal has not posted yet, and the notebook has, are not posted again', async () => {
+test('comments that the notebook has, but an older journal does not, are not posted again', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a');
@@ -266,7 +268,7 @@ test('comments that an older journal has not posted yet, and the notebook has, a
   expectExactly(notebook, ['a']);
 });
 
-test('where none of the first ids is there nothing is sent until somebody has said which to read', async () => {
+test('if none of the first ids exists, nothing is sent until a range is given', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   const journal = await emptyJournal(clock);
@@ -275,7 +277,7 @@ test('where none of the first ids is there nothing is sent until somebody has sa
   );
   const { halted } = await journal.outbox.server(SERVER).facts();
   expect(halted).toMatch(
-    /none of the first 8 ids is an experiment on .*\n.*if it has none at all: --ids 1-8/,
+    /none of the first 8 ids is an experiment on .*\n.*if it has no experiments: --ids 1-8/,
   );
   await recoverInto(journal, notebook, { range: { from: 1, to: 8 } });
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();

@@ -17,17 +17,17 @@ import { ask, recovered, setUp } from '../support/restored-server.js';
 const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
 for (const kind of KINDS) {
-  test(`set back, a notebook ${JSON.stringify(kind)} gets nothing more until recover; then new runs are filed, and what is gone waits for a person`, async () => {
+  test(`after a restore, a notebook ${JSON.stringify(kind)} is sent nothing until recover; then new runs are filed and missing ones are held`, async () => {
     const scene = await setUp(kind);
     const { notebook, journal } = scene;
     await scene.file('a', 'b');
-    const setBack = notebook.snapshot();
+    const restore = notebook.snapshot();
     await scene.file('c', 'd', 'e');
-    setBack();
+    restore();
     await see(journal, 'f');
-    await scene.halts();
+    await scene.expectHalt();
     const writes = notebook.writes.length;
-    await scene.halts();
+    await scene.expectHalt();
     expect(notebook.writes).toHaveLength(writes);
     expect((await journal.outbox.server(SERVER).facts()).halted).toMatch(
       /id 103 a second time.*labfeed recover/,
@@ -42,7 +42,7 @@ for (const kind of KINDS) {
     await scene.file('g', 'h');
     expectExactly(notebook, ['a', 'b', 'f', 'g', 'h']);
     expect(await scene.states()).toEqual({ done: 5, held: 3 });
-    // Seen again, they are known: nothing is made again by itself.
+    // Their files are still known, so nothing is filed again without a decision.
     await scene.file('c', 'd', 'e');
     expect(await scene.states()).toEqual({ done: 5, held: 3 });
 
@@ -56,20 +56,20 @@ for (const kind of KINDS) {
   });
 }
 
-test('where the last eight experiments are gone, it is noticed before anything is sent', async () => {
+test('if the last eight experiments are gone, sending halts before the first request that writes', async () => {
   const scene = await setUp();
   const { notebook, journal, clock } = scene;
   await scene.file('a', 'b');
-  const setBack = notebook.snapshot();
+  const restore = notebook.snapshot();
   await scene.file('c', 'd', 'e', 'f', 'g', 'h', 'i', 'j');
-  setBack();
+  restore();
   const deps = contextOf(journal, notebook, clock);
   const start = () => prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, deps);
   const writes = notebook.writes.length;
   await expect(start()).rejects.toThrow(/103 to 110, are gone.*labfeed recover/);
   expect(notebook.writes).toHaveLength(writes);
   await see(journal, 'k');
-  await scene.halts();
+  await scene.expectHalt();
   expect(notebook.writes).toHaveLength(writes);
   expect((await recovered(scene)).gone).toHaveLength(8);
   await start();
@@ -77,7 +77,7 @@ test('where the last eight experiments are gone, it is noticed before anything i
   expectExactly(notebook, ['a', 'b', 'k']);
 });
 
-test('people who deleted the last experiments do not stop the sending', async () => {
+test('sending does not halt because people deleted the last experiments', async () => {
   const scene = await setUp();
   const { notebook, journal, clock } = scene;
   await scene.file('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i');
@@ -90,13 +90,13 @@ test('people who deleted the last experiments do not stop the sending', async ()
   expectExactly(notebook, ['a', 'b', 'j']);
 });
 
-test('an id that a run was given by a person, and that is given out again, stops the sending', async () => {
+test('sending halts if the server assigns an id that a person gave to a run by adopt', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
   await see(journal, 'b');
-  const rested = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'which one?' } as const;
-  await journal.outbox.record(2, rested);
+  const parked = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'which one?' } as const;
+  await journal.outbox.record(2, parked);
   await ask(scene, { kind: 'adopt', run: 2, server: SERVER, experiment: FIRST_ID + 1 });
   await see(journal, 'c');
   const run = await journal.outbox.load(3);
@@ -105,44 +105,44 @@ test('an id that a run was given by a person, and that is given out again, stops
   );
 });
 
-test('recover notices by itself that the notebook was set back, before the daemon has met it', async () => {
+test('recover detects a restored server that the daemon has not noticed yet', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.snapshot();
+  const restore = notebook.snapshot();
   await scene.file('b', 'c', 'd', 'e', 'f', 'g', 'h', 'i');
-  setBack();
+  restore();
   expect((await recovered(scene)).gone).toHaveLength(8);
   expect((await journal.outbox.server(SERVER).facts()).highest).toBe(FIRST_ID);
   await scene.file('j');
   expectExactly(notebook, ['a', 'j']);
 });
 
-test('broken off among the runs whose experiments are gone, it comes to the same end', async () => {
+test('an interrupted reconciliation is completed by the next recover', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.snapshot();
+  const restore = notebook.snapshot();
   await scene.file('b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j');
-  setBack();
+  restore();
   const stop = new AbortController();
   const stopping = {
     range: undefined,
     signal: stop.signal,
-    progress: (id: number) => void (id < 106 && stop.abort()),
+    onProgress: (id: number) => void (id < 106 && stop.abort()),
   };
   await expect(recoverInto(journal, notebook, stopping)).rejects.toThrow();
-  expect(await scene.states()).toMatchObject({ held: 6 });
-  expect((await recovered(scene)).gone).toHaveLength(3);
+  expect(await scene.states()).toMatchObject({ held: 5 });
+  expect((await recovered(scene)).gone).toHaveLength(4);
   await scene.file('k');
   expectExactly(notebook, ['a', 'k']);
 });
 
-test('404 from something that is not the notebook makes no run wait for a person', async () => {
+test('404s of a proxy that lost the notebook do not make runs held', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a', 'b');
-  await journal.outbox.server(SERVER).learn({ halted: 'set back', restoredFrom: FIRST_ID });
+  await journal.outbox.server(SERVER).learn({ halted: 'restored', restoredFrom: FIRST_ID });
   const missing = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404 });
   const nowhere = (): NotebookError => new NotebookError('server', 'no backend', { status: 404 });
   let keys = 0;
@@ -151,23 +151,23 @@ test('404 from something that is not the notebook makes no run wait for a person
     readExperiment: () => Promise.reject(missing()),
     listKeys: () => (keys++ === 0 ? notebook.listKeys() : Promise.reject(nowhere())),
   };
-  await expect(recoverInto(journal, lost, { range: undefined })).rejects.toThrow(/broken off/);
+  await expect(recoverInto(journal, lost, { range: undefined })).rejects.toThrow(/stopped early/);
   expect(await scene.states()).toEqual({ done: 2 });
   expect(await recovered(scene)).toMatchObject({ gone: [] });
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
-test('a notebook that was saved at any moment of a delivery, and set back to it, ends with each run once or held, and no blank', async () => {
+test('whenever the restored state was saved, each run is filed once or held, and no blank experiment remains', async () => {
   for (let at = 1; await savedAt(at); at++) expect(at).toBeLessThan(100);
 });
 
-/** Saves the notebook at the n-th request of deliveries, lets them end, sets it back and recovers. */
+/** Saves the notebook at the n-th request of deliveries, lets them end, restores the notebook and recovers. */
 async function savedAt(at: number): Promise<boolean> {
   const scene = await setUp();
   const { notebook, journal, clock } = scene;
   await scene.file('a');
   let requests = 0;
-  let setBack: (() => void) | undefined;
+  let restore: (() => void) | undefined;
   const counting = Object.fromEntries(
     Object.entries(notebook).map(([name, part]) => [
       name,
@@ -175,20 +175,20 @@ async function savedAt(at: number): Promise<boolean> {
         ? part
         : async (...args: unknown[]) => {
             requests += 1;
-            if (requests === at) setBack = notebook.snapshot();
+            if (requests === at) restore = notebook.snapshot();
             return (part as (...args: unknown[]) => unknown)(...args);
           },
     ]),
   ) as unknown as FakeNotebook;
   for (const content of ['b', 'c', 'd']) await see(journal, content);
   await deliverAll(journal, contextOf(journal, counting, clock), clock);
-  if (!setBack) return false;
-  setBack();
+  if (!restore) return false;
+  restore();
   await see(journal, 'e');
-  // With the last experiment in place, the ids go on as if nothing had happened; a person has to say that it did.
+  // If the last experiment exists, ids continue as if nothing had happened, and only a person can know better.
   const isHalted = notebook.experiments.size < 4;
-  if (isHalted) await scene.halts();
-  else await journal.outbox.server(SERVER).learn({ halted: 'a person says so', restoredFrom: FIRST_ID + 4 });
+  if (isHalted) await scene.expectHalt();
+  else await journal.outbox.server(SERVER).learn({ halted: 'by a person', restoredFrom: FIRST_ID + 4 });
   const { gone } = await recovered(scene);
   await scene.file();
   const left = ['a', 'b', 'c', 'd'].filter((_, index) => !gone.includes(index + 1));
@@ -200,16 +200,16 @@ async function savedAt(at: number): Promise<boolean> {
   return true;
 }
 
-test('ids that people were given since are left to them, and their entries stay as they are', async () => {
+test('ids that were assigned to people after the restore stay theirs, and their entries are not changed', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.snapshot();
+  const restore = notebook.snapshot();
   await scene.file('b', 'c', 'd');
-  setBack();
+  restore();
   const theirs = [notebook.addExperiment('their work'), notebook.addExperiment('Untitled')];
   await see(journal, 'e');
-  await scene.halts();
+  await scene.expectHalt();
   expect(await recovered(scene)).toMatchObject({ gone: [2, 3, 4], spares: 1, others: 2 });
   await scene.file('f');
   for (const id of theirs) {
@@ -219,15 +219,15 @@ test('ids that people were given since are left to them, and their entries stay 
   expectExactly(notebook, ['a', 'e', 'f']);
 });
 
-test('set back to before labfeed came, the count goes on from the last entry that is there', async () => {
+test('after a restore to before the first run, ids count from the last existing entry', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   const last = notebook.addExperiment('an old entry');
-  const setBack = notebook.snapshot();
+  const restore = notebook.snapshot();
   for (let n = 0; n < 20; n++) notebook.addExperiment('newer');
   await scene.file('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h');
-  setBack();
-  await journal.outbox.server(SERVER).learn({ halted: 'set back', restoredFrom: FIRST_ID + 21 });
+  restore();
+  await journal.outbox.server(SERVER).learn({ halted: 'restored', restoredFrom: FIRST_ID + 21 });
   expect((await recovered(scene)).gone).toHaveLength(8);
   expect((await journal.outbox.server(SERVER).facts()).highest).toBe(last);
   await scene.file('i');
@@ -235,38 +235,38 @@ test('set back to before labfeed came, the count goes on from the last entry tha
   expectExactly(notebook, ['i']);
 });
 
-test('if the newer state comes back after all, recover finds the runs that were held for it', async () => {
+test('if the newer state is restored after all, recover completes the held runs', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.snapshot();
+  const restore = notebook.snapshot();
   await scene.file('b', 'c');
-  const setForward = notebook.snapshot();
-  setBack();
-  await journal.outbox.server(SERVER).learn({ halted: 'set back', restoredFrom: FIRST_ID + 1 });
+  const restoreNewer = notebook.snapshot();
+  restore();
+  await journal.outbox.server(SERVER).learn({ halted: 'restored', restoredFrom: FIRST_ID + 1 });
   expect((await recovered(scene)).gone).toEqual([2, 3]);
-  setForward();
+  restoreNewer();
   expect(await recovered(scene)).toMatchObject({ completed: 2 });
   await scene.file('b', 'c');
   expect(await scene.states()).toEqual({ done: 3 });
   expectExactly(notebook, ['a', 'b', 'c']);
 });
 
-test('a run that was filed anew is not held once more when its first experiment goes', async () => {
+test('a refiled run is held once, and its first filing is ignored', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
-  const setBack = notebook.snapshot();
+  const restore = notebook.snapshot();
   await scene.file('b');
   await ask(scene, { kind: 'refile', run: 2 });
   await scene.file();
-  setBack();
-  await journal.outbox.server(SERVER).learn({ halted: 'set back', restoredFrom: FIRST_ID + 1 });
+  restore();
+  await journal.outbox.server(SERVER).learn({ halted: 'restored', restoredFrom: FIRST_ID + 1 });
   expect((await recovered(scene)).gone).toEqual([2, 3]);
   expect(await scene.states()).toEqual({ done: 1, held: 1, ignored: 1 });
 });
 
-test('a part of the notebook does not lift the halt, and the rest is still read afterwards', async () => {
+test('a range that leaves a gap does not lift the halt, and the gap is read afterwards', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a');
@@ -282,20 +282,20 @@ test('a part of the notebook does not lift the halt, and the rest is still read 
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
-test('broken off after the runs were held against the notebook, it goes on where it stopped', async () => {
+test('an interruption after the reconciliation continues where it stopped', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a', 'b');
-  const setBack = notebook.snapshot();
+  const restore = notebook.snapshot();
   await scene.file('c');
-  setBack();
+  restore();
   await see(journal, 'd');
-  await scene.halts();
+  await scene.expectHalt();
   const stop = new AbortController();
   const stopping = {
     range: undefined,
     signal: stop.signal,
-    progress: (id: number) => void (id > FIRST_ID + 3 && stop.abort()),
+    onProgress: (id: number) => void (id > FIRST_ID + 3 && stop.abort()),
   };
   await expect(recoverInto(journal, notebook, stopping)).rejects.toThrow();
   expect((await journal.outbox.server(SERVER).facts()).halted).toContain('interrupted');

@@ -5,6 +5,7 @@ import type { ListedInstrument } from '../../src/config/load.js';
 import { type DeliveryContext, type Notebook, trackUnknownOutcomes } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
+import { createNotebookReader } from '../../src/evidence.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
 import type { NewRun } from '../../src/outbox.js';
@@ -102,23 +103,27 @@ export const instrument = (name: string, duplicates: 'skip' | 'ingest' = 'skip')
   comments: { readings: 'table' },
 });
 
-export const recoverInto = (
+interface RecoverChanges extends Partial<Pick<RecoverDeps, 'instruments' | 'range' | 'onProgress'>> {
+  readonly signal?: AbortSignal;
+  onRetry?(reason: string): void;
+}
+
+export function recoverInto(
   journal: Journal,
   notebook: FakeNotebook,
-  changes: Partial<RecoverDeps> = {},
-): Promise<Recovered> =>
-  recover({
+  changes: RecoverChanges = {},
+): Promise<Recovered> {
+  const { signal = new AbortController().signal, onRetry = () => undefined, ...deps } = changes;
+  return recover({
     server: SERVER,
     instruments: [instrument('balance')],
     journal,
-    notebook,
-    clock: manualClock(),
-    signal: new AbortController().signal,
+    notebook: createNotebookReader(notebook, { clock: manualClock(), signal, onRetry }),
     range: { from: FIRST_ID, to: FIRST_ID + 20 },
-    progress: () => undefined,
-    trouble: () => undefined,
-    ...changes,
+    onProgress: () => undefined,
+    ...deps,
   });
+}
 
 export function expectExactly(notebook: FakeNotebook, titles: readonly string[]): void {
   const experiments = [...notebook.experiments.values()];

@@ -16,8 +16,8 @@ export interface Scene {
   readonly journal: Journal;
   readonly path: string;
   file(...contents: string[]): Promise<void>;
-  /** Tries to deliver what is due, and expects that nothing is sent any more. */
-  halts(): Promise<void>;
+  /** Delivers what is due, and expects that sending is halted. */
+  expectHalt(): Promise<void>;
   states(): Promise<Record<string, number>>;
 }
 
@@ -36,7 +36,7 @@ export async function setUp(kind: NotebookKind = {}): Promise<Scene> {
       for (const content of contents) await see(journal, content);
       await deliverAll(journal, contextOf(journal, notebook, clock), clock);
     },
-    async halts() {
+    async expectHalt() {
       const [id = 0] = await due(journal, Number.MAX_SAFE_INTEGER, 1);
       const run = await journal.outbox.load(id);
       await expect(deliver(run, contextOf(journal, notebook, clock))).rejects.toBeInstanceOf(HaltedError);
@@ -48,7 +48,7 @@ export async function setUp(kind: NotebookKind = {}): Promise<Scene> {
 export const recovered = ({ journal, notebook }: Scene) =>
   recoverInto(journal, notebook, { range: undefined });
 
-/** Asks as a command does, and applies it. */
+/** Leaves a request in the inbox, as a command does, and applies it. */
 export async function ask({ journal, path }: Scene, request: Request) {
   const client = openClient(path);
   try {

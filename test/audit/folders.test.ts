@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Finding, SafeFile } from '../../src/audit/findings.js';
-import { examineFolder, type FolderDeps } from '../../src/audit/folder.js';
+import { compareFolder, type FolderDeps } from '../../src/audit/folders.js';
+import type { Finding, SafeFile } from '../../src/audit/report.js';
 import { FileChangedError } from '../../src/errors.js';
 import type { KnownRun } from '../../src/journal/reader.js';
 import type { FoundFile, IdentifiedFile } from '../../src/model.js';
@@ -20,35 +20,43 @@ const identified = ({ parts: _, ...file }: FoundFile, sha256: string): Identifie
   sha256,
 });
 
-/** A folder of these files, each with its own name as its hash. */
-async function examine(paths: readonly string[], changes: Partial<FolderDeps>) {
+type Changes = Partial<Omit<FolderDeps, 'folder'>> &
+  Partial<FolderDeps['folder']> & { readonly verified?: ReadonlySet<number> };
+
+/** A folder of these files, each with its path as its hash. By default every run is verified. */
+async function compare(paths: readonly string[], changes: Changes) {
   const findings: Finding[] = [];
   const safe: SafeFile[] = [];
-  const counts = await examineFolder({
-    instrument: 'balance',
-    folder: '/data',
-    copies: false,
-    ignoresChanges: false,
-    journal: { atPath: async () => undefined, ofContent: async () => undefined },
+  const verified = new Set(changes.verified ?? [0, 1, 2, 3, 4, 5, 6]);
+  const folder: FolderDeps['folder'] = {
+    path: '/data',
     async *list() {
       yield paths.map(found);
-      return { state: 'present', unread: [] };
+      return PRESENT;
     },
     group: (files) => [...files],
     stat: async (run) => run,
     isOthers: () => false,
     identify: async (file) => identified(file, file.path),
-    isProved: () => true,
-    tell: (finding) => void findings.push(finding),
-    proved: (file) => void safe.push(file),
-    progress: () => undefined,
     ...changes,
-  });
+  };
+  const deps: FolderDeps = {
+    instrument: 'balance',
+    copies: false,
+    ignoresChanges: false,
+    journal: { atPath: async () => undefined, ofContent: async () => undefined },
+    onProgress: () => undefined,
+    ...changes,
+    folder,
+  };
+  const counts = await compareFolder(deps, { findings, safe, verified });
   const kinds = findings.map(({ kind, path }) => `${kind} ${path}`);
   return { counts, kinds, safe: safe.map(({ path }) => path) };
 }
 
-test('of files whose content is filed, those are safe whose run the notebook proved, and that rest nowhere', async () => {
+const PRESENT = { state: 'present', files: 1, empty: false, unread: [], links: [] } as const;
+
+test('a file is safe if its run is done and verified; files of unverified, unsent and parked runs are only counted', async () => {
   const states = {
     a: 'done',
     b: 'sending',
@@ -59,7 +67,7 @@ test('of files whose content is filed, those are safe whose run the notebook pro
     g: 'done',
   } as const;
   const names = Object.keys(states) as (keyof typeof states)[];
-  const told = await examine(names, {
+  const result = await compare(names, {
     journal: {
       atPath: async () => undefined,
       ofContent: async ({ sha256 }) => {
@@ -67,40 +75,40 @@ test('of files whose content is filed, those are safe whose run the notebook pro
         return run(names.indexOf(name), name, { state: states[name] });
       },
     },
-    isProved: (id) => id !== names.indexOf('g'),
+    verified: new Set([0, 1, 2, 3, 4, 5]),
   });
-  expect(told).toEqual({
+  expect(result).toEqual({
     counts: { files: 7, proved: 1, unproved: 1, onTheirWay: 2, resting: 3, notTaken: 0 },
     kinds: [],
     safe: ['a'],
   });
 });
 
-test('a file is known by its content, not by a path that was filed with other bytes', async () => {
+test('a file is matched by its content, not by a path that was filed with other content', async () => {
   const atPath: FolderDeps['journal']['atPath'] = async (_, { path }) => ({
     verdict: 'taken',
     run: run(1, path === 'same' ? 'same' : 'other bytes'),
     isUntouched: false,
   });
-  const told = await examine(['same', 'rewritten'], {
+  const result = await compare(['same', 'rewritten'], {
     journal: { atPath, ofContent: async () => undefined },
   });
-  expect(told).toMatchObject({ kinds: ['changed rewritten'], safe: ['same'] });
-  const ignored = await examine(['rewritten'], {
+  expect(result).toMatchObject({ kinds: ['changed rewritten'], safe: ['same'] });
+  const ignored = await compare(['rewritten'], {
     journal: { atPath, ofContent: async () => undefined },
     ignoresChanges: true,
   });
   expect(ignored).toMatchObject({ kinds: ['skipped rewritten'], safe: [] });
 });
 
-test('a run of several files is proved as a whole, however the listing cuts it, and each of its files is then safe', async () => {
+test('a run of several files is verified as a whole, also if the listing splits it, and then each of its files is safe', async () => {
   const part = (path: string) => ({ ...found(path), name: path, role: path });
   const whole = { ...found('s.D'), parts: [part('s.D/a'), part('s.D/b')] };
-  const deps: Partial<FolderDeps> = {
+  const deps: Changes = {
     async *list() {
       yield [found('s.D/a')];
       yield [found('s.D/b')];
-      return { state: 'present', unread: [] };
+      return PRESENT;
     },
     group: (files) => [{ ...found('s.D'), parts: files.map(({ path }) => part(path)) }],
     stat: async () => whole,
@@ -113,36 +121,36 @@ test('a run of several files is proved as a whole, however the listing cuts it, 
       ofContent: async ({ sha256 }) => (sha256 === 'both' ? run(1, sha256) : undefined),
     },
   };
-  expect(await examine([], deps)).toMatchObject({
+  expect(await compare([], deps)).toMatchObject({
     counts: { files: 2, proved: 2 },
     kinds: [],
     safe: ['s.D/a', 's.D/b'],
   });
-  const half = await examine([], { ...deps, stat: async () => ({ ...whole, missing: 's.D/b' }) });
+  const half = await compare([], { ...deps, stat: async () => ({ ...whole, missing: 's.D/b' }) });
   expect(half).toMatchObject({ kinds: ['never taken s.D'], safe: [] });
   const known = { verdict: 'taken', run: run(1, 'with a third'), isUntouched: true } as const;
-  const thinned = { atPath: async () => known, ofContent: async () => undefined };
-  expect(await examine([], { ...deps, journal: thinned })).toMatchObject({
+  const partial = { atPath: async () => known, ofContent: async () => undefined };
+  expect(await compare([], { ...deps, journal: partial })).toMatchObject({
     kinds: ['thinned out s.D'],
     safe: [],
   });
 });
 
-test('where equal files are runs of their own, a copy that was not filed is not safe', async () => {
+test('if copies are runs of their own, a copy that was not filed is not safe', async () => {
   const ofContent: FolderDeps['journal']['ofContent'] = async ({ sha256, copy }) =>
     copy === 'first' ? run(1, sha256) : undefined;
   const journal = { atPath: async () => undefined, ofContent };
-  const told = await examine(['first', 'second'], {
+  const result = await compare(['first', 'second'], {
     copies: true,
     journal,
     identify: async (file) => identified(file, 'equal'),
   });
-  expect(told).toMatchObject({ kinds: ['never taken second'], safe: ['first'] });
+  expect(result).toMatchObject({ kinds: ['never taken second'], safe: ['first'] });
 });
 
-test('files that were passed over or asked about are told without being read; what cannot be read is told too', async () => {
+test('skipped files and backlog files are reported without being read, and unreadable files are reported', async () => {
   const verdicts = { old: 'asked', unwanted: 'skipped' } as const;
-  const told = await examine(['old', 'unwanted', 'busy'], {
+  const result = await compare(['old', 'unwanted', 'busy'], {
     journal: {
       atPath: async (_, { path }) =>
         path in verdicts
@@ -154,16 +162,16 @@ test('files that were passed over or asked about are told without being read; wh
       throw new FileChangedError(`${path} changes`);
     },
   });
-  expect(told).toMatchObject({ kinds: ['asked old', 'skipped unwanted', 'unread busy'], safe: [] });
+  expect(result).toMatchObject({ kinds: ['asked old', 'skipped unwanted', 'unread busy'], safe: [] });
 });
 
-test('what belongs to another instrument is left to it, and a folder that is gone is told', async () => {
-  const others = await examine(['theirs'], { isOthers: (path) => path === 'theirs' });
+test('files of another instrument are left out, and a missing folder is reported', async () => {
+  const others = await compare(['theirs'], { isOthers: (path) => path === 'theirs' });
   expect(others).toMatchObject({ counts: { files: 0 }, kinds: [] });
-  const gone = await examine([], {
+  const gone = await compare([], {
     // biome-ignore lint/correctness/useYield: there is nothing to list.
     async *list() {
-      return { state: 'missing', reason: 'it is not there' };
+      return { state: 'missing', reason: 'it does not exist' };
     },
   });
   expect(gone.kinds).toEqual(['folder /data']);

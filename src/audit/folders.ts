@@ -1,0 +1,200 @@
+import type { ProgressLine } from '../commands/terminal.js';
+import { type Claim, journalOf, type UsableConfig } from '../config/load.js';
+import { LabfeedError } from '../errors.js';
+import type { JournalReader, KnownPath, KnownRun } from '../journal/reader.js';
+import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
+import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
+import { createRuns, type Runs } from '../watch/runs.js';
+import { type Listing, list } from '../watch/scan.js';
+import type { AuditResult, FileCounts, FindingKind, SafeFile } from './report.js';
+
+interface FoldersDeps {
+  readonly config: UsableConfig;
+  /** Only its folder. */
+  readonly instrument: string | undefined;
+  readonly journal: JournalReader;
+  readonly signal: AbortSignal;
+  readonly progress: ProgressLine;
+}
+
+/** Compares the files in the folders with the journal. Adds to the result as it goes, in case it stops early. */
+export async function compareFolders(deps: FoldersDeps, result: AuditResult): Promise<void> {
+  const { config, instrument, journal, progress } = deps;
+  for (const claim of config.claims) {
+    const { name, watch } = claim;
+    if (instrument !== undefined && name !== instrument) continue;
+    const counts = await compareFolder(
+      {
+        instrument: name,
+        copies: config.listed.find((listed) => listed.name === name)?.duplicates === 'ingest',
+        ignoresChanges: config.instruments.find((one) => one.name === name)?.changed === 'ignore',
+        journal,
+        folder: openFolder(claim, deps),
+        onProgress: ({ files }) => progress.show(`reading the files of ${name}: ${files}`),
+      },
+      result,
+    );
+    result.folders.push({ name, watch, ...counts });
+  }
+}
+
+function openFolder(claim: Claim, { config, signal }: FoldersDeps): Folder {
+  const { watch, run } = claim;
+  const isClaimed = claimedBy(claimsBefore(claim, config));
+  const isOthers = (path: string): boolean => path.startsWith(journalOf(config)) || isClaimed(path);
+  const matcher = createMatcher(claim);
+  return {
+    path: watch,
+    list: () => list(watch, { matcher, signal }),
+    isOthers,
+    // Hashed as a stream: however large a file is, its content is not kept in memory.
+    ...createRuns({ root: watch, run, matcher, signal, isClaimed: isOthers, keepBytes: 0 }),
+  };
+}
+
+interface Folder extends Runs {
+  readonly path: string;
+  list(): AsyncGenerator<FoundFile[], Listing>;
+  /** Whether the file belongs to another instrument or to the journal. */
+  isOthers(path: string): boolean;
+}
+
+export interface FolderDeps {
+  readonly instrument: string;
+  /** Whether equal bytes at other paths are runs of their own. */
+  readonly copies: boolean;
+  /** Whether a file whose content has changed is skipped. */
+  readonly ignoresChanges: boolean;
+  readonly journal: Pick<JournalReader, 'atPath' | 'ofContent'>;
+  readonly folder: Folder;
+  /** Called after each run. */
+  onProgress(counts: FileCounts): void;
+}
+
+/** If a share hangs, this many of Node's threads for file access hang with it, and some must remain. */
+const MAX_HASHES = 2;
+
+export async function compareFolder(
+  deps: FolderDeps,
+  result: Pick<AuditResult, 'findings' | 'safe' | 'verified'>,
+): Promise<FileCounts> {
+  const { folder, instrument } = deps;
+  const counts = { files: 0, proved: 0, unproved: 0, onTheirWay: 0, resting: 0, notTaken: 0 };
+  const report = (kind: FindingKind, path: string, text: string): void =>
+    void result.findings.push({ kind, instrument, path, text });
+
+  async function compare(run: FoundFile): Promise<void> {
+    const match = await matchRun(run, deps);
+    if (match === 'gone') return;
+    const files = filesOf('kind' in match ? run : match.file).length;
+    const as = 'kind' in match ? 'notTaken' : countAs(match.run, result.verified);
+    counts.files += files;
+    counts[as] += files;
+    if ('kind' in match) report(match.kind, run.path, match.text);
+    else if (as === 'proved') result.safe.push(...safeFiles(match));
+    deps.onProgress(counts);
+  }
+
+  // One batch may contain only some of a run's files, so such runs are compared after the last batch.
+  const multiFile = new Map<string, FoundFile>();
+  const batches = folder.list();
+  let next = await batches.next();
+  for (; !next.done; next = await batches.next()) {
+    const runs = folder.group(next.value.filter(({ path }) => !folder.isOthers(path)));
+    for (const run of runs) if (run.parts) multiFile.set(run.path, run);
+    const singleFile = runs.filter(({ parts }) => !parts);
+    await inParallel(singleFile, MAX_HASHES, compare);
+  }
+  await inParallel(multiFile.values(), MAX_HASHES, compare);
+  const listing = next.value;
+  if (listing.state !== 'present') report('folder', folder.path, `it is ${listing.state}: ${listing.reason}`);
+  else for (const { path, reason } of listing.unread) report('unread', path, reason);
+  return counts;
+}
+
+/** A run of the journal with the content of these files, or why there is none. */
+type Match =
+  | 'gone'
+  | { readonly run: KnownRun; readonly file: IdentifiedFile }
+  | { readonly kind: FindingKind; readonly text: string };
+
+async function matchRun(found: FoundFile, deps: FolderDeps): Promise<Match> {
+  const run = found.parts ? await deps.folder.stat(found) : found;
+  if (run === 'absent') return 'gone';
+  if (run === 'no answer') return { kind: 'unread', text: 'the disk or share does not respond' };
+  if ('missing' in run) return { kind: 'never taken', text: `${run.missing} is missing` };
+  const known = await Promise.all(filesOf(run).map((file) => deps.journal.atPath(deps.instrument, file)));
+  if (known.some((one) => one?.verdict === 'asked'))
+    return { kind: 'asked', text: 'it is part of the backlog' };
+  if (known.every((one) => one?.verdict === 'skipped')) return SKIPPED;
+  try {
+    return await matchContent(await deps.folder.identify(run), known, deps);
+  } catch (error) {
+    if (!(error instanceof LabfeedError)) throw error;
+    return { kind: 'unread', text: error.message };
+  }
+}
+
+const SKIPPED: Match = { kind: 'skipped', text: 'skipped, as configured' };
+
+async function matchContent(
+  file: IdentifiedFile,
+  known: readonly (KnownPath | undefined)[],
+  { instrument, copies, ignoresChanges, journal }: FolderDeps,
+): Promise<Match> {
+  const { sha256, path } = file;
+  const earlier = known.flatMap((one) => one?.run ?? []);
+  const run =
+    earlier.find((one) => one.sha256 === sha256) ??
+    (await journal.ofContent({ instrument, sha256, copy: copies ? path : '' }));
+  if (run) return { run, file };
+  const [last] = earlier;
+  if (!last) return { kind: 'never taken', text: 'it is not in the journal' };
+  // The remaining files of a run are unchanged, but are not a run by themselves.
+  if (file.parts && known.every((one) => one?.isUntouched && one.run?.id === last.id))
+    return { kind: 'thinned out', text: `some files of run ${last.id} are gone` };
+  return ignoresChanges
+    ? SKIPPED
+    : { kind: 'changed', text: `its content is no longer that of run ${last.id}` };
+}
+
+function countAs({ id, state }: KnownRun, verified: ReadonlySet<number>): Exclude<keyof FileCounts, 'files'> {
+  if (state === 'queued' || state === 'sending') return 'onTheirWay';
+  if (state !== 'done') return 'resting';
+  return verified.has(id) ? 'proved' : 'unproved';
+}
+
+const safeFiles = ({ run, file }: Extract<Match, { run: KnownRun }>): SafeFile[] =>
+  (file.parts ?? [file]).map(({ path, location, sha256 }) => ({
+    path,
+    location,
+    sha256,
+    run: run.id,
+    experiment: run.experiment,
+  }));
+
+/**
+ * Handles the items with at most `limit` at a time; an item is requested only when one can be handled. After a failure
+ * no further item is started, and the failure is thrown when those in progress have ended.
+ */
+export async function inParallel<T>(
+  items: Iterable<T> | AsyncIterable<T>,
+  limit: number,
+  handle: (item: T) => Promise<void>,
+): Promise<void> {
+  const rest = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
+  let hasFailed = false;
+
+  async function worker(): Promise<void> {
+    try {
+      for (let next = await rest.next(); !next.done && !hasFailed; next = await rest.next())
+        await handle(next.value);
+    } catch (error) {
+      hasFailed = true;
+      throw error;
+    }
+  }
+
+  const ended = await Promise.allSettled(Array.from({ length: limit }, worker));
+  for (const one of ended) if (one.status === 'rejected') throw one.reason;
+}

@@ -1,0 +1,231 @@
+import type { RequestResult } from '../commands/decisions.js';
+import { plural, terminalLine, withoutPath } from '../text.js';
+
+/** What differs between folders, journal and notebook, or is worth knowing. */
+export interface Finding {
+  readonly kind: FindingKind;
+  readonly instrument?: string | undefined;
+  readonly run?: number | undefined;
+  readonly experiment?: number | undefined;
+  readonly path?: string | undefined;
+  /** One line. */
+  readonly text: string;
+}
+
+interface Meaning {
+  readonly title: string;
+  /** What can be done. */
+  readonly hint?: string;
+  /** Somebody wanted it, or nobody needs to do anything: reported, but not counted as a difference. */
+  readonly isIntended?: true;
+}
+
+/** In the order of the report. The names of the kinds are part of `--json`. */
+const MEANINGS = {
+  halted: { title: 'sending is halted' },
+  vanished: {
+    title: 'filed, but missing from the notebook',
+    hint: 'to file a run once more: labfeed refile RUN',
+  },
+  deleted: {
+    title: 'filed, but deleted in the notebook',
+    hint: 'restore the experiment there, or file the run once more: labfeed refile RUN',
+  },
+  forbidden: {
+    title: 'filed, but not readable with this key',
+    hint: 'ask the owner of the experiment for access',
+  },
+  'not ours': {
+    title: 'filed, but the experiment was rewritten without its origin line',
+    hint: 'to file a run once more, as a new experiment: labfeed refile RUN',
+  },
+  'comment missing': {
+    title: 'missing comments',
+    hint: '--repair posts them again, even if somebody deleted them on purpose',
+  },
+  'comment twice': { title: 'duplicate comments', hint: 'delete all but one in the notebook' },
+  edited: { title: 'edited in the notebook, and left as they are', isIntended: true },
+  held: { title: 'held runs', hint: 'to see what can be decided: labfeed show RUN' },
+  quarantined: {
+    title: 'quarantined runs',
+    hint: 'to see the reason: labfeed show RUN. When it is fixed: labfeed retry RUN',
+  },
+  interrupted: {
+    title: 'runs whose delivery failed so far',
+    hint: 'the daemon retries them; --repair makes it retry at once',
+  },
+  'on its way': { title: 'runs that are not sent yet' },
+  folder: { title: 'folders that cannot be read' },
+  unread: { title: 'files and experiments that could not be read' },
+  changed: { title: 'files that changed after they were filed; the new content is not filed yet' },
+  'never taken': { title: 'files that were never taken', hint: 'to see the reason: labfeed why PATH' },
+  asked: {
+    title: 'backlog files without a decision',
+    hint: 'decide with labfeed backfill INSTRUMENT, or with `existing` in the configuration',
+  },
+  skipped: { title: 'skipped files', isIntended: true },
+  'thinned out': {
+    title: 'incomplete runs: some of their files are gone, so the others cannot be verified',
+    isIntended: true,
+  },
+  elsewhere: { title: 'filed at another notebook, which was not checked', isIntended: true },
+  spare: { title: 'empty experiments of labfeed', isIntended: true },
+} as const satisfies Record<string, Meaning>;
+
+export type FindingKind = keyof typeof MEANINGS;
+
+const meaningOf = (kind: FindingKind): Meaning => MEANINGS[kind];
+
+export const differs = ({ kind }: Finding): boolean => !meaningOf(kind).isIntended;
+
+/** What `--repair` requests from the daemon. */
+export interface Repair {
+  readonly run: number;
+  /** Missing comments, with their ids in the journal. Empty if the run only waits for its next attempt. */
+  readonly comments: readonly { readonly n: number; readonly comment: number }[];
+}
+
+/** A file whose content was read back from the notebook. */
+export interface SafeFile {
+  readonly path: string;
+  /** The bytes of the path, if they are not UTF-8. */
+  readonly location: string | Buffer;
+  readonly sha256: string;
+  readonly run: number;
+  readonly experiment: number | undefined;
+}
+
+/** Files of an instrument by what became of them. The names are part of `--json`. */
+export interface FileCounts {
+  files: number;
+  /** Their content was read back from the notebook. */
+  proved: number;
+  /** Filed according to the journal, but not verified in the notebook. */
+  unproved: number;
+  onTheirWay: number;
+  /** Quarantined, held or ignored. */
+  resting: number;
+  /** Changed, never taken, skipped or unreadable. */
+  notTaken: number;
+}
+
+export interface AuditResult {
+  readonly server: string;
+  readonly findings: Finding[];
+  /** What can be repaired without touching anything that a person did. */
+  readonly repairs: Repair[];
+  readonly safe: SafeFile[];
+  /** How many runs that are done in the journal were compared. */
+  filed: number;
+  /** Those of them that the notebook has as they were filed. */
+  readonly verified: Set<number>;
+  readonly folders: (Readonly<FileCounts> & { readonly name: string; readonly watch: string })[];
+  /** Why the audit is incomplete. */
+  stoppedBy: string | undefined;
+}
+
+export const toJson = (
+  { server, findings, safe, filed, verified, folders, stoppedBy }: AuditResult,
+  repaired: readonly RequestResult[] | undefined,
+) => ({
+  server,
+  runs: { filed, proved: verified.size },
+  folders,
+  brokenOff: stoppedBy,
+  findings: findings.map((finding) => ({ ...finding, differs: differs(finding) })),
+  safe: safe.map(({ location: _, ...file }) => file),
+  ...(repaired && { repaired }),
+});
+
+/** More are only in the JSON. */
+const MAX_SHOWN = 20;
+
+/** The result as text. `width`: that of the terminal. */
+export function report(
+  result: AuditResult,
+  repaired: readonly RequestResult[] | undefined,
+  width = Number.POSITIVE_INFINITY,
+): string {
+  const sections = Object.keys(MEANINGS).flatMap((kind) => {
+    const some = result.findings.filter((finding) => finding.kind === kind);
+    return some.length === 0 ? [] : section(meaningOf(kind as FindingKind), some, width);
+  });
+  return [
+    ...summary(result),
+    ...sections,
+    ...safeFiles(result),
+    ...(repaired ? ['', ...repairs(repaired)] : []),
+    '',
+    conclusion(result),
+  ].join('\n');
+}
+
+function summary({ server, filed, verified, folders, stoppedBy }: AuditResult): string[] {
+  const runs =
+    stoppedBy === undefined
+      ? `${plural(filed, 'run')} filed at ${server}, ${verified.size} verified`
+      : `${server} was not read completely: ${plural(filed, 'run')} checked, ${verified.size} verified`;
+  return [
+    runs,
+    ...folders.map(({ name, watch, files, ...counts }) => {
+      const parts = [
+        [counts.proved, 'safe to delete'],
+        [counts.unproved, 'filed but not verified'],
+        [counts.onTheirWay, 'not sent yet'],
+        [counts.resting, 'parked'],
+        [counts.notTaken, 'not taken'],
+      ] as const;
+      const some = parts.filter(([count]) => count > 0).map(([count, what]) => `${count} ${what}`);
+      return `${name}: ${plural(files, 'file')} in ${watch}${some.length === 0 ? '' : `: ${some.join(', ')}`}`;
+    }),
+  ];
+}
+
+function section({ title, hint }: Meaning, findings: readonly Finding[], width: number): string[] {
+  const shown = findings.slice(0, MAX_SHOWN);
+  const subjects = shown.map(subjectOf);
+  const widest = Math.max(...subjects.map(({ length }) => length));
+  const more = findings.length - shown.length;
+  return [
+    '',
+    `${title} (${findings.length})`,
+    ...(hint === undefined ? [] : [`  → ${hint}`]),
+    ...shown.map((finding, n) => row(widest === 0 ? '' : `${subjects[n]?.padEnd(widest)}  `, finding, width)),
+    ...(more > 0 ? [`  and ${more} more, see --json`] : []),
+  ];
+}
+
+const subjectOf = ({ run, experiment }: Finding): string =>
+  [
+    ...(run === undefined ? [] : [`run ${run}`]),
+    ...(experiment === undefined ? [] : [`experiment ${experiment}`]),
+  ].join(', ');
+
+/** The end of a path is what people recognise a file by. */
+function row(subject: string, { text, path = '' }: Finding, width: number): string {
+  const start = `  ${subject}${terminalLine(withoutPath(text, path))}${path === '' ? '' : ': '}`;
+  const name = terminalLine(path);
+  const room = width - start.length;
+  const line = `${start}${name.length <= room ? name : `…${name.slice(name.length - Math.max(1, room - 1))}`}`;
+  return line.length <= width ? line : `${line.slice(0, Math.max(0, width - 1))}…`;
+}
+
+function safeFiles({ safe }: AuditResult): string[] {
+  if (safe.length === 0) return [];
+  const more = safe.length - MAX_SHOWN;
+  return [
+    '',
+    `safe to delete: ${plural(safe.length, 'file')} whose content was read back from the notebook`,
+    ...safe.slice(0, MAX_SHOWN).map(({ path }) => `  ${terminalLine(path)}`),
+    ...(more > 0 ? [`  and ${more} more, see --safe`] : []),
+  ];
+}
+
+const repairs = (repaired: readonly RequestResult[]): string[] =>
+  repaired.length === 0 ? ['nothing to repair'] : ['repair', ...repaired.map(({ text }) => `  ${text}`)];
+
+function conclusion({ findings, stoppedBy }: AuditResult): string {
+  const differences = findings.filter(differs).length;
+  if (differences > 0) return plural(differences, 'difference');
+  return stoppedBy === undefined ? 'no differences' : 'no differences in what was checked';
+}

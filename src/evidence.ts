@@ -1,0 +1,88 @@
+import { backoffMs, type Clock } from './clock.js';
+import type { CommentRecord, ExperimentRecord, Notebook } from './deliver/context.js';
+import { isEntryStatus } from './deliver/failures.js';
+import { tryRead } from './deliver/reconcile.js';
+import { NotebookError } from './errors.js';
+import { originIn, readLabel } from './markers.js';
+
+/** Reads the notebook for `audit` and `recover`, and waits while it is unavailable. */
+export interface NotebookReader {
+  readExperiment(id: number): Promise<ExperimentRecord | 'missing' | 'private'>;
+  listComments(experiment: number): Promise<readonly CommentRecord[]>;
+  /** Undefined if the comment does not exist. */
+  readComment(experiment: number, comment: number): Promise<CommentRecord | undefined>;
+  /** Rejects unless the notebook itself answers. A proxy that lost the notebook behind it answers 404 to everything. */
+  checkPresence(): Promise<void>;
+}
+
+interface ReaderOptions {
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  /** Called before each repeated request. */
+  onRetry(reason: string): void;
+}
+
+/** With the waits between them, the attempts last for some minutes. */
+const MAX_ATTEMPTS = 8;
+
+export function createNotebookReader(
+  notebook: Pick<Notebook, 'listKeys' | 'readExperiment' | 'listComments' | 'readComment'>,
+  { clock, signal, onRetry }: ReaderOptions,
+): NotebookReader {
+  async function retry<T>(request: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      signal.throwIfAborted();
+      try {
+        return await request();
+      } catch (error) {
+        if (!isTemporary(error) || attempt === MAX_ATTEMPTS) throw error;
+        onRetry(error.message);
+        // A failure that concerns the whole server makes the limiter wait.
+        if (error.scope === 'run') await clock.sleep(backoffMs(attempt), signal);
+      }
+    }
+  }
+
+  return {
+    readExperiment: (id) => retry(() => tryRead(id, notebook)),
+    listComments: (experiment) => retry(() => notebook.listComments(experiment)),
+    readComment: (experiment, comment) =>
+      retry(() => notebook.readComment(experiment, comment)).catch((error: unknown) => {
+        if (!isEntryStatus(error, 404)) throw error;
+        return undefined;
+      }),
+    checkPresence: async () => void (await retry(() => notebook.listKeys())),
+  };
+}
+
+/** Whether the notebook may answer later without anybody doing something. A rejected key is not such a failure. */
+export const isTemporary = (error: unknown): error is NotebookError =>
+  error instanceof NotebookError && error.retryable && error.failure !== 'auth';
+
+/** A run that the journal has as filed. */
+interface FiledRun {
+  readonly instrument: string;
+  readonly sha256: string;
+  readonly experiment: number;
+}
+
+/** What the notebook has as the experiment of a run. */
+export type ReadBack =
+  | 'missing'
+  | 'private'
+  | {
+      readonly record: ExperimentRecord;
+      /** Whether its body ends with the origin line of this run. */
+      readonly hasOrigin: boolean;
+    };
+
+export async function readBack(run: FiledRun, notebook: NotebookReader): Promise<ReadBack> {
+  const record = await notebook.readExperiment(run.experiment);
+  if (record === 'missing') await notebook.checkPresence();
+  return typeof record === 'string' ? record : { record, hasOrigin: hasOrigin(record, run) };
+}
+
+function hasOrigin({ body }: ExperimentRecord, { instrument, sha256 }: FiledRun): boolean {
+  const origin = typeof body === 'string' ? originIn(body) : undefined;
+  return origin?.sha256 === sha256 && readLabel(origin.label, [instrument]) !== undefined;
+}
