@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { markComment, referenceOf } from '../../src/markers.js';
-import { NOTEBOOK_KINDS } from '../support/fake-notebook.js';
+import type { Draft } from '../../src/model.js';
+import { NOTEBOOK_KINDS, type NotebookKind } from '../support/fake-notebook.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { anyProcess, createHistory, type History } from './history.js';
@@ -16,7 +17,7 @@ function openDatabase(): ReusableDatabase {
 const SEED = process.env['LABFEED_SEED'] ? { seed: Number(process.env['LABFEED_SEED']) } : {};
 const RUNS = Number(process.env['LABFEED_RUNS'] ?? 300);
 
-/** What the notebook holds for these runs, whatever happened on the way. */
+/** What the notebook must hold for these runs. */
 const wanted = (runs: readonly { title: string; comments: number }[]) =>
   runs.map(({ title, comments }) => {
     const { instrument, file, copy } = newRun(title);
@@ -27,8 +28,8 @@ const wanted = (runs: readonly { title: string; comments: number }[]) =>
     return { ...someDraft(title, texts) };
   });
 
-/** Lives a last life in which nothing fails, uses up what is left over, and compares. */
-async function expectTheEnd(
+/** Runs a last process without faults, uses up the spares, and compares. */
+async function expectExactlyOnce(
   history: History,
   runs: readonly { title: string; comments: number }[],
 ): Promise<void> {
@@ -53,7 +54,7 @@ async function expectTheEnd(
 }
 
 test.each(NOTEBOOK_KINDS.flatMap((kind) => [true, false].map((first) => ({ kind, first }))))(
-  'from every state, after a crash with whatever outcome, the end is the same ($kind, first run: $first)',
+  'a crash in any state, with any outcome, leaves each run filed exactly once ($kind, first run: $first)',
   async ({ kind, first }) => {
     const database = openDatabase();
     const states = new Set<string>();
@@ -70,7 +71,7 @@ test.each(NOTEBOOK_KINDS.flatMap((kind) => [true, false].map((first) => ({ kind,
           await history.add('run', 2);
           state = (await history.process({ outcomes: [], records, atDeath, lateness })).at(-1) ?? '';
           states.add(state);
-          await expectTheEnd(history, runs);
+          await expectExactlyOnce(history, runs);
         }
       }
     }
@@ -88,7 +89,7 @@ test.each(NOTEBOOK_KINDS.flatMap((kind) => [true, false].map((first) => ({ kind,
   },
 );
 
-test('whatever lives a few processes have led, and whatever became of their requests, the end is the same', async () => {
+test('whatever happened to a few processes and their requests, each run is filed exactly once', async () => {
   const database = openDatabase();
   await fc.assert(
     fc.asyncProperty(
@@ -104,9 +105,94 @@ test('whatever lives a few processes have led, and whatever became of their requ
           await history.process(past);
           history.notebook.addExperiment('Untitled');
         }
-        await expectTheEnd(history, runs);
+        await expectExactlyOnce(history, runs);
       },
     ),
     { numRuns: RUNS, ...SEED },
+  );
+});
+
+const { instrument, file, copy } = newRun('run');
+const reference = referenceOf({ instrument, sha256: file.sha256, copy, refiling: 0 });
+
+/** The run as it was filed, and its remaps. */
+const BEFORE = { ...someDraft('run', ['comment 1', 'comment 2']) };
+const READINGS: Readonly<Record<string, Draft>> = {
+  'with another comment': {
+    title: 'redone',
+    date: '2026-03-04',
+    body: '<p>redone</p>',
+    tags: ['balance', 'new'],
+    comments: ['comment 1', 'edited', 'added'],
+  },
+  'with a comment less': { ...BEFORE, body: '<p>redone</p>', tags: ['new'], comments: ['edited'] },
+};
+
+async function filed(database: ReusableDatabase, kind: NotebookKind, chance = 1): Promise<History> {
+  const history = createHistory(database, kind, chance);
+  await history.add('run', 2);
+  await history.process();
+  return history;
+}
+
+function expectOnly({ notebook }: History, { comments, tags, ...draft }: Draft): void {
+  const entries = [...notebook.experiments.values()].map((entry) => ({
+    ...entry,
+    tags: [...entry.tags].sort(),
+    comments: [...entry.comments.values()],
+  }));
+  const texts = comments.map((text, index) => markComment(text, reference, index + 1));
+  expect(entries).toEqual([expect.objectContaining({ ...draft, tags: [...tags].sort(), comments: texts })]);
+}
+
+test.each(NOTEBOOK_KINDS.flatMap((kind) => Object.keys(READINGS).map((reading) => ({ kind, reading }))))(
+  'a crash at any record of a remap $reading leaves the run with its new reading ($kind)',
+  async ({ kind, reading }) => {
+    const database = openDatabase();
+    const draft = READINGS[reading] ?? BEFORE;
+    for (const atDeath of ['lost', 'dropped', 'late'] as const) {
+      for (const lateness of atDeath === 'late' ? [0, 3, 99] : [0]) {
+        let records = 0;
+        for (let state = ''; state !== 'done'; records++) {
+          const history = await filed(database, kind);
+          await history.remap('run', draft);
+          state = (await history.process({ outcomes: [], records, atDeath, lateness })).at(-1) ?? '';
+          await history.process();
+          expectOnly(history, draft);
+        }
+        // Described, two comments revised, added or dropped, and finished.
+        expect(records).toBeGreaterThan(4);
+      }
+    }
+  },
+);
+
+test('whatever happened to a few processes between several remaps, a run ends with its last reading', async () => {
+  const database = openDatabase();
+  const reading = fc.record({
+    title: fc.constantFrom('run', 'redone', 'again'),
+    date: fc.constantFrom('2026-01-02', '2026-03-04'),
+    body: fc.constantFrom('<p>run</p>', '<p>redone</p>', '<p><b>redone</b></p>'),
+    tags: fc.subarray(['balance', 'new', 'other']),
+    comments: fc.array(fc.constantFrom('comment 1', 'edited', 'other'), { maxLength: 3 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...NOTEBOOK_KINDS),
+      fc.array(fc.tuple(reading, fc.array(anyProcess, { maxLength: 3 })), { minLength: 1, maxLength: 3 }),
+      fc.nat(),
+      async (kind, readings, chance) => {
+        const history = await filed(database, kind, chance);
+        for (const [draft, pasts] of readings) {
+          await history.remap('run', draft);
+          for (const past of pasts) await history.process(past);
+          // A last process without faults, and everything late arrives before the next remap.
+          await history.process();
+          await history.carryOutLate();
+          expectOnly(history, draft);
+        }
+      },
+    ),
+    { numRuns: Math.ceil((2 * RUNS) / 3), ...SEED },
   );
 });

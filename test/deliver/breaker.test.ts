@@ -12,7 +12,7 @@ function setUp(perSecond = 100, random = () => 1) {
   const clock = simulatedClock();
   const limiter = new Limiter({ perSecond, clock, log: silentLog(), random });
   const sentAt: number[] = [];
-  /** A request that is answered after so long, with the error if there is one. */
+  /** A request that takes this long, and fails if there is an error. */
   const send = (latencyMs = 0, failure?: () => Error): Promise<void> =>
     limiter
       .schedule(async () => {
@@ -27,7 +27,7 @@ function setUp(perSecond = 100, random = () => 1) {
   return { clock, limiter, sentAt, send, many };
 }
 
-test('waits grow while the notebook stays away, up to five minutes', async () => {
+test('waits grow during an outage, up to five minutes', async () => {
   const { clock, sentAt, send } = setUp();
   for (let attempt = 0; attempt < 12; attempt++) await clock.run(send(0, away));
   const waits = sentAt.slice(1).map((at, index) => at - (sentAt[index] ?? 0));
@@ -35,7 +35,7 @@ test('waits grow while the notebook stays away, up to five minutes', async () =>
   expect(waits.slice(-2)).toEqual([300_000, 300_000]);
 });
 
-test('waits differ by chance, so that many daemons do not return together', async () => {
+test('waits are random, so that many daemons do not return together', async () => {
   const firstWait = async (seed: number): Promise<number> => {
     const { clock, sentAt, send } = setUp(100, seeded(seed).next);
     await clock.run(send(0, away).then(() => send()));
@@ -46,18 +46,15 @@ test('waits differ by chance, so that many daemons do not return together', asyn
   for (const wait of waits) expect(wait).toSatisfy((ms: number) => ms >= 500 && ms <= 1000);
 });
 
-test.each<FailureClass>(['server', 'auth'])(
-  'the failures of one moment (%s) are one step',
-  async (failure) => {
-    const { clock, sentAt, send, many } = setUp();
-    await clock.run(many(8, 300, () => new NotebookError(failure, 'no')));
-    const lastAnswered = (sentAt[0] ?? 0) + 300;
-    await clock.run(send());
-    expect(sentAt[8]).toBe(lastAnswered + 1000);
-  },
-);
+test.each<FailureClass>(['server', 'auth'])('simultaneous failures (%s) count once', async (failure) => {
+  const { clock, sentAt, send, many } = setUp();
+  await clock.run(many(8, 300, () => new NotebookError(failure, 'no')));
+  const lastAnswered = (sentAt[0] ?? 0) + 300;
+  await clock.run(send());
+  expect(sentAt[8]).toBe(lastAnswered + 1000);
+});
 
-test('a time-out that comes long after the notebook is back closes nothing', async () => {
+test('a time-out of a request from before the outage does not trip the breaker again', async () => {
   const { clock, limiter, send } = setUp();
   const slow = send(30_000, away);
   await clock.run(send(10, away).then(() => send()));
@@ -65,7 +62,7 @@ test('a time-out that comes long after the notebook is back closes nothing', asy
   expect(limiter.state().kind).not.toBe('down');
 });
 
-test('after an outage the pace starts small, and is back within seconds', async () => {
+test('after an outage the rate starts low and recovers within seconds', async () => {
   const { clock, sentAt, many, send } = setUp(100);
   await clock.run(many(200, 20));
   await clock.run(send(20, away));
@@ -80,7 +77,7 @@ test('after an outage the pace starts small, and is back within seconds', async 
   expect(inSecond(7)).toBeGreaterThan(90);
 });
 
-test('a notebook that comes and goes is asked ever more rarely, until it has stayed', async () => {
+test('an unstable notebook is probed ever more rarely until it stays available', async () => {
   const { clock, sentAt, send, many } = setUp();
   const waitAfter = async (): Promise<number> => {
     await clock.run(send(0, away));
@@ -95,7 +92,7 @@ test('a notebook that comes and goes is asked ever more rarely, until it has sta
   expect(await waitAfter()).toBe(1000);
 });
 
-test('Retry-After of an outage is waited for, and what is still under way cannot shorten it', async () => {
+test('the Retry-After of an outage is respected, and requests in flight cannot shorten it', async () => {
   const { clock, sentAt, send } = setUp();
   const maintenance = () =>
     new NotebookError('server', 'back soon', { status: 503, outcomeUnknown: true, retryAfterMs: 60_000 });
@@ -104,7 +101,7 @@ test('Retry-After of an outage is waited for, and what is still under way cannot
   expect(sentAt.at(-1)).toBeGreaterThanOrEqual(60_000);
 });
 
-/** Whenever requests come, and however long they take: taken, refused with or without a wish, or without an answer. */
+/** Requests at arbitrary times: accepted, refused with or without Retry-After, or without a response. */
 const requests = fc.array(
   fc.record({
     afterMs: fc.oneof(fc.constant(0), fc.nat(5000)),
@@ -120,7 +117,7 @@ const requests = fc.array(
   { minLength: 1, maxLength: 60 },
 );
 
-test('nobody leaves before the time that any answer asked for, and everybody leaves in the end', async () => {
+test('no request is sent before the time that any response asked for, and all are sent in the end', async () => {
   await fc.assert(
     fc.asyncProperty(requests, fc.integer(), async (all, seed) => {
       const clock = simulatedClock();
@@ -163,18 +160,15 @@ test.each([
   new NotebookError('conflict', 'locked', { status: 403 }),
   new NotebookError('file', 'gone'),
   new NotebookError('server', 'being edited', { status: 400, scope: 'run' }),
-])(
-  'a probe that is refused for its own sake ($message) shows that the notebook is there',
-  async (refused) => {
-    const { clock, limiter, send } = setUp();
-    await clock.run(send(0, away));
-    expect(limiter.state()).toMatchObject({ kind: 'down' });
-    await clock.run(send(0, () => refused));
-    expect(limiter.state()).toMatchObject({ kind: 'slow start' });
-  },
-);
+])('a probe that fails for its own run ($message) closes the breaker', async (refused) => {
+  const { clock, limiter, send } = setUp();
+  await clock.run(send(0, away));
+  expect(limiter.state()).toMatchObject({ kind: 'down' });
+  await clock.run(send(0, () => refused));
+  expect(limiter.state()).toMatchObject({ kind: 'slow start' });
+});
 
-test('a probe that breaks here shows nothing', async () => {
+test('a probe that fails locally proves nothing', async () => {
   const { clock, limiter, sentAt, send } = setUp();
   await clock.run(send(0, away));
   await clock.run(send(0, () => new TypeError('a bug of ours')));
@@ -183,7 +177,7 @@ test('a probe that breaks here shows nothing', async () => {
   expect(sentAt).toEqual([0, 1000, 3000]);
 });
 
-test('never more than one request is under way while the notebook is down, and nobody waits for ever', async () => {
+test('during an outage at most one request is in flight, and none waits for ever', async () => {
   const outages = fc.array(fc.record({ fromMs: fc.nat(60_000), forMs: fc.nat(20_000) }), { maxLength: 5 });
   const latency = fc.record({ leastMs: fc.nat(100), spreadMs: fc.nat(2000) });
   const workers = fc.integer({ min: 1, max: 16 });
@@ -208,7 +202,7 @@ test('never more than one request is under way while the notebook is down, and n
           await clock.sleep(leastMs + random() * spreadMs);
           if (probe) probes -= 1;
           if (isAway(clock.monotonic())) {
-            // What left before the last failure was known is part of it, and tells nothing new.
+            // A request from before the last failure is part of it.
             if (!probe && !down && seen === failures) [down, failures] = [true, failures + 1];
             throw away();
           }

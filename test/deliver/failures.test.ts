@@ -1,71 +1,156 @@
 import { expect, test } from 'vitest';
-import { NotYetError } from '../../src/deliver/context.js';
-import { afterFailure } from '../../src/deliver/failures.js';
+import { type Notebook, NotYetError } from '../../src/deliver/context.js';
+import { deliver } from '../../src/deliver/deliver.js';
+import { afterFailure, confirmForbidden } from '../../src/deliver/failures.js';
 import { type FailureClass, NotebookError } from '../../src/errors.js';
+import { fakeNotebook } from '../support/fake-notebook.js';
+import { contextOf, deliverAll, emptyJournal, see } from '../support/filing.js';
+import { manualClock } from '../support/manual-clock.js';
 
 const NOW = 1_000_000;
-const tries = (attempts: number, rejections = 0) => ({ attempts, rejections });
+const failures = (attempts: number, rejections = 0) => ({ attempts, rejections });
 const failed = (failure: FailureClass, details: Partial<NotebookError> = {}) =>
   new NotebookError(failure, 'said no', { ...details });
 
-test('what a person must mend is quarantined, what a person has touched is held', () => {
-  expect(afterFailure(failed('request'), tries(0), NOW)).toMatchObject({
+test('a run that needs a correction is quarantined, one with a conflict is held', () => {
+  expect(afterFailure(failed('request'), failures(0), NOW)).toMatchObject({
     kind: 'parked',
     as: 'quarantined',
     failure: 'request',
   });
-  expect(afterFailure(failed('file'), tries(0), NOW)).toMatchObject({
+  expect(afterFailure(failed('file'), failures(0), NOW)).toMatchObject({
     kind: 'parked',
     as: 'quarantined',
     failure: 'file',
   });
-  expect(afterFailure(failed('conflict'), tries(0), NOW)).toMatchObject({
+  expect(afterFailure(failed('conflict'), failures(0), NOW)).toMatchObject({
     kind: 'parked',
     as: 'held',
     failure: 'conflict',
   });
 });
 
-test('what passes by itself is tried for ever, with growing waits, and never set aside', () => {
+test('a temporary failure is retried with growing waits, and never parks the run', () => {
   for (const failure of ['auth', 'rate', 'server'] as const) {
-    expect(afterFailure(failed(failure, { status: 503 }), tries(1000), NOW, () => 1)).toMatchObject({
+    expect(afterFailure(failed(failure, { status: 503 }), failures(1000), NOW, () => 1)).toMatchObject({
       kind: 'postponed',
       dueAt: NOW + 5 * 60_000,
     });
   }
-  expect(afterFailure(failed('rate', { retryAfterMs: 3_600_000 }), tries(0), NOW)).toMatchObject({
+  expect(afterFailure(failed('rate', { retryAfterMs: 3_600_000 }), failures(0), NOW)).toMatchObject({
     dueAt: NOW + 3_600_000,
   });
 });
 
-test('a write that gets 500 in JSON is tried a few times, then quarantined; an entry that is being edited is waited for', () => {
+test('a write that gets 500 with JSON is retried a few times, then quarantined; an entry that is being edited is retried', () => {
   const own500 = failed('server', { status: 500, scope: 'run', outcomeUnknown: true });
   expect(
-    [0, 1, 2, 3, 4].map((rejections) => afterFailure(own500, tries(rejections, rejections), NOW).kind),
+    [0, 1, 2, 3, 4].map((rejections) => afterFailure(own500, failures(rejections, rejections), NOW).kind),
   ).toEqual(['postponed', 'postponed', 'postponed', 'postponed', 'parked']);
-  expect(afterFailure(failed('server', { status: 400, scope: 'run' }), tries(50), NOW).kind).toBe(
+  expect(afterFailure(failed('server', { status: 400, scope: 'run' }), failures(50), NOW).kind).toBe(
     'postponed',
   );
 });
 
-test('a single 500 after many outages quarantines nothing, nor does anything that is only read', () => {
+test('a single 500 after many outages quarantines nothing, nor does a failing read', () => {
   const written = failed('server', { status: 500, scope: 'run', outcomeUnknown: true });
-  expect(afterFailure(written, tries(50), NOW).kind).toBe('postponed');
+  expect(afterFailure(written, failures(50), NOW).kind).toBe('postponed');
   const read = failed('server', { status: 500, scope: 'run' });
-  expect(afterFailure(read, tries(50, 50), NOW).kind).toBe('postponed');
+  expect(afterFailure(read, failures(50, 50), NOW).kind).toBe('postponed');
 });
 
-test('a grace that ends within a millisecond is waited for to its end: the journal takes whole ones only', () => {
-  expect(afterFailure(new NotYetError('later', NOW + 7.25), tries(0), NOW)).toMatchObject({ dueAt: NOW + 8 });
+test('a wait is rounded up to whole milliseconds', () => {
+  expect(afterFailure(new NotYetError('later', NOW + 7.25), failures(0), NOW)).toMatchObject({
+    dueAt: NOW + 8,
+  });
 });
 
-test('a grace period is waited for, and a fault of our own is no verdict on the run', () => {
-  expect(afterFailure(new NotYetError('later', NOW + 6.2), tries(0), NOW)).toMatchObject({
+test('a grace period postpones the run, and so does a fault of our own', () => {
+  expect(afterFailure(new NotYetError('later', NOW + 6.2), failures(0), NOW)).toMatchObject({
     kind: 'postponed',
     dueAt: NOW + 7,
   });
-  expect(afterFailure(new TypeError('oops'), tries(0), NOW)).toMatchObject({
+  expect(afterFailure(new TypeError('oops'), failures(0), NOW)).toMatchObject({
     kind: 'postponed',
     failure: 'server',
   });
+});
+
+const refuse = (failure: 'conflict' | 'auth' | 'server', status: number) => async (): Promise<never> => {
+  throw new NotebookError(failure, `answered ${status}`, { status });
+};
+
+/** One run is filed. The second one is delivered to a notebook that has changed. */
+async function secondRun(changed: Partial<Notebook>) {
+  const clock = manualClock();
+  const journal = await emptyJournal(clock);
+  const context = contextOf(journal, fakeNotebook(), clock);
+  await see(journal, 'first');
+  await deliverAll(journal, context, clock);
+  await see(journal, 'second');
+  const attempt = async () => {
+    const error = await deliver(await journal.outbox.load(2), {
+      ...context,
+      notebook: confirmForbidden({ ...context.notebook, ...changed }),
+    }).catch((reason: unknown) => reason);
+    return afterFailure(error, { attempts: 0, rejections: 0 }, clock.now());
+  };
+  return { attempt, journal, clock };
+}
+
+test.each([
+  ['createExperiment', { createExperiment: refuse('conflict', 403) }],
+  ['patchExperiment', { patchExperiment: refuse('conflict', 403) }],
+  ['postComment', { postComment: refuse('conflict', 403) }],
+])('a 403 concerns the key if the keys cannot be listed either (%s)', async (_, step) => {
+  const { attempt } = await secondRun({ ...step, listKeys: refuse('auth', 403) });
+  expect(await attempt()).toMatchObject({ kind: 'postponed', failure: 'auth' });
+});
+
+test('a 404 to everything means that the notebook is unavailable, not that an experiment was deleted', async () => {
+  const { attempt } = await secondRun({
+    patchExperiment: refuse('conflict', 404),
+    listKeys: refuse('server', 404),
+  });
+  expect(await attempt()).toMatchObject({ kind: 'postponed', failure: 'server' });
+});
+
+test.each([403, 404])('a %i to one run holds it if the key works', async (status) => {
+  const { attempt } = await secondRun({ patchExperiment: refuse('conflict', status) });
+  expect(await attempt()).toMatchObject({ kind: 'parked', as: 'held', failure: 'conflict' });
+});
+
+test('a reconciliation ends when the key is rejected, and does not take every id for a private one', async () => {
+  const readIds: number[] = [];
+  const { attempt, journal, clock } = await secondRun({
+    async readExperiment(id) {
+      readIds.push(id);
+      if (readIds.length > 100) throw new Error('no end');
+      return refuse('conflict', 403)();
+    },
+    listKeys: refuse('auth', 403),
+  });
+  await journal.outbox.record(2, {
+    kind: 'intended',
+    server: 'https://eln.example.org',
+    floor: 101,
+    at: clock.now(),
+  });
+  expect(await attempt()).toMatchObject({ kind: 'postponed', failure: 'auth' });
+  expect(readIds.length).toBe(1);
+});
+
+test('a key that works again when it is checked holds no run', async () => {
+  let isRefused = true;
+  const fake = fakeNotebook();
+  const notebook = confirmForbidden({
+    ...fake,
+    createExperiment: (fields) => (isRefused ? refuse('conflict', 403)() : fake.createExperiment(fields)),
+    async listKeys() {
+      isRefused = false;
+      return fake.listKeys();
+    },
+  });
+  await expect(notebook.createExperiment({ title: 'A' })).resolves.toBeGreaterThan(0);
+  expect(fake.writes).toEqual(['createExperiment']);
 });

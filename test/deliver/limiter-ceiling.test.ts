@@ -7,7 +7,7 @@ import { seeded } from '../support/random.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';
 
-/** The most that any second saw. */
+/** The maximum number in any second. */
 function mostInASecond(times: readonly number[]): number {
   const sorted = [...times].sort((a, b) => a - b);
   let first = 0;
@@ -28,7 +28,7 @@ const answers = {
   broken: () => new TypeError('a bug of ours'),
 };
 
-/** Whenever requests come, however long they take, whatever becomes of them. */
+/** Requests at arbitrary times with arbitrary latencies and outcomes. */
 const schedule = fc.array(
   fc.record({
     afterMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 3000 })),
@@ -42,7 +42,7 @@ const schedule = fc.array(
   { minLength: 1, maxLength: 200 },
 );
 
-test('the ceiling is never passed in any second, neither here nor at the server, and everybody gets through', async () => {
+test('the ceiling is never exceeded in any second, here or at the server, and every request is sent', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 60 }),
@@ -78,7 +78,7 @@ test('the ceiling is never passed in any second, neither here nor at the server,
   );
 });
 
-/** Timers that know whole milliseconds only, and are late. */
+/** Timers with a resolution of a millisecond that fire late. */
 function coarse(clock: Clock, seed: number): Clock {
   const random = seeded(seed).next;
   return { ...clock, sleep: (ms, signal) => clock.sleep(Math.max(1, Math.trunc(ms)) + random(), signal) };
@@ -92,7 +92,7 @@ test.each([
   { perSecond: 2000, requests: 10_000 },
   { perSecond: 30_000, requests: 100_000 },
 ])(
-  'a ceiling of $perSecond a second is used to 90 %, however coarse the timers',
+  'a ceiling of $perSecond per second is used to 90 % with coarse timers',
   async ({ perSecond, requests }) => {
     const simulated = simulatedClock();
     const limiter = new Limiter({ perSecond, clock: coarse(simulated, 1), log: silentLog() });
@@ -111,7 +111,7 @@ test.each([
   },
 );
 
-test('a lull saves up for a tenth of a second at most', async () => {
+test('a pause saves up tokens for at most a tenth of a second', async () => {
   const clock = simulatedClock();
   const limiter = new Limiter({ perSecond: 50, clock, log: silentLog() });
   const sentAt: number[] = [];

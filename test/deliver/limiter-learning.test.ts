@@ -12,14 +12,14 @@ import {
 const refusedShare = ({ refusedAt, servedAt }: LoadResult): number =>
   refusedAt.length / (refusedAt.length + servedAt.length);
 
-/** Of what the server and the workers could do together, from that time on. */
+/** The share of what server and workers could handle, from that time on. */
 function use({ servedAt, ms }: LoadResult, cap: number, options: LoadOptions, fromMs = 0): number {
   const { concurrency = 4, latencyMs = 20, jitterMs = 0 } = options;
   const reach = Math.min(cap, (concurrency * 1000) / (latencyMs + jitterMs / 2));
   return (servedAt.filter((at) => at >= fromMs).length * 1000) / (ms - fromMs) / reach;
 }
 
-/** Anything between a server next door and one across the sea, hardly or hopelessly too fast for it. */
+/** From a local to a distant server, from slightly to far above its limit. */
 const conditions = fc.record({
   timesTooFast: fc.double({ min: 1.2, max: 10, noNaN: true }),
   concurrency: fc.integer({ min: 1, max: 16 }),
@@ -46,7 +46,7 @@ describe.each<{ kind: string; caps: [number, number]; serverLimit(cap: number, s
   },
   { kind: 'a sliding minute', caps: [1, 10], serverLimit: (cap) => slidingWindow(60 * cap, 60_000) },
 ])('a server that limits by $kind', ({ caps: [min, max], serverLimit }) => {
-  test('refuses under 5 % and is used to at least 80 %, from the first request on', async () => {
+  test('refuses under 5 % and is used to at least 80 % from the first request', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min, max }), conditions, async (cap, { timesTooFast, ...others }) => {
         const requests = Math.max(1000, cap * 100);
@@ -60,7 +60,7 @@ describe.each<{ kind: string; caps: [number, number]; serverLimit(cap: number, s
     );
   });
 
-  test('is used to at least 85 % in the long run, with hardly a refusal', async () => {
+  test('is used to at least 85 % in the long run, with very few refusals', async () => {
     const cap = Math.round((min + max) / 2);
     const options = {
       perSecond: 4 * cap,
@@ -74,7 +74,7 @@ describe.each<{ kind: string; caps: [number, number]; serverLimit(cap: number, s
   });
 });
 
-test('under a cap of 15 a second, a ceiling of 20 settles there', async () => {
+test('with a server limit of 15 per second and a ceiling of 20, the rate settles at the limit', async () => {
   const options = { perSecond: 20, requests: 1000, serverLimit: fixedWindow(15, 1000, 300) };
   const result = await load(options);
   expect(refusedShare(result)).toBeLessThan(0.01);
@@ -83,7 +83,7 @@ test('under a cap of 15 a second, a ceiling of 20 settles there', async () => {
 });
 
 test.each([429, 503] as const)(
-  'a proxy that limits with %i and never says for how long is used',
+  'a proxy that limits with %i and no Retry-After is used well',
   async (status) => {
     const options = { perSecond: 20, requests: 2000, serverLimit: tokenBucket(15, 10), status };
     const result = await load(options);
@@ -92,7 +92,7 @@ test.each([429, 503] as const)(
   },
 );
 
-test('a server that asks for a minute at every refusal is rarely made to refuse, and used to 75 %', async () => {
+test('a server that asks for a minute at every refusal rarely refuses and is used to 75 %', async () => {
   const options = { perSecond: 20, requests: 20_000, serverLimit: fixedWindow(15, 1000), retryAfter: 60_000 };
   const result = await load(options);
   expect(result.refusedAt.length).toBeLessThan(10);
@@ -107,7 +107,7 @@ test.each([
     after: 100,
     withinMs: 8 * 60_000,
   },
-])('a limit that was raised $what is found again within minutes', async ({ before, after, withinMs }) => {
+])('a limit that was raised $what is learned again within minutes', async ({ before, after, withinMs }) => {
   const raisedAt = 300_000;
   const serverLimit = changing(before, fixedWindow(after, 1000), raisedAt);
   const { servedAt } = await load({ perSecond: 1000, requests: 60_000, concurrency: 8, serverLimit });
@@ -117,7 +117,7 @@ test.each([
   expect(Math.max(...starts.map(tenSecondsFrom))).toBeGreaterThan(0.8 * 10 * after);
 });
 
-test('a limit that was lowered to a twentieth is found within seconds', async () => {
+test('a limit that was lowered to a twentieth is learned within seconds', async () => {
   const serverLimit = changing(fixedWindow(60, 1000), slidingWindow(3, 1000), 60_000);
   const { servedAt, refusedAt } = await load({ perSecond: 100, requests: 4000, concurrency: 8, serverLimit });
   expect(refusedAt.filter((at) => at > 60_000 && at <= 90_000).length).toBeLessThan(25);

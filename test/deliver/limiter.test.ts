@@ -43,14 +43,14 @@ function setUp(perSecond: number) {
   return { clock, limiter, sentAt, send, fail, logged };
 }
 
-test('an answer, a refusal and its error are handed on as they are', async () => {
+test('results and errors are passed on unchanged', async () => {
   const { clock, limiter, send } = setUp(1000);
   const refused = new NotebookError('request', 'bad date', { status: 422 });
   await expect(clock.run(send(0, () => refused))).rejects.toBe(refused);
   await expect(clock.run(limiter.schedule(async () => 42))).resolves.toBe(42);
 });
 
-test('a request that breaks before it leaves does not break the limiter', async () => {
+test('a request that throws before it is sent does not break the limiter', async () => {
   const { clock, limiter, send } = setUp(1000);
   const broken = new TypeError('no such key');
   const sent = limiter.schedule(() => {
@@ -60,14 +60,14 @@ test('a request that breaks before it leaves does not break the limiter', async 
   await clock.run(send());
 });
 
-test('a refusal that concerns one run stops and slows nobody', async () => {
+test('a failure of scope run neither stops nor slows other requests', async () => {
   const { clock, sentAt, send, fail } = setUp(1000);
   await clock.run(fail(() => new NotebookError('request', 'bad date', { status: 422 })));
   await clock.run(send());
   expect(sentAt).toEqual([0, 0]);
 });
 
-test('who came first passes first', async () => {
+test('requests are sent in the order of arrival', async () => {
   const { clock, limiter } = setUp(10);
   const order: number[] = [];
   const all = [1, 2, 3, 4, 5].map((n) => limiter.schedule(async () => void order.push(n)));
@@ -75,7 +75,7 @@ test('who came first passes first', async () => {
   expect(order).toEqual([1, 2, 3, 4, 5]);
 });
 
-test('Retry-After of one request holds all others, and one probe goes first', async () => {
+test('the Retry-After of one request holds back all others, and one probe is sent first', async () => {
   const { clock, sentAt, send, fail } = setUp(1000);
   await clock.run(fail(() => busy(30_000)));
   await clock.run(Promise.all([send(200), send(), send(), send()]));
@@ -84,7 +84,7 @@ test('Retry-After of one request holds all others, and one probe goes first', as
   expect(Math.min(...others)).toBeGreaterThanOrEqual(probe + 200);
 });
 
-test('after Retry-After, the others follow at the pace and not at once', async () => {
+test('after a Retry-After, requests follow at the learned rate and not at once', async () => {
   const { clock, sentAt, send, fail } = setUp(50);
   await clock.run(Promise.all(Array.from({ length: 100 }, () => send(20))));
   await clock.run(fail(() => busy(30_000)));
@@ -94,26 +94,23 @@ test('after Retry-After, the others follow at the pace and not at once', async (
   expect(Math.min(...gaps)).toBeGreaterThanOrEqual(20);
 });
 
-test('the longest Retry-After of those under way counts, and none of them twice', async () => {
+test('the longest Retry-After of the requests in flight counts, and none counts twice', async () => {
   const { clock, sentAt, send, fail } = setUp(1000);
   await clock.run(Promise.all([fail(() => busy(2000), 10), fail(() => busy(8000), 20), fail(busy, 30)]));
   await clock.run(send());
-  // A tenth is added by chance.
+  // Up to a tenth is added at random.
   expect(sentAt[3]).toBeGreaterThanOrEqual(8020);
   expect(sentAt[3]).toBeLessThanOrEqual(8850);
 });
 
-test.each([0, undefined])(
-  '429 with a Retry-After of %s is answered with a pause all the same',
-  async (retryAfterMs) => {
-    const { clock, sentAt, send, fail } = setUp(1000);
-    await clock.run(fail(() => busy(retryAfterMs)));
-    await clock.run(send());
-    expect(sentAt[1]).toBe(1000);
-  },
-);
+test.each([0, undefined])('a 429 with a Retry-After of %s also causes a pause', async (retryAfterMs) => {
+  const { clock, sentAt, send, fail } = setUp(1000);
+  await clock.run(fail(() => busy(retryAfterMs)));
+  await clock.run(send());
+  expect(sentAt[1]).toBe(1000);
+});
 
-test('many refusals of one moment slow us down once', async () => {
+test('simultaneous refusals reduce the rate once', async () => {
   const paceAfter = async (refusals: number): Promise<number> => {
     const { clock, limiter, send, fail } = setUp(100);
     await clock.run(Promise.all(Array.from({ length: 500 }, () => send(100))));
@@ -127,7 +124,7 @@ test('many refusals of one moment slow us down once', async () => {
   expect(ten).toBeGreaterThan(0.9 * one);
 });
 
-test('who waits is turned away when the limiter is stopped, without having sent anything', async () => {
+test('stopping rejects waiting requests without sending them', async () => {
   const { clock, limiter, sentAt, send } = setUp(1);
   await clock.run(send());
   const waiting = [send(), send()];
@@ -137,7 +134,7 @@ test('who waits is turned away when the limiter is stopped, without having sent 
   expect(sentAt).toHaveLength(1);
 });
 
-test('who waits for a probe or for the end of an outage is turned away as well', async () => {
+test('stopping also rejects requests that wait for a probe or the end of an outage', async () => {
   const { clock, limiter, send, fail } = setUp(1000);
   await clock.run(fail(away));
   const probe = send(60_000);
@@ -148,7 +145,7 @@ test('who waits for a probe or for the end of an outage is turned away as well',
   await clock.run(probe);
 });
 
-test('it works on a clock that jumps as soon as somebody sleeps', async () => {
+test('it works with a clock that jumps at each sleep', async () => {
   const clock = manualClock();
   const { log } = createLog({ level: 'silent', pretty: false });
   const limiter = new Limiter({ perSecond: 5, clock, log });
@@ -156,7 +153,7 @@ test('it works on a clock that jumps as soon as somebody sleeps', async () => {
   expect(clock.monotonic()).toBeGreaterThan(3000);
 });
 
-test('one warning when an outage begins, one line when it is over', async () => {
+test('an outage is logged once at its start and once at its end', async () => {
   const { clock, send, fail, logged } = setUp(1000);
   await clock.run(Promise.all([fail(away, 10), fail(away, 20), fail(away, 30)]));
   for (let probe = 0; probe < 5; probe++) await clock.run(fail(away));
@@ -167,7 +164,7 @@ test('one warning when an outage begins, one line when it is over', async () => 
   ]);
 });
 
-test('a limit is told once; meeting it again is not worth a line, unless the wait is long', async () => {
+test('a limit is logged once, and again only if the wait is long', async () => {
   const { clock, send, fail, logged } = setUp(100);
   for (let time = 0; time < 5; time++) await clock.run(fail(busy).then(() => send()));
   const told = ['warn: rate limit reached, waiting', 'info: notebook available again'];
@@ -177,7 +174,7 @@ test('a limit is told once; meeting it again is not worth a line, unless the wai
   expect(logged('debug')).toContain('debug: rate limit learned');
 });
 
-test('it can say why requests wait', async () => {
+test('the state explains why requests wait', async () => {
   const { clock, limiter, send, fail } = setUp(20);
   expect(limiter.state()).toEqual({ kind: 'open', perSecond: expect.closeTo(18.9, 1) });
   await clock.run(fail(away));
@@ -199,7 +196,7 @@ test('it can say why requests wait', async () => {
   expect(limiter.state().kind).toBe('slowed');
 });
 
-test('a request that is given up while it waits does not leave, and is not the probe', async () => {
+test('a request that is aborted while it waits is not sent and is not the probe', async () => {
   const { clock, limiter, sentAt, fail } = setUp(100);
   await clock.run(fail(away));
   const stale = new AbortController();
@@ -208,7 +205,7 @@ test('a request that is given up while it waits does not leave, and is not the p
   stale.abort(new Error('waited too long'));
   await expect(given).rejects.toThrow('waited too long');
   await clock.run(next);
-  // The one behind it went at the time of the first probe, and the door is open again.
+  // The next request was sent at the time of the first probe, and the breaker is closed.
   expect(sentAt).toEqual([0, 1000]);
   expect(limiter.state().kind).not.toBe('down');
   await expect(limiter.schedule(async () => sentAt.push(-1), stale.signal)).rejects.toThrow(

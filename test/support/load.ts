@@ -10,11 +10,11 @@ export interface LoadOptions {
   readonly serverLimit: ServerLimit;
   readonly requests: number;
   readonly concurrency?: number;
-  /** There and back. */
+  /** Round trip. */
   readonly latencyMs?: number;
-  /** How much longer than that the way there may take. */
+  /** How much longer the way to the server may take. */
   readonly jitterMs?: number;
-  /** What the server says with a refusal: its true wait, rounded up to seconds, or always the same. */
+  /** The Retry-After of a refusal: the true wait rounded up to seconds, none, or a constant. */
   readonly retryAfter?: 'seconds' | 'never' | number;
   readonly status?: 429 | 503;
   readonly seed?: number;
@@ -28,7 +28,7 @@ export interface LoadResult {
   readonly limiter: Limiter;
 }
 
-/** Workers that always have something to send, over a network that takes its time, to a server with a limit. */
+/** Busy workers, a network with latency, and a server with a limit. */
 export async function load(options: LoadOptions): Promise<LoadResult> {
   const { perSecond, serverLimit, requests, concurrency = 4, latencyMs = 20, jitterMs = 0 } = options;
   const { retryAfter = 'never', status = 429, seed = 1 } = options;

@@ -1,6 +1,6 @@
 import type { Clock } from '../../src/clock.js';
 
-/** A clock whose time passes only when it is told to, or as fast as somebody sleeps. */
+/** A clock whose time passes only with `advance` and `sleep`, which returns at once. */
 export function manualClock(startMs = Date.UTC(2026, 0, 1)): Clock & { advance(ms: number): void } {
   let elapsed = 0;
   return {

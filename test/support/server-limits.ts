@@ -1,7 +1,7 @@
-/** A server's limit: told when a request arrives, says whether it is served, and how long the next would wait. */
+/** A server's limit. Called when a request arrives; `waitMs` is how long the next one would have to wait. */
 export type ServerLimit = (now: number) => { readonly served: boolean; readonly waitMs: number };
 
-/** Counts from the start of each period; `offsetMs` is where the periods lie. */
+/** Counts from the start of each period; `offsetMs` shifts the periods. */
 export function fixedWindow(most: number, windowMs: number, offsetMs = 0): ServerLimit {
   let current = Number.NEGATIVE_INFINITY;
   let count = 0;
@@ -15,7 +15,7 @@ export function fixedWindow(most: number, windowMs: number, offsetMs = 0): Serve
   };
 }
 
-/** Counts over the period that ends now. */
+/** Counts over the last period. */
 export function slidingWindow(most: number, windowMs: number): ServerLimit {
   let times: number[] = [];
   return (now) => {
@@ -26,7 +26,7 @@ export function slidingWindow(most: number, windowMs: number): ServerLimit {
   };
 }
 
-/** Refills steadily, and saves up to `burst`. */
+/** Refills steadily, up to `burst`. */
 export function tokenBucket(perSecond: number, burst: number): ServerLimit {
   let tokens = burst;
   let last = 0;

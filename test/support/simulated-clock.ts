@@ -1,7 +1,7 @@
 import type { Clock } from '../../src/clock.js';
 
 export interface SimulatedClock extends Clock {
-  /** Lets time pass, from one sleeper's end to the next, until the work is done or everybody sleeps for ever. */
+  /** Advances time from one wake-up to the next until the work is done. Throws if nobody will wake up. */
   run<T>(work: Promise<T>): Promise<T>;
 }
 
@@ -12,8 +12,8 @@ interface Sleeper {
 }
 
 /**
- * A clock for many who sleep at the same time: each wakes at its own instant, in order, and everything that
- * follows from one waking is done before the next. Hours take milliseconds, and run alike every time.
+ * A clock for many concurrent sleepers. They wake in order, and everything that follows from one wake-up is done
+ * before the next. Deterministic.
  */
 export function simulatedClock(startMs = Date.UTC(2026, 0, 1)): SimulatedClock {
   const sleepers: Sleeper[] = [];
@@ -54,7 +54,7 @@ export function simulatedClock(startMs = Date.UTC(2026, 0, 1)): SimulatedClock {
         await new Promise((resolve) => setImmediate(resolve));
         if (done) return finished;
         const next = sleepers.shift();
-        if (!next) throw new Error(`nobody will ever wake, ${elapsed} ms after the start`);
+        if (!next) throw new Error(`no sleeper is left ${elapsed} ms after the start`);
         elapsed = next.at;
         next.wake();
       }
@@ -62,7 +62,7 @@ export function simulatedClock(startMs = Date.UTC(2026, 0, 1)): SimulatedClock {
   };
 }
 
-/** Earliest first; those of one instant in the order in which they lay down. */
+/** Earliest first; at the same time, in the order of their calls. */
 function insert(sleepers: Sleeper[], sleeper: Sleeper): void {
   let index = sleepers.length;
   while (index > 0 && (sleepers[index - 1]?.at ?? 0) > sleeper.at) index--;

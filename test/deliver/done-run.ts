@@ -15,28 +15,28 @@ import { decide, due, knows, take } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { newRun } from '../support/runs.js';
 
-/** A run that is done, and all that can become of it. */
-export interface Redone {
+/** A done run, and what can happen to it. */
+export interface DoneRun {
   readonly server: string;
   readonly journal: Journal;
   readonly notebook: FakeNotebook;
-  /** Why a delivery was put off. */
+  /** The grace periods that were waited for. */
   readonly waits: string[];
-  /** A person has it read anew; it reads so; and it is delivered, with these requests answered otherwise. */
-  remap(draft: Draft, otherwise?: Partial<Notebook>): Promise<void>;
-  /** A person decides something else about it, and it is delivered. */
+  /** Remaps it to this draft and delivers it, with other behaviour of these requests. */
+  remap(draft: Draft, overrides?: Partial<Notebook>): Promise<void>;
+  /** Applies a decision and delivers it. */
   decide(request: Request): Promise<void>;
-  /** Its experiment, which is the only one. */
+  /** Its experiment, the only one in the notebook. */
   entry(): Omit<FakeExperiment, 'comments'> & { comments: string[]; reference: string };
-  /** What people do in the notebook. Comments are counted from 1. */
+  /** Edits in the web interface. Comments count from 1. */
   edit(changes: Partial<FakeExperiment>): void;
   editComment(n: number, text: string): void;
   deleteComment(n: number): void;
-  /** Why it is held, which it must be. */
+  /** Expects it to be held, and resolves with the reason. */
   held(): Promise<string>;
 }
 
-export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }): Promise<Redone> {
+export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }): Promise<DoneRun> {
   const clock = manualClock();
   const database = new DatabaseSync(':memory:');
   migrate(database, ':memory:');
@@ -46,13 +46,13 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
   const run = newRun('a');
   const { instrument, file, copy } = run;
   const reference = referenceOf({ instrument, sha256: file.sha256, copy, refiling: 0 });
-  const deps = contextOf(journal, notebook, clock);
+  const context = contextOf(journal, notebook, clock);
   await journal.outbox.server(SERVER).learn(kind);
 
-  async function deliverAll(otherwise: Partial<Notebook> = {}): Promise<void> {
+  async function deliverAll(overrides: Partial<Notebook> = {}): Promise<void> {
     while ((await due(journal, Number.MAX_SAFE_INTEGER, 1)).length > 0) {
       const open = await journal.outbox.load(1);
-      await deliver(open, { ...deps, notebook: { ...notebook, ...otherwise } }).catch(
+      await deliver(open, { ...context, notebook: { ...notebook, ...overrides } }).catch(
         async (error: unknown) => {
           const change = afterFailure(
             error,
@@ -82,11 +82,11 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
     journal,
     notebook,
     waits,
-    async remap(now, otherwise) {
+    async remap(now, overrides) {
       askRemap(database, 1, file.path, clock.now());
       expect(await knows(journal, run)).toBe(false);
       await take(journal, run, now);
-      await deliverAll(otherwise);
+      await deliverAll(overrides);
     },
     async decide(request) {
       database.prepare('INSERT INTO inbox (at, request) VALUES (0, ?)').run(JSON.stringify(request));

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { OutcomeTimes } from '../../src/deliver/context.js';
 import { manualClock } from '../support/manual-clock.js';
 
-test('a loss counts from when it was last noted, and one that is not known from the beginning', () => {
+test('a time counts from the last note, or from the start of the process', () => {
   const clock = manualClock();
   const times = new OutcomeTimes(clock, 1000);
   clock.advance(500);
@@ -13,7 +13,7 @@ test('a loss counts from when it was last noted, and one that is not known from 
   expect(times.elapsedMs(1)).toBe(0);
 });
 
-test('times that are old enough are forgotten, also of runs that were set aside; recent ones never', () => {
+test('old times are forgotten, recent ones are not', () => {
   const clock = manualClock();
   const times = new OutcomeTimes(clock, 1000);
   for (let run = 0; run < 100; run++) {
@@ -21,7 +21,7 @@ test('times that are old enough are forgotten, also of runs that were set aside;
     clock.advance(100);
   }
   times.note(1000);
-  // As old as the process, once it is forgotten: that is longer than it has to be.
+  // A forgotten time counts from the start of the process, which is more than enough.
   expect(times.elapsedMs(3)).toBe(10_000);
   expect(times.elapsedMs(95)).toBe(500);
 });

@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+import { HaltedError, type Notebook } from '../../src/deliver/context.js';
+import { prepareServer } from '../../src/deliver/reconcile.js';
+import { NotebookError } from '../../src/errors.js';
+import { provisionalTitle } from '../../src/markers.js';
+import { type FakeNotebook, fakeNotebook, withFaults } from '../support/fake-notebook.js';
+import { contextOf, deliverAll, emptyJournal, expectExactly, file, SERVER, see } from '../support/filing.js';
+import { manualClock } from '../support/manual-clock.js';
+import { setUp } from './scene.js';
+
+const ELABFTW = { dialect: 'elabftw', isUnknownRun: async () => true } as const;
+
+test('on eLabFTW, a new journal sends nothing to a notebook that labfeed has filed into before', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook({ dialect: 'elabftw' });
+  const first = await emptyJournal(clock);
+  await first.outbox.server(SERVER).learn({ dialect: 'elabftw' });
+  await see(first, 'a');
+  await deliverAll(first, contextOf(first, notebook, clock), clock);
+  const journal = await emptyJournal(clock);
+  const context = contextOf(journal, notebook, clock);
+  await expect(prepareServer(ELABFTW, context)).rejects.toBeInstanceOf(HaltedError);
+  await expect(prepareServer(ELABFTW, context)).rejects.toMatchObject({
+    message: expect.stringContaining('experiment 101 was filed by labfeed'),
+    hint: expect.stringContaining('labfeed recover'),
+  });
+  // The runs of another labfeed's instruments need not be in this journal.
+  await prepareServer({ ...ELABFTW, isUnknownRun: async () => false }, context);
+});
+
+test('an entry that mentions labfeed does not halt delivery, nor does a version without search', async () => {
+  const notebook = fakeNotebook({ dialect: 'elabftw' });
+  const theirs = notebook.addExperiment('about labfeed');
+  Object.assign(notebook.experiments.get(theirs) ?? {}, { body: 'labfeed ends with the sha256: of a file' });
+  const journal = await emptyJournal(manualClock());
+  await prepareServer(ELABFTW, contextOf(journal, notebook, manualClock()));
+  const older: FakeNotebook = {
+    ...notebook,
+    searchBodies: () => Promise.reject(new NotebookError('request', 'no', { status: 400 })),
+  };
+  await prepareServer(ELABFTW, contextOf(journal, older, manualClock()));
+  const away: FakeNotebook = {
+    ...notebook,
+    searchBodies: () => Promise.reject(new NotebookError('server', 'away')),
+  };
+  await expect(prepareServer(ELABFTW, contextOf(journal, away, manualClock()))).rejects.toThrow('away');
+});
+
+test('a creation that an older journal does not know is used by its run, even if the file is seen later', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook();
+  const journal = await file(notebook, clock, 'a');
+  const newer = await emptyJournal(clock);
+  for (const content of ['b', 'c']) {
+    await see(newer, content);
+  }
+  const references = await Promise.all([1, 2].map(async (id) => (await newer.outbox.load(id)).reference));
+  for (const reference of references) await notebook.createExperiment({ title: provisionalTitle(reference) });
+  // The journal knows one of the runs as pending, the other not at all.
+  await see(journal, 'b');
+  const context = contextOf(journal, notebook, clock);
+  const start = () => prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, context);
+  await start();
+  await start();
+  await see(journal, 'c');
+  const creations = notebook.writes.filter((write) => write === 'createExperiment').length;
+  await deliverAll(journal, context, clock);
+  expect(notebook.writes.filter((write) => write === 'createExperiment')).toHaveLength(creations);
+  expectExactly(notebook, ['a', 'b', 'c']);
+});
+
+test('a proxy that lost the notebook and answers 404 to everything does not make it look restored', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook();
+  const journal = await file(notebook, clock, ...'abcdefgh');
+  const missing = new NotebookError('conflict', 'not found', { status: 404 });
+  const lost: FakeNotebook = {
+    ...notebook,
+    readExperiment: () => Promise.reject(missing),
+    listKeys: () => Promise.reject(new NotebookError('server', 'no notebook there')),
+  };
+  const preparation = { dialect: 'v2', isUnknownRun: async () => false } as const;
+  await expect(prepareServer(preparation, contextOf(journal, lost, clock))).rejects.toThrow(
+    'no notebook there',
+  );
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: undefined });
+  // The notebook itself says the same.
+  const restored: FakeNotebook = { ...notebook, readExperiment: () => Promise.reject(missing) };
+  await expect(prepareServer(preparation, contextOf(journal, restored, clock))).rejects.toBeInstanceOf(
+    HaltedError,
+  );
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: expect.any(String) });
+});
+
+test('a run of ours above our highest id that is not in the journal means that the journal is older', async () => {
+  const { add, attempt, notebook, context } = await setUp();
+  await attempt(await add('A'));
+  const body = `<p>labfeed balance a &amp; b.csv sha256:${'ab'.repeat(32)}</p>`;
+  const stray = notebook.addExperiment('filed yesterday', 1);
+  Object.assign(notebook.experiments.get(stray) ?? {}, { body });
+  const origins: unknown[] = [];
+  const isUnknownRun = async (origin: unknown) => origins.push(origin) > 0;
+  await expect(prepareServer({ dialect: 'v2', isUnknownRun }, context)).rejects.toThrow(
+    /older than the notebook/,
+  );
+  expect(origins).toEqual([{ label: 'balance a & b.csv', sha256: 'ab'.repeat(32) }]);
+  await prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, context);
+});
+
+test.each(['v2', 'elabftw'] as const)('the dialect %s is detected once', async (dialect) => {
+  const { context, journal } = await setUp();
+  const prepare = (notebook: Notebook) =>
+    prepareServer({ dialect: 'auto', isUnknownRun: async () => false }, { ...context, notebook });
+  await prepare(fakeNotebook({ dialect }));
+  expect((await journal.outbox.server(SERVER).facts()).dialect).toBe(dialect);
+  await prepare(withFaults<Notebook>(fakeNotebook({ dialect }), { listKeys: 'unreachable' }));
+});
