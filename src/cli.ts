@@ -3,115 +3,90 @@ import { Command, CommanderError } from 'commander';
 import { ConfigError, EXIT, explain, LabfeedError } from './errors.js';
 import { limitBacktracking, version } from './process.js';
 
-interface CommandEntry {
-  readonly summary: string;
-  /** Adds arguments, options, examples and the action. Only the command that is run is loaded. */
-  load(): Promise<(command: Command) => void>;
-}
+/** Adds arguments, options, examples and the action to a command. Only the command that is run is loaded. */
+type Load = () => Promise<(command: Command) => void>;
+
+const decisions = () => import('./commands/decisions.js');
 
 /** By the headings under which the help lists them. */
-const COMMANDS: Readonly<Record<string, Readonly<Record<string, CommandEntry>>>> = {
+const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summary: string, load: Load]>>>> = {
   'Getting started:': {
-    demo: {
-      summary: 'Try labfeed with sample instruments and a built-in notebook',
-      load: async () => (await import('./commands/demo.js')).addDemo,
-    },
-    learn: {
-      summary: 'Suggest a mapping for sample files',
-      load: async () => (await import('./learn/learn.js')).addLearn,
-    },
-    try: {
-      summary: 'Show what would be sent for a file, or run the tests of mappings',
-      load: async () => (await import('./commands/try.js')).addTry,
-    },
-    check: {
-      summary: 'Check the configuration, folders, journal, key and server',
-      load: async () => (await import('./check/check.js')).addCheck,
-    },
+    demo: [
+      'Try labfeed with sample instruments and a built-in notebook',
+      async () => (await import('./commands/demo.js')).addDemo,
+    ],
+    learn: ['Suggest a mapping for sample files', async () => (await import('./learn/learn.js')).addLearn],
+    try: [
+      'Show what would be sent for a file, or run the tests of mappings',
+      async () => (await import('./commands/try.js')).addTry,
+    ],
+    check: [
+      'Check the configuration, folders, journal, key and server',
+      async () => (await import('./check/check.js')).addCheck,
+    ],
   },
   'Daemon:': {
-    run: {
-      summary: 'Run the daemon in the foreground',
-      load: async () => (await import('./commands/run.js')).addRun,
-    },
-    status: {
-      summary: 'Show what the daemon is doing and what needs attention',
-      load: async () => (await import('./commands/status.js')).addStatus,
-    },
+    run: ['Run the daemon in the foreground', async () => (await import('./commands/run.js')).addRun],
+    status: [
+      'Show what the daemon is doing and what needs attention',
+      async () => (await import('./commands/status.js')).addStatus,
+    ],
   },
   'Runs:': {
-    jobs: {
-      summary: 'List runs, newest first',
-      load: async () => (await import('./commands/jobs.js')).addJobs,
-    },
-    show: {
-      summary: 'Show one run with its history, its draft and what to do next',
-      load: async () => (await import('./commands/jobs.js')).addShow,
-    },
-    why: {
-      summary: 'Explain why a file was or was not filed',
-      load: async () => (await import('./why/command.js')).addWhy,
-    },
-    retry: {
-      summary: 'Retry quarantined or held runs, or re-read done runs',
-      load: async () => (await import('./commands/decisions.js')).addRetry,
-    },
-    refile: {
-      summary: 'File runs once more, each as a new experiment',
-      load: async () => (await import('./commands/decisions.js')).addRefile,
-    },
-    adopt: {
-      summary: 'Assign an existing experiment to a held run',
-      load: async () => (await import('./commands/decisions.js')).addAdopt,
-    },
-    ignore: {
-      summary: 'Set quarantined or held runs aside; they are not filed',
-      load: async () => (await import('./commands/decisions.js')).addIgnore,
-    },
-    erase: {
-      summary: 'Erase the data about runs, except their fingerprints',
-      load: async () => (await import('./commands/decisions.js')).addErase,
-    },
-    backfill: {
-      summary: 'Decide about the backlog of an instrument: file it or skip it',
-      load: async () => (await import('./commands/decisions.js')).addBackfill,
-    },
+    jobs: ['List runs, newest first', async () => (await import('./commands/jobs.js')).addJobs],
+    show: [
+      'Show one run with its history, its draft and what to do next',
+      async () => (await import('./commands/jobs.js')).addShow,
+    ],
+    why: ['Explain why a file was or was not filed', async () => (await import('./why/command.js')).addWhy],
+    retry: ['Retry quarantined or held runs, or re-read done runs', async () => (await decisions()).addRetry],
+    refile: ['File runs once more, each as a new experiment', async () => (await decisions()).addRefile],
+    adopt: ['Assign an existing experiment to a held run', async () => (await decisions()).addAdopt],
+    ignore: [
+      'Set quarantined or held runs aside; they are not filed',
+      async () => (await decisions()).addIgnore,
+    ],
+    erase: ['Erase the data about runs, except their fingerprints', async () => (await decisions()).addErase],
+    backfill: [
+      'Decide about the backlog of an instrument: file it or skip it',
+      async () => (await decisions()).addBackfill,
+    ],
   },
   'Journal and notebook:': {
-    audit: {
-      summary: 'Compare folders, journal and notebook',
-      load: async () => (await import('./audit/command.js')).addAudit,
-    },
-    backup: {
-      summary: 'Copy the journal while the daemon runs',
-      load: async () => (await import('./commands/run.js')).addBackup,
-    },
-    recover: {
-      summary: 'Rebuild the journal from the notebook; sends nothing',
-      load: async () => (await import('./recover/command.js')).addRecover,
-    },
-    comments: {
-      summary: 'List, show, edit or delete comments of an experiment',
-      load: async () => (await import('./commands/comments.js')).addComments,
-    },
-    keys: {
-      summary: 'List, create, set, rotate or delete API keys',
-      load: async () => (await import('./keys/command.js')).addKeys,
-    },
+    audit: [
+      'Compare folders, journal and notebook',
+      async () => (await import('./audit/command.js')).addAudit,
+    ],
+    backup: [
+      'Copy the journal while the daemon runs',
+      async () => (await import('./commands/run.js')).addBackup,
+    ],
+    recover: [
+      'Rebuild the journal from the notebook; sends nothing',
+      async () => (await import('./recover/command.js')).addRecover,
+    ],
+    comments: [
+      'List, show, edit or delete comments of an experiment',
+      async () => (await import('./commands/comments.js')).addComments,
+    ],
+    keys: [
+      'List, create, set, rotate or delete API keys',
+      async () => (await import('./keys/command.js')).addKeys,
+    ],
   },
   'Other commands:': {
-    sandbox: {
-      summary: 'Run the built-in notebook on its own',
-      load: async () => (await import('./commands/run.js')).addSandbox,
-    },
-    schema: {
-      summary: 'Print the JSON Schema of the configuration, for editors',
-      load: async () => (await import('./commands/completion.js')).addSchema,
-    },
-    completion: {
-      summary: 'Print a completion script for a shell',
-      load: async () => (await import('./commands/completion.js')).addCompletion,
-    },
+    sandbox: [
+      'Run the built-in notebook on its own',
+      async () => (await import('./commands/run.js')).addSandbox,
+    ],
+    schema: [
+      'Print the JSON Schema of the configuration, for editors',
+      async () => (await import('./commands/completion.js')).addSchema,
+    ],
+    completion: [
+      'Print a completion script for a shell',
+      async () => (await import('./commands/completion.js')).addCompletion,
+    ],
   },
 };
 
@@ -142,7 +117,7 @@ async function createProgram(args: readonly string[]): Promise<Command> {
   // A completion script describes all commands.
   const needsAll = wanted === 'completion' && !args.includes('--instruments');
   for (const [heading, commands] of Object.entries(COMMANDS)) {
-    for (const [name, { summary, load }] of Object.entries(commands)) {
+    for (const [name, [summary, load]] of Object.entries(commands)) {
       const command = program.command(name).description(summary).helpGroup(heading);
       if (needsAll || name === wanted) (await load())(command);
     }

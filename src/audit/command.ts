@@ -1,14 +1,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { NO_DAEMON, type RequestResult, sendRequests } from '../commands/decisions.js';
-import {
-  type ConfigOption,
-  configOption,
-  examples,
-  jsonOption,
-  unknownInstrument,
-  usableConfigFrom,
-} from '../commands/options.js';
+import { type ConfigOption, unknownInstrument, usableConfigFrom, withJson } from '../commands/options.js';
 import { createProgressLine, terminalWidth } from '../commands/terminal.js';
 import { journalOf, type UsableConfig } from '../config/load.js';
 import { openNotebook } from '../connection.js';
@@ -30,8 +23,11 @@ interface AuditOptions extends ConfigOption {
 }
 
 export function addAudit(command: Command): void {
-  command
-    .addOption(configOption())
+  withJson(
+    command,
+    ['labfeed audit', 'labfeed audit --safe -0 --instrument nanodrop | xargs -0 rm --'],
+    EXIT_STATUS,
+  )
     .option('--instrument <instrument>', 'Only this instrument')
     .option(
       '--repair',
@@ -39,11 +35,6 @@ export function addAudit(command: Command): void {
     )
     .option('--safe', 'Print only the paths of the files that are safe to delete')
     .option('-0, --null', 'With --safe: end each path with a zero byte, for xargs -0')
-    .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      `${examples('labfeed audit', 'labfeed audit --safe -0 --instrument nanodrop | xargs -0 rm --')}\n\n${EXIT_STATUS}`,
-    )
     .action(runAudit);
 }
 

@@ -3,7 +3,7 @@ import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
-import { type ConfigOption, configFrom, configOption, examples, jsonOption } from '../commands/options.js';
+import { configFrom, type JsonOption, withJson } from '../commands/options.js';
 import { testSummary } from '../commands/try.js';
 import { journalOf, type LoadedConfig } from '../config/load.js';
 import { readKey, readToken } from '../config/secrets.js';
@@ -16,17 +16,13 @@ import { createNotebook } from '../notebook/client.js';
 import { plural } from '../text.js';
 import { checkFolders, type Finding, mergeOverlaps, overlapFinding, possibleOverlaps } from './folders.js';
 
-interface CheckOptions extends ConfigOption {
+interface CheckOptions extends JsonOption {
   readonly offline?: boolean;
-  readonly json?: boolean;
 }
 
 export function addCheck(command: Command): void {
-  command
-    .addOption(configOption())
+  withJson(command, ['labfeed check --config /etc/labfeed/config.yaml'])
     .option('--offline', 'Check only the configuration and its tests: no folders, journal, key or server')
-    .addOption(jsonOption())
-    .addHelpText('after', examples('labfeed check --config /etc/labfeed/config.yaml'))
     .action(check);
 }
 

@@ -8,12 +8,11 @@ import type { Comment } from '../notebook/responses.js';
 import { terminalLine, terminalText } from '../text.js';
 import {
   type ConfigOption,
-  configOption,
-  examples,
   type JsonOption,
-  jsonOption,
   parseNumber,
   usableConfigFrom,
+  withExamples,
+  withJson,
   yesOption,
 } from './options.js';
 import { type Column, confirm, formatTable, readInput, terminalWidth } from './terminal.js';
@@ -26,47 +25,38 @@ interface DeleteOptions extends JsonOption {
   readonly yes?: boolean;
 }
 
-const EDIT_EXAMPLES = [
-  'labfeed comments edit 417 12 --text "Weighed again, see page 12."',
-  'labfeed comments edit 417 12 < corrected.txt',
-] as const;
+const EXAMPLES = {
+  list: ['labfeed comments list 417'],
+  show: ['labfeed comments show 417 12'],
+  edit: [
+    'labfeed comments edit 417 12 --text "Weighed again, see page 12."',
+    'labfeed comments edit 417 12 < corrected.txt',
+  ],
+  delete: ['labfeed comments delete 417 12'],
+};
 
 export function addComments(comments: Command): void {
-  comments
-    .helpCommand(false)
-    .addHelpText(
-      'after',
-      examples(
-        'labfeed comments list 417',
-        'labfeed comments show 417 12',
-        ...EDIT_EXAMPLES,
-        'labfeed comments delete 417 12',
-      ),
+  withExamples(comments.helpCommand(false), Object.values(EXAMPLES).flat());
+  const add = (name: keyof typeof EXAMPLES, description: string): Command =>
+    withJson(comments.command(name).description(description), EXAMPLES[name]).argument(
+      '<experiment>',
+      'Number of the experiment in the notebook',
+      parseNumber,
     );
-  withExperiment(comments.command('list').description('List the comments of an experiment'))
-    .addHelpText('after', examples('labfeed comments list 417'))
-    .action(listComments);
-  withComment(comments.command('show').description('Show one comment'))
-    .addHelpText('after', examples('labfeed comments show 417 12'))
+  const comment = ['<comment>', 'Number of the comment', parseNumber] as const;
+  add('list', 'List the comments of an experiment').action(listComments);
+  add('show', 'Show one comment')
+    .argument(...comment)
     .action(showComment);
-  withComment(comments.command('edit').description('Replace the text of a comment, but keep its marker line'))
+  add('edit', 'Replace the text of a comment, but keep its marker line')
+    .argument(...comment)
     .option('--text <text>', 'New text (default: standard input)')
-    .addHelpText('after', examples(...EDIT_EXAMPLES))
     .action(editComment);
-  withComment(comments.command('delete').description('Delete a comment'))
+  add('delete', 'Delete a comment')
+    .argument(...comment)
     .addOption(yesOption())
-    .addHelpText('after', examples('labfeed comments delete 417 12 --yes'))
     .action(deleteComment);
 }
-
-const withExperiment = (command: Command): Command =>
-  command
-    .argument('<experiment>', 'Number of the experiment in the notebook', parseNumber)
-    .addOption(configOption())
-    .addOption(jsonOption());
-
-const withComment = (command: Command): Command =>
-  withExperiment(command).argument('<comment>', 'Number of the comment', parseNumber);
 
 /** Fields that the server does not return are undefined. */
 interface ShownComment {

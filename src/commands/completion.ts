@@ -1,7 +1,7 @@
 import { Argument, type Command, Option } from 'commander';
 import { jsonSchema } from '../config/problems.js';
 import { RUN_STATES } from '../model.js';
-import { type ConfigOption, configFrom, configOption, examples } from './options.js';
+import { type ConfigOption, configFrom, configOption, withExamples } from './options.js';
 
 interface CompletionOptions extends ConfigOption {
   readonly instruments?: boolean;
@@ -11,18 +11,14 @@ const SHELLS = ['bash', 'zsh', 'fish'] as const;
 type Shell = (typeof SHELLS)[number];
 
 export function addCompletion(command: Command): void {
-  command
+  withExamples(command, [
+    'labfeed completion bash > /etc/bash_completion.d/labfeed',
+    'labfeed completion zsh > /usr/local/share/zsh/site-functions/_labfeed',
+    'labfeed completion fish > ~/.config/fish/completions/labfeed.fish',
+  ])
     .addArgument(new Argument('[shell]', 'Shell').choices(SHELLS).default('bash'))
     .addOption(configOption())
     .addOption(new Option('--instruments', 'Print the names of the instruments').hideHelp())
-    .addHelpText(
-      'after',
-      examples(
-        'labfeed completion bash > /etc/bash_completion.d/labfeed',
-        'labfeed completion zsh > /usr/local/share/zsh/site-functions/_labfeed',
-        'labfeed completion fish > ~/.config/fish/completions/labfeed.fish',
-      ),
-    )
     .action(async (shell: Shell, { instruments, ...options }: CompletionOptions) => {
       if (instruments) printInstruments(options);
       else process.stdout.write(SCRIPTS[shell](describe(command.parent ?? command)));
@@ -228,7 +224,7 @@ const fishOf = (value: Exclude<Completed, undefined | 'file'>): string =>
   quote(value === 'instrument' ? '(labfeed completion --instruments 2>/dev/null)' : value.join(' '));
 
 export function addSchema(command: Command): void {
-  command.addHelpText('after', examples('labfeed schema > labfeed.schema.json')).action(async () => {
+  withExamples(command, ['labfeed schema > labfeed.schema.json']).action(() => {
     console.log(JSON.stringify(jsonSchema(), null, 2));
   });
 }

@@ -16,15 +16,13 @@ import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import {
   configFrom,
-  configOption,
-  examples,
   type JsonOption,
-  jsonOption,
   parseNumber,
   parseNumbers,
   requireInstrument,
   requireJournal,
   requireUsable,
+  withJson,
   withReader,
 } from './options.js';
 
@@ -146,22 +144,16 @@ interface RetryOptions extends JsonOption {
 }
 
 export function addRetry(command: Command): void {
-  command
+  withJson(command, [
+    'labfeed retry 17',
+    'labfeed retry --quarantined',
+    'labfeed retry 17 18 --remap',
+    'labfeed retry --remap --instrument nanodrop',
+  ])
     .argument('[run...]', 'Numbers of the runs', parseNumbers)
-    .addOption(configOption())
     .option('--quarantined', 'Retry all quarantined runs')
     .option('--remap', 'Re-read done runs and update their experiments, except for what people changed there')
     .option('--instrument <instrument>', 'With --remap: all done runs of this instrument')
-    .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      examples(
-        'labfeed retry 17',
-        'labfeed retry --quarantined',
-        'labfeed retry 17 18 --remap',
-        'labfeed retry --remap --instrument nanodrop',
-      ),
-    )
     .action(retry);
 }
 
@@ -200,11 +192,8 @@ function requireOneChoice(runs: readonly number[], { quarantined, remap, instrum
 const addRunsCommand =
   (kind: 'refile' | 'ignore') =>
   (command: Command): void => {
-    command
+    withJson(command, [`labfeed ${kind} 17`])
       .argument('<run...>', 'Numbers of the runs', parseNumbers)
-      .addOption(configOption())
-      .addOption(jsonOption())
-      .addHelpText('after', examples(`labfeed ${kind} 17`))
       .action(async (runs: readonly number[], options: JsonOption) => {
         await decide({ ...options, choose: async () => requestsFor(kind, runs) });
       });
@@ -214,12 +203,9 @@ export const addRefile = addRunsCommand('refile');
 export const addIgnore = addRunsCommand('ignore');
 
 export function addAdopt(command: Command): void {
-  command
+  withJson(command, ['labfeed adopt 17 4711'], ADOPT_NOTE)
     .argument('<run>', 'Number of the run', parseNumber)
     .argument('<experiment>', 'Number of the experiment in the notebook', parseNumber)
-    .addOption(configOption())
-    .addOption(jsonOption())
-    .addHelpText('after', `${examples('labfeed adopt 17 4711')}\n\n${ADOPT_NOTE}`)
     .action(async (run: number, experiment: number, options: JsonOption) => {
       await decide({
         ...options,
@@ -238,15 +224,9 @@ interface EraseOptions extends JsonOption {
 }
 
 export function addErase(command: Command): void {
-  command
+  withJson(command, ['labfeed erase 17', 'labfeed erase --before 2020-01-01'], ERASE_NOTE)
     .argument('[run...]', 'Numbers of the runs', parseNumbers)
-    .addOption(configOption())
     .option('--before <date>', 'Erase all runs that were last changed before this day', parseDate)
-    .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      `${examples('labfeed erase 17', 'labfeed erase --before 2020-01-01')}\n\n${ERASE_NOTE}`,
-    )
     .action(erase);
 }
 
@@ -299,16 +279,10 @@ interface BackfillOptions extends JsonOption {
 }
 
 export function addBackfill(command: Command): void {
-  command
+  withJson(command, ['labfeed backfill nanodrop', 'labfeed backfill nanodrop --since 2026-01-01'])
     .argument('<instrument>', 'Instrument whose backlog waits for a decision')
-    .addOption(configOption())
     .option('--since <date>', 'File only files modified on or after this day, and skip the others', parseDate)
     .option('--skip', 'Skip all files of the backlog')
-    .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      examples('labfeed backfill nanodrop', 'labfeed backfill nanodrop --since 2026-01-01'),
-    )
     .action(backfill);
 }
 

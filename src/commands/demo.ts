@@ -12,8 +12,8 @@ import { createLog } from '../log.js';
 import type { Observer } from '../pipeline.js';
 import { onStopRequest, stopRequested } from '../process.js';
 import { createSandbox, type Sandbox } from '../sandbox/server.js';
-import { indent } from '../text.js';
-import { createFolder, examples, portOption, requireUsable } from './options.js';
+import { formatDay, indent } from '../text.js';
+import { createFolder, portOption, requireUsable, withExamples } from './options.js';
 
 /** The same port every time, if it is free: with another address the journal would expect another notebook. */
 const NOTEBOOK_PORT = 7781;
@@ -26,11 +26,10 @@ interface DemoOptions {
 }
 
 export function addDemo(command: Command): void {
-  command
+  withExamples(command, ['labfeed demo --once'])
     .addOption(portOption())
     .option('--dir <folder>', 'Where to keep files, journal and notebook (default: a new temporary folder)')
     .option('--once', 'Exit when the samples are filed')
-    .addHelpText('after', examples('labfeed demo --once'))
     .action(demo);
 }
 
@@ -236,20 +235,16 @@ const SAMPLE_MAPPINGS = `instruments:
 
 /** Dates are today's: labfeed quarantines dates after the modification of the file. */
 export function sampleFiles(today: Date): SampleFile[] {
-  const day = (separator: string, order: 'ymd' | 'dmy'): string => {
-    const ymd = [today.getFullYear(), today.getMonth() + 1, today.getDate()].map((part) =>
-      String(part).padStart(2, '0'),
-    );
-    return (order === 'ymd' ? ymd : ymd.reverse()).join(separator);
-  };
-  const iso = day('-', 'ymd');
+  const iso = formatDay(today.getTime());
+  const [year, month, day] = iso.split('-');
+  const [slashes, dots] = [`${day}/${month}/${year}`, `${day}.${month}.${year}`];
   return [
     balance('weighing-0041.csv', 'Caffeine', 'Ada', iso, [12.403, 12.401, 12.404]),
     balance('weighing-0042.csv', 'Sodium chloride', 'Grace', iso, [250.12, 250.09]),
-    spectrum('scan-17.tsv', 'Methylene blue', 'water', `${day('/', 'dmy')} 09:14`, 664, 0.74),
-    spectrum('scan-18.tsv', 'Rhodamine B', 'ethanol', `${day('/', 'dmy')} 09:31`, 554, 1.12),
-    plate('plate-7.txt', 'P-0007', day('.', 'dmy'), ['0,113', '0,118', '0,871', 'OVRFLW']),
-    plate('plate-8.txt', 'P-0008', day('.', 'dmy'), ['0,109', '0,112', '0,905', '1,204']),
+    spectrum('scan-17.tsv', 'Methylene blue', 'water', `${slashes} 09:14`, 664, 0.74),
+    spectrum('scan-18.tsv', 'Rhodamine B', 'ethanol', `${slashes} 09:31`, 554, 1.12),
+    plate('plate-7.txt', 'P-0007', dots, ['0,113', '0,118', '0,871', 'OVRFLW']),
+    plate('plate-8.txt', 'P-0008', dots, ['0,109', '0,112', '0,905', '1,204']),
     logger('fridge-3.csv', iso, [4.1, 4.3, 4.0, 5.2]),
     logger('incubator.csv', iso, [36.9, 37.0, 37.1, 37.0]),
   ];

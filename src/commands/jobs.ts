@@ -18,13 +18,11 @@ import {
   withoutPath,
 } from '../text.js';
 import {
-  configOption,
-  examples,
   type JsonOption,
-  jsonOption,
   parseNumber,
   requireInstrument,
   runningLive,
+  withJson,
   withReader,
 } from './options.js';
 import { attentionLine, backlogAttention } from './status.js';
@@ -37,16 +35,10 @@ interface JobsOptions extends JsonOption {
 }
 
 export function addJobs(command: Command): void {
-  command
-    .addOption(configOption())
+  withJson(command, ['labfeed jobs --state quarantined', 'labfeed jobs --instrument nanodrop --limit 200'])
     .option('--state <state>', `Only runs in this state: ${RUN_STATES.join(', ')}`, parseState)
     .option('--instrument <instrument>', 'Only runs of this instrument')
     .option('--limit <number>', 'Maximum number of runs', parseNumber, 50)
-    .addOption(jsonOption())
-    .addHelpText(
-      'after',
-      examples('labfeed jobs --state quarantined', 'labfeed jobs --instrument nanodrop --limit 200'),
-    )
     .action(jobs);
 }
 
@@ -123,12 +115,7 @@ function reasonOrTitle(job: Listed): string {
 }
 
 export function addShow(command: Command): void {
-  command
-    .argument('<run>', 'Number of the run', parseNumber)
-    .addOption(configOption())
-    .addOption(jsonOption())
-    .addHelpText('after', examples('labfeed show 17'))
-    .action(show);
+  withJson(command, ['labfeed show 17']).argument('<run>', 'Number of the run', parseNumber).action(show);
 }
 
 async function show(id: number, { json, ...options }: JsonOption): Promise<void> {

@@ -1,11 +1,11 @@
 import { mkdirSync } from 'node:fs';
-import { InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { findConfig, journalOf, type LoadedConfig, loadConfig, type UsableConfig } from '../config/load.js';
 import { ConfigError, LabfeedError, systemCode, UsageError } from '../errors.js';
 import { isFree } from '../journal/database.js';
 import { type JournalReader, openReader } from '../journal/reader.js';
 import { type Live, readLive } from '../live.js';
-import { nearest } from '../text.js';
+import { indent, nearest } from '../text.js';
 
 export interface ConfigOption {
   readonly config?: string;
@@ -22,13 +22,20 @@ export const configOption = (): Option =>
     'Configuration file (default: ./labfeed.yaml, then /etc/labfeed/config.yaml)',
   );
 
-export const jsonOption = (): Option => new Option('--json', 'Print the result as JSON');
+const jsonOption = (): Option => new Option('--json', 'Print the result as JSON');
 
 export const yesOption = (): Option => new Option('--yes', 'Do not ask for confirmation');
 
-/** The part of a command's help below its options. */
-export const examples = (first: string, ...others: string[]): string =>
-  `\n${others.length === 0 ? 'Example' : 'Examples'}:\n${[first, ...others].map((line) => `  ${line}`).join('\n')}`;
+/** Adds examples below the options in the help of a command. */
+export function withExamples(command: Command, examples: readonly string[], note?: string): Command {
+  const title = examples.length === 1 ? 'Example' : 'Examples';
+  const text = `\n${title}:\n${indent(examples.join('\n'))}${note === undefined ? '' : `\n\n${note}`}`;
+  return command.addHelpText('after', text);
+}
+
+/** Adds the options `--config` and `--json`, and examples. */
+export const withJson = (command: Command, examples: readonly string[], note?: string): Command =>
+  withExamples(command, examples, note).addOption(configOption()).addOption(jsonOption());
 
 export const configFrom = ({ config }: ConfigOption): LoadedConfig => loadConfig(findConfig(config));
 

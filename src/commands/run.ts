@@ -12,18 +12,17 @@ import {
   configFrom,
   configOption,
   createFolder,
-  examples,
   type JsonOption,
-  jsonOption,
   portOption,
   requireJournal,
   usableConfigFrom,
+  withExamples,
+  withJson,
 } from './options.js';
 
 export function addRun(command: Command): void {
-  command
+  withExamples(command, ['labfeed run --config /etc/labfeed/config.yaml'])
     .addOption(configOption())
-    .addHelpText('after', examples('labfeed run --config /etc/labfeed/config.yaml'))
     .action(run);
 }
 
@@ -53,11 +52,8 @@ async function run(options: ConfigOption): Promise<void> {
 }
 
 export function addBackup(command: Command): void {
-  command
+  withJson(command, ['labfeed backup /var/backups/labfeed-$(date +%F).db'], RESTORE)
     .argument('<file>', 'Where to write the copy; an existing file is not overwritten')
-    .addOption(configOption())
-    .addOption(jsonOption())
-    .addHelpText('after', `${examples('labfeed backup /var/backups/labfeed-$(date +%F).db')}\n\n${RESTORE}`)
     .action(backup);
 }
 
@@ -80,7 +76,7 @@ interface SandboxOptions {
 }
 
 export function addSandbox(command: Command): void {
-  command
+  withExamples(command, ['labfeed sandbox --port 7781 --data notebook.db'])
     .addOption(portOption(7781))
     .option('--data <file>', "Where to keep the notebook's content (default: in your state folder)")
     .addOption(
@@ -88,8 +84,7 @@ export function addSandbox(command: Command): void {
         .choices(['v2', 'elabftw'] satisfies Dialect[])
         .default('v2'),
     )
-    .addOption(new Option('--json', 'Print address and key as JSON'))
-    .addHelpText('after', examples('labfeed sandbox --port 7781 --data notebook.db'))
+    .option('--json', 'Print address and key as JSON')
     .action(sandbox);
 }
 

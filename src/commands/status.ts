@@ -4,15 +4,11 @@ import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import { describeProblem, type LimiterState, type Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { formatShortTime, formatTime, plural, relativeTime, terminalLine, terminalText } from '../text.js';
-import { configOption, daemonState, examples, type JsonOption, jsonOption, withReader } from './options.js';
+import { daemonState, type JsonOption, withJson, withReader } from './options.js';
 import { type Column, formatTable, terminalWidth } from './terminal.js';
 
 export function addStatus(command: Command): void {
-  command
-    .addOption(configOption())
-    .addOption(jsonOption())
-    .addHelpText('after', examples('labfeed status'))
-    .action(status);
+  withJson(command, ['labfeed status']).action(status);
 }
 
 async function status({ json, ...options }: JsonOption): Promise<void> {

@@ -17,27 +17,17 @@ import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import type { Table } from '../model.js';
 import { formatBytes, indent, plural, terminalLine, terminalText } from '../text.js';
-import {
-  configFrom,
-  configOption,
-  examples,
-  type JsonOption,
-  jsonOption,
-  unknownInstrument,
-} from './options.js';
+import { configFrom, type JsonOption, unknownInstrument, withJson } from './options.js';
 
 interface TryOptions extends JsonOption {
   readonly test?: boolean;
 }
 
 export function addTry(command: Command): void {
-  command
+  withJson(command, ['labfeed try nanodrop samples/run-17.tsv', 'labfeed try --test nanodrop'])
     .argument('[instrument]', 'Instrument whose mapping to use')
     .argument('[file...]', 'Files to try; for a run of several files, its folder or one of the files')
-    .addOption(configOption())
     .option('--test', 'Run the golden tests of the instrument instead, or of all instruments')
-    .addOption(jsonOption())
-    .addHelpText('after', examples('labfeed try nanodrop samples/run-17.tsv', 'labfeed try --test nanodrop'))
     .action(tryOrTest);
 }
 

@@ -1,12 +1,11 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import {
-  configOption,
-  examples,
   type JsonOption,
-  jsonOption,
   parseNumbers,
   usableConfigFrom,
+  withExamples,
+  withJson,
   yesOption,
 } from '../commands/options.js';
 import { type Column, confirm, formatTable, readSecret, terminalWidth } from '../commands/terminal.js';
@@ -33,44 +32,39 @@ interface DeleteOptions extends JsonOption {
   readonly yes?: boolean;
 }
 
-export function addKeys(keys: Command): void {
-  keys
-    .helpCommand(false)
-    .addHelpText(
-      'after',
-      examples(
-        'labfeed keys list',
-        'labfeed keys set < new-key.txt',
-        'labfeed keys rotate',
-        'labfeed keys create "plate reader PC"',
-        'labfeed keys delete 7',
-      ),
-    );
-  const add = (name: string, description: string): Command =>
-    keys.command(name).description(description).addOption(configOption()).addOption(jsonOption());
-  add('list', 'List the keys of the account, and show which one labfeed uses')
-    .addHelpText('after', examples('labfeed keys list'))
-    .action(listKeys);
-  add('create', 'Create a key and print it; the notebook never shows it again')
-    .argument('<name>', 'Name of the key in the notebook', parseName)
-    .option('--read-only', 'Create a key that cannot write')
-    .addHelpText('after', examples('labfeed keys create "plate reader PC"'))
-    .action(createKey);
-  add('set', 'Read a key from standard input, test it, and save it where the configuration reads it')
-    .addHelpText('after', examples('labfeed keys set < new-key.txt'))
-    .action(setKey);
-  add('delete', 'Delete keys of the account')
-    .argument('<key...>', 'Numbers of the keys, as `labfeed keys list` shows them', parseNumbers)
-    .addOption(yesOption())
-    .addHelpText('after', examples('labfeed keys delete 7'))
-    .action(deleteKeys);
-  add('rotate', 'Create a new key, test it, save it where the configuration reads it, and delete the old one')
-    .addHelpText('after', `${examples('labfeed keys rotate')}\n\n${ROTATE_NOTE}`)
-    .action(rotateKey);
-}
+const EXAMPLES = {
+  list: 'labfeed keys list',
+  create: 'labfeed keys create "plate reader PC"',
+  set: 'labfeed keys set < new-key.txt',
+  delete: 'labfeed keys delete 7',
+  rotate: 'labfeed keys rotate',
+};
 
 const ROTATE_NOTE = `A running daemon continues with the new key. If the command is interrupted, run
 it again.`;
+
+export function addKeys(keys: Command): void {
+  withExamples(keys.helpCommand(false), Object.values(EXAMPLES));
+  const add = (name: keyof typeof EXAMPLES, description: string, note?: string): Command =>
+    withJson(keys.command(name).description(description), [EXAMPLES[name]], note);
+  add('list', 'List the keys of the account, and show which one labfeed uses').action(listKeys);
+  add('create', 'Create a key and print it; the notebook never shows it again')
+    .argument('<name>', 'Name of the key in the notebook', parseName)
+    .option('--read-only', 'Create a key that cannot write')
+    .action(createKey);
+  add('set', 'Read a key from standard input, test it, and save it where the configuration reads it').action(
+    setKey,
+  );
+  add('delete', 'Delete keys of the account')
+    .argument('<key...>', 'Numbers of the keys, as `labfeed keys list` shows them', parseNumbers)
+    .addOption(yesOption())
+    .action(deleteKeys);
+  add(
+    'rotate',
+    'Create a new key, test it, save it where the configuration reads it, and delete the old one',
+    ROTATE_NOTE,
+  ).action(rotateKey);
+}
 
 /** Without a name the notebook would choose one, by which nobody recognises the key. */
 function parseName(text: string): string {

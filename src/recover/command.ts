@@ -1,13 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import {
-  type ConfigOption,
-  configFrom,
-  configOption,
-  examples,
-  jsonOption,
-  parseNumber,
-  requireJournal,
-} from '../commands/options.js';
+import { type ConfigOption, configFrom, parseNumber, requireJournal, withJson } from '../commands/options.js';
 import { createProgressLine } from '../commands/terminal.js';
 import { journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
 import { END_OF_IDS } from '../deliver/reconcile.js';
@@ -22,15 +14,12 @@ interface RecoverOptions extends ConfigOption {
 }
 
 export function addRecover(command: Command): void {
-  command
-    .addOption(configOption())
+  withJson(command, ['labfeed recover', 'labfeed recover --ids 1-25000'], STOP_FIRST)
     .option(
       '--ids <A-B>',
       'Read the experiments with these ids (default: from the last known id to the end)',
       parseRange,
     )
-    .addOption(jsonOption())
-    .addHelpText('after', `${examples('labfeed recover', 'labfeed recover --ids 1-25000')}\n\n${STOP_FIRST}`)
     .action(runRecover);
 }
 

@@ -5,8 +5,8 @@ import {
   configFrom,
   configOption,
   daemonState,
-  examples,
   requireJournal,
+  withExamples,
 } from '../commands/options.js';
 import { formatTable, terminalWidth } from '../commands/terminal.js';
 import { EXIT } from '../errors.js';
@@ -22,11 +22,10 @@ interface WhyOptions extends ConfigOption {
 }
 
 export function addWhy(command: Command): void {
-  command
+  withExamples(command, ['labfeed why /srv/instruments/nanodrop/run-17.tsv', 'labfeed why run-17'])
     .argument('<path>', 'Path of a file, or a part of it; the file may be gone', parseText)
     .addOption(configOption())
     .option('--json', 'Print the answers and the evidence as JSON')
-    .addHelpText('after', examples('labfeed why /srv/instruments/nanodrop/run-17.tsv', 'labfeed why run-17'))
     .action(why);
 }
 

@@ -1,6 +1,9 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { mergeOverlaps, overlapFinding, possibleOverlaps } from '../../src/check/folders.js';
-import type { Claim } from '../../src/config/load.js';
+import { checkFolders, mergeOverlaps, overlapFinding, possibleOverlaps } from '../../src/check/folders.js';
+import { type Claim, loadConfig } from '../../src/config/load.js';
+import { tempFolder } from '../support/temp-folder.js';
 
 const claim = (name: string, watch: string, ...files: string[]): Claim => ({
   name,
@@ -53,4 +56,28 @@ test('runs of folders and of joined files overlap only if they match the same fi
   expect(example(folders, claim('b', '/data', '**/*.csv'))).toBe('/data/x/x.csv');
   expect(example(pairs, claim('c', '/data', '*.txt'))).toBeUndefined();
   expect(example(pairs, claim('c', '/data', '*.xml'))).toBe('/data/x.xml');
+});
+
+test('a glob that matches nothing is noted if there are files of no other instrument', async () => {
+  const folder = tempFolder();
+  mkdirSync(join(folder, 'data'));
+  for (const name of ['run-1.txt', 'run-2.txt', 'log.json']) writeFileSync(join(folder, 'data', name), 'x');
+  const check = async (instruments: string) => {
+    const file = join(folder, 'labfeed.yaml');
+    writeFileSync(file, `instruments:\n${instruments}`);
+    return (await checkFolders(loadConfig(file))).findings;
+  };
+  expect(await check('  a: { watch: data, files: "*.csv" }\n')).toEqual([
+    {
+      level: 'note',
+      text: `a: no file in ${folder}/data matches \`files: *.csv\`, but 3 other files are there, such as run-2.txt`,
+      hint: 'to take such files: files: "**/*.txt"',
+    },
+  ]);
+  const [others] = await check(
+    '  a: { watch: data, files: "*.csv" }\n  b: { watch: data, files: ["*.txt", "*.json"] }\n',
+  );
+  expect(others).toEqual({ level: 'good', text: `a: 0 matching files in ${folder}/data` });
+  const [missing] = await check('  a: { watch: gone }\n');
+  expect(missing).toMatchObject({ level: 'wrong', text: `a: the folder ${folder}/gone does not exist` });
 });
