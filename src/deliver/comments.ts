@@ -1,20 +1,15 @@
 import { NotebookError } from '../errors.js';
 import { commentMark, markComment } from '../markers.js';
 import type { OpenRun, PlannedComment, SurplusComment } from '../outbox.js';
-import type { CommentRecord, DeliveryContext } from './context.js';
+import type { CommentRecord, Filing } from './context.js';
 import { certainlyNotDone, isEntryStatus, sendEdit } from './failures.js';
 import { gracePeriod } from './reconcile.js';
 
 /** Posts a comment, unless an earlier POST of it took effect. Resolves with its id. */
-export async function postComment(
-  run: OpenRun,
-  planned: PlannedComment,
-  experiment: number,
-  context: DeliveryContext,
-): Promise<number> {
-  const { notebook, outbox, unknown, clock } = context;
+export async function postComment(planned: PlannedComment, filing: Filing): Promise<number> {
+  const { run, experiment, notebook, outbox, unknown, clock } = filing;
   const { n, text } = planned;
-  const found = await findExisting(run, planned, experiment, context);
+  const found = await findExisting(planned, filing);
   if (found !== undefined) {
     await outbox.record(run.id, { kind: 'commented', n, comment: found, found: true });
     return found;
@@ -27,32 +22,27 @@ export async function postComment(
       else unknown.posts.note(run.id);
       throw error;
     });
-  await checkStored(run, n, experiment, comment, context);
+  await checkStored(n, comment, filing);
   await outbox.record(run.id, { kind: 'commented', n, comment, found: false });
   return comment;
 }
 
 async function findExisting(
-  run: OpenRun,
   { n, intentAt, gone }: PlannedComment,
-  experiment: number,
-  context: DeliveryContext,
+  filing: Filing,
 ): Promise<number | undefined> {
-  if (intentAt !== undefined) return findPosted(run, n, experiment, context);
+  if (intentAt !== undefined) return findPosted(n, filing);
   if (gone === undefined) return undefined;
+  const { run, experiment, notebook } = filing;
   // It was missing before, and somebody may have restored it. No POST of it is in flight.
-  return findMarked(commentMark(run.reference, n), await context.notebook.listComments(experiment));
+  return findMarked(commentMark(run.reference, n), await notebook.listComments(experiment));
 }
 
 /** The comment that an earlier POST may have created. Absence counts only after the grace period. */
-async function findPosted(
-  run: OpenRun,
-  n: number,
-  experiment: number,
-  context: DeliveryContext,
-): Promise<number | undefined> {
-  const grace = await gracePeriod(run, 'a comment of unknown outcome may still be posted', context);
-  const listed = await context.notebook.listComments(experiment);
+async function findPosted(n: number, filing: Filing): Promise<number | undefined> {
+  const { run, experiment, notebook } = filing;
+  const grace = await gracePeriod(run, 'a comment of unknown outcome may still be posted', filing);
+  const listed = await notebook.listComments(experiment);
   const found = findMarked(commentMark(run.reference, n), listed);
   if (found !== undefined) return found;
   // A list proves absence only if it contains every comment that we know.
@@ -71,13 +61,8 @@ async function findPosted(
 }
 
 /** The first comment on each server is read back: with a wrong field name, a server may answer 201 and store nothing. */
-async function checkStored(
-  run: OpenRun,
-  n: number,
-  experiment: number,
-  comment: number,
-  { notebook, server, outbox }: DeliveryContext,
-): Promise<void> {
+async function checkStored(n: number, comment: number, filing: Filing): Promise<void> {
+  const { run, experiment, notebook, server, outbox } = filing;
   if ((await server.facts()).keepsComments) return;
   const record = await notebook.readComment(experiment, comment);
   if (!hasMark(record, commentMark(run.reference, n))) {
@@ -99,76 +84,63 @@ export const hasMark = (record: CommentRecord, mark: string): boolean =>
   Object.values(record).some((value) => typeof value === 'string' && value.split(/\r?\n/).includes(mark));
 
 /** Before anything of the run is written: throws if somebody changed or deleted one of its comments. */
-export async function checkComments(
-  run: OpenRun,
-  experiment: number,
-  context: DeliveryContext,
-): Promise<void> {
+export async function checkComments(filing: Filing): Promise<void> {
+  const { run, experiment, notebook } = filing;
   if (![...run.comments, ...run.surplus].some(({ comment }) => comment !== undefined)) return;
-  const listed = await context.notebook.listComments(experiment);
+  const listed = await notebook.listComments(experiment);
   const find = async (id: number): Promise<CommentRecord | undefined> =>
-    listed.find((record) => record.id === id) ?? (await readIfPresent(experiment, id, context));
+    listed.find((record) => record.id === id) ?? (await readIfPresent(id, filing));
   for (const { n, comment, text, earlier } of run.comments) {
     if (comment === undefined) continue;
     const record = await find(comment);
     if (!record || !hasOneOf([text, ...earlier], record, run, n))
-      throw changedByPerson(run, comment, experiment, record);
+      throw changedByPerson(comment, record, filing);
   }
   for (const { n, comment, texts } of run.surplus) {
     const record = comment === undefined ? undefined : await find(comment);
-    if (record && !hasOneOf(texts, record, run, n)) throw changedByPerson(run, record.id, experiment, record);
+    if (record && !hasOneOf(texts, record, run, n)) throw changedByPerson(record.id, record, filing);
   }
 }
 
 /** Replaces the text of an earlier reading by that of the draft. */
 export async function reviseComment(
-  run: OpenRun,
   { n, text, earlier }: PlannedComment,
   comment: number,
-  experiment: number,
-  context: DeliveryContext,
+  filing: Filing,
 ): Promise<void> {
-  const record = await readIfPresent(experiment, comment, context);
+  const { run, experiment, notebook, outbox } = filing;
+  const record = await readIfPresent(comment, filing);
   const isDone = record !== undefined && hasOneOf([text], record, run, n);
   const isEarlier = record !== undefined && hasOneOf(earlier, record, run, n);
   // An adopted experiment is filled in whatever it contains, but a comment that somebody wrote is left alone.
-  if (!isEarlier && !isDone && !run.adopted) throw changedByPerson(run, comment, experiment, record);
+  if (!isEarlier && !isDone && !run.adopted) throw changedByPerson(comment, record, filing);
   if (isEarlier && !isDone) {
     const wanted = markComment(text, run.reference, n);
-    const patched = await sendEdit(run, context, () =>
-      context.notebook.patchComment(experiment, comment, wanted),
-    );
+    const patched = await sendEdit(filing, () => notebook.patchComment(experiment, comment, wanted));
     // eLabFTW answers 200 even if the user may not change the comment.
     if (!hasOneOf([text], patched, run, n)) throw leftUnchanged(comment, experiment);
   }
-  await context.outbox.record(run.id, { kind: 'commentRevised', n });
+  await outbox.record(run.id, { kind: 'commentRevised', n });
 }
 
 /** Deletes a comment that the draft no longer has. */
-export async function dropComment(
-  run: OpenRun,
-  { n, texts, ...known }: SurplusComment,
-  experiment: number,
-  context: DeliveryContext,
-): Promise<void> {
-  const comment = known.comment ?? (await findPosted(run, n, experiment, context));
-  const record = comment === undefined ? undefined : await readIfPresent(experiment, comment, context);
+export async function dropComment({ n, texts, ...known }: SurplusComment, filing: Filing): Promise<void> {
+  const { run, experiment, notebook, outbox } = filing;
+  const comment = known.comment ?? (await findPosted(n, filing));
+  const record = comment === undefined ? undefined : await readIfPresent(comment, filing);
   const isOurs = record !== undefined && hasOneOf(texts, record, run, n);
-  if (record && !isOurs && !run.adopted) throw changedByPerson(run, record.id, experiment, record);
+  if (record && !isOurs && !run.adopted) throw changedByPerson(record.id, record, filing);
   if (record && isOurs) {
-    await sendEdit(run, context, () => context.notebook.deleteComment(experiment, record.id)).catch(
-      ignoreMissing,
-    );
+    await sendEdit(filing, () => notebook.deleteComment(experiment, record.id)).catch(ignoreMissing);
     // eLabFTW answers 204 even if the user may not delete the comment.
-    if (await readIfPresent(experiment, record.id, context)) throw leftUnchanged(record.id, experiment);
+    if (await readIfPresent(record.id, filing)) throw leftUnchanged(record.id, experiment);
   }
-  await context.outbox.record(run.id, { kind: 'commentDropped', n });
+  await outbox.record(run.id, { kind: 'commentDropped', n });
 }
 
 async function readIfPresent(
-  experiment: number,
   comment: number,
-  { notebook }: DeliveryContext,
+  { experiment, notebook }: Filing,
 ): Promise<CommentRecord | undefined> {
   const record = await notebook.readComment(experiment, comment).catch(ignoreMissing);
   // A proxy that lost the notebook behind it answers 404 to everything.
@@ -196,10 +168,9 @@ const normalised = (text: string): string =>
     .trimEnd();
 
 function changedByPerson(
-  { id }: OpenRun,
   comment: number,
-  experiment: number,
   record: CommentRecord | undefined,
+  { run: { id }, experiment }: Filing,
 ): NotebookError {
   const adopt = `\`labfeed adopt ${id} ${experiment}\``;
   return new NotebookError(

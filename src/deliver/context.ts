@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
-import type { Deliveries, ServerOutbox } from '../outbox.js';
+import type { Deliveries, OpenRun, ServerOutbox } from '../outbox.js';
 
 /** Everything that the delivery of a run needs. */
 export interface DeliveryContext {
@@ -11,6 +11,12 @@ export interface DeliveryContext {
   readonly clock: Clock;
   /** Aborted with a StoppedError when the daemon stops; checked between two steps. */
   readonly stopping: AbortSignal;
+}
+
+/** One run whose experiment is known. */
+export interface Filing extends DeliveryContext {
+  readonly run: OpenRun;
+  readonly experiment: number;
 }
 
 /** The server that runs are delivered to. Ids are meaningful only together with its URL. */

@@ -2,7 +2,7 @@ import { NotebookError } from '../errors.js';
 import { originIn, provisionalTitle } from '../markers.js';
 import type { OpenRun, PlannedComment, ServerFacts } from '../outbox.js';
 import { checkComments, dropComment, postComment, reviseComment } from './comments.js';
-import { type DeliveryContext, type ExperimentChanges, HaltedError } from './context.js';
+import { type DeliveryContext, type ExperimentChanges, type Filing, HaltedError } from './context.js';
 import { attributeNotFound, certainlyNotDone, ExpiredError, sendEdit } from './failures.js';
 import {
   adoptCreated,
@@ -31,14 +31,15 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
   checkHalt(await server.facts());
   if (run.experiment !== undefined && run.server !== server.url) throw startedElsewhere(run);
   const { experiment, isNew } = await obtainExperiment(run, context);
+  const filing: Filing = { ...context, run, experiment };
   if (run.step !== 'described') {
     stopping.throwIfAborted();
-    await describe(run, experiment, isNew, context);
+    await describe(filing, isNew);
   }
-  for (const comment of run.comments) await deliverComment(run, comment, experiment, context);
+  for (const comment of run.comments) await deliverComment(comment, filing);
   for (const comment of run.surplus) {
     stopping.throwIfAborted();
-    await dropComment(run, comment, experiment, context);
+    await dropComment(comment, filing);
   }
   await outbox.record(run.id, { kind: 'finished' });
   return experiment;
@@ -136,21 +137,16 @@ async function creationFailed(
 const HTML = 1;
 
 /** Gives the experiment its title, date, body and tags. */
-async function describe(
-  run: OpenRun,
-  experiment: number,
-  isNew: boolean,
-  context: DeliveryContext,
-): Promise<void> {
-  const { notebook, server, outbox } = context;
+async function describe(filing: Filing, isNew: boolean): Promise<void> {
+  const { run, experiment, notebook, server, outbox } = filing;
   const { dialect } = await server.facts();
   const { tags: _, ...fields } = run.draft;
   // eLabFTW refuses a PATCH with tags after saving the rest, and may take bodies for markdown.
   const changes = dialect === 'elabftw' ? { ...fields, content_type: HTML } : run.draft;
-  const isPatched = isNew && (await patchNew(run, experiment, changes, context));
-  if (!isPatched && !(await isDescribed(run, experiment, context)))
-    await sendEdit(run, context, () => notebook.patchExperiment(experiment, changes));
-  if (dialect === 'elabftw') await setTags(run, experiment, context);
+  const isPatched = isNew && (await patchNew(changes, filing));
+  if (!isPatched && !(await isDescribed(filing)))
+    await sendEdit(filing, () => notebook.patchExperiment(experiment, changes));
+  if (dialect === 'elabftw') await setTags(filing);
   await outbox.record(run.id, { kind: 'described' });
 }
 
@@ -158,20 +154,15 @@ async function describe(
  * Only immediately after our own 201 can nobody have changed the experiment, so that it is patched without a read.
  * False if the limiter held the request back for longer than that.
  */
-async function patchNew(
-  run: OpenRun,
-  experiment: number,
-  changes: ExperimentChanges,
-  context: DeliveryContext,
-): Promise<boolean> {
-  const { notebook, server, clock } = context;
+async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<boolean> {
+  const { experiment, notebook, server, clock } = filing;
   const expired = new AbortController();
   const sent = new AbortController();
   void clock.sleep(server.timeoutMs, sent.signal).then(() => {
     if (!sent.signal.aborted) expired.abort(new ExpiredError('not sent in time'));
   });
   try {
-    await sendEdit(run, context, () => notebook.patchExperiment(experiment, changes, expired.signal));
+    await sendEdit(filing, () => notebook.patchExperiment(experiment, changes, expired.signal));
     return true;
   } catch (error) {
     if (error instanceof ExpiredError) return false;
@@ -182,18 +173,18 @@ async function patchNew(
 }
 
 /** Whether the experiment already shows the draft. Throws if a person has changed it. */
-async function isDescribed(run: OpenRun, experiment: number, context: DeliveryContext): Promise<boolean> {
-  const { notebook, server } = context;
+async function isDescribed(filing: Filing): Promise<boolean> {
+  const { run, experiment, notebook, server } = filing;
   const isRevision = run.earlier.length > 0;
-  if (isRevision) await awaitEarlierEdits(run, context);
+  if (isRevision) await awaitEarlierEdits(filing);
   const record = await notebook.readExperiment(experiment);
   // A crash between the first creation and its read: while the body is empty, it is as it was created.
   if ((await server.facts()).keepsTitle === undefined && !record['body']) await learnTitles(record, server);
   const facts = await server.facts();
   if (run.adopted || isUntouched(record, facts)) return false;
   if (isRevision) {
-    checkUnedited(record, run, experiment, facts.dialect);
-    await checkComments(run, experiment, context);
+    checkUnedited(record, filing, facts.dialect);
+    await checkComments(filing);
     return showsDraft(record, run, facts.dialect);
   }
   // The outcome of an earlier PATCH is unknown; it may have been applied in part.
@@ -206,15 +197,10 @@ async function isDescribed(run: OpenRun, experiment: number, context: DeliveryCo
   throw changedBeforeFilled(experiment);
 }
 
-async function deliverComment(
-  run: OpenRun,
-  comment: PlannedComment,
-  experiment: number,
-  context: DeliveryContext,
-): Promise<void> {
-  const isCurrent = comment.earlier.length === 0;
-  if (comment.comment !== undefined && isCurrent) return;
-  context.stopping.throwIfAborted();
-  const id = comment.comment ?? (await postComment(run, comment, experiment, context));
-  if (!isCurrent) await reviseComment(run, comment, id, experiment, context);
+async function deliverComment(planned: PlannedComment, filing: Filing): Promise<void> {
+  const isCurrent = planned.earlier.length === 0;
+  if (planned.comment !== undefined && isCurrent) return;
+  filing.stopping.throwIfAborted();
+  const comment = planned.comment ?? (await postComment(planned, filing));
+  if (!isCurrent) await reviseComment(planned, comment, filing);
 }

@@ -1,7 +1,7 @@
 import { backoffMs } from '../clock.js';
 import { explain, type FailureClass, LabfeedError, NotebookError } from '../errors.js';
-import type { OpenRun, RunChange } from '../outbox.js';
-import { type DeliveryContext, type Notebook, NotYetError, StoppedError } from './context.js';
+import type { RunChange } from '../outbox.js';
+import { type Filing, type Notebook, NotYetError, StoppedError } from './context.js';
 
 /** The request was not sent within the time for which its reason holds. */
 export class ExpiredError extends LabfeedError {
@@ -15,11 +15,7 @@ export const certainlyNotDone = (error: unknown): boolean =>
   (error instanceof NotebookError && !error.outcomeUnknown);
 
 /** Sends an idempotent change. If its outcome is unknown, it may still take effect later, which is noted. */
-export async function sendEdit<T>(
-  run: OpenRun,
-  { unknown }: DeliveryContext,
-  send: () => Promise<T>,
-): Promise<T> {
+export async function sendEdit<T>({ run, unknown }: Filing, send: () => Promise<T>): Promise<T> {
   try {
     return await send();
   } catch (error) {

@@ -1,7 +1,7 @@
 import { NotebookError } from '../errors.js';
 import type { Dialect, Draft } from '../model.js';
 import type { OpenRun } from '../outbox.js';
-import { type DeliveryContext, type ExperimentRecord, gracePeriodMs, NotYetError } from './context.js';
+import { type ExperimentRecord, type Filing, gracePeriodMs, NotYetError } from './context.js';
 import { sendEdit } from './failures.js';
 
 type Description = Omit<Draft, 'comments'>;
@@ -15,8 +15,7 @@ const PARTS: readonly Part[] = ['title', 'date', 'body', 'tags'];
  */
 export function checkUnedited(
   record: ExperimentRecord,
-  { id, draft, earlier }: OpenRun,
-  experiment: number,
+  { run: { id, draft, earlier }, experiment }: Filing,
   dialect: Dialect | undefined,
 ): void {
   checkOpen(record, experiment, dialect);
@@ -103,27 +102,24 @@ export const changedBeforeFilled = (experiment: number): NotebookError =>
   });
 
 /** On eLabFTW, tags are added and removed one by one. Only tags that labfeed has set are removed. */
-export async function setTags(run: OpenRun, experiment: number, context: DeliveryContext): Promise<void> {
-  const { notebook, stopping } = context;
+export async function setTags(filing: Filing): Promise<void> {
+  const { run, experiment, notebook, stopping } = filing;
   const { draft, earlier } = run;
   const present = earlier.length > 0 ? await notebook.listTags(experiment) : [];
   const names = present.map(({ tag }) => tag);
   for (const tag of draft.tags.filter((wanted) => !hasTag(names, wanted))) {
     stopping.throwIfAborted();
-    await sendEdit(run, context, () => notebook.addTag(experiment, tag));
+    await sendEdit(filing, () => notebook.addTag(experiment, tag));
   }
   for (const { id, tag } of present) {
     if (hasTag(draft.tags, tag) || !earlier.some(({ tags }) => hasTag(tags, tag))) continue;
     stopping.throwIfAborted();
-    await sendEdit(run, context, () => notebook.removeTag(experiment, id));
+    await sendEdit(filing, () => notebook.removeTag(experiment, id));
   }
 }
 
 /** Waits until no earlier change of this process can arrive late and undo what is sent now. */
-export async function awaitEarlierEdits(
-  run: OpenRun,
-  { server, unknown, clock }: DeliveryContext,
-): Promise<void> {
+export async function awaitEarlierEdits({ run, server, unknown, clock }: Filing): Promise<void> {
   if (!unknown.edits.has(run.id)) return;
   const leftMs = (await gracePeriodMs(server)) - unknown.edits.elapsedMs(run.id);
   if (leftMs > 0)
