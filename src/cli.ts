@@ -42,10 +42,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summar
     retry: ['Retry quarantined or held runs, or re-read done runs', async () => (await decisions()).addRetry],
     refile: ['File runs once more, each as a new experiment', async () => (await decisions()).addRefile],
     adopt: ['Assign an existing experiment to a held run', async () => (await decisions()).addAdopt],
-    ignore: [
-      'Set quarantined or held runs aside; they are not filed',
-      async () => (await decisions()).addIgnore,
-    ],
+    ignore: ['Set quarantined or held runs aside; they are not filed', async () => (await decisions()).addIgnore],
     erase: ['Erase the data about runs, except their fingerprints', async () => (await decisions()).addErase],
     backfill: [
       'Decide about the backlog of an instrument: file it or skip it',
@@ -53,14 +50,8 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summar
     ],
   },
   'Journal and notebook:': {
-    audit: [
-      'Compare folders, journal and notebook',
-      async () => (await import('./audit/command.js')).addAudit,
-    ],
-    backup: [
-      'Copy the journal while the daemon runs',
-      async () => (await import('./commands/run.js')).addBackup,
-    ],
+    audit: ['Compare folders, journal and notebook', async () => (await import('./audit/command.js')).addAudit],
+    backup: ['Copy the journal while the daemon runs', async () => (await import('./commands/run.js')).addBackup],
     recover: [
       'Rebuild the journal from the notebook; sends nothing',
       async () => (await import('./recover/command.js')).addRecover,
@@ -69,16 +60,10 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summar
       'List, show, edit or delete comments of an experiment',
       async () => (await import('./commands/comments.js')).addComments,
     ],
-    keys: [
-      'List, create, set, rotate or delete API keys',
-      async () => (await import('./keys/command.js')).addKeys,
-    ],
+    keys: ['List, create, set, rotate or delete API keys', async () => (await import('./keys/command.js')).addKeys],
   },
   'Other commands:': {
-    sandbox: [
-      'Run the built-in notebook on its own',
-      async () => (await import('./commands/run.js')).addSandbox,
-    ],
+    sandbox: ['Run the built-in notebook on its own', async () => (await import('./commands/run.js')).addSandbox],
     schema: [
       'Print the JSON Schema of the configuration, for editors',
       async () => (await import('./commands/completion.js')).addSchema,

@@ -14,12 +14,7 @@ export type OnResponse = (method: string, status: number | undefined) => void;
 export type Schedule = <T>(request: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
 
 /** A client for the configured notebook. */
-export function connect(
-  config: NotebookConfig,
-  key: Key,
-  schedule: Schedule,
-  onResponse?: OnResponse,
-): Notebook {
+export function connect(config: NotebookConfig, key: Key, schedule: Schedule, onResponse?: OnResponse): Notebook {
   /** A rejected key may have been replaced since it was read: the next request uses the new one. */
   function refreshKey(error: unknown): never {
     if (error instanceof NotebookError && error.failure === 'auth') key.refresh();

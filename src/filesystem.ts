@@ -49,10 +49,7 @@ const NETWORK_MOUNTS = new Set([
 const REMOTE_SOURCE = /^[a-z][a-z0-9+.-]*:\/\/|^\/\/|^[^/]+@[^/]+:/i;
 
 /** Whether a path is on a network share. A path that does not exist is judged by its nearest existing parent. */
-export async function isNetworkFilesystem(
-  path: string,
-  probe: FilesystemProbe = systemProbe,
-): Promise<boolean> {
+export async function isNetworkFilesystem(path: string, probe: FilesystemProbe = systemProbe): Promise<boolean> {
   const here = resolve(path);
   try {
     // The number is signed on 32-bit machines.

@@ -115,9 +115,7 @@ const liveSchema = z
     config: z.string(),
     problems: z.array(problemSchema.readonly()).readonly(),
     /** A reload that was rejected after the last accepted one. */
-    refused: maybe(
-      z.object({ at: z.number(), problems: z.array(problemSchema.readonly()).readonly() }).readonly(),
-    ),
+    refused: maybe(z.object({ at: z.number(), problems: z.array(problemSchema.readonly()).readonly() }).readonly()),
     notebook: z
       .object({ url: z.string(), gate: limiterSchema, requests: z.array(requestCountSchema).readonly() })
       .readonly(),

@@ -25,12 +25,7 @@ const MAX_REFILINGS = 100;
 
 /** The refiling count of each possible reference of a run. */
 export const refilingsOf = (identity: Omit<RunIdentity, 'refiling'>): ReadonlyMap<string, number> =>
-  new Map(
-    Array.from({ length: MAX_REFILINGS }, (_, refiling) => [
-      referenceOf({ ...identity, refiling }),
-      refiling,
-    ]),
-  );
+  new Map(Array.from({ length: MAX_REFILINGS }, (_, refiling) => [referenceOf({ ...identity, refiling }), refiling]));
 
 /** The title of an experiment between its creation and its description. */
 export const provisionalTitle = (reference: string): string => `labfeed ${reference}`;
@@ -86,9 +81,7 @@ export function readLabel(
   label: string,
   instruments: readonly string[],
 ): { readonly instrument: string; readonly file: string } | undefined {
-  const [instrument] = instruments
-    .filter((name) => label.startsWith(`${name} `))
-    .sort((a, b) => b.length - a.length);
+  const [instrument] = instruments.filter((name) => label.startsWith(`${name} `)).sort((a, b) => b.length - a.length);
   return instrument === undefined ? undefined : { instrument, file: label.slice(instrument.length + 1) };
 }
 

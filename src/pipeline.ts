@@ -80,8 +80,7 @@ export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
     async rescan(asBacklog) {
       if (asBacklog) return intake.backlog.during(watcher.rescan);
       const { clock, signal, log } = intake;
-      const failed = (error: unknown) =>
-        log.error({ reason: explain(error) }, 'cannot write the journal, retrying');
+      const failed = (error: unknown) => log.error({ reason: explain(error) }, 'cannot write the journal, retrying');
       await retry(() => recheck(intake), { clock, signal, maxMs: MAX_RETRY_MS, failed });
       await watcher.rescan();
     },
@@ -186,8 +185,7 @@ async function take(found: FoundFile, isBacklog: boolean, intake: IntakeState): 
   function failed(error: unknown, waitMs: number): void {
     const reason = explain(error);
     // A file that has changed only needs to settle again.
-    if (!(error instanceof FileChangedError))
-      log.warn({ file, waitMs, reason }, 'cannot take the file yet, retrying');
+    if (!(error instanceof FileChangedError)) log.warn({ file, waitMs, reason }, 'cannot take the file yet, retrying');
     activity.waiting.update(file, { for: 'retry', reason });
   }
   await retry(attempt, { clock, signal, maxMs: MAX_RETRY_MS, failed });

@@ -9,8 +9,7 @@ const counts = new Intl.NumberFormat('en-US');
 export const formatCount = (n: number): string => (n < 1000 ? String(n) : counts.format(n));
 
 /** `1 run`, `1,312 runs`. */
-export const plural = (n: number, one: string, many = `${one}s`): string =>
-  `${formatCount(n)} ${n === 1 ? one : many}`;
+export const plural = (n: number, one: string, many = `${one}s`): string => `${formatCount(n)} ${n === 1 ? one : many}`;
 
 /** `1,234 bytes`, `12.3 MB`. */
 export function formatBytes(n: number): string {

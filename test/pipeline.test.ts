@@ -17,8 +17,7 @@ import { memoryJournal } from './support/memory-journal.js';
 import { silentLog } from './support/silent-log.js';
 import { tempFolder } from './support/temp-folder.js';
 
-const eventually = (holds: () => void | Promise<void>) =>
-  vi.waitFor(holds, { timeout: 15_000, interval: 10 });
+const eventually = (holds: () => void | Promise<void>) => vi.waitFor(holds, { timeout: 15_000, interval: 10 });
 
 describe('intake', () => {
   const weighing = (sample: string, column = 'Weight (mg)'): string =>
@@ -39,10 +38,7 @@ describe('intake', () => {
   }
 
   /** One instrument with a real folder and the real journal in memory. */
-  function setUp(
-    settings = 'existing: ingest',
-    changes: (journal: Journal) => Partial<Journal> = () => ({}),
-  ) {
+  function setUp(settings = 'existing: ingest', changes: (journal: Journal) => Partial<Journal> = () => ({})) {
     const folder = tempFolder();
     const config = join(folder, 'labfeed.yaml');
     const quiet = settings.includes('quiet') ? '' : 'ready: { quiet: 1ms },';
@@ -218,8 +214,7 @@ describe('intake', () => {
 
     test('counts runs of several files as runs, and holds all their files', async () => {
       // More than 500 files, so that the scan hands them over in several batches.
-      const folders = (count: number) =>
-        names(count).flatMap((name) => names(12).map((part) => `${name}/${part}`));
+      const folders = (count: number) => names(count).flatMap((name) => names(12).map((part) => `${name}/${part}`));
       const few = setUp('run: folder');
       few.write(...folders(50));
       await start(few);
@@ -357,19 +352,7 @@ describe('delivery', () => {
   test('quarantines a run that the notebook itself refuses five times; outages in between do not count', async () => {
     const outage = new NotebookError('server', 'away', { outcomeUnknown: true, status: 502 });
     const refusal = new NotebookError('server', 'no', { outcomeUnknown: true, status: 500, scope: 'run' });
-    const errors = [
-      outage,
-      outage,
-      outage,
-      outage,
-      outage,
-      refusal,
-      refusal,
-      outage,
-      refusal,
-      refusal,
-      refusal,
-    ];
+    const errors = [outage, outage, outage, outage, outage, refusal, refusal, outage, refusal, refusal, refusal];
     let sent = 0;
     const { changes } = await setUp(['a'], {
       async patchExperiment() {

@@ -3,14 +3,11 @@ import { changesBetween, type Shape, shapeOf } from '../src/model.js';
 import { nanodrop, table } from './support/map-samples.js';
 
 /** `Weight (mg)` is a column with a unit. */
-const shape = (...columns: string[]): Shape =>
-  shapeOf({ meta: new Map(), tables: [table('readings', columns, [])] });
+const shape = (...columns: string[]): Shape => shapeOf({ meta: new Map(), tables: [table('readings', columns, [])] });
 
 test('the shape of a record is its tables with the names and units of their columns', () => {
   expect(shapeOf(nanodrop)).toEqual({
-    tables: [
-      { name: 'readings', columns: [{ name: 'Well' }, { name: 'A260', unit: 'AU' }, { name: 'Remark' }] },
-    ],
+    tables: [{ name: 'readings', columns: [{ name: 'Well' }, { name: 'A260', unit: 'AU' }, { name: 'Remark' }] }],
   });
 });
 

@@ -26,34 +26,15 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
 test('counts and sizes have thousands separators and the right plural', () => {
-  expect([plural(0, 'run'), plural(1, 'run'), plural(1312, 'run')]).toEqual([
-    '0 runs',
-    '1 run',
-    '1,312 runs',
-  ]);
+  expect([plural(0, 'run'), plural(1, 'run'), plural(1312, 'run')]).toEqual(['0 runs', '1 run', '1,312 runs']);
   expect(plural(2, 'run waits', 'runs wait')).toBe('2 runs wait');
-  expect([1, 99_999, 250_000, 12_300_000].map(formatBytes)).toEqual([
-    '1 byte',
-    '99,999 bytes',
-    '250.0 kB',
-    '12.3 MB',
-  ]);
+  expect([1, 99_999, 250_000, 12_300_000].map(formatBytes)).toEqual(['1 byte', '99,999 bytes', '250.0 kB', '12.3 MB']);
 });
 
 test('a duration is given in one unit that keeps the number small', () => {
-  expect(
-    [-5, 150, 1000, 99_999, 100_000, 99 * MINUTE, 100 * MINUTE, 47 * HOUR, 50 * HOUR].map(formatDuration),
-  ).toEqual([
-    '0 ms',
-    '150 ms',
-    '1 second',
-    '99 seconds',
-    '1 minute',
-    '99 minutes',
-    '1 hour',
-    '47 hours',
-    '2 days',
-  ]);
+  expect([-5, 150, 1000, 99_999, 100_000, 99 * MINUTE, 100 * MINUTE, 47 * HOUR, 50 * HOUR].map(formatDuration)).toEqual(
+    ['0 ms', '150 ms', '1 second', '99 seconds', '1 minute', '99 minutes', '1 hour', '47 hours', '2 days'],
+  );
 });
 
 test('a time is given relative to now, in the past and in the future', () => {
@@ -71,14 +52,8 @@ test('a time is given relative to now, in the past and in the future', () => {
 test('dates and times leave out what is the same as now', () => {
   const lastYear = new Date(2025, 11, 31, 9, 5, 7).getTime();
   expect(formatTime(lastYear)).toBe('2025-12-31 09:05:07');
-  expect([formatClock(NOW + 10_000, NOW), formatClock(lastYear, NOW)]).toEqual([
-    '14:30:10',
-    '2025-12-31 09:05',
-  ]);
-  expect([formatShortTime(NOW, NOW), formatShortTime(lastYear, NOW)]).toEqual([
-    '03-04 14:30',
-    '2025-12-31 09:05',
-  ]);
+  expect([formatClock(NOW + 10_000, NOW), formatClock(lastYear, NOW)]).toEqual(['14:30:10', '2025-12-31 09:05']);
+  expect([formatShortTime(NOW, NOW), formatShortTime(lastYear, NOW)]).toEqual(['03-04 14:30', '2025-12-31 09:05']);
 });
 
 test('words become lists and sentences', () => {

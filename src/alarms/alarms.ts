@@ -137,8 +137,7 @@ export class Alarms {
   }
 }
 
-const keyOf = ({ kind, instrument = '' }: Pick<Finding, 'kind' | 'instrument'>): string =>
-  `${kind} ${instrument}`;
+const keyOf = ({ kind, instrument = '' }: Pick<Finding, 'kind' | 'instrument'>): string => `${kind} ${instrument}`;
 
 /** The text goes into messages and into the environment of a program. */
 function oneLine(text: string): string {

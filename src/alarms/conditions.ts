@@ -27,8 +27,7 @@ const journalText = (reason: string): string =>
   `the journal cannot be written: ${reason}. Nothing is sent until it can; check disk space and permissions`;
 
 function notebookFindings({ url, gate, answered, halted }: Facts['notebook']): Finding[] {
-  const findings =
-    halted === undefined ? [] : [present('held', undefined, `nothing is sent to ${url}: ${halted}`)];
+  const findings = halted === undefined ? [] : [present('held', undefined, `nothing is sent to ${url}: ${halted}`)];
   if (gate.kind !== 'down') {
     return answered ? findings : [...findings, unknown('auth'), unknown('outage')];
   }
@@ -45,9 +44,7 @@ function notebookFindings({ url, gate, answered, halted }: Facts['notebook']): F
 function configurationFindings({ refused, problems, page }: Facts): Finding[] {
   const general = problems.filter(({ instrument }) => instrument === undefined);
   const parts = [
-    ...(refused
-      ? [`the new configuration was refused, the old one stays in use: ${firstOf(refused.problems)}`]
-      : []),
+    ...(refused ? [`the new configuration was refused, the old one stays in use: ${firstOf(refused.problems)}`] : []),
     ...(general.length > 0 ? [`the configuration has a mistake: ${firstOf(general)}`] : []),
     ...(page === undefined ? [] : [page]),
   ];
@@ -117,10 +114,7 @@ function findSilence({ live, silence, quietSince }: InstrumentFacts, now: number
   return [present('silence', name, text)];
 }
 
-function findUnmatched(
-  { live, unmatchedArrivals }: InstrumentFacts,
-  raisedAt: number | undefined,
-): Finding[] {
+function findUnmatched({ live, unmatchedArrivals }: InstrumentFacts, raisedAt: number | undefined): Finding[] {
   const { name, lastFileAt, scannedAt } = live;
   if (unmatchedArrivals.occasions >= MIN_UNMATCHED_ARRIVALS) {
     const example = unmatchedArrivals.example ?? live.unmatched.example ?? '';
@@ -205,12 +199,13 @@ export interface Finding {
   readonly graceMs: number;
 }
 
-const present = (
-  kind: LiveAlarm['kind'],
-  instrument: string | undefined,
-  text: string,
-  graceMs = 0,
-): Finding => ({ kind, instrument, verdict: 'present', text, graceMs });
+const present = (kind: LiveAlarm['kind'], instrument: string | undefined, text: string, graceMs = 0): Finding => ({
+  kind,
+  instrument,
+  verdict: 'present',
+  text,
+  graceMs,
+});
 
 const unknown = (kind: LiveAlarm['kind'], instrument?: string): Finding => ({
   kind,

@@ -23,16 +23,9 @@ interface AuditOptions extends ConfigOption {
 }
 
 export function addAudit(command: Command): void {
-  withJson(
-    command,
-    ['labfeed audit', 'labfeed audit --safe -0 --instrument nanodrop | xargs -0 rm --'],
-    EXIT_STATUS,
-  )
+  withJson(command, ['labfeed audit', 'labfeed audit --safe -0 --instrument nanodrop | xargs -0 rm --'], EXIT_STATUS)
     .option('--instrument <instrument>', 'Only this instrument')
-    .option(
-      '--repair',
-      'Post missing comments again and retry waiting runs at once; never changes what people changed',
-    )
+    .option('--repair', 'Post missing comments again and retry waiting runs at once; never changes what people changed')
     .option('--safe', 'Print only the paths of the files that are safe to delete')
     .option('-0, --null', 'With --safe: end each path with a zero byte, for xargs -0')
     .action(runAudit);
@@ -52,14 +45,12 @@ async function runAudit(options: AuditOptions): Promise<void> {
   else if (json) console.log(JSON.stringify(toJson(result, repaired), null, 2));
   else console.log(report(result, repaired, terminalWidth()));
   if (repaired?.length && !json && isFree(journalOf(config))) process.stderr.write(`${NO_DAEMON}\n`);
-  if (result.stoppedBy !== undefined)
-    process.stderr.write(`labfeed: the audit stopped early: ${result.stoppedBy}\n`);
+  if (result.stoppedBy !== undefined) process.stderr.write(`labfeed: the audit stopped early: ${result.stoppedBy}\n`);
   if (result.stoppedBy !== undefined || result.findings.some(differs)) process.exitCode = EXIT.failed;
 }
 
 function checkOptions({ safe, json, repair, null: zero }: AuditOptions): void {
-  if (safe && (json || repair))
-    throw new UsageError(`--safe cannot be combined with ${json ? '--json' : '--repair'}`);
+  if (safe && (json || repair)) throw new UsageError(`--safe cannot be combined with ${json ? '--json' : '--repair'}`);
   if (zero && !safe) throw new UsageError('-0 requires --safe');
 }
 
@@ -118,7 +109,5 @@ function printSafe(files: readonly SafeFile[], end: '\0' | '\n'): void {
   process.stdout.write(Buffer.concat(paths));
   const left = files.length - printable.length;
   if (left > 0)
-    process.stderr.write(
-      `${plural(left, 'file')} with a line break in the name left out; use -0 to list all\n`,
-    );
+    process.stderr.write(`${plural(left, 'file')} with a line break in the name left out; use -0 to list all\n`);
 }

@@ -124,8 +124,7 @@ async function matchRun(found: FoundFile, deps: FolderDeps): Promise<Match> {
   if (run === 'no answer') return { kind: 'unread', text: 'the disk or share does not respond' };
   if ('missing' in run) return { kind: 'never taken', text: `${run.missing} is missing` };
   const known = await Promise.all(filesOf(run).map((file) => deps.journal.atPath(deps.instrument, file)));
-  if (known.some((one) => one?.verdict === 'asked'))
-    return { kind: 'asked', text: 'it is part of the backlog' };
+  if (known.some((one) => one?.verdict === 'asked')) return { kind: 'asked', text: 'it is part of the backlog' };
   if (known.every((one) => one?.verdict === 'skipped')) return SKIPPED;
   try {
     return await matchContent(await deps.folder.identify(run), known, deps);
@@ -153,9 +152,7 @@ async function matchContent(
   // The remaining files of a run are unchanged, but are not a run by themselves.
   if (file.parts && known.every((one) => one?.isUntouched && one.run?.id === last.id))
     return { kind: 'thinned out', text: `some files of run ${last.id} are gone` };
-  return ignoresChanges
-    ? SKIPPED
-    : { kind: 'changed', text: `its content is no longer that of run ${last.id}` };
+  return ignoresChanges ? SKIPPED : { kind: 'changed', text: `its content is no longer that of run ${last.id}` };
 }
 
 function countAs({ id, state }: KnownRun, verified: ReadonlySet<number>): Exclude<keyof FileCounts, 'files'> {
@@ -187,8 +184,7 @@ export async function inParallel<T>(
 
   async function worker(): Promise<void> {
     try {
-      for (let next = await rest.next(); !next.done && !hasFailed; next = await rest.next())
-        await handle(next.value);
+      for (let next = await rest.next(); !next.done && !hasFailed; next = await rest.next()) await handle(next.value);
     } catch (error) {
       hasFailed = true;
       throw error;

@@ -30,8 +30,7 @@ export async function compareRuns(deps: RunsDeps, result: AuditResult): Promise<
   await reportUnfiled(deps, server, result);
   // Without retries: a wrong key or address is reported at once.
   await notebook.listKeys();
-  const onRetry = (reason: string): void =>
-    progress.print(`the notebook is not available, retrying: ${reason}`);
+  const onRetry = (reason: string): void => progress.print(`the notebook is not available, retrying: ${reason}`);
   const reader = createNotebookReader(notebook, { clock: systemClock, signal, onRetry });
   const verifyDeps = {
     server: url,
@@ -107,8 +106,7 @@ interface Verification {
 /** Compares a done run with its experiment and comments. */
 export async function verifyRun(run: FiledRun, deps: VerifyDeps): Promise<Verification> {
   const { experiment } = run;
-  if (run.server !== deps.server)
-    return unverified(run, 'elsewhere', `filed at ${run.server ?? 'another notebook'}`);
+  if (run.server !== deps.server) return unverified(run, 'elsewhere', `filed at ${run.server ?? 'another notebook'}`);
   if (experiment === undefined) return unverified(run, 'vanished', 'the journal has no experiment for it');
   const found = await readBack({ ...run, experiment }, deps.notebook);
   if (found === 'missing') return unverified(run, 'vanished', 'the experiment no longer exists');
@@ -146,9 +144,7 @@ async function verifyContent(
   const { draft, comments } = await journal.filingOf(run.id);
   const edits = draft ? findEdits(record, draft) : [];
   const listed =
-    comments.length === 0
-      ? []
-      : (embedded(record, comments) ?? (await notebook.listComments(run.experiment)));
+    comments.length === 0 ? [] : (embedded(record, comments) ?? (await notebook.listComments(run.experiment)));
   const verified = await Promise.all(comments.map((filed) => verifyComment(filed, listed, run, notebook)));
   return {
     findings: [
@@ -240,6 +236,5 @@ const isComment = (value: unknown): value is CommentRecord =>
 /** As it was sent, or as markup of it. The contract names no field for the text. */
 const contains = (record: CommentRecord, wanted: string): boolean =>
   Object.values(record).some(
-    (value) =>
-      typeof value === 'string' && [withoutSpaces(value), cellTexts(value)].includes(withoutSpaces(wanted)),
+    (value) => typeof value === 'string' && [withoutSpaces(value), cellTexts(value)].includes(withoutSpaces(wanted)),
   );

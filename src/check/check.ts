@@ -30,8 +30,7 @@ async function check(options: CheckOptions): Promise<void> {
   const config = configFrom(options);
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   const findings = await gatherFindings(config, options.offline ?? false);
-  if (options.json)
-    console.log(JSON.stringify(asJson(config.file, problems, config.warnings, findings), null, 2));
+  if (options.json) console.log(JSON.stringify(asJson(config.file, problems, config.warnings, findings), null, 2));
   else console.log(asText(config.file, config.warnings, findings).join('\n'));
   if (problems.length > 0) {
     if (!options.json) throw new ConfigError(problems);
@@ -66,9 +65,7 @@ function asText(file: string, warnings: readonly Problem[], findings: readonly F
   return [
     `configuration ${file}`,
     ...warnings.map((warning) => `${LABELS.note}${explainProblem(warning)}`),
-    ...findings.map(
-      ({ level, text, hint }) => `${LABELS[level]}${text}${hint ? `\n         → ${hint}` : ''}`,
-    ),
+    ...findings.map(({ level, text, hint }) => `${LABELS[level]}${text}${hint ? `\n         → ${hint}` : ''}`),
   ];
 }
 
@@ -149,8 +146,7 @@ async function checkMissingJournal(path: string): Promise<Finding> {
       () => 'writable',
       (error: NodeJS.ErrnoException) => error.code,
     );
-    if (state === 'writable')
-      return { level: 'good', text: `journal ${path} will be created at the first start` };
+    if (state === 'writable') return { level: 'good', text: `journal ${path} will be created at the first start` };
     if (state !== 'ENOENT' || folder === dirname(folder))
       return {
         level: 'wrong',

@@ -138,9 +138,7 @@ interface Taker {
 /** Overlaps that were found in the folders replace those that are only possible. */
 export const mergeOverlaps = (seen: readonly Overlap[], possible: readonly Overlap[]): Overlap[] => [
   ...seen,
-  ...possible.filter(
-    (one) => !seen.some(({ first, second }) => first === one.first && second === one.second),
-  ),
+  ...possible.filter((one) => !seen.some(({ first, second }) => first === one.first && second === one.second)),
 ];
 
 export function overlapFinding({ first, second, example, files }: Overlap): Finding {

@@ -92,16 +92,11 @@ async function showComment(experiment: number, id: number, { json, ...options }:
   });
 }
 
-async function editComment(
-  experiment: number,
-  id: number,
-  { text, json, ...options }: EditOptions,
-): Promise<void> {
+async function editComment(experiment: number, id: number, { text, json, ...options }: EditOptions): Promise<void> {
   await withNotebook(options, async (notebook, field) => {
     const before = textOf(await notebook.readComment(experiment, id), field);
     if (before === undefined) throw noText(experiment, id, field);
-    const input =
-      text ?? (await readInput(`Enter the new text of comment ${id} of experiment ${experiment}`));
+    const input = text ?? (await readInput(`Enter the new text of comment ${id} of experiment ${experiment}`));
     const after = replaceText(before, input);
     const answer = await notebook.patchComment(experiment, id, after);
     // Not every server returns the comment in its answer to PATCH.
@@ -113,11 +108,7 @@ async function editComment(
   });
 }
 
-async function deleteComment(
-  experiment: number,
-  id: number,
-  { yes, json, ...options }: DeleteOptions,
-): Promise<void> {
+async function deleteComment(experiment: number, id: number, { yes, json, ...options }: DeleteOptions): Promise<void> {
   await withNotebook(options, async (notebook, field) => {
     const comment = describe(await notebook.readComment(experiment, id), field);
     const question = `Delete comment ${id} of experiment ${experiment}: ${preview(comment)}?`;
@@ -177,10 +168,9 @@ const noText = (experiment: number, id: number, field: string): LabfeedError =>
 
 /** eLabFTW accepts changes to other people's comments and ignores them. */
 const notDone = (experiment: number, id: number, what: 'changed' | 'deleted'): LabfeedError =>
-  new LabfeedError(
-    `the notebook accepted the request, but comment ${id} of experiment ${experiment} was not ${what}`,
-    { hint: 'only the author of a comment can change or delete it' },
-  );
+  new LabfeedError(`the notebook accepted the request, but comment ${id} of experiment ${experiment} was not ${what}`, {
+    hint: 'only the author of a comment can change or delete it',
+  });
 
 /** The text of a comment. The API does not name the field: the configured one, else that of eLabFTW. */
 export function textOf(record: Readonly<Record<string, unknown>>, field: string): string | undefined {

@@ -49,9 +49,7 @@ function describe(program: Command): CompletedCommand[] {
         })),
         { names: ['-h', '--help'], description: 'Print help', takesValue: false, value: undefined },
       ],
-      arguments: command.registeredArguments.map((argument) =>
-        completed(argument.name(), argument.argChoices),
-      ),
+      arguments: command.registeredArguments.map((argument) => completed(argument.name(), argument.argChoices)),
     };
   });
 }
@@ -176,9 +174,7 @@ ${valueCases(commands, zshOf)}
   if [[ $words[CURRENT] == -* ]]; then
     case "$words[2]" in
 ${commands
-  .map(
-    ({ name, options }) => `      ${name}) compadd -- ${options.flatMap(({ names }) => names).join(' ')} ;;`,
-  )
+  .map(({ name, options }) => `      ${name}) compadd -- ${options.flatMap(({ names }) => names).join(' ')} ;;`)
   .join('\n')}
     esac
     return
@@ -213,9 +209,7 @@ function fish(commands: readonly CompletedCommand[]): string {
 }
 
 function fishOption({ names, description, takesValue, value }: CompletedOption): string {
-  const flags = names.map((name) =>
-    name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.replace('-', '')}`,
-  );
+  const flags = names.map((name) => (name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.replace('-', '')}`));
   const words = value === undefined || value === 'file' ? '' : ` -f -a ${fishOf(value)}`;
   return `${flags.join(' ')} -d ${quote(description)}${takesValue ? ` -r${words}` : ''}`;
 }

@@ -5,13 +5,7 @@ import type { LoadedConfig } from '../config/load.js';
 import { EXIT, UsageError } from '../errors.js';
 import { isFree, JournalInUseError } from '../journal/database.js';
 import { openJournal } from '../journal/journal.js';
-import {
-  applyRequests,
-  type JournalClient,
-  openClient,
-  type Request,
-  subjectOf,
-} from '../journal/requests.js';
+import { applyRequests, type JournalClient, openClient, type Request, subjectOf } from '../journal/requests.js';
 import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import {
@@ -96,10 +90,8 @@ async function resultOf(request: Request, id: number, client: JournalClient): Pr
     : { ...subject, outcome: 'refused', text: `${subjectOf(request)}: ${LOST_REQUEST}` };
 }
 
-const NOT_ANSWERED =
-  'the daemon has not answered yet. The request is saved in the journal and will be carried out.';
-const LOST_REQUEST =
-  'the request is no longer in the journal, and its result is unknown. Run the command again.';
+const NOT_ANSWERED = 'the daemon has not answered yet. The request is saved in the journal and will be carried out.';
+const LOST_REQUEST = 'the request is no longer in the journal, and its result is unknown. Run the command again.';
 export const NO_DAEMON = 'no daemon is running: `labfeed run` will do the rest';
 
 interface Decision extends JsonOption {
@@ -132,10 +124,8 @@ async function decide({ choose, none, summarize, json, ...options }: Decision) {
   return { journal, done: done.length };
 }
 
-const requestsFor = (
-  kind: 'retry' | 'remap' | 'refile' | 'ignore' | 'erase',
-  runs: readonly number[],
-): Request[] => runs.map((run) => ({ kind, run }));
+const requestsFor = (kind: 'retry' | 'remap' | 'refile' | 'ignore' | 'erase', runs: readonly number[]): Request[] =>
+  runs.map((run) => ({ kind, run }));
 
 interface RetryOptions extends JsonOption {
   readonly quarantined?: boolean;

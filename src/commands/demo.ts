@@ -65,10 +65,7 @@ async function demo({ port, dir, once = false }: DemoOptions): Promise<void> {
 }
 
 /** A port that the user chose must be free. If the default port is taken, any free port is used. */
-async function startNotebook(
-  folder: string,
-  port?: number,
-): Promise<{ notebook: Sandbox; url: string; key: string }> {
+async function startNotebook(folder: string, port?: number): Promise<{ notebook: Sandbox; url: string; key: string }> {
   const start = async (chosen: number) => {
     const notebook = createSandbox({ file: join(folder, 'notebook.db'), port: chosen });
     return { notebook, ...(await notebook.start()) };
@@ -130,15 +127,12 @@ function createProgress(url: string, total: number): Observer {
 
   function print(state: string, instrument: string, text: string): void {
     finished += 1;
-    process.stdout.write(
-      `${terminal ? '\r\x1b[K' : ''}  ${state.padEnd(13)}${instrument.padEnd(14)}${text}\n`,
-    );
+    process.stdout.write(`${terminal ? '\r\x1b[K' : ''}  ${state.padEnd(13)}${instrument.padEnd(14)}${text}\n`);
     if (terminal && finished < total) process.stdout.write(progressBar(finished, total));
   }
 
   return {
-    filed: (run, experiment) =>
-      print('filed', run.instrument, `${run.draft.title}  →  ${url}/view/${experiment}`),
+    filed: (run, experiment) => print('filed', run.instrument, `${run.draft.title}  →  ${url}/view/${experiment}`),
     quarantined: (instrument, path, problem) =>
       print('quarantined', instrument, `${basename(path)}\n${indent(explain(problem), ' '.repeat(15))}`),
     failed(run, change) {
@@ -250,13 +244,7 @@ export function sampleFiles(today: Date): SampleFile[] {
   ];
 }
 
-function balance(
-  name: string,
-  sample: string,
-  operator: string,
-  date: string,
-  weights: readonly number[],
-): SampleFile {
+function balance(name: string, sample: string, operator: string, date: string, weights: readonly number[]): SampleFile {
   const rows = weights.map((weight, index) => `${index + 1},${weight.toFixed(3)},yes`);
   const content = [
     `Sample,${sample}`,

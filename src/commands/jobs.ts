@@ -17,14 +17,7 @@ import {
   terminalText,
   withoutPath,
 } from '../text.js';
-import {
-  type JsonOption,
-  parseNumber,
-  requireInstrument,
-  runningLive,
-  withJson,
-  withReader,
-} from './options.js';
+import { type JsonOption, parseNumber, requireInstrument, runningLive, withJson, withReader } from './options.js';
 import { attentionLine, backlogAttention } from './status.js';
 import { type Column, formatTable, terminalWidth } from './terminal.js';
 
@@ -46,9 +39,7 @@ function parseState(text: string): RunState {
   const state = RUN_STATES.find((known) => known === text);
   if (state) return state;
   const guess = nearest(text, RUN_STATES);
-  throw new InvalidArgumentError(
-    guess ? `Did you mean ${guess}?` : `Expected one of: ${RUN_STATES.join(', ')}.`,
-  );
+  throw new InvalidArgumentError(guess ? `Did you mean ${guess}?` : `Expected one of: ${RUN_STATES.join(', ')}.`);
 }
 
 async function jobs({ state, instrument, limit, json, ...options }: JobsOptions): Promise<void> {
@@ -128,8 +119,7 @@ async function show(id: number, { json, ...options }: JsonOption): Promise<void>
     });
   });
   if (json) console.log(JSON.stringify({ ...job, next: nextStep(job) }, null, 2));
-  else
-    console.log([headline(job), ...facts(job), ...problems(job), ...history(job), ...draft(job)].join('\n'));
+  else console.log([headline(job), ...facts(job), ...problems(job), ...history(job), ...draft(job)].join('\n'));
 }
 
 function headline({ id, state, experiment, server }: JobDetail): string {
@@ -158,9 +148,7 @@ function problems(job: JobDetail): string[] {
   const tries = attempts > 0 ? ` (after ${plural(attempts, 'attempt')})` : '';
   return [
     ...(reason === undefined ? [] : [`reason${tries}`, indent(terminalText(reason))]),
-    ...(drift.length === 0
-      ? []
-      : ['differs from earlier runs', ...drift.map((one) => `  ${terminalLine(one)}`)]),
+    ...(drift.length === 0 ? [] : ['differs from earlier runs', ...drift.map((one) => `  ${terminalLine(one)}`)]),
     fact('next step', nextStep(job)),
   ];
 }
@@ -177,9 +165,7 @@ export function nextStep(job: Job): string {
         ? 'nothing to do: the run is sent as soon as the notebook accepts it'
         : `nothing to do: the next attempt is at ${formatTime(job.dueAt)}. If the reason stays the same, check the notebook`;
     case 'done':
-      return path === ''
-        ? 'nothing to do: the run was filed, then erased here'
-        : 'nothing to do: the run is filed';
+      return path === '' ? 'nothing to do: the run was filed, then erased here' : 'nothing to do: the run is filed';
     case 'quarantined':
       return quarantined(job);
     case 'held':
@@ -191,9 +177,7 @@ export function nextStep(job: Job): string {
 
 function quarantined({ id, failure }: Job): string {
   const fix =
-    failure === 'file'
-      ? 'fix the mapping or the file'
-      : 'fix the mapping, or ask the administrator of the notebook';
+    failure === 'file' ? 'fix the mapping or the file' : 'fix the mapping, or ask the administrator of the notebook';
   return `${fix}, then run: labfeed retry ${id} (a reload with a changed mapping retries it, too). ${orIgnore(id)}`;
 }
 
@@ -202,9 +186,7 @@ function held({ id, step, failure, experiment }: Job): string {
   if (failure === 'drift')
     return `to file it, and accept its columns for later runs: labfeed retry ${id}. If the mapping must change, change it and reload. ${orIgnore(id)}`;
   const [what, which] =
-    experiment === undefined
-      ? ['an existing experiment', 'EXPERIMENT']
-      : [`experiment ${experiment}`, experiment];
+    experiment === undefined ? ['an existing experiment', 'EXPERIMENT'] : [`experiment ${experiment}`, experiment];
   return `to check again: labfeed retry ${id}. To overwrite ${what}: labfeed adopt ${id} ${which}. To create a new one: labfeed refile ${id}. ${orIgnore(id)}`;
 }
 

@@ -17,10 +17,7 @@ export interface JsonOption extends ConfigOption {
 
 /** A new one for every command: commander ties an option to the command that it is added to. */
 export const configOption = (): Option =>
-  new Option(
-    '--config <file>',
-    'Configuration file (default: ./labfeed.yaml, then /etc/labfeed/config.yaml)',
-  );
+  new Option('--config <file>', 'Configuration file (default: ./labfeed.yaml, then /etc/labfeed/config.yaml)');
 
 const jsonOption = (): Option => new Option('--json', 'Print the result as JSON');
 
@@ -89,8 +86,7 @@ export function portOption(defaultPort?: number): Option {
 
 function parsePort(text: string): number {
   const port = Number(text);
-  if (!/^\d+$/.test(text) || port > 65_535)
-    throw new InvalidArgumentError('Expected a number from 0 to 65535.');
+  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Expected a number from 0 to 65535.');
   return port;
 }
 
@@ -102,10 +98,7 @@ interface OpenedJournal {
 }
 
 /** Opens the journal of the configuration for reading. */
-export async function withReader<T>(
-  options: ConfigOption,
-  use: (opened: OpenedJournal) => Promise<T>,
-): Promise<T> {
+export async function withReader<T>(options: ConfigOption, use: (opened: OpenedJournal) => Promise<T>): Promise<T> {
   const config = configFrom(options);
   const journal = requireJournal(config);
   const reader = openReader(journal);

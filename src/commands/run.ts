@@ -21,9 +21,7 @@ import {
 } from './options.js';
 
 export function addRun(command: Command): void {
-  withExamples(command, ['labfeed run --config /etc/labfeed/config.yaml'])
-    .addOption(configOption())
-    .action(run);
+  withExamples(command, ['labfeed run --config /etc/labfeed/config.yaml']).addOption(configOption()).action(run);
 }
 
 async function run(options: ConfigOption): Promise<void> {

@@ -72,17 +72,13 @@ export function statusAsText(status: Status, width: number): string {
 const fact = (name: string, value: string): string => `${name.padEnd(10)}${terminalLine(value)}`;
 
 const section = (title: string, lines: readonly string[]): string[] =>
-  lines.length === 0
-    ? []
-    : ['', title, ...lines.map((line) => `  ${terminalText(line).replaceAll('\n', '\n    ')}`)];
+  lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${terminalText(line).replaceAll('\n', '\n    ')}`)];
 
 function daemon({ running, live, at, journal }: Status): string {
   if (running && live)
     return `running since ${formatTime(live.startedAt)} (pid ${live.pid}, version ${live.version}), last report ${relativeTime(live.at, at)}`;
   if (running) return `starting, or a command such as recover is using ${journal}`;
-  const crashed = live
-    ? `; the last one stopped unexpectedly, its last report was ${relativeTime(live.at, at)}`
-    : '';
+  const crashed = live ? `; the last one stopped unexpectedly, its last report was ${relativeTime(live.at, at)}` : '';
   return `not running${crashed}. The rest is from the journal ${journal}`;
 }
 
@@ -106,9 +102,7 @@ function queue({ instruments }: Overview, now: number): string {
   const runs = instruments.reduce((sum, { runs: counts }) => sum + counts.queued + counts.sending, 0);
   if (runs === 0) return 'empty';
   const oldest = Math.min(...instruments.map(({ oldestAt }) => oldestAt ?? Number.POSITIVE_INFINITY));
-  const since = Number.isFinite(oldest)
-    ? `, oldest from ${formatTime(oldest)} (${relativeTime(oldest, now)})`
-    : '';
+  const since = Number.isFinite(oldest) ? `, oldest from ${formatTime(oldest)} (${relativeTime(oldest, now)})` : '';
   return `${plural(runs, 'run')}${since}`;
 }
 
@@ -175,10 +169,7 @@ export function needsAttention({ overview, notebook: url, running, problems }: S
       text: `nothing is sent: ${server.halted}`,
       command: 'labfeed recover',
     })),
-    ...overview.instruments.flatMap((instrument) => [
-      ...parkedAttention(instrument),
-      ...backlogAttention(instrument),
-    ]),
+    ...overview.instruments.flatMap((instrument) => [...parkedAttention(instrument), ...backlogAttention(instrument)]),
   ];
 }
 
@@ -212,8 +203,6 @@ function mistakes({ problems, refused }: Pick<Live, 'problems' | 'refused'>): st
     `${at}: ${message}${hint === undefined ? '' : `\n→ ${hint}`}`;
   return [
     ...problems.map(describe),
-    ...(refused
-      ? [`the reload at ${formatTime(refused.at)} was rejected:`, ...refused.problems.map(describe)]
-      : []),
+    ...(refused ? [`the reload at ${formatTime(refused.at)} was rejected:`, ...refused.problems.map(describe)] : []),
   ];
 }

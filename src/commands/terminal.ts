@@ -25,11 +25,7 @@ export function terminalWidth(
 }
 
 /** A table with a heading, as wide as the terminal allows. */
-export function formatTable<Row>(
-  columns: readonly Column<Row>[],
-  rows: readonly Row[],
-  width: number,
-): string {
+export function formatTable<Row>(columns: readonly Column<Row>[], rows: readonly Row[], width: number): string {
   const cells = [
     columns.map(({ title }) => title.toUpperCase()),
     ...rows.map((row) => columns.map((column) => terminalLine(column.text(row)))),
@@ -46,11 +42,7 @@ export function formatTable<Row>(
 }
 
 /** Shrinks the widest flexible column until the table fits or no column can shrink further. */
-function shrink<Row>(
-  natural: readonly number[],
-  columns: readonly Column<Row>[],
-  available: number,
-): number[] {
+function shrink<Row>(natural: readonly number[], columns: readonly Column<Row>[], available: number): number[] {
   const widths = [...natural];
   let over = widths.reduce((sum, one) => sum + one, 0) - available;
   while (over > 0) {

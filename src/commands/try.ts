@@ -33,8 +33,7 @@ export function addTry(command: Command): void {
 
 async function tryOrTest(name: string | undefined, files: string[], options: TryOptions): Promise<void> {
   if (options.test) {
-    if (files.length > 0)
-      throw new UsageError('--test takes no files: it uses the samples in the configuration');
+    if (files.length > 0) throw new UsageError('--test takes no files: it uses the samples in the configuration');
     return runTests(name, options);
   }
   if (name === undefined || files.length === 0)
@@ -52,9 +51,7 @@ async function tryFiles(name: string, files: string[], options: TryOptions): Pro
       trials.push(await tryFile(instrument, await openRun(resolve(file), instrument), systemClock.now()));
     } catch (error) {
       if (!(error instanceof LabfeedError)) throw error;
-      process.stderr.write(
-        `${error instanceof FileError ? 'would be quarantined: ' : ''}${explain(error)}\n`,
-      );
+      process.stderr.write(`${error instanceof FileError ? 'would be quarantined: ' : ''}${explain(error)}\n`);
       process.exitCode = EXIT.failed;
     }
   }
@@ -96,9 +93,7 @@ const tableAsJson = ({ name, columns, rows, count }: Table) => ({
   name,
   columns,
   ...(count > rows.length && { count }),
-  rows: rows.map((row) =>
-    Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null])),
-  ),
+  rows: rows.map((row) => Object.fromEntries(columns.map((column, index) => [column.name, row[index]?.value ?? null]))),
 });
 
 function trialAsText(trial: Trial): string {

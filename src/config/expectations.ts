@@ -84,9 +84,7 @@ const WANTED = {
     .array(z.string({ error: `expected ${LIST}` }), { error: `expected ${LIST}` })
     .describe('The names of the columns, in order.'),
   columnUnit: unit.describe('The unit of a column: columns.A260.unit.'),
-  cell: value.describe(
-    'A value of a row: readings[0].A260, readings[-1]["Sample ID"]. Rows are numbered from 0.',
-  ),
+  cell: value.describe('A value of a row: readings[0].A260, readings[-1]["Sample ID"]. Rows are numbered from 0.'),
 } as const satisfies Record<Kind, z.ZodType>;
 
 const SIMPLE = ['title', 'date', 'body', 'tags', 'comments', 'quarantined'] as const;
@@ -165,8 +163,7 @@ const rowHint = (table: string): string =>
 function unknown(key: string): string {
   const [word = key] = /^\w+/.exec(key) ?? [];
   const guess = nearest(word, ROOTS);
-  const hint =
-    guess && guess !== word ? `did you mean ${guess}${key.slice(word.length)}?` : `use ${ROOTS.join(', ')}`;
+  const hint = guess && guess !== word ? `did you mean ${guess}${key.slice(word.length)}?` : `use ${ROOTS.join(', ')}`;
   return `unknown key${ARROW}${hint}`;
 }
 

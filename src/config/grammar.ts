@@ -88,8 +88,7 @@ const isScalar = (value: unknown): boolean => ['string', 'number', 'boolean'].in
 
 /** For `30`, `30 days`, `60 kb` or `10/min`: the same amount in our notation. */
 function advice(written: unknown, { examples, separator, usual, units }: AmountKind): string {
-  const [, digits, word = ''] =
-    /^(\d+(?:\.\d+)?)[\s/]*([a-z]*)$/i.exec(isScalar(written) ? String(written) : '') ?? [];
+  const [, digits, word = ''] = /^(\d+(?:\.\d+)?)[\s/]*([a-z]*)$/i.exec(isScalar(written) ? String(written) : '') ?? [];
   if (digits === undefined || /^mo/i.test(word)) return `write a number with a unit, such as ${examples}`;
   if (word === '') return `write it with a unit, such as ${digits}${separator}${usual}`;
   const similar = Object.keys(units).filter((unit) => unit[0]?.toLowerCase() === word[0]?.toLowerCase());
@@ -113,8 +112,7 @@ export const wait = () =>
 export const size = () => amount(SIZE).transform(Math.round);
 
 /** In requests per second. */
-export const rate = () =>
-  amount(RATE).refine((perSecond) => perSecond > 0, 'expected a rate greater than zero');
+export const rate = () => amount(RATE).refine((perSecond) => perSecond > 0, 'expected a rate greater than zero');
 
 /** The source of a regular expression, if the text begins and ends with a slash. */
 export const regexSource = (written: string): string | undefined =>
@@ -234,10 +232,7 @@ export const split = () =>
         at: z
           .array(z.int().min(1))
           .min(1)
-          .refine(
-            (places) => places.every((place, n) => place > (places[n - 1] ?? 0)),
-            'expected increasing numbers',
-          )
+          .refine((places) => places.every((place, n) => place > (places[n - 1] ?? 0)), 'expected increasing numbers')
           .describe('The character positions, from 1, at which further cells start.'),
       }),
     ],
@@ -260,11 +255,8 @@ function dateMistake(written: string): string | undefined {
 
 const NAME = 'a name in the file, a cell such as =C3, or a path such as //Serial_number';
 export const name = () =>
-  checkedText(NAME, (written) =>
-    written.startsWith('=') && !cellReference(written) ? `expected ${NAME}` : undefined,
-  );
-export const fromFact = () =>
-  z.strictObject({ from: name().describe('The fact, or where it is in the file.') });
+  checkedText(NAME, (written) => (written.startsWith('=') && !cellReference(written) ? `expected ${NAME}` : undefined));
+export const fromFact = () => z.strictObject({ from: name().describe('The fact, or where it is in the file.') });
 
 const axis = () => z.union([z.number(), name()], { error: 'expected a number, or the name of a fact' });
 
@@ -288,12 +280,8 @@ export const where = <S extends z.ZodType<string | number>>(part: S, what: strin
         .optional()
         .describe('The unit, or where it is: { from: … }.'),
       format: dateFormats().optional().describe('How its date is written. Default: dates.format.'),
-      start: axis()
-        .optional()
-        .describe('Of a computed axis: the value in the first row, as a number or a fact.'),
-      step: axis()
-        .optional()
-        .describe('Of a computed axis: the difference between rows, as a number or a fact.'),
+      start: axis().optional().describe('Of a computed axis: the value in the first row, as a number or a fact.'),
+      step: axis().optional().describe('Of a computed axis: the difference between rows, as a number or a fact.'),
     })
     .refine(({ start, step }) => (start === undefined) === (step === undefined), {
       error: 'start and step must be given together',

@@ -83,9 +83,7 @@ export function loadConfig(file: string): LoadedConfig {
     if (checked.problems.length > 0 || isUnreadable) wrong.add(key);
     // If the file could not be read, missing keys are not mistakes.
     if (!isUnreadable) (key === 'include' ? hiding : problems).push(...checked.problems);
-    return (checked.problems.length === 0 ? checked.value : schema.safeParse(undefined).data) as
-      | Config[K]
-      | undefined;
+    return (checked.problems.length === 0 ? checked.value : schema.safeParse(undefined).data) as Config[K] | undefined;
   };
   reportUnknownKeys(main, top, Object.keys(configSchema.shape), { problems, hiding });
   const notebook = setting('notebook');
@@ -108,10 +106,7 @@ export function loadConfig(file: string): LoadedConfig {
   };
 }
 
-function readSettings(
-  setting: <K extends keyof Config>(key: K) => Config[K] | undefined,
-  folder: string,
-): Settings {
+function readSettings(setting: <K extends keyof Config>(key: K) => Config[K] | undefined, folder: string): Settings {
   const journal = setting('journal');
   const alarms = setting('alarms');
   const status = setting('status') ?? false;
@@ -210,11 +205,7 @@ function readClaim({ name, value, yaml }: Entry): Claim[] {
   return success ? [{ ...data, name, watch: resolve(dirname(yaml.file), data.watch) }] : [];
 }
 
-function checkName(
-  name: string,
-  { yaml, path, stops }: CheckContext,
-  firstPlaces: Map<string, Place>,
-): Problem[] {
+function checkName(name: string, { yaml, path, stops }: CheckContext, firstPlaces: Map<string, Place>): Problem[] {
   const where = yaml.placeOfKey(path);
   const first = firstPlaces.get(name);
   if (first) {
@@ -229,12 +220,7 @@ function checkName(
 
 type WrittenInstrument = z.input<typeof instrumentSchema>;
 
-function toInstrument(
-  name: string,
-  config: InstrumentConfig,
-  written: WrittenInstrument,
-  yaml: YamlFile,
-): Instrument {
+function toInstrument(name: string, config: InstrumentConfig, written: WrittenInstrument, yaml: YamlFile): Instrument {
   const folder = dirname(yaml.file);
   return {
     ...config,
@@ -322,8 +308,5 @@ export function defaultJournal(env: NodeJS.ProcessEnv = process.env): string {
   return join(env['XDG_STATE_HOME'] || join(homedir(), '.local', 'state'), 'labfeed', 'journal.db');
 }
 
-export const journalOf = ({
-  settings,
-}: {
-  readonly settings: { readonly journal?: string | undefined };
-}): string => settings.journal ?? defaultJournal();
+export const journalOf = ({ settings }: { readonly settings: { readonly journal?: string | undefined } }): string =>
+  settings.journal ?? defaultJournal();

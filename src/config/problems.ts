@@ -29,9 +29,7 @@ export function checkValue<S extends z.ZodType>(
   if (result.success) return { value: result.data, problems: [] };
   const misspelt = result.error.issues.flatMap((issue) => misspeltKeys(issue, context.path));
   const problems = result.error.issues
-    .filter(
-      ({ path }) => !misspelt.includes(path.join('.')) || valueAt(value, path.map(String)) !== undefined,
-    )
+    .filter(({ path }) => !misspelt.includes(path.join('.')) || valueAt(value, path.map(String)) !== undefined)
     .flatMap((issue) => toProblems(issue, context));
   // A value of the wrong type can violate several rules with the same message.
   return {
@@ -72,10 +70,7 @@ const isQuotedNumber = ({ input, expected }: RawIssue): boolean =>
 
 function toProblems(issue: Issue, context: CheckContext): Problem[] {
   const { yaml, stops } = context;
-  const path = [
-    ...context.path,
-    ...issue.path.map((part) => (typeof part === 'number' ? part : String(part))),
-  ];
+  const path = [...context.path, ...issue.path.map((part) => (typeof part === 'number' ? part : String(part)))];
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => unknownKey({ yaml, path, stops }, key));
   }
@@ -88,20 +83,14 @@ function toProblems(issue: Issue, context: CheckContext): Problem[] {
   const [message, hint] =
     value === undefined
       ? [`${labelOf(path)} is missing`, advice ?? what.replace(/^expected/, 'add')]
-      : [
-          `${labelOf(path)}: ${what}`,
-          advice ?? (issue.code === 'invalid_value' ? choose(value, issue) : undefined),
-        ];
+      : [`${labelOf(path)}: ${what}`, advice ?? (issue.code === 'invalid_value' ? choose(value, issue) : undefined)];
   return [{ where: yaml.placeOf(path), message, stops, ...(hint !== undefined && { hint }) }];
 }
 
 /** Which of the allowed values was probably meant, or all of them. */
 function choose(value: unknown, { values }: { readonly values: readonly unknown[] }): string {
   const allowed = values.map(String);
-  return (
-    didYouMean(value, allowed) ??
-    `use ${new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(allowed)}`
-  );
+  return didYouMean(value, allowed) ?? `use ${new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(allowed)}`;
 }
 
 /** `notebook.url`, or within an instrument `experiment.tags[1]`. */
@@ -157,9 +146,7 @@ const saysWhatToWrite = ({ code, message }: Issue): boolean =>
 function valueAt(value: unknown, path: ConfigPath): unknown {
   return path.reduce<unknown>(
     (inner, part) =>
-      typeof inner === 'object' && inner !== null
-        ? (inner as Record<string | number, unknown>)[part]
-        : undefined,
+      typeof inner === 'object' && inner !== null ? (inner as Record<string | number, unknown>)[part] : undefined,
     value,
   );
 }
@@ -199,13 +186,10 @@ const isSchema = (value: unknown): value is JsonSchema => typeof value === 'obje
 /** A schema and its alternatives. */
 const formsOf = (schema: JsonSchema): JsonSchema[] => [
   schema,
-  ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])]
-    .filter(isSchema)
-    .flatMap(formsOf),
+  ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? []), ...(schema.allOf ?? [])].filter(isSchema).flatMap(formsOf),
 ];
 
 function schemasOf(schema: JsonSchema, part: string | number): JsonSchema[] {
-  const found =
-    typeof part === 'number' ? schema.items : (schema.properties?.[part] ?? schema.additionalProperties);
+  const found = typeof part === 'number' ? schema.items : (schema.properties?.[part] ?? schema.additionalProperties);
   return isSchema(found) && !Array.isArray(found) ? [found] : [];
 }

@@ -14,9 +14,7 @@ const unsupported =
   (values: readonly string[], hint: string) =>
   ({ input }: { readonly input?: unknown }): string | undefined => {
     const value = typeof input === 'object' && input ? Object.keys(input)[0] : input;
-    return values.some((one) => one === value)
-      ? `${value} is not supported in this version${ARROW}${hint}`
-      : undefined;
+    return values.some((one) => one === value) ? `${value} is not supported in this version${ARROW}${hint}` : undefined;
   };
 
 const readySchema = z
@@ -75,9 +73,7 @@ const severalFiles = z
   .strictObject({
     folder: text('a glob such as "**/*.D"')
       .optional()
-      .describe(
-        'Which folders are runs: a glob, relative to the watched folder. A run is all files of the folder.',
-      ),
+      .describe('Which folders are runs: a glob, relative to the watched folder. A run is all files of the folder.'),
     join: z
       .array(partName)
       .min(2, `expected at least two file names${ARROW}for one file, write run: file`)
@@ -90,14 +86,11 @@ const severalFiles = z
   });
 
 const runSchema = z
-  .union(
-    [z.literal('file'), z.literal('folder').transform((): FolderRun => ({ folder: '*' })), severalFiles],
-    {
-      error: (issue) =>
-        unsupported(['growing'], 'use file, folder, { folder: … } or { join: […] }')(issue) ??
-        'expected file, folder, { folder: "**/*.D" } or { join: ["{stem}.csv", "{stem}.xml"] }',
-    },
-  )
+  .union([z.literal('file'), z.literal('folder').transform((): FolderRun => ({ folder: '*' })), severalFiles], {
+    error: (issue) =>
+      unsupported(['growing'], 'use file, folder, { folder: … } or { join: […] }')(issue) ??
+      'expected file, folder, { folder: "**/*.D" } or { join: ["{stem}.csv", "{stem}.xml"] }',
+  })
   .transform((written): RunKind => {
     if (written === 'file') return written;
     const { folder, join } = written as Partial<FolderRun & JoinedRun>;
@@ -118,9 +111,7 @@ const experimentSchema = z
     },
     { error: mapError('experiment: { title: "…", tags: [ … ] }') },
   )
-  .describe(
-    'The experiment: Liquid templates that can use meta, readings, columns, tables, file, instrument and now.',
-  );
+  .describe('The experiment: Liquid templates that can use meta, readings, columns, tables, file, instrument and now.');
 
 const commentsSchema = z
   .strictObject(
@@ -161,8 +152,7 @@ const EXPECTED_DAYS = 'expected days such as mon-fri or mon,wed,fri';
 const days = z.string({ error: EXPECTED_DAYS }).transform((written, context): ReadonlySet<Weekday> => {
   const chosen = written.split(',').flatMap((part) => {
     const range = dayRange(part.trim());
-    if (range.length === 0)
-      context.addIssue({ code: 'custom', message: `${EXPECTED_DAYS}, found "${part}"` });
+    if (range.length === 0) context.addIssue({ code: 'custom', message: `${EXPECTED_DAYS}, found "${part}"` });
     return range;
   });
   return new Set(chosen);
@@ -184,9 +174,7 @@ const silenceSchema = z.union(
     z
       .strictObject({
         after: silenceAfter().describe('The time without a new file after which the alarm is raised.'),
-        days: days
-          .optional()
-          .describe('Only time on these days counts: mon-fri, or mon,wed,fri. Default: all days.'),
+        days: days.optional().describe('Only time on these days counts: mon-fri, or mon,wed,fri. Default: all days.'),
       })
       .transform((written): Silence => ({ afterMs: written.after, days: written.days ?? new Set(ALL_DAYS) })),
   ],
@@ -225,9 +213,7 @@ export const instrumentSchema = z
           error: 'expected auto, never or a duration such as 10s',
         })
         .prefault('auto')
-        .describe(
-          'How often the folder is listed. auto: more often on network shares, which send no events.',
-        ),
+        .describe('How often the folder is listed. auto: more often on network shares, which send no events.'),
       existing: existingSchema
         .optional()
         .describe(
@@ -298,10 +284,7 @@ export const configSchema = z
         'The journal file, on a local disk. Default: journal.db in the state folder of the service or of the user.',
       ),
     status: statusSchema,
-    log: z
-      .enum(['trace', 'debug', 'info', 'warn', 'error', 'silent'])
-      .default('info')
-      .describe('How much is logged.'),
+    log: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('How much is logged.'),
     alarms: alarmsSchema.optional(),
     keep: duration()
       .prefault('1y')

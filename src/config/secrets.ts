@@ -9,9 +9,7 @@ export const secret = (what: string) =>
   z
     .strictObject(
       {
-        file: text('the path of a file')
-          .optional()
-          .describe(`A file that contains the ${what} and nothing else.`),
+        file: text('the path of a file').optional().describe(`A file that contains the ${what} and nothing else.`),
         env: text('the name of an environment variable')
           .optional()
           .describe(`The name of an environment variable that contains the ${what}.`),
@@ -97,10 +95,7 @@ function readSecret(what: string, source: SecretSource, where: Place, env: NodeJ
   } catch (error) {
     const code = systemCode(error);
     if (code === 'ENOENT')
-      refuse(
-        `cannot read the ${what}: ${path} does not exist`,
-        `save the ${what} in that file, with mode 0600`,
-      );
+      refuse(`cannot read the ${what}: ${path} does not exist`, `save the ${what} in that file, with mode 0600`);
     refuse(
       `cannot read the ${what} from ${path}: ${code === 'EACCES' ? 'permission denied' : (code ?? error)}`,
       'run labfeed as the owner of this file, or make it readable for this user',

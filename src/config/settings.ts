@@ -24,15 +24,8 @@ export const notebookSchema = z
       dialect: z
         .enum(['auto', 'v2', 'elabftw'])
         .default('auto')
-        .describe(
-          'How the server behaves. auto: detected; v2: exactly by the API contract; elabftw: as eLabFTW.',
-        ),
-      concurrency: z
-        .int()
-        .min(1)
-        .max(64)
-        .default(4)
-        .describe('How many requests may be in flight at the same time.'),
+        .describe('How the server behaves. auto: detected; v2: exactly by the API contract; elabftw: as eLabFTW.'),
+      concurrency: z.int().min(1).max(64).default(4).describe('How many requests may be in flight at the same time.'),
       rate: rate()
         .prefault('10/s')
         .describe('The maximum request rate. labfeed slows down by itself if the server asks for it.'),
@@ -72,10 +65,8 @@ export function readAddress(written: string): Address | undefined {
 function addressHint(written: string): string {
   if (/^:\d+$/.test(written)) return `write the host before the port: 127.0.0.1${written}`;
   if (/^https?:/i.test(written)) return 'write it without http:// and without a path';
-  if (isIPv6(written.replace(/:\d+$/, '')) || isIPv6(written))
-    return 'write an IPv6 address in brackets: [::1]:7780';
-  if (!written.includes(':'))
-    return `write the port after the host: ${isHost(written) ? written : '127.0.0.1'}:7780`;
+  if (isIPv6(written.replace(/:\d+$/, '')) || isIPv6(written)) return 'write an IPv6 address in brackets: [::1]:7780';
+  if (!written.includes(':')) return `write the port after the host: ${isHost(written) ? written : '127.0.0.1'}:7780`;
   return `write host and port, such as ${DEFAULT_ADDRESS}`;
 }
 
@@ -127,9 +118,7 @@ const statusAddress = address.transform((read, context) => {
 export const statusSchema = z
   .union([z.literal(false), statusAddress, statusMap], { error: `${EXPECTED_ADDRESS}, or false` })
   .prefault(DEFAULT_ADDRESS)
-  .describe(
-    'Where the status page listens. false: no page. An address that other machines can reach needs a token.',
-  );
+  .describe('Where the status page listens. false: no page. An address that other machines can reach needs a token.');
 
 /** A program and its arguments. */
 export type CommandLine = readonly [string, ...string[]];

@@ -41,9 +41,7 @@ const placeKeys = {
     .refine((written) => areaOf(written) !== undefined, 'expected a rectangle such as B5:F or B5:F20')
     .optional()
     .describe('A rectangle in spreadsheet notation: B5:F20, or B5:F down to the end. Default: everything.'),
-  delimiter: split()
-    .optional()
-    .describe('How these lines are split into cells. Default: like the rest of the file.'),
+  delimiter: split().optional().describe('How these lines are split into cells. Default: like the rest of the file.'),
 };
 
 const ROWS = '/regex/ with named groups, a record type, or a path';
@@ -51,9 +49,7 @@ const ROWS = '/regex/ with named groups, a record type, or a path';
 export const tableSchema = z
   .strictObject({
     after: line().optional().describe('The table starts below the first such line. Default: at the top.'),
-    every: line()
-      .optional()
-      .describe('Each such line starts a block of the table. Its named groups become columns.'),
+    every: line().optional().describe('Each such line starts a block of the table. Its named groups become columns.'),
     until: line().prefault('blank').describe('The first line after the table.'),
     header: line()
       .prefault('first')
@@ -140,9 +136,7 @@ const finderSchema = z
       .enum(['lines', 'cells', 'name', 'path'])
       .default('lines')
       .describe('Where to search: in lines, in each cell, in the file name, or in the path.'),
-    match: groups()
-      .optional()
-      .describe('A /regex/ whose named groups become facts, from the first line that matches.'),
+    match: groups().optional().describe('A /regex/ whose named groups become facts, from the first line that matches.'),
     line: line().optional().describe('Search only the first such line.'),
     cells: z
       .union([z.record(z.string(), z.int().min(1)), z.array(text('a name, or _ to skip a cell')).min(1)], {
@@ -173,9 +167,7 @@ const succeeds = (attempt: () => unknown): boolean => {
 const datesSchema = z.strictObject({
   format: dateFormats()
     .optional()
-    .describe(
-      'How dates are written: dd/MM/yyyy HH:mm:ss, or a list of such patterns, tried in order. Default: iso.',
-    ),
+    .describe('How dates are written: dd/MM/yyyy HH:mm:ss, or a list of such patterns, tried in order. Default: iso.'),
   zone: z
     .union(
       [
@@ -235,9 +227,7 @@ export type Format = (typeof FORMATS)[number];
 /** The keys for any file of a run. */
 const fileSchema = z
   .strictObject({
-    when: line()
-      .optional()
-      .describe('With several alternatives: use this one only for files that have such a line.'),
+    when: line().optional().describe('With several alternatives: use this one only for files that have such a line.'),
     format: z
       .enum(['auto', ...FORMATS], {
         error: `unknown format${ARROW}use auto, ${FORMATS.slice(0, -1).join(', ')} or none`,
@@ -274,9 +264,7 @@ const fileSchema = z
     dates: datesSchema.prefault({}).describe('How dates are read. An ambiguous date quarantines the run.'),
     missing: listOf(text('text that means no value'), 'text that means no value, or a list of these')
       .default([])
-      .describe(
-        'Text that means no value: ["N/A", "OVER", "<LOD"]. It is kept as text beside the empty value.',
-      ),
+      .describe('Text that means no value: ["N/A", "OVER", "<LOD"]. It is kept as text beside the empty value.'),
     limits: limitsSchema.prefault({}).describe('Limits. A file that exceeds one is quarantined.'),
     meta: listOf(finderSchema, 'a finder such as { separator: ":" }, or a list of these')
       .default([])
@@ -320,9 +308,7 @@ export const readingSchema = fileSchema
   .safeExtend({
     main: text('a glob such as "*.csv"')
       .optional()
-      .describe(
-        'In a run of several files: which file is read. Default: the only one, or the first of join.',
-      ),
+      .describe('In a run of several files: which file is read. Default: the only one, or the first of join.'),
     also: z
       .record(text('a name such as "{stem}.xml"'), alternatives(fileSchema.transform(withTables)))
       .optional()

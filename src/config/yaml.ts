@@ -53,11 +53,7 @@ function explainUnreadable(file: string, error: unknown): YamlFile {
     case 'ENOENT':
       return unreadable({ file }, 'the file does not exist', 'create it, or choose another with --config');
     case 'EISDIR':
-      return unreadable(
-        { file },
-        'this is a folder, not a file',
-        `name a file, or include ${basename(file)}/*.yaml`,
-      );
+      return unreadable({ file }, 'this is a folder, not a file', `name a file, or include ${basename(file)}/*.yaml`);
     case 'EACCES':
       return unreadable({ file }, 'permission denied', 'make the file readable for this user');
     default:
@@ -102,11 +98,7 @@ interface SyntaxMistake extends Pick<Problem, 'message' | 'hint'> {
 }
 
 /** Explains the usual mistakes in our own words; others in the words of the parser. */
-function explainSyntax(
-  { code, message, pos: [offset] }: YAMLError,
-  text: string,
-  document: Document,
-): SyntaxMistake {
+function explainSyntax({ code, message, pos: [offset] }: YAMLError, text: string, document: Document): SyntaxMistake {
   const rest = /^[^\n]*/.exec(text.slice(offset))?.[0] ?? '';
   const mistake = (what: string, hint: string): SyntaxMistake => ({ offset, message: what, hint });
   switch (code) {
@@ -206,8 +198,6 @@ const isEmpty = (node: Node): boolean => isScalar(node) && node.value === null &
 function keyOffset(document: Document, path: ConfigPath): number | undefined {
   const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true);
   if (!isMap(parent)) return undefined;
-  const pair = parent.items.find(
-    (item) => isPair(item) && isScalar(item.key) && item.key.value === path.at(-1),
-  );
+  const pair = parent.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === path.at(-1));
   return isScalar(pair?.key) ? pair.key.range?.[0] : undefined;
 }

@@ -143,9 +143,7 @@ async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
   daemon.refused = undefined;
   log.info('configuration reloaded');
   // Not awaited: a stop must not wait for the first scan of a large folder.
-  next
-    .start()
-    .catch((error: unknown) => log.fatal({ err: error }, 'cannot start with the new configuration'));
+  next.start().catch((error: unknown) => log.fatal({ err: error }, 'cannot start with the new configuration'));
 }
 
 /** A reload is all or nothing: what runs is better than half of what was meant. */

@@ -39,8 +39,7 @@ export async function previewSample(sample: Sample, deps: PreviewDeps): Promise<
       ? config.instruments.find((candidate) => matches(candidate, sample.name))
       : config.instruments.find(({ name }) => name === sample.instrument);
   if (instrument) return byInstrument(instrument, sample, deps);
-  if (sample.instrument !== undefined)
-    return { ok: false, reason: unknownInstrument(sample.instrument, config) };
+  if (sample.instrument !== undefined) return { ok: false, reason: unknownInstrument(sample.instrument, config) };
   return byLearning(sample, deps);
 }
 
@@ -48,11 +47,7 @@ function matches({ files, ignore, ready }: Instrument, name: string): boolean {
   return createMatcher({ files, ignore, ready }).takes(name);
 }
 
-async function byInstrument(
-  instrument: Instrument,
-  sample: Sample,
-  { nowMs, signal }: PreviewDeps,
-): Promise<Preview> {
+async function byInstrument(instrument: Instrument, sample: Sample, { nowMs, signal }: PreviewDeps): Promise<Preview> {
   const mapping = stringify({ instruments: { [instrument.name]: instrument.written } }, { lineWidth: 0 });
   const [mistake] = checkMapping(instrument);
   if (mistake) return { ok: false, reason: explainProblem(mistake), mapping };

@@ -170,8 +170,7 @@ export function createJournalWatch(path: string): () => Promise<string | undefin
       await access(dirname(path), constants.W_OK);
       const { ino } = await stat(path, { bigint: true });
       opened ??= ino;
-      if (ino !== opened)
-        return `the journal ${path} was replaced while labfeed was running: restart labfeed`;
+      if (ino !== opened) return `the journal ${path} was replaced while labfeed was running: restart labfeed`;
       const { bavail, bsize } = await statfs(dirname(path));
       return bavail * bsize < MIN_FREE_BYTES ? `the disk of the journal ${path} is full` : undefined;
     } catch (error) {

@@ -1,21 +1,10 @@
 import { relative } from 'node:path';
 import { atMost, type Clock, every, type Loop } from '../clock.js';
-import {
-  type Claim,
-  type Instrument,
-  journalOf,
-  type LoadedConfig,
-  type UsableConfig,
-} from '../config/load.js';
+import { type Claim, type Instrument, journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
 import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
 import { connect, type OnResponse, type Schedule } from '../connection.js';
-import {
-  type DeliveryContext,
-  type Notebook,
-  StoppedError,
-  trackUnknownOutcomes,
-} from '../deliver/context.js';
+import { type DeliveryContext, type Notebook, StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
 import { confirmForbidden, Rejections } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
 import { prepareServer } from '../deliver/reconcile.js';
@@ -258,11 +247,7 @@ export function openDelivery(options: DeliveryOptions): OpenDelivery {
 }
 
 /** Whether a filed run is missing from the journal. Runs of other labfeed installations are not expected in it. */
-async function isMissing(
-  { label, sha256 }: Origin,
-  instruments: readonly string[],
-  outbox: Outbox,
-): Promise<boolean> {
+async function isMissing({ label, sha256 }: Origin, instruments: readonly string[], outbox: Outbox): Promise<boolean> {
   const ours = instruments.filter((name) => label.startsWith(`${name} `));
   const known = await Promise.all(ours.map((name) => outbox.hasContent(name, sha256)));
   return ours.length > 0 && !known.includes(true);

@@ -27,10 +27,7 @@ export async function postComment(planned: PlannedComment, filing: Filing): Prom
   return comment;
 }
 
-async function findExisting(
-  { n, intentAt, gone }: PlannedComment,
-  filing: Filing,
-): Promise<number | undefined> {
+async function findExisting({ n, intentAt, gone }: PlannedComment, filing: Filing): Promise<number | undefined> {
   if (intentAt !== undefined) return findPosted(n, filing);
   if (gone === undefined) return undefined;
   const { run, experiment, notebook } = filing;
@@ -49,13 +46,9 @@ async function findPosted(n: number, filing: Filing): Promise<number | undefined
   const ids = new Set(listed.map(({ id }) => id));
   const missing = run.comments.find(({ comment }) => comment !== undefined && !ids.has(comment));
   if (missing)
-    throw new NotebookError(
-      'conflict',
-      `comment ${missing.comment} of experiment ${experiment} is no longer listed`,
-      {
-        hint: 'somebody deleted it, or the list is incomplete; labfeed posts nothing more on this experiment',
-      },
-    );
+    throw new NotebookError('conflict', `comment ${missing.comment} of experiment ${experiment} is no longer listed`, {
+      hint: 'somebody deleted it, or the list is incomplete; labfeed posts nothing more on this experiment',
+    });
   grace.checkOver();
   return undefined;
 }
@@ -93,8 +86,7 @@ export async function checkComments(filing: Filing): Promise<void> {
   for (const { n, comment, text, earlier } of run.comments) {
     if (comment === undefined) continue;
     const record = await find(comment);
-    if (!record || !hasOneOf([text, ...earlier], record, run, n))
-      throw changedByPerson(comment, record, filing);
+    if (!record || !hasOneOf([text, ...earlier], record, run, n)) throw changedByPerson(comment, record, filing);
   }
   for (const { n, comment, texts } of run.surplus) {
     const record = comment === undefined ? undefined : await find(comment);
@@ -138,10 +130,7 @@ export async function dropComment({ n, texts, ...known }: SurplusComment, filing
   await outbox.record(run.id, { kind: 'commentDropped', n });
 }
 
-async function readIfPresent(
-  comment: number,
-  { experiment, notebook }: Filing,
-): Promise<CommentRecord | undefined> {
+async function readIfPresent(comment: number, { experiment, notebook }: Filing): Promise<CommentRecord | undefined> {
   const record = await notebook.readComment(experiment, comment).catch(ignoreMissing);
   // A proxy that lost the notebook behind it answers 404 to everything.
   if (record === undefined) await notebook.listKeys();
@@ -154,9 +143,7 @@ function ignoreMissing(error: unknown): undefined {
 
 /** Whether the comment is as it was posted with one of these texts. The contract names no field for the text. */
 function hasOneOf(texts: readonly string[], record: CommentRecord, run: OpenRun, n: number): boolean {
-  const values = Object.values(record).flatMap((value) =>
-    typeof value === 'string' ? [normalised(value)] : [],
-  );
+  const values = Object.values(record).flatMap((value) => (typeof value === 'string' ? [normalised(value)] : []));
   return texts.some((text) => values.includes(normalised(markComment(text, run.reference, n))));
 }
 

@@ -4,14 +4,7 @@ import type { OpenRun, PlannedComment, ServerFacts } from '../outbox.js';
 import { checkComments, dropComment, postComment, reviseComment } from './comments.js';
 import { type DeliveryContext, type ExperimentChanges, type Filing, HaltedError } from './context.js';
 import { attributeNotFound, certainlyNotDone, ExpiredError, sendEdit } from './failures.js';
-import {
-  adoptCreated,
-  collectSpares,
-  haltRestored,
-  isUntouched,
-  learnTitles,
-  windowFloor,
-} from './reconcile.js';
+import { adoptCreated, collectSpares, haltRestored, isUntouched, learnTitles, windowFloor } from './reconcile.js';
 import { awaitEarlierEdits, changedBeforeFilled, checkUnedited, setTags, showsDraft } from './revise.js';
 
 /**
@@ -65,8 +58,7 @@ async function obtainExperiment(run: OpenRun, context: DeliveryContext): Promise
   if (run.experiment !== undefined) return { experiment: run.experiment, isNew: false };
   const { creations } = context.unknown;
   const { highest, keepsTitle, sweep } = await context.server.facts();
-  if (run.step === 'creating' || sweep !== undefined)
-    return creations.exclude(() => reconcileAndCreate(run, context));
+  if (run.step === 'creating' || sweep !== undefined) return creations.exclude(() => reconcileAndCreate(run, context));
   const create = () => useSpareOrCreate(run, 0, context);
   // Without an id there is no floor, and without a title that was read back nothing can be recognised.
   const isFirst = highest === undefined || keepsTitle === undefined;

@@ -124,10 +124,7 @@ const postponed = (dueAt: number, failure: FailureClass, reason: string): RunCha
 
 /** Whether the notebook itself, not a proxy, failed at a write of this run. A read can fail at another's entry. */
 const isRejection = (error: unknown): boolean =>
-  error instanceof NotebookError &&
-  error.scope === 'run' &&
-  error.outcomeUnknown &&
-  (error.status ?? 0) >= 500;
+  error instanceof NotebookError && error.scope === 'run' && error.outcomeUnknown && (error.status ?? 0) >= 500;
 
 /** How often the notebook rejected each run since its last step. In memory only: a restart costs a few more attempts. */
 export class Rejections {

@@ -271,8 +271,7 @@ class LearnedRate {
   accepted(askedAt: number, now: number): void {
     const sinceMs = this.#answered(1, askedAt, now);
     // Without requests nothing is tested: only as much time counts as the rate itself puts between two.
-    if (this.#refusedFrom === undefined)
-      this.#grow(Math.min(sinceMs, Math.max(1000, 2000 / this.#perSecond)));
+    if (this.#refusedFrom === undefined) this.#grow(Math.min(sinceMs, Math.max(1000, 2000 / this.#perSecond)));
   }
 
   /** The server refused a request. */

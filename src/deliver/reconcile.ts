@@ -20,10 +20,7 @@ interface Preparation {
 }
 
 /** Before anything is sent: finds out the dialect, and whether journal and notebook are of the same age. */
-export async function prepareServer(
-  { dialect, isUnknownRun }: Preparation,
-  context: DeliveryContext,
-): Promise<void> {
+export async function prepareServer({ dialect, isUnknownRun }: Preparation, context: DeliveryContext): Promise<void> {
   const { notebook, server } = context;
   const facts = await server.facts();
   if (facts.halted !== undefined) throw new HaltedError(facts.halted);
@@ -115,9 +112,7 @@ export async function adoptCreated(
   // A title belongs to one run; a blank experiment can belong to any run with an unknown outcome.
   const expected = facts.keepsTitle === false ? await context.server.countUnknown() : 1 + run.unseen;
   if (candidates.length > expected)
-    throw undecided(
-      `the outcome of its creation is unknown, and too many experiments match: ${candidates.join(', ')}`,
-    );
+    throw undecided(`the outcome of its creation is unknown, and too many experiments match: ${candidates.join(', ')}`);
   const [experiment] = candidates;
   if (experiment !== undefined) {
     const sweepBelow = run.unseen > 0 ? { sweepBelow: Math.max(...candidates) + 1 } : {};
@@ -153,16 +148,14 @@ export async function gracePeriod(
 }
 
 /** The id above which everything lies that creations of this run left behind; unknown if one was unseen. */
-export const windowFloor = ({ floor, unseen }: OpenRun): number | undefined =>
-  unseen > 0 ? undefined : floor;
+export const windowFloor = ({ floor, unseen }: OpenRun): number | undefined => (unseen > 0 ? undefined : floor);
 
 /** In ascending order. */
 async function findCandidates(run: OpenRun, facts: ServerFacts, context: DeliveryContext): Promise<number[]> {
   const candidates: number[] = [];
   const collect = async (experiments: AsyncGenerator<Seen>): Promise<void> => {
     for await (const { id, record } of experiments) {
-      if (isOurCreation(record, run.reference, facts) && !(await context.server.hasExperiment(id)))
-        candidates.push(id);
+      if (isOurCreation(record, run.reference, facts) && !(await context.server.hasExperiment(id))) candidates.push(id);
     }
   };
   const floor = windowFloor(run);
@@ -185,8 +178,7 @@ export async function collectSpares(facts: ServerFacts, context: DeliveryContext
     if (!isUntouched(record, facts) || (await server.hasExperiment(id))) continue;
     const reference = typeof record.title === 'string' ? provisionalReference(record.title) : undefined;
     // Another labfeed may file into the same notebook; its references are not in our journal.
-    if (reference === undefined || (await server.hasReference(reference)))
-      await server.addSpare(id, reference);
+    if (reference === undefined || (await server.hasReference(reference))) await server.addSpare(id, reference);
   }
   await server.learn({ sweep: null });
 }
@@ -222,17 +214,12 @@ export async function tryRead<T>(
 }
 
 /** The experiments above this id. There is no ceiling: a late creation can have a higher id. */
-const readUpward = (floor: number, context: DeliveryContext): AsyncGenerator<Seen> =>
-  readFrom(floor + 1, 1, context);
+const readUpward = (floor: number, context: DeliveryContext): AsyncGenerator<Seen> => readFrom(floor + 1, 1, context);
 
 const readDownward = (ceiling: number, context: DeliveryContext): AsyncGenerator<Seen> =>
   readFrom(ceiling - 1, -1, context);
 
-async function* readFrom(
-  first: number,
-  step: 1 | -1,
-  { notebook, stopping }: DeliveryContext,
-): AsyncGenerator<Seen> {
+async function* readFrom(first: number, step: 1 | -1, { notebook, stopping }: DeliveryContext): AsyncGenerator<Seen> {
   const end = step === 1 ? Number.POSITIVE_INFINITY : Math.max(0, first - MAX_DEPTH);
   for (let id = first, missing = 0; missing < END_OF_IDS && id !== end && id > 0; id += step) {
     stopping.throwIfAborted();
@@ -243,10 +230,7 @@ async function* readFrom(
 }
 
 /** Whether the last experiments that we filed are missing and none is above them. A few may have been deleted by people. */
-export async function isRestored(
-  last: readonly number[],
-  read: (id: number) => Promise<unknown>,
-): Promise<boolean> {
+export async function isRestored(last: readonly number[], read: (id: number) => Promise<unknown>): Promise<boolean> {
   const [highest = 0] = last;
   if (last.length < END_OF_IDS) return false;
   for (const id of [...last, ...Array.from({ length: END_OF_IDS }, (_, n) => highest + 1 + n)])
@@ -262,8 +246,7 @@ export async function haltRestored(id: number, sign: string, server: Server): Pr
 }
 
 /** Fields in which two blank experiments of one user differ: ids, links, times, and the day of creation. */
-const VARYING =
-  /^(id|elabid|uuid|date|sharelink|.*link|.*_at|.*changelog.*|.*time.*|created.*|modified.*|updated.*)$/i;
+const VARYING = /^(id|elabid|uuid|date|sharelink|.*link|.*_at|.*changelog.*|.*time.*|created.*|modified.*|updated.*)$/i;
 
 /** An experiment without its ids and times. Owner and team are kept: another person's blank differs in those. */
 function profileOf(record: ExperimentRecord): string {

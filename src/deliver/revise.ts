@@ -66,11 +66,7 @@ function isBlank(part: Part, record: ExperimentRecord): boolean {
 }
 
 /** Whether somebody removed a tag that every reading has. labfeed itself may have removed the others. */
-function lacksCommonTag(
-  record: ExperimentRecord,
-  draft: Description,
-  earlier: readonly Description[],
-): boolean {
+function lacksCommonTag(record: ExperimentRecord, draft: Description, earlier: readonly Description[]): boolean {
   const tags = tagsOf(record) ?? [];
   return draft.tags.some((tag) => earlier.every((before) => hasTag(before.tags, tag)) && !hasTag(tags, tag));
 }
@@ -122,8 +118,7 @@ export async function setTags(filing: Filing): Promise<void> {
 export async function awaitEarlierEdits({ run, server, unknown, clock }: Filing): Promise<void> {
   if (!unknown.edits.has(run.id)) return;
   const leftMs = (await gracePeriodMs(server)) - unknown.edits.elapsedMs(run.id);
-  if (leftMs > 0)
-    throw new NotYetError('a change of unknown outcome may still take effect', clock.now() + leftMs);
+  if (leftMs > 0) throw new NotYetError('a change of unknown outcome may still take effect', clock.now() + leftMs);
 }
 
 /** The tags of a record: a list, or eLabFTW's `one|two`. Undefined if the server does not show them. */
@@ -137,8 +132,7 @@ const isSameTags = (a: readonly string[], b: readonly string[]): boolean =>
   a.every((tag) => hasTag(b, tag)) && b.every((tag) => hasTag(a, tag));
 
 /** Servers fold the case and the spaces of tags. */
-const hasTag = (tags: readonly string[], wanted: string): boolean =>
-  tags.some((tag) => folded(tag) === folded(wanted));
+const hasTag = (tags: readonly string[], wanted: string): boolean => tags.some((tag) => folded(tag) === folded(wanted));
 
 const folded = (tag: string): string => textOf(tag).toLowerCase();
 
@@ -167,9 +161,7 @@ const SYNONYMS: Readonly<Record<string, string>> = { b: 'strong', i: 'em', del: 
 function countMarkup(html: string): Map<string, number> {
   const counts = new Map<string, number>();
   const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1);
-  for (const [, name = '', attributes = ''] of html.matchAll(
-    /<([a-z][a-z0-9]*)((?:"[^"]*"|'[^']*'|[^>"'])*)>/gi,
-  )) {
+  for (const [, name = '', attributes = ''] of html.matchAll(/<([a-z][a-z0-9]*)((?:"[^"]*"|'[^']*'|[^>"'])*)>/gi)) {
     const element = name.toLowerCase();
     if (!LAYOUT.test(element)) count(SYNONYMS[element] ?? element);
     for (const [, , link = ''] of attributes.matchAll(/\b(?:href|src)\s*=\s*(["'])(.*?)\1/gi))
@@ -188,10 +180,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 const decodeEntities = (text: string): string =>
-  text.replace(
-    /&(?:#(\d+)|#x([0-9a-f]+)|([a-z]+));/gi,
-    (entity, decimal?: string, hex?: string, name = '') => {
-      const code = decimal ? Number(decimal) : Number.parseInt(hex ?? '', 16);
-      return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : (ENTITIES[name] ?? entity);
-    },
-  );
+  text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|([a-z]+));/gi, (entity, decimal?: string, hex?: string, name = '') => {
+    const code = decimal ? Number(decimal) : Number.parseInt(hex ?? '', 16);
+    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : (ENTITIES[name] ?? entity);
+  });

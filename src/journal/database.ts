@@ -149,13 +149,10 @@ function migrateFree(path: string): void {
     lock = takeLock(path, LOCK_WAIT_MS);
   } catch (error) {
     if (!(error instanceof JournalInUseError)) throw error;
-    throw new LabfeedError(
-      `the journal ${path} has an older version, and a labfeed of that version uses it`,
-      {
-        hint: 'restart the daemon with this version (systemctl restart labfeed), then try again',
-        cause: error,
-      },
-    );
+    throw new LabfeedError(`the journal ${path} has an older version, and a labfeed of that version uses it`, {
+      hint: 'restart the daemon with this version (systemctl restart labfeed), then try again',
+      cause: error,
+    });
   }
   try {
     const database = openOwned(path);
@@ -423,8 +420,7 @@ export function addHistory(db: Connection, run: number, at: number, event: strin
 }
 
 /** SQL null as undefined. */
-export const nullable = <T>(schema: z.ZodType<T>) =>
-  schema.nullable().transform((value) => value ?? undefined);
+export const nullable = <T>(schema: z.ZodType<T>) => schema.nullable().transform((value) => value ?? undefined);
 
 export const flag = z.number().transform((value) => value === 1);
 

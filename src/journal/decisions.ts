@@ -194,9 +194,7 @@ function refuseAdopt(run: RunRow, { owner }: Facts, { experiment }: RequestOf<'a
   if (run.parked !== 'held') return `${statusOf(run)}; only a held run can be given an experiment`;
   if (!run.hasDraft)
     return `was recovered from the notebook and its file was not read since; use labfeed refile ${run.id}`;
-  return owner === undefined
-    ? undefined
-    : `cannot have experiment ${experiment}, which belongs to run ${owner}`;
+  return owner === undefined ? undefined : `cannot have experiment ${experiment}, which belongs to run ${owner}`;
 }
 
 /** The server's highest id stays as it is: a mistyped number must not become a floor. */
@@ -362,8 +360,7 @@ const isErased = ({ path }: RunRow): boolean => path === '';
 
 const isOnItsWay = ({ step, parked }: RunRow): boolean => step !== 'done' && parked === null;
 
-const nameOf = ({ id, path }: RunRow): string =>
-  path === '' ? `run ${id}` : `run ${id} (${basename(path)})`;
+const nameOf = ({ id, path }: RunRow): string => (path === '' ? `run ${id}` : `run ${id} (${basename(path)})`);
 
 function statusOf(run: RunRow): string {
   const { step, parked, experiment, refiledAs } = run;

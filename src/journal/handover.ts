@@ -123,8 +123,7 @@ function findRecovered(db: Connection, run: NewRun): { id: number; refiling: num
   if (certain.length > 0) return certain;
   const likely = rows.find(
     ({ refiling, reference, path }) =>
-      path === basename(run.file.path) &&
-      reference === referenceOf({ instrument, sha256, copy: '', refiling }),
+      path === basename(run.file.path) && reference === referenceOf({ instrument, sha256, copy: '', refiling }),
   );
   return likely ? [{ id: likely.id, refiling: 0 }] : [];
 }

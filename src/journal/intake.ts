@@ -89,8 +89,7 @@ export function createIntakeJournal(store: Store): IntakeJournal {
       commit(() => {
         for (const file of files.flatMap(filesOf)) skip(db, instrument, file);
       }),
-    recheck: (instrument, runs) =>
-      commit(() => runs.reduce((sum, run) => sum + recheck(db, instrument, run), 0)),
+    recheck: (instrument, runs) => commit(() => runs.reduce((sum, run) => sum + recheck(db, instrument, run), 0)),
     firstScanAt: async (instrument) =>
       db.value<number>`SELECT first_scan_at AS at FROM instruments WHERE name = ${instrument}`,
     endFirstScan: (instrument) =>

@@ -28,10 +28,7 @@ function waitingForPeople(db: Connection): ReadonlyMap<string, WaitingForPeople>
   };
   const names = new Set(counts.map(({ instrument }) => instrument));
   return new Map(
-    [...names].map((name) => [
-      name,
-      { quarantined: parked(name, 'quarantined'), held: parked(name, 'held') },
-    ]),
+    [...names].map((name) => [name, { quarantined: parked(name, 'quarantined'), held: parked(name, 'held') }]),
   );
 }
 
@@ -138,8 +135,7 @@ function markAsCopy(part: string, server: string | undefined): number {
   }
 }
 
-const COPY =
-  'the journal was restored from a backup, and the notebook may have changed since: run `labfeed recover`';
+const COPY = 'the journal was restored from a backup, and the notebook may have changed since: run `labfeed recover`';
 
 function sync(file: string): void {
   const descriptor = openSync(file, 'r+');

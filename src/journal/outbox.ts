@@ -1,13 +1,5 @@
 import { z } from 'zod';
-import type {
-  Deliveries,
-  LearntFacts,
-  OpenRun,
-  Outbox,
-  RunChange,
-  ServerFacts,
-  ServerOutbox,
-} from '../outbox.js';
+import type { Deliveries, LearntFacts, OpenRun, Outbox, RunChange, ServerFacts, ServerOutbox } from '../outbox.js';
 import { addHistory, type Connection, flag, nullable, raw, type Store, textList } from './database.js';
 import { createHandover } from './handover.js';
 import { createUpkeep } from './maintenance.js';
@@ -137,8 +129,8 @@ function loadRun(db: Connection, run: number): OpenRun {
 
 function loadComments(db: Connection, run: number): Pick<OpenRun, 'comments' | 'surplus'> {
   const planned = db.rows`
-    SELECT n, text, intent_at AS intentAt, comment, gone FROM comments WHERE run = ${run} ORDER BY n`.map(
-    (row) => commentRow.parse(row),
+    SELECT n, text, intent_at AS intentAt, comment, gone FROM comments WHERE run = ${run} ORDER BY n`.map((row) =>
+    commentRow.parse(row),
   );
   const earlier = db.rows`
     SELECT n, text, comment FROM earlier_comments WHERE run = ${run} ORDER BY n, rowid`.map((row) =>
@@ -214,9 +206,7 @@ function noteCreation(db: Connection, run: number, experiment: number, sweep: nu
       WHERE id = ${run})`;
 }
 
-const optionalFlag = nullable(z.number()).transform((value) =>
-  value === undefined ? undefined : value === 1,
-);
+const optionalFlag = nullable(z.number()).transform((value) => (value === undefined ? undefined : value === 1));
 const serverRow = z.object({
   highest: optional,
   dialect: nullable(z.enum(['v2', 'elabftw'])),
@@ -266,8 +256,7 @@ function createServer(store: Store, url: string): ServerOutbox {
       db.values<number>`
         SELECT experiment FROM runs WHERE server = ${url} AND experiment IS NOT NULL
           ORDER BY experiment DESC LIMIT ${count}`,
-    hasReference: async (reference) =>
-      db.row`SELECT 1 FROM runs WHERE reference = ${reference}` !== undefined,
+    hasReference: async (reference) => db.row`SELECT 1 FROM runs WHERE reference = ${reference}` !== undefined,
     isCreating: async (reference) =>
       db.row`SELECT 1 FROM runs WHERE reference = ${reference} AND step = 'creating'` !== undefined,
     countUnknown: async () =>

@@ -253,9 +253,7 @@ function readDraft(db: Connection, run: number): JobDetail['draft'] {
 const commentRow = z.object({ n: z.number(), text: z.string(), comment: number });
 
 const readComments = (db: Connection, run: number): StoredComment[] =>
-  db.rows`SELECT n, text, comment FROM comments WHERE run = ${run} ORDER BY n`.map((row) =>
-    commentRow.parse(row),
-  );
+  db.rows`SELECT n, text, comment FROM comments WHERE run = ${run} ORDER BY n`.map((row) => commentRow.parse(row));
 
 const fileRow = z.object({
   instrument: z.string(),
@@ -283,18 +281,12 @@ function findFiles(db: Connection, part: string, limit: number): KnownFile[] {
     SELECT instrument, path, 'taken' AS verdict, id AS run FROM runs WHERE instr(path, ${part}) > 0
       ORDER BY id DESC LIMIT ${limit}`;
   const all = new Map([...seen, ...runs].map((file) => [JSON.stringify(file), { ...file }]));
-  return [...all.values()]
-    .sort((a, b) => (b.run ?? 0) - (a.run ?? 0) || (a.path < b.path ? -1 : 1))
-    .slice(0, limit);
+  return [...all.values()].sort((a, b) => (b.run ?? 0) - (a.run ?? 0) || (a.path < b.path ? -1 : 1)).slice(0, limit);
 }
 
 const pathRow = fileRow.extend({ isUntouched: flag });
 
-function readPath(
-  db: Connection,
-  instrument: string,
-  { path, size, mtimeNs, inode }: DiskFile,
-): KnownPath | undefined {
+function readPath(db: Connection, instrument: string, { path, size, mtimeNs, inode }: DiskFile): KnownPath | undefined {
   const row = db.row`
     SELECT instrument, path, verdict, sha256, copy, size = ${size} AND mtime_ns = ${mtimeNs}
       AND inode = ${signed(inode)} AS isUntouched FROM files WHERE instrument = ${instrument} AND path = ${path}`;
@@ -312,10 +304,7 @@ const knownRow = z.object({
 });
 
 /** A run that is to be remapped still needs its file, so it counts as queued. */
-function lastFiling(
-  db: Connection,
-  content: ContentKey & { readonly instrument: string },
-): KnownRun | undefined {
+function lastFiling(db: Connection, content: ContentKey & { readonly instrument: string }): KnownRun | undefined {
   const row = db.row`
     SELECT id, sha256, CASE WHEN id IN (SELECT run
       FROM remaps) THEN 'queued' ELSE ${raw(STATE)} END AS state, experiment FROM runs

@@ -103,9 +103,7 @@ export function createRecovery({ db, commit, now }: Store): Recovery {
     placedBelow: async (server, experiment) =>
       placed(part`server = ${server} AND experiment < ${experiment} ORDER BY experiment DESC LIMIT 1`)[0],
     changedSince: async (server, at, experiment) =>
-      placed(
-        part`server = ${server} AND updated_at >= ${at} AND experiment < ${experiment} ORDER BY experiment DESC`,
-      ),
+      placed(part`server = ${server} AND updated_at >= ${at} AND experiment < ${experiment} ORDER BY experiment DESC`),
     release: (run) => commit(() => release(db, run, now())),
     refill: (run) => commit(() => refill(db, run, now())),
     keepComments: (run, present) => commit(() => keepComments(db, run, present, now())),
@@ -139,9 +137,7 @@ function take(db: Connection, filed: FiledRun, at: number): 'recovered' | 'compl
   dropSpare(db, server, experiment);
   const open = isFiled ? undefined : run;
   const refiling = reference === undefined ? 0 : refilings.get(reference);
-  const id = open
-    ? complete(db, open.id, filed, ids, at)
-    : insert(db, filed, { reference, refiling }, ids, at);
+  const id = open ? complete(db, open.id, filed, ids, at) : insert(db, filed, { reference, refiling }, ids, at);
   addHistory(db, id, at, 'recovered', { server, experiment, comments: ids.size });
   return open ? 'completed' : 'recovered';
 }
@@ -180,15 +176,8 @@ function commentIds({ comments }: FiledRun, reference: string | undefined): Comm
 }
 
 /** The journal is older than the notebook, and has the run as not filed yet. Missing comments are still sent. */
-function complete(
-  db: Connection,
-  run: number,
-  { server, experiment }: FiledRun,
-  ids: CommentIds,
-  at: number,
-): number {
-  for (const [n, comment] of ids)
-    db.run`UPDATE comments SET comment = ${comment} WHERE run = ${run} AND n = ${n}`;
+function complete(db: Connection, run: number, { server, experiment }: FiledRun, ids: CommentIds, at: number): number {
+  for (const [n, comment] of ids) db.run`UPDATE comments SET comment = ${comment} WHERE run = ${run} AND n = ${n}`;
   db.run`UPDATE comments SET intent_at = 0 WHERE run = ${run} AND comment IS NULL`;
   db.run`
     UPDATE runs SET server = ${server}, experiment = ${experiment}, parked = NULL, failure = NULL, reason =
@@ -218,12 +207,7 @@ function insert(
   return id;
 }
 
-function freeRefiling(
-  db: Connection,
-  instrument: string,
-  sha256: string,
-  wanted: number | undefined,
-): number {
+function freeRefiling(db: Connection, instrument: string, sha256: string, wanted: number | undefined): number {
   const taken = db.values<number>`
     SELECT refiling FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND copy = ''
       ORDER BY refiling`;
@@ -270,8 +254,7 @@ const postedComments = (db: Connection, run: number): number[] =>
 
 /** They are looked for before they are posted, like all with an unknown outcome. */
 function forgetComments(db: Connection, run: number, numbers: readonly number[]): void {
-  for (const n of numbers)
-    db.run`UPDATE comments SET comment = NULL, intent_at = 0 WHERE run = ${run} AND n = ${n}`;
+  for (const n of numbers) db.run`UPDATE comments SET comment = NULL, intent_at = 0 WHERE run = ${run} AND n = ${n}`;
 }
 
 function settle(db: Connection, server: string, highest: number): void {

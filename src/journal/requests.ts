@@ -46,8 +46,7 @@ export const requestSchema = z.discriminatedUnion('kind', [
 export type Request = z.output<typeof requestSchema>;
 
 /** What a request is about, for people. */
-export const subjectOf = (request: Request): string =>
-  'run' in request ? `run ${request.run}` : request.instrument;
+export const subjectOf = (request: Request): string => ('run' in request ? `run ${request.run}` : request.instrument);
 
 const answerSchema = z.strictObject({
   /** Whether it was done. A refused request has changed nothing. */
@@ -149,13 +148,7 @@ function readRow(db: Connection, run: number): RunRow | undefined {
 }
 
 /** Gathers what the decision needs. Within a commit. */
-function decideNow(
-  db: Connection,
-  row: RunRow | undefined,
-  request: RunRequest,
-  source: Source,
-  at: number,
-): Decision {
+function decideNow(db: Connection, row: RunRow | undefined, request: RunRequest, source: Source, at: number): Decision {
   const { run } = request;
   const owner =
     request.kind === 'adopt'
@@ -244,8 +237,7 @@ function copyRun(
       iif(${Number(hasDraft)}, NULL, ${'refiled, and its file was not seen since'}), ${at}, ${at} FROM runs
       WHERE id = ${id}`;
   db.run`INSERT INTO drafts SELECT ${as}, title, date, body, tags FROM drafts WHERE run = ${id}`;
-  if (hasDraft)
-    db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
+  if (hasDraft) db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
 }
 
 /** Removes everything but the run's identity and the ids that the notebook assigned. */
@@ -379,12 +371,7 @@ async function findFacts(
 }
 
 /** What is where the run's file was. `isHashed`: by its content, at any path where it was seen. */
-async function findSource(
-  intake: IntakeJournal,
-  row: RunRow,
-  probe: SourceProbe,
-  isHashed: boolean,
-): Promise<Source> {
+async function findSource(intake: IntakeJournal, row: RunRow, probe: SourceProbe, isHashed: boolean): Promise<Source> {
   const { instrument, path, size } = row;
   const file = (await intake.sourceOf(instrument, row, path)) ?? { path, size };
   const hasSeveralFiles = file.path !== path || file.size !== size;
@@ -433,8 +420,7 @@ export function openClient(path: string, busyMs?: number): JournalClient {
       const answer = db.value<string>`SELECT answer FROM inbox WHERE id = ${asked}`;
       return answer === undefined ? undefined : answerSchema.parse(JSON.parse(answer));
     },
-    isWaiting: async (asked) =>
-      db.row`SELECT 1 FROM inbox WHERE id = ${asked} AND answer IS NULL` !== undefined,
+    isWaiting: async (asked) => db.row`SELECT 1 FROM inbox WHERE id = ${asked} AND answer IS NULL` !== undefined,
     async scrub() {
       // Briefly: waiting here for a reader keeps the daemon from writing.
       db.database.exec(`PRAGMA busy_timeout = ${SCRUB_MS}`);
@@ -455,10 +441,10 @@ function leaveRequests(db: Connection, path: string, requests: readonly Request[
     return ids.map((asked) => asked ?? 0);
   } catch (error) {
     if (db.database.isTransaction) db.run`ROLLBACK`;
-    throw new LabfeedError(
-      `cannot write the journal ${path}: ${error instanceof Error ? error.message : error}`,
-      { hint: 'run this as the user of the daemon: sudo -u labfeed labfeed …', cause: error },
-    );
+    throw new LabfeedError(`cannot write the journal ${path}: ${error instanceof Error ? error.message : error}`, {
+      hint: 'run this as the user of the daemon: sudo -u labfeed labfeed …',
+      cause: error,
+    });
   }
 }
 

@@ -52,9 +52,7 @@ export function addKeys(keys: Command): void {
     .argument('<name>', 'Name of the key in the notebook', parseName)
     .option('--read-only', 'Create a key that cannot write')
     .action(createKey);
-  add('set', 'Read a key from standard input, test it, and save it where the configuration reads it').action(
-    setKey,
-  );
+  add('set', 'Read a key from standard input, test it, and save it where the configuration reads it').action(setKey);
   add('delete', 'Delete keys of the account')
     .argument('<key...>', 'Numbers of the keys, as `labfeed keys list` shows them', parseNumbers)
     .addOption(yesOption())
@@ -131,10 +129,9 @@ async function setKey({ json, ...options }: JsonOption): Promise<void> {
   const file = writableFile(config, 'set');
   const key = await readSecret('API key');
   if (!/^[\x21-\x7e]+$/.test(key)) {
-    throw new UsageError(
-      key === '' ? 'standard input is empty' : 'standard input must contain one key on one line',
-      { hint: 'for example: labfeed keys set < new-key.txt' },
-    );
+    throw new UsageError(key === '' ? 'standard input is empty' : 'standard input must contain one key on one line', {
+      hint: 'for example: labfeed keys set < new-key.txt',
+    });
   }
   const records = await withKeyApis(config, ({ as }) => as(key).listKeys()).catch(
     onRejectedKey('nothing was saved; the old key stays in use'),
@@ -169,9 +166,7 @@ async function deleteKeys(ids: readonly number[], { yes, json, ...options }: Del
     else for (const record of chosen) console.log(`${describe(record)} was deleted`);
     await as(key)
       .listKeys()
-      .catch(
-        onRejectedKey('labfeed used the deleted key. Create one in the notebook and run `labfeed keys set`'),
-      );
+      .catch(onRejectedKey('labfeed used the deleted key. Create one in the notebook and run `labfeed keys set`'));
   });
 }
 
@@ -191,11 +186,8 @@ async function rotateKey({ json, ...options }: JsonOption): Promise<void> {
 }
 
 function describeRotation({ key, deleted, kept, others }: Rotated, file: string): string[] {
-  const lines = [
-    `new key ${key === undefined ? '' : `${key} `}"${keyName()}" was tested and saved in ${file}`,
-  ];
-  if (deleted.length > 0)
-    lines.push(`old ${listKeyNumbers(deleted)} ${deleted.length === 1 ? 'was' : 'were'} deleted`);
+  const lines = [`new key ${key === undefined ? '' : `${key} `}"${keyName()}" was tested and saved in ${file}`];
+  if (deleted.length > 0) lines.push(`old ${listKeyNumbers(deleted)} ${deleted.length === 1 ? 'was' : 'were'} deleted`);
   if (kept === 'unknown')
     lines.push('the old key was kept: the notebook does not show which one it is. See `labfeed keys list`');
   else if (kept !== undefined)
@@ -209,17 +201,14 @@ function describeRotation({ key, deleted, kept, others }: Rotated, file: string)
   return [...lines, WHEN_USED];
 }
 
-const WHEN_USED =
-  'a running daemon uses the new key as soon as the notebook rejects the old one, or after a reload';
+const WHEN_USED = 'a running daemon uses the new key as soon as the notebook rejects the old one, or after a reload';
 
-const listKeyNumbers = (ids: readonly number[]): string =>
-  `${ids.length === 1 ? 'key' : 'keys'} ${ids.join(', ')}`;
+const listKeyNumbers = (ids: readonly number[]): string => `${ids.length === 1 ? 'key' : 'keys'} ${ids.join(', ')}`;
 
 const describe = ({ id, name }: Pick<KeyRecord, 'id' | 'name'>): string =>
   `key ${id ?? 'without a number'}${name === undefined ? '' : ` "${name}"`}`;
 
-const currentKey = (config: UsableConfig): string =>
-  readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
+const currentKey = (config: UsableConfig): string => readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
 
 async function withKeyApis<T>(config: UsableConfig, use: (apis: KeyApis) => Promise<T>): Promise<T> {
   const apis = openKeyApis(config, { clock: systemClock, signal: new AbortController().signal });
@@ -248,10 +237,7 @@ function writableFile({ notebook }: UsableConfig, action: 'set' | 'rotate'): Key
 function notAFile({ env, credential }: SecretSource, action: 'set' | 'rotate'): LabfeedError {
   const [source, change] =
     env === undefined
-      ? [
-          `the systemd credential ${credential}`,
-          `put it into the file that LoadCredential=${credential}:… names`,
-        ]
+      ? [`the systemd credential ${credential}`, `put it into the file that LoadCredential=${credential}:… names`]
       : [`the environment variable ${env}`, `set ${env} to it where the daemon is started`];
   const [create, remove] =
     action === 'set'

@@ -182,9 +182,7 @@ export function openRotation(keyFile: string, server: string): RotationFile {
     database = new DatabaseSync(file, { timeout: 0 });
     // In this mode the lock of the first transaction is held until the database is closed.
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE');
-    database.exec(
-      'CREATE TABLE IF NOT EXISTS rotation (server TEXT PRIMARY KEY, remembered TEXT) STRICT; COMMIT',
-    );
+    database.exec('CREATE TABLE IF NOT EXISTS rotation (server TEXT PRIMARY KEY, remembered TEXT) STRICT; COMMIT');
     return rotationFile(database, server);
   } catch (error) {
     database?.close();

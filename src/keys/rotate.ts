@@ -39,10 +39,7 @@ export interface Rotated {
   /** Keys that could not be deleted; the next rotation tries again. */
   readonly failed: readonly { readonly id: number; readonly reason: string }[];
   /** The previous key, if it was kept. `unknown`: it is not known which of the listed keys it is. */
-  readonly kept:
-    | { readonly id: number | undefined; readonly name: string | undefined }
-    | 'unknown'
-    | undefined;
+  readonly kept: { readonly id: number | undefined; readonly name: string | undefined } | 'unknown' | undefined;
   /** Other keys of the same name; another labfeed may use them. */
   readonly others: readonly number[];
 }
@@ -58,8 +55,7 @@ export async function rotate(deps: RotateDeps): Promise<Rotated> {
   const resumed = resume(rotation.read(), current, before, name);
   const old = findRecord(current, before, resumed);
   // Recorded now, because with two keys the notebook may no longer show which one is in use.
-  const state =
-    old?.id === undefined ? resumed : { ...resumed, key: { id: old.id, print: printOf(current) } };
+  const state = old?.id === undefined ? resumed : { ...resumed, key: { id: old.id, print: printOf(current) } };
   const isOurs = old?.name === name;
   const rotating = {
     before: idsOf(named(before, name)),
@@ -105,20 +101,13 @@ function resume(
 }
 
 /** Lists the keys with the new key. It must work, belong to the same account and be able to write. */
-async function testKey(
-  fresh: string,
-  id: number | undefined,
-  { as }: RotateDeps,
-): Promise<readonly KeyRecord[]> {
+async function testKey(fresh: string, id: number | undefined, { as }: RotateDeps): Promise<readonly KeyRecord[]> {
   const records = await as(fresh).listKeys();
   const own = records.find((record) => record.id === id);
   if (id !== undefined && (own === undefined || canWrite(own) === false)) {
-    throw new LabfeedError(
-      own === undefined ? 'the new key belongs to another account' : 'the new key is read-only',
-      {
-        hint: 'nothing was changed; the old key stays in use. Create a key in the notebook and run `labfeed keys set`',
-      },
-    );
+    throw new LabfeedError(own === undefined ? 'the new key belongs to another account' : 'the new key is read-only', {
+      hint: 'nothing was changed; the old key stays in use. Create a key in the notebook and run `labfeed keys set`',
+    });
   }
   return records;
 }
@@ -199,8 +188,7 @@ export function canWrite({ can_write, canwrite }: KeyRecord): boolean | undefine
 const named = (records: readonly KeyRecord[], name: string): KeyRecord[] =>
   records.filter((record) => record.name === name);
 
-const idsOf = (records: readonly KeyRecord[]): number[] =>
-  records.flatMap(({ id }) => (id === undefined ? [] : [id]));
+const idsOf = (records: readonly KeyRecord[]): number[] => records.flatMap(({ id }) => (id === undefined ? [] : [id]));
 
 /** The name of the keys of the labfeed on this machine. */
 export const keyName = (host: string = hostname()): string => `labfeed@${host}`;
@@ -211,11 +199,7 @@ interface RotationOptions {
 }
 
 /** Rotates the key of the configuration. */
-export async function rotateKey(
-  config: UsableConfig,
-  file: KeyFile,
-  options: RotationOptions,
-): Promise<Rotated> {
+export async function rotateKey(config: UsableConfig, file: KeyFile, options: RotationOptions): Promise<Rotated> {
   const current = readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
   const rotation = openRotation(file.path, config.notebook.url);
   const { as, close } = openKeyApis(config, options);

@@ -36,8 +36,7 @@ export function settleDates(found: FoundDates, fileName: string, isDated = false
   const { sure, open } = findDateFormats(found.pools);
   const likely = [...new Set([...sure, ...open.map(({ formats }) => formats[0] ?? '')])];
   const settle = (formats: readonly string[], inLine: LineDate | undefined) => (mapping: ParseMapping) => {
-    const other =
-      found.fact || isDated ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(fileName);
+    const other = found.fact || isDated ? undefined : inLine ? { ...inLine, formats: [] } : findNameDate(fileName);
     const meta = [...[mapping.meta ?? []].flat(), ...(other ? [other.finder] : [])];
     const withFinder = other ? { ...mapping, meta } : mapping;
     return describeDates(found, [...formats, ...(other?.formats ?? [])], withFinder);
@@ -155,8 +154,7 @@ const orderOf = (format: string): string =>
     .map((part) => part[0])
     .join('') ?? format;
 
-export const isDate = (text: string): boolean =>
-  readIso(text) !== undefined || dateCandidates(text).length > 0;
+export const isDate = (text: string): boolean => readIso(text) !== undefined || dateCandidates(text).length > 0;
 /** `30:25:37` is a duration. */
 const isTime = (text: string): boolean => /^(?:[01]?\d|2[0-3]):\d\d(:\d\d([.,]\d+)?)?( ?[AP]M)?$/i.test(text);
 const hasTime = (text: string): boolean => /\d:\d\d/.test(text);
@@ -204,15 +202,11 @@ interface NamedText {
 
 /** `20231120` and `163016` are numbers except for their names. */
 function compactFact(facts: readonly NamedText[]): Pick<FoundDates, 'fact' | 'format'> {
-  const day = facts.find(
-    ({ name, text }) => /date/i.test(name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(text),
-  );
+  const day = facts.find(({ name, text }) => /date/i.test(name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(text));
   if (!day) return { fact: undefined };
   if (day.text.length === 14) return { fact: [day.name], format: 'yyyyMMddHHmmss' };
   const time = facts.find(({ name, text }) => /time/i.test(name) && /^[0-2]\d[0-5]\d[0-5]\d$/.test(text));
-  return time
-    ? { fact: [day.name, time.name], format: 'yyyyMMdd HHmmss' }
-    : { fact: [day.name], format: 'yyyyMMdd' };
+  return time ? { fact: [day.name, time.name], format: 'yyyyMMdd HHmmss' } : { fact: [day.name], format: 'yyyyMMdd' };
 }
 
 /** The fact that most likely is the date of the run, together with its time if that is another fact. */
@@ -266,15 +260,11 @@ function describeDates(
   const isIsoOnly = formats.length === 1 && formats[0] === 'iso';
   return {
     ...mapping,
-    ...(formats.length > 0 &&
-      !isIsoOnly && { dates: { format: formats.length === 1 ? formats[0] : [...formats] } }),
-    ...(fact &&
-      !isDateByName && { facts: { ...mapping.facts, date: format === undefined ? from : { from, format } } }),
+    ...(formats.length > 0 && !isIsoOnly && { dates: { format: formats.length === 1 ? formats[0] : [...formats] } }),
+    ...(fact && !isDateByName && { facts: { ...mapping.facts, date: format === undefined ? from : { from, format } } }),
     ...(mapping.table && { table: withTime('readings', mapping.table) }),
     ...(mapping.tables && {
-      tables: Object.fromEntries(
-        Object.entries(mapping.tables).map(([name, table]) => [name, withTime(name, table)]),
-      ),
+      tables: Object.fromEntries(Object.entries(mapping.tables).map(([name, table]) => [name, withTime(name, table)])),
     }),
   } as ParseMapping;
 }
@@ -311,15 +301,12 @@ const MAX_HITS = 20;
 
 /** The date that most likely is that of the run, in lines outside tables. */
 export function findLineDate(lines: readonly Line[]): LineDate | undefined {
-  const searched = lines
-    .filter((line) => !isBlank(line) && line.text.length <= MAX_LINE_LENGTH)
-    .slice(0, MAX_LINES);
+  const searched = lines.filter((line) => !isBlank(line) && line.text.length <= MAX_LINE_LENGTH).slice(0, MAX_LINES);
   const hits = searched.flatMap(dateIn).sort((a, b) => b.score - a.score);
   for (const { before, text, score } of hits.slice(0, MAX_HITS)) {
     const pattern = patternFor(before, text);
     const first = searched.map((line) => new RegExp(pattern).exec(line.text)).find((found) => found !== null);
-    if (first?.groups?.['date'] === text)
-      return { finder: { match: `/${pattern}/` }, text, isOfRun: score > 0 };
+    if (first?.groups?.['date'] === text) return { finder: { match: `/${pattern}/` }, text, isOfRun: score > 0 };
   }
   return undefined;
 }
@@ -379,8 +366,7 @@ const NAME_DATES: readonly (readonly [pattern: string, ...formats: string[]])[] 
 /** Instruments that write no date into a file often write one into its name. */
 function findNameDate(name: string): { finder: FinderMapping; formats: readonly string[] } | undefined {
   for (const [pattern, ...formats] of NAME_DATES) {
-    if (new RegExp(pattern).test(name))
-      return { finder: { in: 'name', match: `/(?<date>${pattern})/` }, formats };
+    if (new RegExp(pattern).test(name)) return { finder: { in: 'name', match: `/(?<date>${pattern})/` }, formats };
   }
   return undefined;
 }

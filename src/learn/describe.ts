@@ -32,11 +32,7 @@ export const describeTables = (found: readonly FoundTable[], file: DescribedFile
 
 /** One table, or if no pattern fits the titles of the parts, one for each part. */
 function describeGroup(group: Group, file: DescribedFile): DescribedTable[] {
-  const table = isPlates(group)
-    ? describePlates(group, file)
-    : isRows(group)
-      ? describeRows(group, file)
-      : undefined;
+  const table = isPlates(group) ? describePlates(group, file) : isRows(group) ? describeRows(group, file) : undefined;
   if (table) return [{ group, table }];
   if (group.parts.length === 1) return [];
   return group.parts.flatMap((part, n) => describeGroup({ parts: [part], titles: [group.titles[n]] }, file));
@@ -127,16 +123,12 @@ function describeStart(from: number, file: DescribedFile): TableMapping {
   const above = lines.slice(0, from).findLast((line) => !isBlank(line));
   if (firstLine(file) === lines[from] || !above) return { header: 'none' };
   const text = raw(above).trim();
-  const isName =
-    isFirstWith(text, above, file) && text.length <= 60 && !isKeyword(text) && !/\d{3}/.test(text);
+  const isName = isFirstWith(text, above, file) && text.length <= 60 && !isKeyword(text) && !/\d{3}/.test(text);
   return { header: 'none', after: isName ? text : above.number };
 }
 
 /** By its first name if no earlier line starts with it, otherwise below its title, otherwise by its number. */
-function describeHeader(
-  { parts: [first], titles: [title] }: Group<FoundRows>,
-  file: DescribedFile,
-): TableMapping {
+function describeHeader({ parts: [first], titles: [title] }: Group<FoundRows>, file: DescribedFile): TableMapping {
   const [header] = first?.header.names ?? [];
   if (!header || firstLine(file) === header) return {};
   const located = locateNames(header, file);
@@ -188,8 +180,7 @@ const breaksBetween = ({ parts, titles }: Group<FoundRows>, lines: readonly Line
 function locateEnd(next: Line, lines: readonly Line[], from: number, to: number): string | number {
   const text = next.text.trim();
   const word = /^\W*[\p{L}\p{N}_]+\W?/u.exec(text)?.[0].trim() ?? text;
-  const startsRow = (start: string) =>
-    lines.slice(from, to).some((line) => line.text.trimStart().startsWith(start));
+  const startsRow = (start: string) => lines.slice(from, to).some((line) => line.text.trimStart().startsWith(start));
   const isUsable = (start: string) => /\p{L}/u.test(start) && !isKeyword(start) && !startsRow(start);
   return [word, text].find(isUsable) ?? next.number;
 }
@@ -239,8 +230,7 @@ function describePlatesEnd(
 ): TableMapping {
   const next = lines.slice(last.to).find((line) => !isBlank(line));
   const hasGaps = parts.some((part) => part.hasGaps);
-  if (next && (hasGaps || next === lines[last.to]))
-    return { until: locatePlateEnd(next, lines, first.from, last.to) };
+  if (next && (hasGaps || next === lines[last.to])) return { until: locatePlateEnd(next, lines, first.from, last.to) };
   return hasGaps ? { until: 'eof' } : {};
 }
 
@@ -292,5 +282,4 @@ function commonStart(texts: readonly string[]): string {
   return first.slice(0, length).replace(/[\p{L}\p{N}]+$/u, '');
 }
 
-export const escapeRegex = (text: string): string =>
-  text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&').replace(/\t/g, '\\t');
+export const escapeRegex = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&').replace(/\t/g, '\\t');

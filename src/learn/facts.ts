@@ -27,8 +27,7 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
   const rest = filled.filter((line) => !read.has(line));
   const separators = findSeparators(rest, delimiter);
   if (separators.length > 0) finders.push(describeSeparators(separators, rest, delimiter));
-  for (const separator of separators)
-    for (const line of pairLines(rest, separator, delimiter)) read.add(line);
+  for (const separator of separators) for (const line of pairLines(rest, separator, delimiter)) read.add(line);
   return { finders, separators, read };
 }
 
@@ -63,8 +62,7 @@ function findPairsInCells(lines: readonly Line[], delimiter: string | undefined)
       const cells = split(text).filter((cell) => cell !== '');
       return cells.filter((cell, n) => n % 2 === 0 && /[:=]$/.test(cell)).length;
     });
-    if (found.lines > 1 && found.hits > (best?.hits ?? 0))
-      best = { ...found, finder: { ...own, separator: 'cell' } };
+    if (found.lines > 1 && found.hits > (best?.hits ?? 0)) best = { ...found, finder: { ...own, separator: 'cell' } };
   }
   return best;
 }
@@ -89,8 +87,7 @@ function findSeparators(lines: readonly Line[], delimiter: string | undefined): 
     const signs = [...candidates].filter((each) => each !== 'spaces');
     const isFirst = found.length === 0;
     // A sign is stronger evidence than a gap.
-    const best =
-      bestSeparator(rest, signs, delimiter, isFirst) ?? bestSeparator(rest, ['spaces'], delimiter, isFirst);
+    const best = bestSeparator(rest, signs, delimiter, isFirst) ?? bestSeparator(rest, ['spaces'], delimiter, isFirst);
     if (best === undefined || found.includes(best)) break;
     found.push(best);
     candidates.delete(best);
@@ -155,8 +152,7 @@ function describeSeparators(
   if (first === delimiter && others.length === 0) return { separator: first, ...describePieces(lines) };
   // Delimiters directly after the separator only move the value to the right.
   const sign = delimiter === undefined ? undefined : compileSplit(delimiter).text;
-  const isMoved =
-    sign !== undefined && lines.some(({ text }) => text.replaceAll('"', '').includes(`${first}${sign}`));
+  const isMoved = sign !== undefined && lines.some(({ text }) => text.replaceAll('"', '').includes(`${first}${sign}`));
   if (others.length === 0 && !isMoved) return { separator: first };
   const signs = separators.map((each) => AS_PATTERN[each] ?? each).join('|');
   const padding = sign === undefined || sign === '\t' ? '[\\s]*' : `[\\s${sign}]*`;
@@ -190,10 +186,7 @@ export const findUnnamed = (lines: readonly Line[], delimiter: string | undefine
 
 /** Not a rule, not the name of a section, not prose. */
 const isInformative = ({ text }: Line): boolean =>
-  text.length <= 300 &&
-  /[\p{L}\p{N}]{2}/u.test(text) &&
-  !/^\W*\[[^\]]*\]\W*$/.test(text) &&
-  !/^[~>]/.test(text.trim());
+  text.length <= 300 && /[\p{L}\p{N}]{2}/u.test(text) && !/^\W*\[[^\]]*\]\W*$/.test(text) && !/^[~>]/.test(text.trim());
 
 function describeUnnamed({ number: line, text, cells }: Line, delimiter: string | undefined): FinderMapping {
   const whole: FinderMapping = { line, match: `/(?<A${line}>\\S.*\\S)/` };
@@ -215,8 +208,7 @@ function describeUnnamed({ number: line, text, cells }: Line, delimiter: string 
 }
 
 /** From 1. */
-const filledPlaces = (cells: readonly string[]): number[] =>
-  cells.flatMap((cell, n) => (cell === '' ? [] : [n + 1]));
+const filledPlaces = (cells: readonly string[]): number[] => cells.flatMap((cell, n) => (cell === '' ? [] : [n + 1]));
 
 /** As in a spreadsheet: A to Z, AA, AB … */
 const columnLetter = (place: number): string =>

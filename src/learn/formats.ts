@@ -119,8 +119,7 @@ const FEW = 5;
 function addTable(name: string, path: string, items: readonly Node[], outline: Outline): void {
   if (Object.keys(outline.tables).length >= MAX_TREE_TABLES) return;
   const isPlain = items.every(({ children }) => children.length === 0);
-  const hasValues =
-    isPlain || items.some(({ children }) => children.some((child) => valueAt(child) !== undefined));
+  const hasValues = isPlain || items.some(({ children }) => children.some((child) => valueAt(child) !== undefined));
   const ownName = unique(/^\d+$/.test(name) ? 'readings' : cleanName(name), outline.tables);
   if (hasValues) outline.tables[ownName] = isPlain ? { columns: { value: path } } : { rows: path };
   if (isPlain) return;

@@ -199,12 +199,9 @@ function findDistantHeader(lines: readonly Line[], body: Body, top: number): Hea
     .filter((line) => !isBlank(line))
     .slice(-3)
     .reverse();
-  const isFull = (line: Line) =>
-    isNames(line, countColumns(body), 1) && line.cells.length === body.kinds.length;
+  const isFull = (line: Line) => isNames(line, countColumns(body), 1) && line.cells.length === body.kinds.length;
   // A line of `in`, `in`, `out` describes columns whose names are further up.
-  const distinct = above.findIndex(
-    (line) => isFull(line) && new Set(line.cells).size * 2 > line.cells.length,
-  );
+  const distinct = above.findIndex((line) => isFull(line) && new Set(line.cells).size * 2 > line.cells.length);
   const n = distinct < 0 ? above.findIndex(isFull) : distinct;
   const names = above[n];
   if (!names) return { from: body.from, rows: 0, units: 'inHeader', names: [], skip: [] };
@@ -249,8 +246,7 @@ function isNames(line: Line, width: number, share: number): boolean {
   return filled.length >= Math.max(2, share * width) && filled.every(isWord);
 }
 
-const isWord = (cell: string): boolean =>
-  kindOf(cell) === 'text' || (kindOf(cell) === 'any' && !/\d/.test(cell));
+const isWord = (cell: string): boolean => kindOf(cell) === 'text' || (kindOf(cell) === 'any' && !/\d/.test(cell));
 
 function isUnitRow(line: Line | undefined): boolean {
   const cells = line ? filledCells(line) : [];
@@ -266,11 +262,7 @@ function unitsOf(line: Line | undefined, { kinds }: Body): 'slash' | 'inHeader' 
 }
 
 /** The lines of a region that most clearly are rows of one table. */
-async function findBody(
-  lines: readonly Line[],
-  { from, to }: Range,
-  slice: TimeSlice,
-): Promise<Body | undefined> {
+async function findBody(lines: readonly Line[], { from, to }: Range, slice: TimeSlice): Promise<Body | undefined> {
   const isSpaced = isDoubleSpaced(lines.slice(from, to));
   let best: Body | undefined;
   let open: Body | undefined;
@@ -340,8 +332,7 @@ const numbers = createNumberReader({ decimal: undefined, thousands: undefined })
 
 export const isNoValue = (text: string): boolean => NO_VALUE.has(text.toLowerCase());
 
-export const looksNumeric = (text: string): boolean =>
-  numbers.read(text) !== undefined || numbers.isAmbiguous(text);
+export const looksNumeric = (text: string): boolean => numbers.read(text) !== undefined || numbers.isAmbiguous(text);
 
 function kindOf(text: string): CellKind {
   if (text === '' || isNoValue(text) || /^[<>≤≥]=?\s*\d/.test(text)) return 'any';
@@ -369,8 +360,7 @@ export function mergeKinds(columns: readonly CellKind[], row: readonly CellKind[
 }
 
 /** Rows may omit up to two empty cells at the end, but not most of their cells. */
-const isSimilarWidth = (a: number, b: number): boolean =>
-  Math.abs(a - b) <= 2 && Math.min(a, b) * 2 > Math.max(a, b);
+const isSimilarWidth = (a: number, b: number): boolean => Math.abs(a - b) <= 2 && Math.min(a, b) * 2 > Math.max(a, b);
 
 /** A header of wavelengths, channels or wells: a word, then different numbers. */
 function areNumericNames({ cells }: Line, columns: readonly CellKind[]): boolean {
@@ -408,11 +398,7 @@ function plateWidth(line: Line | undefined): number | undefined {
 }
 
 /** A plate ends at the first line that is not a row of it. Empty lines belong to it if rows follow. */
-function findPlateEnd(
-  lines: readonly Line[],
-  from: number,
-  width: number,
-): Pick<FoundPlate, 'to' | 'hasGaps'> {
+function findPlateEnd(lines: readonly Line[], from: number, width: number): Pick<FoundPlate, 'to' | 'hasGaps'> {
   let to = from;
   let hasGaps = false;
   for (let index = from; index < lines.length; index++) {
@@ -431,6 +417,4 @@ function findPlateEnd(
 }
 
 const isPlateRow = (line: Line, width: number): boolean =>
-  plateWidth(line) === undefined &&
-  line.cells.length > Math.min(3, width - 1) &&
-  line.cells.length + 12 >= width;
+  plateWidth(line) === undefined && line.cells.length > Math.min(3, width - 1) && line.cells.length + 12 >= width;

@@ -48,11 +48,7 @@ interface Learned {
   readonly doubts: readonly string[];
 }
 
-export async function learn(
-  files: readonly IdentifiedFile[],
-  nowMs: number,
-  signal?: AbortSignal,
-): Promise<Learned> {
+export async function learn(files: readonly IdentifiedFile[], nowMs: number, signal?: AbortSignal): Promise<Learned> {
   const paths = files.map(({ path }) => path);
   const watch = commonFolder(paths);
   const name = suggestName(watch, paths);
@@ -71,9 +67,7 @@ export async function learn(
     ),
     ...quarantinedSamples(instrument, choice, nowMs),
     ...unmatchedSamples(instrument, paths),
-    ...(files.length === 1
-      ? ['this mapping is based on one file. Add samples: labfeed learn FILE FILE…']
-      : []),
+    ...(files.length === 1 ? ['this mapping is based on one file. Add samples: labfeed learn FILE FILE…'] : []),
   ];
   return { name, instrument: written, doubts };
 }
@@ -85,11 +79,7 @@ export function toInstrument(name: string, written: object): Instrument {
 }
 
 /** Files that can be read may still be quarantined, for example for an ambiguous date. */
-function quarantinedSamples(
-  instrument: Instrument,
-  { read }: Choice<IdentifiedFile>,
-  nowMs: number,
-): string[] {
+function quarantinedSamples(instrument: Instrument, { read }: Choice<IdentifiedFile>, nowMs: number): string[] {
   const mapping = createMapping(instrument);
   return read.flatMap(({ file, record }) => {
     try {
@@ -142,10 +132,7 @@ interface MeasuredSample<File> {
  * Measures each sample, tries each mapping on all samples, and takes the one with the fewest doubts that reads all of
  * them, or else the one that reads the most. If no sample can be measured, throws all reasons.
  */
-export async function chooseMapping<File>(
-  files: readonly File[],
-  deps: ChooseDeps<File>,
-): Promise<Choice<File>> {
+export async function chooseMapping<File>(files: readonly File[], deps: ChooseDeps<File>): Promise<Choice<File>> {
   const samples: MeasuredSample<File>[] = [];
   const errors: FileError[] = [];
   for (const file of files) {
@@ -294,14 +281,10 @@ export function suggestTitle(records: readonly FileRecord[]): string {
 /** Liquid cannot escape a quote or a closing brace in a name. */
 const isQuotable = (name: string): boolean => !/["\\{}%]/.test(name);
 
-const insert = (name: string): string =>
-  /^[A-Za-z_]\w*$/.test(name) ? `{{ meta.${name} }}` : `{{ meta["${name}"] }}`;
+const insert = (name: string): string => (/^[A-Za-z_]\w*$/.test(name) ? `{{ meta.${name} }}` : `{{ meta["${name}"] }}`);
 
 /** A part of a configuration, with the doubts as comments. */
-export async function toYaml(
-  { name, instrument, doubts }: Learned,
-  samples: readonly string[],
-): Promise<string> {
+export async function toYaml({ name, instrument, doubts }: Learned, samples: readonly string[]): Promise<string> {
   const from = samples.length === 1 ? samples[0] : `${samples.length} files`;
   const comments = [
     `Learned from ${from}. Review it, then test it: labfeed try --config THIS_FILE ${shellWord(name)} SAMPLE`,

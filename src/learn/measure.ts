@@ -8,15 +8,7 @@ import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/
 import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs, findUnnamed } from './facts.js';
-import {
-  type Body,
-  type FoundTable,
-  findLayout,
-  isNoValue,
-  isRule,
-  kindsOf,
-  looksNumeric,
-} from './layout.js';
+import { type Body, type FoundTable, findLayout, isNoValue, isRule, kindsOf, looksNumeric } from './layout.js';
 
 /** How a file can be read, as a mapping. */
 export interface Measured {
@@ -48,8 +40,7 @@ interface LineSource extends DescribedFile {
 
 /** Measures a text by its first lines. */
 export async function measureText(texts: readonly string[], file: MeasureContext): Promise<Measured> {
-  if (texts.every((text) => text.trim() === ''))
-    throw file.refuse('the file is empty: it has only blank lines');
+  if (texts.every((text) => text.trim() === '')) throw file.refuse('the file is empty: it has only blank lines');
   const comment = findCommentMark(texts);
   const bare = comment === undefined ? texts : texts.map((text) => withoutMark(text, comment));
   const chosen = chooseDelimiter(bare, {});
@@ -235,8 +226,8 @@ interface NumberFormat {
 function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]): NumberFormat {
   const cells = found.flatMap((table) => (table.kind === 'rows' ? numberCells(lines, table.body) : []));
   if (cells.every(({ text }) => PLAIN.read(text) !== undefined)) return { sure: {}, likely: {} };
-  const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(
-    ({ read }) => cells.every(({ text }) => read(text) !== undefined),
+  const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(({ read }) =>
+    cells.every(({ text }) => read(text) !== undefined),
   );
   const [first, ...others] = fitting;
   const ambiguous = cells.find(({ text }) =>
@@ -245,9 +236,7 @@ function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]):
   const likely = first ? toMapping(first.marks) : {};
   if (!ambiguous) return { sure: likely, likely };
   const values = fitting.map(({ read }) => read(ambiguous.text));
-  const choices = fitting
-    .filter((_, n) => values.indexOf(values[n]) === n)
-    .map(({ marks }) => toMapping(marks));
+  const choices = fitting.filter((_, n) => values.indexOf(values[n]) === n).map(({ marks }) => toMapping(marks));
   return { sure: {}, likely, ambiguous: { ...ambiguous, choices } };
 }
 
@@ -275,11 +264,7 @@ function numberDoubts({ text, choices: [assumed, ...others] }: AmbiguousNumber):
   return [`${text} is ambiguous. This mapping has ${show(assumed)}; if that is wrong, write ${instead}`];
 }
 
-function numberError(
-  { line, cell, text, choices }: AmbiguousNumber,
-  mapping: ParseMapping,
-  refuse: Refuse,
-): FileError {
+function numberError({ line, cell, text, choices }: AmbiguousNumber, mapping: ParseMapping, refuse: Refuse): FileError {
   const { problem, hint } = ambiguousNumber(text);
   const lines = choices.map((marks) => `\`${asLine({ ...mapping, ...marks })}\``);
   return refuse(problem, { line, cell, hint: lines.length > 0 ? `write ${lines.join(' or ')}` : hint });

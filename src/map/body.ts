@@ -26,9 +26,7 @@ export function makeBody({ template, record, file, instrument, allRowsIn }: Body
   ].join('\n');
   const maxBytes = MAX_BYTES - Buffer.byteLength(origin) - 1;
   const content =
-    template === undefined
-      ? renderRecord(record, allRowsIn, maxBytes)
-      : checkSize(multiLine(template), file, maxBytes);
+    template === undefined ? renderRecord(record, allRowsIn, maxBytes) : checkSize(multiLine(template), file, maxBytes);
   return content === '' ? origin : `${content.trimEnd()}\n${origin}`;
 }
 
@@ -47,10 +45,10 @@ function listParts({ parts }: SourceFile): string[] {
 function checkSize(body: string, file: SourceFile, maxBytes: number): string {
   const bytes = Buffer.byteLength(body);
   if (bytes <= maxBytes) return body;
-  throw new FileError(
-    `the body is ${plural(bytes, 'byte')} long; the notebook accepts ${formatCount(MAX_BYTES)}`,
-    { where: { file: file.path }, hint: 'show fewer rows, for example {{ readings | table: 50 }}' },
-  );
+  throw new FileError(`the body is ${plural(bytes, 'byte')} long; the notebook accepts ${formatCount(MAX_BYTES)}`, {
+    where: { file: file.path },
+    hint: 'show fewer rows, for example {{ readings | table: 50 }}',
+  });
 }
 
 interface BodyLimits {

@@ -28,12 +28,10 @@ interface Limits {
 export function makeComments({ record, file, options, text }: CommentSources): Comments {
   const limits: Limits = { maxBytes: options.maxBytes - MARK_BYTES, maxParts: options.maxComments };
   const summary = () => [summarise(record, file, limits.maxBytes)];
-  if (text !== undefined)
-    return { comments: packText(multiLine(text), limits) ?? summary(), allRowsIn: 'file' };
+  if (text !== undefined) return { comments: packText(multiLine(text), limits) ?? summary(), allRowsIn: 'file' };
   if (options.readings === 'none') return { comments: [], allRowsIn: 'file' };
   const tables = record.tables.filter(({ count }) => count > 0);
-  if (tables.length === 0)
-    return { comments: commentFacts(record, file, limits) ?? summary(), allRowsIn: 'file' };
+  if (tables.length === 0) return { comments: commentFacts(record, file, limits) ?? summary(), allRowsIn: 'file' };
   const comments = commentTables(tables, options.readings, file, limits);
   if (!comments) return { comments: summary(), allRowsIn: 'file' };
   // A comment that was cut ends with "…". One that happens to end so is in the file as well.
@@ -72,10 +70,7 @@ function tableSection({ name, columns, rows }: Table, file: SourceFile, { maxByt
   const headings = head.split('\n').map((line) => truncateBytes(line, maxBytes / 8));
   return {
     heading: (first, last) =>
-      [
-        `${title}: ${rowRange(first, last, rows.length)}, from ${shortName(file, maxBytes)}`,
-        ...headings,
-      ].join('\n'),
+      [`${title}: ${rowRange(first, last, rows.length)}, from ${shortName(file, maxBytes)}`, ...headings].join('\n'),
     count: rows.length,
     line: (index) => line(rows[index] ?? []),
   };
@@ -87,8 +82,7 @@ function rowRange(first: number, last: number, count: number): string {
   return `rows ${formatCount(first)}–${formatCount(last)} of ${formatCount(count)}`;
 }
 
-const shortName = ({ name }: SourceFile, maxBytes: number): string =>
-  truncateBytes(singleLine(name), maxBytes / 4);
+const shortName = ({ name }: SourceFile, maxBytes: number): string => truncateBytes(singleLine(name), maxBytes / 4);
 
 function commentEachRow(
   tables: readonly Table[],
@@ -113,10 +107,7 @@ function commentFacts({ meta }: FileRecord, file: SourceFile, limits: Limits): s
   if (meta.size === 0) return [];
   const lines = Array.from(meta, ([name, value]) => factLine(name, value));
   const heading = `facts, from ${shortName(file, limits.maxBytes)}`;
-  return packSections(
-    [{ heading: () => heading, count: lines.length, line: (index) => lines[index] ?? '' }],
-    limits,
-  );
+  return packSections([{ heading: () => heading, count: lines.length, line: (index) => lines[index] ?? '' }], limits);
 }
 
 /** Lines under a heading. The heading is repeated in every comment that continues them. */

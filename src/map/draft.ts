@@ -30,12 +30,7 @@ type DateOrigin = 'template' | 'fact' | 'modified';
 type Mapper = (record: FileRecord, file: SourceFile, nowMs: number) => Mapped;
 
 /** Throws a TemplateError if a template has a mistake. */
-export function createMapper({
-  instrument,
-  experiment,
-  comments,
-  readDate = readIsoOnly,
-}: MapperOptions): Mapper {
+export function createMapper({ instrument, experiment, comments, readDate = readIsoOnly }: MapperOptions): Mapper {
   const { templates, errors } = compileTemplates({ experiment, comments }, readDate);
   if (errors[0]) throw errors[0];
   return (record, file, nowMs) => {

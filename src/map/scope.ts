@@ -77,12 +77,7 @@ interface Named {
 const EMPTY: object = Object.freeze(Object.create(null));
 const createNamed = (): Named => Object.create(EMPTY);
 
-export function createInput(
-  record: FileRecord,
-  file: SourceFile,
-  instrument: string,
-  nowMs: number,
-): TemplateInput {
+export function createInput(record: FileRecord, file: SourceFile, instrument: string, nowMs: number): TemplateInput {
   // Rows are expensive and often unused, so they are built on first use.
   const rows = new Map(record.tables.map((table) => [table, lazy(() => namedRows(table))]));
   const [first] = record.tables;
@@ -113,8 +108,7 @@ function lazy<T extends object>(make: () => T): () => T {
   };
 }
 
-const describeColumns = (columns: readonly Column[]) =>
-  columns.map(({ name, unit }) => ({ name, unit: unit ?? null }));
+const describeColumns = (columns: readonly Column[]) => columns.map(({ name, unit }) => ({ name, unit: unit ?? null }));
 
 function namedFacts(facts: ReadonlyMap<string, Value>): Named {
   const named = createNamed();

@@ -105,9 +105,7 @@ const countValue = (n: number): Value => ({ value: n, text: formatCount(n) });
 /** A calculated number, written with the decimal mark of the file's own numbers. */
 function writeLike(neighbours: readonly Value[], number: number, digits: number): Value {
   const text = String(Number(number.toPrecision(digits)));
-  const hasComma = neighbours.some(
-    ({ value, text }) => text.includes(',') && Number(text.replace(',', '.')) === value,
-  );
+  const hasComma = neighbours.some(({ value, text }) => text.includes(',') && Number(text.replace(',', '.')) === value);
   return { value: number, text: hasComma ? text.replace('.', ',') : text };
 }
 
@@ -142,11 +140,7 @@ export function partialRows<Row extends object>(
 }
 
 /** A Proxy of an array, because Liquid treats nothing else as one. */
-function lazyArray<Item extends object>(
-  from: number,
-  to: number,
-  itemAt: (index: number) => Item,
-): readonly Item[] {
+function lazyArray<Item extends object>(from: number, to: number, itemAt: (index: number) => Item): readonly Item[] {
   const length = Math.max(0, to - from);
   const itemOf = (key: string | symbol): Item | undefined =>
     toIndex(key) < length ? itemAt(from + toIndex(key)) : undefined;
@@ -207,8 +201,7 @@ export function alignTable(columns: readonly Column[], rows: readonly (readonly 
     head: `${headings.map(pad).join(' | ').trimEnd()}\n${widths.map((width) => '-'.repeat(width)).join('-|-')}`,
     line(cells) {
       let line = '';
-      for (let i = 0; i < cells.length; i++)
-        line += (i > 0 ? ' | ' : '') + pad(singleLine(cells[i]?.text ?? ''), i);
+      for (let i = 0; i < cells.length; i++) line += (i > 0 ? ' | ' : '') + pad(singleLine(cells[i]?.text ?? ''), i);
       // A blank line would look like the end of the table.
       return line.trimEnd() || '|';
     },

@@ -26,10 +26,7 @@ export class TemplateError extends LabfeedError {
 
 /** A syntax error of Liquid, reworded. */
 export function explainSyntaxError(error: LiquidError, path: TemplatePath, engine: Liquid): TemplateError {
-  const reason = (error.originalError?.message ?? error.message).replace(
-    /(, file:.*)?, line:\d+, col:\d+$/,
-    '',
-  );
+  const reason = (error.originalError?.message ?? error.message).replace(/(, file:.*)?, line:\d+, col:\d+$/, '');
   const { message, hint } = rewordSyntaxError(reason, engine);
   const { line, column } = locate(reason, error.token);
   return new TemplateError(path, line, column, message, hint);
@@ -58,14 +55,12 @@ function rewordSyntaxError(reason: string, engine: Liquid): Explanation {
   const [, end] = /^tag "((?:end|els)\w*)" not found$/.exec(reason) ?? [];
   if (end !== undefined) return { message: `{% ${end} %} has no matching opening tag` };
   const [, tag] = /^tag "(.*)" not found$/.exec(reason) ?? [];
-  if (tag !== undefined)
-    return { message: `unknown tag "${tag}"`, ...didYouMean(tag, Object.keys(engine.tags)) };
+  if (tag !== undefined) return { message: `unknown tag "${tag}"`, ...didYouMean(tag, Object.keys(engine.tags)) };
   const [, kind, open] = /^(output|tag|raw) (.*) not closed$/s.exec(reason) ?? [];
   // Liquid quotes the text if the template ends in it, but not a complete tag.
   if (open !== undefined) return notClosed(kind === 'output', open.startsWith('"') ? JSON.parse(open) : open);
   const [, illegal] = /^illegal tag: (.*)$/s.exec(reason) ?? [];
-  if (illegal !== undefined)
-    return { message: `cannot read ${illegal}`, hint: 'expected {% for row in readings %}' };
+  if (illegal !== undefined) return { message: `cannot read ${illegal}`, hint: 'expected {% for row in readings %}' };
   const [, found] = /^invalid value expression: (.*)$/s.exec(reason) ?? [];
   if (found !== undefined) return { message: `expected a name or a value, found ${found}` };
   if (reason === 'expected "|" before filter')
@@ -91,16 +86,12 @@ const NAMES_HINT = `expected one of ${VARIABLES.join(', ')}; names from the file
 const LIQUID_NAMES = ['forloop', 'tablerowloop', 'continue'];
 
 /** Names that no file can provide, because templates have no such variable. */
-export function* unknownNames(
-  { globals, locals }: StaticAnalysis,
-  path: TemplatePath,
-): Generator<TemplateError> {
+export function* unknownNames({ globals, locals }: StaticAnalysis, path: TemplatePath): Generator<TemplateError> {
   const known: readonly string[] = [...VARIABLES, ...LIQUID_NAMES, ...Object.keys(locals)];
   const fileNames: readonly string[] = FILE_NAMES;
   for (const { segments, location } of Object.values(globals).flat()) {
     const [root, name] = segments;
-    const error = (message: string, hint: string) =>
-      new TemplateError(path, location.row, location.col, message, hint);
+    const error = (message: string, hint: string) => new TemplateError(path, location.row, location.col, message, hint);
     if (typeof root === 'string' && !known.includes(root)) {
       const { hint = NAMES_HINT } = didYouMean(root, VARIABLES);
       yield error(`unknown name "${root}"`, hint);
@@ -157,10 +148,7 @@ function missingName(path: string, part: Part, input: TemplateInput): FileError 
 }
 
 /** The name as a template writes it, and the nearest name that the file has. Liquid joins a path with dots. */
-function lookUp(
-  path: string,
-  { record }: TemplateInput,
-): { written: string; suggestion: string | undefined } {
+function lookUp(path: string, { record }: TemplateInput): { written: string; suggestion: string | undefined } {
   const [root = '', ...rest] = path.split('.');
   if (root === 'meta' || root === 'tables') {
     const known = root === 'meta' ? record.meta.keys() : record.tables.map(({ name }) => name);

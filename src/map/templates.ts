@@ -93,9 +93,7 @@ export function compileTemplates(
     title: compile(text, 'title', ['experiment', 'title'], experiment.title),
     date: compile(date, 'date', ['experiment', 'date'], experiment.date),
     body: compile(html, 'body', ['experiment', 'body'], experiment.body),
-    tags: experiment.tags?.flatMap(
-      (source, i) => compile(text, 'tags', ['experiment', 'tags', i], source) ?? [],
-    ),
+    tags: experiment.tags?.flatMap((source, i) => compile(text, 'tags', ['experiment', 'tags', i], source) ?? []),
     comment: compile(text, 'comments', ['comments', 'text'], comments.text),
   };
   return { templates, errors };
@@ -184,8 +182,7 @@ const printDate = (value: unknown): string =>
     ? value.value
     : printText(value);
 
-const printHtml = (value: unknown): string =>
-  value instanceof Markup ? value.html : escapeHtml(printText(value));
+const printHtml = (value: unknown): string => (value instanceof Markup ? value.html : escapeHtml(printText(value)));
 
 /** Captured text is already escaped and must not be escaped again when it is printed. */
 class CaptureMarkup extends CaptureTag {
@@ -202,10 +199,7 @@ class CaptureMarkup extends CaptureTag {
  * would reject `meta.Sample | default: meta.Name` in a strict template if the file has only the sample.
  * Conditions (`if`, `unless`, `case`) keep Liquid's own evaluation, because their values cannot be replaced.
  */
-function* evaluate(
-  { initial, filters }: LiquidValue,
-  context: Context,
-): Generator<unknown, unknown, unknown> {
+function* evaluate({ initial, filters }: LiquidValue, context: Context): Generator<unknown, unknown, unknown> {
   let value = yield initial.evaluate(context, filters[0]?.name === 'default');
   for (const [i, filter] of filters.entries()) {
     const fallback = filter.name === 'default' ? filter.args[0] : undefined;
@@ -287,11 +281,7 @@ interface Group {
 function registerGrouping(engine: Liquid, name: string): void {
   const group = standardFilters[name];
   if (typeof group !== 'function') return;
-  engine.registerFilter(name, function* (...args: [unknown, ...unknown[]]): Generator<
-    unknown,
-    Group[],
-    Group[]
-  > {
+  engine.registerFilter(name, function* (...args: [unknown, ...unknown[]]): Generator<unknown, Group[], Group[]> {
     const groups = new Map<unknown, Group>();
     for (const { name, items } of yield group.apply(this, args)) {
       const same = groups.get(equalityKey(name));
@@ -401,8 +391,7 @@ function tableIn(value: unknown): TableRows | undefined {
     if (!origin || !('table' in origin) || !origin.cells)
       throw new Error('the filter "table" expects readings, a table or meta');
     table ??= origin.table;
-    if (table !== origin.table)
-      throw new Error('the filter "table" expects rows of one table, not of several');
+    if (table !== origin.table) throw new Error('the filter "table" expects rows of one table, not of several');
     rows.push(origin.cells);
   }
   return table && { columns: table.columns, rows, count: rows.length };

@@ -103,12 +103,7 @@ function checkRejection(expect: GoldenTest['expect'], error: FileError): Failure
   return [{ key: 'quarantined', message: `quarantined for another reason${difference}` }];
 }
 
-function toProblem(
-  instrument: Instrument,
-  n: number,
-  { file }: GoldenTest,
-  { key, message, hint }: Failure,
-): Problem {
+function toProblem(instrument: Instrument, n: number, { file }: GoldenTest, { key, message, hint }: Failure): Problem {
   const where = instrument.placeOf(['tests', n, ...(key === undefined ? ['file'] : ['expect', key])]);
   // As the configuration most likely has it: relative to its own folder.
   const inside = relative(dirname(where.file), file);
@@ -182,8 +177,7 @@ function check(expectation: Expectation, { record, draft, dateFrom }: Outcome): 
   }
 }
 
-const MODIFIED_HINT =
-  'this is the day the sample was modified; neither a template nor a fact contains the date';
+const MODIFIED_HINT = 'this is the day the sample was modified; neither a template nor a fact contains the date';
 
 function checkText(wanted: string, actual: string, hint?: string): Mismatch | undefined {
   return matches(wanted, actual) ? undefined : different(...quoteDifference(wanted, actual), {}, hint);
@@ -297,11 +291,7 @@ function fail(what: string, name: string, known: readonly string[]): never {
   const guess = nearest(name, known);
   const more = known.length > MAX_NAMES ? ` and ${known.length - MAX_NAMES} more` : '';
   const all = `it has ${quoteAll(known.slice(0, MAX_NAMES))}${more}`;
-  const hint = guess
-    ? `did you mean ${JSON.stringify(guess)}?`
-    : known.length > 0
-      ? all
-      : `it has no ${what}`;
+  const hint = guess ? `did you mean ${JSON.stringify(guess)}?` : known.length > 0 ? all : `it has no ${what}`;
   throw new Mismatch(`the file has no ${what} ${JSON.stringify(name)}`, hint);
 }
 
@@ -338,8 +328,7 @@ const CONTEXT = 40;
 /** In quotes, so that spaces at the ends are visible. */
 const quote = (text: string): string => JSON.stringify(shorten(text, MAX_QUOTED));
 
-const quoteAll = (texts: readonly string[]): string =>
-  texts.length === 0 ? 'none' : texts.map(quote).join(', ');
+const quoteAll = (texts: readonly string[]): string => (texts.length === 0 ? 'none' : texts.map(quote).join(', '));
 
 const shorten = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}…` : text);
 

@@ -1,13 +1,6 @@
 import { type Dispatcher, Pool } from 'undici';
 import { explain, NotebookError } from '../errors.js';
-import {
-  connectionError,
-  quote,
-  type RequestInfo,
-  responseError,
-  type Subject,
-  statusError,
-} from './errors.js';
+import { connectionError, quote, type RequestInfo, responseError, type Subject, statusError } from './errors.js';
 import { AbortedError, exchange, type HttpResponse, type Method, SUCCESS_STATUS } from './http.js';
 import {
   isId,
@@ -77,15 +70,13 @@ export function createNotebook(options: NotebookOptions) {
       patch(experiment(id), inOrder(changes), readPatched, signal),
 
     /** eLabFTW only, as are the next three: its PATCH does not accept tags. Idempotent. */
-    addTag: async (id: number, tag: string, signal?: Signal) =>
-      post(tags(id), { tag }, () => undefined, signal),
+    addTag: async (id: number, tag: string, signal?: Signal) => post(tags(id), { tag }, () => undefined, signal),
     listTags: async (id: number, signal?: Signal) => get(tags(id), readTags, signal),
     /** Removes the tag from this experiment. Idempotent. */
     removeTag: async (id: number, tagId: number, signal?: Signal) =>
       patch(tag(id, tagId), { action: 'unreference' }, readPatched, signal),
     /** The most recently changed experiments whose bodies contain all of these texts. */
-    searchBodies: async (texts: readonly string[], signal?: Signal) =>
-      get(search(texts), readExperiments, signal),
+    searchBodies: async (texts: readonly string[], signal?: Signal) => get(search(texts), readExperiments, signal),
 
     listComments: async (entity: Entity, signal?: Signal) => get(comments(entity), readComments, signal),
     readComment: async (entity: Entity, id: number, signal?: Signal) =>
@@ -283,8 +274,7 @@ function search(texts: readonly string[]): Target {
 function entityPath(entity: Entity): string {
   if (typeof entity === 'number') return experiment(entity).path;
   const { type, id } = entity;
-  if (!/^[a-z][a-z_]*$/.test(type))
-    throw new NotebookError('request', `${JSON.stringify(type)} is not an entity type`);
+  if (!/^[a-z][a-z_]*$/.test(type)) throw new NotebookError('request', `${JSON.stringify(type)} is not an entity type`);
   return `/${type}/${checked(id, 'an entity')}`;
 }
 

@@ -56,12 +56,7 @@ export function responseError(request: RequestInfo, response: HttpResponse, prob
 }
 
 /** There was no response. `isSent`: whether a byte of the request may have been sent. */
-export function connectionError(
-  request: RequestInfo,
-  origin: string,
-  isSent: boolean,
-  error: Error,
-): NotebookError {
+export function connectionError(request: RequestInfo, origin: string, isSent: boolean, error: Error): NotebookError {
   const reason = quote([connectionReason(error)], request.key);
   const what = isSent ? `no response from ${origin} to ${titleOf(request)}` : `cannot connect to ${origin}`;
   return new NotebookError('server', `${what}: ${reason}`, {
@@ -84,11 +79,7 @@ function describeStatus(request: RequestInfo, status: number, body: ErrorBody): 
 }
 
 /** An unexpected success may contain records or a new key, and data about keys contains hashes: not shown. */
-function quotable(
-  { subject }: RequestInfo,
-  status: number,
-  { kind, messages, data }: ErrorBody,
-): readonly string[] {
+function quotable({ subject }: RequestInfo, status: number, { kind, messages, data }: ErrorBody): readonly string[] {
   if (status < 300 && kind !== 'html') return [];
   return data === undefined || subject === 'keys' ? messages : [data];
 }
@@ -147,8 +138,7 @@ const HINTS = {
   busy: 'the server asks to slow down. If this continues, lower `notebook.rate`',
   timeout: 'the server may be overloaded. If this continues, raise `notebook.timeout`',
   outage: 'this usually passes. If it continues, ask the administrator of the notebook',
-  redirect:
-    'check `notebook.url`: the server redirects to another address, and labfeed does not send the key there',
+  redirect: 'check `notebook.url`: the server redirects to another address, and labfeed does not send the key there',
 } as const;
 
 /** With status 400: eLabFTW 4.9 to 5.1 about an invalid key in plain text, later versions about a read-only one. */

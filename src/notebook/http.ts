@@ -111,11 +111,7 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
     else this.#controller = controller;
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: IncomingHttpHeaders,
-  ): void {
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     // 1xx only announces a response.
     if (status >= 200) this.#head = { status, headers: joined(headers) };
   }

@@ -65,8 +65,7 @@ export const readExperiment =
   (response: HttpResponse): Experiment => {
     const record = parse(experimentRecord, response);
     // An experiment with another id must not be taken for ours.
-    if (record.id !== undefined && record.id !== id)
-      throw new UnusableResponse('the record of another experiment');
+    if (record.id !== undefined && record.id !== id) throw new UnusableResponse('the record of another experiment');
     return { ...record, id };
   };
 
@@ -85,8 +84,7 @@ export const readComment =
   (id: number) =>
   (response: HttpResponse): Comment => ({ ...parse(commentRecord, response), id });
 
-export const readComments = (response: HttpResponse): readonly Comment[] =>
-  parse(z.array(listedComment), response);
+export const readComments = (response: HttpResponse): readonly Comment[] => parse(z.array(listedComment), response);
 
 export const readTags = (response: HttpResponse): readonly Tag[] => parse(z.array(listedTag), response);
 

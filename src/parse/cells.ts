@@ -53,10 +53,7 @@ export async function firstLines(texts: Texts, count: number): Promise<readonly 
   return head.slice(0, count);
 }
 
-async function* skipFirst(
-  batches: AsyncIterable<readonly string[]>,
-  lines: number,
-): AsyncGenerator<readonly string[]> {
+async function* skipFirst(batches: AsyncIterable<readonly string[]>, lines: number): AsyncGenerator<readonly string[]> {
   let left = lines;
   for await (const batch of batches) {
     yield left === 0 ? batch : batch.slice(left);
@@ -296,8 +293,7 @@ function byPositions(written: readonly number[]): Split {
   const [first = 0] = starts;
   return {
     all: (text) => trimAll([0, ...starts].map((start, n) => text.slice(start, starts[n]))),
-    once: (text) =>
-      text.length > first ? [text.slice(0, first).trim(), text.slice(first).trim()] : undefined,
+    once: (text) => (text.length > first ? [text.slice(0, first).trim(), text.slice(first).trim()] : undefined),
   };
 }
 

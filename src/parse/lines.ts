@@ -74,11 +74,7 @@ export async function* numberFromEnd(
 }
 
 /** The largest line number from the end that a mapping uses: 3 for `until: -3`. */
-export function depthFromEnd({
-  meta,
-  tables,
-  when = [],
-}: Pick<ParseOptions, 'meta' | 'tables' | 'when'>): number {
+export function depthFromEnd({ meta, tables, when = [] }: Pick<ParseOptions, 'meta' | 'tables' | 'when'>): number {
   const patterns = [
     ...Object.values(tables).flatMap((table) => [table.after, table.every, table.until]),
     ...Object.values(tables).flatMap(({ header, skip }) => [header, skip]),
@@ -129,8 +125,7 @@ function columnOf(line: Line, cell: number): number {
 }
 
 /** Text from a file in quotes, shortened for a message. */
-export const quoted = (text: string): string =>
-  JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+export const quoted = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 
 /** The hint for a name that is not found: the nearest known name, or the first known names. */
 export function suggestName(name: string, known: readonly string[], label: string): string {

@@ -135,12 +135,8 @@ function mergeRecords(main: FileRecord, others: readonly FileRecord[]): FileReco
   const factName = createUniqueNames();
   const tableName = createUniqueNames();
   return {
-    meta: new Map(
-      records.flatMap(({ meta }) => [...meta].map(([name, value]) => [factName(name), value] as const)),
-    ),
-    tables: records.flatMap(({ tables }) =>
-      tables.map((table) => ({ ...table, name: tableName(table.name) })),
-    ),
+    meta: new Map(records.flatMap(({ meta }) => [...meta].map(([name, value]) => [factName(name), value] as const))),
+    tables: records.flatMap(({ tables }) => tables.map((table) => ({ ...table, name: tableName(table.name) }))),
     dates: { ...main.dates, known: datesIn(others, main.dates) },
   };
 }

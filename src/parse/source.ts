@@ -32,11 +32,7 @@ export interface OpenFile {
 }
 
 /** `limits.maxMs` covers everything that is done with the opened file. */
-export function openFile(
-  source: Source,
-  { limits }: Pick<ParseOptions, 'limits'>,
-  signal?: AbortSignal,
-): OpenFile {
+export function openFile(source: Source, { limits }: Pick<ParseOptions, 'limits'>, signal?: AbortSignal): OpenFile {
   const refuse = createRefuse(source.path);
   return { source, refuse, slice: createTimeSlice(limits.maxMs, refuse, signal), signal };
 }
@@ -92,18 +88,11 @@ export const loadWhole = (file: OpenFile, { limits }: Pick<ParseOptions, 'limits
   readHead(file, Number.POSITIVE_INFINITY, limits.maxBytes ?? MAX_WHOLE_BYTES);
 
 /** The text of such a file. */
-export async function loadText(
-  file: OpenFile,
-  options: Pick<ParseOptions, 'limits' | 'encoding'>,
-): Promise<string> {
+export async function loadText(file: OpenFile, options: Pick<ParseOptions, 'limits' | 'encoding'>): Promise<string> {
   return decodeText(await loadWhole(file, options), options.encoding, file);
 }
 
-export async function decodeText(
-  bytes: Uint8Array,
-  encoding: string,
-  { refuse, slice }: OpenFile,
-): Promise<string> {
+export async function decodeText(bytes: Uint8Array, encoding: string, { refuse, slice }: OpenFile): Promise<string> {
   const texts: string[] = [];
   for await (const text of decode([bytes], await knownEncoding([bytes], encoding), refuse)) {
     texts.push(text);

@@ -75,16 +75,8 @@ function summary(result: Recovered, toTheEnd: boolean): string {
       'of instruments that are not in this configuration, not recovered',
       result.unknownInstruments,
     ),
-    ...list(
-      'experiment',
-      'recovered without comments; check whether some are missing',
-      result.withoutComments,
-    ),
-    ...list(
-      'run',
-      'held, because the experiment no longer exists; to file it again: labfeed refile RUN',
-      result.gone,
-    ),
+    ...list('experiment', 'recovered without comments; check whether some are missing', result.withoutComments),
+    ...list('run', 'held, because the experiment no longer exists; to file it again: labfeed refile RUN', result.gone),
     ...list('run', 'incomplete in the restored notebook; the daemon sends the rest again', result.reopened),
     ...(toTheEnd
       ? [`stopped after ${END_OF_IDS} missing ids in a row; if the notebook has higher ids: --ids A-B`]

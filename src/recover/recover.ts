@@ -232,11 +232,7 @@ async function detectRestored({ server, journal, notebook }: RecoverDeps): Promi
  * belong to other experiments; experiments below it are as they were then, perhaps unfinished. Resolves with the first
  * id that may be unknown. Afterwards the journal has no id that was not seen, and ids are reliable again.
  */
-async function reconcileRestored(
-  restoredFrom: number,
-  result: Recovered,
-  deps: RecoverDeps,
-): Promise<number> {
+async function reconcileRestored(restoredFrom: number, result: Recovered, deps: RecoverDeps): Promise<number> {
   const { server, journal } = deps;
   const facts = await journal.outbox.server(server).facts();
   const reconcile = async (run: PlacedRun, isBelow: boolean): Promise<Reconciled> => {
@@ -289,11 +285,7 @@ async function reconcileRun(
 }
 
 /** The last experiment below this id that exists, of any owner; 0 if there is none. */
-async function lastExisting(
-  below: number,
-  result: Recovered,
-  { notebook, onProgress }: RecoverDeps,
-): Promise<number> {
+async function lastExisting(below: number, result: Recovered, { notebook, onProgress }: RecoverDeps): Promise<number> {
   for (let id = below - 1; id > 0; id--) {
     onProgress(id, result);
     if ((await notebook.readExperiment(id)) !== 'missing') return id;

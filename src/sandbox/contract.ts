@@ -43,9 +43,7 @@ function enforceConventions(api: FastifyInstance, store: Store): void {
   });
   api.addHook('preParsing', async (request) => checkContentType(request));
   api.removeAllContentTypeParsers();
-  api.addContentTypeParser('*', (_request: FastifyRequest, payload: AsyncIterable<Buffer>) =>
-    readJson(payload),
-  );
+  api.addContentTypeParser('*', (_request: FastifyRequest, payload: AsyncIterable<Buffer>) => readJson(payload));
   // Set within the prefix of the API, so that the hooks above run for unknown paths too.
   api.setNotFoundHandler((request) => {
     throw notFound(`path ${request.url}`);
@@ -204,8 +202,7 @@ const COMMENT_FIELDS = { comment: text({ blank: 'refused', maxBytes: 65_535, ref
 
 const commentIn = (body: unknown) => required(readFields(body, COMMENT_FIELDS).comment, 'comment');
 
-const idsIn = ({ params }: SandboxRequest) =>
-  [readId(params['id'], 'id'), readId(params['subid'], 'subid')] as const;
+const idsIn = ({ params }: SandboxRequest) => [readId(params['id'], 'id'), readId(params['subid'], 'subid')] as const;
 
 const nameOf = (experiment: number, id: number) => `comment ${id} of experiment ${experiment}`;
 

@@ -12,11 +12,7 @@ export type SandboxRequest = FastifyRequest<{
 export type Handler = (request: SandboxRequest, reply: FastifyReply) => FastifyReply;
 
 /** Adds a handler for each method of a path. Other methods get 405. */
-export function resource(
-  app: FastifyInstance,
-  url: string,
-  handlers: Partial<Record<Method, Handler>>,
-): void {
+export function resource(app: FastifyInstance, url: string, handlers: Partial<Record<Method, Handler>>): void {
   for (const [method, handler] of Object.entries(handlers)) app.route({ url, method, handler });
   const allowed = Object.keys(handlers);
   app.route({
@@ -97,11 +93,7 @@ const DESCRIPTIONS: Readonly<Record<number, string>> = {
 export function answerErrors(log?: Log) {
   return (error: Error, request: FastifyRequest, reply: FastifyReply): void => {
     const status = statusOf(error);
-    const {
-      code = status,
-      description,
-      html,
-    }: RefusalDetails = error instanceof Refusal ? error.details : {};
+    const { code = status, description, html }: RefusalDetails = error instanceof Refusal ? error.details : {};
     // A client that disconnects while it sends the body is not an error of the sandbox.
     if (!(error instanceof Refusal) && status === 500 && !request.raw.readableAborted) {
       log?.error({ err: error, method: request.method, url: request.url }, 'sandbox request failed');

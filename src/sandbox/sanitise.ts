@@ -5,9 +5,7 @@ const KEPT = new Set(
 const VOID = new Set(['br', 'hr']);
 /** Elements whose content is not readable text or not HTML. They are removed with their content. */
 const DROPPED = new Set(
-  'iframe math noembed noframes noscript object script select style svg template textarea title xmp'.split(
-    ' ',
-  ),
+  'iframe math noembed noframes noscript object script select style svg template textarea title xmp'.split(' '),
 );
 /** Browsers stop nesting at 512. The limit also bounds the search for the element that a closing tag closes. */
 const MAX_DEPTH = 100;
@@ -76,7 +74,6 @@ function attributes(name: string, tag: string): string {
     const spans = tag.matchAll(/\s(colspan|rowspan)\s*=\s*["']?(\d{1,3})/gi);
     return [...spans].map(([, key, value]) => ` ${key?.toLowerCase()}="${value}"`).join('');
   }
-  const link =
-    name === 'a' ? /\shref\s*=\s*(["'])((?:https?:\/\/|mailto:)[^"'<>\s]*)\1/i.exec(tag)?.[2] : undefined;
+  const link = name === 'a' ? /\shref\s*=\s*(["'])((?:https?:\/\/|mailto:)[^"'<>\s]*)\1/i.exec(tag)?.[2] : undefined;
   return link === undefined ? '' : ` href="${link}" rel="noopener noreferrer nofollow"`;
 }

@@ -150,8 +150,7 @@ export function setTags({ prepare }: Store, id: number, tags: readonly string[])
 }
 
 /** An experiment as the page lists it. */
-export interface ExperimentSummary
-  extends Pick<Experiment, 'id' | 'title' | 'date' | 'tags' | 'modified_at'> {
+export interface ExperimentSummary extends Pick<Experiment, 'id' | 'title' | 'date' | 'tags' | 'modified_at'> {
   readonly comments: number;
 }
 
@@ -207,9 +206,12 @@ export const changeComment = (
   id: number,
   comment: string,
 ): Comment | undefined =>
-  prepare(
-    'UPDATE comments SET comment = ?3, modified_at = ?4 WHERE item_id = ?1 AND id = ?2 RETURNING *',
-  ).get(experiment, id, comment, timestamp(clock));
+  prepare('UPDATE comments SET comment = ?3, modified_at = ?4 WHERE item_id = ?1 AND id = ?2 RETURNING *').get(
+    experiment,
+    id,
+    comment,
+    timestamp(clock),
+  );
 
 export const deleteComment = ({ prepare }: Store, experiment: number, id: number): boolean =>
   prepare('DELETE FROM comments WHERE item_id = ? AND id = ?').run(experiment, id).changes > 0;
@@ -256,9 +258,7 @@ export const listKeys = ({ prepare }: Store): (KeyRecord & { readonly hash: stri
   prepare('SELECT id, name, can_write, created_at, last_used_at, hash FROM apikeys ORDER BY id').all();
 
 export const findKey = ({ prepare }: Store, key: string): KeyRecord | undefined =>
-  prepare('SELECT id, name, can_write, created_at, last_used_at FROM apikeys WHERE hash = ?').get(
-    hashOf(key),
-  );
+  prepare('SELECT id, name, can_write, created_at, last_used_at FROM apikeys WHERE hash = ?').get(hashOf(key));
 
 /** Finds the key and records that it was used. */
 export function useKey(store: Store, key: string): KeyRecord | undefined {
@@ -283,9 +283,7 @@ export interface TeamTag {
 export function teamTag({ prepare }: Store, tag: string): TeamTag {
   const folded = tag.toLowerCase();
   const existing: TeamTag | undefined = prepare('SELECT id, tag FROM tags WHERE folded = ?').get(folded);
-  return (
-    existing ?? prepare('INSERT INTO tags (tag, folded) VALUES (?, ?) RETURNING id, tag').get(tag, folded)
-  );
+  return existing ?? prepare('INSERT INTO tags (tag, folded) VALUES (?, ?) RETURNING id, tag').get(tag, folded);
 }
 
 /** An attached file. Its bytes are not kept. */

@@ -33,10 +33,7 @@ const isPublic = (path: string): boolean =>
 const pathOf = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
 
 /** Checks every request, also those for routes that do not exist. */
-export function addGuard(
-  app: FastifyInstance,
-  { address, tokens, pageToken, sendLogin }: GuardOptions,
-): void {
+export function addGuard(app: FastifyInstance, { address, tokens, pageToken, sendLogin }: GuardOptions): void {
   const isOwnHost = createHostCheck(address);
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
@@ -158,8 +155,7 @@ export function createHostCheck({
 }
 
 function hostIn(header: string | undefined): string | undefined {
-  if (header === undefined || !/^[\w.:[\]-]+$/.test(header) || !URL.canParse(`http://${header}`))
-    return undefined;
+  if (header === undefined || !/^[\w.:[\]-]+$/.test(header) || !URL.canParse(`http://${header}`)) return undefined;
   return new URL(`http://${header}`).hostname;
 }
 

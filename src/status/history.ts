@@ -51,15 +51,13 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
   described: () => 'Title, date, body and tags written',
   commentIntended: ({ n }) => `About to post comment ${n}`,
   notCommented: ({ n }) => `Comment ${n} not posted`,
-  commented: ({ n, comment, found }) =>
-    `Comment ${n} ${found ? 'found in the notebook' : 'posted'}, id ${comment}`,
+  commented: ({ n, comment, found }) => `Comment ${n} ${found ? 'found in the notebook' : 'posted'}, id ${comment}`,
   commentRevised: ({ n }) => `Comment ${n} updated`,
   commentDropped: ({ n }) => `Comment ${n} removed: the file no longer contains it`,
   finished: () => 'Filed: everything is in the notebook',
   postponed: ({ dueAt = 0, reason }, at) => `Postponed until ${formatClock(dueAt, at)}: ${reason}`,
   rested: ({ as, reason }) => `${capitalize(String(as))}: ${reason}`,
-  retried: (detail) =>
-    detail.with === undefined ? 'Retry requested' : `Released together with run ${detail.with}`,
+  retried: (detail) => (detail.with === undefined ? 'Retry requested' : `Released together with run ${detail.with}`),
   remapAsked: () => 'Update with the current mapping requested',
   remapped: () => 'The mapping gives a different result: experiment and comments are updated',
   remapUnchanged: () => 'The mapping gives the same result: nothing was sent',

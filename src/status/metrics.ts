@@ -11,10 +11,7 @@ interface MonitoringDeps extends Pick<StatusDeps, 'live' | 'journal'> {
 }
 
 /** Health, readiness and metrics, for monitoring systems. */
-export function serveMonitoring(
-  app: FastifyInstance,
-  { live, journal, metrics, isAuthorized }: MonitoringDeps,
-): void {
+export function serveMonitoring(app: FastifyInstance, { live, journal, metrics, isAuthorized }: MonitoringDeps): void {
   // Checks nothing else: a restart would not bring back a notebook that is down.
   app.get('/healthz', async () => ({ status: 'ok' }));
 
@@ -60,8 +57,7 @@ async function readinessProblems(
 
 function instrumentProblems({ name, line, folder, watch }: Live['instruments'][number]): ReadinessProblem[] {
   const problem = (part: ReadinessProblem['part'], text: string) => [{ part, instrument: name, text }];
-  if (line === 'stopped')
-    return problem('instrument', `${name} is stopped by a configuration error or a failed test`);
+  if (line === 'stopped') return problem('instrument', `${name} is stopped by a configuration error or a failed test`);
   if (line === 'starting')
     return problem('instrument', `${name} is still starting: the first scan of ${watch} is running`);
   if (folder.state === 'present') return [];
@@ -128,13 +124,7 @@ function measure({ nowMs, live, overview, bytes }: Measured): Registry {
   return registry;
 }
 
-const GATE_STATES: readonly Live['notebook']['gate']['kind'][] = [
-  'open',
-  'slowed',
-  'slow start',
-  'held',
-  'down',
-];
+const GATE_STATES: readonly Live['notebook']['gate']['kind'][] = ['open', 'slowed', 'slow start', 'held', 'down'];
 
 function measureNotebook({ notebook }: Live, define: Define, registry: Registry): void {
   const requests = new Counter({
@@ -170,15 +160,11 @@ function measureRuns({ instruments }: Overview, live: Live, nowMs: number, defin
   for (const { name, runs: counts } of instruments)
     for (const state of RUN_STATES) runs.set({ instrument: name, state }, counts[state]);
   // Waiting files are not in the journal.
-  for (const { name, waiting } of live.instruments)
-    runs.set({ instrument: name, state: 'waiting' }, waiting.files);
+  for (const { name, waiting } of live.instruments) runs.set({ instrument: name, state: 'waiting' }, waiting.files);
   const queued = instruments.reduce((sum, { runs }) => sum + runs.queued + runs.sending, 0);
   define('queue_length', 'Runs waiting for delivery.').set(queued);
   const oldest = Math.min(nowMs, ...instruments.flatMap(({ oldestAt }) => oldestAt ?? []));
-  const waited = define(
-    'oldest_waiting_seconds',
-    'How long the oldest of them has waited; 0 if there is none.',
-  );
+  const waited = define('oldest_waiting_seconds', 'How long the oldest of them has waited; 0 if there is none.');
   waited.set(seconds(nowMs - oldest));
 }
 

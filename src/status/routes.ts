@@ -270,16 +270,12 @@ export function servePreview(app: FastifyInstance, { preview, clock, stopping }:
   });
 }
 
-async function withTimeout(
-  act: (signal: AbortSignal) => Promise<Preview>,
-  cancelled: AbortSignal,
-): Promise<Preview> {
+async function withTimeout(act: (signal: AbortSignal) => Promise<Preview>, cancelled: AbortSignal): Promise<Preview> {
   const timeout = AbortSignal.timeout(MAX_PREVIEW_MS);
   try {
     return await act(AbortSignal.any([cancelled, timeout]));
   } catch (error) {
-    if (timeout.aborted)
-      return { ok: false, reason: `reading the file took longer than ${MAX_PREVIEW_MS / 1000} s` };
+    if (timeout.aborted) return { ok: false, reason: `reading the file took longer than ${MAX_PREVIEW_MS / 1000} s` };
     if (cancelled.aborted) throw new HttpError(503, 'the preview was cancelled');
     throw error;
   }

@@ -183,11 +183,7 @@ const FOLDER = join(import.meta.dirname, '../../dist/status/page');
 const HTML = 'text/html; charset=utf-8';
 
 /** The page, its files, and the login form. */
-async function servePage(
-  app: FastifyInstance,
-  pageToken: string,
-  tokens: TokenCheck | undefined,
-): Promise<void> {
+async function servePage(app: FastifyInstance, pageToken: string, tokens: TokenCheck | undefined): Promise<void> {
   const page = readFileSync(join(FOLDER, 'index.html'), 'utf8').replace(
     '<meta name="labfeed-token" content="">',
     `<meta name="labfeed-token" content="${pageToken}">`,

@@ -63,10 +63,7 @@ export const watchFolder: WatchFolder = (folder, { event, ended }) => {
 
 /** If a folder disappears before it is watched, chokidar watches its parent instead. */
 const isOf = (folder: string, details: unknown): boolean =>
-  typeof details === 'object' &&
-  details !== null &&
-  'watchedPath' in details &&
-  details.watchedPath === folder;
+  typeof details === 'object' && details !== null && 'watchedPath' in details && details.watchedPath === folder;
 
 interface FolderWatchesDeps {
   readonly root: string;
@@ -134,8 +131,7 @@ export function createFolderWatches({ root, event, log, signal, open }: FolderWa
     has: ({ path, id }) => watches.get(path)?.id === id,
     remove(path) {
       if (!watches.has(path)) return;
-      for (const other of [...watches.keys()])
-        if (other === path || other.startsWith(`${path}/`)) remove(other);
+      for (const other of [...watches.keys()]) if (other === path || other.startsWith(`${path}/`)) remove(other);
     },
     removeAll() {
       for (const path of [...watches.keys()]) remove(path);
@@ -163,10 +159,7 @@ const isWatchable = (location: string | Buffer): boolean =>
 
 function warnRefused(folder: string, error: unknown, log: Log): void {
   const reason = error instanceof Error ? error.message : String(error);
-  log.warn(
-    { folder, reason, hint: hintFor(error) },
-    'cannot watch the folder, rescanning every 10 s instead',
-  );
+  log.warn({ folder, reason, hint: hintFor(error) }, 'cannot watch the folder, rescanning every 10 s instead');
 }
 
 function hintFor(error: unknown): string {

@@ -87,8 +87,7 @@ function explained(file: DiskFile, error: unknown): unknown {
   const code = systemCode(error);
   // Not a system error: thrown above, by the signal, or by a bug.
   if (code === undefined || !/^E[A-Z0-9]+$/.test(code)) return error;
-  if (isAbsent(error) || code === 'ESTALE' || code === 'EISDIR')
-    return changed(file, 'it no longer exists', error);
+  if (isAbsent(error) || code === 'ESTALE' || code === 'EISDIR') return changed(file, 'it no longer exists', error);
   return new FileBusyError(`the file cannot be read now: ${reasonOf(error)}`, {
     where: { file: file.path },
     hint: hintFor(code),

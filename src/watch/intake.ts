@@ -172,8 +172,7 @@ export function createUnmatchedArrivals(): UnmatchedArrivals {
         example = undefined;
       } else if (before !== undefined) {
         const more = [...unmatched].filter(
-          ([extension, { files }]) =>
-            !expected.has(extension) && files > (before?.get(extension)?.files ?? 0),
+          ([extension, { files }]) => !expected.has(extension) && files > (before?.get(extension)?.files ?? 0),
         );
         if (more.length > 0) occasions += 1;
         example = more.at(-1)?.[1].example ?? example;

@@ -237,10 +237,7 @@ function doneFileNames(pattern: string): RegExp {
 }
 
 /** The claims of the instruments before this one, including those with mistakes: their files wait for the correction. */
-export const claimsBefore = (
-  { name }: Pick<Instrument, 'name'>,
-  { claims }: LoadedConfig,
-): readonly Claim[] =>
+export const claimsBefore = ({ name }: Pick<Instrument, 'name'>, { claims }: LoadedConfig): readonly Claim[] =>
   claims.slice(
     0,
     claims.findIndex((claim) => claim.name === name),
@@ -252,9 +249,7 @@ export function claimedBy(instruments: readonly Claim[]): (path: string) => bool
     const matcher = createMatcher(claim);
     return (path: string): boolean => {
       const inside = relative(claim.watch, path);
-      return (
-        !inside.startsWith('..') && matcher.verdict(sep === '/' ? inside : inside.replaceAll(sep, '/')).taken
-      );
+      return !inside.startsWith('..') && matcher.verdict(sep === '/' ? inside : inside.replaceAll(sep, '/')).taken;
     };
   });
   return (path) => claims.some((takes) => takes(path));

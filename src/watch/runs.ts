@@ -50,10 +50,7 @@ export function createRuns(options: RunsOptions): Runs {
 
 type FoundPart = DiskFile & Part;
 
-const combine = (
-  { path, location }: Pick<DiskFile, 'path' | 'location'>,
-  parts: readonly FoundPart[],
-): FoundFile => ({
+const combine = ({ path, location }: Pick<DiskFile, 'path' | 'location'>, parts: readonly FoundPart[]): FoundFile => ({
   path,
   location,
   size: parts.reduce((sum, { size }) => sum + size, 0),
@@ -108,11 +105,7 @@ async function statFolder(
   );
 }
 
-async function statJoined(
-  run: FoundFile,
-  roles: readonly string[],
-  { isClaimed }: RunsOptions,
-): Promise<RunSnapshot> {
+async function statJoined(run: FoundFile, roles: readonly string[], { isClaimed }: RunsOptions): Promise<RunSnapshot> {
   const places = placesOf(run, roles);
   const results = await statAll(places.map((place) => place.location));
   const parts: FoundPart[] = [];

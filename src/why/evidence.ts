@@ -157,8 +157,7 @@ export function matching({ path, instruments, isJournal }: Evidence): Finding[] 
   if (instruments.length === 0) return [{ text: 'the configuration has no instruments' }];
   const owner = ownerOf(instruments);
   const inside = instruments.filter(({ rule }) => rule.kind !== 'outside');
-  if (owner)
-    return [...claimed(owner), ...inside.filter((one) => one !== owner).map((one) => beside(one, owner))];
+  if (owner) return [...claimed(owner), ...inside.filter((one) => one !== owner).map((one) => beside(one, owner))];
   if (inside.length > 0) return inside.map(missed);
   const own = instruments.find(({ watch }) => watch === path);
   if (own) return [{ text: `it is the folder of ${own.name}: name a file in it` }];

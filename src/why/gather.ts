@@ -155,8 +155,7 @@ function instrumentEvidence(
 /** Where several files are one run: the path of that run. A folder may be the run itself. */
 function runOfSeveral({ run, watch }: Claim, inside: string, mayBeFolder: boolean): string | undefined {
   const grouping = createGrouping(run);
-  const member =
-    grouping?.memberOf(inside) ?? (mayBeFolder ? grouping?.memberOf(`${inside}/any`) : undefined);
+  const member = grouping?.memberOf(inside) ?? (mayBeFolder ? grouping?.memberOf(`${inside}/any`) : undefined);
   return member && `${watch}/${member.run}`;
 }
 
@@ -242,9 +241,7 @@ export async function findFile(asked: string, places: Places): Promise<FoundFile
   if (isKnown || lstatSync(path, { throwIfNoEntry: false })) return only(path);
   const remembered = (await reader?.files(asked, MOST + 1))?.map((one) => one.path) ?? [];
   const waiting = live?.instruments.flatMap(({ waiting }) => waiting.first.map((one) => one.path)) ?? [];
-  const searched = await Promise.all(
-    [...new Set(claims.map(({ watch }) => watch))].map((root) => search(root, asked)),
-  );
+  const searched = await Promise.all([...new Set(claims.map(({ watch }) => watch))].map((root) => search(root, asked)));
   const all = new Set([
     ...remembered,
     ...waiting.filter((one) => one.includes(asked)),

@@ -103,11 +103,7 @@ function question(name: string, instruments: readonly InstrumentEvidence[]): Acc
   return { outcome: 'asked', answer: { text, hint } };
 }
 
-function passedOver(
-  name: string,
-  before: KnownRun | undefined,
-  instruments: readonly InstrumentEvidence[],
-): Account {
+function passedOver(name: string, before: KnownRun | undefined, instruments: readonly InstrumentEvidence[]): Account {
   const instrument = named(name, instruments);
   if (before) {
     const text = `passed over: its bytes were changed after run ${before.id} was made of it, and \`changed: ignore\` of ${name} wants only the first`;
@@ -171,8 +167,7 @@ function underWay(owner: InstrumentEvidence, before: KnownRun | undefined, evide
 }
 
 function stillness({ quietMs }: InstrumentEvidence, { file, now }: Evidence): string {
-  const modified =
-    file.state === 'present' ? `; it was modified ${formatDuration(now - file.modifiedMs)} ago` : '';
+  const modified = file.state === 'present' ? `; it was modified ${formatDuration(now - file.modifiedMs)} ago` : '';
   return `it is taken once labfeed has seen it hold still for ${formatDuration(quietMs)}${modified}`;
 }
 
@@ -244,24 +239,17 @@ function gateFindings(gate: Evidence['daemon']['gate']): Finding[] {
         },
       ];
     case 'held':
-      return [
-        { text: `the notebook takes no more for now, until ${formatTime(gate.until)}: ${gate.reason}` },
-      ];
+      return [{ text: `the notebook takes no more for now, until ${formatTime(gate.until)}: ${gate.reason}` }];
     case 'slowed':
     case 'slow start':
-      return [
-        { text: `requests leave slowly, ${gate.perSecond.toFixed(1)} a second: the notebook takes no more` },
-      ];
+      return [{ text: `requests leave slowly, ${gate.perSecond.toFixed(1)} a second: the notebook takes no more` }];
     case 'open':
     case undefined:
       return [];
   }
 }
 
-function addressOf(
-  { server, experiment }: KnownRun,
-  { servers }: Pick<Evidence, 'servers'>,
-): string | undefined {
+function addressOf({ server, experiment }: KnownRun, { servers }: Pick<Evidence, 'servers'>): string | undefined {
   if (server === undefined || experiment === undefined) return undefined;
   const isElabftw = servers.find(({ url }) => url === server)?.dialect === 'elabftw';
   return isElabftw

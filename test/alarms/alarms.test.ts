@@ -110,10 +110,7 @@ test('a change of the text sends nothing', async () => {
   const { start, pass, sent, saves } = world();
   const alarms = start();
   for (let runs = 1; runs <= 50; runs += 1)
-    await pass(
-      alarms,
-      facts({ instruments: [instrument({ quarantined: { runs, path: 'a.tsv', reason: 'why' } })] }),
-    );
+    await pass(alarms, facts({ instruments: [instrument({ quarantined: { runs, path: 'a.tsv', reason: 'why' } })] }));
   expect(sent).toEqual(['webhook: raised quarantine']);
   expect(alarms.raised()[0]?.text).toContain('50 runs are quarantined');
   expect(saves()).toBeLessThan(5);

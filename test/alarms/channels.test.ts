@@ -58,16 +58,13 @@ describe('the webhook', () => {
     ]);
   });
 
-  test.each([302, 404, 500])(
-    'fails if the answer is %d, and the error contains no secret',
-    async (status) => {
-      const { bodies, url } = await receiver(status);
-      const failure = await createWebhook(url)(NOTICE, never).catch((error: Error) => error.message);
-      expect(failure).toMatch(new RegExp(`^the webhook at 127\\.0\\.0\\.1:\\d+ answered ${status}$`));
-      expect(failure).not.toMatch(/SECRET|TOKEN/);
-      expect(bodies).toHaveLength(1);
-    },
-  );
+  test.each([302, 404, 500])('fails if the answer is %d, and the error contains no secret', async (status) => {
+    const { bodies, url } = await receiver(status);
+    const failure = await createWebhook(url)(NOTICE, never).catch((error: Error) => error.message);
+    expect(failure).toMatch(new RegExp(`^the webhook at 127\\.0\\.0\\.1:\\d+ answered ${status}$`));
+    expect(failure).not.toMatch(/SECRET|TOKEN/);
+    expect(bodies).toHaveLength(1);
+  });
 
   test('fails if nobody answers, if the answer is late, and if labfeed stops', async () => {
     const reason = (sending: Promise<void>) => sending.catch((error: Error) => error.message);
@@ -92,9 +89,7 @@ describe('the command', () => {
   }
 
   test('receives its arguments unchanged and the alarm in its environment, without a shell', async () => {
-    const { path, folder } = script(
-      'cd "$(dirname "$0")"; printf "%s\\n" "$@" > args; env | grep ^LABFEED > env',
-    );
+    const { path, folder } = script('cd "$(dirname "$0")"; printf "%s\\n" "$@" > args; env | grep ^LABFEED > env');
     await createCommand({
       command: [path, '$(touch pwned)', 'two words'],
       log: silentLog(),
@@ -112,9 +107,7 @@ describe('the command', () => {
   });
 
   test('has its output logged up to a limit', async () => {
-    const { path } = script(
-      'echo to stdout; echo to stderr >&2; head -c 100000 /dev/zero | tr "\\0" x; exit 3',
-    );
+    const { path } = script('echo to stdout; echo to stderr >&2; head -c 100000 /dev/zero | tr "\\0" x; exit 3');
     const lines: string[] = [];
     const { log } = createLog({
       level: 'info',

@@ -13,8 +13,7 @@ const found = (given: Facts, raisedAt?: number) =>
   );
 const ofInstrument = (overrides: Parameters<typeof instrument>[0], raisedAt?: number) =>
   found(facts({ instruments: [instrument(overrides)] }), raisedAt);
-const withGate = (gate: LimiterState, answered = true) =>
-  facts({ notebook: { ...facts().notebook, gate, answered } });
+const withGate = (gate: LimiterState, answered = true) => facts({ notebook: { ...facts().notebook, gate, answered } });
 const down = (failure: string): LimiterState => ({
   kind: 'down',
   since: NOW,
@@ -32,15 +31,11 @@ test('silence is found after its time, but not for a missing folder or a stopped
   const quietSince = NOW - 24 * HOUR;
   expect(ofInstrument({ silence, quietSince: quietSince + 1 })).toEqual([]);
   expect(ofInstrument({ silence, quietSince })).toEqual([
-    expect.stringMatching(
-      /^silence nanodrop: nanodrop: no file has arrived since 2026-01-0\d \d\d:00, .* 24 hours$/,
-    ),
+    expect.stringMatching(/^silence nanodrop: nanodrop: no file has arrived since 2026-01-0\d \d\d:00, .* 24 hours$/),
   ]);
   expect(ofInstrument({ silence, quietSince: undefined })).toEqual(['silence unknown']);
   expect(ofInstrument({ silence, quietSince, live: { line: 'stopped' } })).toEqual(['silence unknown']);
-  expect(ofInstrument({ silence, quietSince, live: { folder: { state: 'missing' } } })).toContain(
-    'silence unknown',
-  );
+  expect(ofInstrument({ silence, quietSince, live: { folder: { state: 'missing' } } })).toContain('silence unknown');
 });
 
 test('unmatched files are found on the third occasion', () => {
@@ -76,9 +71,7 @@ test('quarantined runs are one finding, with their number and the latest reason'
 test('held runs and existing files are one finding, and a halt is another', () => {
   const held = { runs: 1, path: '/data/a.tsv', reason: 'somebody changed it' };
   expect(ofInstrument({ asked: 80, held })).toEqual([
-    expect.stringMatching(
-      /^held nanodrop: nanodrop: 80 existing files wait .*\. 1 run waits .* somebody changed it$/,
-    ),
+    expect.stringMatching(/^held nanodrop: nanodrop: 80 existing files wait .*\. 1 run waits .* somebody changed it$/),
   ]);
   expect(found(facts({ notebook: { ...facts().notebook, halted: 'it was set back' } }))).toEqual([
     'held -: nothing is sent to https://eln.example.org: it was set back',
@@ -86,9 +79,7 @@ test('held runs and existing files are one finding, and a halt is another', () =
 });
 
 test('a refused API key and an outage are different conditions', () => {
-  expect(found(withGate(down('auth')))).toEqual([
-    expect.stringMatching(/^auth -: .*refuses the API key.* why$/),
-  ]);
+  expect(found(withGate(down('auth')))).toEqual([expect.stringMatching(/^auth -: .*refuses the API key.* why$/)]);
   expect(found(withGate(down('server')))).toEqual([
     expect.stringMatching(/^outage -: the notebook is unavailable.* why$/),
     'auth unknown',
@@ -117,9 +108,7 @@ test('configuration mistakes are found with their location and the instrument th
 });
 
 test('a status page that cannot be served is found', () => {
-  expect(found(facts({ page: 'the port 7780 is taken' }))).toEqual([
-    'configuration -: the port 7780 is taken',
-  ]);
+  expect(found(facts({ page: 'the port 7780 is taken' }))).toEqual(['configuration -: the port 7780 is taken']);
 });
 
 test('a journal that cannot be written is found with the reason', () => {

@@ -55,7 +55,5 @@ test('a reason that starts with the path does not repeat it', () => {
     path,
     text: `${path}:3: no value`,
   };
-  expect(report({ ...RESULT, findings: [finding] }, undefined)).toContain(
-    `  run 4  line 3: no value: ${path}\n`,
-  );
+  expect(report({ ...RESULT, findings: [finding] }, undefined)).toContain(`  run 4  line 3: no value: ${path}\n`);
 });

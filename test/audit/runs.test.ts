@@ -71,13 +71,11 @@ test('comments that are shown with the experiment need no request of their own, 
     lists += 1;
     return [ONE, TWO];
   };
-  expect(
-    await verify({ listComments, readExperiment: async () => ({ ...PAGE, comments: [ONE, TWO] }) }),
-  ).toEqual(VERIFIED);
-  expect(lists).toBe(0);
-  expect(await verify({ listComments, readExperiment: async () => ({ ...PAGE, comments: [ONE] }) })).toEqual(
+  expect(await verify({ listComments, readExperiment: async () => ({ ...PAGE, comments: [ONE, TWO] }) })).toEqual(
     VERIFIED,
   );
+  expect(lists).toBe(0);
+  expect(await verify({ listComments, readExperiment: async () => ({ ...PAGE, comments: [ONE] }) })).toEqual(VERIFIED);
   expect(lists).toBe(1);
 });
 
@@ -162,9 +160,7 @@ test('a run without a draft in the journal is verified by its origin line and ma
     draft: undefined,
     comments: FILING.comments.map((one) => ({ ...one, text: '' })),
   });
-  expect(await verify({ filingOf, readExperiment: async () => ({ ...PAGE, title: 'another' }) })).toEqual(
-    VERIFIED,
-  );
+  expect(await verify({ filingOf, readExperiment: async () => ({ ...PAGE, title: 'another' }) })).toEqual(VERIFIED);
   const unmarked = await verify({ filingOf, listComments: async () => [ONE, { id: 72, comment: 'two' }] });
   expect([kinds(unmarked), unmarked.isVerified]).toEqual([['edited'], false]);
 });

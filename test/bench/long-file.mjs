@@ -77,8 +77,7 @@ async function readOurs(path) {
 
 async function readTheirs(path) {
   let rows = -1;
-  for await (const _ of createReadStream(path, { highWaterMark: 1 << 18 }).pipe(csvParse({ delimiter: ',' })))
-    rows++;
+  for await (const _ of createReadStream(path, { highWaterMark: 1 << 18 }).pipe(csvParse({ delimiter: ',' }))) rows++;
   return rows;
 }
 

@@ -42,8 +42,7 @@ export async function startSandbox(folder) {
 /** Writes so many files, each with other bytes, and returns their folder. */
 export function fillFolder(folder, count, contentOf) {
   mkdirSync(folder, { recursive: true });
-  for (let n = 0; n < count; n++)
-    writeFileSync(join(folder, `run-${String(n).padStart(6, '0')}.csv`), contentOf(n));
+  for (let n = 0; n < count; n++) writeFileSync(join(folder, `run-${String(n).padStart(6, '0')}.csv`), contentOf(n));
   return folder;
 }
 

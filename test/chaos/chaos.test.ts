@@ -19,10 +19,7 @@ const ALLOWED = [
   /^(GET|POST) \/api\/v2\/experiments\/[1-9]\d*\/comments$/,
   /^GET \/api\/v2\/experiments\/[1-9]\d*\/comments\/[1-9]\d*$/,
 ];
-const ELABFTW = [
-  /^POST \/api\/v2\/experiments\/[1-9]\d*\/tags$/,
-  /^GET \/api\/v2\/experiments\?extended=body/,
-];
+const ELABFTW = [/^POST \/api\/v2\/experiments\/[1-9]\d*\/tags$/, /^GET \/api\/v2\/experiments\?extended=body/];
 
 for (const dialect of ['v2', 'elabftw'] as const) {
   test(`on ${dialect}, ${KILLS} kills among faults and other users leave every run filed exactly once`, async () => {
@@ -114,9 +111,7 @@ async function allDone(daemon: DaemonProcess, control: Control, runs: number, us
       // A run whose experiment was deleted meanwhile is rightly held; any other is missing from the count below.
       const parked = daemon.lines.find(({ msg, failure }) => msg === 'run parked' && failure !== 'conflict');
       if (parked) throw new Error(`a run was parked: ${JSON.stringify(parked)}`);
-      const filed = control
-        .experiments()
-        .filter(({ comments, state }) => comments.length > 0 && state === 'normal');
+      const filed = control.experiments().filter(({ comments, state }) => comments.length > 0 && state === 'normal');
       return filed.length >= runs - users.deleted.size;
     },
     400_000,

@@ -16,8 +16,7 @@ interface Step extends CrashPoint {
   readonly request: (sent: SeenRequest) => boolean;
 }
 
-const creation = ({ method, path }: SeenRequest): boolean =>
-  method === 'POST' && path.endsWith('/experiments');
+const creation = ({ method, path }: SeenRequest): boolean => method === 'POST' && path.endsWith('/experiments');
 const patch = ({ method }: SeenRequest): boolean => method === 'PATCH';
 const comment = ({ method, path }: SeenRequest): boolean => method === 'POST' && path.endsWith('/comments');
 

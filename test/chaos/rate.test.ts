@@ -19,11 +19,7 @@ async function fileRuns(runs: number, rate: string, limit?: RateLimit) {
   writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('2000/s', rate));
   for (let n = 0; n < runs; n++) site.drop(`w${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
-  await until(
-    'all filed',
-    () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === runs,
-    200_000,
-  );
+  await until('all filed', () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === runs, 200_000);
   expect(await daemon.stop()).toBe(0);
   return sandbox.control.requests();
 }
@@ -44,9 +40,7 @@ test('a ceiling of 20 per second is used to 90 % and never exceeded in any secon
   const requests = await fileRuns(120, '20/s');
   const times = requests.map(({ atMs }) => atMs);
   const seconds = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 1000;
-  const fullest = Math.max(
-    ...times.map((from) => times.filter((at) => at >= from && at < from + 1000).length),
-  );
+  const fullest = Math.max(...times.map((from) => times.filter((at) => at >= from && at < from + 1000).length));
   console.log(
     `ceiling of 20/s: at most ${fullest} in a second, ${((100 * times.length) / (20 * seconds)).toFixed(0)} % used`,
   );

@@ -1,16 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Scene, setUp } from '../daemon/scene.js';
-import {
-  AFTER,
-  asAfter,
-  asBefore,
-  BEFORE,
-  fileBefore,
-  filed,
-  readAs,
-  retry,
-  shown,
-} from '../processes/remapping.js';
+import { AFTER, asAfter, asBefore, BEFORE, fileBefore, filed, readAs, retry, shown } from '../processes/remapping.js';
 import { type CrashPoint, startCrashing, startDaemon } from '../support/daemon-process.js';
 
 /** From one comment to two: the first is revised, the second posted. */

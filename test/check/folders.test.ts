@@ -22,9 +22,7 @@ test('globs that can match the same file are found before such a file exists', (
   expect(example(csv, claim('b', '/data', 'run-*'))).toBe('/data/run-x.csv');
   expect(example(csv, claim('b', '/data', '**/*'))).toBe('/data/x.csv');
   expect(example(csv, claim('b', '/', '**/*.{tsv,csv}'))).toBe('/data/x.csv');
-  expect(example(claim('a', '/data/balance', '**/*'), claim('b', '/data', '**/*.csv'))).toBe(
-    '/data/balance/x.csv',
-  );
+  expect(example(claim('a', '/data/balance', '**/*'), claim('b', '/data', '**/*.csv'))).toBe('/data/balance/x.csv');
   expect(example(csv, claim('b', '/data', '[a-f]*.csv'))).toBe('/data/ax.csv');
 });
 
@@ -37,11 +35,7 @@ test('instruments that cannot match the same file do not overlap', () => {
 });
 
 test('overlaps found in the folders replace possible ones', () => {
-  const possible = possibleOverlaps([
-    claim('a', '/d', '*'),
-    claim('b', '/d', '*.csv'),
-    claim('c', '/d', '*.tsv'),
-  ]);
+  const possible = possibleOverlaps([claim('a', '/d', '*'), claim('b', '/d', '*.csv'), claim('c', '/d', '*.tsv')]);
   const seen = [{ first: 'a', second: 'b', example: '/d/1.csv', files: 3 }];
   expect(mergeOverlaps(seen, possible).map((one) => overlapFinding(one).text)).toEqual([
     'b overlaps with a: 3 files that match both, such as /d/1.csv, go to a',

@@ -90,15 +90,12 @@ test('check tests folders, journal, key and notebook, and shows the account of t
   chmodSync(join(folder, 'api-key'), 0o644);
   const open = await labfeed(['check', '--config', config]);
   expect(open.status).toBe(0);
-  expect(open.stdout).toMatch(
-    /note +every user of this machine can read the API key in (.*)\n +→ .*chmod 600 \1\n/,
-  );
+  expect(open.stdout).toMatch(/note +every user of this machine can read the API key in (.*)\n +→ .*chmod 600 \1\n/);
 
   makeSite(folder, {
     url: sandbox.url,
     key: 'wrong',
-    instruments:
-      '  gone: { watch: data/gone }\n  a: { watch: data/balance }\n  b: { watch: data, files: "**/*.csv" }',
+    instruments: '  gone: { watch: data/gone }\n  a: { watch: data/balance }\n  b: { watch: data, files: "**/*.csv" }',
   });
   writeFileSync(join(folder, 'data/balance/x.csv'), '');
   const bad = await labfeed(['check', '--config', config]);
@@ -146,16 +143,7 @@ test('schema prints a JSON Schema with every key of the example configuration', 
   const { stdout } = await labfeed(['schema']);
   const schema = JSON.parse(stdout);
   expect(Object.keys(schema.properties)).toEqual(
-    expect.arrayContaining([
-      'include',
-      'notebook',
-      'journal',
-      'status',
-      'log',
-      'alarms',
-      'keep',
-      'instruments',
-    ]),
+    expect.arrayContaining(['include', 'notebook', 'journal', 'status', 'log', 'alarms', 'keep', 'instruments']),
   );
   expect(schema.properties.instruments.additionalProperties.properties.parse).toBeDefined();
   expect(schema.properties.notebook.properties.url.description).toContain('/api/v2');

@@ -82,9 +82,7 @@ test('alarms, mistakes in the configuration, a missing folder and a notebook tha
   expect(text).toMatch(/^notebook .*: down since .*, next attempt in 12 seconds: no answer$/m);
   expect(text).toContain('/srv/balance is missing: not mounted');
   expect(text).toMatch(/^alarms\n {2}since .*: no file for a day$/m);
-  expect(text).toMatch(
-    /^mistakes in the configuration\n {2}labfeed\.yaml:3:1: unknown key\n {4}→ remove it\n/m,
-  );
+  expect(text).toMatch(/^mistakes in the configuration\n {2}labfeed\.yaml:3:1: unknown key\n {4}→ remove it\n/m);
   expect(text).toMatch(/the reload at .* was rejected:\n {2}b\.yaml:1:1: empty$/m);
 });
 
@@ -97,7 +95,5 @@ test('without a daemon, the mistakes in the current configuration are shown, and
   };
   const text = statusAsText(status({ running: false, live: undefined, problems: [mistake] }), 80);
   expect(text).toContain('mistakes in the configuration\n  /etc/labfeed/config.yaml:3:5: unknown key "rat"');
-  expect(text).toContain(
-    'the daemon is not running → labfeed check, then systemctl start labfeed, or labfeed run',
-  );
+  expect(text).toContain('the daemon is not running → labfeed check, then systemctl start labfeed, or labfeed run');
 });

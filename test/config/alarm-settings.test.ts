@@ -65,10 +65,7 @@ test('silence is a duration that counts on all days or on some', () => {
 });
 
 test.each([
-  [
-    '{ after: 24h, days: weekdays }',
-    /^labfeed\.yaml:4:54: silence\.days: expected days such as mon-fri.*"weekdays"$/,
-  ],
+  ['{ after: 24h, days: weekdays }', /^labfeed\.yaml:4:54: silence\.days: expected days such as mon-fri.*"weekdays"$/],
   ['{ after: 24h, days: mon-fri-sun }', /found "mon-fri-sun"$/],
   ['{ after: 24h, days: "mon,,fri" }', /found ""$/],
   ['{ after: 24h, days: Monday }', /found "Monday"$/],

@@ -157,9 +157,9 @@ test('an API key in the YAML is refused and not printed', () => {
 });
 
 test('the API key must be in exactly one place', () => {
-  expect(
-    printed(load('notebook: { url: "https://eln.example.org", key: { file: a, env: B } }\n')).join(),
-  ).toContain('expected exactly one of file, env and credential');
+  expect(printed(load('notebook: { url: "https://eln.example.org", key: { file: a, env: B } }\n')).join()).toContain(
+    'expected exactly one of file, env and credential',
+  );
 });
 
 test('a mistake in an instrument stops only this instrument', () => {
@@ -189,21 +189,16 @@ test('included files are read in the order of their names, and paths are relativ
 });
 
 test('a mistake in an included file stops only its own instruments', () => {
-  const config = load(
-    `${NOTEBOOK}include: [a.yaml, b.yaml, gone.yaml]\ninstruments: { first: { watch: x } }\n`,
-    {
-      'a.yaml': 'instruments: { first: { watch: y }, second: { watch: y } }\nlog: debug\n',
-      'b.yaml': 'instruments: {',
-    },
-  );
+  const config = load(`${NOTEBOOK}include: [a.yaml, b.yaml, gone.yaml]\ninstruments: { first: { watch: x } }\n`, {
+    'a.yaml': 'instruments: { first: { watch: y }, second: { watch: y } }\nlog: debug\n',
+    'b.yaml': 'instruments: {',
+  });
   expect(config.instruments.map(({ name }) => name)).toEqual(['first', 'second']);
   expect(config.problems.some(({ stops }) => stops === 'daemon')).toBe(false);
   expect(printed(config).join('\n')).toMatch(/the instrument "first" is defined twice, also at /);
   expect(printed(config).join('\n')).toMatch(/a\.yaml:2:1: unknown key "log"/);
   expect(printed(config).join('\n')).toMatch(/b\.yaml:1:\d+/);
-  expect(printed(config).join('\n')).toMatch(
-    /labfeed\.yaml:2:10: include: the file .*gone\.yaml does not exist/,
-  );
+  expect(printed(config).join('\n')).toMatch(/labfeed\.yaml:2:10: include: the file .*gone\.yaml does not exist/);
 });
 
 test('values that are not supported yet are refused, and keys without effect cause a warning', () => {
@@ -241,9 +236,7 @@ test('main and also need a run of several files', () => {
   const problems = (run: string) =>
     load(`${NOTEBOOK}instruments:\n  a: { watch: ., run: ${run}, parse: { main: "*.csv" } }\n`).problems;
   expect(problems('folder')).toEqual([]);
-  expect(problems('file')).toMatchObject([
-    { message: expect.stringMatching(/main and also need a run of several/) },
-  ]);
+  expect(problems('file')).toMatchObject([{ message: expect.stringMatching(/main and also need a run of several/) }]);
 });
 
 test('an instrument with a wrong run still keeps its files from others', () => {
@@ -274,9 +267,9 @@ test('a timeout of zero, or longer than a timer can wait, is a mistake', () => {
     'labfeed.yaml:1:73: notebook.timeout: expected at most 24d',
     'labfeed.yaml:2:59: parse.limits.seconds: expected at most 24d',
   ]);
-  expect(
-    printed(load('notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 0s }\n')),
-  ).toEqual(['labfeed.yaml:1:73: notebook.timeout: expected a duration greater than zero']);
+  expect(printed(load('notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 0s }\n'))).toEqual([
+    'labfeed.yaml:1:73: notebook.timeout: expected a duration greater than zero',
+  ]);
 });
 
 test('a key of the main file in an included file is refused with a hint', () => {
@@ -299,13 +292,9 @@ test('duplicate keys and tabs are reported with what to do', () => {
 test('a configuration that is not UTF-8 is refused at its first invalid byte', () => {
   const file = join(tempFolder(), 'labfeed.yaml');
   writeFileSync(file, Buffer.from(`${NOTEBOOK}instruments: { a: { watch: Ger\u00e4te } }\n`, 'latin1'));
-  expect(printed(loadConfig(file))).toEqual([
-    'labfeed.yaml:2:31: the file is not UTF-8\n  → save it as UTF-8',
-  ]);
+  expect(printed(loadConfig(file))).toEqual(['labfeed.yaml:2:31: the file is not UTF-8\n  → save it as UTF-8']);
   writeFileSync(file, Buffer.from(`\ufeff${NOTEBOOK}`, 'utf16le'));
-  expect(printed(loadConfig(file))).toEqual([
-    'labfeed.yaml:1:1: the file is not UTF-8\n  → save it as UTF-8',
-  ]);
+  expect(printed(loadConfig(file))).toEqual(['labfeed.yaml:1:1: the file is not UTF-8\n  → save it as UTF-8']);
 });
 
 test('including a folder is refused with the glob that was probably meant', () => {
@@ -320,10 +309,7 @@ test.each([
   ['files: [a.txt, *.csv]', '20: a value that starts with * must be quoted\n  → write "*.csv"'],
   ['watch: @lab', '12: a value that starts with @ must be quoted\n  → write "@lab"'],
   ['title: {{ meta.Sample }} on x', '13: a template must be quoted\n  → write "{{ meta.Sample }} on x"'],
-  [
-    'title: pH: {{ meta.pH }}',
-    '12: a value that contains ": " must be quoted\n  → write "pH: {{ meta.pH }}"',
-  ],
+  ['title: pH: {{ meta.pH }}', '12: a value that contains ": " must be quoted\n  → write "pH: {{ meta.pH }}"'],
   ['watch:/srv/data', '5: a space is missing after the colon\n  → write watch: …'],
   ['watch: "/srv/data', '12: this quote is not closed\n  → add the closing quote'],
   ['watch: "C:\\data"', "15: \\d is not valid in double quotes\n  → use single quotes: 'C:\\data'"],
@@ -357,19 +343,14 @@ test.each([
   ['timeout: 30', '30 is not a duration\n  → write it with a unit, such as 30s'],
   ['timeout: 5 min', '"5 min" is not a duration\n  → write 5m'],
   ['timeout: 200 msec', '"200 msec" is not a duration\n  → write 200ms'],
-  [
-    'timeout: 2 months',
-    '"2 months" is not a duration\n  → write a number with a unit, such as 500ms, 5s, 2m or 24h',
-  ],
+  ['timeout: 2 months', '"2 months" is not a duration\n  → write a number with a unit, such as 500ms, 5s, 2m or 24h'],
   ['timeout: [1]', 'expected a duration\n  → write a number with a unit, such as 500ms, 5s, 2m or 24h'],
   ['rate: 10/min', '"10/min" is not a rate\n  → write 10/m'],
   ['rate: 10', '10 is not a rate\n  → write it with a unit, such as 10/s'],
   ['concurrency: "4"', 'expected a number, found text\n  → remove the quotes'],
   ['dialect: elab', 'unknown value "elab"\n  → did you mean elabftw?'],
 ])('notebook: %s is refused with what to write', (written, expected) => {
-  const [found] = printed(
-    load(`notebook: { url: "https://eln.example.org", key: { env: KEY }, ${written} }\n`),
-  );
+  const [found] = printed(load(`notebook: { url: "https://eln.example.org", key: { env: KEY }, ${written} }\n`));
   expect(found?.replace(/^\S+ notebook\.\w+: /, '')).toBe(expected);
 });
 

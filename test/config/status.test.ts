@@ -60,8 +60,7 @@ describe('an address that other machines can reach', () => {
   test.each(['0.0.0.0:7780', '"[::]:7780"', '192.168.1.7:7780', 'lab-pc:7780', '"[fe80::1]:7780"'])(
     '%s is refused without a token',
     (address) => {
-      const message =
-        /labfeed\.yaml:2:\d+: status.*other machines can reach this address.*\n {2}→ .*token: \{ file/;
+      const message = /labfeed\.yaml:2:\d+: status.*other machines can reach this address.*\n {2}→ .*token: \{ file/;
       expect(printed(`status: ${address}`)).toMatch(message);
       expect(printed(`status: { address: ${address} }`)).toMatch(message);
     },
@@ -79,9 +78,9 @@ describe('an address that other machines can reach', () => {
 
   test('is recognised in every notation', () => {
     const loopback = (host: string) => isLoopback({ host });
-    expect(
-      ['127.0.0.1', '127.9.9.9', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', 'localhost'].map(loopback),
-    ).toEqual(Array(6).fill(true));
+    expect(['127.0.0.1', '127.9.9.9', '::1', '0:0:0:0:0:0:0:1', '::ffff:127.0.0.1', 'localhost'].map(loopback)).toEqual(
+      Array(6).fill(true),
+    );
     expect(
       [
         ...['0.0.0.0', '10.0.0.1', '12.7.0.1', '128.0.0.1'],

@@ -5,9 +5,7 @@ import { parseSchema, readingSchema, withDefaults } from '../../src/config/vocab
 
 const problems = (mapping: unknown): string[] => {
   const result = readingSchema.safeParse(mapping);
-  return result.success
-    ? []
-    : result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+  return result.success ? [] : result.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
 };
 
 describe('a mapping', () => {

@@ -28,9 +28,7 @@ test('files that do not fit their mapping are quarantined with a reason each, an
     daemon.logged(({ msg, file }) => msg === 'run quarantined' && String(file).endsWith(name), 40_000);
   expect((await quarantined('empty.csv'))['reason']).toMatch(/empty/);
   expect((await quarantined('rubbish.csv'))['reason']).toMatch(/not text|binary/i);
-  expect((await quarantined('huge.csv'))['reason']).toMatch(
-    /larger than 1024\.0 MB: it has 2048\.0 MB.*limits/s,
-  );
+  expect((await quarantined('huge.csv'))['reason']).toMatch(/larger than 1024\.0 MB: it has 2048\.0 MB.*limits/s);
   await daemon.logged('run filed');
   expect(await daemon.stop()).toBe(0);
   expect(sandbox.experiments().map(({ title }) => title)).toContain('good (balance)');
@@ -72,10 +70,7 @@ test('files whose names have spaces, quotes, newlines, markup or invalid UTF-8 a
     Buffer.from('.csv'),
   ]);
   writeFileSync(latin, weighing(99));
-  await until(
-    'all filed',
-    () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length === 7,
-  );
+  await until('all filed', () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length === 7);
   await daemon.stop();
   const titles = sandbox.experiments().map(({ title }) => title);
   expect(titles.sort()).toEqual(
@@ -111,9 +106,7 @@ test('a missing folder stops no other instrument, and is watched when it appears
   });
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
-  expect(daemon.lines.some(({ instrument, level }) => instrument === 'later' && Number(level) >= 40)).toBe(
-    true,
-  );
+  expect(daemon.lines.some(({ instrument, level }) => instrument === 'later' && Number(level) >= 40)).toBe(true);
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed');
   site.drop('b.csv', weighing(2), 'later');
@@ -164,10 +157,7 @@ test('a growing file is taken once, when it is complete', async () => {
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
   for (let rows = 1; rows <= 8; rows++) {
-    site.drop(
-      'slow.csv',
-      `Sample,Weight (mg)\n${Array.from({ length: rows }, (_, n) => `S${n},${n}.5\n`).join('')}`,
-    );
+    site.drop('slow.csv', `Sample,Weight (mg)\n${Array.from({ length: rows }, (_, n) => `S${n},${n}.5\n`).join('')}`);
     await new Promise((resolve) => setTimeout(resolve, 200));
   }
   await daemon.logged('run filed');
@@ -182,9 +172,9 @@ test('a large backlog is held until the configuration decides about it', async (
   for (let n = 0; n < 51; n++) site.drop(`old${n}.csv`, weighing(n));
   const first = startDaemon(site.config);
   await first.logged('ready');
-  expect(
-    first.lines.some(({ msg, files }) => msg.startsWith('the first scan found many files') && files === 51),
-  ).toBe(true);
+  expect(first.lines.some(({ msg, files }) => msg.startsWith('the first scan found many files') && files === 51)).toBe(
+    true,
+  );
   site.drop('new.csv', weighing(1000));
   await first.logged('run filed');
   await first.stop();

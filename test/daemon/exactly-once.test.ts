@@ -63,9 +63,7 @@ test.each([401, 403])(
     for (const n of [1, 2, 3, 4]) scene.site.drop(`w${n}.csv`, weighing(n));
     await daemon.logged('notebook unavailable, waiting');
     await new Promise((resolve) => setTimeout(resolve, 1500));
-    expect(scene.sandbox.control.requests().filter(({ method }) => method === 'POST').length).toBeLessThan(
-      10,
-    );
+    expect(scene.sandbox.control.requests().filter(({ method }) => method === 'POST').length).toBeLessThan(10);
     scene.sandbox.control.decide = () => 'pass';
     await allFiled(daemon, 5);
     await daemon.stop();
@@ -78,8 +76,7 @@ test('a replaced key is used without a restart', async () => {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
   writeFileSync(join(scene.site.folder, 'api-key'), 'another-key');
-  scene.sandbox.control.decide = ({ headers }) =>
-    headers.authorization === 'another-key' ? 'pass' : { answer: 401 };
+  scene.sandbox.control.decide = ({ headers }) => (headers.authorization === 'another-key' ? 'pass' : { answer: 401 });
   scene.site.drop('w1.csv', weighing(1));
   await until('the new key in use', () =>
     scene.sandbox.control.requests().some(({ headers }) => headers.authorization === 'another-key'),

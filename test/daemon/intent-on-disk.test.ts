@@ -8,8 +8,7 @@ import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
 const HAS_STRACE = spawnSync('strace', ['-V']).status === 0;
-if (!HAS_STRACE)
-  console.warn('strace is not installed: skipping the test that intents are on disk before the POST');
+if (!HAS_STRACE) console.warn('strace is not installed: skipping the test that intents are on disk before the POST');
 
 test.skipIf(!HAS_STRACE)('the intent is on disk before the POST is sent', async () => {
   const folder = tempFolder();

@@ -73,9 +73,7 @@ test('a file belongs to the first instrument that matches it, and to no other', 
   const daemon = await start(site.config);
   onTestFinished(() => daemon.stop());
   expect(
-    daemon
-      .live()
-      .instruments.map(({ name, waiting }) => [name, ...waiting.first.map(({ path }) => basename(path))]),
+    daemon.live().instruments.map(({ name, waiting }) => [name, ...waiting.first.map(({ path }) => basename(path))]),
   ).toEqual([
     ['tables', 'a.csv'],
     ['rest', 'b.txt'],

@@ -42,14 +42,13 @@ test("the notebook's key and the page's token are concealed from the log before 
   expect(new Set(concealed)).toEqual(new Set(['TOKEN-0123456789abcdef', 'TOPSECRET']));
 });
 
-test.each([
-  'https://me:pass@eln.example.org',
-  'https://:pass@eln.example.org',
-  'https://key@eln.example.org',
-])('a notebook URL that contains a secret is refused: %s', (url) => {
-  const file = join(tempFolder(), 'labfeed.yaml');
-  writeFileSync(file, `notebook: { url: "${url}", key: { env: LAB_KEY } }\n`);
-  expect(loadConfig(file).problems.map(({ message }) => message)).toEqual([
-    expect.stringContaining('an address with a name or password in it is refused'),
-  ]);
-});
+test.each(['https://me:pass@eln.example.org', 'https://:pass@eln.example.org', 'https://key@eln.example.org'])(
+  'a notebook URL that contains a secret is refused: %s',
+  (url) => {
+    const file = join(tempFolder(), 'labfeed.yaml');
+    writeFileSync(file, `notebook: { url: "${url}", key: { env: LAB_KEY } }\n`);
+    expect(loadConfig(file).problems.map(({ message }) => message)).toEqual([
+      expect.stringContaining('an address with a name or password in it is refused'),
+    ]);
+  },
+);

@@ -84,10 +84,7 @@ test('SIGHUP loads a new configuration without losing a step, and refuses one wi
   daemon.child.kill('SIGHUP');
   await daemon.logged('configuration reloaded');
   site.drop('c.csv', weighing(3), 'second');
-  await until(
-    'all filed',
-    () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length === 3,
-  );
+  await until('all filed', () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length === 3);
   expect(await daemon.stop()).toBe(0);
   expect(
     sandbox

@@ -182,41 +182,34 @@ test('during an outage at most one request is in flight, and none waits for ever
   const latency = fc.record({ leastMs: fc.nat(100), spreadMs: fc.nat(2000) });
   const workers = fc.integer({ min: 1, max: 16 });
   await fc.assert(
-    fc.asyncProperty(
-      outages,
-      latency,
-      workers,
-      fc.integer(),
-      async (times, { leastMs, spreadMs }, count, seed) => {
-        const random = seeded(seed).next;
-        const { clock, limiter } = setUp(20, random);
-        const isAway = (at: number): boolean =>
-          times.some(({ fromMs, forMs }) => at >= fromMs && at < fromMs + forMs);
-        let failures = 0;
-        let down = false;
-        let probes = 0;
-        const request = async (): Promise<void> => {
-          const [probe, seen] = [down, failures];
-          if (probe) probes += 1;
-          expect(probes).toBeLessThanOrEqual(1);
-          await clock.sleep(leastMs + random() * spreadMs);
-          if (probe) probes -= 1;
-          if (isAway(clock.monotonic())) {
-            // A request from before the last failure is part of it.
-            if (!probe && !down && seen === failures) [down, failures] = [true, failures + 1];
-            throw away();
-          }
-          if (probe) down = false;
-        };
-        const worker = async (): Promise<void> => {
-          while (clock.monotonic() < 100_000) {
-            const error: unknown = await limiter.schedule(request).catch((failure: unknown) => failure);
-            if (error && !(error instanceof NotebookError)) throw error;
-          }
-        };
-        await clock.run(Promise.all(Array.from({ length: count }, worker)));
-      },
-    ),
+    fc.asyncProperty(outages, latency, workers, fc.integer(), async (times, { leastMs, spreadMs }, count, seed) => {
+      const random = seeded(seed).next;
+      const { clock, limiter } = setUp(20, random);
+      const isAway = (at: number): boolean => times.some(({ fromMs, forMs }) => at >= fromMs && at < fromMs + forMs);
+      let failures = 0;
+      let down = false;
+      let probes = 0;
+      const request = async (): Promise<void> => {
+        const [probe, seen] = [down, failures];
+        if (probe) probes += 1;
+        expect(probes).toBeLessThanOrEqual(1);
+        await clock.sleep(leastMs + random() * spreadMs);
+        if (probe) probes -= 1;
+        if (isAway(clock.monotonic())) {
+          // A request from before the last failure is part of it.
+          if (!probe && !down && seen === failures) [down, failures] = [true, failures + 1];
+          throw away();
+        }
+        if (probe) down = false;
+      };
+      const worker = async (): Promise<void> => {
+        while (clock.monotonic() < 100_000) {
+          const error: unknown = await limiter.schedule(request).catch((failure: unknown) => failure);
+          if (error && !(error instanceof NotebookError)) throw error;
+        }
+      };
+      await clock.run(Promise.all(Array.from({ length: count }, worker)));
+    }),
     { numRuns: 50 },
   );
 });

@@ -61,11 +61,7 @@ for (const when of ['before', 'after'] as const) {
   }
 }
 
-async function crashEverywhere(
-  when: 'before' | 'after',
-  kind: NotebookKind,
-  isFirst: boolean,
-): Promise<void> {
+async function crashEverywhere(when: 'before' | 'after', kind: NotebookKind, isFirst: boolean): Promise<void> {
   for (let at = 1; ; at++) {
     const { add, deliverAll, journal, context, notebook, expectExactly } = await setUp(kind);
     if (!isFirst) {

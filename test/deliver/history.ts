@@ -105,8 +105,7 @@ export function createHistory(database: ReusableDatabase, kind: NotebookKind, se
     carryOutLate: () => carryOutLate(),
     /** Whether a spare experiment of ours is left, which the next run uses before it creates one. */
     hasSpares: (): boolean =>
-      database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !==
-      undefined,
+      database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !== undefined,
   };
 }
 

@@ -1,13 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type LoadOptions, type LoadResult, load } from '../support/load.js';
-import {
-  changing,
-  fixedWindow,
-  type ServerLimit,
-  slidingWindow,
-  tokenBucket,
-} from '../support/server-limits.js';
+import { changing, fixedWindow, type ServerLimit, slidingWindow, tokenBucket } from '../support/server-limits.js';
 
 const refusedShare = ({ refusedAt, servedAt }: LoadResult): number =>
   refusedAt.length / (refusedAt.length + servedAt.length);
@@ -82,15 +76,12 @@ test('with a server limit of 15 per second and a ceiling of 20, the rate settles
   expect(result.limiter.state()).toMatchObject({ kind: 'slowed' });
 });
 
-test.each([429, 503] as const)(
-  'a proxy that limits with %i and no Retry-After is used well',
-  async (status) => {
-    const options = { perSecond: 20, requests: 2000, serverLimit: tokenBucket(15, 10), status };
-    const result = await load(options);
-    expect(refusedShare(result)).toBeLessThan(0.01);
-    expect(use(result, 15, options)).toBeGreaterThan(0.8);
-  },
-);
+test.each([429, 503] as const)('a proxy that limits with %i and no Retry-After is used well', async (status) => {
+  const options = { perSecond: 20, requests: 2000, serverLimit: tokenBucket(15, 10), status };
+  const result = await load(options);
+  expect(refusedShare(result)).toBeLessThan(0.01);
+  expect(use(result, 15, options)).toBeGreaterThan(0.8);
+});
 
 test('a server that asks for a minute at every refusal rarely refuses and is used to 75 %', async () => {
   const options = { perSecond: 20, requests: 20_000, serverLimit: fixedWindow(15, 1000), retryAfter: 60_000 };

@@ -34,8 +34,7 @@ function setUp(perSecond: number) {
       const error = failure?.();
       if (error) throw error;
     });
-  const fail = (failure: () => Error, latencyMs = 0): Promise<void> =>
-    send(latencyMs, failure).catch(() => undefined);
+  const fail = (failure: () => Error, latencyMs = 0): Promise<void> => send(latencyMs, failure).catch(() => undefined);
   const logged = (...levels: string[]): string[] =>
     lines
       .map(({ level, msg }) => `${LEVELS[level]}: ${msg}`)
@@ -158,10 +157,7 @@ test('an outage is logged once at its start and once at its end', async () => {
   await clock.run(Promise.all([fail(away, 10), fail(away, 20), fail(away, 30)]));
   for (let probe = 0; probe < 5; probe++) await clock.run(fail(away));
   await clock.run(Promise.all([send(), send(), send()]));
-  expect(logged('warn', 'info')).toEqual([
-    'warn: notebook unavailable, waiting',
-    'info: notebook available again',
-  ]);
+  expect(logged('warn', 'info')).toEqual(['warn: notebook unavailable, waiting', 'info: notebook available again']);
 });
 
 test('a limit is logged once, and again only if the wait is long', async () => {
@@ -208,8 +204,6 @@ test('a request that is aborted while it waits is not sent and is not the probe'
   // The next request was sent at the time of the first probe, and the breaker is closed.
   expect(sentAt).toEqual([0, 1000]);
   expect(limiter.state().kind).not.toBe('down');
-  await expect(limiter.schedule(async () => sentAt.push(-1), stale.signal)).rejects.toThrow(
-    'waited too long',
-  );
+  await expect(limiter.schedule(async () => sentAt.push(-1), stale.signal)).rejects.toThrow('waited too long');
   expect(sentAt).toHaveLength(2);
 });

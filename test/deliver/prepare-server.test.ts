@@ -80,15 +80,11 @@ test('a proxy that lost the notebook and answers 404 to everything does not make
     listKeys: () => Promise.reject(new NotebookError('server', 'no notebook there')),
   };
   const preparation = { dialect: 'v2', isUnknownRun: async () => false } as const;
-  await expect(prepareServer(preparation, contextOf(journal, lost, clock))).rejects.toThrow(
-    'no notebook there',
-  );
+  await expect(prepareServer(preparation, contextOf(journal, lost, clock))).rejects.toThrow('no notebook there');
   expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: undefined });
   // The notebook itself says the same.
   const restored: FakeNotebook = { ...notebook, readExperiment: () => Promise.reject(missing) };
-  await expect(prepareServer(preparation, contextOf(journal, restored, clock))).rejects.toBeInstanceOf(
-    HaltedError,
-  );
+  await expect(prepareServer(preparation, contextOf(journal, restored, clock))).rejects.toBeInstanceOf(HaltedError);
   expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: expect.any(String) });
 });
 
@@ -100,9 +96,7 @@ test('a run of ours above our highest id that is not in the journal means that t
   Object.assign(notebook.experiments.get(stray) ?? {}, { body });
   const origins: unknown[] = [];
   const isUnknownRun = async (origin: unknown) => origins.push(origin) > 0;
-  await expect(prepareServer({ dialect: 'v2', isUnknownRun }, context)).rejects.toThrow(
-    /older than the notebook/,
-  );
+  await expect(prepareServer({ dialect: 'v2', isUnknownRun }, context)).rejects.toThrow(/older than the notebook/);
   expect(origins).toEqual([{ label: 'balance a & b.csv', sha256: 'ab'.repeat(32) }]);
   await prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, context);
 });

@@ -6,10 +6,7 @@ import { silentLog } from '../support/silent-log.js';
 /** An outbox that knows only when each run is due. */
 function setUp(
   work: (id: number) => Promise<void>,
-  {
-    outbox,
-    ...overrides
-  }: Partial<Omit<QueueDeps, 'outbox'>> & { outbox?: Partial<QueueDeps['outbox']> } = {},
+  { outbox, ...overrides }: Partial<Omit<QueueDeps, 'outbox'>> & { outbox?: Partial<QueueDeps['outbox']> } = {},
 ) {
   const due = new Map<number, number>();
   const claimed = new Set<number>();

@@ -31,8 +31,7 @@ async function withKnown(kind = {}) {
   return { ...scene, run: await scene.add('A') };
 }
 
-const creations = ({ writes }: FakeNotebook): number =>
-  writes.filter((write) => write === 'createExperiment').length;
+const creations = ({ writes }: FakeNotebook): number => writes.filter((write) => write === 'createExperiment').length;
 
 test('a creation that takes effect after its connection was cut is found, not repeated', async () => {
   const { run, fail, attempt, deliverAll, notebook, journal, count } = await withKnown();
@@ -159,9 +158,7 @@ test.each([1, 2, 3, 4, 5, 6])(
     const before = new Set(notebook.experiments.keys());
     const unread = intercept<Notebook>(notebook, ({ operation, args: [id], carryOut }) => {
       const isNew = notebook.experiments.has(Number(id)) && !before.has(Number(id));
-      return operation === 'readExperiment' && isNew
-        ? Promise.reject(FAULTS.unreachable.error())
-        : carryOut();
+      return operation === 'readExperiment' && isNew ? Promise.reject(FAULTS.unreachable.error()) : carryOut();
     });
     await expect(attempt(c, unread)).rejects.toThrow('refused');
     // While A is reconciled, B is read, which shows that titles are dropped and what a blank experiment looks like.
@@ -211,8 +208,7 @@ test('an id that is not above the highest known one halts delivery', async () =>
   const { run, attempt, notebook } = await withKnown();
   let created = 0;
   const restored: Notebook = { ...notebook, createExperiment: async () => 100 - ++created };
-  for (let time = 0; time < 3; time++)
-    await expect(attempt(run, restored)).rejects.toBeInstanceOf(HaltedError);
+  for (let time = 0; time < 3; time++) await expect(attempt(run, restored)).rejects.toBeInstanceOf(HaltedError);
   expect(created).toBe(1);
 });
 

@@ -76,11 +76,7 @@ for (const kind of KINDS) {
     ['title', (scene) => scene.edit({ title: 'mine' }), /changed the title of experiment 101/],
     ['date', (scene) => scene.edit({ date: '2020-02-02' }), /changed the date of/],
     ['body', (scene) => scene.edit({ body: `${BEFORE.body} and mine` }), /changed the body of/],
-    [
-      'body (a picture added)',
-      (scene) => scene.edit({ body: `${BEFORE.body}<img src="gel.png">` }),
-      /the body/,
-    ],
+    ['body (a picture added)', (scene) => scene.edit({ body: `${BEFORE.body}<img src="gel.png">` }), /the body/],
     [
       'body (a link added)',
       (scene) => scene.edit({ body: BEFORE.body.replace("It's", '<a href="x">It\'s</a>') }),
@@ -89,11 +85,7 @@ for (const kind of KINDS) {
     ['body (emptied)', (scene) => scene.edit({ body: '' }), /changed the body of/],
     ['tags (one removed)', (scene) => scene.edit({ tags: ['old'] }), /changed the tags of/],
     ['comment', (scene) => scene.editComment(1, 'mine'), /changed comment 1001 of experiment 101/],
-    [
-      'comment that the remap does not change',
-      (scene) => scene.editComment(2, 'mine'),
-      /changed comment 1002/,
-    ],
+    ['comment that the remap does not change', (scene) => scene.editComment(2, 'mine'), /changed comment 1002/],
     [
       'comment (with its mark kept)',
       (scene) => scene.editComment(1, texts(scene, 'mine')[0] ?? ''),
@@ -241,8 +233,7 @@ interface Quarantined {
   readonly notebook: FakeNotebook;
 }
 
-const rejection = (): Promise<never> =>
-  Promise.reject(new NotebookError('request', 'refused', { status: 422 }));
+const rejection = (): Promise<never> => Promise.reject(new NotebookError('request', 'refused', { status: 422 }));
 
 /** A run that was quarantined at this request, after the requests before it. */
 async function quarantinedAt(

@@ -92,10 +92,7 @@ describe('mappings', () => {
     const sample = join(folder, 'sample.txt');
     writeFileSync(sample, text);
     const { parse } = parseYaml(yaml) as { parse: unknown };
-    writeFileSync(
-      join(folder, 'labfeed.yaml'),
-      stringify({ instruments: { example: { watch: '.', parse } } }),
-    );
+    writeFileSync(join(folder, 'labfeed.yaml'), stringify({ instruments: { example: { watch: '.', parse } } }));
     const [instrument] = loadConfig(join(folder, 'labfeed.yaml')).instruments;
     if (!instrument) throw new Error('the mapping is wrong');
     const record = await createMapping(instrument).parse(await openSample(sample));
@@ -103,9 +100,7 @@ describe('mappings', () => {
   });
 
   const problems = (mapping: unknown): string[] =>
-    parseSchema
-      .safeParse(mapping)
-      .error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
+    parseSchema.safeParse(mapping).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`) ?? [];
   /** How an example of each table becomes a whole mapping. */
   const WHOLE: Readonly<Record<string, (part: object) => unknown>> = {
     'The file': (part) => part,

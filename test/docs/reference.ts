@@ -36,8 +36,7 @@ function sections(schema: Schema, path: readonly string[]): string[] {
   return formsOf(schema).flatMap(({ properties = {}, required = [], additionalProperties }) => {
     const keys = Object.entries(properties);
     const inner = keys.flatMap(([key, value]) => (key in ELSEWHERE ? [] : sections(value, [...path, key])));
-    const named =
-      typeof additionalProperties === 'object' ? sections(additionalProperties, [...path, 'NAME']) : [];
+    const named = typeof additionalProperties === 'object' ? sections(additionalProperties, [...path, 'NAME']) : [];
     if (keys.length === 0) return named;
     const rows = keys.map(([key, value]) => row(key, value, required.includes(key)));
     return [`## ${path.join('.') || 'Top level'}\n`, HEAD, ...rows, '', ...inner, ...named];

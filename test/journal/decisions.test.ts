@@ -124,9 +124,7 @@ test('accepting a drift lets the runs continue that are held for the same one', 
     { kind: 'set', run: 9, values: { parked: null, failure: null, reason: null } },
     { kind: 'history', run: 9, event: 'retried', detail: { with: 7 } },
   ]);
-  expect(kindsOf(decide(drifted, REQUESTS.ignore, { ...FACTS, driftPeers: [8] }).changes)).not.toContain(
-    'acceptShape',
-  );
+  expect(kindsOf(decide(drifted, REQUESTS.ignore, { ...FACTS, driftPeers: [8] }).changes)).not.toContain('acceptShape');
 });
 
 test('adopt refuses an experiment of another run, and looks for comments before it posts them', () => {

@@ -22,11 +22,7 @@ const DONE: readonly RunChange[] = [
 const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed smith' };
 
 /** A run whose name stands in everything that the journal keeps of it. */
-async function fileSmith(
-  { journal }: AskedJournal,
-  content: string,
-  ...changes: RunChange[]
-): Promise<number> {
+async function fileSmith({ journal }: AskedJournal, content: string, ...changes: RunChange[]): Promise<number> {
   const run = newRun(content, { path: `/data/smith-${content}.csv` });
   const added = await take(journal, run, someDraft(`smith ${content}`, ['readings of smith']));
   const id = added?.run ?? 0;
@@ -160,9 +156,7 @@ test('where equal files at other paths are runs of their own, an erased one is k
   expect(await knows(journal, copy('/data/smith.csv'))).toBe(false);
   await take(journal, copy('/data/smith.csv'), someDraft('anew'));
   expect(await due(journal, 1, 9)).toEqual([2, 3]);
-  expect(scene.rows('SELECT count(DISTINCT reference) AS references_ FROM runs')).toEqual([
-    { references_: 3 },
-  ]);
+  expect(scene.rows('SELECT count(DISTINCT reference) AS references_ FROM runs')).toEqual([{ references_: 3 }]);
 });
 
 test('a run on its way, or one that waits for a decision, is not erased', async () => {

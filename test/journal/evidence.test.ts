@@ -41,9 +41,7 @@ test('of one instrument only its own runs are told, filed or not', async () => {
   expect(filed).toHaveLength(600);
   expect(filed.every(({ id }) => id % 2 === 1)).toBe(true);
   expect(await evidence.countFiled('odd')).toBe(600);
-  expect((await all(evidence.unfiled('odd'))).map(({ state }) => state)).toEqual(
-    Array(150).fill('quarantined'),
-  );
+  expect((await all(evidence.unfiled('odd'))).map(({ state }) => state)).toEqual(Array(150).fill('quarantined'));
 });
 
 test('the last filing of a content counts', async () => {

@@ -21,9 +21,7 @@ async function run({ journal }: AskedJournal, content: string, ...changes: RunCh
 }
 
 const events = ({ rows }: AskedJournal, id: number): unknown[] =>
-  rows(`SELECT event FROM history WHERE run = ${id} ORDER BY id`).flatMap((row) =>
-    Object.values(row as object),
-  );
+  rows(`SELECT event FROM history WHERE run = ${id} ORDER BY id`).flatMap((row) => Object.values(row as object));
 
 test('a command leaves its request beside a journal that a daemon holds, and does not take its lock', async () => {
   const scene = await openAsked();
@@ -89,10 +87,7 @@ test('what makes no sense any more is refused with the reason, and changes nothi
     ],
     [{ kind: 'adopt', run: onItsWay, server: SERVER, experiment: 5 }, /is being delivered; only a held run/],
     [{ kind: 'adopt', run: done, server: SERVER, experiment: 5 }, /is done.*; only a held run/],
-    [
-      { kind: 'refile', run: onItsWay },
-      /is being delivered; only a run that is done, quarantined, held or ignored/,
-    ],
+    [{ kind: 'refile', run: onItsWay }, /is being delivered; only a run that is done, quarantined, held or ignored/],
   ] as const) {
     expect(await scene.ask(request)).toMatchObject({ done: false, text: expect.stringMatching(reason) });
   }

@@ -25,20 +25,14 @@ const found = (path: string, mtimeNs = 5n): FoundFile => ({
   inode: 9n,
 });
 
-const dueRuns = (journal: Journal, limit = 100): Promise<number[]> =>
-  due(journal, Number.MAX_SAFE_INTEGER, limit);
+const dueRuns = (journal: Journal, limit = 100): Promise<number[]> => due(journal, Number.MAX_SAFE_INTEGER, limit);
 
 test('the quick look passes what was taken and stays as it was, and nothing else', async () => {
   const journal = await journalAt();
   const run = newRun('a');
   await take(journal, run, someDraft('A'));
   expect(await journal.intake.unknown('balance', [run.file])).toEqual([]);
-  for (const change of [
-    { size: 2 },
-    { mtimeNs: run.file.mtimeNs + 1n },
-    { inode: 1n },
-    { path: '/data/b' },
-  ]) {
+  for (const change of [{ size: 2 }, { mtimeNs: run.file.mtimeNs + 1n }, { inode: 1n }, { path: '/data/b' }]) {
     expect(await journal.intake.unknown('balance', [{ ...run.file, ...change }])).toHaveLength(1);
   }
   expect(await journal.intake.unknown('other', [run.file])).toHaveLength(1);

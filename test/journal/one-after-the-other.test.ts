@@ -82,11 +82,7 @@ test('a run that is to be redone and is repaired meanwhile is still read anew af
   await ask({ kind: 'repair', run: 1, comments: [{ n: 1, comment: 41 }] });
   const anew = { ...run, mapping: 'm2' };
   expect(await knows(journal, anew)).toBe(true);
-  await journal.outbox.record(
-    1,
-    { kind: 'commented', n: 1, comment: 50, found: false },
-    { kind: 'finished' },
-  );
+  await journal.outbox.record(1, { kind: 'commented', n: 1, comment: 50, found: false }, { kind: 'finished' });
   expect(await journal.intake.unknown('balance', [run.file])).toHaveLength(1);
   expect(await knows(journal, anew)).toBe(false);
 });
@@ -157,7 +153,6 @@ test('a folder that is retried twice in a row is read anew both times, not sent 
   const run = await folderRun(folderWith('a.csv', 'b.bin'));
   await take(journal, run, someDraft('one'));
   await journal.outbox.record(1, REFUSED);
-  for (let n = 0; n < 2; n++)
-    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('is read again as soon as');
+  for (let n = 0; n < 2; n++) expect((await ask({ kind: 'retry', run: 1 })).text).toContain('is read again as soon as');
   expect(await due(journal, LATER, 9)).toEqual([]);
 });

@@ -54,10 +54,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       },
       refuse: (content: string, changes: Partial<NewRun> = {}) =>
         outbox.add(newRun(content, changes), { problem: new FileError('no table') }),
-      async decide(
-        request: Parameters<RequestStore['decide']>[0],
-        has: Source['has'] = 'itsBytes',
-      ): Promise<Answer> {
+      async decide(request: Parameters<RequestStore['decide']>[0], has: Source['has'] = 'itsBytes'): Promise<Answer> {
         return (await requests.decide(request, { path: '/data/a.csv', has })).answer;
       },
     };
@@ -112,8 +109,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
     test('a run is identified by instrument and content, and by its path if copies count', async () => {
       const { outbox, add } = await setUp();
       await add('a');
-      const kind = async (changes: Parameters<typeof newRun>[1]) =>
-        (await outbox.match(newRun('a', changes))).kind;
+      const kind = async (changes: Parameters<typeof newRun>[1]) => (await outbox.match(newRun('a', changes))).kind;
       expect(await kind({ path: '/data/copy.csv' })).toBe('known');
       expect(await kind({ copy: '/data/copy.csv' })).toBe('new');
       expect(await kind({ instrument: 'other' })).toBe('new');
@@ -302,10 +298,7 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect(await server.lastExperiments(5)).toEqual([43, 41]);
       expect([await server.hasExperiment(41), await server.hasExperiment(42)]).toEqual([true, false]);
       expect([await server.hasReference(reference), await server.hasReference('0')]).toEqual([true, false]);
-      expect([await server.isCreating(reference), await server.isCreating(pending.reference)]).toEqual([
-        true,
-        false,
-      ]);
+      expect([await server.isCreating(reference), await server.isCreating(pending.reference)]).toEqual([true, false]);
       expect(await server.countUnknown()).toBe(3);
       expect(await outbox.hasContent('balance', newRun('a').file.sha256)).toBe(true);
       expect(await outbox.hasContent('balance', newRun('d').file.sha256)).toBe(false);

@@ -20,8 +20,7 @@ async function open(path: string): Promise<TestedOutbox> {
 /** The files as a killed process leaves them. */
 function copyOf(path: string): string {
   const copy = join(tempFolder(), 'journal.db');
-  for (const ending of ['', '-wal'])
-    if (existsSync(path + ending)) copyFileSync(path + ending, copy + ending);
+  for (const ending of ['', '-wal']) if (existsSync(path + ending)) copyFileSync(path + ending, copy + ending);
   return copy;
 }
 

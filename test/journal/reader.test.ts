@@ -57,15 +57,7 @@ test('jobs are found by state and instrument, newest first, and page by page', a
   expect(await found({})).toEqual([5, 4, 3, 2, 1]);
   expect(await found({ limit: 2, before: 4 })).toEqual([3, 2]);
   expect(await found({ instrument: 'other' })).toEqual([5]);
-  expect(await Promise.all(RUN_STATES.map((state) => found({ state })))).toEqual([
-    [],
-    [1],
-    [2],
-    [3],
-    [5],
-    [4],
-    [],
-  ]);
+  expect(await Promise.all(RUN_STATES.map((state) => found({ state })))).toEqual([[], [1], [2], [3], [5], [4], []]);
   expect(await found({ state: 'held', instrument: 'other' })).toEqual([]);
   expect((await reader.jobs({ state: 'done', limit: 1 }))[0]).toMatchObject({
     instrument: 'balance',
@@ -123,9 +115,7 @@ test('the overview counts runs by hour, knows the last and the oldest that waits
   clock.advance(40 * 24 * HOUR_MS);
   await take(journal, newRun('a'), someDraft('A'));
   await take(journal, newRun('b', { instrument: 'asked' }), someDraft('B'));
-  await journal.intake.holdBacklog('asked', [
-    { path: '/1', location: '/1', size: 1, mtimeNs: 1n, inode: 1n },
-  ]);
+  await journal.intake.holdBacklog('asked', [{ path: '/1', location: '/1', size: 1, mtimeNs: 1n, inode: 1n }]);
   await journal.intake.endFirstScan('asked');
   await journal.outbox.server(SERVER).learn({ halted: 'recover first' });
   expect(await reader.overview()).toMatchObject({

@@ -47,9 +47,7 @@ async function withDoneRun(changes: Parameters<typeof newRun>[1] = {}): Promise<
 }
 
 const events = ({ rows }: Scene) =>
-  (rows('SELECT event FROM history WHERE run = 1 ORDER BY id') as { event: string }[]).map(
-    ({ event }) => event,
-  );
+  (rows('SELECT event FROM history WHERE run = 1 ORDER BY id') as { event: string }[]).map(({ event }) => event);
 
 test('a done run stays done until its file was read anew, and then has what it was filed as beside what it is to be', async () => {
   const scene = await withDoneRun();
@@ -127,11 +125,7 @@ test('what reads as before changes nothing, and is known to', async () => {
 test('a file that does not read under the mapping of today leaves its run done as it was filed, and that is told', async () => {
   const scene = await withDoneRun();
   await scene.remap();
-  const refused = await refuse(
-    scene.journal,
-    { ...scene.run, mapping: 'm2' },
-    new FileError('no table any more'),
-  );
+  const refused = await refuse(scene.journal, { ...scene.run, mapping: 'm2' }, new FileError('no table any more'));
   expect(refused).toMatchObject({ run: 1, outcome: 'refused' });
   expect(scene.state()).toEqual({
     step: 'done',

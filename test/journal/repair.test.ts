@@ -23,8 +23,7 @@ async function withRun(...changes: readonly RunChange[]): Promise<AskedJournal> 
   return scene;
 }
 
-const missing = (n: number, comment: number) =>
-  ({ kind: 'repair', run: 1, comments: [{ n, comment }] }) as const;
+const missing = (n: number, comment: number) => ({ kind: 'repair', run: 1, comments: [{ n, comment }] }) as const;
 
 test('repair opens a done run for the comment that is gone, and for no other', async () => {
   const scene = await withRun(...FILED);
@@ -53,11 +52,7 @@ test('asked twice, or when the comment is there again under another id, repair c
     done: true,
     text: 'run 1 (a.csv) is already being delivered',
   });
-  await scene.journal.outbox.record(
-    1,
-    { kind: 'commented', n: 2, comment: 99, found: false },
-    { kind: 'finished' },
-  );
+  await scene.journal.outbox.record(1, { kind: 'commented', n: 2, comment: 99, found: false }, { kind: 'finished' });
   expect(await scene.ask(missing(2, 72))).toEqual({ done: true, text: 'run 1 (a.csv) is already repaired' });
   expect(await due(scene.journal)).toEqual([]);
   expect((await scene.journal.outbox.load(1)).comments).toMatchObject([{ comment: 71 }, { comment: 99 }]);

@@ -72,9 +72,7 @@ test('a held run is not sent, says why and how to go on, and leaves the pattern 
     {
       parked: 'held',
       failure: 'drift',
-      reason: expect.stringMatching(
-        /^compared with run 1, the column "A260" is gone.*\n {2}→ .*labfeed retry 2;/,
-      ),
+      reason: expect.stringMatching(/^compared with run 1, the column "A260" is gone.*\n {2}→ .*labfeed retry 2;/),
     },
   ]);
   expect(await knows(journal, newRun('b'))).toBe(true);

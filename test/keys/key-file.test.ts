@@ -70,19 +70,16 @@ test('a folder or a missing folder is refused before a key is created', () => {
   expect(() => openKeyFile(join(folder, 'gone', 'api-key'))).toThrow(/ENOENT/);
 });
 
-test.runIf(isRoot)(
-  'root keeps the owner of the file, and gives a new file to the owner of the folder',
-  () => {
-    const folder = tempFolder();
-    const path = join(folder, 'api-key');
-    chownSync(folder, 1234, 1235);
-    openKeyFile(path).write('first');
-    expect(statSync(path)).toMatchObject({ uid: 1234, gid: 1235 });
-    chownSync(path, 4321, 4322);
-    openKeyFile(path).write('second');
-    expect(statSync(path)).toMatchObject({ uid: 4321, gid: 4322 });
-  },
-);
+test.runIf(isRoot)('root keeps the owner of the file, and gives a new file to the owner of the folder', () => {
+  const folder = tempFolder();
+  const path = join(folder, 'api-key');
+  chownSync(folder, 1234, 1235);
+  openKeyFile(path).write('first');
+  expect(statSync(path)).toMatchObject({ uid: 1234, gid: 1235 });
+  chownSync(path, 4321, 4322);
+  openKeyFile(path).write('second');
+  expect(statSync(path)).toMatchObject({ uid: 4321, gid: 4322 });
+});
 
 test.runIf(isRoot)(
   'a file of root that a group may read is refused, because mode 0600 would lock out the daemon',

@@ -58,18 +58,13 @@ test('another sample can settle what one leaves open', async () => {
 test('a doubt names one alternative for each other meaning, and one date for each set of formats', async () => {
   const [date, number, ...others] = (
     await learn(
-      sample(
-        'a.csv',
-        'Start: 03/04/2026\nEnd: 04/04/2026\n\nSample;Weight (mg);n\nA;1,234;1\nB;5,678;2\nC;5,789;3\n',
-      ),
+      sample('a.csv', 'Start: 03/04/2026\nEnd: 04/04/2026\n\nSample;Weight (mg);n\nA;1,234;1\nB;5,678;2\nC;5,789;3\n'),
     )
   ).doubts;
   expect(date).toBe(
     '03/04/2026 is ambiguous. This mapping assumes dd/MM/yyyy; if that is wrong, write MM/dd/yyyy under dates',
   );
-  expect(number).toBe(
-    '1,234 is ambiguous. This mapping has decimal: ","; if that is wrong, write thousands: ","',
-  );
+  expect(number).toBe('1,234 is ambiguous. This mapping has decimal: ","; if that is wrong, write thousands: ","');
   expect(others).toEqual([]);
 });
 
@@ -81,8 +76,7 @@ test('a sample that only a person can interpret has a doubt with the line to wri
 });
 
 test('words for no value are collected from all samples', async () => {
-  const with_ = (name: string, word: string) =>
-    sample(name, `Well,A260\nA1,1.5\nA2,2.5\nA3,3.5\nA4,${word}\nA5,4.5\n`);
+  const with_ = (name: string, word: string) => sample(name, `Well,A260\nA1,1.5\nA2,2.5\nA3,3.5\nA4,${word}\nA5,4.5\n`);
   const { mapping, unread } = await learn(with_('a.csv', 'OVRFLW'), with_('b.csv', 'N/A'));
   expect(mapping.missing).toEqual(['OVRFLW', 'N/A']);
   expect(unread).toEqual([]);
@@ -147,9 +141,7 @@ test('if no sample can be measured, all reasons are reported', async () => {
 
 test('an instrument is named after its folder, or after the sample if the folder has a generic name', () => {
   expect(suggestName('/srv/nanodrop', ['/srv/nanodrop/run-17.tsv'])).toBe('nanodrop');
-  expect(suggestName('/home/ada/samples', ['/home/ada/samples/Plate Reader 2026-04-01.txt'])).toBe(
-    'Plate Reader',
-  );
+  expect(suggestName('/home/ada/samples', ['/home/ada/samples/Plate Reader 2026-04-01.txt'])).toBe('Plate Reader');
   expect(suggestName('/', ['/fridge_3.csv'])).toBe('fridge');
   expect(suggestName('/srv/Gerät (neu)/', ['/srv/x.csv'])).toBe('Gerät -neu');
   expect(suggestName('/data', ['/data/0001.csv'])).toBe('data');
@@ -176,9 +168,7 @@ test('the title is the fact that names the sample in all files, or else the file
   expect(title({ 'Run date': 'x', 'Sample volume': '2', 'Sample ID': 'S1', Name: 'n' })).toBe(
     '{{ meta["Sample ID"] }} ({{ instrument }})',
   );
-  expect(title({ Sample: 'S1', Name: 'a' }, { Sample: '', Name: 'b' })).toBe(
-    '{{ meta.Name }} ({{ instrument }})',
-  );
+  expect(title({ Sample: 'S1', Name: 'a' }, { Sample: '', Name: 'b' })).toBe('{{ meta.Name }} ({{ instrument }})');
   expect(title({ Sample: 'S1' }, { Name: 'b' })).toBe('{{ file.stem }} ({{ instrument }})');
   expect(title({ 'Sample "x" }}': 'S1' })).toBe('{{ file.stem }} ({{ instrument }})');
 });

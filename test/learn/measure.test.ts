@@ -14,11 +14,7 @@ describe('measuring a file', () => {
     ['one row', 'Sample;Abs;n\nS1;0.5;1\n', { delimiter: ';', table: {} }],
     ['decimal comma', 'x;y\n0,1;0,44\n1;0,5\n1,234;7\n', { delimiter: ';', table: {}, decimal: ',' }],
     ['thousands', 'x;y\n1.5;2\n1,234.5;3\n', { delimiter: ';', table: {}, thousands: ',' }],
-    [
-      'units below the names',
-      'Rate,Stress,n\n[1/s],[Pa],\n0.1,5,1\n',
-      { delimiter: ',', table: { units: 'nextRow' } },
-    ],
+    ['units below the names', 'Rate,Stress,n\n[1/s],[Pa],\n0.1,5,1\n', { delimiter: ',', table: { units: 'nextRow' } }],
     ['units after a slash', 'E/V,I/A\n-0.2,8e-6\n-0.3,6e-6\n', { delimiter: ',', table: { units: 'slash' } }],
     ['no header', '1,2\n3,4\n5,6\n', { delimiter: ',', table: { header: 'none' } }],
     [
@@ -48,11 +44,7 @@ describe('measuring a file', () => {
     ],
     ['something below', 'x,y,z\n1,2,3\n4,5,6\nEND OF DATA\n', { delimiter: ',', table: { until: 'END' } }],
     ['a blank line below the names', 'x,y,z\n\n1,2,3\n4,5,6\n', { delimiter: ',', table: { until: 'eof' } }],
-    [
-      'blank lines everywhere',
-      'x,y,z\n\n1,2,3\n\n4,5,6\n\n7,8,9\n',
-      { delimiter: ',', table: { until: 'eof' } },
-    ],
+    ['blank lines everywhere', 'x,y,z\n\n1,2,3\n\n4,5,6\n\n7,8,9\n', { delimiter: ',', table: { until: 'eof' } }],
     [
       'a line between the names and the rows',
       'Version = 2,,\n,,\nDate,T,n\n,,\n[Data],,\n25/12/2026,1.5,1\n26/12/2026,1.6,2\n',
@@ -72,9 +64,7 @@ describe('measuring a file', () => {
   });
 
   test('without a mapping, reads it with the measured one', async () => {
-    const record = await read(
-      'Operator,Ada,\nStarted,25/12/2026 10:00,\n\nTime (s),U (V),n\n0,1.5,1\n1,1.6,2\n',
-    );
+    const record = await read('Operator,Ada,\nStarted,25/12/2026 10:00,\n\nTime (s),U (V),n\n0,1.5,1\n1,1.6,2\n');
     const date = '2026-12-25T10:00:00';
     expect(meta(record)).toEqual({ Operator: 'Ada', Started: date, date });
     expect(columns(record)).toEqual(['Time [s]', 'U [V]', 'n']);
@@ -95,11 +85,7 @@ describe('measuring a file', () => {
   });
 
   test('accepts serial numbers with leading zeros', async () => {
-    expect(rows(await read('id,n\n008,1.5\n009,2.5\n100,3.5\n')).map(({ id }) => id)).toEqual([
-      '008',
-      '009',
-      100,
-    ]);
+    expect(rows(await read('id,n\n008,1.5\n009,2.5\n100,3.5\n')).map(({ id }) => id)).toEqual(['008', '009', 100]);
   });
 });
 
@@ -175,9 +161,7 @@ describe('what a person must confirm', () => {
     const { mapping, likely, doubts } = await measure(text);
     expect(mapping.dates).toBeUndefined();
     expect(likely.dates).toEqual({ format: 'MM/dd/yyyy h:mm:ss a' });
-    expect(doubts[0]).toContain(
-      '03/04/2026 3:04:05 PM is ambiguous. This mapping assumes MM/dd/yyyy h:mm:ss a; ',
-    );
+    expect(doubts[0]).toContain('03/04/2026 3:04:05 PM is ambiguous. This mapping assumes MM/dd/yyyy h:mm:ss a; ');
   });
 });
 

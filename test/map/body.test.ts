@@ -94,9 +94,7 @@ describe('the body', () => {
   });
 
   test('does not escape markup again in echo', () => {
-    expect(renderBody('{% assign t = readings | table %}{% echo t %}')).toBe(
-      renderBody('{{ readings | table }}'),
-    );
+    expect(renderBody('{% assign t = readings | table %}{% echo t %}')).toBe(renderBody('{{ readings | table }}'));
   });
 
   test('prints a value unescaped with the filter raw', () => {
@@ -141,9 +139,7 @@ describe('the body', () => {
   });
 
   test('of 100,000 facts is replaced by their number', () => {
-    const facts = Object.fromEntries(
-      Array.from({ length: 100_000 }, (_, i) => [`fact ${i}`, v('&'.repeat(20))]),
-    );
+    const facts = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`fact ${i}`, v('&'.repeat(20))]));
     expect(bodyOf({ record: record(facts) })).toContain(
       '<p>100,000 facts and 0 tables, too many for this page; all are in the file</p>',
     );

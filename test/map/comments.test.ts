@@ -1,16 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { FileRecord } from '../../src/model.js';
-import {
-  commentsOf,
-  partial,
-  record,
-  renderTitle,
-  SHA,
-  sentBytes,
-  table,
-  v,
-} from '../support/map-samples.js';
+import { commentsOf, partial, record, renderTitle, SHA, sentBytes, table, v } from '../support/map-samples.js';
 
 /** n rows with unique texts. */
 const rows = (n: number, text = (i: number) => `row-${i}-`) =>
@@ -187,9 +178,7 @@ describe('a comment template', () => {
         'A260   | AU   | 2 | 1.50 |   5.75 | 10.0',
       ].join('\n'),
     ]);
-    expect(commentsOf({ comments: { text: '{{ meta | table }}' } })[0]).toContain(
-      'Volume: 2.100 µL\nDilution: 4.0',
-    );
+    expect(commentsOf({ comments: { text: '{{ meta | table }}' } })[0]).toContain('Volume: 2.100 µL\nDilution: 4.0');
   });
 
   test('that renders to nothing makes no comment', () => {
@@ -206,9 +195,7 @@ describe('a comment template', () => {
 
   test('that renders to too much text is replaced by the summary', () => {
     const text = '{% for i in (1..10000) %}line {{ i }}\n{% endfor %}';
-    expect(commentsOf({ comments: { text, maxBytes: 1024 } })).toEqual([
-      expect.stringContaining('Summary of'),
-    ]);
+    expect(commentsOf({ comments: { text, maxBytes: 1024 } })).toEqual([expect.stringContaining('Summary of')]);
   });
 });
 
@@ -296,8 +283,7 @@ describe('for any content of the file', () => {
 });
 
 describe('a summary', () => {
-  const summaryOf = (given: FileRecord) =>
-    commentsOf({ record: given, comments: { readings: 'summary' } })[0] ?? '';
+  const summaryOf = (given: FileRecord) => commentsOf({ record: given, comments: { readings: 'summary' } })[0] ?? '';
 
   test('has count, minimum, median and maximum, as written in the file', () => {
     const values = [v(3, '3,0'), v(1, '1,00'), v(null, 'OVER'), v(2, '2,000'), v('text')];

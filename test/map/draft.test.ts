@@ -3,16 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { FileError } from '../../src/errors.js';
 import { cleanTags, cleanTitle } from '../../src/map/draft.js';
 import { provisionalTitle } from '../../src/markers.js';
-import {
-  file,
-  fileErrorOf,
-  type Given,
-  map,
-  nanodrop,
-  record,
-  renderTitle,
-  v,
-} from '../support/map-samples.js';
+import { file, fileErrorOf, type Given, map, nanodrop, record, renderTitle, v } from '../support/map-samples.js';
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 const graphemes = (text: string): number => [...segmenter.segment(text)].length;
@@ -95,9 +86,11 @@ describe('tags', () => {
   });
 
   test('are rendered as plain text', () => {
-    expect(
-      map({ experiment: { tags: ['nanodrop', '{{ meta.Operator }}', '{{ meta.Sample }}'] } }).draft.tags,
-    ).toEqual(['nanodrop', 'R. Müller', 'Plasmid <A>']);
+    expect(map({ experiment: { tags: ['nanodrop', '{{ meta.Operator }}', '{{ meta.Sample }}'] } }).draft.tags).toEqual([
+      'nanodrop',
+      'R. Müller',
+      'Plasmid <A>',
+    ]);
   });
 
   test('are always acceptable', () => {
@@ -135,9 +128,7 @@ describe('the date', () => {
     expect(dateOf({ experiment: { date: '2026-01-02' } })).toBe('2026-01-02 template');
     expect(dateOf({ experiment: { date: ' {{ file.modified }} ' } })).toBe('2026-03-04 template');
     expect(dateOf({ experiment: { date: '{{ now }}' } })).toBe('2026-03-04 template');
-    expect(dateOf({ record: dated('2026-02-01'), experiment: { date: '2026-01-02' } })).toBe(
-      '2026-01-02 template',
-    );
+    expect(dateOf({ record: dated('2026-02-01'), experiment: { date: '2026-01-02' } })).toBe('2026-01-02 template');
   });
 
   test('of modification is a day in local time', () => {
@@ -162,12 +153,8 @@ describe('the date', () => {
 
   test('is the day of modification without template and fact', () => {
     expect(dateOf({})).toBe('2026-03-04 modified');
-    expect(dateOf({ file: { modifiedMs: new Date(2026, 2, 4, 0, 0, 1).getTime() } })).toBe(
-      '2026-03-04 modified',
-    );
-    expect(dateOf({ file: { modifiedMs: new Date(2026, 2, 4, 23, 59, 59).getTime() } })).toBe(
-      '2026-03-04 modified',
-    );
+    expect(dateOf({ file: { modifiedMs: new Date(2026, 2, 4, 0, 0, 1).getTime() } })).toBe('2026-03-04 modified');
+    expect(dateOf({ file: { modifiedMs: new Date(2026, 2, 4, 23, 59, 59).getTime() } })).toBe('2026-03-04 modified');
     expect(dateOf({ record: dated('N/A', null) })).toBe('2026-03-04 modified');
     expect(dateOf({ record: dated('') })).toBe('2026-03-04 modified');
   });
@@ -196,9 +183,7 @@ describe('the date', () => {
   test('that cannot be read quarantines the run', () => {
     expect(errorOf({ record: dated('last week') })).toContain('cannot read "last week" as a date');
     expect(errorOf({ record: dated('20260304', 20260304) })).toContain('cannot read "20260304" as a date');
-    expect(errorOf({ record: dated('x'), readDate: () => ({ iso: '23:10:00' }) })).toContain(
-      'is not a calendar date',
-    );
+    expect(errorOf({ record: dated('x'), readDate: () => ({ iso: '23:10:00' }) })).toContain('is not a calendar date');
   });
 
   test.each(['2026-02-30', '2026-13-01', '2026-00-10', '0000-01-01', '0099-01-01'])(
@@ -210,9 +195,7 @@ describe('the date', () => {
 
   test('that is empty quarantines the run unless the template has a fallback', () => {
     const blank = record({ Date: v(null, '') });
-    expect(errorOf({ record: blank, experiment: { date: '{{ meta.Date }}' } })).toContain(
-      'the date is empty',
-    );
+    expect(errorOf({ record: blank, experiment: { date: '{{ meta.Date }}' } })).toContain('the date is empty');
     expect(dateOf({ record: blank, experiment: { date: '{{ meta.Date | default: file.modified }}' } })).toBe(
       '2026-03-04 template',
     );
@@ -221,9 +204,7 @@ describe('the date', () => {
   test('may be one day after the modification, but not more', () => {
     expect(dateOf({ record: dated('2026-03-05') })).toBe('2026-03-05 fact');
     const message = errorOf({ record: dated('2026-03-06') });
-    expect(message).toContain(
-      'the date 2026-03-06 is more than one day after the file was modified (2026-03-04)',
-    );
+    expect(message).toContain('the date 2026-03-06 is more than one day after the file was modified (2026-03-04)');
   });
 
   test('is always a real day or an error', () => {
@@ -251,9 +232,7 @@ describe('the date', () => {
         expect(dateOf({ record: dated('2026-03-04'), file })).toBe('2026-03-04 fact');
         const experiment = { date: '{{ meta.date | date: "%Y-%m-%d" }}' };
         expect(dateOf({ record: dated('2026-03-04'), file, experiment })).toBe('2026-03-04 template');
-        expect(dateOf({ record: dated('x', '2026-03-04T23:59:00Z'), file, experiment })).toBe(
-          '2026-03-04 template',
-        );
+        expect(dateOf({ record: dated('x', '2026-03-04T23:59:00Z'), file, experiment })).toBe('2026-03-04 template');
       }
     } finally {
       if (zone === undefined) delete process.env['TZ'];

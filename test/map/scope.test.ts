@@ -5,17 +5,15 @@ const is = (condition: string): string => renderTitle(`{% if ${condition} %}yes{
 
 describe('a value in a template', () => {
   test('prints as written', () => {
-    expect(renderTitle('{{ meta.Volume }}, {{ meta["Sample ID"] }}, {{ meta.Dilution }}')).toBe(
-      '2.100 µL, 007, 4.0',
-    );
+    expect(renderTitle('{{ meta.Volume }}, {{ meta["Sample ID"] }}, {{ meta.Dilution }}')).toBe('2.100 µL, 007, 4.0');
     expect(renderTitle('{{ readings[2].A260 }}')).toBe('10.0');
     expect(renderTitle('{{ meta.Dilution | append: "x" }}')).toBe('4.0x');
   });
 
   test('calculates as a number', () => {
-    expect(
-      renderTitle('{{ meta.Dilution | plus: 1 }} {{ meta.Volume | round }} {{ 10 | times: meta.Volume }}'),
-    ).toBe('5 2 21');
+    expect(renderTitle('{{ meta.Dilution | plus: 1 }} {{ meta.Volume | round }} {{ 10 | times: meta.Volume }}')).toBe(
+      '5 2 21',
+    );
     expect(renderTitle('{{ readings | sum: "A260" }}')).toBe('11.5');
   });
 
@@ -82,9 +80,7 @@ describe('a value in a template', () => {
 
   test('that is true prints as written and equals true', () => {
     const valid = record({ Valid: v(true, 'YES') });
-    expect(renderTitle('{{ meta.Valid }}{% if meta.Valid == true %}!{% endif %}', { record: valid })).toBe(
-      'YES!',
-    );
+    expect(renderTitle('{{ meta.Valid }}{% if meta.Valid == true %}!{% endif %}', { record: valid })).toBe('YES!');
   });
 
   test('sorts by value, missing values last', () => {
@@ -105,10 +101,7 @@ describe('a value in a template', () => {
 
   test('has a size and can be an index', () => {
     expect(renderTitle('{{ meta.Sample | size }} {{ meta.Sample.size }}')).toBe('11 11');
-    const keyed = record(
-      { Which: v('B'), A: v('a'), B: v('b'), N: v(1) },
-      table('t', ['x'], [[v('p')], [v('q')]]),
-    );
+    const keyed = record({ Which: v('B'), A: v('a'), B: v('b'), N: v(1) }, table('t', ['x'], [[v('p')], [v('q')]]));
     expect(renderTitle('{{ meta[meta.Which] }} {{ readings[meta.N].x }}', { record: keyed })).toBe('b q');
   });
 
@@ -120,39 +113,20 @@ describe('a value in a template', () => {
 });
 
 describe('a name in a file', () => {
-  const names = [
-    'size',
-    'first',
-    'last',
-    'constructor',
-    '__proto__',
-    'toString',
-    'hasOwnProperty',
-    'then',
-    'length',
-  ];
+  const names = ['size', 'first', 'last', 'constructor', '__proto__', 'toString', 'hasOwnProperty', 'then', 'length'];
 
   test.each(names)('%s is data', (name) => {
     const odd = { meta: new Map([[name, v('mine')]]), tables: [table('readings', [name], [[v('cell')]])] };
-    expect(renderTitle(`{{ meta["${name}"] }} {{ readings[0]["${name}"] }}`, { record: odd })).toBe(
-      'mine cell',
-    );
+    expect(renderTitle(`{{ meta["${name}"] }} {{ readings[0]["${name}"] }}`, { record: odd })).toBe('mine cell');
     expect(renderTitle(`{{ readings | map: "${name}" | join: "" }}`, { record: odd })).toBe('cell');
   });
 
-  test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty'])(
-    '%s does not reach a prototype',
-    (name) => {
-      expect(renderBody(`[{{ meta.${name} }}{{ readings.${name} }}{{ readings[0].Well.${name} }}]`)).toBe(
-        '[]',
-      );
-    },
-  );
+  test.each(['constructor', '__proto__', 'toString', 'hasOwnProperty'])('%s does not reach a prototype', (name) => {
+    expect(renderBody(`[{{ meta.${name} }}{{ readings.${name} }}{{ readings[0].Well.${name} }}]`)).toBe('[]');
+  });
 
   test('is written in brackets, or after a dot if it is one word', () => {
     const odd = record({ 'T∞ [°C]': v(21), größe: v(3), 'a"b': v('q') });
-    expect(renderTitle('{{ meta["T∞ [°C]"] }} {{ meta.größe }} {{ meta[\'a"b\'] }}', { record: odd })).toBe(
-      '21 3 q',
-    );
+    expect(renderTitle('{{ meta["T∞ [°C]"] }} {{ meta.größe }} {{ meta[\'a"b\'] }}', { record: odd })).toBe('21 3 q');
   });
 });

@@ -47,9 +47,7 @@ describe('the filter table', () => {
 
   test('rejects rows of two tables', () => {
     const two = record({}, table('a', ['x'], [[v(1)]]), table('b', ['y'], [[v(2)]]));
-    expect(() => renderBody('{{ tables.a | concat: tables.b | table }}', { record: two })).toThrow(
-      'one table',
-    );
+    expect(() => renderBody('{{ tables.a | concat: tables.b | table }}', { record: two })).toThrow('one table');
   });
 
   test('keeps the line breaks of a cell', () => {
@@ -94,8 +92,7 @@ describe('the filter table, if rows are left out,', () => {
   });
 
   test('takes the number of rows to show', () => {
-    const rows = (filter: string) =>
-      shown(`{{ readings | ${filter} }}`, { record: record({}, many(300)) }).rows;
+    const rows = (filter: string) => shown(`{{ readings | ${filter} }}`, { record: record({}, many(300)) }).rows;
     expect(rows('table: 50')).toBe(50);
     expect(rows('table: 1000')).toBe(300);
     expect(rows('table: -5')).toBe(0);
@@ -281,12 +278,7 @@ describe('with a partial table, a template', () => {
         'pop',
         'shift',
       )
-      .concat(
-        'group_by: "kind"',
-        'group_by_exp: "r", "r.kind"',
-        'find: "kind", "neither"',
-        'find_index: "kind", "x"',
-      )
+      .concat('group_by: "kind"', 'group_by_exp: "r", "r.kind"', 'find: "kind", "neither"', 'find_index: "kind", "x"')
       .map((filter): [string, number] => [`{{ readings | ${filter} }}`, 51]),
   ])('cannot read a row that was not kept: %s', (template, row) => {
     const { message } = fileErrorOf(() => renderBody(template, given));
@@ -318,9 +310,7 @@ describe('with a partial table, a template', () => {
 
   test('fails with the alternatives at a limit of Liquid too', () => {
     const endless = record({}, partial(kept, 30_000_000));
-    const { message, hint } = fileErrorOf(() =>
-      renderTitle('{{ readings | map: "n" }}', { record: endless }),
-    );
+    const { message, hint } = fileErrorOf(() => renderTitle('{{ readings | map: "n" }}', { record: endless }));
     expect(message).toContain('limit');
     expect(hint).toContain('{{ readings | table }}');
   });

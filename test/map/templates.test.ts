@@ -37,9 +37,7 @@ describe('templates see', () => {
     expect(
       renderTitle('{{ readings[0].w }} {{ tables.wells[0].w }} {{ tables.curve[0]["R²"] }}', { record: two }),
     ).toBe('A1 A1 0.99');
-    expect(renderTitle('{{ tables.curve.columns[0].unit }} {{ tables.curve.size }}', { record: two })).toBe(
-      '% 1',
-    );
+    expect(renderTitle('{{ tables.curve.columns[0].unit }} {{ tables.curve.size }}', { record: two })).toBe('% 1');
   });
 
   test('the modification time and the current time, in local time', () => {
@@ -135,18 +133,16 @@ describe('a missing name', () => {
 
   test('can have a chain of defaults', () => {
     expect(renderTitle('{{ meta.A | default: meta.B | default: meta.C | default: "last" }}')).toBe('last');
-    expect(
-      fileErrorOf(() => renderTitle('{{ meta.A | default: meta.B | default: meta.C }}')).message,
-    ).toContain('meta.C');
+    expect(fileErrorOf(() => renderTitle('{{ meta.A | default: meta.B | default: meta.C }}')).message).toContain(
+      'meta.C',
+    );
   });
 
   test('does not break the standard behaviour of default', () => {
     expect(renderTitle('{{ false | default: "x", allow_false: true }}')).toBe('false');
     expect(renderTitle('{{ meta.Valid | default: "x" }}')).toBe('x');
     expect(renderTitle('{{ meta.Valid | default: "x", allow_false: true }}')).toBe('NO');
-    expect(renderTitle('{{ "" | default: "x" }}{{ readings | where: "Well", "Z" | default: "y" }}')).toBe(
-      'xy',
-    );
+    expect(renderTitle('{{ "" | default: "x" }}{{ readings | where: "Well", "Z" | default: "y" }}')).toBe('xy');
   });
 
   test('can be tested with if, unless and case', () => {
@@ -172,13 +168,11 @@ describe('a missing name', () => {
 
 describe('a mistake in a template', () => {
   const mistakes = (source: string) =>
-    checkTemplates({ experiment: { title: source }, comments: {} }).map(
-      ({ message, hint, line, column }) => ({
-        message,
-        hint,
-        at: `${line}:${column}`,
-      }),
-    );
+    checkTemplates({ experiment: { title: source }, comments: {} }).map(({ message, hint, line, column }) => ({
+      message,
+      hint,
+      at: `${line}:${column}`,
+    }));
 
   test.each([
     ['{{ meta.X', '1:1', '{{ meta.X is not closed', 'expected }}'],
@@ -222,8 +216,7 @@ describe('a mistake in a template', () => {
   });
 
   test('makes createMapper throw', () => {
-    const make = () =>
-      createMapper({ instrument: 'x', experiment: { body: '\n{{ meta.A | nope }}' }, comments });
+    const make = () => createMapper({ instrument: 'x', experiment: { body: '\n{{ meta.A | nope }}' }, comments });
     expect(make).toThrow(TemplateError);
     expect(make).toThrow(expect.objectContaining({ path: ['experiment', 'body'], line: 2, column: 13 }));
   });
@@ -245,9 +238,7 @@ describe('a mistake in a template', () => {
 describe('a template that cannot be rendered', () => {
   test('quarantines the run with the reason', () => {
     const { message, where } = fileErrorOf(() => renderBody('{{ "x" | table }}'));
-    expect(message).toBe(
-      'cannot render the body template: the filter "table" expects readings, a table or meta',
-    );
+    expect(message).toBe('cannot render the body template: the filter "table" expects readings, a table or meta');
     expect(where).toEqual({ file: file.path });
   });
 

@@ -128,15 +128,11 @@ test('lists show what is missing and what is extra', () => {
     columns:
       'differs\n    expected  "Well", "A280", "Remark"\n    actual    "Well", "A260", "Remark"\n    missing   "A280"\n    extra     "A260"',
   });
-  expect(differences({ columns: ['A260', 'Well', 'Remark'] })['columns']).toContain(
-    'their order or number differs',
-  );
+  expect(differences({ columns: ['A260', 'Well', 'Remark'] })['columns']).toContain('their order or number differs');
 });
 
 test('comments are compared by number or by content', () => {
-  expect(differences({ comments: 3 })['comments']).toMatch(
-    /expected {2}3 comments\n {4}actual {4}2 comments/,
-  );
+  expect(differences({ comments: 3 })['comments']).toMatch(/expected {2}3 comments\n {4}actual {4}2 comments/);
   expect(differences({ comments: ['A1 1.50'] })['comments']).toContain('expected  1 comment');
   expect(differences({ comments: ['A1 1.50', 'the best'] })['comments']).toBe(
     'comment 2 differs\n    expected  "the best"\n    actual    "the rest"',
@@ -153,9 +149,7 @@ test('a long body is shown from shortly before its difference', () => {
 
 test('a date from the modification time has a hint', () => {
   const made: Outcome = { ...OUTCOME, dateFrom: 'modified' };
-  expect(differences({ date: '2026-01-01' }, made)['date']).toContain(
-    'this is the day the sample was modified',
-  );
+  expect(differences({ date: '2026-01-01' }, made)['date']).toContain('this is the day the sample was modified');
 });
 
 test('a file that should be quarantined but was read is a failure', () => {
@@ -190,9 +184,7 @@ test('a test can expect that a file is quarantined, and why', async () => {
   expect(await failures(test('true'))).toEqual([]);
   expect(await failures(test('/ambiguous\\.csv:2:\\d+/'))).toEqual([]);
   expect(await failures(test('no table'))).toEqual([
-    expect.stringMatching(
-      /quarantined for another reason\n {4}expected {2}"no table"\n {4}actual {4}".*1,234/,
-    ),
+    expect.stringMatching(/quarantined for another reason\n {4}expected {2}"no table"\n {4}actual {4}".*1,234/),
   ]);
 });
 

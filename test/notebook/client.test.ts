@@ -37,8 +37,7 @@ const CONTRACT: Readonly<Record<Operation, Row>> = {
     refusals: { 401: 'auth', 403: 'conflict', 404: 'conflict' },
   },
   patchExperiment: {
-    call: (notebook) =>
-      notebook.patchExperiment(7, { title: 'A', date: '2026-01-31', body: 'b', tags: ['c'] }),
+    call: (notebook) => notebook.patchExperiment(7, { title: 'A', date: '2026-01-31', body: 'b', tags: ['c'] }),
     wire: 'PATCH /api/v2/experiments/7 {"title":"A","date":"2026-01-31","body":"b","tags":["c"]}',
     result: undefined,
     refusals: { 400: 'request', 401: 'auth', 403: 'conflict', 404: 'conflict', 422: 'request' },
@@ -148,10 +147,7 @@ test('the comments of other entity types have their own path', async () => {
   const { notebook, server } = await openContract();
   await notebook.listComments({ type: 'items', id: 7 });
   await notebook.readComment({ type: 'items', id: 7 }, 5);
-  expect(server.seen.map(({ path }) => path)).toEqual([
-    '/api/v2/items/7/comments',
-    '/api/v2/items/7/comments/5',
-  ]);
+  expect(server.seen.map(({ path }) => path)).toEqual(['/api/v2/items/7/comments', '/api/v2/items/7/comments/5']);
 });
 
 test('a request with a body has the bare key and exactly the JSON content type', async () => {
@@ -190,9 +186,7 @@ test('a PATCH sends only known fields, and tags last', async () => {
   const { notebook, server } = await openContract();
   const draft = { tags: ['t'], comments: ['c'], body: 'b', date: '2026-01-31', title: 'A', content_type: 1 };
   await notebook.patchExperiment(7, draft);
-  expect(server.seen[0]?.body).toBe(
-    '{"title":"A","date":"2026-01-31","body":"b","content_type":1,"tags":["t"]}',
-  );
+  expect(server.seen[0]?.body).toBe('{"title":"A","date":"2026-01-31","body":"b","content_type":1,"tags":["t"]}');
 });
 
 test('the text of a comment is sent in the configured field', async () => {
@@ -273,8 +267,7 @@ test.each(['', '..', 'a/b', 'experiments?x', 'É'])('the entity type %j is rejec
 test('consecutive requests share one connection, whatever their responses', async () => {
   const { notebook, server } = await openContract({
     readExperiment: refusal(404, 'x'.repeat(50_000)),
-    postExperiments: () =>
-      HttpResponse.text('y'.repeat(50_000), { status: 201, headers: { Location: '/1' } }),
+    postExperiments: () => HttpResponse.text('y'.repeat(50_000), { status: 201, headers: { Location: '/1' } }),
   });
   for (let round = 0; round < 5; round += 1) {
     await notebook.createExperiment();

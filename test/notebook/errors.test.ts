@@ -12,15 +12,12 @@ const text =
     HttpResponse.text(body, { status });
 
 /** Everything that a log could show of an error, with its causes and hidden fields. */
-const everything = (error: NotebookError): string =>
-  inspect(error, { depth: 20, showHidden: true }) + explain(error);
+const everything = (error: NotebookError): string => inspect(error, { depth: 20, showHidden: true }) + explain(error);
 
 test('an error names the request, the response and what to do', async () => {
   const { notebook } = await openContract({ patchExperiment: refusal(403, 'Forbidden', 'Entry is locked.') });
   const error = await failureOf(notebook.patchExperiment(7, {}));
-  expect(error.message).toBe(
-    'PATCH /api/v2/experiments/7 failed with status 403: Forbidden — Entry is locked.',
-  );
+  expect(error.message).toBe('PATCH /api/v2/experiments/7 failed with status 403: Forbidden — Entry is locked.');
   expect(explain(error)).toContain('\n  → ');
 });
 
@@ -33,26 +30,16 @@ test('a 403 on a creation mentions the permissions of the key, not a lock', asyn
 
 test('a description that repeats the message is not shown', async () => {
   const { notebook } = await openContract({ readExperiment: refusal(404, 'Nothing here', 'Nothing here') });
-  expect((await failureOf(notebook.readExperiment(7))).message).toMatch(
-    /failed with status 404: Nothing here$/,
-  );
+  expect((await failureOf(notebook.readExperiment(7))).message).toMatch(/failed with status 404: Nothing here$/);
 });
 
 test.each([
   ['nothing', text(400, ''), 'failed with status 400'],
   ['text', text(400, 'Bad thing'), 'failed with status 400: Bad thing'],
-  [
-    'other JSON',
-    () => HttpResponse.json({ error: 'x' }, { status: 400 }),
-    'failed with status 400: {"error":"x"}',
-  ],
+  ['other JSON', () => HttpResponse.json({ error: 'x' }, { status: 400 }), 'failed with status 400: {"error":"x"}'],
   ['a JSON string', () => HttpResponse.json('nope', { status: 400 }), 'failed with status 400: "nope"'],
   ['a page', page(502, 'Bad Gateway'), 'failed with status 502 (web page: Bad Gateway)'],
-  [
-    'a page without title',
-    () => HttpResponse.html('<p>', { status: 502 }),
-    'failed with status 502 (web page)',
-  ],
+  ['a page without title', () => HttpResponse.html('<p>', { status: 502 }), 'failed with status 502 (web page)'],
 ] as const)('the content of a rejection is shown: %s', async (_what, reply, message) => {
   const { notebook } = await openContract({ postExperiments: reply });
   expect((await failureOf(notebook.createExperiment())).message).toBe(`POST /api/v2/experiments ${message}`);
@@ -189,10 +176,7 @@ describe('a web page instead of JSON', () => {
 describe('a 400 from eLabFTW', () => {
   test.each([
     ['being edited', refusal(400, 'This entry is being edited by Ada Lovelace.')],
-    [
-      'being edited, in the older field',
-      refusal(400, 'Error', 'This entry is being edited by Ada Lovelace.'),
-    ],
+    ['being edited, in the older field', refusal(400, 'Error', 'This entry is being edited by Ada Lovelace.')],
   ])('%s is temporary and stops no other run', async (_what, reply) => {
     const { notebook } = await openContract({ patchExperiment: reply });
     const error = await failureOf(notebook.patchExperiment(7, {}));
@@ -369,27 +353,15 @@ test.each([
   expect(retryAfterMs(header, NOW)).toBe(ms);
 });
 
-test.each([
-  undefined,
-  '',
-  'soon',
-  'in 5 minutes',
-  '5 s',
-  'Sat, 99 Foo 2026 12:00:30 GMT',
-  '1e3',
-  'NaN',
-  '2026-01-31',
-])('%j is ignored', (header) => {
-  expect(retryAfterMs(header, NOW)).toBeUndefined();
-});
+test.each([undefined, '', 'soon', 'in 5 minutes', '5 s', 'Sat, 99 Foo 2026 12:00:30 GMT', '1e3', 'NaN', '2026-01-31'])(
+  '%j is ignored',
+  (header) => {
+    expect(retryAfterMs(header, NOW)).toBeUndefined();
+  },
+);
 
 test('whatever a server sends, the wait is undefined or between zero and an hour', () => {
-  const headers = fc.oneof(
-    fc.string(),
-    fc.double().map(String),
-    fc.date().map(String),
-    fc.bigInt().map(String),
-  );
+  const headers = fc.oneof(fc.string(), fc.double().map(String), fc.date().map(String), fc.bigInt().map(String));
   fc.assert(
     fc.property(headers, fc.integer(), (header, now) => {
       const wait = retryAfterMs(header, now);

@@ -93,19 +93,14 @@ test('the outcome of a creation without a response in time is unknown', async ()
   const started = performance.now();
   const error = await failureOf(openNotebook(server.url, { timeoutMs: 300 }).createExperiment());
   expect(error).toMatchObject({ failure: 'server', outcomeUnknown: true });
-  expect(error.message).toMatch(
-    /^no response from http:\S+ to POST \/api\/v2\/experiments: timed out after 0\.3 s$/,
-  );
+  expect(error.message).toMatch(/^no response from http:\S+ to POST \/api\/v2\/experiments: timed out after 0\.3 s$/);
   expect(performance.now() - started).toBeLessThan(1500);
 });
 
 test.each([
   ['is not HTTP', 'SSH-2.0-OpenSSH_9.2\r\n'],
   ['ends in its headers', 'HTTP/1.1 201 Crea'],
-  [
-    'ends after an informational response',
-    'HTTP/1.1 103 Early Hints\r\nLocation: /api/v2/experiments/99\r\n\r\n',
-  ],
+  ['ends after an informational response', 'HTTP/1.1 103 Early Hints\r\nLocation: /api/v2/experiments/99\r\n\r\n'],
 ])('the outcome of a creation whose response %s is unknown', async (_what, bytes) => {
   const server = await serveRaw((socket) => socket.end(bytes));
   const error = await failureOf(openNotebook(server.url).createExperiment());
@@ -127,9 +122,7 @@ test('a creation is done when its status and id have arrived, even if the body h
 });
 
 test('a rejection counts when its status has arrived, even if the body is incomplete', async () => {
-  const server = await serveRaw((socket) =>
-    socket.end('HTTP/1.1 422 No\r\nContent-Length: 99\r\n\r\n{"mess'),
-  );
+  const server = await serveRaw((socket) => socket.end('HTTP/1.1 422 No\r\nContent-Length: 99\r\n\r\n{"mess'));
   const error = await failureOf(openNotebook(server.url).createExperiment());
   expect(error).toMatchObject({ failure: 'request', status: 422, outcomeUnknown: false });
 });
@@ -197,9 +190,7 @@ test('an aborted read rejects with the reason', async () => {
 
 test('the client works again after an outage', async () => {
   let broken = true;
-  const server = await serveRaw((socket) =>
-    broken ? socket.destroy() : socket.write(HEAD + 'x'.repeat(100)),
-  );
+  const server = await serveRaw((socket) => (broken ? socket.destroy() : socket.write(HEAD + 'x'.repeat(100))));
   const notebook = openNotebook(server.url, { connections: 1 });
   for (let attempt = 0; attempt < 3; attempt += 1) await failureOf(notebook.createExperiment());
   broken = false;

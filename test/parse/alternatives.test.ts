@@ -16,11 +16,7 @@ describe('alternative mappings', () => {
   test('rows or columns that a tree does not have lead to the next alternative', async () => {
     const text = '{"run":[{"v":1}]}';
     const next = { format: 'json', table: { rows: '/run' } } as const;
-    for (const table of [
-      { rows: '/runs' },
-      { rows: '/run', columns: { w: 'w' } },
-      { columns: { w: '/w' } },
-    ]) {
+    for (const table of [{ rows: '/runs' }, { rows: '/run', columns: { w: 'w' } }, { columns: { w: '/w' } }]) {
       expect(rows(await read(text, [{ format: 'json', table }, next]))).toEqual([{ v: 1 }]);
     }
   });
@@ -67,12 +63,9 @@ describe('alternative mappings', () => {
     expect(rows(await read(text, [typed, { delimiter: ',', table: {} }]))).toEqual([{ t: 1, U: 'high' }]);
   });
 
-  test.each(['xlsx', 'jcamp'] as const)(
-    'one that is for %s is passed over by what is none',
-    async (format) => {
-      expect(rows(await read('[Data]\na,b\n1,2\n', [{ format }, NEW]))).toEqual([{ a: 1, b: 2 }]);
-    },
-  );
+  test.each(['xlsx', 'jcamp'] as const)('one that is for %s is passed over by what is none', async (format) => {
+    expect(rows(await read('[Data]\na,b\n1,2\n', [{ format }, NEW]))).toEqual([{ a: 1, b: 2 }]);
+  });
 
   test('`format: none` matches binary files', async () => {
     const record = await read(Buffer.from('%PDF-1.7 and more'), [
@@ -118,11 +111,11 @@ describe('`when`', () => {
   });
 
   test('ignores the quotes of a first cell', async () => {
-    expect(
-      meta(await read('"Run 7",x\n', { when: 'Run', delimiter: ',', meta: { line: 1, cells: ['run'] } })),
-    ).toEqual({
-      run: 'Run 7',
-    });
+    expect(meta(await read('"Run 7",x\n', { when: 'Run', delimiter: ',', meta: { line: 1, cells: ['run'] } }))).toEqual(
+      {
+        run: 'Run 7',
+      },
+    );
   });
 
   test('a single mapping refuses a file without that line and names the nearest one', async () => {

@@ -215,12 +215,7 @@ describe('units below names in lines split at blanks', () => {
       '       0       0   120.0  -1.027',
       '       1       1   120.2  -1.037',
     ];
-    expect(columns(await splitAtBlanks(text.join('\n')))).toEqual([
-      'Index',
-      't [s]',
-      'Ts [°C]',
-      'Value [mW]',
-    ]);
+    expect(columns(await splitAtBlanks(text.join('\n')))).toEqual(['Index', 't [s]', 'Ts [°C]', 'Value [mW]']);
   });
 
   test('are not assigned if one is below no name or below two', async () => {

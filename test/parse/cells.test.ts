@@ -69,9 +69,7 @@ describe('splitting a line into cells', () => {
       fc.asyncProperty(
         fc.array(fc.array(cell, { minLength: 2, maxLength: 4 }), { minLength: 1, maxLength: 1200 }),
         async (table) => {
-          const text = table
-            .map((row) => row.map((one) => `"${one.replaceAll('"', '""')}"`).join(','))
-            .join('\n');
+          const text = table.map((row) => row.map((one) => `"${one.replaceAll('"', '""')}"`).join(',')).join('\n');
           expect(await cells(text)).toEqual(table.map((row) => row.map((one) => one.trim())));
         },
       ),

@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { DateTime } from 'luxon';
 import { describe, expect, test } from 'vitest';
-import {
-  compileDigitPattern,
-  createDateReader,
-  type DateOptions,
-  readDate,
-} from '../../src/parse/values/date.js';
+import { compileDigitPattern, createDateReader, type DateOptions, readDate } from '../../src/parse/values/date.js';
 
 const asDate = (text: string, options: DateOptions) => createDateReader(options).readAsDate(text);
 
@@ -60,9 +55,7 @@ describe('a date with a given format', () => {
   ])('a zone written as %s gives the offset', (zone, offset) => {
     const format = ['dd MMM yyyy HH:mm:ss z'];
     expect(asDate(`03 Apr 2026 10:15:00 ${zone}`, { format })).toBe(`2026-04-03T10:15:00${offset}`);
-    expect(asDate(`03 Apr 2026 10:15:00 ${zone}`, { format, zone: 'Asia/Tokyo' })).toBe(
-      `2026-04-03T10:15:00${offset}`,
-    );
+    expect(asDate(`03 Apr 2026 10:15:00 ${zone}`, { format, zone: 'Asia/Tokyo' })).toBe(`2026-04-03T10:15:00${offset}`);
   });
 
   test.each(['IST', 'XYZ', 'Mars/Olympus', ''])('the zone %j is not guessed', (zone) => {
@@ -177,10 +170,7 @@ describe('a text that is used as a date', () => {
     expect(readDate('12/25/2026', dates)).toBeUndefined();
   });
 
-  test.each(['', 'soon', '5', '99/99/2026', '32 Foo 2026', '12:30', '25/12/2026 10:00 IST'])(
-    '%j is none',
-    (text) => {
-      expect(readDate(text, {})).toBeUndefined();
-    },
-  );
+  test.each(['', 'soon', '5', '99/99/2026', '32 Foo 2026', '12:30', '25/12/2026 10:00 IST'])('%j is none', (text) => {
+    expect(readDate(text, {})).toBeUndefined();
+  });
 });

@@ -263,9 +263,9 @@ describe('`facts`', () => {
       expect(meta(record)['Date']).toBe('2026-04-13T10:15:00+02:00');
       expect(rows(record)).toEqual([{ when: '2026-01-13T10:15:00+01:00', n: 1 }]);
     }
-    await expect(
-      read(text, { ...mapping, dates: { ...mapping.dates, zone: { from: 'Timezone' } } }),
-    ).rejects.toThrow('there is no fact "Timezone"');
+    await expect(read(text, { ...mapping, dates: { ...mapping.dates, zone: { from: 'Timezone' } } })).rejects.toThrow(
+      'there is no fact "Timezone"',
+    );
   });
 
   test.each([

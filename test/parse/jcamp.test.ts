@@ -71,14 +71,7 @@ describe('JCAMP-DX', () => {
   });
 
   test('private labels are facts, without angle brackets', async () => {
-    const own = [
-      '##$INSTRUM= <drx700>',
-      '##$EMPTY=',
-      '##$DELAYS= (0..2)',
-      '0.1 0.2',
-      '0.3',
-      '##.OBSERVE NUCLEUS= ^1H',
-    ];
+    const own = ['##$INSTRUM= <drx700>', '##$EMPTY=', '##$DELAYS= (0..2)', '0.1 0.2', '0.3', '##.OBSERVE NUCLEUS= ^1H'];
     const record = await readAs('jcamp', block('400 100 110 110 108', own), {
       facts: { instrument: '$INSTRUM' },
     });
@@ -122,8 +115,7 @@ describe('several tables in one file', () => {
   );
 
   test('peak assignments have texts', async () => {
-    const text =
-      '##TITLE= A\n##PEAK ASSIGNMENTS= (XYA)\n(7.26, 1.0, <CHCl3 (solvent)>)\n(1.2, 3, <CH3, end>)\n##END=';
+    const text = '##TITLE= A\n##PEAK ASSIGNMENTS= (XYA)\n(7.26, 1.0, <CHCl3 (solvent)>)\n(1.2, 3, <CH3, end>)\n##END=';
     expect(rows(await readAs('jcamp', text, {}))).toEqual([
       { x: 7.26, y: 1, assignment: 'CHCl3 (solvent)' },
       { x: 1.2, y: 3, assignment: 'CH3, end' },
@@ -184,9 +176,7 @@ describe('damaged data are refused', () => {
     const error = await refusalAs('jcamp', block('400 100 110 110'), {});
     expect(error.message).toBe('table readings has 3 rows instead of 4');
     expect(error.hint).toContain('`count: 3`');
-    expect((await readAs('jcamp', block('400 100 110 110'), { table: { count: 3 } })).tables[0]?.count).toBe(
-      3,
-    );
+    expect((await readAs('jcamp', block('400 100 110 110'), { table: { count: 3 } })).tables[0]?.count).toBe(3);
   });
 
   test('a wrong check value', async () => {
@@ -217,9 +207,7 @@ describe('damaged data are refused', () => {
   test('an unknown distance, an unknown form, another format', async () => {
     const text = block('400 100 110 110 108').replace('##LASTX= 406\n', '');
     expect((await refusalAs('jcamp', text, {})).hint).toContain('##DELTAX');
-    expect((await refusalAs('jcamp', block('').replace('(X++(Y..Y))', '(odd)'), {})).message).toContain(
-      'unknown form',
-    );
+    expect((await refusalAs('jcamp', block('').replace('(X++(Y..Y))', '(odd)'), {})).message).toContain('unknown form');
     expect((await refusalAs('jcamp', 'TITLE\tx\n', {})).message).toContain('the file is not JCAMP-DX');
   });
 });

@@ -61,11 +61,7 @@ describe('JSON', () => {
       facts: { __proto__x: '/0/__proto__' },
       table: { rows: '/' },
     });
-    expect(record.tables[0]?.columns.map(({ name }) => name)).toEqual([
-      '__proto__',
-      'constructor',
-      'toString',
-    ]);
+    expect(record.tables[0]?.columns.map(({ name }) => name)).toEqual(['__proto__', 'constructor', 'toString']);
     expect(record.meta.get('__proto__x')?.value).toBe(1);
     expect(({} as Record<string, unknown>)['unit']).toBeUndefined();
   });
@@ -168,9 +164,7 @@ describe('any JSON', () => {
   });
 
   test('mutated files are read or refused', async () => {
-    const base = Buffer.from(
-      '{"run":{"id":"R1","data":[{"t":1.5,"v":{"value":2,"unit":"mg"}},{"t":2.5}]},"n":2}',
-    );
+    const base = Buffer.from('{"run":{"id":"R1","data":[{"t":1.5,"v":{"value":2,"unit":"mg"}},{"t":2.5}]},"n":2}');
     const mapping = {
       facts: { id: '//id' },
       tables: { a: { rows: '//data' }, b: { columns: { t: '//data/t' } } },

@@ -7,11 +7,7 @@ import { readDate } from '../../src/parse/values/date.js';
 const FOLDER = '/runs/s1.D';
 
 /** Reads files as the parts of a run: a folder, or joined files, whose path is that of the first. */
-function read(
-  files: Readonly<Record<string, string>>,
-  mapping?: ParseMapping | ParseMapping[],
-  joined = false,
-) {
+function read(files: Readonly<Record<string, string>>, mapping?: ParseMapping | ParseMapping[], joined = false) {
   const parts = Object.entries(files).map(([within, text]) => ({
     ...{
       relativePath: within,
@@ -39,9 +35,7 @@ describe('the main file of a run', () => {
   test('is the only file, the only one besides `also`, or the first joined file', async () => {
     expect((await read({ 'a.csv': CSV }, table)).tables[0]?.count).toBe(1);
     const files = { 'a.csv': CSV, 'info.txt': 'Sample: S1\n' };
-    expect((await read(files, { ...table, also: { 'info.txt': pairs } })).meta.get('Sample')?.text).toBe(
-      'S1',
-    );
+    expect((await read(files, { ...table, also: { 'info.txt': pairs } })).meta.get('Sample')?.text).toBe('S1');
     expect((await read({ 'a.csv': CSV, 'a.txt': 'x' }, table, true)).tables[0]?.count).toBe(1);
   });
 
@@ -50,17 +44,11 @@ describe('the main file of a run', () => {
     await expect(read(files, table)).rejects.toThrow(/2 files, .* does not select one: a\.csv, b\.csv/);
     await expect(read(files)).rejects.toThrow(/does not select one/);
     await expect(read(files, { ...table, main: '*.csv' })).rejects.toThrow(/2 files of the run match `main`/);
-    await expect(read(files, { ...table, main: '*.txt' })).rejects.toThrow(
-      /no file of the run matches `main`/,
-    );
+    await expect(read(files, { ...table, main: '*.txt' })).rejects.toThrow(/no file of the run matches `main`/);
   });
 
   test('is measured without a mapping', async () => {
-    const { tables } = await read(
-      { 'a.csv': 'Peak,Area,RT\nA,12,1.5\nB,13,2.5\n', 'a.bin': '\0' },
-      undefined,
-      true,
-    );
+    const { tables } = await read({ 'a.csv': 'Peak,Area,RT\nA,12,1.5\nB,13,2.5\n', 'a.bin': '\0' }, undefined, true);
     expect(tables[0]?.count).toBe(2);
   });
 

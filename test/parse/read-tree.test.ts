@@ -3,8 +3,7 @@ import { parsePath } from '../../src/parse/extract/tree.js';
 import { columns, meta, readAs, refusalAs, rows } from '../support/reading.js';
 
 describe('a path', () => {
-  const names = (written: string) =>
-    parsePath(written).steps.map(({ name, isDeep }) => (isDeep ? `/${name}` : name));
+  const names = (written: string) => parsePath(written).steps.map(({ name, isDeep }) => (isDeep ? `/${name}` : name));
 
   test.each([
     ['/a/b', ['a', 'b']],
@@ -164,8 +163,7 @@ describe('rows', () => {
 });
 
 describe('units', () => {
-  const one = (unit: string) =>
-    `{"data":[{"m":{"value":1.5,"unit":"mg"}},{"m":{"value":2.5,"unit":"${unit}"}}]}`;
+  const one = (unit: string) => `{"data":[{"m":{"value":1.5,"unit":"mg"}},{"m":{"value":2.5,"unit":"${unit}"}}]}`;
 
   test('a value with its unit is one value, and the unit becomes that of the column', async () => {
     const record = await readAs('json', one('mg'), { table: { rows: '/data' } });
@@ -205,8 +203,7 @@ describe('units', () => {
 });
 
 describe('facts', () => {
-  const text =
-    '{"run":{"id":"R-1","date":"04.03.2026","steps":[{"name":"heat","T":60},{"name":"cool","T":4}]}}';
+  const text = '{"run":{"id":"R-1","date":"04.03.2026","steps":[{"name":"heat","T":60},{"name":"cool","T":4}]}}';
 
   test('are the first matches of paths', async () => {
     const record = await readAs('json', text, {
@@ -321,10 +318,7 @@ describe('parallel arrays', () => {
     ['numbers in one element', '<s><F>0.1 0.2</F></s>', '//F'],
     ['numbers separated by commas', '<s><F>0.1,0.2</F></s>', '//F'],
   ])('in XML: %s', async (_, xml, path) => {
-    expect(rows(await readAs('xml', xml, { table: { columns: { f: path } } }))).toEqual([
-      { f: 0.1 },
-      { f: 0.2 },
-    ]);
+    expect(rows(await readAs('xml', xml, { table: { columns: { f: path } } }))).toEqual([{ f: 0.1 }, { f: 0.2 }]);
   });
 
   test('a decimal comma does not separate numbers', async () => {
@@ -356,10 +350,7 @@ describe('lists of lists and of values', () => {
   test('values can be rows', async () => {
     const record = await readAs('json', '{"d":[1,2]}', { table: { rows: '/d', columns: { v: '.' } } });
     expect(rows(record)).toEqual([{ v: 1 }, { v: 2 }]);
-    expect(rows(await readAs('json', '{"d":[1,2]}', { table: { rows: '/d' } }))).toEqual([
-      { value: 1 },
-      { value: 2 },
-    ]);
+    expect(rows(await readAs('json', '{"d":[1,2]}', { table: { rows: '/d' } }))).toEqual([{ value: 1 }, { value: 2 }]);
   });
 });
 

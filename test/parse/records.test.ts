@@ -213,12 +213,7 @@ describe('missing records are refused', () => {
     ['a type of rows', { table: { rows: 'RR' } }, 'there is no RR record', 'the record types are'],
     ['a field', { facts: { x: '/H/name' } }, '`/H/name` is not a field', '`/H/3/1`'],
     ['a condition', { facts: { x: '/R[4=9]/3' } }, 'no R record matches', 'the record types are'],
-    [
-      'a parent above the rows',
-      { table: { rows: 'P', columns: { x: '/O/3' } } },
-      'none is at or above the rows',
-      '',
-    ],
+    ['a parent above the rows', { table: { rows: 'P', columns: { x: '/O/3' } } }, 'none is at or above the rows', ''],
   ])('%s', async (_, mapping, message, hint) => {
     const error = await refusalAs('records', ASTM.join('\r'), mapping);
     expect(error.message).toContain(message);

@@ -76,9 +76,7 @@ describe('refused, never guessed', () => {
       expect(error.message).toBe('there is no column "Wieght"');
       expect(error.hint).toContain('Weight');
     }
-    expect((await refusal('a,b\n1,2\n', { ...CSV, table: { columns: { x: 3 } } })).message).toContain(
-      'no cell 3',
-    );
+    expect((await refusal('a,b\n1,2\n', { ...CSV, table: { columns: { x: 3 } } })).message).toContain('no cell 3');
   });
 
   test('more names than cells', async () => {

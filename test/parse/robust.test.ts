@@ -110,22 +110,7 @@ describe('any file is read or refused', () => {
   test('50 KB of anything, in less than a second of CPU time', async () => {
     const piece = fc.oneof(
       ...[
-        fc.constantFrom(
-          ',',
-          '"',
-          '\n',
-          ' ',
-          ': ',
-          '1',
-          '1,',
-          'x',
-          '\r',
-          '(mg)',
-          '-',
-          'A,1,2\n',
-          'Step 1\n',
-          '1\t2\n',
-        ),
+        fc.constantFrom(',', '"', '\n', ' ', ': ', '1', '1,', 'x', '\r', '(mg)', '-', 'A,1,2\n', 'Step 1\n', '1\t2\n'),
       ],
       fc.string({ unit: fc.constantFrom(...'abcA12.,;:="\n\t #/-()e'), minLength: 1, maxLength: 40 }),
       fc.uint8Array({ minLength: 1, maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('latin1')),

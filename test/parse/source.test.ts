@@ -156,11 +156,7 @@ describe('while a long file is read', () => {
 
   test('a signal aborts reading with its reason', async () => {
     const controller = new AbortController();
-    const outcome = parse(
-      { path: 'x', name: 'x', content: long(200_000) },
-      [withDefaults(CSV)],
-      controller.signal,
-    );
+    const outcome = parse({ path: 'x', name: 'x', content: long(200_000) }, [withDefaults(CSV)], controller.signal);
     setTimeout(() => controller.abort(new Error('shutting down')), 5);
     await expect(outcome).rejects.toThrow('shutting down');
   });

@@ -33,10 +33,7 @@ describe('a long file that is read as a stream', () => {
     expect(rows(record)[7]).toMatchObject({ n: 7, half: null, flag: 'ok', name: 'x7' });
     expect(table?.columns.map(({ name, summary }) => [name, summary])).toEqual([
       ['n', { n: COUNT, min: value('0'), median: 19_999.5, isMedianExact: true, max: value('39999') }],
-      [
-        'half',
-        { n: COUNT / 2, min: value('0.000'), median: 2499.875, isMedianExact: true, max: value('4999.750') },
-      ],
+      ['half', { n: COUNT / 2, min: value('0.000'), median: 2499.875, isMedianExact: true, max: value('4999.750') }],
       ['flag', undefined],
       ['flag text', undefined],
       ['name', undefined],
@@ -223,9 +220,7 @@ describe('a file read in chunks is the same as read at once', () => {
         cuts,
         async (written, mapping, places) => {
           const bytes = Buffer.from(written);
-          expect(await outcome(streamOf(piecesOf(bytes, places)), mapping)).toEqual(
-            await outcome(bytes, mapping),
-          );
+          expect(await outcome(streamOf(piecesOf(bytes, places)), mapping)).toEqual(await outcome(bytes, mapping));
         },
       ),
       { numRuns: 300 },

@@ -110,12 +110,7 @@ describe('column names', () => {
 
   test('are numbered if missing, and unnamed empty columns are dropped', async () => {
     const text = ',Well,Cq,,\n7,A01,21.1,,\n,A02,21.2,x\n';
-    expect(columns(await read(text, { delimiter: ',', table: {} }))).toEqual([
-      'column 1',
-      'Well',
-      'Cq',
-      'column 4',
-    ]);
+    expect(columns(await read(text, { delimiter: ',', table: {} }))).toEqual(['column 1', 'Well', 'Cq', 'column 4']);
     expect(columns(await read('1,2\n3,4\n', { delimiter: ',', table: { header: 'none' } }))).toEqual([
       'column 1',
       'column 2',
@@ -163,10 +158,7 @@ describe('column units', () => {
       'T [°C]',
       'date/time',
     ]);
-    expect(columns(await read('T,n\n[rad/s],\n1,2\n', { table: { units: 'nextRow' } }))).toEqual([
-      'T [rad/s]',
-      'n',
-    ]);
+    expect(columns(await read('T,n\n[rad/s],\n1,2\n', { table: { units: 'nextRow' } }))).toEqual(['T [rad/s]', 'n']);
     expect(columns(await read('T (s),n\n1,2\n', { table: { units: 'none' } }))).toEqual(['T (s)', 'n']);
   });
 

@@ -28,21 +28,12 @@ describe('a number', () => {
     expect(value(text)).toEqual({ value: expected, text });
   });
 
-  test.each([
-    '007',
-    '00.5',
-    '-012',
-    '1e999',
-    '12345678901234567890',
-    '1.2.3',
-    '0x1F',
-    'NaN',
-    '1 2',
-    '--5',
-    'e5',
-  ])('%s stays text', (text) => {
-    expect(value(text)).toEqual({ value: text, text });
-  });
+  test.each(['007', '00.5', '-012', '1e999', '12345678901234567890', '1.2.3', '0x1F', 'NaN', '1 2', '--5', 'e5'])(
+    '%s stays text',
+    (text) => {
+      expect(value(text)).toEqual({ value: text, text });
+    },
+  );
 
   test.each<[string, Setting, number | string]>([
     ['0,0442', { decimal: ',' }, 0.0442],
@@ -124,12 +115,9 @@ describe('no value', () => {
     expect(value('-327.67', { missing: ['-327.67'] })).toEqual({ value: null, text: '-327.67' });
   });
 
-  test.each(['< 20.00', '>3.5', '<=1e3', '≥ 7', '< 5 mg'])(
-    '%s is beyond the range: null, with its sign',
-    (text) => {
-      expect(value(text)).toEqual({ value: null, text });
-    },
-  );
+  test.each(['< 20.00', '>3.5', '<=1e3', '≥ 7', '< 5 mg'])('%s is beyond the range: null, with its sign', (text) => {
+    expect(value(text)).toEqual({ value: null, text });
+  });
 
   test.each(['<', '<Company name>', '> see below'])('%s is text', (text) => {
     expect(value(text).value).toBe(text);
@@ -187,21 +175,12 @@ describe('units', () => {
     expect(isUnit(unit)).toBe(true);
   });
 
-  test.each([
-    'Test',
-    'dPCR reaction',
-    'SN 5304',
-    'Inj.',
-    'x',
-    'Name',
-    '260',
-    '',
-    'average',
-    'A260/A280',
-    '10^6',
-  ])('%j is not a unit', (text) => {
-    expect(isUnit(text)).toBe(false);
-  });
+  test.each(['Test', 'dPCR reaction', 'SN 5304', 'Inj.', 'x', 'Name', '260', '', 'average', 'A260/A280', '10^6'])(
+    '%j is not a unit',
+    (text) => {
+      expect(isUnit(text)).toBe(false);
+    },
+  );
 
   test.each([
     ['Weight (mg)', 'Weight', 'mg'],

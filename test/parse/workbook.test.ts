@@ -112,10 +112,7 @@ describe.each(['xlsx', 'xls'] as const)('a workbook as .%s', (type) => {
 });
 
 /** An archive with declared sizes, right or wrong. */
-function zipOf(
-  parts: Record<string, string | Buffer>,
-  declare: (size: number) => number = (size) => size,
-): Buffer {
+function zipOf(parts: Record<string, string | Buffer>, declare: (size: number) => number = (size) => size): Buffer {
   const locals: Buffer[] = [];
   const entries: Buffer[] = [];
   let at = 0;
@@ -179,13 +176,8 @@ describe('malicious and damaged workbooks', () => {
   });
 
   test('many single cells far to the right are refused', async () => {
-    const rows = Array.from(
-      { length: 1000 },
-      (_, n) => `<row r="${n + 1}"><c r="XFD${n + 1}"><v>1</v></c></row>`,
-    );
-    expect((await refusal(handMade(sheetXml(rows.join(''))))).message).toContain(
-      'span more than 10000000 cells',
-    );
+    const rows = Array.from({ length: 1000 }, (_, n) => `<row r="${n + 1}"><c r="XFD${n + 1}"><v>1</v></c></row>`);
+    expect((await refusal(handMade(sheetXml(rows.join(''))))).message).toContain('span more than 10000000 cells');
   });
 
   test('a formula without a value is not an empty cell', async () => {
@@ -211,9 +203,7 @@ describe('malicious and damaged workbooks', () => {
     const compound = Buffer.alloc(2048);
     compound.write('d0cf11e0a1b11ae1', 'hex');
     expect((await refusal(compound)).message).toContain('the workbook cannot be read');
-    expect((await refusal(bytesOf(bookOf({ S: [[1]] })).slice(0, 500))).message).toContain(
-      'damaged or truncated',
-    );
+    expect((await refusal(bytesOf(bookOf({ S: [[1]] })).slice(0, 500))).message).toContain('damaged or truncated');
   });
 
   test('reading is terminated at the time limit', async () => {
@@ -229,12 +219,7 @@ describe('malicious and damaged workbooks', () => {
   });
 });
 
-const TABLE = Array.from({ length: 10 }, (_, n) => [
-  `A${n}`,
-  n * 1.5,
-  shown(46085 + n, 'yyyy-mm-dd'),
-  n % 2 === 0,
-]);
+const TABLE = Array.from({ length: 10 }, (_, n) => [`A${n}`, n * 1.5, shown(46085 + n, 'yyyy-mm-dd'), n % 2 === 0]);
 
 test('a damaged byte that makes the library loop does not block the event loop', async () => {
   const bytes = Buffer.from(bytesOf(bookOf({ S: TABLE, T: [['x']] }), 'xls'));

@@ -33,8 +33,7 @@ async function startWithin(config: string): Promise<{ daemon: Daemon; forward(ms
   };
 }
 
-const isRaised = (daemon: Daemon, kind: string): boolean =>
-  daemon.live().alarms.some((alarm) => alarm.kind === kind);
+const isRaised = (daemon: Daemon, kind: string): boolean => daemon.live().alarms.some((alarm) => alarm.kind === kind);
 
 test('many quarantined files raise one alarm, which a restart does not repeat and which is cleared once they are read', async () => {
   const instruments = (decimal: string) =>
@@ -54,9 +53,7 @@ test('many quarantined files raise one alarm, which a restart does not repeat an
     state: 'raised',
     kind: 'quarantine',
     instrument: 'balance',
-    text: expect.stringMatching(
-      /^labfeed on .*: balance: .* quarantined; the latest is w\d+\.csv: line 2, column \d/,
-    ),
+    text: expect.stringMatching(/^labfeed on .*: balance: .* quarantined; the latest is w\d+\.csv: line 2, column \d/),
   });
 
   const second = startDaemon(site.config);
@@ -118,9 +115,7 @@ test('a mistake in a mapping, a failed test and a refused reload raise alarms wi
     state: 'raised',
     kind: 'configuration',
     instrument: null,
-    text: expect.stringMatching(
-      /refused, the old one stays in use: .*labfeed\.yaml:9:1: unknown key "instrumnets"/,
-    ),
+    text: expect.stringMatching(/refused, the old one stays in use: .*labfeed\.yaml:9:1: unknown key "instrumnets"/),
   });
   writeFileSync(site.config, good);
   daemon.child.kill('SIGHUP');
@@ -144,9 +139,7 @@ test('a refused API key raises an alarm, which is cleared when the key is replac
   await until('cleared', () => webhook.messages.length > 1, LONG_MS);
   expect(webhook.received()).toEqual(['raised auth -', 'over auth -']);
   await until('filed', () => sandbox.experiments().some(({ comments }) => comments.length > 0), LONG_MS);
-  expect(daemon.live().notebook.requests).toContainEqual(
-    expect.objectContaining({ method: 'POST', status: '201' }),
-  );
+  expect(daemon.live().notebook.requests).toContainEqual(expect.objectContaining({ method: 'POST', status: '201' }));
 }, 180_000);
 
 test('a missing folder raises an alarm after its grace period, which is cleared when the folder is back', async () => {

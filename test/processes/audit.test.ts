@@ -159,8 +159,7 @@ for (const dialect of DIALECTS) {
   }, 120_000);
 }
 
-const commentsOf = (scene: Scene): string[] =>
-  experimentOf(scene, 'w1').comments.map(({ comment }) => comment);
+const commentsOf = (scene: Scene): string[] => experimentOf(scene, 'w1').comments.map(({ comment }) => comment);
 
 test('files that were never taken, have changed or are quarantined are reported as such, and none is safe', async () => {
   const scene = await withFiled('v2', 3);
@@ -186,11 +185,7 @@ test('files that were never taken, have changed or are quarantined are reported 
   expect(zero.status).toBe(1);
   // Without -0, a name with a line break would look like two paths.
   const lines = await labfeed(['audit', '--safe', '--config', site.config]);
-  expect(lines.stdout.split('\n').sort()).toEqual([
-    '',
-    join(folder, 'copy of w3.csv'),
-    join(folder, 'w3.csv'),
-  ]);
+  expect(lines.stdout.split('\n').sort()).toEqual(['', join(folder, 'copy of w3.csv'), join(folder, 'w3.csv')]);
   expect(lines.stderr).toContain('use -0');
 }, 120_000);
 
@@ -210,11 +205,7 @@ test('the files of a run are safe together, and none is safe after one of them c
   writeFileSync(join(folder, 's1.D', 'raw.bin'), 'raw x');
   writeFileSync(join(folder, 's2.D', 'late.txt'), 'more');
   const { stdout } = await labfeed(['audit', '--safe', '--config', scene.site.config]);
-  expect(stdout.split('\n').sort()).toEqual([
-    '',
-    join(folder, 's3.D', 'raw.bin'),
-    join(folder, 's3.D', 'w.csv'),
-  ]);
+  expect(stdout.split('\n').sort()).toEqual(['', join(folder, 's3.D', 'raw.bin'), join(folder, 's3.D', 'w.csv')]);
   rmSync(join(folder, 's3.D', 'w.csv'));
   expect(await audit(scene)).toMatchObject({
     status: 1,

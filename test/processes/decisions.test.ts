@@ -124,9 +124,7 @@ test('an impossible request is reported on stderr with exit status 1, and the ot
   const mixed = await run('retry', '1', '2', '77');
   expect(mixed.status).toBe(1);
   expect(mixed.stdout).toMatch(/^run 2 .* continues/);
-  expect(mixed.stderr).toMatch(
-    /^run 1 \(w0\.csv\) is done \(experiment 1\); .*refile 1\nthere is no run 77\n$/,
-  );
+  expect(mixed.stderr).toMatch(/^run 1 \(w0\.csv\) is done \(experiment 1\); .*refile 1\nthere is no run 77\n$/);
   await daemon.logged(({ msg, run }) => msg === 'decision refused' && run === 77);
   const json = await run('refile', '77', '--json');
   expect(json.status).toBe(1);

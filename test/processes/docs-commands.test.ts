@@ -11,8 +11,7 @@ import { until } from '../support/until.js';
 
 vi.setConfig({ testTimeout: 120_000 });
 
-const SAMPLE =
-  'Sample: Lambda DNA\nOperator: Ada\nDate: 2026-04-03\n\nWell\tA260 (AU)\nA1\t1.230\nA2\t1.198\n';
+const SAMPLE = 'Sample: Lambda DNA\nOperator: Ada\nDate: 2026-04-03\n\nWell\tA260 (AU)\nA1\t1.230\nA2\t1.198\n';
 
 /** A lab as the documentation describes it: an instrument, a sample, and one run that is filed as experiment 1. */
 async function setUp() {
@@ -82,8 +81,7 @@ describe('commands named anywhere', () => {
     for (const { page, words } of mentions) {
       const [command = '', sub = ''] = words.trim().split(' ');
       expect(commands, `labfeed ${words} in ${page}`).toContain(command);
-      const named =
-        ['comments', 'keys'].includes(command) && /^[a-z]+$/.test(sub) ? [command, sub] : [command];
+      const named = ['comments', 'keys'].includes(command) && /^[a-z]+$/.test(sub) ? [command, sub] : [command];
       const name = named.join(' ');
       if (!helps.has(name)) helps.set(name, (await labfeed([...named, '--help'])).stdout);
       for (const [option] of words.matchAll(/(?<= )--?[a-z0-9][a-z-]*/g))

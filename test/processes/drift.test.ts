@@ -15,10 +15,7 @@ async function setUp(drift: string) {
   const instruments = `  balance: { watch: data/balance, ready: { quiet: 100ms }, drift: ${drift} }`;
   const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments });
   const filed = (count: number) =>
-    until(
-      `${count} filed`,
-      () => sandbox.experiments().filter((one) => one.comments.length > 0).length === count,
-    );
+    until(`${count} filed`, () => sandbox.experiments().filter((one) => one.comments.length > 0).length === count);
   return { sandbox, site, filed };
 }
 

@@ -19,10 +19,7 @@ test('a backlog of thousands of files delays a live file of another instrument o
   writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('2000/s', '60/s'));
   for (let n = 0; n < 3000; n++) site.drop(`w${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
-  await until(
-    'the backlog on its way',
-    () => daemon.lines.filter(({ msg }) => msg === 'run filed').length > 20,
-  );
+  await until('the backlog on its way', () => daemon.lines.filter(({ msg }) => msg === 'run filed').length > 20);
   const droppedAt = Date.now();
   site.drop('live.csv', weighing(9999), 'scale');
   await daemon.logged((line) => line.msg === 'run filed' && line['instrument'] === 'scale');

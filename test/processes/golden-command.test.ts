@@ -104,9 +104,7 @@ test('an invalid expectation is a configuration mistake, reported at its line', 
   ]) {
     const { status, stderr } = await labfeed(args, folder);
     expect(status).toBe(78);
-    expect(stderr).toContain(
-      'nanodrop.yaml:8:49: tests[0].expect.titel: unknown key\n  → did you mean title?',
-    );
+    expect(stderr).toContain('nanodrop.yaml:8:49: tests[0].expect.titel: unknown key\n  → did you mean title?');
     expect(stderr).not.toContain('notebook');
   }
 }, 60_000);

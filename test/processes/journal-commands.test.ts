@@ -48,12 +48,8 @@ test('jobs, show and status work while a daemon holds the journal, and show file
     run('status', '--json'),
   ]);
   expect(jobs).toMatchObject({ status: 0, stderr: '' });
-  expect(jobs.stdout).toMatch(
-    /^RUN +STATE +INSTRUMENT +FILE .*\n +- +waiting +balance +new\.csv .*unchanged for 2 s/,
-  );
-  expect(jobs.stdout).toMatch(
-    /^ +2 +quarantined +balance +b\.csv .*no table\n +1 +done .* 12 +Weighing of smith$/m,
-  );
+  expect(jobs.stdout).toMatch(/^RUN +STATE +INSTRUMENT +FILE .*\n +- +waiting +balance +new\.csv .*unchanged for 2 s/);
+  expect(jobs.stdout).toMatch(/^ +2 +quarantined +balance +b\.csv .*no table\n +1 +done .* 12 +Weighing of smith$/m);
   expect(JSON.parse(waiting.stdout)).toEqual([
     expect.objectContaining({ state: 'waiting', instrument: 'balance', path: '/srv/balance/new.csv' }),
   ]);
@@ -109,9 +105,7 @@ test('an unknown state or instrument comes with the nearest match', async () => 
 }, 60_000);
 
 const stands = ({ journal }: Site, text: string): boolean =>
-  ['', '-wal'].some(
-    (ending) => existsSync(journal + ending) && readFileSync(journal + ending).includes(text),
-  );
+  ['', '-wal'].some((ending) => existsSync(journal + ending) && readFileSync(journal + ending).includes(text));
 
 const LATER = 'no daemon is running: `labfeed run` will do the rest\n';
 

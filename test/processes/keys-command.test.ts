@@ -108,12 +108,7 @@ for (const dialect of DIALECTS) {
     ).toEqual([0, 1, 2, 3, 4, 5].map((n) => `w${n} (balance)`));
     for (const { comments } of experiments()) expect(comments).toHaveLength(1);
     for (const secret of [old, inFile()]) {
-      for (const output of [
-        first.stdout,
-        second.stdout,
-        daemon.output(),
-        readFileSync(site.journal, 'latin1'),
-      ])
+      for (const output of [first.stdout, second.stdout, daemon.output(), readFileSync(site.journal, 'latin1')])
         expect(output).not.toContain(secret);
       expect(readFileSync(`${join(site.folder, 'api-key')}.rotation`, 'latin1')).not.toContain(secret);
     }

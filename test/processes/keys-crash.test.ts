@@ -91,9 +91,7 @@ for (const dialect of DIALECTS) {
       expect(await inUse(), `after ${steps.at(-1)}`).toBeDefined();
       const { key, kept, failed } = await rotate();
       expect({ key, kept, failed }).toEqual({ key: await inUse(), kept: undefined, failed: [] });
-      expect(await named(keyName()), `after ${steps.at(-1)}`).toEqual(
-        expect.arrayContaining([neighbour, key]),
-      );
+      expect(await named(keyName()), `after ${steps.at(-1)}`).toEqual(expect.arrayContaining([neighbour, key]));
       expect(await named(keyName())).toHaveLength(2);
       expect(existsSync(`${file}.new`)).toBe(false);
     }
@@ -107,8 +105,7 @@ test('one rotation cleans up after several interrupted ones', async () => {
   const { site, create, numberOf, inUse, named, rotate } = await setUp('v2');
   const neighbour = await numberOf(await create(keyName()));
   await rotate();
-  for (const after of [3, 7, 3, 5, 8, 3])
-    expect((await interrupt(site.config, after)).signal).toBe('SIGKILL');
+  for (const after of [3, 7, 3, 5, 8, 3]) expect((await interrupt(site.config, after)).signal).toBe('SIGKILL');
   expect(await inUse()).toBeDefined();
   const { key } = await rotate();
   expect(await inUse()).toBe(key);

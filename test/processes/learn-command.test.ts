@@ -51,9 +51,7 @@ test('doubts are comments, whatever the files and their names contain', async ()
   expect(stdout).toMatch(
     /^# Unsure: 03\/04\/2099 is ambiguous\. This mapping assumes dd\/MM\/yyyy; if .* write MM\/dd\/yyyy under dates/m,
   );
-  expect(stdout).toMatch(
-    /^# Unsure: this sample would be quarantined: [\s\S]*^#.*the date 2099-04-03 is more than/m,
-  );
+  expect(stdout).toMatch(/^# Unsure: this sample would be quarantined: [\s\S]*^#.*the date 2099-04-03 is more than/m);
   expect(Object.keys(parse(stdout))).toEqual(['instruments']);
 }, 60_000);
 

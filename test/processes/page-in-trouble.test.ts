@@ -22,9 +22,7 @@ inBrowser('a configuration error is shown with its line, also when it made a rel
 
   appendFileSync(site.config, 'alarmz: {}\n');
   daemon.child.kill('SIGHUP');
-  await page
-    .getByRole('heading', { name: 'New configuration rejected; the previous one stays in effect' })
-    .waitFor();
+  await page.getByRole('heading', { name: 'New configuration rejected; the previous one stays in effect' }).waitFor();
   await page.locator('.problems li', { hasText: 'alarmz' }).getByText('What to do').waitFor();
   expect(troubles).toEqual([]);
 });
@@ -63,47 +61,39 @@ inBrowser('without a login only the form is shown, and with the right token the 
   await page.getByRole('heading', { level: 1, name: 'No instruments configured yet' }).waitFor();
 });
 
-inBrowser(
-  'of fifty instruments only the changed one is updated, and only visible plots are drawn',
-  SLOW,
-  async () => {
-    const { live, overview } = manyInstruments(50);
-    let done = 10;
-    const { url } = await serve({
-      live: () => live,
-      overview: async () => ({
-        ...overview,
-        instruments: overview.instruments.map((one, n) =>
-          n === 3 ? { ...one, runs: { ...one.runs, done } } : one,
-        ),
+inBrowser('of fifty instruments only the changed one is updated, and only visible plots are drawn', SLOW, async () => {
+  const { live, overview } = manyInstruments(50);
+  let done = 10;
+  const { url } = await serve({
+    live: () => live,
+    overview: async () => ({
+      ...overview,
+      instruments: overview.instruments.map((one, n) => (n === 3 ? { ...one, runs: { ...one.runs, done } } : one)),
+    }),
+  });
+  const { page, troubles } = await visit(url);
+  await page.locator('.card').nth(49).waitFor();
+  await page.locator('.card canvas').first().waitFor();
+  expect(await page.locator('.card canvas').count()).toBeLessThan(50);
+  const touched = page.evaluate(
+    () =>
+      new Promise<string[]>((resolve) => {
+        const observer = new MutationObserver((records) => {
+          const elements = records.map(({ target }) => (target instanceof Element ? target : target.parentElement));
+          const cards = elements.flatMap(
+            (element) => element?.closest('.card')?.querySelector('h3')?.textContent ?? [],
+          );
+          if (cards.length > 0) resolve([...new Set(cards)]);
+        });
+        observer.observe(document.body, {
+          subtree: true,
+          childList: true,
+          characterData: true,
+          attributes: true,
+        });
       }),
-    });
-    const { page, troubles } = await visit(url);
-    await page.locator('.card').nth(49).waitFor();
-    await page.locator('.card canvas').first().waitFor();
-    expect(await page.locator('.card canvas').count()).toBeLessThan(50);
-    const touched = page.evaluate(
-      () =>
-        new Promise<string[]>((resolve) => {
-          const observer = new MutationObserver((records) => {
-            const elements = records.map(({ target }) =>
-              target instanceof Element ? target : target.parentElement,
-            );
-            const cards = elements.flatMap(
-              (element) => element?.closest('.card')?.querySelector('h3')?.textContent ?? [],
-            );
-            if (cards.length > 0) resolve([...new Set(cards)]);
-          });
-          observer.observe(document.body, {
-            subtree: true,
-            childList: true,
-            characterData: true,
-            attributes: true,
-          });
-        }),
-    );
-    done = 11;
-    expect(await touched).toEqual(['instrument-3']);
-    expect(troubles).toEqual([]);
-  },
-);
+  );
+  done = 11;
+  expect(await touched).toEqual(['instrument-3']);
+  expect(troubles).toEqual([]);
+});

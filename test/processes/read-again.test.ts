@@ -55,10 +55,7 @@ test('a reload with the same mapping does not read it again, but retry does', as
   });
   await filed(daemon, 2);
   expect(await daemon.stop()).toBe(0);
-  expect(experiments(scene)).toMatchObject([
-    { title: 'w0 (balance)' },
-    { title: 'w1 (balance)', comments: 1 },
-  ]);
+  expect(experiments(scene)).toMatchObject([{ title: 'w0 (balance)' }, { title: 'w1 (balance)', comments: 1 }]);
 }, 60_000);
 
 test('a refused run whose file is gone is retried with its existing draft, whatever the mapping', async () => {

@@ -162,11 +162,7 @@ test('the summary is text; mistakes in the configuration are printed, and recove
   });
   expect(JSON.parse(withMistakes.stdout)).toMatchObject({ recovered: 1, unknownInstruments: [] });
   loseJournal(scene);
-  for (const hiding of [
-    '  - balance',
-    'instrumnets: { balance: { watch: data/balance } }',
-    'include: gone.yaml',
-  ]) {
+  for (const hiding of ['  - balance', 'instrumnets: { balance: { watch: data/balance } }', 'include: gone.yaml']) {
     makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments: hiding });
     expect(await recover(scene)).toMatchObject({ status: 78 });
   }

@@ -19,10 +19,7 @@ export const AFTER: Reading = {
   tags: '[balance, redone]',
 };
 
-export function readAs(
-  { site, sandbox }: Scene,
-  { title, readings, tags = '[balance]', column }: Reading,
-): void {
+export function readAs({ site, sandbox }: Scene, { title, readings, tags = '[balance]', column }: Reading): void {
   const parse =
     column === undefined
       ? ''

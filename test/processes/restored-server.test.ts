@@ -40,8 +40,7 @@ async function setUp(): Promise<Scene> {
   };
 }
 
-const numbers = (from: number, to: number): number[] =>
-  Array.from({ length: to - from + 1 }, (_, n) => from + n);
+const numbers = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, n) => from + n);
 
 function expectEachOnce({ sandbox }: Scene, filed: readonly number[]): void {
   const experiments = sandbox.experiments();
@@ -63,8 +62,7 @@ async function start({ site }: Scene): Promise<DaemonProcess> {
   return daemon;
 }
 
-const recover = ({ site }: Scene, ...args: string[]) =>
-  labfeed(['recover', ...args, '--config', site.config]);
+const recover = ({ site }: Scene, ...args: string[]) => labfeed(['recover', ...args, '--config', site.config]);
 
 test('a restored server is sent one creation and nothing more; recover continues, and refile files what is gone', async () => {
   const scene = await setUp();
@@ -109,9 +107,7 @@ test('a server that lost the last eight experiments is sent nothing until recove
   scene.drop(11);
   for (const attempt of [1, 2]) {
     const halted = await start(scene);
-    expect((await halted.logged(HALTED))['reason'], `start ${attempt}`).toMatch(
-      /4 to 11, are gone.*labfeed recover/,
-    );
+    expect((await halted.logged(HALTED))['reason'], `start ${attempt}`).toMatch(/4 to 11, are gone.*labfeed recover/);
     expect(await halted.stop()).toBe(0);
   }
   expect(scene.sandbox.control.writes()).toHaveLength(writes);

@@ -70,11 +70,7 @@ const pair = (name: string): Record<string, string> => ({
 const titles = ({ sandbox }: Scene): string[] => sandbox.experiments().map(({ title }) => title);
 
 const filed = (daemon: DaemonProcess, runs: number): Promise<void> =>
-  until(
-    `${runs} runs filed`,
-    () => daemon.lines.filter(({ msg }) => msg === 'run filed').length >= runs,
-    20_000,
-  );
+  until(`${runs} runs filed`, () => daemon.lines.filter(({ msg }) => msg === 'run filed').length >= runs, 20_000);
 
 test('a folder becomes one run when everything in it has settled, and is filed once with all its files', async () => {
   const scene = await setUp(FOLDERS);

@@ -148,10 +148,7 @@ test('a reload moves the page and rejects a public address without a token; a po
   const first = await pageOf(daemon);
   await daemon.logged('ready');
   const setStatus = (status: string): void =>
-    writeFileSync(
-      site.config,
-      readFileSync(site.config, 'utf8').replace(/^status: .*$/m, `status: ${status}`),
-    );
+    writeFileSync(site.config, readFileSync(site.config, 'utf8').replace(/^status: .*$/m, `status: ${status}`));
 
   setStatus('0.0.0.0:0');
   daemon.child.kill('SIGHUP');

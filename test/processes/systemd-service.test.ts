@@ -28,15 +28,13 @@ async function setUp() {
         '',
       ].join('\n'),
     );
-  const drop = (instrument: string, n: number): void =>
-    writeFileSync(join(srv, instrument, `${n}.csv`), weighing(n));
+  const drop = (instrument: string, n: number): void => writeFileSync(join(srv, instrument, `${n}.csv`), weighing(n));
   /** Of what has more than its mark as a title. */
   const titles = (): string[] =>
     sandbox.experiments().flatMap(({ title }) => (title.startsWith('labfeed ') ? [] : [title]));
   const filed = (runs: number): Promise<void> =>
     until(`${runs} runs in the notebook`, () => titles().length === runs, LONG_MS);
-  const said = (text: string): Promise<void> =>
-    until(text, async () => (await logOf(machine)).includes(text), LONG_MS);
+  const said = (text: string): Promise<void> => until(text, async () => (await logOf(machine)).includes(text), LONG_MS);
   return { machine, sandbox, configure, drop, titles, filed, said };
 }
 

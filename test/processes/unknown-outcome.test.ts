@@ -10,8 +10,7 @@ for (const write of [1, 2, 3]) {
       const done = scene.sandbox.control.writes().length;
       let cut = false;
       scene.sandbox.control.decide = (request) => {
-        if (cut || request.method === 'GET' || scene.sandbox.control.writes().length < done + write)
-          return 'pass';
+        if (cut || request.method === 'GET' || scene.sandbox.control.writes().length < done + write) return 'pass';
         cut = true;
         return fate;
       };

@@ -130,8 +130,6 @@ test('what nobody knows is told with exit status 1; without a journal the folder
   site.drop('x.csv', weighing(1));
   const waiting = await ask(join(folder, 'data', 'balance', 'x.csv'));
   expect(waiting.status).toBe(0);
-  expect(waiting.stdout).toMatch(
-    /not ingested yet: it is taken once labfeed runs[\s\S]*labfeed is not running/,
-  );
+  expect(waiting.stdout).toMatch(/not ingested yet: it is taken once labfeed runs[\s\S]*labfeed is not running/);
   expect((await ask('')).status).toBe(2);
 });

@@ -208,9 +208,7 @@ test('requests are retried while the notebook is unavailable, but not if the key
     recovered: 1,
   });
   expect(retries).toHaveLength(3);
-  await expect(recoverInto(await emptyJournal(clock), failing('server', 99))).rejects.toThrow(
-    /stopped early/,
-  );
+  await expect(recoverInto(await emptyJournal(clock), failing('server', 99))).rejects.toThrow(/stopped early/);
   await expect(recoverInto(await emptyJournal(clock), failing('auth', 1))).rejects.toThrow('not now');
 });
 
@@ -272,13 +270,9 @@ test('if none of the first ids exists, nothing is sent until a range is given', 
   const clock = manualClock();
   const notebook = fakeNotebook();
   const journal = await emptyJournal(clock);
-  await expect(recoverInto(journal, notebook, { range: undefined })).rejects.toThrow(
-    /none of the first 8 ids/,
-  );
+  await expect(recoverInto(journal, notebook, { range: undefined })).rejects.toThrow(/none of the first 8 ids/);
   const { halted } = await journal.outbox.server(SERVER).facts();
-  expect(halted).toMatch(
-    /none of the first 8 ids is an experiment on .*\n.*if it has no experiments: --ids 1-8/,
-  );
+  expect(halted).toMatch(/none of the first 8 ids is an experiment on .*\n.*if it has no experiments: --ids 1-8/);
   await recoverInto(journal, notebook, { range: { from: 1, to: 8 } });
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });

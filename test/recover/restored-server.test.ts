@@ -3,15 +3,7 @@ import { deliver } from '../../src/deliver/deliver.js';
 import { prepareServer } from '../../src/deliver/reconcile.js';
 import { NotebookError } from '../../src/errors.js';
 import type { FakeNotebook, NotebookKind } from '../support/fake-notebook.js';
-import {
-  contextOf,
-  deliverAll,
-  expectExactly,
-  FIRST_ID,
-  recoverInto,
-  SERVER,
-  see,
-} from '../support/filing.js';
+import { contextOf, deliverAll, expectExactly, FIRST_ID, recoverInto, SERVER, see } from '../support/filing.js';
 import { ask, recovered, setUp } from '../support/restored-server.js';
 
 const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
@@ -29,9 +21,7 @@ for (const kind of KINDS) {
     const writes = notebook.writes.length;
     await scene.expectHalt();
     expect(notebook.writes).toHaveLength(writes);
-    expect((await journal.outbox.server(SERVER).facts()).halted).toMatch(
-      /id 103 a second time.*labfeed recover/,
-    );
+    expect((await journal.outbox.server(SERVER).facts()).halted).toMatch(/id 103 a second time.*labfeed recover/);
 
     expect(await recovered(scene)).toMatchObject({ from: 103, to: 103, gone: [3, 4, 5], reopened: [] });
     expect(await journal.outbox.server(SERVER).facts()).toMatchObject({
@@ -82,10 +72,7 @@ test('sending does not halt because people deleted the last experiments', async 
   const { notebook, journal, clock } = scene;
   await scene.file('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i');
   for (let id = FIRST_ID + 2; id <= FIRST_ID + 8; id++) notebook.experiments.delete(id);
-  await prepareServer(
-    { dialect: 'v2', isUnknownRun: async () => false },
-    contextOf(journal, notebook, clock),
-  );
+  await prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, contextOf(journal, notebook, clock));
   await scene.file('j');
   expectExactly(notebook, ['a', 'b', 'j']);
 });

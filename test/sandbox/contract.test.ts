@@ -5,15 +5,7 @@ import { request } from 'undici';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { createSandbox } from '../../src/sandbox/server.js';
-import {
-  type Call,
-  caller,
-  failure,
-  madeIn,
-  newExperiment,
-  sandboxClient,
-  temporaryFolder,
-} from './client.js';
+import { type Call, caller, failure, madeIn, newExperiment, sandboxClient, temporaryFolder } from './client.js';
 
 describe('conventions', () => {
   const EVERY_ENDPOINT = [
@@ -66,13 +58,7 @@ describe('conventions', () => {
     const { call } = await sandboxClient();
     const experiment = await newExperiment(call);
     await call(`${experiment}/comments`, { method: 'POST', body: { comment: 'x' } });
-    for (const type of [
-      undefined,
-      'application/json; charset=utf-8',
-      'text/plain',
-      'APPLICATION/JSON',
-      '?',
-    ]) {
+    for (const type of [undefined, 'application/json; charset=utf-8', 'text/plain', 'APPLICATION/JSON', '?']) {
       const answer = await call(path, { method, raw: '{}', headers: { 'content-type': type } });
       expect(answer.json, String(type)).toEqual(failure(400, /Content-Type: application\/json, exactly/));
     }
@@ -142,20 +128,15 @@ describe('conventions', () => {
     expect(await call(path, { method: 'HEAD' })).toMatchObject({ status: 405 });
   });
 
-  test.each([
-    '/nothing',
-    '/api',
-    '/api/v1/experiments',
-    '/api/v2',
-    '/api/v2/nothing',
-    '/api/v2/items/1',
-    '/view',
-  ])('the unknown path %s gets 404 as JSON', async (path) => {
-    const { call } = await sandboxClient();
-    const unknown = { status: 404, json: failure(404, /not found/) };
-    expect(await call(path)).toMatchObject(unknown);
-    expect(await call(path, { method: 'POST', raw: '{' })).toMatchObject(unknown);
-  });
+  test.each(['/nothing', '/api', '/api/v1/experiments', '/api/v2', '/api/v2/nothing', '/api/v2/items/1', '/view'])(
+    'the unknown path %s gets 404 as JSON',
+    async (path) => {
+      const { call } = await sandboxClient();
+      const unknown = { status: 404, json: failure(404, /not found/) };
+      expect(await call(path)).toMatchObject(unknown);
+      expect(await call(path, { method: 'POST', raw: '{' })).toMatchObject(unknown);
+    },
+  );
 
   test('an unknown API path without a key gets 401', async () => {
     const { url } = await sandboxClient();
@@ -273,9 +254,7 @@ describe('experiments', () => {
     const { call } = await sandboxClient();
     const path = await newExperiment(call);
     const raw = '{"__proto__": {"title": "x"}}';
-    expect((await call(path, { method: 'PATCH', raw })).json).toEqual(
-      failure(400, /unknown field "__proto__"/),
-    );
+    expect((await call(path, { method: 'PATCH', raw })).json).toEqual(failure(400, /unknown field "__proto__"/));
   });
 
   test('fields of exactly the maximum size are accepted', async () => {
@@ -293,29 +272,24 @@ describe('experiments', () => {
     }
   });
 
-  test.each(['GET', 'PATCH'])(
-    '%s of a missing experiment gets 404, and of an invalid id 400',
-    async (method) => {
-      const { call } = await sandboxClient();
-      await newExperiment(call);
-      const body = method === 'PATCH' ? { title: 'x' } : undefined;
-      for (const id of ['2', '0', '99999999999999999999']) {
-        const answer = await call(`${EXPERIMENTS}/${id}`, { method, body });
-        expect(answer).toMatchObject({ status: 404, json: failure(404, /experiment \d+ not found/) });
-      }
-      for (const id of ['abc', '1.0', '01', '-1', '1%20', '1e0']) {
-        const answer = await call(`${EXPERIMENTS}/${id}`, { method, body });
-        expect(answer).toMatchObject({ status: 400, json: failure(400, /id must be an integer/) });
-      }
-    },
-  );
+  test.each(['GET', 'PATCH'])('%s of a missing experiment gets 404, and of an invalid id 400', async (method) => {
+    const { call } = await sandboxClient();
+    await newExperiment(call);
+    const body = method === 'PATCH' ? { title: 'x' } : undefined;
+    for (const id of ['2', '0', '99999999999999999999']) {
+      const answer = await call(`${EXPERIMENTS}/${id}`, { method, body });
+      expect(answer).toMatchObject({ status: 404, json: failure(404, /experiment \d+ not found/) });
+    }
+    for (const id of ['abc', '1.0', '01', '-1', '1%20', '1e0']) {
+      const answer = await call(`${EXPERIMENTS}/${id}`, { method, body });
+      expect(answer).toMatchObject({ status: 400, json: failure(400, /id must be an integer/) });
+    }
+  });
 
   test('concurrent creations get different ids', async () => {
     const { call } = await sandboxClient();
     const made = await Promise.all(
-      Array.from({ length: 200 }, (_, n) =>
-        call(EXPERIMENTS, { method: 'POST', body: { title: `run ${n}` } }),
-      ),
+      Array.from({ length: 200 }, (_, n) => call(EXPERIMENTS, { method: 'POST', body: { title: `run ${n}` } })),
     );
     const ids = new Set(made.map(madeIn));
     expect(ids.size).toBe(200);
@@ -490,12 +464,7 @@ describe('API keys', () => {
     ['an empty name', { name: '', canwrite: 1 }, 400, /name must not be empty/],
     ['a name that is too long', { name: 'x'.repeat(256), canwrite: 1 }, 422, /name is longer/],
     ['an access level as a string', { name: 'x', canwrite: '1' }, 400, /canwrite must be the number 0 or 1/],
-    [
-      'an access level as a boolean',
-      { name: 'x', canwrite: true },
-      400,
-      /canwrite must be the number 0 or 1/,
-    ],
+    ['an access level as a boolean', { name: 'x', canwrite: true }, 400, /canwrite must be the number 0 or 1/],
     ['an unknown access level', { name: 'x', canwrite: 2 }, 422, /canwrite must be 0 or 1/],
     ['an unknown field', { name: 'x', canwrite: 1, team: 1 }, 400, /unknown field "team"/],
   ])('a key with %s is refused', async (_what, body, status, message) => {
@@ -536,9 +505,7 @@ describe('API keys', () => {
       await caller(first.url, first.key)(KEYS, { method: 'POST', body: { name: 'kept', canwrite: 1 } }),
     );
     await sandbox.stop();
-    expect((await readFile(file)).includes(made), 'the clear text of a created key is in the file').toBe(
-      false,
-    );
+    expect((await readFile(file)).includes(made), 'the clear text of a created key is in the file').toBe(false);
 
     const second = await sandbox.start();
     expect(second.key).toBe(first.key);

@@ -101,13 +101,7 @@ test('the style sheet is served as CSS', async () => {
 test('a page requested under a name that another site could own is refused', async () => {
   const { call, url } = await sandboxClient();
   await newExperiment(call, { title: 'private' });
-  for (const host of [
-    'evil.example',
-    'evil.example:80',
-    'localhost.evil.example',
-    '127.0.0.1.evil.example',
-    '',
-  ]) {
+  for (const host of ['evil.example', 'evil.example:80', 'localhost.evil.example', '127.0.0.1.evil.example', '']) {
     for (const path of ['/', '/view/1']) {
       const answer = await call(path, { headers: { host } });
       expect(answer, host).toMatchObject({ status: 403, json: { code: 403 } });

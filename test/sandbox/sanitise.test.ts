@@ -39,9 +39,7 @@ const SAFE_TAG =
 test('the output has only allowed tags, and they are balanced', () => {
   const piece = fc.oneof(
     fc.constantFrom(...'<|>|"|\'|/|=| |!--|-->|&lt;|<a |href=|"https://e|javascript:'.split('|')),
-    fc.constantFrom(
-      ...'<p>|</p>|<div>|</div>|<td colspan=2>|<script>|</script>|<svg|<style>|<br>|onerror='.split('|'),
-    ),
+    fc.constantFrom(...'<p>|</p>|<div>|</div>|<td colspan=2>|<script>|</script>|<svg|<style>|<br>|onerror='.split('|')),
     fc.string({ maxLength: 5 }),
   );
   fc.assert(
@@ -57,21 +55,12 @@ test('the output has only allowed tags, and they are balanced', () => {
   );
 });
 
-test.each([
-  '<',
-  '<a ',
-  '<a "',
-  '<!--',
-  '<b>',
-  '</i>',
-  '<svg>',
-  '<script></script>',
-  '<a href=',
-  '<p \'">',
-  ' colspan',
-])('a long run of %s takes linear time', (text) => {
-  const began = performance.now();
-  sanitise(`${'<b>'.repeat(1_000)}<td ${text.repeat(400_000 / text.length)}`);
-  sanitise(text.repeat(400_000 / text.length));
-  expect(performance.now() - began).toBeLessThan(5_000);
-});
+test.each(['<', '<a ', '<a "', '<!--', '<b>', '</i>', '<svg>', '<script></script>', '<a href=', '<p \'">', ' colspan'])(
+  'a long run of %s takes linear time',
+  (text) => {
+    const began = performance.now();
+    sanitise(`${'<b>'.repeat(1_000)}<td ${text.repeat(400_000 / text.length)}`);
+    sanitise(text.repeat(400_000 / text.length));
+    expect(performance.now() - began).toBeLessThan(5_000);
+  },
+);

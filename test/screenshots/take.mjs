@@ -64,9 +64,7 @@ function pageOf(child) {
 function addPast(journal) {
   const database = new DatabaseSync(journal);
   const put = database.prepare('INSERT OR IGNORE INTO hours (instrument, hour, runs) VALUES (?, ?, ?)');
-  const count = database.prepare(
-    "UPDATE tallies SET runs = runs + ? WHERE instrument = ? AND state = 'done'",
-  );
+  const count = database.prepare("UPDATE tallies SET runs = runs + ? WHERE instrument = ? AND state = 'done'");
   const now = Math.floor(Date.now() / 3_600_000);
   for (const [index, instrument] of ['balance', 'spectrometer', 'plate-reader', 'logger'].entries()) {
     for (let day = 1; day < 30; day++) {

@@ -73,8 +73,7 @@ function send({ operation, args, isWrite, carryOut }: FakeRequest, world: World,
       arrive(slowMs, (result) => isInTime && respond(0, result));
       return isInTime ? undefined : respond(TIMEOUT_MS, FAULTS.lost.error(isWrite));
     }
-    const error =
-      fault === 'busy' && random.chance(0.5) ? busyFor(random.below(5000)) : FAULTS[fault].error(isWrite);
+    const error = fault === 'busy' && random.chance(0.5) ? busyFor(random.below(5000)) : FAULTS[fault].error(isWrite);
     const isSilent = fault === 'dropped' || fault === 'lost';
     if (fault === 'late') arrive(random.below(MAX_LATE_MS));
     if (FAULTS[fault].carriedOut !== 'now') return respond(isSilent ? TIMEOUT_MS : travelMs, error);

@@ -74,11 +74,7 @@ function chooseFaults({ random }: World): Faults {
 }
 
 /** Half of the processes end while a write is in flight, where a crash does most harm. */
-async function runUntilEnd(
-  daemon: SimulatedDaemon,
-  { random, timeline, network }: World,
-  users: Users,
-): Promise<void> {
+async function runUntilEnd(daemon: SimulatedDaemon, { random, timeline, network }: World, users: Users): Promise<void> {
   const [minSteps, maxSteps] = random.chance(0.5) ? [random.below(30), 90] : [60, random.below(60)];
   for (let step = 0; step < maxSteps && !(await daemon.isIdle()); step++) {
     if (step >= minSteps && network.writes > 0) break;
@@ -149,5 +145,4 @@ async function settle({ timeline, faults }: World, daemon: SimulatedDaemon): Pro
 }
 
 const hasSpares = (database: Database): boolean =>
-  database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !==
-  undefined;
+  database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !== undefined;

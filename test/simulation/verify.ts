@@ -25,12 +25,8 @@ export function verify(world: World, users: Users, runs: number): void {
     ...(ours.length === runs - users.deleted.size ? [] : [`${ours.length} experiments for ${runs} runs`]),
   ];
   if (problems.length === 0) return;
-  const shown = ours.map(
-    ([id, { title, comments }]) => `notebook: ${id} ${title}, ${comments.size} comments`,
-  );
-  throw new Error(
-    [...problems, ...shown, ...rows.map((row) => `journal: ${JSON.stringify(row)}`)].join('\n  '),
-  );
+  const shown = ours.map(([id, { title, comments }]) => `notebook: ${id} ${title}, ${comments.size} comments`);
+  throw new Error([...problems, ...shown, ...rows.map((row) => `journal: ${JSON.stringify(row)}`)].join('\n  '));
 }
 
 const readRows = ({ database }: World): Row[] =>
@@ -44,8 +40,7 @@ const readRows = ({ database }: World): Row[] =>
 function* verifyUserWork({ notebook }: World, users: Users): Generator<string> {
   for (const [id, title] of users.created) {
     const left = { title, date: '2026-01-01', body: '', tags: [], userid: 2, comments: new Map() };
-    if (!isDeepStrictEqual(notebook.experiments.get(id), left))
-      yield `another user's experiment ${id} was changed`;
+    if (!isDeepStrictEqual(notebook.experiments.get(id), left)) yield `another user's experiment ${id} was changed`;
   }
   for (const [run, id] of users.edited) {
     const { title, body, comments } = notebook.experiments.get(id) ?? {};
@@ -60,8 +55,7 @@ function* verifyUserComments({ notebook, remaps }: World, { changedComments }: U
   for (const [id, { run, n, version, experiment, text }] of changedComments) {
     const comments = notebook.experiments.get(experiment)?.comments;
     if (!comments) continue;
-    if (text !== undefined && comments.get(id) !== text)
-      yield `a user's edit of comment ${id} was overwritten`;
+    if (text !== undefined && comments.get(id) !== text) yield `a user's edit of comment ${id} was overwritten`;
     const marked = [...comments.values()].filter((other) => markIn(other)?.n === n);
     const versions = Array.from({ length: (remaps?.get(run) ?? 0) - version + 1 }, (_, v) => version + v);
     const isWanted = versions.every((each) => commentsOf(run, each).length >= n);

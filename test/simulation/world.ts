@@ -68,8 +68,7 @@ export function runOf(n: number, version = 0) {
   return { run: newRun(name), draft: version === 0 ? draft : { ...draft, ...again } };
 }
 
-export const titleOf = (n: number, version: number): string =>
-  version === 0 ? `run ${n}` : `run ${n}, ${version}`;
+export const titleOf = (n: number, version: number): string => (version === 0 ? `run ${n}` : `run ${n}, ${version}`);
 
 /** Each version has more or fewer comments, and some with other texts. */
 export const commentsOf = (n: number, version: number): string[] =>

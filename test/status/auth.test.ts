@@ -30,15 +30,7 @@ describe('the Host header', () => {
     '0.0.0.0',
   ])('with another name is refused: %s', async (host) => {
     const { call } = await serve();
-    for (const path of [
-      '/',
-      '/healthz',
-      '/metrics',
-      '/api/state',
-      '/api/events',
-      '/page/page.css',
-      '/nothing',
-    ]) {
+    for (const path of ['/', '/healthz', '/metrics', '/api/state', '/api/events', '/page/page.css', '/nothing']) {
       expect(await call(path, { headers: { host } }), path).toMatchObject({ status: 421 });
     }
   });
@@ -139,11 +131,7 @@ describe('a POST', () => {
   test('from the page is carried out', async () => {
     const { url, call } = await serve({ decide });
     decided.length = 0;
-    for (const headers of [
-      right(url),
-      without(right(url), 'sec-fetch-site'),
-      without(right(url), 'origin'),
-    ]) {
+    for (const headers of [right(url), without(right(url), 'sec-fetch-site'), without(right(url), 'origin')]) {
       const answer = await call('/api/decide', { method: 'POST', headers, body: retry });
       expect(answer).toMatchObject({ status: 200, json: { done: true, text: 'run 3 is tried again' } });
     }
@@ -182,13 +170,7 @@ describe('a POST', () => {
   test('with an invalid body is refused with the reason', async () => {
     const { post } = await serve({ decide });
     decided.length = 0;
-    for (const body of [
-      { kind: 'erase', run: 1 },
-      { kind: 'retry', run: '1' },
-      { kind: 'adopt', run: 1 },
-      [],
-      {},
-    ])
+    for (const body of [{ kind: 'erase', run: 1 }, { kind: 'retry', run: '1' }, { kind: 'adopt', run: 1 }, [], {}])
       expect(await post('/api/decide', body)).toMatchObject({
         status: 400,
         json: { error: expect.any(String) },
@@ -244,9 +226,7 @@ describe('a page with a token', () => {
     const serving = await serve({}, { token: TOKEN });
     const answer = await logIn(serving, TOKEN);
     expect(answer).toMatchObject({ status: 303, headers: { location: '/' } });
-    expect(answer.headers['set-cookie']).toMatch(
-      /^labfeed=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Strict$/,
-    );
+    expect(answer.headers['set-cookie']).toMatch(/^labfeed=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Strict$/);
     expect(answer.headers['set-cookie']).not.toContain(TOKEN);
     const cookie = cookieOf(answer.headers);
     expect((await serving.call('/', { headers: { cookie: `other=1; ${cookie}` } })).status).toBe(200);
@@ -272,10 +252,7 @@ describe('a page with a token', () => {
     for (let n = 0; n < 3; n++)
       expect((await serving.call('/api/state', { headers: bearer(`wrong${n}`) })).status).toBe(401);
     for (let n = 0; n < 3; n++) expect((await logIn(serving, `wrong${n}`)).status).toBe(401);
-    for (const answer of [
-      await serving.call('/api/state', { headers: bearer(TOKEN) }),
-      await logIn(serving, TOKEN),
-    ])
+    for (const answer of [await serving.call('/api/state', { headers: bearer(TOKEN) }), await logIn(serving, TOKEN)])
       expect(answer).toMatchObject({ status: 429, headers: { 'retry-after': '2' } });
     expect((await serving.call('/api/state', { headers: { cookie } })).status).toBe(200);
     clock.advance(2000);

@@ -3,15 +3,7 @@ import { connect } from 'node:net';
 import { request } from 'undici';
 import { describe, expect, test } from 'vitest';
 import type { Preview, UploadedSample } from '../../src/status/api.js';
-import {
-  listen,
-  NO_RUNS,
-  PAGE_TOKEN,
-  type Serving,
-  serve,
-  someJob,
-  someLive,
-} from '../support/status-server.js';
+import { listen, NO_RUNS, PAGE_TOKEN, type Serving, serve, someJob, someLive } from '../support/status-server.js';
 import { until } from '../support/until.js';
 
 const unreadable = () => Promise.reject(new Error('disk I/O error'));
@@ -207,12 +199,7 @@ describe('a preview', () => {
     origin: url.slice(0, -1),
   });
 
-  const send = (
-    serving: Serving,
-    query: string,
-    body: Buffer | string,
-    headers: Record<string, string> = {},
-  ) =>
+  const send = (serving: Serving, query: string, body: Buffer | string, headers: Record<string, string> = {}) =>
     serving.call(`/api/preview?${query}`, {
       method: 'POST',
       body,
@@ -250,9 +237,7 @@ describe('a preview', () => {
       status: 413,
       json: { error: expect.any(String) },
     });
-    expect((await send(serving, 'name=a.csv', '{}', { 'content-type': 'application/json' })).status).toBe(
-      415,
-    );
+    expect((await send(serving, 'name=a.csv', '{}', { 'content-type': 'application/json' })).status).toBe(415);
     expect((await send(serving, 'instrument=x', 'a')).status).toBe(400);
     expect(previews).toBe(0);
     expect((await send(serving, 'name=a.csv', Buffer.alloc(20 * 2 ** 20))).status).toBe(200);

@@ -8,8 +8,7 @@ export function askRemap(database: Database, run: number, path: string, at: numb
     () => at,
     () => undefined,
   );
-  const requests = () =>
-    database.prepare("SELECT count(*) AS n FROM history WHERE event = 'remapAsked'").get();
+  const requests = () => database.prepare("SELECT count(*) AS n FROM history WHERE event = 'remapAsked'").get();
   const before = JSON.stringify(requests());
   void createRequestStore(store).decide({ kind: 'remap', run }, { path, has: 'itsBytes' });
   store.flush();

@@ -49,8 +49,7 @@ export function useBrowser() {
 function watch(page: Page, origin: string): string[] {
   const troubles: string[] = [];
   page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning')
-      troubles.push(`console: ${message.text()}`);
+    if (message.type() === 'error' || message.type() === 'warning') troubles.push(`console: ${message.text()}`);
   });
   page.on('pageerror', ({ message }) => troubles.push(`exception: ${message}`));
   page.on('dialog', (dialog) => {
@@ -74,10 +73,7 @@ export interface Lab {
 }
 
 /** A real daemon with its page, and a notebook. */
-export async function openLab(
-  instruments?: string,
-  before: (site: Site) => void = () => undefined,
-): Promise<Lab> {
+export async function openLab(instruments?: string, before: (site: Site) => void = () => undefined): Promise<Lab> {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
   const site = makeSite(folder, {

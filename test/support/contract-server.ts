@@ -181,10 +181,7 @@ export async function serveHandlers(handlers: readonly HttpHandler[]): Promise<C
     const { method = '', url: path = '', headers } = incoming;
     const body = await text(incoming);
     seen.push({ method, path, headers, body });
-    const response = await getResponse(
-      [...handlers],
-      asRequest(`http://${headers.host}${path}`, incoming, body),
-    );
+    const response = await getResponse([...handlers], asRequest(`http://${headers.host}${path}`, incoming, body));
     if (!response) unknown.push(`${method} ${path}`);
     await send(response ?? new Response('no handler', { status: 599 }), outgoing);
   }

@@ -46,10 +46,7 @@ export interface CrashPoint {
 export const startCrashing = (config: string, run: number, { when, kind }: CrashPoint): DaemonProcess =>
   follow([CRASHING, config, String(run), when, kind]);
 
-function follow(
-  args: readonly string[],
-  options: { env?: NodeJS.ProcessEnv; uid?: number } = {},
-): DaemonProcess {
+function follow(args: readonly string[], options: { env?: NodeJS.ProcessEnv; uid?: number } = {}): DaemonProcess {
   const child = spawn(process.execPath, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
   const lines: LogLine[] = [];
   let output = '';
@@ -78,8 +75,7 @@ function follow(
       for (;;) {
         const line = lines.find(isIt);
         if (line) return line;
-        if (child.exitCode !== null || Date.now() > deadline)
-          throw new Error(`not logged: ${fits}\n${output}`);
+        if (child.exitCode !== null || Date.now() > deadline) throw new Error(`not logged: ${fits}\n${output}`);
         await new Promise((resolve) => setTimeout(resolve, 10));
       }
     },

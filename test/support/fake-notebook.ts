@@ -79,13 +79,10 @@ export function fakeNotebook({ dialect = 'v2', keepsTitle = true }: NotebookKind
       writes.push('patchExperiment');
       Object.assign(get(id), changes);
       if (tags === undefined) return;
-      if (dialect === 'elabftw')
-        throw new NotebookError('request', 'Invalid update target.', { status: 400 });
+      if (dialect === 'elabftw') throw new NotebookError('request', 'Invalid update target.', { status: 400 });
       get(id).tags = [...tags];
     },
-    listKeys: async () => [
-      dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' },
-    ],
+    listKeys: async () => [dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' }],
     async searchBodies(texts) {
       if (dialect === 'v2') throw notFound();
       return [...experiments]
@@ -171,15 +168,11 @@ export interface FakeRequest {
 export type Operation = keyof Notebook;
 
 /** The same notebook, with `handle` between it and its client. */
-export function intercept<N extends Notebook>(
-  notebook: N,
-  handle: (request: FakeRequest) => Promise<unknown>,
-): N {
+export function intercept<N extends Notebook>(notebook: N, handle: (request: FakeRequest) => Promise<unknown>): N {
   const parts = Object.entries(notebook).map(([name, part]) => {
     if (typeof part !== 'function' || !isOperation(name)) return [name, part];
     const isWrite = !/^(read|list|search)/.test(name);
-    const request = (...args: unknown[]) =>
-      handle({ operation: name, args, isWrite, carryOut: () => part(...args) });
+    const request = (...args: unknown[]) => handle({ operation: name, args, isWrite, carryOut: () => part(...args) });
     return [name, request];
   });
   return Object.fromEntries(parts) as N;
@@ -207,23 +200,18 @@ export const FAULTS = {
   /** Not carried out, but the client cannot know: 502. */
   badGateway: {
     carriedOut: 'never',
-    error: (outcomeUnknown: boolean) =>
-      new NotebookError('server', 'bad gateway', { status: 502, outcomeUnknown }),
+    error: (outcomeUnknown: boolean) => new NotebookError('server', 'bad gateway', { status: 502, outcomeUnknown }),
   },
   /** Carried out, and the response was lost. */
   lost: { carriedOut: 'now', error: lost },
   /** Carried out, and answered with 500. */
   failed: {
     carriedOut: 'now',
-    error: (outcomeUnknown: boolean) =>
-      new NotebookError('server', 'internal error', { status: 500, outcomeUnknown }),
+    error: (outcomeUnknown: boolean) => new NotebookError('server', 'internal error', { status: 500, outcomeUnknown }),
   },
   /** The connection was cut, and the request is carried out later. */
   late: { carriedOut: 'later', error: lost },
-} as const satisfies Record<
-  string,
-  { carriedOut: 'never' | 'now' | 'later'; error(isWrite: boolean): NotebookError }
->;
+} as const satisfies Record<string, { carriedOut: 'never' | 'now' | 'later'; error(isWrite: boolean): NotebookError }>;
 
 export type Fault = keyof typeof FAULTS;
 

@@ -7,8 +7,7 @@ import { createTestSandbox } from './sandbox.js';
 const EXPERIMENTS = '/api/v2/experiments';
 const KEYS = '/api/v2/apikeys';
 const DIALECTS = ['v2', 'elabftw'] as const;
-const make = ({ call }: SandboxClient, title: string) =>
-  call(EXPERIMENTS, { method: 'POST', body: { title } });
+const make = ({ call }: SandboxClient, title: string) => call(EXPERIMENTS, { method: 'POST', body: { title } });
 const titles = ({ control }: SandboxClient) => control.experiments().map(({ title }) => title);
 
 function latch() {
@@ -35,18 +34,15 @@ test.each(DIALECTS)('%s: a request cut before it arrives is not carried out', as
   expect(fault.met).toBe(1);
 });
 
-test.each(DIALECTS)(
-  '%s: a request cut after it arrives is carried out and its answer lost',
-  async (dialect) => {
-    const client = await sandboxClient({ dialect });
-    client.control.plan('cutAfter', { times: 2 });
-    await expect(make(client, 'one')).rejects.toThrow();
-    await expect(make(client, 'two')).rejects.toThrow();
-    expect(await make(client, 'three')).toMatchObject({ status: 201 });
-    expect(titles(client)).toEqual(['one', 'two', 'three']);
-    expect(client.control.requests().map(({ status }) => status)).toEqual([201, 201, 201]);
-  },
-);
+test.each(DIALECTS)('%s: a request cut after it arrives is carried out and its answer lost', async (dialect) => {
+  const client = await sandboxClient({ dialect });
+  client.control.plan('cutAfter', { times: 2 });
+  await expect(make(client, 'one')).rejects.toThrow();
+  await expect(make(client, 'two')).rejects.toThrow();
+  expect(await make(client, 'three')).toMatchObject({ status: 201 });
+  expect(titles(client)).toEqual(['one', 'two', 'three']);
+  expect(client.control.requests().map(({ status }) => status)).toEqual([201, 201, 201]);
+});
 
 test.each(DIALECTS)(
   '%s: a creation carried out after its connection was cut gets a higher id than one sent later',
@@ -73,26 +69,23 @@ test('a request can be carried out some time after its connection was cut', asyn
   expect(titles(client)).toEqual(['late']);
 });
 
-test.each(DIALECTS)(
-  '%s: an answer can be canned, with or without the request being carried out',
-  async (dialect) => {
-    const client = await sandboxClient({ dialect });
-    client.control.plan({ answer: 503, headers: { 'retry-after': '7' } });
-    const refused = await make(client, 'never');
-    expect(refused).toMatchObject({ status: 503, json: { code: 503 }, headers: { 'retry-after': '7' } });
-    client.control.plan({ answer: 500, html: '<h1>down</h1>', carriedOut: true });
-    const done = await make(client, 'done');
-    expect(done).toMatchObject({ status: 500, text: '<h1>down</h1>' });
-    expect(done.headers['content-type']).toMatch(/^text\/html/);
-    client.control.plan({ answer: 201, carriedOut: true });
-    const nameless = await make(client, 'no address');
-    expect(nameless).toMatchObject({ status: 201, text: '' });
-    expect(nameless.headers).not.toHaveProperty('location');
-    client.control.plan({ answer: 200, json: ['odd'] });
-    expect(await make(client, 'odd')).toMatchObject({ status: 200, json: ['odd'] });
-    expect(titles(client)).toEqual(['done', 'no address']);
-  },
-);
+test.each(DIALECTS)('%s: an answer can be canned, with or without the request being carried out', async (dialect) => {
+  const client = await sandboxClient({ dialect });
+  client.control.plan({ answer: 503, headers: { 'retry-after': '7' } });
+  const refused = await make(client, 'never');
+  expect(refused).toMatchObject({ status: 503, json: { code: 503 }, headers: { 'retry-after': '7' } });
+  client.control.plan({ answer: 500, html: '<h1>down</h1>', carriedOut: true });
+  const done = await make(client, 'done');
+  expect(done).toMatchObject({ status: 500, text: '<h1>down</h1>' });
+  expect(done.headers['content-type']).toMatch(/^text\/html/);
+  client.control.plan({ answer: 201, carriedOut: true });
+  const nameless = await make(client, 'no address');
+  expect(nameless).toMatchObject({ status: 201, text: '' });
+  expect(nameless.headers).not.toHaveProperty('location');
+  client.control.plan({ answer: 200, json: ['odd'] });
+  expect(await make(client, 'odd')).toMatchObject({ status: 200, json: ['odd'] });
+  expect(titles(client)).toEqual(['done', 'no address']);
+});
 
 test('a held request is carried out when it is released', async () => {
   const client = await sandboxClient();
@@ -143,8 +136,7 @@ test('a fault meets the requests it is meant for, after those it lets pass, as o
     { answer: 502 },
     { when: ({ method, body }) => method === 'PATCH' && body.includes('bad'), skip: 1, times: 2 },
   );
-  const change = async (title: string) =>
-    (await client.call(path, { method: 'PATCH', body: { title } })).status;
+  const change = async (title: string) => (await client.call(path, { method: 'PATCH', body: { title } })).status;
   const statuses = [];
   for (const title of ['bad', 'good', 'bad', 'bad', 'bad']) statuses.push(await change(title));
   expect(statuses).toEqual([200, 200, 502, 502, 200]);
@@ -225,22 +217,19 @@ test.each(
     [dialect, 'database', 500, 500] as const,
     [dialect, 'php', 502, 502] as const,
   ]),
-)(
-  '%s, %s outage: reads get %i and writes %i, as HTML, until it ends',
-  async (dialect, outage, read, write) => {
-    const { call, control } = await sandboxClient({ dialect });
-    control.setOutage(outage);
-    const html = { 'content-type': expect.stringMatching(/^text\/html/) };
-    expect(await call(KEYS)).toMatchObject({ status: read, headers: html, json: undefined });
-    for (const method of ['POST', 'PATCH']) {
-      const answer = await call('/api/v2/experiments', { method, body: {} });
-      expect(answer).toMatchObject({ status: write, headers: html, json: undefined });
-    }
-    expect(control.experiments()).toEqual([]);
-    control.setOutage(undefined);
-    expect(await call(KEYS)).toMatchObject({ status: 200, json: [{ id: 1 }] });
-  },
-);
+)('%s, %s outage: reads get %i and writes %i, as HTML, until it ends', async (dialect, outage, read, write) => {
+  const { call, control } = await sandboxClient({ dialect });
+  control.setOutage(outage);
+  const html = { 'content-type': expect.stringMatching(/^text\/html/) };
+  expect(await call(KEYS)).toMatchObject({ status: read, headers: html, json: undefined });
+  for (const method of ['POST', 'PATCH']) {
+    const answer = await call('/api/v2/experiments', { method, body: {} });
+    expect(answer).toMatchObject({ status: write, headers: html, json: undefined });
+  }
+  expect(control.experiments()).toEqual([]);
+  control.setOutage(undefined);
+  expect(await call(KEYS)).toMatchObject({ status: 200, json: [{ id: 1 }] });
+});
 
 async function limited(dialect: 'v2' | 'elabftw', retryAfter?: 'seconds' | 'date') {
   const startMs = Date.UTC(2026, 0, 1, 0, 0, 0, 500);

@@ -21,10 +21,7 @@ export const FIRST_ID = 101;
 
 export type ManualClock = ReturnType<typeof manualClock>;
 
-export async function emptyJournal(
-  clock: ManualClock,
-  path = join(tempFolder(), 'journal.db'),
-): Promise<Journal> {
+export async function emptyJournal(clock: ManualClock, path = join(tempFolder(), 'journal.db')): Promise<Journal> {
   const journal = await openJournal(path, clock);
   onTestFinished(() => journal.close().catch(() => undefined));
   return journal;
@@ -61,11 +58,7 @@ export async function see(
   if (!(await knows(journal, run))) await take(journal, run, draftOf(content, run));
 }
 
-export async function deliverAll(
-  journal: Journal,
-  context: DeliveryContext,
-  clock: ManualClock,
-): Promise<void> {
+export async function deliverAll(journal: Journal, context: DeliveryContext, clock: ManualClock): Promise<void> {
   for (let round = 0; round < 50; round++) {
     const ids = await due(journal, Number.MAX_SAFE_INTEGER, 4);
     if (ids.length === 0) return;
@@ -73,11 +66,7 @@ export async function deliverAll(
       ids.map(async (id) => {
         const run = await journal.outbox.load(id);
         await deliver(run, context).catch(async (error: unknown) => {
-          const change = afterFailure(
-            error,
-            { attempts: run.attempts, rejections: run.attempts },
-            clock.now(),
-          );
+          const change = afterFailure(error, { attempts: run.attempts, rejections: run.attempts }, clock.now());
           await journal.outbox.record(id, change);
           if (change.kind === 'postponed') clock.advance(Math.max(0, change.dueAt - clock.now()));
         });
@@ -86,11 +75,7 @@ export async function deliverAll(
   }
 }
 
-export async function file(
-  notebook: FakeNotebook,
-  clock: ManualClock,
-  ...contents: string[]
-): Promise<Journal> {
+export async function file(notebook: FakeNotebook, clock: ManualClock, ...contents: string[]): Promise<Journal> {
   const journal = await emptyJournal(clock);
   for (const content of contents) await see(journal, content);
   await deliverAll(journal, contextOf(journal, notebook, clock), clock);

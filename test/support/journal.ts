@@ -8,12 +8,7 @@ import { sourceProbe } from '../../src/watch/identify.js';
 type Halves = Pick<Journal, 'intake' | 'outbox'>;
 
 /** Hands a run over as the pipeline does: first to the outbox, then intake remembers the file. */
-export async function take(
-  { intake, outbox }: Halves,
-  run: NewRun,
-  draft: Draft,
-  shaped?: Shaped,
-): Promise<Added> {
+export async function take({ intake, outbox }: Halves, run: NewRun, draft: Draft, shaped?: Shaped): Promise<Added> {
   const added = await outbox.add(run, { draft, shaped });
   await remember(intake, run, added);
   return added;
@@ -51,11 +46,8 @@ export async function due(
 }
 
 /** Has the files read again whose runs wait for it, as a rescan does; returns how many there are. */
-export const recheck = async (
-  { intake, outbox }: Halves,
-  instrument: string,
-  mapping: string,
-): Promise<number> => intake.recheck(instrument, await outbox.unread(instrument, mapping));
+export const recheck = async ({ intake, outbox }: Halves, instrument: string, mapping: string): Promise<number> =>
+  intake.recheck(instrument, await outbox.unread(instrument, mapping));
 
 /** Applies what people asked for, as the daemon does, and has the files read again that they want read again. */
 export async function decide(journal: Journal): Promise<Outcome[]> {

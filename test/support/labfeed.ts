@@ -9,11 +9,7 @@ export interface Ended {
 }
 
 /** Runs a command to its end, as a process of its own. */
-export const labfeed = (
-  args: readonly string[],
-  cwd = tempFolder(),
-  env: NodeJS.ProcessEnv = {},
-): Promise<Ended> =>
+export const labfeed = (args: readonly string[], cwd = tempFolder(), env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
   new Promise((resolve) => {
     execFile(
       process.execPath,

@@ -34,11 +34,7 @@ export interface Machine {
 /** A real systemd as the first process of namespaces of its own, with labfeed installed as its unit file says. */
 export async function bootMachine(): Promise<Machine> {
   const folder = tempFolder();
-  const [units, etc, srv] = ['units', 'etc', 'srv'].map((name) => join(folder, name)) as [
-    string,
-    string,
-    string,
-  ];
+  const [units, etc, srv] = ['units', 'etc', 'srv'].map((name) => join(folder, name)) as [string, string, string];
   for (const path of [units, etc, srv]) mkdirSync(path, { mode: 0o755 });
   for (const target of TARGETS)
     writeFileSync(join(units, `${target}.target`), `[Unit]\nDescription=${target}\nDefaultDependencies=no\n`);
@@ -57,27 +53,18 @@ export async function bootMachine(): Promise<Machine> {
     outside.kill('SIGKILL');
   });
   /** The process that is number 1 in there. */
-  const first = (): string =>
-    readFileSync(`/proc/${outside.pid}/task/${outside.pid}/children`, 'utf8').trim();
+  const first = (): string => readFileSync(`/proc/${outside.pid}/task/${outside.pid}/children`, 'utf8').trim();
   const run: Machine['run'] = (command, ...args) =>
     new Promise((resolve) => {
-      execFile(
-        'nsenter',
-        ['--target', first(), '--mount', '--pid', command, ...args],
-        (error, stdout, stderr) =>
-          resolve({ status: error ? Number(error.code ?? -1) : 0, output: `${stdout}${stderr}`.trim() }),
+      execFile('nsenter', ['--target', first(), '--mount', '--pid', command, ...args], (error, stdout, stderr) =>
+        resolve({ status: error ? Number(error.code ?? -1) : 0, output: `${stdout}${stderr}`.trim() }),
       );
     });
-  await until(
-    'systemd answers',
-    async () => first() !== '' && (await run('systemctl', 'show')).status === 0,
-    60_000,
-  );
+  await until('systemd answers', async () => first() !== '' && (await run('systemctl', 'show')).status === 0, 60_000);
   return {
     srv,
     etc,
     run,
-    shows: async (property) =>
-      (await run('systemctl', 'show', '--value', '--property', property, 'labfeed')).output,
+    shows: async (property) => (await run('systemctl', 'show', '--value', '--property', property, 'labfeed')).output,
   };
 }

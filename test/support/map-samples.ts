@@ -10,11 +10,7 @@ export const v = (value: Value['value'], text = String(value ?? ''), unit?: stri
   unit === undefined ? { value, text } : { value, text, unit };
 
 /** `Weight (mg)` is a column with a unit. */
-export const table = (
-  name: string,
-  headings: readonly string[],
-  rows: readonly (readonly Value[])[],
-): Table => ({
+export const table = (name: string, headings: readonly string[], rows: readonly (readonly Value[])[]): Table => ({
   name,
   columns: headings.map((heading): Column => {
     const [, column = heading, unit] = /^(.*) \((.*)\)$/.exec(heading) ?? [];
@@ -103,10 +99,7 @@ export const renderTitle = (title: string, given: Given = {}): string =>
 
 /** Renders a body template with the sample, and removes the source and origin lines. */
 export const renderBody = (body: string, given: Given = {}): string =>
-  map({ ...given, experiment: { body } }).draft.body.replace(
-    /\n?<p>Source: .*<\/p>\n<p>labfeed .*<\/p>$/,
-    '',
-  );
+  map({ ...given, experiment: { body } }).draft.body.replace(/\n?<p>Source: .*<\/p>\n<p>labfeed .*<\/p>$/, '');
 
 export const commentsOf = (given: Given = {}): readonly string[] => map(given).draft.comments;
 

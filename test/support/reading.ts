@@ -19,10 +19,7 @@ export function read(
 }
 
 /** The refusal of a file that must not be read. */
-export async function refusal(
-  content: Content,
-  mapping?: ParseMapping | readonly ParseMapping[],
-): Promise<FileError> {
+export async function refusal(content: Content, mapping?: ParseMapping | readonly ParseMapping[]): Promise<FileError> {
   const outcome = await read(content, mapping).catch((error: unknown) => error);
   if (outcome instanceof FileError) return outcome;
   throw new Error('expected a refusal', { cause: outcome });
@@ -58,8 +55,7 @@ export function rows(record: FileRecord, table = 0): Record<string, Value['value
 
 /** Columns of a table as `name [unit]`. */
 export const columns = (record: FileRecord, table = 0): string[] =>
-  record.tables[table]?.columns.map(({ name, unit }) => (unit === undefined ? name : `${name} [${unit}]`)) ??
-  [];
+  record.tables[table]?.columns.map(({ name, unit }) => (unit === undefined ? name : `${name} [${unit}]`)) ?? [];
 
 export const meta = (record: FileRecord): Record<string, Value['value']> =>
   Object.fromEntries([...record.meta].map(([name, { value }]) => [name, value]));

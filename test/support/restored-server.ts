@@ -45,8 +45,7 @@ export async function setUp(kind: NotebookKind = {}): Promise<Scene> {
   };
 }
 
-export const recovered = ({ journal, notebook }: Scene) =>
-  recoverInto(journal, notebook, { range: undefined });
+export const recovered = ({ journal, notebook }: Scene) => recoverInto(journal, notebook, { range: undefined });
 
 /** Leaves a request in the inbox, as a command does, and applies it. */
 export async function ask({ journal, path }: Scene, request: Request) {

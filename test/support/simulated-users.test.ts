@@ -42,15 +42,7 @@ test('actions of eLabFTW are refused in dialect v2', async () => {
   const { call, control } = await sandboxClient();
   await newExperiment(call);
   const owner = control.as('owner');
-  for (const act of [
-    owner.lock,
-    owner.unlock,
-    owner.archive,
-    owner.restore,
-    owner.hide,
-    owner.open,
-    owner.close,
-  ]) {
+  for (const act of [owner.lock, owner.unlock, owner.archive, owner.restore, owner.hide, owner.open, owner.close]) {
     expect(() => act(1)).toThrow(/only a notebook of dialect elabftw/);
   }
 });
@@ -58,13 +50,7 @@ test('actions of eLabFTW are refused in dialect v2', async () => {
 test('acting on a missing experiment or comment throws', async () => {
   const { control } = await sandboxClient({ dialect: 'elabftw' });
   const { edit, lock, open, comment, deleteComment, duplicate } = control.as('owner');
-  for (const act of [
-    () => edit(9, {}),
-    () => lock(9),
-    () => open(9),
-    () => comment(9, 'x'),
-    () => duplicate(9),
-  ]) {
+  for (const act of [() => edit(9, {}), () => lock(9), () => open(9), () => comment(9, 'x'), () => duplicate(9)]) {
     expect(act).toThrow(/no experiment 9/);
   }
   expect(() => deleteComment(9, 1)).toThrow(/no comment 1 of experiment 9/);

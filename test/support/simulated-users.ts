@@ -63,8 +63,7 @@ export function simulatedUser(name: UserName, store: () => Store, dialect: Diale
     dialect === 'v2' ? tags : tags.map((tag) => teamTag(store(), tag).tag);
 
   return {
-    create: ({ tags = [], ...fields } = {}) =>
-      createExperiment(store(), { ...fields, tags: teamTags(tags) }, userid),
+    create: ({ tags = [], ...fields } = {}) => createExperiment(store(), { ...fields, tags: teamTags(tags) }, userid),
     edit(id, { tags, ...fields }) {
       change(id, fields);
       if (tags) setTags(store(), id, teamTags(tags));

@@ -2,14 +2,7 @@ import { request } from 'undici';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import type { Live } from '../../src/live.js';
-import type {
-  Job,
-  JobDetail,
-  JournalView,
-  PageState,
-  StatusAddress,
-  StatusDeps,
-} from '../../src/status/api.js';
+import type { Job, JobDetail, JournalView, PageState, StatusAddress, StatusDeps } from '../../src/status/api.js';
 import { createMetrics } from '../../src/status/metrics.js';
 import { startServer } from '../../src/status/server.js';
 import { type Answer, answerOf } from './answer.js';

@@ -112,9 +112,7 @@ describe('pending events', () => {
     pending.add('/unnamed', undefined);
     pending.add('/unnamed', 'x');
     pending.add('/bytes', 'M\ufffd.csv');
-    const { few, ...rest } = Object.fromEntries(
-      [...pending.take()].map(([folder, names]) => [folder.slice(1), names]),
-    );
+    const { few, ...rest } = Object.fromEntries([...pending.take()].map(([folder, names]) => [folder.slice(1), names]));
     expect(few).toHaveProperty('size', 200);
     expect(rest).toEqual({ many: 'all', unnamed: 'all', bytes: 'all' });
   });

@@ -99,9 +99,7 @@ test('a file without read permission can be identified once the permission is gi
   const path = dropped('one');
   chmodSync(join(path, '..'), 0o755);
   chmodSync(path, 0);
-  const error = await asNobody(() => identify(found(path), { signal: never })).catch(
-    (reason: unknown) => reason,
-  );
+  const error = await asNobody(() => identify(found(path), { signal: never })).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(FileBusyError);
   expect(error).toMatchObject({
     message: 'the file cannot be read now: permission denied',

@@ -3,8 +3,7 @@ import { createGrouping, createMatcher, type MatchOptions, placesOf } from '../.
 
 const DEFAULT_IGNORE = ['**/.*', '**/~*', '**/*.tmp', '**/*.part'];
 
-const matcher = (options: Partial<MatchOptions>) =>
-  createMatcher({ files: ['**/*'], ignore: [], ...options });
+const matcher = (options: Partial<MatchOptions>) => createMatcher({ files: ['**/*'], ignore: [], ...options });
 
 describe('globs are relative to the watched folder', () => {
   test.each([
@@ -55,12 +54,9 @@ describe('globs are relative to the watched folder', () => {
 });
 
 describe('ignore', () => {
-  test.each(['.DS_Store', 'x/.hidden', '~$book.xlsx', 'a.tmp', 'x/a.csv.part'])(
-    'excludes %s by default',
-    (path) => {
-      expect(matcher({ ignore: DEFAULT_IGNORE }).takes(path)).toBe(false);
-    },
-  );
+  test.each(['.DS_Store', 'x/.hidden', '~$book.xlsx', 'a.tmp', 'x/a.csv.part'])('excludes %s by default', (path) => {
+    expect(matcher({ ignore: DEFAULT_IGNORE }).takes(path)).toBe(false);
+  });
 
   test('excludes everything in an ignored folder', () => {
     const match = matcher({ ignore: [...DEFAULT_IGNORE, 'archive'] });
@@ -117,8 +113,7 @@ test('the verdict names the rule that decided', () => {
 });
 
 describe('runs of several files', () => {
-  const memberOf = (kind: Parameters<typeof createGrouping>[0], path: string) =>
-    createGrouping(kind)?.memberOf(path);
+  const memberOf = (kind: Parameters<typeof createGrouping>[0], path: string) => createGrouping(kind)?.memberOf(path);
 
   test('single files need no grouping', () => {
     expect(createGrouping('file')).toBeUndefined();

@@ -186,23 +186,20 @@ function refuseWatches(code: string): () => void {
 test.each([
   ['ENOSPC', 'fs.inotify.max_user_watches'],
   ['EMFILE', 'fs.inotify.max_user_instances'],
-])(
-  'at the inotify limit (%s) the watcher says what to do, uses rescans, and recovers',
-  async (code, limit) => {
-    const folder = tempFolder();
-    mkdirSync(join(folder, 'sub'));
-    writeFileSync(join(folder, 'sub/a.csv'), '');
-    const restore = refuseWatches(code);
-    const watcher = watching({ watch: folder });
-    await watcher.start();
-    await watcher.rescan();
-    expect(watcher.paths('scan')).toEqual([join(folder, 'sub/a.csv')]);
-    expect(watcher.logged).toMatchObject([{ level: WARN, hint: expect.stringContaining(limit) }]);
+])('at the inotify limit (%s) the watcher says what to do, uses rescans, and recovers', async (code, limit) => {
+  const folder = tempFolder();
+  mkdirSync(join(folder, 'sub'));
+  writeFileSync(join(folder, 'sub/a.csv'), '');
+  const restore = refuseWatches(code);
+  const watcher = watching({ watch: folder });
+  await watcher.start();
+  await watcher.rescan();
+  expect(watcher.paths('scan')).toEqual([join(folder, 'sub/a.csv')]);
+  expect(watcher.logged).toMatchObject([{ level: WARN, hint: expect.stringContaining(limit) }]);
 
-    restore();
-    await watcher.rescan();
-    expect(watcher.logged.at(-1)?.msg).toBe('all folders are watched again');
-    writeFileSync(join(folder, 'sub/b.csv'), '');
-    await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'sub/b.csv')]));
-  },
-);
+  restore();
+  await watcher.rescan();
+  expect(watcher.logged.at(-1)?.msg).toBe('all folders are watched again');
+  writeFileSync(join(folder, 'sub/b.csv'), '');
+  await eventually(() => expect(watcher.paths('event')).toEqual([join(folder, 'sub/b.csv')]));
+});

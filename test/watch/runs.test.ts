@@ -1,14 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  appendFileSync,
-  cpSync,
-  existsSync,
-  mkdirSync,
-  renameSync,
-  rmSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { appendFileSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { RunKind } from '../../src/config/schema.js';
@@ -75,9 +66,7 @@ describe('the files of a run', () => {
     scene.write({ 'a.csv': '', 'a.xml': '', 'b.xml': '', 'sub/a.csv': '' });
     const files = ['a.csv', 'b.xml', 'a.xml', 'sub/a.csv'].map((name) => found(join(scene.root, name)));
     const runs = scene.group(files);
-    expect(runs.map(({ path }) => path)).toEqual(
-      ['a.csv', 'b.csv', 'sub/a.csv'].map((name) => join(scene.root, name)),
-    );
+    expect(runs.map(({ path }) => path)).toEqual(['a.csv', 'b.csv', 'sub/a.csv'].map((name) => join(scene.root, name)));
     expect(runs.map(partsOf)).toEqual([['a.csv', 'a.xml'], ['b.xml'], ['a.csv']]);
   });
 
@@ -100,9 +89,7 @@ describe('the files of a run', () => {
       const run = scene.run(file);
       rmSync(join(scene.root, file));
       expect(await scene.stat(run)).toBe('absent');
-      expect(
-        await settle(run, {}, { clock: sleepingClock(), signal: never, stat: scene.stat }),
-      ).toBeUndefined();
+      expect(await settle(run, {}, { clock: sleepingClock(), signal: never, stat: scene.stat })).toBeUndefined();
     }
   });
 });
@@ -115,11 +102,7 @@ describe('a run is complete', () => {
       if (elapsed === 5000) scene.write({ 'a/late.csv': '2' });
       if (elapsed === 10_000) appendFileSync(join(scene.root, 'a/x.csv'), 'more');
     });
-    const settled = await settle(
-      scene.run('a/x.csv'),
-      { quiet: 5000 },
-      { clock, signal: never, stat: scene.stat },
-    );
+    const settled = await settle(scene.run('a/x.csv'), { quiet: 5000 }, { clock, signal: never, stat: scene.stat });
     expect(settled).toMatchObject({ size: 6 });
     expect(clock.monotonic()).toBe(15_000);
   });
@@ -165,11 +148,7 @@ describe('a run is complete', () => {
       const clock = sleepingClock((elapsed) => {
         if (elapsed > 60_000) scene.write({ [name]: '' });
       });
-      const settled = await settle(
-        scene.run('a/x.csv'),
-        { doneFile },
-        { clock, signal: never, stat: scene.stat },
-      );
+      const settled = await settle(scene.run('a/x.csv'), { doneFile }, { clock, signal: never, stat: scene.stat });
       expect(settled).toBeDefined();
       expect(clock.monotonic()).toBeGreaterThan(60_000);
     }
@@ -194,9 +173,7 @@ describe('the fingerprint of a run', () => {
     expect((await identified(folder, folder.run('b/y.csv'))).sha256).toBe(before.sha256);
     const pair = setUp(PAIR);
     pair.write({ 'a.csv': '1', 'a.xml': '2', 'b.csv': '1', 'b.xml': '2', 'c.csv': '2', 'c.xml': '1' });
-    const [a, b, c] = await Promise.all(
-      ['a', 'b', 'c'].map((stem) => identified(pair, pair.run(`${stem}.csv`))),
-    );
+    const [a, b, c] = await Promise.all(['a', 'b', 'c'].map((stem) => identified(pair, pair.run(`${stem}.csv`))));
     expect(b?.sha256).toBe(a?.sha256);
     expect(c?.sha256).not.toBe(a?.sha256);
   });

@@ -89,9 +89,7 @@ describe('the quiet period', () => {
   test('ends when the signal is aborted', async () => {
     const stopping = new AbortController();
     const clock = sleepingClock(() => stopping.abort(new Error('enough')));
-    await expect(settle(found(dropped()), quiet, { clock, signal: stopping.signal })).rejects.toThrow(
-      'enough',
-    );
+    await expect(settle(found(dropped()), quiet, { clock, signal: stopping.signal })).rejects.toThrow('enough');
   });
 
   test('starts again after a share has not responded', async () => {
@@ -147,9 +145,7 @@ describe('a done-file', () => {
     const path = dropped();
     writeFileSync(`${path}.done`, '');
     const clock = sleepingClock();
-    expect(await settle(found(path), { doneFile: '{name}.done' }, { clock, signal: never })).toEqual(
-      found(path),
-    );
+    expect(await settle(found(path), { doneFile: '{name}.done' }, { clock, signal: never })).toEqual(found(path));
     expect(clock.sleeps).toEqual([]);
   });
 
@@ -192,9 +188,9 @@ describe('a done-file', () => {
   test('is found for names that contain replacement patterns or are not UTF-8', async () => {
     const odd = dropped("$& $1 $' {stem}.csv");
     writeFileSync(`${odd}.done`, '');
-    expect(
-      await settle(found(odd), { doneFile: '{name}.done' }, { clock: sleepingClock(), signal: never }),
-    ).toEqual(found(odd));
+    expect(await settle(found(odd), { doneFile: '{name}.done' }, { clock: sleepingClock(), signal: never })).toEqual(
+      found(odd),
+    );
     const folder = tempFolder();
     const location = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from('Mé.csv', 'latin1')]);
     writeFileSync(location, 'x');

@@ -40,9 +40,7 @@ export async function listed(
 }
 
 /** A clock whose sleeps return at once, and which lets the test act during each. */
-export function sleepingClock(
-  during: (elapsedMs: number) => void = () => undefined,
-): Clock & { sleeps: number[] } {
+export function sleepingClock(during: (elapsedMs: number) => void = () => undefined): Clock & { sleeps: number[] } {
   let elapsed = 0;
   const sleeps: number[] = [];
   return {

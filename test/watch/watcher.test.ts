@@ -97,16 +97,13 @@ describe('file events', () => {
     expect(watcher.batches.length).toBeLessThan(count / 5);
   });
 
-  test.each(['a b.csv', `it's "so".csv`, 'a\nb.csv', '[1]{2}(3).csv', '.hidden'])(
-    'name the file %j',
-    async (name) => {
-      const folder = tempFolder();
-      const watcher = watching({ watch: folder });
-      await watcher.start();
-      writeFileSync(join(folder, name), '');
-      await eventually(() => expect(watcher.batches.at(-1)?.files).toEqual([found(join(folder, name))]));
-    },
-  );
+  test.each(['a b.csv', `it's "so".csv`, 'a\nb.csv', '[1]{2}(3).csv', '.hidden'])('name the file %j', async (name) => {
+    const folder = tempFolder();
+    const watcher = watching({ watch: folder });
+    await watcher.start();
+    writeFileSync(join(folder, name), '');
+    await eventually(() => expect(watcher.batches.at(-1)?.files).toEqual([found(join(folder, name))]));
+  });
 
   test('with a name that is not UTF-8 cause a listing of the folder', async () => {
     const folder = tempFolder();
@@ -114,9 +111,7 @@ describe('file events', () => {
     await watcher.start();
     const location = Buffer.concat([Buffer.from(`${folder}/`), Buffer.from('Mé.csv', 'latin1')]);
     writeFileSync(location, 'x');
-    await eventually(() =>
-      expect(watcher.batches.at(-1)?.files).toEqual([found(`${folder}/M\\xE9.csv`, location)]),
-    );
+    await eventually(() => expect(watcher.batches.at(-1)?.files).toEqual([found(`${folder}/M\\xE9.csv`, location)]));
   });
 
   test('do not make chokidar list the folder, which would use a whole core with many files', async () => {

@@ -189,9 +189,9 @@ test('a missing done-file is named', () => {
     outcome: 'waiting',
     answer: { text: expect.stringContaining(`${PATH}.done is missing`) },
   });
-  expect(
-    about({ instruments: [instrument({ doneFile: { ...doneFile, isThere: true } })] }).answer.text,
-  ).not.toContain('missing');
+  expect(about({ instruments: [instrument({ doneFile: { ...doneFile, isThere: true } })] }).answer.text).not.toContain(
+    'missing',
+  );
 });
 
 test('old files that raised a question, and those that were passed over, are told apart', () => {
@@ -218,12 +218,10 @@ test('a file that was written to again is not taken for the run that was made of
 });
 
 test('an instrument that is stopped, a folder that is missing and a linked folder are named', () => {
-  expect(about({ instruments: [instrument({ mistakes: ['labfeed.yaml:3:1: unknown key'] })] })).toMatchObject(
-    {
-      outcome: 'stopped',
-      answer: { text: expect.stringContaining('labfeed.yaml:3:1') },
-    },
-  );
+  expect(about({ instruments: [instrument({ mistakes: ['labfeed.yaml:3:1: unknown key'] })] })).toMatchObject({
+    outcome: 'stopped',
+    answer: { text: expect.stringContaining('labfeed.yaml:3:1') },
+  });
   const folder = { state: 'missing', reason: 'it is not there' } as const;
   const gone = about({ instruments: [instrument({ folder })], file: { state: 'absent' } });
   expect(gone.answer.text).toMatch(/folder \/srv\/nanodrop of nanodrop is missing/);

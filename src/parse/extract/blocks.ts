@@ -188,8 +188,7 @@ function startWithoutHeader(finder: TableFinder): void {
   }
 }
 
-const strip = ({ context, region }: TableFinder, line: Line): Line =>
-  stripComment(line, context, region.lineFormat);
+const strip = ({ context, region }: TableFinder, line: Line): Line => stripComment(line, context, region.lineFormat);
 
 function takeHeader(finder: TableFinder, line: Line): boolean {
   const { isHeaderPattern, match, held } = finder;

@@ -59,9 +59,7 @@ export function compileCaptures(written: readonly LinePattern[]): (line: Line) =
 /** The names of all groups in these patterns. */
 export const groupNames = (written: readonly LinePattern[]): string[] => [
   ...new Set(
-    sourcesOf(written).flatMap((source) =>
-      [...source.matchAll(/\(\?<([^=!][^>]*)>/g)].map(([, name]) => name ?? ''),
-    ),
+    sourcesOf(written).flatMap((source) => [...source.matchAll(/\(\?<([^=!][^>]*)>/g)].map(([, name]) => name ?? '')),
   ),
 ];
 
@@ -96,9 +94,7 @@ export function lineNotFound(
   return refuse(`no line matches \`${key}: ${written.join(' or ')}\``, {
     line: near?.line,
     isMismatch: true,
-    hint: near
-      ? `did you mean \`${key}: ${JSON.stringify(near.start)}\`?`
-      : `correct \`${key}\` in the mapping`,
+    hint: near ? `did you mean \`${key}: ${JSON.stringify(near.start)}\`?` : `correct \`${key}\` in the mapping`,
   });
 }
 
@@ -134,9 +130,7 @@ export function createRegion(
   context: Context,
 ): Region {
   const lineFormat =
-    delimiter === undefined
-      ? context.lineFormat
-      : { split: compileSplit(delimiter), quote: context.lineFormat.quote };
+    delimiter === undefined ? context.lineFormat : { split: compileSplit(delimiter), quote: context.lineFormat.quote };
   const split = delimiter === undefined ? (line: Line) => line : (line: Line) => splitLine(line, lineFormat);
   const wanted = sheetIndex(sheet, context);
   const crop = area === undefined ? undefined : createCrop(area);

@@ -8,14 +8,7 @@ import { parseZone } from '../values/date-candidates.js';
 import { bareUnit, unitInBrackets } from '../values/unit.js';
 import { isUnreadable, type ValueReader } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
-import {
-  type Context,
-  compileLinePattern,
-  createRegion,
-  lineNotFound,
-  namedGroups,
-  stripComment,
-} from './context.js';
+import { type Context, compileLinePattern, createRegion, lineNotFound, namedGroups, stripComment } from './context.js';
 import type { Found, Tree } from './tree.js';
 
 /** A fact by the name that the file gives it. */
@@ -284,9 +277,7 @@ function createMatchReader(match: string): PairReader {
   const regex = new RegExp(regexSource(match) ?? match);
   return (line) => {
     const found = regex.exec(line.text);
-    return found
-      ? [...namedGroups(found)].map(([name, text]) => ({ name, text: text.trim(), line }))
-      : undefined;
+    return found ? [...namedGroups(found)].map(([name, text]) => ({ name, text: text.trim(), line })) : undefined;
   };
 }
 
@@ -295,8 +286,7 @@ function createCellReader(cells: NonNullable<Finder['cells']>): PairReader {
   const positions = Array.isArray(cells)
     ? cells.map((name, n) => [name, n + 1] as const).filter(([name]) => name !== '_')
     : Object.entries(cells);
-  return (line) =>
-    positions.map(([name, position]) => ({ name, text: line.cells[position - 1] ?? '', line }));
+  return (line) => positions.map(([name, position]) => ({ name, text: line.cells[position - 1] ?? '', line }));
 }
 
 function createNextLineReader(): PairReader {
@@ -341,9 +331,7 @@ function nameAndValue(cell: string): { name: string; text: string } | undefined 
 function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFormat): Pair[] {
   if (finder.in === 'cells') {
     // A name without a value has it in the next cell, for another finder.
-    return line.cells
-      .flatMap((cell) => splitPair(cell, split, finder, line))
-      .filter(({ text }) => text !== '');
+    return line.cells.flatMap((cell) => splitPair(cell, split, finder, line)).filter(({ text }) => text !== '');
   }
   if (split.text === undefined || split.text !== format.split.text) {
     return splitPair(plainText(line, format), split, finder, line);
@@ -376,8 +364,7 @@ function createPair(name: string, rest: string, pieces: readonly string[], finde
 /** The text of a line without quotes and trailing delimiters. */
 function plainText(line: Line, { split, quote }: LineFormat): string {
   if (split.text === undefined) return line.text;
-  if (quote !== undefined && line.text.includes(quote))
-    return withoutTrailingEmpty(line.cells).join(split.text);
+  if (quote !== undefined && line.text.includes(quote)) return withoutTrailingEmpty(line.cells).join(split.text);
   let end = line.text.length;
   // Trailing blanks stay unless a delimiter is among them: a separator such as " : " may end in one.
   for (let at = end; ; ) {

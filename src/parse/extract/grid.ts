@@ -83,9 +83,7 @@ export const createPlateSink = (reader: PlateReader): BlockSink => ({
     reader.isLettered ??= block.left.length > 0 && isLetter(line.cells[0]);
     reader.letter = nextLetter(reader, line);
     // The letter is part of the well name; the other cells to the left are filled down.
-    reader.left = block.left.map((_, n) =>
-      n === 0 && reader.isLettered ? '' : line.cells[n] || left[n] || '',
-    );
+    reader.left = block.left.map((_, n) => (n === 0 && reader.isLettered ? '' : line.cells[n] || left[n] || ''));
     for (const n of block.plates.keys()) addWells(reader, line, n, block);
   },
   gap(line) {
@@ -103,12 +101,7 @@ function nextLetter(reader: PlateReader, line: Line): string {
 }
 
 /** The cell to the right of the plate, the given label, the captured `label`, or `value`. */
-function labelOf(
-  { given, stacked }: PlateReader,
-  line: Line,
-  n: number,
-  { plates, captures }: Block,
-): string {
+function labelOf({ given, stacked }: PlateReader, line: Line, n: number, { plates, captures }: Block): string {
   const end = (plates[n]?.from ?? 0) + (plates[n]?.columns ?? 0);
   const right = end === plates[n + 1]?.from ? '' : (line.cells[end] ?? '');
   if (right !== '') return right;
@@ -155,8 +148,7 @@ export function fitsPlate({ block, isLettered, table }: PlateReader, { cells }: 
 export function finishPlates({ table, wells, labels, isLettered }: PlateReader): void {
   let open: Block | undefined;
   for (const { block, left, well, values, line } of wells.values()) {
-    if (block !== open)
-      beginBlock(table, columnsOf(block, labels, isLettered ?? false), block.captured, block.header);
+    if (block !== open) beginBlock(table, columnsOf(block, labels, isLettered ?? false), block.captured, block.header);
     open = block;
     addRow(table, [...left, well, ...[...labels].map((label) => values.get(label) ?? '')], line);
   }

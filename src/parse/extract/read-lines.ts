@@ -31,11 +31,7 @@ interface LineSource {
 }
 
 /** Reads a file of lines: tables claim theirs, `meta` reads the others, `facts` selects from all. */
-export async function readLines(
-  file: OpenFile,
-  source: LineSource,
-  options: ParseOptions,
-): Promise<FileRecord> {
+export async function readLines(file: OpenFile, source: LineSource, options: ParseOptions): Promise<FileRecord> {
   const dates = withFixedZone(options.dates);
   const { zone } = options.dates;
   if (typeof zone !== 'object') return finishScan(await scan(file, source, options, dates));
@@ -99,14 +95,8 @@ function finishScan({ context, tables, facts, deferred }: Scan): FileRecord {
 }
 
 /** Refuses a record without facts and rows. With `format: none`, the file name is enough. */
-export function requireContent(
-  record: FileRecord,
-  { format }: ParseOptions,
-  refuse: Refuse,
-  hint: string,
-): FileRecord {
-  if (format === 'none' || record.meta.size > 0 || record.tables.some(({ count }) => count > 0))
-    return record;
+export function requireContent(record: FileRecord, { format }: ParseOptions, refuse: Refuse, hint: string): FileRecord {
+  if (format === 'none' || record.meta.size > 0 || record.tables.some(({ count }) => count > 0)) return record;
   throw refuse('the mapping finds no facts and no rows', { hint, isMismatch: true });
 }
 
@@ -142,11 +132,7 @@ function openTableReader(builder: TableBuilder, context: Context, deferred: Defe
     : options.rows === undefined
       ? createRowSink(builder)
       : createPatternSink(options.rows, builder);
-  const finder = openTableFinder(
-    options,
-    context.hasAlternatives ? deferRefusals(sink, deferred) : sink,
-    context,
-  );
+  const finder = openTableFinder(options, context.hasAlternatives ? deferRefusals(sink, deferred) : sink, context);
   return { builder, finder, plates, claimed: new Set() };
 }
 
@@ -160,13 +146,10 @@ function finishTableReader({ builder, finder, plates, claimed }: TableReader, fa
   const below = finder.afterBlank.filter((line) => !claimed.has(lineKey(line)));
   const line = plates ? below.find((each) => fitsPlate(plates, each)) : firstFitting(builder, below);
   if (!line) return table;
-  throw builder.context.refuse(
-    `this line looks like a row of table ${builder.name}, which ended at a blank line`,
-    {
-      line,
-      hint: 'if the table continues after blank lines: `until: eof`; otherwise give its end: `until: "…"`',
-    },
-  );
+  throw builder.context.refuse(`this line looks like a row of table ${builder.name}, which ended at a blank line`, {
+    line,
+    hint: 'if the table continues after blank lines: `until: eof`; otherwise give its end: `until: "…"`',
+  });
 }
 
 /** The first refusal, in the order of the lines. */

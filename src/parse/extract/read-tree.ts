@@ -113,9 +113,7 @@ async function readTreeTable(name: string, options: TableOptions, reading: TreeR
     lines,
     keeps,
     where,
-  } = options.rows === undefined
-    ? zipLists(name, options, reading)
-    : await findRows(options.rows, options, reading);
+  } = options.rows === undefined ? zipLists(name, options, reading) : await findRows(options.rows, options, reading);
   const columns = found.flatMap((column) => textColumns(column, reading));
   function* rows(): Generator<Line | undefined> {
     for (const [n, number] of lines.entries()) {
@@ -124,9 +122,7 @@ async function readTreeTable(name: string, options: TableOptions, reading: TreeR
   }
   const axes = found.filter(({ spec }) => spec?.start !== undefined);
   const specs = [...axes, ...columns].flatMap(({ name: given, spec }, n) =>
-    spec
-      ? [[given, spec.start === undefined ? { ...spec, from: [n - axes.length + 1] } : spec] as const]
-      : [],
+    spec ? [[given, spec.start === undefined ? { ...spec, from: [n - axes.length + 1] } : spec] as const] : [],
   );
   const own = { ...options, where, columns: specs.length > 0 ? Object.fromEntries(specs) : undefined };
   return buildTable(name, own, { columns, rows: rows() }, reading);
@@ -184,10 +180,7 @@ async function findRows(path: string, options: TableOptions, reading: TreeReadin
   const rows = tree.rows(path);
   if (!rows) {
     const missing = tree.explainMissing(path);
-    throw refuseMissing(
-      { ...missing, message: `nothing matches \`rows: ${path}\`: ${missing.message}` },
-      reading,
-    );
+    throw refuseMissing({ ...missing, message: `nothing matches \`rows: ${path}\`: ${missing.message}` }, reading);
   }
   const columns = options.columns
     ? await selectColumns(options.columns, rows, reading)
@@ -387,8 +380,7 @@ export async function readLabelled(
 
 /** The date by the file's own labels, if it is unambiguous. */
 function dateIn(labels: readonly NamedFact[], { context }: Reading): Value | undefined {
-  const textOf = (key: string) =>
-    labels.find(({ name }) => name.replace(/[\s\-_/]/g, '').toUpperCase() === key)?.text;
+  const textOf = (key: string) => labels.find(({ name }) => name.replace(/[\s\-_/]/g, '').toUpperCase() === key)?.text;
   const [long, day, time] = [textOf('LONGDATE'), textOf('DATE'), textOf('TIME')];
   for (const text of [long, day && time && `${day} ${time}`, day]) {
     const iso = text ? context.values.dates.readAsDate(text) : undefined;

@@ -148,10 +148,7 @@ function widen(table: TableBuilder, cells: Cells, line: Line | undefined): void 
 }
 
 /** The first of these lines that looks like a row of the table. */
-export function firstFitting(
-  { rows, count, widths }: TableBuilder,
-  lines: readonly Line[],
-): Line | undefined {
+export function firstFitting({ rows, count, widths }: TableBuilder, lines: readonly Line[]): Line | undefined {
   if (!rows) return undefined;
   const { values } = rows.context;
   return lines
@@ -186,13 +183,10 @@ function requireCount({ name, options, count, last, context }: TableBuilder, fac
   const expected = fact ? fact.value.value : options.count;
   if (expected === count) return;
   const line = last?.number ?? fact?.line;
-  throw context.refuse(
-    `table ${name} has ${plural(count, 'row')} instead of ${fact?.text ?? options.count}`,
-    {
-      at: line === undefined ? undefined : { line },
-      hint: `the file may be truncated; if it is complete, ${fact ? 'correct `count`' : `write \`count: ${count}\``} or correct \`until\` or \`skip\``,
-    },
-  );
+  throw context.refuse(`table ${name} has ${plural(count, 'row')} instead of ${fact?.text ?? options.count}`, {
+    at: line === undefined ? undefined : { line },
+    hint: `the file may be truncated; if it is complete, ${fact ? 'correct `count`' : `write \`count: ${count}\``} or correct \`until\` or \`skip\``,
+  });
 }
 
 /** The rows of a table, once its columns are known. */
@@ -312,10 +306,7 @@ function createUnitColumn(table: TableBuilder): Rows['unitFor'] {
 type Condition = string | number | boolean;
 
 /** Tests a cell against the conditions of `where`, of which one must be met. */
-export function compileConditions(
-  wanted: readonly Condition[],
-  values: ValueReader,
-): (text: string) => boolean {
+export function compileConditions(wanted: readonly Condition[], values: ValueReader): (text: string) => boolean {
   const tests = wanted.map((condition) => compileCondition(condition, values));
   return (text) => tests.some((test) => test(text));
 }
@@ -350,8 +341,7 @@ function assemble(name: string, rows: Rows, facts: Facts): Table {
     });
   const cells = Array.from({ length: kept }, () => new Array<Value>(columns.length).fill(EMPTY));
   // Column by column: with thousands of columns, going row by row takes several times as long.
-  for (const [n, { value }] of columns.entries())
-    for (const [row, own] of cells.entries()) own[n] = value(row);
+  for (const [n, { value }] of columns.entries()) for (const [row, own] of cells.entries()) own[n] = value(row);
   return { name, columns: columns.map(({ value: _, ...column }) => column), rows: cells, count };
 }
 
@@ -392,8 +382,7 @@ function axis(plan: PlannedColumn, rows: Rows, unique: (name: string) => string,
     name: unique(plan.given ?? ''),
     ...(unit !== undefined && { unit }),
     // The median of the two ends is that of all rows if no row was left out.
-    ...(keptRows(rows) < count &&
-      ends && { summary: { ...ends, n: count, isMedianExact: lastOrigin === count - 1 } }),
+    ...(keptRows(rows) < count && ends && { summary: { ...ends, n: count, isMedianExact: lastOrigin === count - 1 } }),
     value: (row) => at(originOf(rows, row)),
   };
 }

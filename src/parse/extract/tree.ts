@@ -220,8 +220,7 @@ function takeStep(step: Step, from: readonly Node[], isFirst: boolean): readonly
     .filter((node) => step.conditions.every((condition) => meets(condition, node)));
 }
 
-const matches = ({ name }: Node, wanted: string): boolean =>
-  wanted === '*' ? !name.startsWith('@') : name === wanted;
+const matches = ({ name }: Node, wanted: string): boolean => (wanted === '*' ? !name.startsWith('@') : name === wanted);
 
 function children({ name, index }: Step, from: readonly Node[], isFirst: boolean): readonly Node[] {
   const named = index !== undefined && from[0]?.isList ? [] : from.flatMap((node) => childrenOf(node, name));
@@ -351,8 +350,7 @@ function splitAtSlashes(text: string): string[] {
   let from = 0;
   for (let at = 0; at < text.length; at++) {
     const character = text[at];
-    const close =
-      character === '"' ? text.indexOf('"', at + 1) : character === '[' ? text.indexOf(']', at) : -1;
+    const close = character === '"' ? text.indexOf('"', at + 1) : character === '[' ? text.indexOf(']', at) : -1;
     if (close > at) at = close;
     else if (character === '/') {
       pieces.push(text.slice(from, at).trim());

@@ -301,8 +301,7 @@ function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
 const localName = (name: string): string => name.slice(name.indexOf(':') + 1);
 
 /** The parser puts the position before its message. */
-const withoutPosition = (message: string): string =>
-  message.replace(/^(?:undefined:|\d+:)*\s*/, '').replace(/\.$/, '');
+const withoutPosition = (message: string): string => message.replace(/^(?:undefined:|\d+:)*\s*/, '').replace(/\.$/, '');
 
 /** The encoding in the XML declaration, or `auto` if the bytes show it better. */
 function declaredEncoding(bytes: Uint8Array): string {

@@ -127,7 +127,5 @@ function isRecords(text: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: frames start with control characters.
   const start = text.replace(/^[\s\x02\x05\x0b]+/, '');
   const [line = ''] = start.slice(0, 200).split(/[\r\n]/);
-  return (
-    delimitersIn(line) !== undefined || (/^[0-7]H/.test(line) && delimitersIn(line.slice(1)) !== undefined)
-  );
+  return delimitersIn(line) !== undefined || (/^[0-7]H/.test(line) && delimitersIn(line.slice(1)) !== undefined);
 }

@@ -25,9 +25,7 @@ type Known = ReadonlyMap<string, LabelledRecord>;
 interface DataTable extends LabelledTable {
   /** Pages of the same form are one table. */
   readonly form: string;
-  readonly page:
-    | { readonly name: string; readonly unit: string | undefined; readonly text: string }
-    | undefined;
+  readonly page: { readonly name: string; readonly unit: string | undefined; readonly text: string } | undefined;
 }
 
 interface Reading {
@@ -112,9 +110,7 @@ function joinPages(pages: readonly DataTable[]): DataTable[] {
     const rows = same.flatMap(({ page, rows: own }) =>
       own.map((row) => ({ ...row, cells: [page?.text ?? '', ...row.cells] })),
     );
-    return [
-      { ...first, page: undefined, columns: [first.page, ...first.columns], rows, declared: undefined },
-    ];
+    return [{ ...first, page: undefined, columns: [first.page, ...first.columns], rows, declared: undefined }];
   });
 }
 
@@ -179,8 +175,7 @@ function pageOf(known: Known): DataTable['page'] {
   return { name, unit, text: text.trim() };
 }
 
-const textAt = (known: Known, key: string): string | undefined =>
-  known.get(key)?.lines.join(' ').trim() || undefined;
+const textAt = (known: Known, key: string): string | undefined => known.get(key)?.lines.join(' ').trim() || undefined;
 
 const listAt = (known: Known, key: string): string[] =>
   (textAt(known, key) ?? '').split(',').map((item) => item.trim());
@@ -303,10 +298,7 @@ function decodeLine(series: Series, content: string, line: number, reading: Read
   const refuse = (message: string, hint?: string) => file.refuse(message, { at: { line }, hint });
   const hasComma = content.includes(',');
   if (hasComma && options.decimal === undefined) {
-    throw refuse(
-      `the comma in ${quoted(content)} is ambiguous`,
-      'choose one: `decimal: ","` or `decimal: "."`',
-    );
+    throw refuse(`the comma in ${quoted(content)} is ambiguous`, 'choose one: `decimal: ","` or `decimal: "."`');
   }
   const text = hasComma ? content.replaceAll(',', options.decimal === ',' ? '.' : ' ') : content;
   series.isCheck = series.difference !== undefined;
@@ -323,10 +315,7 @@ function decodeLine(series: Series, content: string, line: number, reading: Read
     }
     if (isX) series.firstX ??= valueIn(match);
     else if (!decodeToken(series, match, line, maxPoints)) {
-      throw refuse(
-        'the line does not start with the last value of the line before',
-        'the file may be damaged',
-      );
+      throw refuse('the line does not start with the last value of the line before', 'the file may be damaged');
     }
     isX = false;
     if (series.points.length > maxPoints) throw refuse(`the data have more than ${maxPoints} points`);

@@ -107,9 +107,7 @@ const PLAIN: Dialect = {
 function dialectOf(delimiters: Delimiters): Dialect {
   const { standard, field: separator, repeat, component, escapeMark, subcomponent = '' } = delimiters;
   const isHl7 = standard === 'hl7';
-  const declaration = isHl7
-    ? component + repeat + escapeMark + subcomponent
-    : repeat + component + escapeMark;
+  const declaration = isHl7 ? component + repeat + escapeMark + subcomponent : repeat + component + escapeMark;
   const plain = createUnescape(delimiters);
   return {
     firstField: isHl7 ? 0 : 1,
@@ -136,8 +134,7 @@ function createUnescape(delimiters: Delimiters): (text: string) => string {
   };
   const mark = escapeMark.replace(/\W/g, '\\$&');
   const pattern = new RegExp(`${mark}(F|S|R|T|E|H|N|\\.br|X(?:[0-9A-Fa-f]{2})+)${mark}`, 'g');
-  const replace = (_: string, code: string) =>
-    characters[code] ?? Buffer.from(code.slice(1), 'hex').toString('latin1');
+  const replace = (_: string, code: string) => characters[code] ?? Buffer.from(code.slice(1), 'hex').toString('latin1');
   return (text) => (escapeMark !== '' && text.includes(escapeMark) ? text.replace(pattern, replace) : text);
 }
 
@@ -177,8 +174,7 @@ function unframe(bytes: Uint8Array, refuse: Refuse): Uint8Array {
   return kept.subarray(0, length);
 }
 
-const isFrameNumber = (byte: number | undefined): boolean =>
-  byte !== undefined && byte >= 0x30 && byte <= 0x37;
+const isFrameNumber = (byte: number | undefined): boolean => byte !== undefined && byte >= 0x30 && byte <= 0x37;
 
 function checksumAt(bytes: Uint8Array, at: number): number | undefined {
   const text = String.fromCharCode(bytes[at] ?? 0, bytes[at + 1] ?? 0);
@@ -195,8 +191,7 @@ function hasChecksum(frame: Uint8Array, checksum: number): boolean {
   return [sum, sum - feeds * LF, sum + feeds * (CR - LF)].some((total) => total % 256 === checksum);
 }
 
-const countLines = (bytes: Uint8Array): number =>
-  Buffer.from(bytes).toString('latin1').split(LINE_BREAK).length;
+const countLines = (bytes: Uint8Array): number => Buffer.from(bytes).toString('latin1').split(LINE_BREAK).length;
 
 /** A line whose first cell is its type. Its parents are the lines above it. */
 interface TypedLine extends Row {

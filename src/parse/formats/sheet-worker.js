@@ -69,10 +69,7 @@ function textOf({ t, v, z, f }, is1904) {
   if (t === 'e') return ERRORS.get(Number(v)) ?? '#ERROR!';
   if (typeof v === 'number') {
     const format = typeof z === 'string' ? z : '';
-    return (
-      (SSF.is_date(format) ? momentOf(v, format, is1904) : undefined) ??
-      `${v}`.replace('.', workerData.decimal)
-    );
+    return (SSF.is_date(format) ? momentOf(v, format, is1904) : undefined) ?? `${v}`.replace('.', workerData.decimal);
   }
   return String(v).trim();
 }

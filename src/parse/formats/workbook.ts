@@ -116,9 +116,7 @@ function readInThread(workbook: Workbook, maxMs: number, signal?: AbortSignal): 
   });
   return new Promise<Sheet[]>((resolve, reject) => {
     const tooLong = setTimeout(() => {
-      reject(
-        new WorkbookProblem(`reading it took longer than ${maxMs / 1000} s`, raiseLimit('seconds', 300)),
-      );
+      reject(new WorkbookProblem(`reading it took longer than ${maxMs / 1000} s`, raiseLimit('seconds', 300)));
     }, maxMs);
     const onAbort = () => reject(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
@@ -134,14 +132,10 @@ function readInThread(workbook: Workbook, maxMs: number, signal?: AbortSignal): 
 
 function problemOf(error: unknown): WorkbookProblem {
   if (systemCode(error) === 'ERR_WORKER_OUT_OF_MEMORY') {
-    return new WorkbookProblem(
-      `it takes more than ${MAX_MEMORY_MB} MB of memory`,
-      'split it, or export it as .csv',
-    );
+    return new WorkbookProblem(`it takes more than ${MAX_MEMORY_MB} MB of memory`, 'split it, or export it as .csv');
   }
   const message = error instanceof Error ? error.message : String(error);
-  if (/password|encrypt/i.test(message))
-    return new WorkbookProblem('it is protected', 'save it without a password');
+  if (/password|encrypt/i.test(message)) return new WorkbookProblem('it is protected', 'save it without a password');
   return new WorkbookProblem(message);
 }
 
@@ -169,11 +163,7 @@ const MAX_PARTS = 10_000;
 const inflate = promisify(inflateRaw);
 
 /** Unpacks parts of an archive, at most `maxBytes`. The declared sizes are checked first, but not trusted. */
-async function unzip(
-  bytes: Uint8Array,
-  isWanted: (name: string) => boolean,
-  maxBytes: number,
-): Promise<ZipPart[]> {
+async function unzip(bytes: Uint8Array, isWanted: (name: string) => boolean, maxBytes: number): Promise<ZipPart[]> {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const entries = entriesIn(buffer).filter(({ name }) => isWanted(name));
   const declared = entries.reduce((sum, { unpacked }) => sum + unpacked, 0);
@@ -232,8 +222,7 @@ async function unpack(buffer: Buffer, entry: Entry, room: number, maxBytes: numb
   if (from + packed > buffer.length) throw damaged();
   const content = buffer.subarray(from, from + packed);
   if (method === 0 && packed <= room) return content;
-  if (method !== 8)
-    throw method === 0 ? tooLarge(maxBytes) : new WorkbookProblem('it uses an unknown compression');
+  if (method !== 8) throw method === 0 ? tooLarge(maxBytes) : new WorkbookProblem('it uses an unknown compression');
   try {
     return await inflate(content, { maxOutputLength: Math.max(room, 1) });
   } catch (error) {

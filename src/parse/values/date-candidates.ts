@@ -20,8 +20,7 @@ const CLOCK = new RegExp(`^${TIME}$`, 'i');
 /** As `ctime` of the C library writes it: `Mar 15 16:22:41 2019`. */
 const CTIME = /^([A-Z]{3} \d{1,2}) (\d\d:\d\d:\d\d) (\d{4})$/i;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
-const LONG_MONTHS =
-  'january february march april may june july august september october november december'.split(' ');
+const LONG_MONTHS = 'january february march april may june july august september october november december'.split(' ');
 
 /**
  * All readings of a text as a date, by the common orders of day, month and year.
@@ -46,8 +45,7 @@ export function dateCandidates(written: string): DateCandidate[] {
 
 /** Splits off an unambiguous zone abbreviation, as an offset: `14:31:40 CEST`. */
 function takeZone(text: string): { text: string; zone?: string | undefined } {
-  const [, before = '', name = '', after = ''] =
-    /^(.*\d(?: ?[AP]M)?) ([A-Z]{3,4})( \d{4})?$/.exec(text) ?? [];
+  const [, before = '', name = '', after = ''] = /^(.*\d(?: ?[AP]M)?) ([A-Z]{3,4})( \d{4})?$/.exec(text) ?? [];
   const zone = name === '' ? undefined : abbreviationToOffset(name);
   return zone === undefined ? { text } : { text: before + after, zone };
 }
@@ -90,9 +88,7 @@ function compactCandidates(text: string): DateCandidate[] {
 function takeWeekday(text: string): [format: string, rest: string] {
   const [all, name = '', gap = ''] =
     /^((?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)(,? )/i.exec(text) ?? [];
-  return all === undefined
-    ? ['', text]
-    : [`${name.length === 3 ? 'EEE' : 'EEEE'}${gap}`, text.slice(all.length)];
+  return all === undefined ? ['', text] : [`${name.length === 3 ? 'EEE' : 'EEEE'}${gap}`, text.slice(all.length)];
 }
 
 interface Separator {
@@ -136,8 +132,7 @@ function dayCandidates(day: string): DateCandidate[] {
     return [...found, ...named(`yy${joint}MMM${joint}dd`, dayOfMonth, month, year)];
   }
   const [, firstYear = '', between = '', name = '', last = ''] = NAMED_YEAR_FIRST.exec(day) ?? [];
-  if (firstYear !== '')
-    return named(`yyyy${between}MMM${between}${'d'.repeat(last.length)}`, firstYear, name, last);
+  if (firstYear !== '') return named(`yyyy${between}MMM${between}${'d'.repeat(last.length)}`, firstYear, name, last);
   const [, usMonth = '', usDay = '', comma = '', usYear = ''] = NAMED_US.exec(day) ?? [];
   return named(`MMM ${'d'.repeat(usDay.length)}${comma} yyyy`, usYear, usMonth, usDay);
 }
@@ -214,8 +209,7 @@ function offsetOf(minutes: number): string {
 /** Reads a zone as files name it: `Europe/Zurich`, `CEST`, `UTC+2`, `+02:00`. */
 export function parseZone(written: string): string | undefined {
   const text = written.trim();
-  const [, sign, hours = '', minutes = '0'] =
-    /^(?:UTC|GMT)? ?([+-])(\d{1,2})(?::?([0-5]\d))?$/i.exec(text) ?? [];
+  const [, sign, hours = '', minutes = '0'] = /^(?:UTC|GMT)? ?([+-])(\d{1,2})(?::?([0-5]\d))?$/i.exec(text) ?? [];
   const known = HOURS[text];
   if (sign !== undefined || known !== undefined) {
     const total = known === undefined ? Number(hours) * 60 + Number(minutes) : Math.round(known * 60);
@@ -225,5 +219,4 @@ export function parseZone(written: string): string | undefined {
 }
 
 /** Whether a zone that luxon read is not one of the ambiguous abbreviations. */
-export const isUnambiguousZone = (name: string | null): boolean =>
-  name === 'UTC' || !ABBREVIATION.test(name ?? '');
+export const isUnambiguousZone = (name: string | null): boolean => name === 'UTC' || !ABBREVIATION.test(name ?? '');

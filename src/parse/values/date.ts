@@ -42,8 +42,7 @@ export function createDateReader(options: DateOptions): DateReader {
   const all = formats.map((format) => reader(format, options));
   return {
     read: (text) => (text.length < MAX_DATE_LENGTH ? firstDate(written, text) : undefined),
-    readAsDate: (text) =>
-      firstDate(all, text) ?? (options.format ? undefined : readUnambiguous(text, options.zone)),
+    readAsDate: (text) => firstDate(all, text) ?? (options.format ? undefined : readUnambiguous(text, options.zone)),
   };
 }
 
@@ -107,9 +106,7 @@ function patternReader(pattern: string, zone: string | undefined, locale: string
   const knowsZone = zone !== undefined || /[zZ]/.test(tokens);
   const options = { zone: zone ?? 'utc', locale, setZone: /[zZ]/.test(tokens) };
   // Zone abbreviations are read as their offsets.
-  const offsets = /z/.test(tokens)
-    ? DateTime.buildFormatParser(withOffsetToken(format), { locale })
-    : undefined;
+  const offsets = /z/.test(tokens) ? DateTime.buildFormatParser(withOffsetToken(format), { locale }) : undefined;
   const hasDay = /d/.test(tokens);
   const hasTime = /[Hh]/.test(tokens);
   return (text) => {
@@ -167,8 +164,7 @@ export function readDate(text: string, dates: DateHabits): DateReading | undefin
   const known = withFixedZone(dates);
   const iso = createDateReader(known).readAsDate(trimmed) ?? readIso(trimmed, known.zone);
   const elsewhere = dates.known?.get(trimmed);
-  if (elsewhere !== undefined && iso !== undefined && elsewhere !== iso)
-    return { ambiguous: dateCandidates(trimmed) };
+  if (elsewhere !== undefined && iso !== undefined && elsewhere !== iso) return { ambiguous: dateCandidates(trimmed) };
   if (iso !== undefined || elsewhere !== undefined) return { iso: iso ?? elsewhere ?? '' };
   if (dates.format !== undefined) return undefined;
   const candidates = dateCandidates(trimmed);

@@ -67,11 +67,7 @@ export function isUnit(written: string): boolean {
   const unit = normalise(written);
   if (isFactor(unit)) return true;
   const factors = unit.split(/[/·⋅*×.]|(?<=\d) /);
-  return (
-    factors.length > 1 &&
-    factors.length < 5 &&
-    factors.every((factor, n) => isFactor(factor) || isOne(factor, n))
-  );
+  return factors.length > 1 && factors.length < 5 && factors.every((factor, n) => isFactor(factor) || isOne(factor, n));
 }
 
 const isOne = (factor: string, n: number): boolean => n === 0 && factor === '1';

@@ -109,8 +109,7 @@ export function ambiguousNumber(text: string): Unreadable {
   const commas = /,\d+$/.test(text) ? ['decimal: ","'] : [];
   const points = /\.\d+$/.test(text) ? ['decimal: "."'] : [];
   const group = /^[+\-−]?\d{1,3}(?:([.,' \u00a0\u202f’])\d{3})+(?!\d)/.exec(text)?.[1];
-  const groups =
-    group === undefined ? [] : [`thousands: "${group.trim() === '' ? ' ' : group.replace('’', "'")}"`];
+  const groups = group === undefined ? [] : [`thousands: "${group.trim() === '' ? ' ' : group.replace('’', "'")}"`];
   const choices = [...commas, ...points, ...groups].map((choice) => `\`${choice}\``).join(' or ');
   return { problem: `${quoted(text)} is an ambiguous number`, hint: `choose one: ${choices}` };
 }
@@ -201,8 +200,7 @@ export function createNumberReader(marks: NumberMarks): NumberReader {
       const value = Number(digits);
       return Number.isFinite(value) && isExact(value, digits) ? value : undefined;
     },
-    isAmbiguous: (text) =>
-      mayBeNumber(text) && !startsWithZeros(text) && !shape.test(text) && ANY_MARKS.test(text),
+    isAmbiguous: (text) => mayBeNumber(text) && !startsWithZeros(text) && !shape.test(text) && ANY_MARKS.test(text),
   };
 }
 

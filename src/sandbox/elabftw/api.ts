@@ -144,8 +144,7 @@ function serveComments(api: FastifyInstance, store: Store): void {
   };
 
   resource(api, '/experiments/:id/comments', {
-    GET: (request, reply) =>
-      reply.send(listComments(store, experimentOf(request, store).id).map(commentRecord)),
+    GET: (request, reply) => reply.send(listComments(store, experimentOf(request, store).id).map(commentRecord)),
     POST: (request, reply) => {
       const experiment = experimentOf(request, store).id;
       const { comment } = fieldsOf(request.body);
@@ -220,8 +219,7 @@ function addTag(experiment: number, tag: unknown, store: Store): TeamTag {
 /** The same file sent twice makes two uploads. */
 function serveUploads(api: FastifyInstance, store: Store): void {
   resource(api, '/experiments/:id/uploads', {
-    GET: (request, reply) =>
-      reply.send(listUploads(store, experimentOf(request, store).id).map(uploadRecord)),
+    GET: (request, reply) => reply.send(listUploads(store, experimentOf(request, store).id).map(uploadRecord)),
     POST: (request, reply) => {
       const experiment = experimentOf(request, store);
       const file = request.body;

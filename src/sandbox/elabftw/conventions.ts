@@ -205,9 +205,7 @@ export function cleanBody(text: string): string {
   if (Buffer.byteLength(text) > MAX_CONTENT_BYTES) throw improper('Content is too big! Cannot save!');
   return sanitise(text)
     .replace(UNWRAPPED, '')
-    .replace(/<[^>]*>|&quot;|&#0?39;/g, (part) =>
-      part.startsWith('<') ? part : part === '&quot;' ? '"' : "'",
-    );
+    .replace(/<[^>]*>|&quot;|&#0?39;/g, (part) => (part.startsWith('<') ? part : part === '&quot;' ? '"' : "'"));
 }
 
 export function cleanTag(tag: unknown): string {

@@ -1,12 +1,4 @@
-import type {
-  ApiError,
-  DecisionAnswer,
-  DecisionRequest,
-  Job,
-  JobDetail,
-  PageState,
-  Preview,
-} from '../api.js';
+import type { ApiError, DecisionAnswer, DecisionRequest, Job, JobDetail, PageState, Preview } from '../api.js';
 
 /** The server refused or did not respond. The message is for people. */
 export class RequestError extends Error {
@@ -70,10 +62,7 @@ export type Connection = 'connecting' | 'live' | 'lost';
 const RECONNECT_MS = 3000;
 
 /** Receives the state whenever it changes, for as long as the page is open. */
-export function subscribe(
-  onState: (state: PageState) => void,
-  onConnection: (connection: Connection) => void,
-): void {
+export function subscribe(onState: (state: PageState) => void, onConnection: (connection: Connection) => void): void {
   let startedAt: number | undefined;
 
   function receive(state: PageState): void {

@@ -48,8 +48,7 @@ export function Decisions({ children }: { children: ComponentChildren }) {
     setOutcomes((shown) => [...shown, outcome].slice(-MAX_OUTCOMES));
   }
 
-  const close = (outcome: DecisionAnswer): void =>
-    setOutcomes((shown) => shown.filter((other) => other !== outcome));
+  const close = (outcome: DecisionAnswer): void => setOutcomes((shown) => shown.filter((other) => other !== outcome));
   return (
     <Perform.Provider value={perform}>
       {children}
@@ -205,9 +204,7 @@ const RUN_CHOICES: Readonly<Record<RunChoice, (job: Job) => Choice>> = {
     label: 'Ignore…',
     question: {
       title: `Ignore run ${id}?`,
-      paragraphs: [
-        'It is set aside and not filed, even if the same file appears again. You can file it later.',
-      ],
+      paragraphs: ['It is set aside and not filed, even if the same file appears again. You can file it later.'],
       action: 'Ignore run',
     },
     request: () => ({ kind: 'ignore', run: id }),

@@ -166,10 +166,7 @@ function RunsPlot({ hours }: { hours: InstrumentSummary['hours'] }) {
 }
 
 /** Calls `draw` once, shortly before the element comes into view, and keeps the plot's size and colours right. */
-function drawWhenVisible(
-  element: HTMLElement,
-  draw: (width: number) => Promise<uPlot | undefined>,
-): () => void {
+function drawWhenVisible(element: HTMLElement, draw: (width: number) => Promise<uPlot | undefined>): () => void {
   let plot: uPlot | undefined;
   const visibility = new IntersectionObserver(
     async (entries) => {

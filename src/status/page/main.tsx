@@ -26,15 +26,9 @@ function App() {
     <Now.Provider value={now}>
       <Navigation.Provider value={visited}>
         <Decisions>
-          <Header
-            view={route.view}
-            connection={connection}
-            text={describeConnection(connection, state, now)}
-          />
+          <Header view={route.view} connection={connection} text={describeConnection(connection, state, now)} />
           <main id="main" tabIndex={-1}>
-            {route.view === 'overview' && (
-              <Overview state={state} health={health} isStale={connection === 'lost'} />
-            )}
+            {route.view === 'overview' && <Overview state={state} health={health} isStale={connection === 'lost'} />}
             {route.view === 'runs' && <RunList route={route} state={state} />}
             {route.view === 'run' && <RunDetail key={route.id} id={route.id} state={state} />}
             {/* Always mounted, so that a preview survives a visit to another view. */}
@@ -43,8 +37,7 @@ function App() {
             </div>
           </main>
           <footer class="foot">
-            {state &&
-              `labfeed ${state.version}, process ${state.live.pid}, configuration ${state.live.config}`}
+            {state && `labfeed ${state.version}, process ${state.live.pid}, configuration ${state.live.config}`}
           </footer>
         </Decisions>
       </Navigation.Provider>

@@ -4,19 +4,7 @@ import { formatCount, formatDuration, plural } from '../../text.js';
 import type { PageState } from '../api.js';
 import { BacklogChoices, RunChoices } from './decisions.js';
 import { InstrumentList } from './instruments.js';
-import {
-  Ago,
-  Facts,
-  Hint,
-  Lines,
-  Now,
-  Reason,
-  RunLink,
-  ServerLink,
-  StateChip,
-  Table,
-  ViewTitle,
-} from './parts.js';
+import { Ago, Facts, Hint, Lines, Now, Reason, RunLink, ServerLink, StateChip, Table, ViewTitle } from './parts.js';
 import { runsHref } from './route.js';
 import { describeNotebook, type Health, totalsOf } from './summary.js';
 
@@ -127,8 +115,8 @@ function AttentionList({ state }: { state: PageState }) {
               {plural(asked, 'existing file')} of {name}
             </h3>
             <p>
-              {plural(asked, 'file was', 'files were')} in the folder before {name} was first scanned. Should
-              they be filed in the notebook?
+              {plural(asked, 'file was', 'files were')} in the folder before {name} was first scanned. Should they be
+              filed in the notebook?
             </p>
             <BacklogChoices instrument={name} asked={asked} />
           </li>

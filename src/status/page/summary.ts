@@ -89,10 +89,7 @@ function pendingDecisions(state: PageState): Problem[] {
   const { backlogs } = totalsOf(state);
   const runs = state.attentionCount;
   if (runs + backlogs === 0) return [];
-  const parts = [
-    ...(runs > 0 ? [plural(runs, 'run')] : []),
-    ...(backlogs > 0 ? [plural(backlogs, 'backlog')] : []),
-  ];
+  const parts = [...(runs > 0 ? [plural(runs, 'run')] : []), ...(backlogs > 0 ? [plural(backlogs, 'backlog')] : [])];
   return [warning(`${joinWords(parts)} ${runs + backlogs === 1 ? 'needs' : 'need'} a decision`)];
 }
 
@@ -129,10 +126,7 @@ export function totalsOf({ overview: { instruments }, live }: PageState): Totals
 }
 
 /** Whether requests are sent, and if not, why and until when: a headline and an explanation. */
-export function describeNotebook(
-  gate: LimiterState,
-  now: number,
-): readonly [headline: string, detail: string] {
+export function describeNotebook(gate: LimiterState, now: number): readonly [headline: string, detail: string] {
   switch (gate.kind) {
     case 'open':
       return ['The notebook is available.', `labfeed sends at most ${rateOf(gate.perSecond)}.`];
@@ -147,10 +141,7 @@ export function describeNotebook(
         `Sending speeds up gradually. labfeed now sends ${rateOf(gate.perSecond)}.`,
       ];
     case 'held':
-      return [
-        `The notebook asked for a pause until ${formatClock(gate.until, now)}.`,
-        asSentence(gate.reason),
-      ];
+      return [`The notebook asked for a pause until ${formatClock(gate.until, now)}.`, asSentence(gate.reason)];
     case 'down':
       return gate.failure === 'auth' ? describeRejectedKey(gate) : describeOutage(gate, now);
   }
@@ -165,8 +156,7 @@ const describeRejectedKey = ({ reason }: Down) =>
   ] as const;
 
 function describeOutage(gate: Down, now: number) {
-  const next =
-    gate.probeAt > now ? `Next attempt at ${formatClock(gate.probeAt, now)}.` : 'Trying again now.';
+  const next = gate.probeAt > now ? `Next attempt at ${formatClock(gate.probeAt, now)}.` : 'Trying again now.';
   return [
     `The notebook has been unavailable for ${outageOf(gate, now)}.`,
     `${asSentence(gate.reason)} ${next} New files are still read and queued.`,

@@ -64,8 +64,7 @@ function DropZone({ onFile }: { onFile: (file: File) => void }) {
   const [isOver, setOver] = useState(false);
   useEffect(() => {
     // Otherwise the browser would leave the page to open a file that was dropped beside the zone.
-    for (const name of ['dragover', 'drop'])
-      document.addEventListener(name, (event) => event.preventDefault());
+    for (const name of ['dragover', 'drop']) document.addEventListener(name, (event) => event.preventDefault());
   }, []);
   const drag = (over: boolean) => (event: DragEvent) => {
     event.preventDefault();
@@ -104,12 +103,7 @@ function DropZone({ onFile }: { onFile: (file: File) => void }) {
 const BUSY_RETRY_MS = 500;
 const MAX_TRIES = 20;
 
-async function requestPreview(
-  file: File,
-  choice: string,
-  signal: AbortSignal,
-  attempt = 1,
-): Promise<Preview> {
+async function requestPreview(file: File, choice: string, signal: AbortSignal, attempt = 1): Promise<Preview> {
   if (file.size > MAX_BYTES)
     return { ok: false, reason: `the file has ${formatBytes(file.size)}; previews are limited to 20 MB` };
   const instrument = choice.startsWith('=') ? choice.slice(1) : undefined;
@@ -171,8 +165,7 @@ function ExperimentPreview({ preview }: { preview: Filed }) {
 }
 
 /** The frame inherits the page's policy: no scripts, no other styles, nothing from other places. */
-const asPage = (body: string): string =>
-  `<!doctype html><link rel="stylesheet" href="/page/paper.css">${body}`;
+const asPage = (body: string): string => `<!doctype html><link rel="stylesheet" href="/page/paper.css">${body}`;
 
 /** The text of a value may already end with its unit. */
 const withUnit = (text: string, unit: string | undefined): string =>

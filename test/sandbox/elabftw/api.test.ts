@@ -95,19 +95,16 @@ describe('permissions and states', () => {
   test.each([
     ['delete', 3, /Restore/],
     ['archive', 2, /Unarchive/],
-  ] as const)(
-    'after %s a PATCH gets 400 with code 422, and GET still gets 200',
-    async (act, state, message) => {
-      const { make, patch, call, post, control } = await elabftwClient();
-      const path = await make({ title: 'mine' });
-      control.as('owner')[act](1);
-      expect(await patch(path, { title: 'x' })).toMatchObject(failed(400, 422, message));
-      expect(await call(path)).toMatchObject({ status: 200, json: { title: 'mine', state } });
-      expect(await post(`${path}/comments`, { comment: 'still' })).toMatchObject({ status: 201 });
-      control.as('owner').restore(1);
-      expect(await patch(path, { title: 'x' })).toMatchObject({ status: 200 });
-    },
-  );
+  ] as const)('after %s a PATCH gets 400 with code 422, and GET still gets 200', async (act, state, message) => {
+    const { make, patch, call, post, control } = await elabftwClient();
+    const path = await make({ title: 'mine' });
+    control.as('owner')[act](1);
+    expect(await patch(path, { title: 'x' })).toMatchObject(failed(400, 422, message));
+    expect(await call(path)).toMatchObject({ status: 200, json: { title: 'mine', state } });
+    expect(await post(`${path}/comments`, { comment: 'still' })).toMatchObject({ status: 201 });
+    control.as('owner').restore(1);
+    expect(await patch(path, { title: 'x' })).toMatchObject({ status: 200 });
+  });
 
   test('PATCH of a locked experiment gets 403, and its owner can still comment on it', async () => {
     const { make, patch, call, post, control } = await elabftwClient();
@@ -199,11 +196,7 @@ describe('search', () => {
     await client.make({ title: 'copied', ...extra({}) });
     client.control.as('owner').duplicate(1);
     client.control.as('owner').duplicate(2);
-    expect(await titles(client, { extended: 'extrafield:labfeed:"REF7"' })).toEqual([
-      'copied',
-      'copied I',
-      'stays',
-    ]);
+    expect(await titles(client, { extended: 'extrafield:labfeed:"REF7"' })).toEqual(['copied', 'copied I', 'stays']);
     expect(await titles(client, { extended: 'extrafield:other:"REF7"' })).toEqual([]);
   });
 
@@ -352,9 +345,7 @@ describe('tags', () => {
       expect(await patch(`${path}/tags/1`, { action: 'unreference' })).toMatchObject({ status: 200 });
     expect(await read(path)).toMatchObject({ tags: 'buffer' });
     expect(await read(other)).toMatchObject({ tags: 'pH' });
-    expect(await patch(`${path}/tags/2`, { action: 'delete' })).toMatchObject(
-      failed(400, 400, /Invalid action/),
-    );
+    expect(await patch(`${path}/tags/2`, { action: 'delete' })).toMatchObject(failed(400, 400, /Invalid action/));
     control.as('colleague').lock(Number(path.split('/').at(-1)));
     expect((await patch(`${path}/tags/2`, { action: 'unreference' })).status).toBe(403);
   });

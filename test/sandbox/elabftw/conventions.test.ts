@@ -14,32 +14,23 @@ describe('requests', () => {
     });
   });
 
-  test.each(['POST', 'PATCH'])(
-    '%s requires exactly application/json, even without a body',
-    async (method) => {
-      const { call, make } = await elabftwClient();
-      const one = await make();
-      const path = method === 'POST' ? EXPERIMENTS : one;
-      for (const type of [
-        undefined,
-        'application/json; charset=utf-8',
-        'APPLICATION/JSON',
-        'text/plain',
-        '?',
-      ]) {
-        for (const raw of ['{}', undefined]) {
-          const answer = await call(path, {
-            method,
-            ...(raw ? { raw } : {}),
-            headers: { 'content-type': type },
-          });
-          expect(answer, `${type} ${raw}`).toMatchObject(failed(400, 400, /content-type/));
-        }
+  test.each(['POST', 'PATCH'])('%s requires exactly application/json, even without a body', async (method) => {
+    const { call, make } = await elabftwClient();
+    const one = await make();
+    const path = method === 'POST' ? EXPERIMENTS : one;
+    for (const type of [undefined, 'application/json; charset=utf-8', 'APPLICATION/JSON', 'text/plain', '?']) {
+      for (const raw of ['{}', undefined]) {
+        const answer = await call(path, {
+          method,
+          ...(raw ? { raw } : {}),
+          headers: { 'content-type': type },
+        });
+        expect(answer, `${type} ${raw}`).toMatchObject(failed(400, 400, /content-type/));
       }
-      const bare = await call(path, { method, headers: { 'content-type': 'application/json' } });
-      expect(bare.status).toBe(method === 'POST' ? 201 : 200);
-    },
-  );
+    }
+    const bare = await call(path, { method, headers: { 'content-type': 'application/json' } });
+    expect(bare.status).toBe(method === 'POST' ? 201 : 200);
+  });
 
   test.each([undefined, 'nonsense', 'Bearer'])('the key %s gets 401', async (prefix) => {
     const { url, key } = await elabftwClient();
@@ -50,11 +41,9 @@ describe('requests', () => {
 
   test('every answer sets a new session cookie', async () => {
     const { call, post } = await elabftwClient();
-    const cookies = [
-      await call('/api/v2/apikeys'),
-      await post(EXPERIMENTS),
-      await call('/api/v2/nothing'),
-    ].map(({ headers }) => String(headers['set-cookie']));
+    const cookies = [await call('/api/v2/apikeys'), await post(EXPERIMENTS), await call('/api/v2/nothing')].map(
+      ({ headers }) => String(headers['set-cookie']),
+    );
     for (const cookie of cookies) expect(cookie).toMatch(/^PHPSESSID=[0-9a-f]+; path=\//);
     expect(new Set(cookies).size).toBe(3);
   });
@@ -117,26 +106,23 @@ describe('changes of an experiment', () => {
     expect(await read(path)).toEqual(answer.json);
   });
 
-  test.each(['tags', 'nonsense'])(
-    'the field %s gets 400 after the fields before it were saved',
-    async (unknown) => {
-      const { make, patch, read } = await elabftwClient();
-      const path = await make({ title: 'before', body: 'before', tags: ['kept'] });
-      const answer = await patch(path, {
-        title: 'saved',
-        date: '2024-05-06',
-        [unknown]: ['a'],
-        body: 'never',
-      });
-      expect(answer).toMatchObject(failed(400, 400, /^Invalid update target\.$/));
-      expect(await read(path)).toMatchObject({
-        title: 'saved',
-        date: '2024-05-06',
-        body: 'before',
-        tags: 'kept',
-      });
-    },
-  );
+  test.each(['tags', 'nonsense'])('the field %s gets 400 after the fields before it were saved', async (unknown) => {
+    const { make, patch, read } = await elabftwClient();
+    const path = await make({ title: 'before', body: 'before', tags: ['kept'] });
+    const answer = await patch(path, {
+      title: 'saved',
+      date: '2024-05-06',
+      [unknown]: ['a'],
+      body: 'never',
+    });
+    expect(answer).toMatchObject(failed(400, 400, /^Invalid update target\.$/));
+    expect(await read(path)).toMatchObject({
+      title: 'saved',
+      date: '2024-05-06',
+      body: 'before',
+      tags: 'kept',
+    });
+  });
 
   test.each(['2024-05-06T07:08:09Z', '2024-02-30', '', null, '06.05.2024'])(
     "the date %s gets 500 with the database's error code after the fields before it were saved",

@@ -24,10 +24,7 @@ inBrowser('a file dropped into a folder appears without a reload, and ends as do
   await card.locator('.last .chip.done').waitFor();
   await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();
   // The plot is drawn and has a text alternative.
-  await card
-    .getByRole('img', { name: 'Runs per day: 1 run in 30 days, 1 today' })
-    .locator('canvas')
-    .waitFor();
+  await card.getByRole('img', { name: 'Runs per day: 1 run in 30 days, 1 today' }).locator('canvas').waitFor();
   expect(troubles).toEqual([]);
 });
 
@@ -74,12 +71,9 @@ inBrowser('a decision that cannot be undone is confirmed first, and can be cance
 });
 
 inBrowser('a backlog needs one decision, made with a button', SLOW, async () => {
-  const { site, sandbox, url } = await openLab(
-    '  scale: { watch: data/scale, ready: { quiet: 150ms } }',
-    (made) => {
-      for (let n = 0; n < 51; n++) made.drop(`old${n}.csv`, weighing(n), 'scale');
-    },
-  );
+  const { site, sandbox, url } = await openLab('  scale: { watch: data/scale, ready: { quiet: 150ms } }', (made) => {
+    for (let n = 0; n < 51; n++) made.drop(`old${n}.csv`, weighing(n), 'scale');
+  });
   const { page } = await visit(url);
   await page.getByRole('heading', { level: 1, name: '1 backlog needs a decision' }).waitFor();
   await page.getByRole('button', { name: 'Skip all' }).click();

@@ -145,44 +145,40 @@ async function otherSite(html = ''): Promise<{ url: string; asked: string[] }> {
 const formFor = ({ url }: Serving): string =>
   `<form method="post" action="${url}api/decide" enctype="text/plain"><input name='{"kind":"retry","run":1,"x":"' value='"}'><button>Win a prize</button></form>`;
 
-inBrowser(
-  'another site cannot make decisions, read the state or show the page in a frame',
-  SLOW,
-  async () => {
-    const asked: unknown[] = [];
-    const decide = async (request: unknown) => {
-      asked.push(request);
-      return { done: true, text: 'done' };
+inBrowser('another site cannot make decisions, read the state or show the page in a frame', SLOW, async () => {
+  const asked: unknown[] = [];
+  const decide = async (request: unknown) => {
+    asked.push(request);
+    return { done: true, text: 'done' };
+  };
+  const serving = await serve({ decide });
+  const other = await otherSite(formFor(serving));
+  const { page } = await visit(other.url);
+  const results = await page.evaluate(async (url) => {
+    const body = JSON.stringify({ kind: 'retry', run: 1 });
+    const send = (init: RequestInit) =>
+      fetch(`${url}api/decide`, { method: 'POST', body, credentials: 'include', ...init }).then(
+        ({ type, status }) => `${type} ${status}`,
+        () => 'refused',
+      );
+    const frame = document.body.appendChild(document.createElement('iframe'));
+    frame.src = url;
+    await new Promise((resolve) => frame.addEventListener('load', resolve));
+    return {
+      simple: await send({ mode: 'no-cors', headers: { 'content-type': 'text/plain' } }),
+      json: await send({ headers: { 'content-type': 'application/json' } }),
+      withHeader: await send({ headers: { 'x-labfeed-token': 'guess' } }),
+      read: await fetch(`${url}api/state`).then(
+        () => 'read',
+        () => 'refused',
+      ),
     };
-    const serving = await serve({ decide });
-    const other = await otherSite(formFor(serving));
-    const { page } = await visit(other.url);
-    const results = await page.evaluate(async (url) => {
-      const body = JSON.stringify({ kind: 'retry', run: 1 });
-      const send = (init: RequestInit) =>
-        fetch(`${url}api/decide`, { method: 'POST', body, credentials: 'include', ...init }).then(
-          ({ type, status }) => `${type} ${status}`,
-          () => 'refused',
-        );
-      const frame = document.body.appendChild(document.createElement('iframe'));
-      frame.src = url;
-      await new Promise((resolve) => frame.addEventListener('load', resolve));
-      return {
-        simple: await send({ mode: 'no-cors', headers: { 'content-type': 'text/plain' } }),
-        json: await send({ headers: { 'content-type': 'application/json' } }),
-        withHeader: await send({ headers: { 'x-labfeed-token': 'guess' } }),
-        read: await fetch(`${url}api/state`).then(
-          () => 'read',
-          () => 'refused',
-        ),
-      };
-    }, serving.url);
-    expect(results).toEqual({ simple: 'refused', json: 'refused', withHeader: 'refused', read: 'refused' });
-    const frame = page.frames().find((candidate) => candidate.parentFrame() !== null);
-    expect(await frame?.locator('#health').count()).toBe(0);
-    await page.getByRole('button', { name: 'Win a prize' }).click();
-    await page.waitForURL(`${serving.url}api/decide`);
-    expect(await page.locator('body').innerText()).toContain('another site');
-    expect(asked).toEqual([]);
-  },
-);
+  }, serving.url);
+  expect(results).toEqual({ simple: 'refused', json: 'refused', withHeader: 'refused', read: 'refused' });
+  const frame = page.frames().find((candidate) => candidate.parentFrame() !== null);
+  expect(await frame?.locator('#health').count()).toBe(0);
+  await page.getByRole('button', { name: 'Win a prize' }).click();
+  await page.waitForURL(`${serving.url}api/decide`);
+  expect(await page.locator('body').innerText()).toContain('another site');
+  expect(asked).toEqual([]);
+});

@@ -61,9 +61,7 @@ test('the sentence at the top says how things are', () => {
   expect(sentenceOf({ live: withGate(down('server')), overview: withRuns({ queued: 40 }) })).toBe(
     'The notebook has been unavailable for 12 minutes; 40 runs are waiting, nothing is lost',
   );
-  expect(sentenceOf({ live: withGate(down('auth')) })).toBe(
-    'The notebook rejects the API key; no runs are waiting',
-  );
+  expect(sentenceOf({ live: withGate(down('auth')) })).toBe('The notebook rejects the API key; no runs are waiting');
   const halted = [{ url: 'https://eln.example.org', halted: 'the journal is older than the notebook' }];
   expect(sentenceOf({ overview: { instruments: [], servers: halted } })).toBe(
     'Sending is halted until you run labfeed recover: the journal is older than the notebook',
@@ -78,13 +76,11 @@ test('the worst problem comes first, and no problem is left out', () => {
       { kind: 'quarantine', instrument: 'hplc', since: 1, text: 'shown in the list of runs' },
     ],
   });
-  expect(healthOf(stateOf({ live, attentionCount: 1, overview: withRuns({ quarantined: 1 }) }), NOW)).toEqual(
-    {
-      tone: 'error',
-      sentence: 'balance is stopped by a configuration error',
-      others: ['1 run needs a decision', 'hplc is silent'],
-    },
-  );
+  expect(healthOf(stateOf({ live, attentionCount: 1, overview: withRuns({ quarantined: 1 }) }), NOW)).toEqual({
+    tone: 'error',
+    sentence: 'balance is stopped by a configuration error',
+    others: ['1 run needs a decision', 'hplc is silent'],
+  });
 });
 
 test('the notebook panel says why runs wait, and until when', () => {
@@ -97,9 +93,7 @@ test('the notebook panel says why runs wait, and until when', () => {
   expect(describe({ kind: 'held', until: NOW + MINUTE, reason: 'it answered 429' })).toBe(
     'The notebook asked for a pause until 14:31:00. It answered 429.',
   );
-  expect(describe(down('server'))).toContain(
-    'unavailable for 12 minutes. No answer. Next attempt at 14:30:10.',
-  );
+  expect(describe(down('server'))).toContain('unavailable for 12 minutes. No answer. Next attempt at 14:30:10.');
   expect(describe(down('auth'))).toContain('A new key in the same place is used automatically.');
 });
 

@@ -60,8 +60,7 @@ const contrast = (page: Page, selector: string): Promise<number> =>
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
       };
       let behind: Element | null = element;
-      while (behind && channels(getComputedStyle(behind).backgroundColor)[3] === 0)
-        behind = behind.parentElement;
+      while (behind && channels(getComputedStyle(behind).backgroundColor)[3] === 0) behind = behind.parentElement;
       const pair = [
         light(getComputedStyle(element).color),
         light(getComputedStyle(behind ?? document.body).backgroundColor),
@@ -75,21 +74,8 @@ inBrowser('text has enough contrast with its background, in light and dark mode'
     const { page } = await visit(url, { colorScheme });
     await page.locator('.card').waitFor();
     const behind = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-    expect([colorScheme, Number(/\d+/.exec(behind)?.[0]) > 128]).toEqual([
-      colorScheme,
-      colorScheme === 'light',
-    ]);
-    for (const selector of [
-      'h1',
-      '.soft',
-      '.chip',
-      '.primary',
-      '.reason p',
-      '.alarm',
-      '.condition',
-      '.foot',
-      '.tally',
-    ])
+    expect([colorScheme, Number(/\d+/.exec(behind)?.[0]) > 128]).toEqual([colorScheme, colorScheme === 'light']);
+    for (const selector of ['h1', '.soft', '.chip', '.primary', '.reason p', '.alarm', '.condition', '.foot', '.tally'])
       expect([selector, (await contrast(page, selector)) >= 4.5]).toEqual([selector, true]);
   }
 });
@@ -114,9 +100,7 @@ inBrowser('everything works with the keyboard alone', SLOW, async () => {
   const focused = () =>
     page.evaluate(() => {
       const { activeElement } = document;
-      return activeElement instanceof HTMLInputElement
-        ? activeElement.id
-        : (activeElement?.textContent ?? '');
+      return activeElement instanceof HTMLInputElement ? activeElement.id : (activeElement?.textContent ?? '');
     });
   const tabTo = async (wanted: string) => {
     const passed: string[] = [];
@@ -145,34 +129,29 @@ inBrowser('everything works with the keyboard alone', SLOW, async () => {
   await tabTo('sample');
 });
 
-inBrowser(
-  'a filter keeps the focus, a new page of runs moves it, and the skip link keeps the view',
-  SLOW,
-  async () => {
-    const { url } = await serve({
-      jobs: async ({ before = 1000, limit }) =>
-        Array.from({ length: limit }, (_, n) => someJob(before - 1 - n)),
-    });
-    const { page } = await visit(`${url}#/runs`);
-    await page.getByText('The newest 50 runs').waitFor();
-    const focused = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.tagName);
-    await page.locator('#runs-state').focus();
-    await page.selectOption('#runs-state', 'done');
-    await page.getByText('The newest 50 done runs').waitFor();
-    expect(await focused()).toBe('runs-state');
+inBrowser('a filter keeps the focus, a new page of runs moves it, and the skip link keeps the view', SLOW, async () => {
+  const { url } = await serve({
+    jobs: async ({ before = 1000, limit }) => Array.from({ length: limit }, (_, n) => someJob(before - 1 - n)),
+  });
+  const { page } = await visit(`${url}#/runs`);
+  await page.getByText('The newest 50 runs').waitFor();
+  const focused = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.tagName);
+  await page.locator('#runs-state').focus();
+  await page.selectOption('#runs-state', 'done');
+  await page.getByText('The newest 50 done runs').waitFor();
+  expect(await focused()).toBe('runs-state');
 
-    await page.getByRole('link', { name: 'Older runs' }).click();
-    await page.getByText('The newest 50 done runs, older than run 950').waitFor();
-    expect(page.url()).toBe(`${url}#/runs?state=done&before=950`);
-    expect(await focused()).toBe('H1');
+  await page.getByRole('link', { name: 'Older runs' }).click();
+  await page.getByText('The newest 50 done runs, older than run 950').waitFor();
+  expect(page.url()).toBe(`${url}#/runs?state=done&before=950`);
+  expect(await focused()).toBe('H1');
 
-    await page.locator('.skip').focus();
-    await page.keyboard.press('Enter');
-    expect(await focused()).toBe('main');
-    await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
-    await page.getByText('The newest 50 done runs, older than run 950').waitFor();
-  },
-);
+  await page.locator('.skip').focus();
+  await page.keyboard.press('Enter');
+  expect(await focused()).toBe('main');
+  await page.getByRole('heading', { level: 1, name: 'Runs' }).waitFor();
+  await page.getByText('The newest 50 done runs, older than run 950').waitFor();
+});
 
 const MADE: Preview = {
   ok: true,
@@ -191,55 +170,49 @@ const MADE: Preview = {
   meta: [{ name: 'Path length', text: '10 mm', unit: 'mm' }],
 };
 
-inBrowser(
-  'a dropped file shows the experiment it would become, and its mapping can be copied',
-  SLOW,
-  async () => {
-    const seen: unknown[] = [];
-    const { url } = await serve({
-      live: () => someLive({ instruments: [someInstrument('nanodrop')] }),
-      preview: async ({ name, content, instrument, learn }) => {
-        seen.push({ name, instrument, learn, text: Buffer.from(content).toString() });
-        return learn ? { ok: false, reason: 'run-17.tsv:2:1: two dates\n  → say which' } : MADE;
-      },
-    });
-    const { page, troubles } = await visit(`${url}#/try`, {
-      permissions: ['clipboard-read', 'clipboard-write'],
-    });
-    await page.locator('#sample-instrument option', { hasText: 'nanodrop' }).waitFor({ state: 'attached' });
-    const files = await page.evaluateHandle(() => {
-      const transfer = new DataTransfer();
-      transfer.items.add(new File(['A260\n1.230\n'], 'run-17.tsv'));
-      return transfer;
-    });
-    await page.locator('.drop').dispatchEvent('drop', { dataTransfer: files });
-    await page.getByRole('heading', { name: 'Preview of run-17.tsv' }).waitFor();
-    await page.frameLocator('iframe.body').getByText('The body').waitFor();
-    const result = await page.locator('.result').innerText();
-    for (const text of [
-      'λ DNA on nanodrop',
-      '2026-03-04 (from the fact "date")',
-      'dna',
-      'The comment',
-      '96 rows, first 1 shown',
-      'A260 (AU)',
-      '10 mm',
-      'learnt from one file',
-    ])
-      expect(result).toContain(text);
-    await page.getByRole('button', { name: 'Copy mapping' }).click();
-    await page.getByText('Copied').waitFor();
-    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('instruments:\n  nanodrop: {}\n');
+inBrowser('a dropped file shows the experiment it would become, and its mapping can be copied', SLOW, async () => {
+  const seen: unknown[] = [];
+  const { url } = await serve({
+    live: () => someLive({ instruments: [someInstrument('nanodrop')] }),
+    preview: async ({ name, content, instrument, learn }) => {
+      seen.push({ name, instrument, learn, text: Buffer.from(content).toString() });
+      return learn ? { ok: false, reason: 'run-17.tsv:2:1: two dates\n  → say which' } : MADE;
+    },
+  });
+  const { page, troubles } = await visit(`${url}#/try`, {
+    permissions: ['clipboard-read', 'clipboard-write'],
+  });
+  await page.locator('#sample-instrument option', { hasText: 'nanodrop' }).waitFor({ state: 'attached' });
+  const files = await page.evaluateHandle(() => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File(['A260\n1.230\n'], 'run-17.tsv'));
+    return transfer;
+  });
+  await page.locator('.drop').dispatchEvent('drop', { dataTransfer: files });
+  await page.getByRole('heading', { name: 'Preview of run-17.tsv' }).waitFor();
+  await page.frameLocator('iframe.body').getByText('The body').waitFor();
+  const result = await page.locator('.result').innerText();
+  for (const text of [
+    'λ DNA on nanodrop',
+    '2026-03-04 (from the fact "date")',
+    'dna',
+    'The comment',
+    '96 rows, first 1 shown',
+    'A260 (AU)',
+    '10 mm',
+    'learnt from one file',
+  ])
+    expect(result).toContain(text);
+  await page.getByRole('button', { name: 'Copy mapping' }).click();
+  await page.getByText('Copied').waitFor();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toBe('instruments:\n  nanodrop: {}\n');
 
-    await page.selectOption('#sample-instrument', 'learn');
-    await page.getByRole('heading', { name: 'run-17.tsv would not be filed' }).waitFor();
-    expect(await page.locator('.reason').innerText()).toMatch(
-      /Line 2, column 1: two dates\.\s+What to do: say which/,
-    );
-    expect(seen).toEqual([
-      { name: 'run-17.tsv', text: 'A260\n1.230\n' },
-      { name: 'run-17.tsv', text: 'A260\n1.230\n', learn: true },
-    ]);
-    expect(troubles).toEqual([]);
-  },
-);
+  await page.selectOption('#sample-instrument', 'learn');
+  await page.getByRole('heading', { name: 'run-17.tsv would not be filed' }).waitFor();
+  expect(await page.locator('.reason').innerText()).toMatch(/Line 2, column 1: two dates\.\s+What to do: say which/);
+  expect(seen).toEqual([
+    { name: 'run-17.tsv', text: 'A260\n1.230\n' },
+    { name: 'run-17.tsv', text: 'A260\n1.230\n', learn: true },
+  ]);
+  expect(troubles).toEqual([]);
+});
