@@ -1,8 +1,9 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vite';
 
 /** Builds the status page. The tests have a configuration of their own, `test/vitest.config.ts`. */
 export default defineConfig({
-  root: 'src/status/page',
+  root: import.meta.dirname,
   base: '/page/',
   esbuild: { jsx: 'automatic', jsxImportSource: 'preact', legalComments: 'inline' },
   build: {
@@ -11,7 +12,7 @@ export default defineConfig({
     target: 'es2022',
     modulePreload: { polyfill: false },
     rollupOptions: {
-      input: { page: 'src/status/page/index.html' },
+      input: { page: join(import.meta.dirname, 'index.html') },
       output: {
         // No hashes in the names: browsers ask for the files each time, and the login form names `page.css`.
         entryFileNames: '[name].js',
