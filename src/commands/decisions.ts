@@ -4,8 +4,9 @@ import { systemClock } from '../clock.js';
 import type { LoadedConfig } from '../config/load.js';
 import { EXIT, UsageError } from '../errors.js';
 import { isFree, JournalInUseError } from '../journal/database.js';
+import { type Request, subjectOf } from '../journal/decisions.js';
 import { openJournal } from '../journal/journal.js';
-import { applyRequests, type JournalClient, openClient, type Request, subjectOf } from '../journal/requests.js';
+import { applyRequests, type JournalClient, openClient } from '../journal/requests.js';
 import { plural } from '../text.js';
 import { sourceProbe } from '../watch/identify.js';
 import {

@@ -136,7 +136,7 @@ export function regexMistake(written: string): string | undefined {
  * Whether matching can take 2ⁿ steps: `(?=x)(a+)+$`. V8 has a linear engine, but not for lookarounds and
  * backreferences, so any expression without these is safe.
  */
-export function canExplode(source: string): boolean {
+function canExplode(source: string): boolean {
   const plain = source.replace(/\\[^1-9k]/g, '_').replace(/\[[^\]]*\]/g, '_');
   if (!/\(\?<?[=!]|\\[1-9k]/.test(plain)) return false;
   /** For each open group: whether it contains a repetition or alternatives. */

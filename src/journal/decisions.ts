@@ -1,8 +1,50 @@
 import { basename } from 'node:path';
+import { z } from 'zod';
+import { existingSchema } from '../config/schema.js';
 import { referenceOf } from '../markers.js';
 import type { RunStep } from '../outbox.js';
 import { plural } from '../text.js';
-import type { Answer, Request } from './requests.js';
+
+const id = z.int().positive();
+
+/** What people can ask for, as it is stored. */
+export const requestSchema = z.discriminatedUnion('kind', [
+  /** A held run continues where it stopped; the file of a quarantined run is read again. */
+  z.strictObject({ kind: z.literal('retry'), run: id }),
+  /** This experiment belongs to the run, whatever it contains. */
+  z.strictObject({ kind: z.literal('adopt'), run: id, server: z.string(), experiment: id }),
+  /** File the content again, as another run. */
+  z.strictObject({ kind: z.literal('refile'), run: id }),
+  z.strictObject({ kind: z.literal('ignore'), run: id }),
+  /** Remove everything but the run's identity. */
+  z.strictObject({ kind: z.literal('erase'), run: id }),
+  /** Decide about the backlog of an instrument. */
+  z.strictObject({ kind: z.literal('backfill'), instrument: z.string(), existing: existingSchema }),
+  /** Post comments again that are gone: each with the id that it had. Without comments: continue at once. */
+  z.strictObject({
+    kind: z.literal('repair'),
+    run: id,
+    comments: z.array(z.strictObject({ n: id, comment: id })).readonly(),
+  }),
+  /** Read the file of a done run again, and update its experiment and comments. */
+  z.strictObject({ kind: z.literal('remap'), run: id }),
+]);
+
+export type Request = z.output<typeof requestSchema>;
+
+/** What a request is about, for people. */
+export const subjectOf = (request: Request): string => ('run' in request ? `run ${request.run}` : request.instrument);
+
+export const answerSchema = z.strictObject({
+  /** Whether it was done. A refused request has changed nothing. */
+  done: z.boolean(),
+  /** For people. */
+  text: z.string(),
+  /** The instrument whose folder has files to be read again. */
+  rescan: z.string().optional(),
+});
+
+export type Answer = z.output<typeof answerSchema>;
 
 /** A run as a decision sees it. */
 export interface RunRow {

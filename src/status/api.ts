@@ -92,7 +92,7 @@ export type DecisionRequest =
   | { readonly kind: 'backfill'; readonly instrument: string; readonly existing: ExistingAnswer };
 
 /** What to do with an instrument's backlog; `since` is a day, YYYY-MM-DD. */
-export type ExistingAnswer = 'ingest' | 'skip' | { readonly since: string };
+type ExistingAnswer = 'ingest' | 'skip' | { readonly since: string };
 
 export interface DecisionAnswer {
   /** Whether the decision was carried out. */
@@ -168,7 +168,7 @@ export interface JournalView {
   problem(): Promise<string | undefined>;
 }
 
-export interface JobsQuery {
+interface JobsQuery {
   readonly state?: RunState | undefined;
   readonly instrument?: string | undefined;
   readonly limit: number;

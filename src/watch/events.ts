@@ -25,7 +25,7 @@ interface FolderWatchHandlers {
 }
 
 /** A watch on one folder, without its subfolders. */
-export interface FolderWatch {
+interface FolderWatch {
   /** Resolves when events arrive, or when the watch has ended. */
   readonly ready: Promise<void>;
   close(): void;

@@ -12,8 +12,6 @@ import { newRun, someDraft } from '../support/runs.js';
 /** Twice the time-out of `contextOf`. */
 export const GRACE_MS = 60_000;
 
-export type Scene = Awaited<ReturnType<typeof setUp>>;
-
 /** A journal, a notebook, and deliveries from one to the other. */
 export async function setUp(kind: NotebookKind = {}) {
   const clock = manualClock();

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished } from 'vitest';
+import type { Request } from '../../src/journal/decisions.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
-import type { Request } from '../../src/journal/requests.js';
 import { openClient } from '../../src/journal/requests.js';
 import { decide } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';

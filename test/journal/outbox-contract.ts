@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import type { Source } from '../../src/journal/decisions.js';
+import type { Answer, Source } from '../../src/journal/decisions.js';
 import type { JournalReader } from '../../src/journal/reader.js';
 import type { Recovery } from '../../src/journal/recovery.js';
-import type { Answer, RequestStore } from '../../src/journal/requests.js';
+import type { RequestStore } from '../../src/journal/requests.js';
 import type { NewRun, Outbox, RunChange } from '../../src/outbox.js';
 import { newRun, someDraft } from '../support/runs.js';
 

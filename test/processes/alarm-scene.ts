@@ -17,7 +17,7 @@ export interface AlarmScene {
   commanded(): string[];
 }
 
-export interface Webhook {
+interface Webhook {
   readonly messages: Message[];
   /** State, kind and instrument of each message. */
   received(): string[];

@@ -7,7 +7,7 @@ import type { SandboxOptions } from '../../src/sandbox/server.js';
 import { type Answer, answerOf } from '../support/answer.js';
 import { type Control, createTestSandbox } from '../support/sandbox.js';
 
-export interface Sending {
+interface Sending {
   readonly method?: string;
   /** Sent as JSON. `raw` is sent as it is. */
   readonly body?: unknown;

@@ -20,7 +20,7 @@ export interface Users {
   requestRemaps(): void;
 }
 
-export interface ChangedComment {
+interface ChangedComment {
   /** Runs count from 0, comments from 1; `version` is how often the run was remapped before. */
   readonly run: number;
   readonly n: number;

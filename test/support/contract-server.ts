@@ -60,7 +60,7 @@ export type Operation =
   | 'postApikeys'
   | 'deleteApikey';
 
-export interface Asked {
+interface Asked {
   readonly request: Request;
   readonly params: Readonly<Record<string, string | readonly string[] | undefined>>;
 }
@@ -154,7 +154,7 @@ function violation({ method, headers }: Request): Response | undefined {
 }
 
 /** A request as it was received. */
-export interface SeenRequest {
+interface SeenRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: IncomingMessage['headers'];

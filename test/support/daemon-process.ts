@@ -10,7 +10,7 @@ export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
 const CRASHING = fileURLToPath(new URL('./crashing-daemon.mjs', import.meta.url));
 
-export interface LogLine extends Record<string, unknown> {
+interface LogLine extends Record<string, unknown> {
   readonly msg: string;
 }
 

@@ -61,7 +61,7 @@ export const nanodrop = record(
   ),
 );
 
-export const MODIFIED = new Date(2026, 2, 4, 12, 30, 15).getTime();
+const MODIFIED = new Date(2026, 2, 4, 12, 30, 15).getTime();
 export const SHA = '0123456789abcdef'.repeat(4);
 
 export const file: SourceFile = {

@@ -35,7 +35,7 @@ import { type SimulatedUser, simulatedUser, type UserName } from './simulated-us
 export const DIALECTS: readonly Dialect[] = ['v2', 'elabftw'];
 
 /** An experiment with everything that belongs to it. */
-export interface HeldExperiment extends Omit<Experiment, 'state' | 'private'> {
+interface HeldExperiment extends Omit<Experiment, 'state' | 'private'> {
   readonly state: keyof typeof STATE;
   readonly locked: boolean;
   readonly private: boolean;
@@ -244,7 +244,7 @@ async function readAll(raw: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-export interface FiledExperiment {
+interface FiledExperiment {
   readonly id: number;
   readonly title: string;
   readonly date: string;

@@ -16,7 +16,7 @@ import {
 
 export const never = new AbortController().signal;
 
-export const everything = createMatcher({ files: ['**/*'], ignore: [] });
+const everything = createMatcher({ files: ['**/*'], ignore: [] });
 
 /** A file as a scan would find it now. */
 export function found(path: string, location: string | Buffer = path): FoundFile {
