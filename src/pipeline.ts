@@ -3,7 +3,7 @@ import { atMost, type Clock, retry } from './clock.js';
 import type { Instrument } from './config/load.js';
 import { type DeliveryContext, HaltedError, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
-import { afterFailure, type Rejections } from './deliver/failures.js';
+import { afterFailure, Rejections } from './deliver/failures.js';
 import { createQueue, type Queue } from './deliver/queue.js';
 import { explain, FileChangedError, FileError } from './errors.js';
 import type { Journal } from './journal/journal.js';
@@ -21,14 +21,16 @@ import { createWatcher, type FileOrigin, type ScanResult } from './watch/watcher
  * The story of one run, in two halves that meet only in the journal:
  *
  *   intake      folder → found → settled → identified → known? → parsed → mapped → outbox
- *   delivery    outbox → due → delivered step by step → done
+ *   delivery    outbox → claimed → created → described → commented → done
  *
  * Once a run is in the outbox, its file is no longer needed. Either half can stop, crash or fall behind without the
  * other, and after a restart repeats whatever it had not recorded.
  */
 
-/** Is told what happens to runs, while it happens. */
+/** Receives events about runs as they happen. */
 export interface Observer {
+  /** Files were found that were there before labfeed started, or before it first watched the folder. */
+  foundBacklog?(): void;
   quarantined?(instrument: string, path: string, problem: FileError): void;
   filed?(run: OpenRun, experiment: number): void;
   /** A delivery has failed: the run is postponed, quarantined or held. */
@@ -43,8 +45,6 @@ export interface IntakeDeps {
   /** Whether a file belongs to an instrument before this one, or to any other. */
   readonly claims: { isClaimed(path: string): boolean; isOthers(path: string): boolean };
   readonly observer: Observer;
-  /** Called when the first scan of the instrument finds files. */
-  foundBacklog(): void;
   wakeDelivery(): void;
   readonly clock: Clock;
   readonly log: Log;
@@ -141,7 +141,7 @@ async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: 
   const found = changed.filter(({ path }) => !underWay.has(path));
   // `existing` decides about files from before the first scan, or a person if there are many.
   const { take, skip, hold, isBacklog } = await backlog.sort(found, origin);
-  if (isBacklog && found.length > 0) intake.foundBacklog();
+  if (isBacklog && found.length > 0) intake.observer.foundBacklog?.();
   if (skip.length > 0) await journal.intake.skip(instrument.name, skip);
   if (hold.length > 0) await journal.intake.holdBacklog(instrument.name, hold);
   await takeAll(take, isBacklog, intake);
@@ -295,25 +295,24 @@ export interface DeliveryDeps {
   /** Finds out what must be known about the server before anything is sent. */
   prepare(): Promise<void>;
   readonly concurrency: number;
-  readonly rejections: Rejections;
   readonly observer: Observer;
   readonly log: Log;
   /** For back-off. */
   readonly random: () => number;
 }
 
+type Delivery = DeliveryDeps & { readonly rejections: Rejections };
+
 /** Due runs are delivered several at a time, as soon as there are any. */
-export const createDelivery = (delivery: DeliveryDeps): Queue =>
-  createQueue({
-    outbox: delivery.outbox,
-    concurrency: delivery.concurrency,
-    clock: delivery.context.clock,
-    log: delivery.log,
-    work: (id, signal) => deliverRun(id, signal, delivery),
-  });
+export function createDelivery(deps: DeliveryDeps): Queue {
+  const { outbox, concurrency, context, log } = deps;
+  const delivery = { ...deps, rejections: new Rejections() };
+  const work = (id: number, signal: AbortSignal) => deliverRun(id, signal, delivery);
+  return createQueue({ outbox, concurrency, clock: context.clock, log, work });
+}
 
 /** One run, from the step it has reached. Each step is recorded before and after its request. */
-async function deliverRun(id: number, signal: AbortSignal, delivery: DeliveryDeps): Promise<void> {
+async function deliverRun(id: number, signal: AbortSignal, delivery: Delivery): Promise<void> {
   let run: OpenRun | undefined;
   try {
     run = await delivery.outbox.load(id);
@@ -341,7 +340,7 @@ async function handleFailure(
   id: number,
   run: OpenRun | undefined,
   signal: AbortSignal,
-  { outbox, context: { clock }, rejections, observer, log, random }: DeliveryDeps,
+  { outbox, context: { clock }, rejections, observer, log, random }: Delivery,
 ): Promise<void> {
   // The run continues with the same step after the restart.
   if (error instanceof StoppedError) return;

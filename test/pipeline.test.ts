@@ -3,7 +3,6 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../src/clock.js';
 import { loadConfig } from '../src/config/load.js';
-import { Rejections } from '../src/deliver/failures.js';
 import { NotebookError } from '../src/errors.js';
 import type { Journal } from '../src/journal/journal.js';
 import { createLog } from '../src/log.js';
@@ -59,7 +58,6 @@ describe('intake', () => {
       activity,
       claims: { isClaimed: () => false, isOthers: () => false },
       observer: {},
-      foundBacklog: () => undefined,
       wakeDelivery: () => {
         wakeUps += 1;
       },
@@ -311,7 +309,6 @@ describe('delivery', () => {
       context,
       prepare: async () => undefined,
       concurrency: 3,
-      rejections: new Rejections(),
       observer: {
         filed: ({ id }) => void filed.push(id),
         failed: ({ id }, change) => void changes.push({ ...change, run: id }),

@@ -5,7 +5,7 @@ import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
 import { connect, type OnResponse, type Schedule } from '../connection.js';
 import { type DeliveryContext, type Notebook, StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
-import { confirmForbidden, Rejections } from '../deliver/failures.js';
+import { confirmForbidden } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
 import { prepareServer } from '../deliver/reconcile.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
@@ -83,21 +83,16 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
     if (!isWarned) log.warn({ journal: journalOf(config) }, NEW_JOURNAL);
     isWarned = true;
   }
-  const intakes = instruments.flatMap(({ usable, activity }) => {
-    if (usable === undefined) return [];
-    const claims = claimsAround(usable, config);
-    const wakeDelivery = delivery.wake;
-    return createIntake(usable, {
-      journal,
-      activity,
-      claims,
-      observer,
-      foundBacklog,
-      wakeDelivery,
-      clock,
-      log,
-    });
-  });
+  const shared = {
+    journal,
+    observer: { ...observer, foundBacklog },
+    wakeDelivery: delivery.wake,
+    clock,
+    log,
+  };
+  const intakes = instruments.flatMap(({ usable, activity }) =>
+    usable ? createIntake(usable, { ...shared, activity, claims: claimsAround(usable, config) }) : [],
+  );
   const rescan = (name: string, asBacklog: boolean): void =>
     void intakes.find(({ instrument }) => instrument === name)?.rescan(asBacklog);
   let loops: Loop[] = [];
@@ -229,7 +224,6 @@ export function openDelivery(options: DeliveryOptions): OpenDelivery {
     context,
     prepare: once(() => prepareServer({ dialect: config.dialect, isUnknownRun }, context)),
     concurrency: config.concurrency,
-    rejections: new Rejections(),
     observer,
     log,
     random,

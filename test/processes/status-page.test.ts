@@ -190,7 +190,7 @@ test('a public address without a readable token keeps the daemon from starting',
   const { status: checked, stdout } = await labfeed(['check', '--config', unreadable.config]);
   expect({ checked, stdout }).toMatchObject({
     checked: 1,
-    stdout: expect.stringContaining('the token cannot be read'),
+    stdout: expect.stringContaining('cannot read the token'),
   });
 }, 60_000);
 
