@@ -3,6 +3,7 @@ import type { CommentRecord, ExperimentRecord, Notebook } from './deliver/contex
 import { isEntryStatus } from './deliver/failures.js';
 import { tryRead } from './deliver/reconcile.js';
 import { NotebookError } from './errors.js';
+import type { JournalReader, KnownRun } from './journal/reader.js';
 import { originIn, readLabel } from './markers.js';
 
 /** Reads the notebook for `audit` and `recover`, and waits while it is unavailable. */
@@ -86,3 +87,17 @@ function hasOrigin({ body }: ExperimentRecord, { instrument, sha256 }: FiledRun)
   const origin = typeof body === 'string' ? originIn(body) : undefined;
   return origin?.sha256 === sha256 && readLabel(origin.label, [instrument]) !== undefined;
 }
+
+interface Content {
+  readonly instrument: string;
+  readonly sha256: string;
+  readonly path: string;
+  /** Whether equal bytes at other paths are runs of their own. */
+  readonly copies: boolean;
+}
+
+/** The run as which the daemon would recognise this content; undefined if the content is new. */
+export const runWithContent = (
+  { instrument, sha256, path, copies }: Content,
+  journal: Pick<JournalReader, 'ofContent'>,
+): Promise<KnownRun | undefined> => journal.ofContent({ instrument, sha256, copy: copies ? path : '' });

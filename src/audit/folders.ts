@@ -1,6 +1,7 @@
 import type { ProgressLine } from '../commands/terminal.js';
 import { type Claim, journalOf, type UsableConfig } from '../config/load.js';
 import { LabfeedError } from '../errors.js';
+import { runWithContent } from '../evidence.js';
 import type { JournalReader, KnownPath, KnownRun } from '../journal/reader.js';
 import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
@@ -145,7 +146,7 @@ async function matchContent(
   const earlier = known.flatMap((one) => one?.run ?? []);
   const run =
     earlier.find((one) => one.sha256 === sha256) ??
-    (await journal.ofContent({ instrument, sha256, copy: copies ? path : '' }));
+    (await runWithContent({ instrument, sha256, path, copies }, journal));
   if (run) return { run, file };
   const [last] = earlier;
   if (!last) return { kind: 'never taken', text: 'it is not in the journal' };

@@ -75,7 +75,7 @@ interface JobFilter {
 }
 
 /** A file, whether or not it became a run. */
-interface KnownFile {
+export interface KnownFile {
   readonly instrument: string;
   readonly path: string;
   readonly verdict: Verdict;

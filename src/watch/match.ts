@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { posix, relative, sep } from 'node:path';
+import { isAbsolute, posix, relative, sep } from 'node:path';
 import picomatch from 'picomatch';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import type { Ready, RunKind } from '../config/schema.js';
@@ -248,9 +248,16 @@ export function claimedBy(instruments: readonly Claim[]): (path: string) => bool
   const claims = instruments.map((claim) => {
     const matcher = createMatcher(claim);
     return (path: string): boolean => {
-      const inside = relative(claim.watch, path);
-      return !inside.startsWith('..') && matcher.verdict(sep === '/' ? inside : inside.replaceAll(sep, '/')).taken;
+      const inside = pathInside(claim.watch, path);
+      return inside !== undefined && matcher.verdict(inside).taken;
     };
   });
   return (path) => claims.some((takes) => takes(path));
+}
+
+/** The path relative to a folder, with `/` as separator; undefined if it is not inside the folder. */
+export function pathInside(folder: string, path: string): string | undefined {
+  const inside = relative(folder, path);
+  if (inside === '' || inside === '..' || inside.startsWith(`..${sep}`) || isAbsolute(inside)) return undefined;
+  return sep === '/' ? inside : inside.replaceAll(sep, '/');
 }

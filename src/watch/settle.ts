@@ -7,7 +7,10 @@ import { isAbsent, sameStamp, stampOf, statAll } from './identify.js';
 import { doneFileOf } from './match.js';
 
 /** Applies if neither a quiet period nor a done-file is configured, so that no half-written file is ever taken. */
-export const DEFAULT_QUIET_MS = 5000;
+const DEFAULT_QUIET_MS = 5000;
+
+export const quietMsOf = ({ quiet, doneFile }: Ready): number =>
+  quiet ?? (doneFile === undefined ? DEFAULT_QUIET_MS : 0);
 
 /** A done-file is checked for often at first, then less often: after each tenth of the time it has been missing. */
 const MIN_DONE_CHECK_MS = 1000;
@@ -59,7 +62,7 @@ export async function settle(
   ready: Ready,
   { clock, signal, log, limit = (access) => access(), stat = statFile, progress }: SettleOptions,
 ): Promise<FoundFile | undefined> {
-  const quietMs = ready.quiet ?? (ready.doneFile === undefined ? DEFAULT_QUIET_MS : 0);
+  const quietMs = quietMsOf(ready);
   const doneFile = ready.doneFile === undefined ? undefined : doneFileOf(run.location, ready.doneFile);
   const startedMs = clock.monotonic();
   let last = run;

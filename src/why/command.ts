@@ -1,76 +1,59 @@
+import { lstatSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
-import {
-  type ConfigOption,
-  configFrom,
-  configOption,
-  daemonState,
-  requireJournal,
-  withExamples,
-} from '../commands/options.js';
+import { configFrom, daemonState, type JsonOption, requireJournal, withJson } from '../commands/options.js';
 import { formatTable, terminalWidth } from '../commands/terminal.js';
+import type { Claim } from '../config/load.js';
 import { EXIT } from '../errors.js';
 import { journalExists } from '../journal/database.js';
 import { openReader } from '../journal/reader.js';
 import { indent, terminalLine, terminalText } from '../text.js';
-import type { Explanation, Finding } from './evidence.js';
-import { findFile, gather } from './gather.js';
-import { conclude } from './why.js';
-
-interface WhyOptions extends ConfigOption {
-  readonly json?: boolean;
-}
+import { createMatcher, pathInside } from '../watch/match.js';
+import { list } from '../watch/scan.js';
+import { type Evidence, gather, type Sources } from './gather.js';
+import { conclude, type Explanation, type Finding } from './why.js';
 
 export function addWhy(command: Command): void {
-  withExamples(command, ['labfeed why /srv/instruments/nanodrop/run-17.tsv', 'labfeed why run-17'])
-    .argument('<path>', 'Path of a file, or a part of it; the file may be gone', parseText)
-    .addOption(configOption())
-    .option('--json', 'Print the answers and the evidence as JSON')
+  withJson(command, ['labfeed why /srv/instruments/nanodrop/run-17.tsv', 'labfeed why run-17'])
+    .argument('<path>', 'Path of a file, or part of one; the file may be gone', parseText)
     .action(why);
 }
 
 function parseText(text: string): string {
-  if (text.trim() === '') throw new InvalidArgumentError('Expected a path or a part of one.');
+  if (text.trim() === '') throw new InvalidArgumentError('Expected a path or part of one.');
   return text;
 }
 
-async function why(asked: string, { json, ...options }: WhyOptions): Promise<void> {
+async function why(asked: string, { json, ...options }: JsonOption): Promise<void> {
   const config = configFrom(options);
   const journal = requireJournal(config);
   const now = systemClock.now();
   const reader = journalExists(journal) ? openReader(journal) : undefined;
   try {
     const { running, live } = reader ? daemonState(journal, now) : { running: false, live: undefined };
-    const told = running ? live : undefined;
-    const found = await findFile(asked, { claims: config.claims, reader, live: told, folder: process.cwd() });
-    const witnesses = { config, reader, running, live: told, now };
-    const evidence = await oneByOne(found.paths, (path) => gather(path, witnesses));
-    const answers = evidence.map((one) => ({ ...conclude(one), evidence: one }));
+    const sources = { config, reader, running, live: running ? live : undefined, now };
+    const found = await findFiles(asked, sources);
+    const answers: (Explanation & { readonly evidence: Evidence })[] = [];
+    for (const path of found.paths) {
+      const evidence = await gather(path, sources);
+      answers.push({ ...conclude(evidence), evidence });
+    }
     if (json) console.log(JSON.stringify({ asked, ...found, answers }, null, 2));
-    else console.log(await asText(asked, answers, found.more));
+    else console.log(toText(asked, answers, found.more));
     for (const folder of found.unsearched)
-      process.stderr.write(`the folder ${folder} could not be searched to its end\n`);
+      process.stderr.write(`the folder ${folder} could not be searched completely\n`);
     if (answers.every(({ outcome }) => outcome === 'unknown')) process.exitCode = EXIT.failed;
   } finally {
     await reader?.close();
   }
 }
 
-async function oneByOne<T, R>(items: readonly T[], act: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  for (const item of items) results.push(await act(item));
-  return results;
-}
-
-async function asText(asked: string, answers: readonly Explanation[], more: boolean): Promise<string> {
-  const told = ({ text, hint }: Finding): string => terminalText(`${text}${hint ? `\n  → ${hint}` : ''}`);
+function toText(asked: string, answers: readonly Explanation[], more: boolean): string {
   const [first] = answers;
   if (first === undefined)
-    return `nothing is known of ${terminalLine(asked)}: neither a folder nor the journal has a file with that in its path`;
-  if (answers.length === 1) {
-    const rest = first.findings.map((finding) => indent(told(finding), '    ').replace(/^ {4}/, '  - '));
-    return [terminalLine(first.path), indent(told(first.answer)), ...rest].join('\n');
-  }
+    return `nothing is known about ${terminalLine(asked)}: no path in the watched folders or in the journal contains it`;
+  if (answers.length === 1) return explanationText(first);
   const table = formatTable(
     [
       { title: 'state', text: ({ outcome }) => outcome },
@@ -82,5 +65,94 @@ async function asText(asked: string, answers: readonly Explanation[], more: bool
     terminalWidth(),
   );
   const count = more ? `more than ${answers.length}` : String(answers.length);
-  return `${table}\n${count} files hold that in their path; name one of them to see all that is known of it`;
+  return `${table}\n${count} files match; for everything about one of them: labfeed why PATH`;
+}
+
+function explanationText({ path, answer, findings }: Explanation): string {
+  const toLines = ({ text, hint }: Finding): string =>
+    terminalText(`${text}${hint === undefined ? '' : `\n  → ${hint}`}`);
+  const evidence = findings.map((finding) => indent(toLines(finding), '    ').replace(/^ {4}/, '  - '));
+  return [terminalLine(path), indent(toLines(answer)), ...evidence].join('\n');
+}
+
+interface FoundFiles {
+  readonly paths: readonly string[];
+  /** Whether there are more than these. */
+  readonly more: boolean;
+  /** Folders that did not respond in time or could not be read completely. */
+  readonly unsearched: readonly string[];
+}
+
+const MAX_FILES = 100;
+
+/**
+ * The file at this path if there is or was one, otherwise all files whose paths contain the text: in the journal, in
+ * the status of the daemon and in the folders.
+ */
+async function findFiles(text: string, { config, reader, live }: Sources): Promise<FoundFiles> {
+  const path = toWatchedPath(resolve(text), config.claims);
+  const only = { paths: [path], more: false, unsearched: [] };
+  const isKnown = (await reader?.files(path, MAX_FILES))?.some((file) => file.path === path);
+  if (isKnown || lstatSync(path, { throwIfNoEntry: false })) return only;
+  const recorded = (await reader?.files(text, MAX_FILES + 1))?.map((file) => file.path) ?? [];
+  const waiting = live?.instruments.flatMap((instrument) => instrument.waiting.first) ?? [];
+  const folders = new Set(config.claims.map(({ watch }) => watch));
+  const searches = await Promise.all([...folders].map((folder) => search(folder, text)));
+  const all = new Set([
+    ...recorded,
+    ...waiting.map((file) => file.path).filter((one) => one.includes(text)),
+    ...searches.flatMap(({ found }) => found),
+  ]);
+  const unsearched = searches.flatMap(({ folder, isComplete }) => (isComplete ? [] : [folder]));
+  if (all.size === 0 && text.includes('/')) return { ...only, unsearched };
+  const paths = [...all].sort((a, b) => rank(a, text) - rank(b, text) || (a < b ? -1 : 1));
+  return { paths: paths.slice(0, MAX_FILES), more: paths.length > MAX_FILES, unsearched };
+}
+
+/** First files with exactly this name, then those whose name contains it. */
+function rank(path: string, text: string): number {
+  const name = basename(path);
+  return name === text ? 0 : name.includes(text) ? 1 : 2;
+}
+
+/** A share may not respond at all. */
+const SEARCH_MS = 10_000;
+
+async function search(folder: string, text: string) {
+  const found: string[] = [];
+  const signal = AbortSignal.timeout(SEARCH_MS);
+  const timeout = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+  });
+  try {
+    const batches = list(folder, { matcher: createMatcher({ files: ['**'], ignore: [] }), signal });
+    for (;;) {
+      const next = await Promise.race([batches.next(), timeout]);
+      if (next.done) return { folder, found, isComplete: next.value.state === 'present' };
+      found.push(...next.value.map(({ path }) => path).filter((path) => path.includes(text)));
+    }
+  } catch {
+    return { folder, found, isComplete: false };
+  }
+}
+
+/** The path below the watched folder as it is configured, also if it was given through a link. */
+function toWatchedPath(path: string, claims: readonly Claim[]): string {
+  if (claims.some(({ watch }) => pathInside(watch, path) !== undefined)) return path;
+  const real = realPath(path);
+  for (const { watch } of claims) {
+    const inside = pathInside(realPath(watch), real);
+    if (inside !== undefined) return join(watch, inside);
+  }
+  return path;
+}
+
+/** If the file is gone, its folder is resolved. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    const folder = dirname(path);
+    return folder === path ? path : resolve(realPath(folder), relative(folder, path));
+  }
 }

@@ -1,65 +1,122 @@
-import { existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { existsSync, lstatSync, statSync } from 'node:fs';
+import { dirname, join, relative, sep } from 'node:path';
 import { nextStep } from '../commands/jobs.js';
 import { type Claim, journalOf, type LoadedConfig } from '../config/load.js';
 import { explain, explainProblem } from '../errors.js';
-import type { Job, JournalReader } from '../journal/reader.js';
-import type { Live } from '../live.js';
+import { runWithContent } from '../evidence.js';
+import type { Job, JournalReader, KnownFile, Overview } from '../journal/reader.js';
+import type { LimiterState, Live, WaitingFile } from '../live.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { identify, isAbsent, reasonOf, stampOf } from '../watch/identify.js';
-import { createGrouping, createMatcher, doneFileOf } from '../watch/match.js';
-import { list } from '../watch/scan.js';
-import { DEFAULT_QUIET_MS } from '../watch/settle.js';
-import {
-  type Evidence,
-  type FileEvidence,
-  type InstrumentEvidence,
-  type KnownRun,
-  type Rule,
-  runPathOf,
-} from './evidence.js';
+import { createGrouping, createMatcher, doneFileOf, pathInside } from '../watch/match.js';
+import { quietMsOf } from '../watch/settle.js';
 
-interface Witnesses {
+/** Everything that is known about one file. `why --json` prints it. */
+export interface Evidence {
+  readonly path: string;
+  readonly now: number;
+  readonly file: FileEvidence;
+  /** In the order in which they claim files. */
+  readonly instruments: readonly InstrumentEvidence[];
+  /** What the journal has about this path. An instrument can occur twice. */
+  readonly known: readonly KnownFile[];
+  /** Runs with this path or with the content of the file, newest first. */
+  readonly runs: readonly KnownRun[];
+  /** The run as which the daemon would recognise the content of the file. */
+  readonly contentRun: number | undefined;
+  /** Whether there is a journal. */
+  readonly journal: boolean;
+  /** Whether the file is the journal or belongs to it. */
+  readonly isJournal: boolean;
+  readonly daemon: { readonly running: boolean; readonly gate: LimiterState | undefined };
+  readonly servers: Overview['servers'];
+}
+
+type FileEvidence =
+  | {
+      readonly state: 'present';
+      readonly size: number;
+      readonly modifiedMs: number;
+      /** Undefined if it was not, or could not be, read. */
+      readonly sha256: string | undefined;
+      /** Why it was not read. */
+      readonly unread: string | undefined;
+    }
+  | { readonly state: 'absent' | 'folder' }
+  | { readonly state: 'unreadable'; readonly reason: string };
+
+export interface InstrumentEvidence {
+  readonly name: string;
+  readonly watch: string;
+  readonly files: readonly string[];
+  readonly rule: Rule;
+  /** The path of the run of several files to which the file belongs. */
+  readonly partOf: string | undefined;
+  readonly folder: {
+    readonly state: 'present' | 'missing' | 'unreadable';
+    readonly reason?: string | undefined;
+  };
+  /** A linked folder between the watched folder and the file. Links are not followed. */
+  readonly link: string | undefined;
+  /** The mistakes that stop the instrument. */
+  readonly mistakes: readonly string[];
+  readonly quietMs: number;
+  readonly doneFile: { readonly name: string; readonly isThere: boolean } | undefined;
+  /** Undefined if the instrument has a mistake, as are the next two. */
+  readonly changed: string | undefined;
+  readonly existing: string | undefined;
+  readonly duplicates: string | undefined;
+  /** The number of files in its backlog that wait for a decision. */
+  readonly asked: number;
+  /** What the daemon reports about this file. */
+  readonly waiting: WaitingFile | undefined;
+}
+
+/** The rule that decides whether an instrument takes the file. */
+type Rule =
+  | { readonly kind: 'taken'; readonly pattern: string }
+  | { readonly kind: 'ignore' | 'doneFile' | 'run'; readonly pattern: string }
+  /** `otherCase`: a glob that would match if case did not matter. */
+  | { readonly kind: 'files'; readonly otherCase: string | undefined }
+  /** `distance`: the number of folders between the watched folder and the file. */
+  | { readonly kind: 'outside'; readonly distance: number };
+
+export type KnownRun = ReturnType<typeof toKnownRun>;
+
+/** A file belongs to the first instrument that matches it. */
+export const ownerOf = (instruments: readonly InstrumentEvidence[]): InstrumentEvidence | undefined =>
+  instruments.find(({ rule }) => rule.kind === 'taken');
+
+/** The path of the run that the file is, or is part of. */
+export const runPathOf = ({ path, instruments }: Pick<Evidence, 'path' | 'instruments'>): string =>
+  ownerOf(instruments)?.partOf ?? path;
+
+export interface Sources {
   readonly config: LoadedConfig;
-  /** Undefined where there is no journal yet. */
+  /** Undefined if there is no journal yet. */
   readonly reader: JournalReader | undefined;
   readonly running: boolean;
-  /** What the running daemon tells. */
+  /** The status of the daemon, if it is running. */
   readonly live: Live | undefined;
   readonly now: number;
 }
 
-/** More than this is not read only to tell whether it is a copy. */
-const MOST_HASHED_BYTES = 256 * 1024 * 1024;
-
-/** So many entries of one path, or of paths that hold it, are looked through. */
-const MOST_KNOWN = 1000;
-
-/** Asks everybody who may know something about a file. Its path is absolute, as the instruments' folders name it. */
-export async function gather(path: string, witnesses: Witnesses): Promise<Evidence> {
-  const { config, reader, running, live, now } = witnesses;
-  const file = await lookAt(path);
+/** `path` is absolute, below the watched folder as it is configured. */
+export async function gather(path: string, sources: Sources): Promise<Evidence> {
+  const { config, reader, running, live, now } = sources;
+  const file = await readFile(path);
   const overview = await reader?.overview();
-  const askedOf = (name: string): number =>
-    overview?.instruments.find((instrument) => instrument.name === name)?.asked ?? 0;
-  const mayBeFolder = file.state !== 'present';
-  const instruments = config.claims.map((claim) =>
-    instrumentEvidence(claim, path, { config, live, asked: askedOf(claim.name), mayBeFolder }),
-  );
-  const paths = new Set([path, runPathOf({ path, instruments })]);
-  const entries = await Promise.all([...paths].map((one) => reader?.files(one, MOST_KNOWN) ?? []));
-  const known = entries.flat().filter((entry) => paths.has(entry.path));
+  const backlogs = new Map(overview?.instruments.map(({ name, asked }) => [name, asked]));
+  const instruments = config.claims.map((claim) => {
+    const asked = backlogs.get(claim.name) ?? 0;
+    return compareWith(claim, path, { config, live, asked, mayBeFolder: file.state !== 'present' });
+  });
   return {
     path,
     now,
     file,
     instruments,
-    known,
-    runs: await runsOf(
-      known.flatMap(({ run }) => (run === undefined ? [] : [run])),
-      file,
-      reader,
-    ),
+    ...(await searchJournal({ path, file, instruments }, reader)),
     journal: reader !== undefined,
     isJournal: path.startsWith(journalOf(config)),
     daemon: { running, gate: running ? live?.notebook.gate : undefined },
@@ -67,70 +124,78 @@ export async function gather(path: string, witnesses: Witnesses): Promise<Eviden
   };
 }
 
-async function runsOf(
-  ids: readonly number[],
-  file: FileEvidence,
-  reader: JournalReader | undefined,
-): Promise<KnownRun[]> {
-  if (reader === undefined) return [];
-  const found = await Promise.all([...new Set(ids)].map((id) => reader.job(id)));
-  const byPath = found.flatMap((job) => job ?? []);
-  const sha256 = file.state === 'present' ? file.sha256 : undefined;
-  const byContent = sha256 === undefined ? [] : await reader.sameContent(sha256);
-  const runs = new Map([...byPath, ...byContent].map((job) => [job.id, asKnown(job)]));
-  return [...runs.values()].sort((a, b) => b.id - a.id);
-}
+/** Larger files are not hashed only to find out whether they are copies. */
+const MAX_HASHED_BYTES = 256 * 1024 * 1024;
 
-function asKnown(job: Job): KnownRun {
-  const { id, instrument, state, path, sha256, server, experiment, reason } = job;
-  const { dueAt, addedAt, updatedAt } = job;
-  const about = { id, instrument, state, path, sha256, server, experiment, reason };
-  return { ...about, dueAt, addedAt, updatedAt, nextStep: nextStep(job) };
-}
-
-async function lookAt(path: string): Promise<FileEvidence> {
+async function readFile(path: string): Promise<FileEvidence> {
   try {
     const stats = statSync(path, { bigint: true });
     if (stats.isDirectory()) return { state: 'folder' };
     if (!stats.isFile()) return { state: 'unreadable', reason: 'it is neither a file nor a folder' };
-    const found = { path, location: path, ...stampOf(stats) };
-    const about = {
-      state: 'present',
-      size: found.size,
-      modifiedMs: Number(found.mtimeNs / 1_000_000n),
-    } as const;
-    if (found.size > MOST_HASHED_BYTES)
-      return { ...about, sha256: undefined, unread: 'it is too large to be read for a question' };
-    try {
-      const { sha256 } = await identify(found, { signal: new AbortController().signal, keepBytes: 0 });
-      return { ...about, sha256, unread: undefined };
-    } catch (error) {
-      return { ...about, sha256: undefined, unread: explain(error) };
-    }
+    const stamp = stampOf(stats);
+    const { size } = stamp;
+    const modifiedMs = Number(stamp.mtimeNs / 1_000_000n);
+    return { state: 'present', size, modifiedMs, ...(await hash({ path, location: path, ...stamp })) };
   } catch (error) {
     return isAbsent(error) ? { state: 'absent' } : { state: 'unreadable', reason: reasonOf(error) };
   }
 }
 
-interface About {
+async function hash(file: Parameters<typeof identify>[0]) {
+  if (file.size > MAX_HASHED_BYTES) return { sha256: undefined, unread: 'it is larger than 256 MB' };
+  try {
+    const { sha256 } = await identify(file, { signal: new AbortController().signal, keepBytes: 0 });
+    return { sha256, unread: undefined };
+  } catch (error) {
+    return { sha256: undefined, unread: explain(error) };
+  }
+}
+
+/** More entries that contain one path are not searched for it. */
+const MAX_ENTRIES = 1000;
+
+async function searchJournal(
+  about: Pick<Evidence, 'path' | 'file' | 'instruments'>,
+  reader: JournalReader | undefined,
+): Promise<Pick<Evidence, 'known' | 'runs' | 'contentRun'>> {
+  if (reader === undefined) return { known: [], runs: [], contentRun: undefined };
+  const { path, file, instruments } = about;
+  const paths = [...new Set([path, runPathOf(about)])];
+  const entries = await Promise.all(paths.map((one) => reader.files(one, MAX_ENTRIES)));
+  const known = entries.flat().filter((entry) => paths.includes(entry.path));
+  const sha256 = file.state === 'present' ? file.sha256 : undefined;
+  const owner = ownerOf(instruments);
+  const contentRun =
+    owner && sha256
+      ? await runWithContent({ instrument: owner.name, sha256, path, copies: owner.duplicates === 'ingest' }, reader)
+      : undefined;
+  const ids = new Set([...known.flatMap(({ run }) => run ?? []), ...(contentRun ? [contentRun.id] : [])]);
+  const found = await Promise.all([...ids].map((id) => reader.job(id)));
+  const same = sha256 === undefined ? [] : await reader.sameContent(sha256);
+  const runs = new Map([...found.flatMap((job) => job ?? []), ...same].map((job) => [job.id, toKnownRun(job)]));
+  return { known, runs: [...runs.values()].sort((a, b) => b.id - a.id), contentRun: contentRun?.id };
+}
+
+function toKnownRun(job: Job) {
+  const { id, instrument, state, path, sha256, server, experiment, reason } = job;
+  const { dueAt, addedAt, updatedAt } = job;
+  const run = { id, instrument, state, path, sha256, server, experiment, reason, dueAt, addedAt, updatedAt };
+  return { ...run, nextStep: nextStep(job) };
+}
+
+interface Context {
   readonly config: LoadedConfig;
   readonly live: Live | undefined;
-  /** How many old files of the instrument wait for an answer. */
   readonly asked: number;
-  /** Whether it may be a folder. */
+  /** Whether the path may be that of a folder. */
   readonly mayBeFolder: boolean;
 }
 
-/** How a file stands to one instrument: its folder, its globs, and what it waits for. */
-function instrumentEvidence(
-  claim: Claim,
-  path: string,
-  { config, live, asked, mayBeFolder }: About,
-): InstrumentEvidence {
+function compareWith(claim: Claim, path: string, { config, live, asked, mayBeFolder }: Context): InstrumentEvidence {
   const { name, watch, files, ready } = claim;
-  const inside = insideOf(watch, path);
-  const partOf = inside === undefined ? undefined : runOfSeveral(claim, inside, mayBeFolder);
-  const told = live?.instruments.find((instrument) => instrument.name === name);
+  const inside = pathInside(watch, path);
+  const partOf = inside === undefined ? undefined : multiFileRun(claim, inside, mayBeFolder);
+  const reported = live?.instruments.find((instrument) => instrument.name === name);
   const instrument = config.instruments.find((one) => one.name === name);
   const existing = instrument?.existing;
   return {
@@ -139,29 +204,30 @@ function instrumentEvidence(
     files,
     rule: inside === undefined ? outside(watch, path) : ruleFor(claim, inside, partOf === path),
     partOf,
-    folder: folderState(watch),
-    link: inside === undefined ? undefined : linkOnTheWay(watch, inside),
+    folder: readFolder(watch),
+    link: inside === undefined ? undefined : findLink(watch, inside),
     mistakes: mistakesOf(name, config, live),
-    quietMs: ready.quiet ?? (ready.doneFile === undefined ? DEFAULT_QUIET_MS : 0),
+    quietMs: quietMsOf(ready),
     doneFile: doneFileFor(partOf ?? path, ready.doneFile),
     changed: instrument?.changed,
     existing: typeof existing === 'object' ? `since ${existing.since}` : existing,
     duplicates: instrument?.duplicates,
     asked,
-    waiting: told?.waiting.first.find((one) => one.path === (partOf ?? path)),
+    waiting: reported?.waiting.first.find((one) => one.path === (partOf ?? path)),
   };
 }
 
-/** Where several files are one run: the path of that run. A folder may be the run itself. */
-function runOfSeveral({ run, watch }: Claim, inside: string, mayBeFolder: boolean): string | undefined {
+/** The path of the run of several files that the path belongs to; it can be the run's folder itself. */
+function multiFileRun({ run, watch }: Claim, inside: string, mayBeFolder: boolean): string | undefined {
   const grouping = createGrouping(run);
   const member = grouping?.memberOf(inside) ?? (mayBeFolder ? grouping?.memberOf(`${inside}/any`) : undefined);
   return member && `${watch}/${member.run}`;
 }
 
-function ruleFor({ files, ignore, ready, run }: Claim, inside: string, isRunFolder: boolean): Rule {
+function ruleFor(claim: Claim, inside: string, isRunFolder: boolean): Rule {
+  const { files, run } = claim;
   if (isRunFolder && run !== 'file' && 'folder' in run) return { kind: 'taken', pattern: run.folder };
-  const verdict = createMatcher({ files, ignore, run, ready }).verdict(inside);
+  const verdict = createMatcher(claim).verdict(inside);
   if (verdict.taken) return { kind: 'taken', pattern: verdict.pattern };
   if (verdict.rule !== 'files') return { kind: verdict.rule, pattern: verdict.pattern };
   const otherCase = files.find((glob) => {
@@ -171,138 +237,40 @@ function ruleFor({ files, ignore, ready, run }: Claim, inside: string, isRunFold
   return { kind: 'files', otherCase };
 }
 
-/** How many steps lead from one place to the other: who mistook the folder mistook the last names of it. */
 const outside = (folder: string, path: string): Rule => ({
   kind: 'outside',
   distance: relative(folder, dirname(path)).split(sep).filter(Boolean).length,
 });
 
-function folderState(watch: string): InstrumentEvidence['folder'] {
+function readFolder(watch: string): InstrumentEvidence['folder'] {
   try {
     return statSync(watch).isDirectory()
       ? { state: 'present' }
-      : { state: 'unreadable', reason: 'it is a file and not a folder' };
+      : { state: 'unreadable', reason: 'it is a file, not a folder' };
   } catch (error) {
     return { state: isAbsent(error) ? 'missing' : 'unreadable', reason: reasonOf(error) };
   }
 }
 
-function linkOnTheWay(watch: string, inside: string): string | undefined {
+function findLink(watch: string, inside: string): string | undefined {
   const names = inside.split('/').slice(0, -1);
   return names
     .map((_, index) => join(watch, ...names.slice(0, index + 1)))
     .find((folder) => lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() === true);
 }
 
+/** Those of the configuration as it is now, and those that the daemon reports. */
 function mistakesOf(name: string, config: LoadedConfig, live: Live | undefined): string[] {
   const instrument = config.instruments.find((one) => one.name === name);
   const own = [...config.problems, ...(instrument ? checkMapping(instrument) : [])].filter(
     ({ stops }) => typeof stops === 'object' && stops.instrument === name,
   );
-  const told = live?.problems.filter((problem) => problem.instrument === name) ?? [];
-  return [...new Set([...own.map(explainProblem), ...told.map(({ at, message }) => `${at}: ${message}`)])];
+  const reported = live?.problems.filter((problem) => problem.instrument === name) ?? [];
+  return [...new Set([...own.map(explainProblem), ...reported.map(({ at, message }) => `${at}: ${message}`)])];
 }
 
 function doneFileFor(path: string, pattern: string | undefined): InstrumentEvidence['doneFile'] {
   if (pattern === undefined) return undefined;
   const name = String(doneFileOf(path, pattern));
   return { name, isThere: existsSync(name) };
-}
-
-interface Places {
-  readonly claims: readonly Claim[];
-  readonly reader: JournalReader | undefined;
-  readonly live: Live | undefined;
-  /** Where a relative path begins. */
-  readonly folder: string;
-}
-
-interface FoundFiles {
-  readonly paths: readonly string[];
-  /** There are more than these. */
-  readonly more: boolean;
-  /** Folders that did not answer in time, or could not be read to the end. */
-  readonly unsearched: readonly string[];
-}
-
-/** More nobody reads. */
-const MOST = 100;
-/** How long a folder may take to be searched: a share may not answer at all. */
-const SEARCH_MS = 10_000;
-
-/**
- * The files that somebody means by a path, a name or a part of one: the very file where there is one, else all that the
- * journal, the daemon and the folders know by that text. Also files that are gone.
- */
-export async function findFile(asked: string, places: Places): Promise<FoundFiles> {
-  const { claims, reader, live, folder } = places;
-  const path = asWatched(resolve(folder, asked), claims);
-  const isKnown = (await reader?.files(path, MOST))?.some((one) => one.path === path) ?? false;
-  if (isKnown || lstatSync(path, { throwIfNoEntry: false })) return only(path);
-  const remembered = (await reader?.files(asked, MOST + 1))?.map((one) => one.path) ?? [];
-  const waiting = live?.instruments.flatMap(({ waiting }) => waiting.first.map((one) => one.path)) ?? [];
-  const searched = await Promise.all([...new Set(claims.map(({ watch }) => watch))].map((root) => search(root, asked)));
-  const all = new Set([
-    ...remembered,
-    ...waiting.filter((one) => one.includes(asked)),
-    ...searched.flatMap(({ found }) => found),
-  ]);
-  const unsearched = searched.flatMap(({ root, ended }) => (ended ? [] : [root]));
-  if (all.size === 0 && asked.includes('/')) return { ...only(path), unsearched };
-  const paths = [...all].sort((a, b) => rank(a, asked) - rank(b, asked) || (a < b ? -1 : 1));
-  return { paths: paths.slice(0, MOST), more: paths.length > MOST, unsearched };
-}
-
-const only = (path: string): FoundFiles => ({ paths: [path], more: false, unsearched: [] });
-
-/** The very name first, then names that hold it, then folders that do. */
-function rank(path: string, asked: string): number {
-  const name = basename(path);
-  return name === asked ? 0 : name.includes(asked) ? 1 : 2;
-}
-
-async function search(root: string, asked: string) {
-  const found: string[] = [];
-  const signal = AbortSignal.timeout(SEARCH_MS);
-  const tooLate = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-  try {
-    const listing = list(root, { matcher: createMatcher({ files: ['**'], ignore: [] }), signal });
-    for (;;) {
-      const next = await Promise.race([listing.next(), tooLate]);
-      if (next.done) return { root, found, ended: next.value.state === 'present' };
-      found.push(...next.value.map(({ path }) => path).filter((path) => path.includes(asked)));
-    }
-  } catch {
-    return { root, found, ended: false };
-  }
-}
-
-/** The path as seen from a folder, with `/` between names; undefined where it is not in it. */
-function insideOf(folder: string, path: string): string | undefined {
-  const inside = relative(folder, path);
-  if (inside === '' || inside.startsWith('..') || inside === path) return undefined;
-  return sep === '/' ? inside : inside.replaceAll(sep, '/');
-}
-
-/** The same file under the name by which an instrument's folder leads to it: people may come by a link. */
-function asWatched(path: string, claims: readonly Claim[]): string {
-  if (claims.some(({ watch }) => insideOf(watch, path) !== undefined)) return path;
-  const real = realOf(path);
-  for (const { watch } of claims) {
-    const inside = insideOf(realOf(watch), real);
-    if (inside !== undefined) return join(watch, inside);
-  }
-  return path;
-}
-
-/** Of a file that is gone, the folder that it was in still leads somewhere. */
-function realOf(path: string): string {
-  try {
-    return realpathSync(path);
-  } catch {
-    const above = dirname(path);
-    return above === path ? path : resolve(realOf(above), relative(above, path));
-  }
 }

@@ -1,226 +1,125 @@
-import { formatDuration, formatTime } from '../text.js';
-import {
-  type Account,
-  type Evidence,
-  type Explanation,
-  type Finding,
-  type InstrumentEvidence,
-  type KnownRun,
-  matching,
-  ownerOf,
-  runPathOf,
-} from './evidence.js';
+import type { RunState } from '../model.js';
+import { formatDuration, formatTime, plural } from '../text.js';
+import { type Evidence, type InstrumentEvidence, type KnownRun, ownerOf, runPathOf } from './gather.js';
 
-/** Why a file was, or was not, ingested. Looks at nothing but the evidence. */
+/** The answer for one file. `why --json` prints it. */
+export interface Explanation {
+  readonly path: string;
+  readonly outcome: Outcome;
+  /** What happened to the file, and what can be done. */
+  readonly answer: Finding;
+  /** The evidence for the answer. */
+  readonly findings: readonly Finding[];
+  readonly run: number | undefined;
+  readonly experiment: number | undefined;
+  /** The address of the experiment. */
+  readonly address: string | undefined;
+}
+
+/** The state of the run, if the file is one. */
+type Outcome =
+  | RunState
+  /** A run has the same content. */
+  | 'duplicate'
+  /** Skipped, as configured. */
+  | 'skipped'
+  /** Part of a backlog that waits for a decision. */
+  | 'asked'
+  /** No instrument takes it. */
+  | 'unmatched'
+  /** The instrument that takes it is stopped by a mistake in the configuration. */
+  | 'stopped'
+  /** There is no such file, and the journal does not know it. */
+  | 'unknown';
+
+export interface Finding {
+  readonly text: string;
+  /** What can be done. */
+  readonly hint?: string;
+}
+
+interface Answer {
+  readonly outcome: Outcome;
+  readonly answer: Finding;
+  readonly findings?: readonly Finding[];
+}
+
+/** Why a file was or was not filed. Depends on the evidence alone. */
 export function conclude(evidence: Evidence): Explanation {
   const run = runOf(evidence);
-  const { outcome, answer, findings = [] } = run ? accountOfRun(run, evidence) : accountOfPath(evidence);
+  const { outcome, answer, findings = [] } = run ? explainRun(run, evidence) : explainFile(evidence);
   return {
     path: evidence.path,
     outcome,
     answer,
-    findings: [...findings, ...matching(evidence), ...fileFindings(evidence, run)],
+    findings: [...findings, ...matchFindings(evidence), ...fileFindings(evidence, run)],
     run: run?.id,
     experiment: run?.experiment,
     address: run && addressOf(run, evidence),
   };
 }
 
-/** The run that this very file is: by its bytes, where they are known, else by its path. */
+/** The run that the file is: by its content if that is known, otherwise by its path. */
 function runOf(evidence: Evidence): KnownRun | undefined {
-  const { path, file, instruments, runs } = evidence;
+  const { path, file, instruments, runs, contentRun } = evidence;
   const owner = ownerOf(instruments);
-  const at = runPathOf(evidence);
+  const runPath = runPathOf(evidence);
   const own = runs.filter(({ instrument }) => owner === undefined || instrument === owner.name);
-  // The bytes of one file say nothing about a run of several.
-  if (at !== path || file.state !== 'present' || file.sha256 === undefined)
-    return own.find((run) => run.path === at) ?? own[0];
-  const same = own.filter(({ sha256 }) => sha256 === file.sha256);
-  const here = same.find((run) => run.path === path);
-  // Where copies are runs of their own, another one's fate says nothing about this file.
-  return here ?? (owner?.duplicates === 'ingest' ? undefined : same[0]);
+  // The content of one file does not identify a run of several files.
+  if (runPath !== path || file.state !== 'present' || file.sha256 === undefined)
+    return own.find((run) => run.path === runPath) ?? own[0];
+  if (owner) return runs.find(({ id }) => id === contentRun);
+  const same = runs.filter(({ sha256 }) => sha256 === file.sha256);
+  return same.find((run) => run.path === path) ?? same[0];
 }
 
-function fileFindings({ file, path, runs }: Evidence, run: KnownRun | undefined): Finding[] {
-  switch (file.state) {
-    case 'absent':
-      return [{ text: 'the file itself is not there (any more)' }];
-    case 'folder':
-      return [];
-    case 'unreadable':
-      return [{ text: `the file cannot be looked at: ${file.reason}` }];
-    case 'present': {
-      const { size, modifiedMs, sha256, unread } = file;
-      const read = sha256 === undefined ? ` and was not read: ${unread}` : '';
-      const now = { text: `the file has ${size} bytes, was modified ${formatTime(modifiedMs)}${read}` };
-      const others = runs.filter((other) => other.id !== run?.id);
-      return [
-        now,
-        ...others.filter((other) => other.path === path && other.sha256 !== sha256).map(ofOtherBytes),
-        ...others.filter((other) => other.path !== path && other.sha256 === sha256).map(ofTheSameBytes),
-      ];
-    }
-  }
-}
-
-const ofOtherBytes = ({ id, state, addedAt }: KnownRun): Finding => ({
-  text: `run ${id} (${state}) was made of other bytes under the same path, on ${formatTime(addedAt)}`,
-});
-
-const ofTheSameBytes = ({ id, state, instrument, path }: KnownRun): Finding => ({
-  text: `run ${id} of ${instrument} (${state}) has the same bytes, ${path === '' ? 'and was erased' : `from ${path}`}`,
-});
-
-/** What became, or becomes, of a file that is no run. */
-function accountOfPath(evidence: Evidence): Account {
-  const { instruments, known, file, runs } = evidence;
+function explainRun(run: KnownRun, evidence: Evidence): Answer {
   const path = runPathOf(evidence);
-  const owner = ownerOf(instruments);
-  const asked = known.find(({ verdict }) => verdict === 'asked');
-  if (asked) return question(asked.instrument, instruments);
-  const before = runs.find((run) => run.path === path);
-  const skipped = known.find(({ verdict }) => verdict === 'skipped');
-  if (skipped) return passedOver(skipped.instrument, before, instruments);
-  if (file.state === 'folder' && owner === undefined) return FOLDER;
-  if (owner === undefined || evidence.isJournal) return unclaimed(evidence);
-  if (owner.mistakes.length > 0) return stopped(owner);
-  if (file.state === 'absent') return absent(owner);
-  return underWay(owner, before, evidence);
-}
-
-const FOLDER: Account = {
-  outcome: 'unmatched',
-  answer: { text: 'it is a folder, and no run', hint: 'ask for a file in it' },
-};
-
-const named = (name: string, instruments: readonly InstrumentEvidence[]) =>
-  instruments.find((one) => one.name === name);
-
-function question(name: string, instruments: readonly InstrumentEvidence[]): Account {
-  const count = named(name, instruments)?.asked ?? 0;
-  const text = `held by a question: it was there before labfeed first looked into the folder of ${name}${count > 1 ? `, as were ${count - 1} others` : ''}`;
-  const hint = `answer it: labfeed backfill ${name}, or labfeed backfill ${name} --since DATE; or with \`existing\` in the configuration`;
-  return { outcome: 'asked', answer: { text, hint } };
-}
-
-function passedOver(name: string, before: KnownRun | undefined, instruments: readonly InstrumentEvidence[]): Account {
-  const instrument = named(name, instruments);
-  if (before) {
-    const text = `passed over: its bytes were changed after run ${before.id} was made of it, and \`changed: ignore\` of ${name} wants only the first`;
-    const hint = `\`changed: new\` files what comes next as runs of their own; to file these bytes, copy the file to another name`;
-    return { outcome: 'skipped', answer: { text, hint } };
-  }
-  const existing = instrument?.existing ?? 'skip';
-  const text = `passed over: it was there before labfeed first looked into the folder of ${name} (existing: ${existing})`;
-  return {
-    outcome: 'skipped',
-    answer: { text, hint: 'to file it after all, change its time: touch FILE makes labfeed look at it anew' },
+  // The path of an erased run is unknown, so it is not called another path.
+  const isCopy = run.path !== '' && run.path !== path;
+  const where = run.path === '' ? '; its name and history were erased' : isCopy ? `, at ${run.path}` : '';
+  const known = {
+    text: `in the journal since ${formatTime(run.addedAt)} as run ${run.id} of ${run.instrument}${where}`,
   };
-}
-
-function unclaimed({ file, journal }: Evidence): Account {
-  if (file.state === 'absent') {
-    const text = `there is no such file, no instrument would take it, and ${journal ? 'the journal does not know it' : 'there is no journal yet'}`;
-    return { outcome: 'unknown', answer: { text } };
-  }
-  return { outcome: 'unmatched', answer: { text: 'not ingested: no instrument takes it' } };
-}
-
-function stopped({ name, mistakes }: InstrumentEvidence): Account {
-  const text = `not ingested: ${name} is stopped, and takes it when its mistake is mended: ${mistakes[0]}`;
-  return { outcome: 'stopped', answer: { text, hint: 'labfeed check names every mistake' } };
-}
-
-function absent({ name, watch, folder }: InstrumentEvidence): Account {
-  if (folder.state === 'present') {
-    const text = `there is no such file, and the journal has never known it; ${name} would take it`;
-    return { outcome: 'unknown', answer: { text } };
-  }
-  const text = `the folder ${watch} of ${name} is ${folder.state}: ${folder.reason}; what is in it is not known`;
-  const hint = 'check the path, the mount and the permissions; it is picked up when it is back';
-  return { outcome: 'unknown', answer: { text, hint } };
-}
-
-/** It is to become a run: what does it wait for? */
-function underWay(owner: InstrumentEvidence, before: KnownRun | undefined, evidence: Evidence): Account {
-  const { link, doneFile, waiting } = owner;
-  const { daemon, now, file } = evidence;
-  if (link !== undefined) {
-    const text = `not ingested: ${link} is a link, and linked folders are not followed`;
-    return { outcome: 'unmatched', answer: { text, hint: 'watch the folder that it leads to' } };
-  }
-  const again = before ? `its bytes were changed since run ${before.id}; ` : '';
-  const wait = (text: string, hint?: string): Account => ({
-    outcome: 'waiting',
-    answer: { text: `not ingested yet: ${again}${text}`, ...(hint !== undefined && { hint }) },
-    findings: daemon.running ? [] : [NOT_RUNNING],
-  });
-  if (file.state === 'unreadable') return wait(`it cannot be read: ${file.reason}`);
-  if (doneFile && !doneFile.isThere)
-    return wait(
-      `its done-file ${doneFile.name} is missing`,
-      'the instrument writes it when the file is complete (ready.doneFile)',
-    );
-  if (waiting) return wait(`${waiting.reason}, seen ${formatDuration(now - waiting.since)} ago`);
-  if (!daemon.running) return wait('it is taken once labfeed runs');
-  return wait(stillness(owner, evidence));
-}
-
-function stillness({ quietMs }: InstrumentEvidence, { file, now }: Evidence): string {
-  const modified = file.state === 'present' ? `; it was modified ${formatDuration(now - file.modifiedMs)} ago` : '';
-  return `it is taken once labfeed has seen it hold still for ${formatDuration(quietMs)}${modified}`;
-}
-
-/** What became of a file that is a run. */
-function accountOfRun(run: KnownRun, evidence: Evidence): Account {
-  const path = runPathOf(evidence);
-  const known: Finding = {
-    text: `known since ${formatTime(run.addedAt)} as run ${run.id} of ${run.instrument}${pathOf(run, path)}`,
-  };
-  if (isCopy(run, path)) {
-    const text = `not filed again: the same bytes are run ${run.id} already (${inWords(run, evidence)}), from ${run.path}`;
-    const hint = 'a run is known by its bytes; `duplicates: ingest` files copies under other paths as well';
+  if (isCopy) {
+    const text = `not filed again: run ${run.id}, from ${run.path}, has the same content (${describeRun(run, evidence)})`;
+    const hint = 'runs are identified by their content; `duplicates: ingest` files copies at other paths, too';
     return { outcome: 'duplicate', answer: { text, hint }, findings: [known] };
   }
-  const answer = { text: inWords(run, evidence), hint: run.nextStep };
-  return { outcome: run.state, answer, findings: [...blockers(run, evidence), known] };
+  const answer = { text: describeRun(run, evidence), hint: run.nextStep };
+  return { outcome: run.state, answer, findings: [...obstacles(run, evidence), known] };
 }
 
-/** Erased runs have no path: nobody can say any more that it was another. */
-const isCopy = (run: KnownRun, path: string): boolean => run.path !== '' && run.path !== path;
-
-const pathOf = (run: KnownRun, path: string): string =>
-  run.path === '' ? ', whose name and history were erased' : isCopy(run, path) ? `, under ${run.path}` : '';
-
-function inWords(run: KnownRun, evidence: Evidence): string {
+function describeRun(run: KnownRun, evidence: Evidence): string {
   const { state, experiment, reason } = run;
+  const as = experiment === undefined ? '' : ` (experiment ${experiment})`;
   const because = reason === undefined ? '' : `: ${reason}`;
-  const made = experiment === undefined ? '' : `, as experiment ${experiment}`;
+  const failed = reason === undefined ? '' : `; the last attempt failed: ${reason}`;
   switch (state) {
     case 'done':
       return `filed on ${formatTime(run.updatedAt)} as experiment ${experiment ?? '?'}: ${addressOf(run, evidence) ?? run.server ?? ''}`;
     case 'quarantined':
-      return `quarantined${made}${because}`;
+      return `quarantined${as}${because}`;
     case 'held':
-      return `held, it needs a decision${made}${because}`;
+      return `held until a person decides${as}${because}`;
     case 'ignored':
-      return `ignored: a person decided that it is not to be filed${because}`;
+      return `ignored: a person decided not to file it${because}`;
     case 'queued':
     case 'waiting':
-      return `taken, and waits to be sent${because}`;
+      return `waiting to be sent${failed}`;
     case 'sending':
-      return `being sent${made}${because}`;
+      return `being sent${as}${failed}`;
   }
 }
 
 /** What keeps a run from being sent. */
-function blockers(run: KnownRun, { servers, daemon, now }: Evidence): Finding[] {
+function obstacles(run: KnownRun, { servers, daemon, now }: Evidence): Finding[] {
   if (run.state !== 'queued' && run.state !== 'sending') return [];
-  const halted = servers.find(({ halted }) => halted !== undefined)?.halted;
+  const halted = servers.find((server) => server.halted !== undefined)?.halted;
   return [
     ...(halted === undefined ? [] : [{ text: `nothing is sent: ${halted}`, hint: 'labfeed recover' }]),
-    ...(daemon.running ? gateFindings(daemon.gate) : [NOT_RUNNING]),
-    ...(run.dueAt > now ? [{ text: `it is tried again at ${formatTime(run.dueAt)}` }] : []),
+    ...(daemon.running ? limiterFindings(daemon.gate) : [NOT_RUNNING]),
+    ...(run.dueAt > now ? [{ text: `the next attempt is at ${formatTime(run.dueAt)}` }] : []),
   ];
 }
 
@@ -229,20 +128,19 @@ const NOT_RUNNING: Finding = {
   hint: 'start it: systemctl start labfeed, or labfeed run',
 };
 
-function gateFindings(gate: Evidence['daemon']['gate']): Finding[] {
-  switch (gate?.kind) {
-    case 'down':
-      return [
-        {
-          text: `the notebook has not been available since ${formatTime(gate.since)}: ${gate.reason}`,
-          ...(gate.failure === 'auth' && { hint: 'see labfeed keys: the notebook refuses the key' }),
-        },
-      ];
+function limiterFindings(limiter: Evidence['daemon']['gate']): Finding[] {
+  switch (limiter?.kind) {
+    case 'down': {
+      const text = `the notebook has been unavailable since ${formatTime(limiter.since)}: ${limiter.reason}`;
+      return [limiter.failure === 'auth' ? { text, hint: 'replace the key: labfeed keys set' } : { text }];
+    }
     case 'held':
-      return [{ text: `the notebook takes no more for now, until ${formatTime(gate.until)}: ${gate.reason}` }];
+      return [{ text: `no request is sent before ${formatTime(limiter.until)}: ${limiter.reason}` }];
     case 'slowed':
-    case 'slow start':
-      return [{ text: `requests leave slowly, ${gate.perSecond.toFixed(1)} a second: the notebook takes no more` }];
+    case 'slow start': {
+      const why = limiter.kind === 'slowed' ? 'the notebook accepts no more' : 'after an outage';
+      return [{ text: `requests are limited to ${limiter.perSecond.toFixed(1)} per second: ${why}` }];
+    }
     case 'open':
     case undefined:
       return [];
@@ -256,3 +154,200 @@ function addressOf({ server, experiment }: KnownRun, { servers }: Pick<Evidence,
     ? `${server}/experiments.php?mode=view&id=${experiment}`
     : `${server}/api/v2/experiments/${experiment}`;
 }
+
+/** The answer for a file that is not a run, or not yet. */
+function explainFile(evidence: Evidence): Answer {
+  const { instruments, known, file, runs } = evidence;
+  const owner = ownerOf(instruments);
+  const inBacklog = known.find(({ verdict }) => verdict === 'asked');
+  if (inBacklog) return explainBacklog(inBacklog.instrument, instruments);
+  const path = runPathOf(evidence);
+  const earlier = runs.find((run) => run.path === path);
+  const skipped = known.find(({ verdict }) => verdict === 'skipped');
+  if (skipped) return explainSkipped(skipped.instrument, earlier, instruments);
+  if (file.state === 'folder' && owner === undefined) return FOLDER;
+  if (owner === undefined || evidence.isJournal) return explainUnmatched(evidence);
+  if (owner.mistakes.length > 0) return explainStopped(owner);
+  if (file.state === 'absent') return explainAbsent(owner);
+  return explainWaiting(owner, earlier, evidence);
+}
+
+const FOLDER: Answer = {
+  outcome: 'unmatched',
+  answer: { text: 'it is a folder, not a run', hint: 'give the path of a file in it' },
+};
+
+function explainBacklog(name: string, instruments: readonly InstrumentEvidence[]): Answer {
+  const count = instruments.find((one) => one.name === name)?.asked ?? 0;
+  const others = count > 1 ? `, with ${plural(count - 1, 'other file')}` : '';
+  const text = `waiting for a decision: it was in the folder of ${name} before the first scan${others}`;
+  const hint = `decide: labfeed backfill ${name}, optionally with --since DATE or --skip; or set \`existing\` in the configuration`;
+  return { outcome: 'asked', answer: { text, hint } };
+}
+
+function explainSkipped(
+  name: string,
+  earlier: KnownRun | undefined,
+  instruments: readonly InstrumentEvidence[],
+): Answer {
+  if (earlier) {
+    const text = `skipped: its content changed after it became run ${earlier.id}, and ${name} has \`changed: ignore\``;
+    const hint =
+      'with `changed: new`, later changes become new runs; to file this content, copy the file to another name';
+    return { outcome: 'skipped', answer: { text, hint } };
+  }
+  const existing = instruments.find((one) => one.name === name)?.existing ?? 'skip';
+  const text = `skipped: it was in the folder of ${name} before the first scan (existing: ${existing})`;
+  const hint = 'to file it, change its modification time: touch FILE';
+  return { outcome: 'skipped', answer: { text, hint } };
+}
+
+function explainUnmatched({ file, journal }: Evidence): Answer {
+  if (file.state !== 'absent') return { outcome: 'unmatched', answer: { text: 'not filed: no instrument matches it' } };
+  const unknown = journal ? 'the journal does not know it' : 'there is no journal yet';
+  const text = `there is no such file, no instrument would match it, and ${unknown}`;
+  return { outcome: 'unknown', answer: { text } };
+}
+
+function explainStopped({ name, mistakes }: InstrumentEvidence): Answer {
+  const text = `not filed: ${name} is stopped by a mistake in the configuration: ${mistakes[0]}`;
+  return { outcome: 'stopped', answer: { text, hint: 'correct it; to see all mistakes: labfeed check' } };
+}
+
+function explainAbsent({ name, watch, folder }: InstrumentEvidence): Answer {
+  if (folder.state === 'present') {
+    const text = `there is no such file, and the journal does not know it; ${name} would take it`;
+    return { outcome: 'unknown', answer: { text } };
+  }
+  const text = `unknown: the folder ${watch} of ${name} is ${folder.state}: ${folder.reason}`;
+  const hint = 'check the path, the mount and the permissions; labfeed continues when the folder is back';
+  return { outcome: 'unknown', answer: { text, hint } };
+}
+
+/** The file will become a run. */
+function explainWaiting(
+  owner: InstrumentEvidence,
+  earlier: KnownRun | undefined,
+  { daemon, now, file }: Evidence,
+): Answer {
+  const { link, doneFile, waiting, quietMs } = owner;
+  if (link !== undefined) {
+    const text = `not filed: ${link} is a symbolic link, and linked folders are not followed`;
+    return { outcome: 'unmatched', answer: { text, hint: 'watch the folder that the link points to' } };
+  }
+  const changed = earlier ? `its content changed after run ${earlier.id}; ` : '';
+  const waitFor = (text: string, hint?: string): Answer => ({
+    outcome: 'waiting',
+    answer: { text: `not filed yet: ${changed}${text}`, ...(hint !== undefined && { hint }) },
+    findings: daemon.running ? [] : [NOT_RUNNING],
+  });
+  if (file.state === 'unreadable') return waitFor(`it cannot be read: ${file.reason}`);
+  if (doneFile && !doneFile.isThere) {
+    const hint = 'the instrument must write it when the file is complete (`ready.doneFile`)';
+    return waitFor(`its done-file ${doneFile.name} is missing`, hint);
+  }
+  if (waiting) return waitFor(`${waiting.reason}; first seen ${formatDuration(now - waiting.since)} ago`);
+  if (!daemon.running) return waitFor('labfeed takes it once it is running');
+  const modified = file.state === 'present' ? `; it was modified ${formatDuration(now - file.modifiedMs)} ago` : '';
+  return waitFor(`labfeed takes it once it has been unchanged for ${formatDuration(quietMs)}${modified}`);
+}
+
+/** Which folders and globs match, or by which rules the file was missed. */
+function matchFindings({ path, instruments, isJournal }: Evidence): Finding[] {
+  if (isJournal) return [{ text: 'it belongs to the journal of labfeed' }];
+  if (instruments.length === 0) return [{ text: 'the configuration has no instruments' }];
+  const owner = ownerOf(instruments);
+  const inside = instruments.filter(({ rule }) => rule.kind !== 'outside');
+  if (owner)
+    return [...describeOwner(owner), ...inside.filter((one) => one !== owner).map((one) => describeOther(one, owner))];
+  if (inside.length > 0) return inside.map(describeMiss);
+  const watched = instruments.find(({ watch }) => watch === path);
+  if (watched) return [{ text: `it is the folder that ${watched.name} watches` }];
+  const [nearest] = instruments.toSorted((a, b) => distanceOf(a) - distanceOf(b));
+  return [
+    {
+      text: `it is in no watched folder${nearest ? `; the nearest is ${nearest.watch}, of ${nearest.name}` : ''}`,
+    },
+  ];
+}
+
+const distanceOf = ({ rule }: InstrumentEvidence): number => (rule.kind === 'outside' ? rule.distance : 0);
+
+function describeOwner({ name, watch, rule, folder, partOf }: InstrumentEvidence): Finding[] {
+  const pattern = rule.kind === 'taken' ? rule.pattern : '';
+  const problem = folder.state === 'present' ? '' : `, which is ${folder.state}: ${folder.reason}`;
+  return [
+    { text: `it matches "${pattern}" of ${name}, which watches ${watch}${problem}` },
+    ...(partOf === undefined ? [] : [{ text: `it belongs to a run of several files: ${partOf}` }]),
+  ];
+}
+
+/** Another instrument that watches the same folder. */
+function describeOther(other: InstrumentEvidence, owner: InstrumentEvidence): Finding {
+  if (other.rule.kind !== 'taken') return describeMiss(other);
+  return {
+    text: `it also matches "${other.rule.pattern}" of ${other.name}, but ${owner.name} comes first`,
+    hint: 'a file belongs to the first instrument that matches it; if that is wrong, make the globs more specific',
+  };
+}
+
+function describeMiss({ name, watch, files, rule }: InstrumentEvidence): Finding {
+  const start = `${name} watches ${watch}, but`;
+  switch (rule.kind) {
+    case 'ignore':
+      return {
+        text: `${start} ignores it: \`ignore\` "${rule.pattern}" matches it or a folder above it`,
+        hint: `if it should be filed, change \`ignore\` of ${name}`,
+      };
+    case 'doneFile':
+      return { text: `${start} treats it as a done-file: its name matches "${rule.pattern}"` };
+    case 'run':
+      return {
+        text: `${start} its runs consist of several files (${rule.pattern}), and this is not one of them`,
+        hint: `if it belongs to a run, change \`run\` of ${name}`,
+      };
+    case 'files':
+    case 'outside':
+    case 'taken': {
+      const otherCase = rule.kind === 'files' ? rule.otherCase : undefined;
+      return {
+        text: `${start} none of its globs matches: ${files.map((glob) => `"${glob}"`).join(', ')}`,
+        hint:
+          otherCase === undefined
+            ? `if it should be filed, add a glob to \`files\` of ${name}`
+            : `"${otherCase}" differs only in upper and lower case; add a glob in the other case to \`files\` of ${name}`,
+      };
+    }
+  }
+}
+
+function fileFindings({ file, path, runs }: Evidence, run: KnownRun | undefined): Finding[] {
+  switch (file.state) {
+    case 'absent':
+      return [{ text: 'the file does not exist' }];
+    case 'folder':
+      return [];
+    case 'unreadable':
+      return [{ text: `the file cannot be read: ${file.reason}` }];
+    case 'present': {
+      const { size, modifiedMs, sha256, unread } = file;
+      const unhashed = sha256 === undefined ? `; its content was not compared: ${unread}` : '';
+      const others = runs.filter((other) => other.id !== run?.id);
+      return [
+        {
+          text: `the file has ${plural(size, 'byte')} and was modified on ${formatTime(modifiedMs)}${unhashed}`,
+        },
+        ...others.filter((other) => other.path === path && other.sha256 !== sha256).map(describeSamePath),
+        ...others.filter((other) => other.path !== path && other.sha256 === sha256).map(describeSameContent),
+      ];
+    }
+  }
+}
+
+const describeSamePath = ({ id, state, addedAt }: KnownRun): Finding => ({
+  text: `run ${id} (${state}), added on ${formatTime(addedAt)}, has the same path but other content`,
+});
+
+const describeSameContent = ({ id, state, instrument, path }: KnownRun): Finding => ({
+  text: `run ${id} of ${instrument} (${state}) has the same content, ${path === '' ? 'and was erased' : `from ${path}`}`,
+});

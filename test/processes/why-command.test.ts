@@ -20,7 +20,7 @@ const INSTRUMENTS = `
   several: { watch: data/several, run: folder, ready: { quiet: 150ms } }
 `;
 
-interface Told {
+interface Answer {
   readonly path: string;
   readonly outcome: string;
   readonly run?: number;
@@ -35,19 +35,19 @@ async function setUp() {
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
   const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments: INSTRUMENTS });
   const ask = (path: string, ...more: string[]) => labfeed(['why', path, ...more, '--config', site.config]);
-  async function told(path: string): Promise<Map<string, Told>> {
+  async function answersFor(path: string): Promise<Map<string, Answer>> {
     const { stdout } = await ask(path, '--json');
-    const { answers } = JSON.parse(stdout) as { answers: Told[] };
+    const { answers } = JSON.parse(stdout) as { answers: Answer[] };
     return new Map(answers.map((one) => [one.path.slice(join(folder, 'data').length + 1), one]));
   }
-  return { folder, sandbox, site, ask, told };
+  return { folder, sandbox, site, ask, answersFor };
 }
 
-const evidence = (told: Told | undefined): string =>
-  [told?.answer, ...(told?.findings ?? [])].map((one) => `${one?.text} → ${one?.hint}`).join('\n');
+const evidence = (answer: Answer | undefined): string =>
+  [answer?.answer, ...(answer?.findings ?? [])].map((one) => `${one?.text} → ${one?.hint}`).join('\n');
 
-test('every file is told with what became of it, and with the rule that decided', async () => {
-  const { folder, sandbox, site, ask, told } = await setUp();
+test('every file is explained with what happened to it and the rule that decided', async () => {
+  const { folder, sandbox, site, ask, answersFor } = await setUp();
   site.drop('o.csv', weighing(9), 'old');
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -66,11 +66,11 @@ test('every file is told with what became of it, and with the rule that decided'
   site.drop('l.csv', weighing(3), 'late');
   site.drop('w.csv', weighing(4), 'wrong');
   site.drop('q.csv', weighing(7), 'slow');
-  await until('what waits is told', () => readFileSync(`${site.journal}.live`, 'utf8').includes('q.csv'));
+  await until('the waiting file is reported', () => readFileSync(`${site.journal}.live`, 'utf8').includes('q.csv'));
   mkdirSync(join(folder, 'elsewhere'));
   writeFileSync(join(folder, 'elsewhere', 'e.csv'), weighing(5));
 
-  const all = await told('/data/');
+  const all = await answersFor('/data/');
   const outcomes = Object.fromEntries([...all].map(([path, { outcome }]) => [path, outcome]));
   expect(outcomes).toEqual({
     'balance/a.csv': 'done',
@@ -89,13 +89,15 @@ test('every file is told with what became of it, and with the rule that decided'
   });
   const filed = all.get('balance/a.csv');
   expect(filed?.address).toBe(`${sandbox.url}/api/v2/experiments/${filed?.experiment}`);
-  expect(evidence(filed)).toContain('would match shadow too ("a*"), but balance stands before it');
-  expect(evidence(all.get('balance/gone.csv'))).toContain('not there (any more)');
+  expect(evidence(filed)).toContain('also matches "a*" of shadow, but balance comes first');
+  expect(evidence(all.get('balance/gone.csv'))).toContain('the file does not exist');
   expect(evidence(all.get('balance/bad.csv'))).toMatch(/quarantined: .*bad\.csv/);
-  expect(evidence(all.get('balance/copy.csv'))).toContain(`the same bytes are run ${filed?.run} already`);
-  expect(evidence(all.get('balance/notes.txt'))).toContain('none of its globs fits: "**/*.csv"');
-  expect(evidence(all.get('balance/RUN.CSV'))).toContain('"**/*.csv" would fit but for capitals');
-  expect(evidence(all.get('balance/~a.csv'))).toContain('ignore "**/~*" fits it');
+  expect(evidence(all.get('balance/copy.csv'))).toContain(
+    `run ${filed?.run}, from ${join(folder, 'data/balance/a.csv')}, has the same content`,
+  );
+  expect(evidence(all.get('balance/notes.txt'))).toContain('none of its globs matches: "**/*.csv"');
+  expect(evidence(all.get('balance/RUN.CSV'))).toContain('"**/*.csv" differs only in upper and lower case');
+  expect(evidence(all.get('balance/~a.csv'))).toContain('`ignore` "**/~*" matches it');
   expect(evidence(all.get('late/l.csv'))).toContain('l.csv.done is missing');
   expect(evidence(all.get('slow/q.csv'))).toMatch(/unchanged for \d+ s of 600 s/);
   expect(evidence(all.get('several/run.D/s.csv'))).toMatch(/run of several files: .*\/several\/run\.D/);
@@ -104,32 +106,32 @@ test('every file is told with what became of it, and with the rule that decided'
 
   const outside = await ask(join(folder, 'elsewhere', 'e.csv'));
   expect(outside.status).toBe(0);
-  expect(outside.stdout).toMatch(/not ingested: no instrument takes it[\s\S]*in none of the watched folders/);
+  expect(outside.stdout).toMatch(/not filed: no instrument matches it[\s\S]*it is in no watched folder/);
   await daemon.stop();
 
-  // By a part of its name, by a link, and while no daemon runs.
+  // By part of its name, through a link, and without a daemon.
   const one = await ask('gone.c');
   expect(one).toMatchObject({ status: 0, stderr: '' });
   expect(one.stdout).toMatch(
-    /^\/.*gone\.csv\n {2}filed on .* as experiment \d+: http.*\n[\s\S]*- known since .* as run \d+/,
+    /^\/.*gone\.csv\n {2}filed on .* as experiment \d+: http.*\n[\s\S]*- in the journal since .* as run \d+/,
   );
   symlinkSync(join(folder, 'data', 'balance'), join(folder, 'short'));
   expect((await ask(join(folder, 'short', 'a.csv'))).stdout).toContain('filed on');
   const several = await ask('a.csv');
   expect(several.stdout).toMatch(/^STATE +RUN +FILE +WHY\ndone /);
-  expect(several.stdout).toContain('2 files hold that in their path');
+  expect(several.stdout).toContain('2 files match; ');
 }, 120_000);
 
-test('what nobody knows is told with exit status 1; without a journal the folders are asked all the same', async () => {
+test('an unknown file gives exit status 1, and without a journal the folders are still searched', async () => {
   const { ask, site, folder } = await setUp();
   const nothing = await ask('no-such-file');
   expect(nothing).toMatchObject({
     status: 1,
-    stdout: expect.stringContaining('nothing is known of no-such-file'),
+    stdout: expect.stringContaining('nothing is known about no-such-file'),
   });
   site.drop('x.csv', weighing(1));
   const waiting = await ask(join(folder, 'data', 'balance', 'x.csv'));
   expect(waiting.status).toBe(0);
-  expect(waiting.stdout).toMatch(/not ingested yet: it is taken once labfeed runs[\s\S]*labfeed is not running/);
+  expect(waiting.stdout).toMatch(/not filed yet: labfeed takes it once it is running[\s\S]*labfeed is not running/);
   expect((await ask('')).status).toBe(2);
 });

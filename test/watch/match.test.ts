@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createGrouping, createMatcher, type MatchOptions, placesOf } from '../../src/watch/match.js';
+import { createGrouping, createMatcher, type MatchOptions, pathInside, placesOf } from '../../src/watch/match.js';
 
 const DEFAULT_IGNORE = ['**/.*', '**/~*', '**/*.tmp', '**/*.part'];
 
@@ -183,4 +183,15 @@ describe('runs of several files', () => {
     expect(matcher.verdict('x.csv')).toEqual({ taken: false, rule: 'run', pattern: '*.D' });
     expect(matcher.verdict('a.D/x.csv')).toEqual({ taken: true, pattern: '**/*' });
   });
+});
+
+test.each([
+  ['/data/a.csv', 'a.csv'],
+  ['/data/x/a.csv', 'x/a.csv'],
+  ['/data/..a.csv', '..a.csv'],
+  ['/data', undefined],
+  ['/a.csv', undefined],
+  ['/data2/a.csv', undefined],
+])('%s in /data is %s', (path, inside) => {
+  expect(pathInside('/data', path)).toBe(inside);
 });
