@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
 import { DateTime } from 'luxon';
-import type { Silence, Weekday } from '../config/schema.js';
+import type { Silence } from '../config/schema.js';
 import type { LimiterState, Live, LiveAlarm, LiveInstrument } from '../live.js';
 import { formatDuration, plural, withoutPath } from '../text.js';
 
@@ -222,7 +222,7 @@ export function isSilent({ afterMs, days }: Silence, from: number, to: number, z
   while (start.toMillis() < to && elapsedMs < afterMs) {
     // A day may have 23 or 25 hours.
     const end = start.startOf('day').plus({ days: 1 });
-    if (days.has(start.weekday as Weekday)) elapsedMs += Math.min(end.toMillis(), to) - start.toMillis();
+    if (days.has(start.weekday)) elapsedMs += Math.min(end.toMillis(), to) - start.toMillis();
     start = end;
   }
   return elapsedMs >= afterMs;

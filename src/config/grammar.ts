@@ -260,6 +260,25 @@ export const fromFact = () => z.strictObject({ from: name().describe('The fact, 
 
 const axis = () => z.union([z.number(), name()], { error: 'expected a number, or the name of a fact' });
 
+const valueKeys = {
+  type: z
+    .enum(['text', 'number', 'date', 'duration', 'boolean'])
+    .optional()
+    .describe('The type. A value of another type quarantines the run. Default: by value.'),
+  unit: z
+    .union([text('a unit'), fromFact()], { error: 'expected a unit such as mg, or { from: the fact with the unit }' })
+    .optional()
+    .describe('The unit, or where it is: { from: … }.'),
+  format: dateFormats().optional().describe('How its date is written. Default: dates.format.'),
+  start: axis().optional().describe('Of a computed axis: the value in the first row, as a number or a fact.'),
+  step: axis().optional().describe('Of a computed axis: the difference between rows, as a number or a fact.'),
+};
+
+/** `from`: names, cells or cell numbers. Several values are joined with spaces. */
+export type Where = Readonly<z.output<z.ZodObject<typeof valueKeys>> & { from?: readonly (string | number)[] }>;
+
+export type ValueType = NonNullable<Where['type']>;
+
 /** Where a fact or column is in the file, and what it is. Short forms are read as the long one. */
 export const where = <S extends z.ZodType<string | number>>(part: S, what: string) => {
   const parts = z.array(part).min(1, `expected ${what}`);
@@ -269,19 +288,7 @@ export const where = <S extends z.ZodType<string | number>>(part: S, what: strin
         .union([part, parts], { error: `expected ${what}, or a list of these` })
         .optional()
         .describe('Where it is in the file. Default: under your name for it. A list is joined with spaces.'),
-      type: z
-        .enum(['text', 'number', 'date', 'duration', 'boolean'])
-        .optional()
-        .describe('The type. A value of another type quarantines the run. Default: by value.'),
-      unit: z
-        .union([text('a unit'), fromFact()], {
-          error: 'expected a unit such as mg, or { from: the fact with the unit }',
-        })
-        .optional()
-        .describe('The unit, or where it is: { from: … }.'),
-      format: dateFormats().optional().describe('How its date is written. Default: dates.format.'),
-      start: axis().optional().describe('Of a computed axis: the value in the first row, as a number or a fact.'),
-      step: axis().optional().describe('Of a computed axis: the difference between rows, as a number or a fact.'),
+      ...valueKeys,
     })
     .refine(({ start, step }) => (start === undefined) === (step === undefined), {
       error: 'start and step must be given together',
@@ -298,16 +305,3 @@ export const where = <S extends z.ZodType<string | number>>(part: S, what: strin
       return from === undefined ? rest : { ...rest, from: [from].flat() };
     });
 };
-
-export type ValueType = 'text' | 'number' | 'date' | 'duration' | 'boolean';
-
-export interface Where {
-  /** Names, cells or cell numbers. Several values are joined with spaces. */
-  readonly from?: readonly (string | number)[];
-  readonly type?: ValueType | undefined;
-  readonly unit?: string | { readonly from: string } | undefined;
-  readonly format?: readonly string[] | undefined;
-  /** A computed axis: `start`, `start + step`, … */
-  readonly start?: string | number | undefined;
-  readonly step?: string | number | undefined;
-}

@@ -7,14 +7,7 @@ import { z } from 'zod';
 import { EXIT, LabfeedError, type Place, type Problem, systemCode } from '../errors.js';
 import { nearest } from '../text.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
-import {
-  type CommentOptions,
-  type Config,
-  configSchema,
-  INSTRUMENT_NAME,
-  type InstrumentConfig,
-  instrumentSchema,
-} from './schema.js';
+import { type Config, configSchema, INSTRUMENT_NAME, type InstrumentConfig, instrumentSchema } from './schema.js';
 import { resolveSecret } from './secrets.js';
 import { resolveCommand } from './settings.js';
 import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
@@ -263,19 +256,14 @@ function filesBelow(folder: string): string[] {
   }
 }
 
-/** An instrument with or without mistakes: what `recover` needs to recognise its runs. */
-export interface ListedInstrument extends Pick<InstrumentConfig, 'duplicates'> {
-  readonly name: string;
-  readonly comments: Pick<CommentOptions, 'readings' | 'text'>;
-}
-
 const { duplicates, comments } = instrumentSchema.shape;
+const DEFAULTS = { duplicates: duplicates.parse(undefined), comments: comments.parse(undefined) };
 const listedSchema = z
-  .object({
-    duplicates: duplicates.catch(duplicates.parse(undefined)),
-    comments: comments.catch(comments.parse(undefined)),
-  })
-  .catch({ duplicates: duplicates.parse(undefined), comments: comments.parse(undefined) });
+  .object({ duplicates: duplicates.catch(DEFAULTS.duplicates), comments: comments.catch(DEFAULTS.comments) })
+  .catch(DEFAULTS);
+
+/** An instrument with or without mistakes: what `recover` needs to recognise its runs. */
+export type ListedInstrument = z.output<typeof listedSchema> & { readonly name: string };
 
 /** Warns about keys that have no effect yet. */
 function findIgnoredKeys({ yaml, name, value }: Entry): Problem[] {

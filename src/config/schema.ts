@@ -47,18 +47,6 @@ export const existingSchema = z.union(
   { error: 'expected ingest, skip or { since: 2026-01-01 }' },
 );
 
-/** Each outermost folder that matches the glob. */
-interface FolderRun {
-  readonly folder: string;
-}
-
-/** Files with the same stem. */
-interface JoinedRun {
-  readonly join: readonly string[];
-}
-
-export type RunKind = 'file' | FolderRun | JoinedRun;
-
 const STEM = 'a name with one {stem} in it, such as "{stem}.csv"';
 
 const partName = z
@@ -86,16 +74,19 @@ const severalFiles = z
   });
 
 const runSchema = z
-  .union([z.literal('file'), z.literal('folder').transform((): FolderRun => ({ folder: '*' })), severalFiles], {
+  .union([z.literal('file'), z.literal('folder'), severalFiles], {
     error: (issue) =>
       unsupported(['growing'], 'use file, folder, { folder: … } or { join: […] }')(issue) ??
       'expected file, folder, { folder: "**/*.D" } or { join: ["{stem}.csv", "{stem}.xml"] }',
   })
-  .transform((written): RunKind => {
+  .transform((written): 'file' | { folder: string } | { join: string[] } => {
     if (written === 'file') return written;
-    const { folder, join } = written as Partial<FolderRun & JoinedRun>;
-    return join ? { join } : { folder: folder ?? '*' };
+    const { folder = '*', join }: z.output<typeof severalFiles> = written === 'folder' ? {} : written;
+    return join ? { join } : { folder };
   });
+
+/** A file, each outermost folder that matches the glob, or files with the same stem. */
+export type RunKind = z.output<typeof runSchema>;
 
 const experimentSchema = z
   .strictObject(
@@ -136,20 +127,12 @@ const commentsSchema = z
   )
   .describe('The comments with the readings.');
 
-/** From 1 for Monday to 7 for Sunday. */
-export type Weekday = 1 | 2 | 3 | 4 | 5 | 6 | 7;
-
-export interface Silence {
-  readonly afterMs: number;
-  /** Only time on these days counts. */
-  readonly days: ReadonlySet<Weekday>;
-}
-
 const DAY_NAMES: readonly string[] = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'];
-const ALL_DAYS: readonly Weekday[] = [1, 2, 3, 4, 5, 6, 7];
+/** As luxon numbers them: from 1 for Monday to 7 for Sunday. */
+const ALL_DAYS: readonly number[] = [1, 2, 3, 4, 5, 6, 7];
 const EXPECTED_DAYS = 'expected days such as mon-fri or mon,wed,fri';
 
-const days = z.string({ error: EXPECTED_DAYS }).transform((written, context): ReadonlySet<Weekday> => {
+const days = z.string({ error: EXPECTED_DAYS }).transform((written, context): ReadonlySet<number> => {
   const chosen = written.split(',').flatMap((part) => {
     const range = dayRange(part.trim());
     if (range.length === 0) context.addIssue({ code: 'custom', message: `${EXPECTED_DAYS}, found "${part}"` });
@@ -159,7 +142,7 @@ const days = z.string({ error: EXPECTED_DAYS }).transform((written, context): Re
 });
 
 /** `mon-fri`, `sat-mon` or `wed`. Empty if it is none of these. */
-function dayRange(written: string): readonly Weekday[] {
+function dayRange(written: string): readonly number[] {
   const [first, last = first, more] = written.split('-').map((name) => DAY_NAMES.indexOf(name));
   if (first === undefined || last === undefined || first < 0 || last < 0 || more !== undefined) return [];
   const length = ((last - first + 7) % 7) + 1;
@@ -168,18 +151,19 @@ function dayRange(written: string): readonly Weekday[] {
 
 const silenceAfter = () => duration().refine((ms) => ms > 0, 'expected a duration greater than zero');
 
-const silenceSchema = z.union(
-  [
-    silenceAfter().transform((afterMs): Silence => ({ afterMs, days: new Set(ALL_DAYS) })),
-    z
-      .strictObject({
+const silenceSchema = z
+  .union(
+    [
+      silenceAfter().transform((after) => ({ after, days: undefined })),
+      z.strictObject({
         after: silenceAfter().describe('The time without a new file after which the alarm is raised.'),
         days: days.optional().describe('Only time on these days counts: mon-fri, or mon,wed,fri. Default: all days.'),
-      })
-      .transform((written): Silence => ({ afterMs: written.after, days: written.days ?? new Set(ALL_DAYS) })),
-  ],
-  { error: 'expected a duration such as 24h, or { after: 24h, days: mon-fri }' },
-);
+      }),
+    ],
+    { error: 'expected a duration such as 24h, or { after: 24h, days: mon-fri }' },
+  )
+  .transform(({ after, days = new Set(ALL_DAYS) }) => ({ afterMs: after, days }));
+export type Silence = z.output<typeof silenceSchema>;
 
 const testSchema = z.strictObject({
   file: text('a sample file').describe('A sample file, relative to this configuration file.'),

@@ -123,11 +123,6 @@ export const statusSchema = z
 /** A program and its arguments. */
 export type CommandLine = readonly [string, ...string[]];
 
-interface AlarmChannels {
-  readonly webhook?: string | undefined;
-  readonly command?: CommandLine | undefined;
-}
-
 const COMMAND = 'expected a program and its arguments, such as /usr/local/bin/page-me --to "lab it"';
 
 export const alarmsSchema = z
@@ -162,9 +157,10 @@ function wordsOf(written: string): string[] | undefined {
 }
 
 /** A program without a slash in its name is found through PATH. */
-export function resolveCommand(alarms: AlarmChannels, folder: string): AlarmChannels {
+export function resolveCommand(alarms: AlarmsConfig, folder: string): AlarmsConfig {
   const [program, ...rest] = alarms.command ?? [];
   return program?.includes('/') ? { ...alarms, command: [resolve(folder, program), ...rest] } : alarms;
 }
 
 export type NotebookConfig = z.output<typeof notebookSchema>;
+type AlarmsConfig = z.output<typeof alarmsSchema>;

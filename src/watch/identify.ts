@@ -205,7 +205,7 @@ export const sourceProbe = {
 
   /**
    * The first of these paths that has this content, otherwise what is at the first one. A path that does not respond
-   * in time is assumed to have it: whoever reads the file hashes it again.
+   * in time is assumed to have it: the reader hashes the file again.
    */
   async find(content: Content, paths: readonly [string, ...string[]]): Promise<SourceState> {
     const states: SourceState[] = [];

@@ -48,7 +48,7 @@ test.each(['https://me:pass@eln.example.org', 'https://:pass@eln.example.org', '
     const file = join(tempFolder(), 'labfeed.yaml');
     writeFileSync(file, `notebook: { url: "${url}", key: { env: LAB_KEY } }\n`);
     expect(loadConfig(file).problems.map(({ message }) => message)).toEqual([
-      expect.stringContaining('an address with a name or password in it is refused'),
+      expect.stringContaining('a user name or password in the URL is not allowed'),
     ]);
   },
 );

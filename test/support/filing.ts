@@ -85,7 +85,7 @@ export async function file(notebook: FakeNotebook, clock: ManualClock, ...conten
 export const instrument = (name: string, duplicates: 'skip' | 'ingest' = 'skip'): ListedInstrument => ({
   name,
   duplicates,
-  comments: { readings: 'table' },
+  comments: { readings: 'table', maxBytes: 60_000, maxComments: 5 },
 });
 
 interface RecoverChanges extends Partial<Pick<RecoverDeps, 'instruments' | 'range' | 'onProgress'>> {

@@ -135,7 +135,7 @@ function changeOf(target: string, value: string): ExperimentChange {
   }
 }
 
-/** Whoever can read an experiment can comment on it, even if it is locked, deleted or someone else's. */
+/** A user who can read an experiment can comment on it, even if it is locked, deleted or someone else's. */
 function serveComments(api: FastifyInstance, store: Store): void {
   const commentOf = (experiment: number, { params }: SandboxRequest): Comment => {
     const comment = readComment(store, experiment, toInteger(params['subid']));
