@@ -11,18 +11,18 @@ test('the shape of a record is its tables with the names and units of their colu
   });
 });
 
-test('columns that are added, or stand in another order, are no change', () => {
+test('added or reordered columns are not a change', () => {
   expect(changesBetween(shape('A (mg)', 'B'), shape('B', 'C', 'A (mg)'))).toEqual([]);
 });
 
-test('a column that is gone is told, with the new one that it may have become', () => {
+test('a missing column is reported, with the new column that may replace it', () => {
   expect(changesBetween(shape('Well', 'A260', 'Note'), shape('Well', 'A-260'))).toEqual([
     'the column "A260" is gone (or is it "A-260" now?)',
     'the column "Note" is gone',
   ]);
 });
 
-test('a unit that changed, came or went is told', () => {
+test('a changed, added or removed unit is reported', () => {
   expect(changesBetween(shape('A (mg)', 'B (s)', 'C'), shape('A (g)', 'B', 'C (K)'))).toEqual([
     'the unit of "A" was mg and is now g',
     'the unit of "B" was s and is now none',
@@ -30,7 +30,7 @@ test('a unit that changed, came or went is told', () => {
   ]);
 });
 
-test('a table that is gone is told, and of several tables the name', () => {
+test('a missing table is reported; with several tables, columns name theirs', () => {
   const before = { tables: [...shape('A').tables, { name: 'plate', columns: [{ name: 'Well' }] }] };
   expect(changesBetween(before, shape('B'))).toEqual([
     'the column "A" of the table "readings" is gone',

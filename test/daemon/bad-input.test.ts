@@ -198,7 +198,7 @@ const NOBODY_STARTS =
   NOBODY === undefined || spawnSync(process.execPath, [CLI, '--version'], { uid: NOBODY }).status === 0;
 if (!NOBODY_STARTS) console.warn('this checkout is for root alone: a folder without permission is not tried');
 
-test.skipIf(!NOBODY_STARTS)('a folder without permission is told and stops nothing', async () => {
+test.skipIf(!NOBODY_STARTS)('a folder without permission is reported and stops nothing', async () => {
   const { site, folder } = await setUp({
     instruments: `  balance: { watch: data/balance, ready: { quiet: 100ms } }\n  secret: { watch: data/secret }`,
   });
@@ -206,8 +206,8 @@ test.skipIf(!NOBODY_STARTS)('a folder without permission is told and stops nothi
   if (NOBODY !== undefined) execFileSync('chown', ['-R', String(NOBODY), folder]);
   const daemon = startDaemon(site.config, {}, NOBODY);
   await daemon.logged('ready');
-  const told = daemon.lines.find(({ instrument, level }) => instrument === 'secret' && Number(level) >= 40);
-  expect(told).toMatchObject({
+  const report = daemon.lines.find(({ instrument, level }) => instrument === 'secret' && Number(level) >= 40);
+  expect(report).toMatchObject({
     folder: join(folder, 'data/secret'),
     reason: 'permission denied',
   });

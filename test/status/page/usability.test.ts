@@ -82,7 +82,7 @@ inBrowser('text has enough contrast with its background, in light and dark mode'
 
 inBrowser('everything works with the keyboard alone', SLOW, async () => {
   const asked: unknown[] = [];
-  const job = someJob(7, { state: 'held', step: 'creating', failure: 'conflict', reason: 'two could be it' });
+  const job = someJob(7, { state: 'held', step: 'creating', failure: 'conflict', reason: 'two experiments match' });
   const { url } = await serve({
     live: () => someLive({ instruments: [someInstrument('balance')] }),
     overview: async () => ({
