@@ -61,7 +61,7 @@ inBrowser('without a login only the form is shown, and with the right token the 
   await page.getByRole('heading', { level: 1, name: 'No instruments configured yet' }).waitFor();
 });
 
-inBrowser('of fifty instruments only the changed one is updated, and only visible plots are drawn', SLOW, async () => {
+inBrowser('of fifty instruments only the changed one is updated', SLOW, async () => {
   const { live, overview } = manyInstruments(50);
   let done = 10;
   const { url } = await serve({
@@ -73,8 +73,6 @@ inBrowser('of fifty instruments only the changed one is updated, and only visibl
   });
   const { page, troubles } = await visit(url);
   await page.locator('.card').nth(49).waitFor();
-  await page.locator('.card canvas').first().waitFor();
-  expect(await page.locator('.card canvas').count()).toBeLessThan(50);
   const touched = page.evaluate(
     () =>
       new Promise<string[]>((resolve) => {

@@ -1,5 +1,4 @@
-import { useContext, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import type uPlot from 'uplot';
+import { useContext, useMemo, useState } from 'preact/hooks';
 import type { LiveInstrument } from '../../live.js';
 import type { RunState } from '../../model.js';
 import { formatCount, formatDay, plural } from '../../text.js';
@@ -132,109 +131,40 @@ function Notes({ instrument: { live, alarms } }: { instrument: InstrumentView })
   );
 }
 
-const PLOT_HEIGHT = 56;
-
-/** Runs per day. Drawn when it scrolls into view: drawing fifty plots at once would delay the page. */
+/** Runs per day. Thirty bars need no plotting library: SVG follows the size and the colours of the page by itself. */
 function RunsPlot({ hours }: { hours: InstrumentSummary['hours'] }) {
   const now = useContext(Now);
-  const container = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot>(undefined);
-  const [hovered, setHovered] = useState<number | null>();
-  // Each state brings equal hours in a new array; nothing is drawn again for those.
-  const bars = useMemo(() => runsByDay(hours, now), [JSON.stringify(hours), formatDay(now)]);
-  const latestBars = useRef(bars);
-  latestBars.current = bars;
-
-  useEffect(() => {
-    const element = container.current;
-    if (!element) return;
-    return drawWhenVisible(element, async (width) => {
-      const { default: UPlot } = await import('uplot');
-      if (!element.isConnected) return undefined;
-      plot.current = new UPlot(plotOptions(UPlot, width, setHovered), plotData(latestBars.current), element);
-      return plot.current;
-    });
-  }, []);
-  useEffect(() => plot.current?.setData(plotData(bars)), [bars]);
-
+  const [hovered, setHovered] = useState<number>();
+  const bars = useMemo(() => runsByDay(hours, now), [hours, formatDay(now)]);
+  const top = Math.max(MIN_TOP, ...bars.map(({ runs }) => runs));
+  const hover = ({ clientX, currentTarget }: { clientX: number; currentTarget: Element }): void => {
+    const { left, width } = currentTarget.getBoundingClientRect();
+    setHovered(Math.floor(((clientX - left) / width) * bars.length));
+  };
   return (
-    <figure class="plot">
-      <div ref={container} class="canvas" role="img" aria-label={`Runs per day: ${describeBars(bars)}`} />
+    <figure class="plot" onMouseMove={hover} onMouseLeave={() => setHovered(undefined)}>
+      <svg
+        role="img"
+        aria-label={`Runs per day: ${describeBars(bars)}`}
+        viewBox={`0 0 ${bars.length} ${top}`}
+        preserveAspectRatio="none"
+      >
+        {bars.map(({ runs }, day) => (
+          <rect x={day + 0.15} y={top - runs} width={0.7} height={runs} />
+        ))}
+      </svg>
       <figcaption class="soft">{describeBars(bars, hovered)}</figcaption>
     </figure>
   );
 }
 
-/** Calls `draw` once, shortly before the element comes into view, and keeps the plot's size and colours right. */
-function drawWhenVisible(element: HTMLElement, draw: (width: number) => Promise<uPlot | undefined>): () => void {
-  let plot: uPlot | undefined;
-  const visibility = new IntersectionObserver(
-    async (entries) => {
-      if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
-      visibility.disconnect();
-      plot = await draw(element.clientWidth);
-    },
-    { rootMargin: '300px' },
-  );
-  visibility.observe(element);
-  const size = new ResizeObserver(() => {
-    const width = element.clientWidth;
-    if (plot && width > 0 && width !== plot.width) plot.setSize({ width, height: PLOT_HEIGHT });
-  });
-  size.observe(element);
-  const scheme = matchMedia('(prefers-color-scheme: dark)');
-  const redraw = (): void => plot?.redraw();
-  scheme.addEventListener('change', redraw);
-  return () => {
-    visibility.disconnect();
-    size.disconnect();
-    scheme.removeEventListener('change', redraw);
-    plot?.destroy();
-  };
-}
+/** A single run is not a full bar. */
+const MIN_TOP = 4;
 
-function describeBars(bars: readonly DayCount[], index?: number | null): string {
-  const bar = typeof index === 'number' ? bars[index] : undefined;
+function describeBars(bars: readonly DayCount[], index = -1): string {
+  const bar = bars[index];
   if (bar) return `${bar.day}: ${bar.runs === 0 ? 'no runs' : plural(bar.runs, 'run')}`;
   const total = bars.reduce((sum, { runs }) => sum + runs, 0);
   if (total === 0) return `no runs in ${PLOT_DAYS} days`;
   return `${plural(total, 'run')} in ${PLOT_DAYS} days, ${formatCount(bars.at(-1)?.runs ?? 0)} today`;
-}
-
-const plotData = (bars: readonly DayCount[]): uPlot.AlignedData => [
-  bars.map((_, index) => index),
-  bars.map(({ runs }) => runs),
-];
-
-const accentColour = (): string => getComputedStyle(document.documentElement).getPropertyValue('--accent');
-
-function plotOptions(
-  UPlot: typeof uPlot,
-  width: number,
-  onHover: (index: number | null | undefined) => void,
-): uPlot.Options {
-  const bars = UPlot.paths.bars?.({ size: [0.7, 40, 2], radius: 0.15 });
-  return {
-    width,
-    height: PLOT_HEIGHT,
-    padding: [4, 0, 0, 0],
-    legend: { show: false },
-    cursor: { x: false, y: false, points: { show: false }, drag: { x: false, y: false } },
-    scales: {
-      x: { time: false, range: [-0.5, PLOT_DAYS - 0.5] },
-      y: { range: (_self, _min, max) => [0, Math.max(max, 4)] },
-    },
-    axes: [{ show: false }, { show: false }],
-    series: [
-      {},
-      {
-        fill: accentColour,
-        stroke: accentColour,
-        width: 0,
-        points: { show: false },
-        ...(bars && { paths: bars }),
-      },
-    ],
-    hooks: { setCursor: [({ cursor }) => onHover(cursor.idx)] },
-  };
 }

@@ -16,12 +16,8 @@ export default defineConfig({
       output: {
         // No hashes in the names: browsers ask for the files each time, and the login form names `page.css`.
         entryFileNames: '[name].js',
-        chunkFileNames: '[name].js',
         assetFileNames: '[name][extname]',
-        banner: ({ isEntry }) =>
-          isEntry
-            ? '/*! Contains Preact, (c) 2015-present Jason Miller, MIT license */'
-            : '/*! Contains uPlot, (c) 2022 Leon Sorokin, MIT license */',
+        banner: '/*! Contains Preact, (c) 2015-present Jason Miller, MIT license */',
       },
     },
   },

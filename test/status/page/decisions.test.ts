@@ -24,7 +24,8 @@ inBrowser('a file dropped into a folder appears without a reload, and ends as do
   await card.locator('.last .chip.done').waitFor();
   await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();
   // The plot is drawn and has a text alternative.
-  await card.getByRole('img', { name: 'Runs per day: 1 run in 30 days, 1 today' }).locator('canvas').waitFor();
+  const plot = card.getByRole('img', { name: 'Runs per day: 1 run in 30 days, 1 today' });
+  expect(await plot.locator('rect').last().getAttribute('height')).toBe('1');
   expect(troubles).toEqual([]);
 });
 
@@ -44,7 +45,7 @@ inBrowser('a quarantined run says why, and Retry files it once the file is fixed
 
   setDay('2026-03-05');
   await item.getByRole('button', { name: 'Retry' }).click();
-  await page.locator('.outcome.done').getByText('is read anew').waitFor();
+  await page.locator('.outcome.done').getByText('is read again').waitFor();
   await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();
   expect(await page.locator('#attention').isVisible()).toBe(false);
   expect(sandbox.experiments().map(({ title, date }) => [title, date])).toEqual([['Caffeine', '2026-03-04']]);
