@@ -108,7 +108,7 @@ async function open(daemon: Parts): Promise<void> {
     journalPath,
     runtime: () => daemon.runtime,
     live: (alarms) => liveOf(daemon, alarms),
-    page: () => page.problem()?.text,
+    page: page.problem,
     clock,
     log,
     conceal,

@@ -3,14 +3,14 @@ import type { Clock } from '../clock.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
 import { readToken } from '../config/secrets.js';
 import { LabfeedError } from '../errors.js';
-import { type Request, requestSchema } from '../journal/decisions.js';
+import type { Request } from '../journal/decisions.js';
 import { type JobDetail, type JournalReader, openReader } from '../journal/reader.js';
 import { type JournalClient, openClient } from '../journal/requests.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
 import type { DecisionAnswer, DecisionRequest, StatusAddress } from '../status/api.js';
 import { describeEvent } from '../status/history.js';
-import type { StatusProblem, StatusServer } from '../status/server.js';
+import type { StatusServer } from '../status/server.js';
 import { createJournalWatch } from './reporting.js';
 
 interface StatusPageDeps {
@@ -25,7 +25,7 @@ export interface StatusPage {
   /** Serves the page at this address, if there is one. The journal must exist. */
   show(config: UsableConfig, address: StatusAddress | undefined): Promise<void>;
   /** Why the page is not available. */
-  problem(): StatusProblem | undefined;
+  problem(): string | undefined;
   stop(): Promise<void>;
 }
 
@@ -114,8 +114,7 @@ async function ask(
   client: JournalClient,
   clock: Clock,
 ): Promise<DecisionAnswer> {
-  const request = requestSchema.safeParse(asked.kind === 'adopt' ? { ...asked, server } : asked).data;
-  if (!request) return { done: false, text: 'this version of labfeed does not know this request' };
+  const request = asked.kind === 'adopt' ? { ...asked, server } : asked;
   const until = clock.monotonic() + ANSWER_WITHIN_MS;
   const id = await submit(request, until, client, clock);
   while (clock.monotonic() < until) {

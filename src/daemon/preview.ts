@@ -6,20 +6,9 @@ import { explain, explainProblem, FileError } from '../errors.js';
 import { learn, toInstrument, toYaml } from '../learn/learn.js';
 import { checkMapping, DATE_FROM, markedComments, type Trial, tryFile } from '../mapping/mapping.js';
 import type { FileRecord, IdentifiedFile, Table } from '../model.js';
-import type { Preview, PreviewTable } from '../status/api.js';
+import type { Preview, PreviewTable, UploadedSample as Sample } from '../status/api.js';
 import { nearest } from '../text.js';
 import { createMatcher } from '../watch/match.js';
-
-/** A file that a person drops on the page. It exists only in memory. */
-export interface Sample {
-  readonly name: string;
-  readonly content: Uint8Array;
-  readonly modifiedMs: number;
-  /** The instrument whose mapping to use; by default the first one whose globs match the name. */
-  readonly instrument?: string | undefined;
-  /** Learn a mapping from the file instead of using a configured one. */
-  readonly learn?: boolean;
-}
 
 export interface PreviewDeps {
   readonly config: LoadedConfig;

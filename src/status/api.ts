@@ -1,7 +1,9 @@
+import { z } from 'zod';
 import type { Clock } from '../clock.js';
+import { existingSchema } from '../config/schema.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
-import type { RunState } from '../model.js';
+import { RUN_STATES, type RunState } from '../model.js';
 
 /** What the page and its server exchange as JSON, and what the server needs. Times are milliseconds since 1970. */
 
@@ -85,14 +87,16 @@ export interface JobDetail extends Job {
   readonly drift: readonly string[];
 }
 
-/** `POST /api/decide`. */
-export type DecisionRequest =
-  | { readonly kind: 'retry' | 'refile' | 'ignore'; readonly run: number }
-  | { readonly kind: 'adopt'; readonly run: number; readonly experiment: number }
-  | { readonly kind: 'backfill'; readonly instrument: string; readonly existing: ExistingAnswer };
+const run = z.int().positive();
 
-/** What to do with an instrument's backlog; `since` is a day, YYYY-MM-DD. */
-type ExistingAnswer = 'ingest' | 'skip' | { readonly since: string };
+/** `POST /api/decide`. */
+export const decisionSchema = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.enum(['retry', 'refile', 'ignore']), run }),
+  z.strictObject({ kind: z.literal('adopt'), run, experiment: z.int().positive() }),
+  z.strictObject({ kind: z.literal('backfill'), instrument: z.string().min(1).max(200), existing: existingSchema }),
+]);
+
+export type DecisionRequest = z.output<typeof decisionSchema>;
 
 export interface DecisionAnswer {
   /** Whether the decision was carried out. */
@@ -160,7 +164,7 @@ export interface StatusDeps {
 export interface JournalView {
   overview(): Promise<Overview>;
   /** Newest first. */
-  jobs(query: JobsQuery): Promise<readonly Job[]>;
+  jobs(query: z.output<typeof jobsQuerySchema>): Promise<readonly Job[]>;
   job(id: number): Promise<JobDetail | undefined>;
   /** Its size on disk. */
   bytes(): Promise<number>;
@@ -168,21 +172,26 @@ export interface JournalView {
   problem(): Promise<string | undefined>;
 }
 
-interface JobsQuery {
-  readonly state?: RunState | undefined;
-  readonly instrument?: string | undefined;
-  readonly limit: number;
-  /** Only runs with a smaller id: the next page. */
-  readonly before?: number | undefined;
-}
+export const idSchema = z.coerce.number().pipe(z.int().positive());
 
-/** A file that somebody dropped on the page. */
+const MAX_JOBS = 500;
+
+/** `GET /api/jobs`. `before`: only runs with a smaller id, for the next page. */
+export const jobsQuerySchema = z.object({
+  state: z.enum(RUN_STATES).optional(),
+  instrument: z.string().max(200).optional(),
+  before: idSchema.optional(),
+  limit: idSchema.pipe(z.number().max(MAX_JOBS)).default(50),
+});
+
+/** A file that somebody dropped on the page. It exists only in memory. */
 export interface UploadedSample {
   readonly name: string;
   readonly content: Uint8Array;
   readonly modifiedMs: number;
+  /** The instrument whose mapping to use; by default the first one whose globs match the name. */
   readonly instrument?: string | undefined;
-  /** Ignore the configured instruments. */
+  /** Learn a mapping from the file instead of using a configured one. */
   readonly learn?: boolean;
 }
 

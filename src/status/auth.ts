@@ -42,7 +42,7 @@ export function addGuard(app: FastifyInstance, { address, tokens, pageToken, sen
       throw new HttpError(400, 'pipelined requests are not supported: wait for the response');
     if (!isOwnHost(request.headers.host, request.socket.localAddress))
       throw new HttpError(421, describeUnknownHost(request));
-    if (tokens && !isPublic(pathOf(request)) && !isAuthorized(tokens, request)) {
+    if (tokens && !isPublic(pathOf(request)) && !tokens.accepts(request)) {
       if (request.method === 'GET' && pathOf(request) === '/') {
         sendLogin(reply);
         return reply;
@@ -57,15 +57,6 @@ export function addGuard(app: FastifyInstance, { address, tokens, pageToken, sen
 
 const describeUnknownHost = ({ headers }: FastifyRequest): string =>
   `unknown host name ${JSON.stringify(headers.host ?? '')}: use the address, localhost, or a name listed in status.names`;
-
-export function isAuthorized(tokens: TokenCheck, { headers, ip }: FastifyRequest): boolean {
-  const result = tokens.check(headers, ip);
-  if (typeof result === 'number') throw tooManyAttempts(result);
-  return result === 'granted';
-}
-
-export const tooManyAttempts = (waitS: number): HttpError =>
-  new HttpError(429, `too many wrong tokens from this address: try again in ${waitS} s`, waitS);
 
 /** Other sites can make a browser send a POST with its cookies. They cannot read the page's token or fake the origin. */
 function requireOwnPage(request: FastifyRequest, pageToken: string): void {
@@ -82,12 +73,11 @@ function requireOwnPage(request: FastifyRequest, pageToken: string): void {
 
 const COOKIE = 'labfeed';
 
-/** Access by token: as a bearer token, or by the cookie that logging in sets. */
+/** Access by token: as a bearer token, or by the cookie that logging in sets. Throws after too many wrong tokens. */
 export interface TokenCheck {
-  /** A number: seconds to wait, after too many wrong tokens from this sender. */
-  check(headers: IncomingHttpHeaders, sender: string): 'granted' | 'refused' | number;
+  accepts(request: Pick<FastifyRequest, 'headers' | 'ip'>): boolean;
   /** The cookie, if the token is right. */
-  logIn(given: string, sender: string): { readonly cookie: string } | 'refused' | number;
+  logIn(given: string, sender: string): string | undefined;
 }
 
 /** Wrong tokens without a wait; each further one doubles the wait. */
@@ -101,32 +91,29 @@ export function createTokenCheck(token: string, clock: Clock): TokenCheck {
   const pass = createHmac('sha256', token).update('labfeed page').digest('hex');
   const failures = new Map<string, { count: number; until: number }>();
 
-  function verify(given: string, sender: string): 'granted' | 'refused' | number {
+  function isToken(given: string, sender: string): boolean {
     const failed = failures.get(sender);
     const waitS = Math.ceil(((failed?.until ?? 0) - clock.monotonic()) / 1000);
     // The right token has to wait too; otherwise the wait would not slow down guessing.
-    if (waitS > 0) return waitS;
+    if (waitS > 0) throw new HttpError(429, `too many wrong tokens from this address: try again in ${waitS} s`, waitS);
     failures.delete(sender);
-    if (isEqual(given, token)) return 'granted';
+    if (isEqual(given, token)) return true;
     const count = (failed?.count ?? 0) + 1;
     const penaltyS = count <= FREE_ATTEMPTS ? 0 : Math.min(2 ** (count - FREE_ATTEMPTS), MAX_WAIT_S);
     failures.set(sender, { count, until: clock.monotonic() + 1000 * penaltyS });
     for (const oldest of failures.keys()) if (failures.size > MAX_SENDERS) failures.delete(oldest);
-    return 'refused';
+    return false;
   }
 
   return {
-    check(headers, sender) {
+    accepts({ headers, ip }) {
       const bearer = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1];
-      if (bearer !== undefined) return verify(bearer, sender);
+      if (bearer !== undefined) return isToken(bearer, ip);
       // Not counted: the cookie is too long to guess, and a wall display with an old one would lock everybody out.
-      return cookiesIn(headers).some((value) => isEqual(value, pass)) ? 'granted' : 'refused';
+      return cookiesIn(headers).some((value) => isEqual(value, pass));
     },
-    logIn(given, sender) {
-      const result = verify(given, sender);
-      if (result !== 'granted') return result;
-      return { cookie: `${COOKIE}=${pass}; Path=/; HttpOnly; SameSite=Strict` };
-    },
+    logIn: (given, sender) =>
+      isToken(given, sender) ? `${COOKIE}=${pass}; Path=/; HttpOnly; SameSite=Strict` : undefined,
   };
 }
 

@@ -4,29 +4,17 @@ import { z } from 'zod';
 import { type Clock, every, type Loop } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
-import { RUN_STATES } from '../model.js';
-import type { DecisionRequest, Job, Overview, PageState, Preview, StatusDeps } from './api.js';
+import {
+  decisionSchema,
+  idSchema,
+  type Job,
+  jobsQuerySchema,
+  type Overview,
+  type PageState,
+  type Preview,
+  type StatusDeps,
+} from './api.js';
 import { HttpError } from './auth.js';
-
-const id = z.coerce.number().pipe(z.int().positive());
-const MAX_JOBS = 500;
-const jobsQuery = z.object({
-  state: z.enum(RUN_STATES).optional(),
-  instrument: z.string().max(200).optional(),
-  before: id.optional(),
-  limit: id.pipe(z.number().max(MAX_JOBS)).default(50),
-});
-
-const run = z.int().positive();
-const decision = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.enum(['retry', 'refile', 'ignore']), run }),
-  z.strictObject({ kind: z.literal('adopt'), run, experiment: z.int().positive() }),
-  z.strictObject({
-    kind: z.literal('backfill'),
-    instrument: z.string().min(1).max(200),
-    existing: z.union([z.enum(['ingest', 'skip']), z.strictObject({ since: z.iso.date() })]),
-  }),
-]) satisfies z.ZodType<DecisionRequest>;
 
 interface ApiDeps extends Pick<StatusDeps, 'journal' | 'decide'> {
   readonly feed: Feed;
@@ -45,7 +33,7 @@ export function serveApi(app: FastifyInstance, { state, feed, journal, decide }:
     feed.add(reply.raw);
   });
 
-  app.get('/api/jobs', async ({ query }) => ({ jobs: await journal.jobs(parse(jobsQuery, query)) }));
+  app.get('/api/jobs', async ({ query }) => ({ jobs: await journal.jobs(parse(jobsQuerySchema, query)) }));
 
   app.get<{ Params: { id: string } }>('/api/jobs/:id', async ({ params }) => findJob(params.id));
 
@@ -55,10 +43,10 @@ export function serveApi(app: FastifyInstance, { state, feed, journal, decide }:
     return sendBody(reply, draft.body);
   });
 
-  app.post('/api/decide', async ({ body }) => decide(parse(decision, body)));
+  app.post('/api/decide', async ({ body }) => decide(parse(decisionSchema, body)));
 
   async function findJob(text: string) {
-    const number = id.safeParse(text).data;
+    const number = idSchema.safeParse(text).data;
     const job = number === undefined ? undefined : await journal.job(number);
     if (!job) throw new HttpError(404, `there is no run ${text}`);
     return job;

@@ -9,15 +9,7 @@ import { every, type Loop } from '../clock.js';
 import { systemCode } from '../errors.js';
 import type { Log } from '../log.js';
 import type { StatusAddress, StatusDeps } from './api.js';
-import {
-  addGuard,
-  createErrorHandler,
-  createTokenCheck,
-  HttpError,
-  isAuthorized,
-  type TokenCheck,
-  tooManyAttempts,
-} from './auth.js';
+import { addGuard, createErrorHandler, createTokenCheck, HttpError, type TokenCheck } from './auth.js';
 import { createMetrics, type Metrics, serveMonitoring } from './metrics.js';
 import { createFeed, createPageState, serveApi, servePreview } from './routes.js';
 
@@ -26,13 +18,8 @@ export interface StatusServer {
   /** Listens at another address, or nowhere. Does not wait for a port that is in use. */
   moveTo(address: StatusAddress | undefined): Promise<void>;
   /** Why the page is not served although it should be. */
-  problem(): StatusProblem | undefined;
+  problem(): string | undefined;
   stop(): Promise<void>;
-}
-
-export interface StatusProblem {
-  readonly since: number;
-  readonly text: string;
 }
 
 const RETRY_MS = 5000;
@@ -47,7 +34,7 @@ export function createStatusServer(deps: StatusDeps): StatusServer {
   };
   let address: StatusAddress | undefined;
   let server: RunningServer | undefined;
-  let problem: StatusProblem | undefined;
+  let problem: string | undefined;
   let retries: Loop | undefined;
 
   async function start(at: StatusAddress): Promise<void> {
@@ -57,8 +44,8 @@ export function createStatusServer(deps: StatusDeps): StatusServer {
       log.info({ url: server.url }, 'status page listening');
     } catch (error) {
       const text = explainListenError(error, at);
-      if (problem?.text !== text) log.error({ err: error }, text);
-      problem = { since: problem?.since ?? clock.now(), text };
+      if (problem !== text) log.error({ err: error }, text);
+      problem = text;
     }
   }
 
@@ -127,7 +114,7 @@ export async function startServer(deps: ServerDeps, address: StatusAddress): Pro
   const tokens = address.token === undefined ? undefined : createTokenCheck(address.token, clock);
   const app = createApp(log);
   addGuard(app, { address, tokens, pageToken: deps.pageToken, sendLogin });
-  serveMonitoring(app, { ...deps, isAuthorized: (request) => !tokens || isAuthorized(tokens, request) });
+  serveMonitoring(app, { ...deps, isAuthorized: (request) => !tokens || tokens.accepts(request) });
   serveApi(app, { ...deps, state, feed });
   servePreview(app, { ...deps, stopping: stopping.signal });
   app.register((scope) => servePage(scope, deps.pageToken, tokens));
@@ -214,10 +201,8 @@ function serveLogin(app: FastifyInstance, tokens: TokenCheck): void {
   );
   app.post('/login', (request, reply) => {
     const given = request.body instanceof URLSearchParams ? request.body.get('token') : undefined;
-    const result = tokens.logIn(given ?? '', request.ip);
-    if (typeof result === 'number') throw tooManyAttempts(result);
-    if (result === 'refused') return sendLogin(reply, 'Wrong token.');
-    return reply.header('set-cookie', result.cookie).redirect('/', 303);
+    const cookie = tokens.logIn(given ?? '', request.ip);
+    return cookie ? reply.header('set-cookie', cookie).redirect('/', 303) : sendLogin(reply, 'Wrong token.');
   });
 }
 

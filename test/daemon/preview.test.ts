@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
-import { previewSample, type Sample } from '../../src/daemon/preview.js';
+import { previewSample } from '../../src/daemon/preview.js';
+import type { UploadedSample } from '../../src/status/api.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 const NOW = Date.UTC(2026, 3, 5);
@@ -26,7 +27,7 @@ function load(): LoadedConfig {
   return loadConfig(join(folder, 'labfeed.yaml'));
 }
 
-const preview = (sample: Pick<Sample, 'name' | 'instrument' | 'learn'>, text: string, config = load()) =>
+const preview = (sample: Pick<UploadedSample, 'name' | 'instrument' | 'learn'>, text: string, config = load()) =>
   previewSample(
     { ...sample, content: Buffer.from(text), modifiedMs: NOW },
     { config, nowMs: NOW, signal: new AbortController().signal },

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
 import type { DecisionRequest } from '../../src/status/api.js';
-import { createHostCheck, createTokenCheck } from '../../src/status/auth.js';
+import { createHostCheck, createTokenCheck, HttpError } from '../../src/status/auth.js';
 import { manualClock } from '../support/manual-clock.js';
 import {
   PAGE_TOKEN,
@@ -261,35 +261,48 @@ describe('a page with a token', () => {
 });
 
 describe('wrong tokens', () => {
+  const by = (ip: string, token = TOKEN) => ({ headers: bearer(token), ip });
+
+  /** The wait in seconds with which a request is refused; 0 if it is not. */
+  function waitOf(request: () => unknown): number {
+    try {
+      request();
+      return 0;
+    } catch (error) {
+      expect(error).toBeInstanceOf(HttpError);
+      return (error as HttpError).retryAfterS ?? 0;
+    }
+  }
+
   test('cause no wait five times; each further one doubles it, up to five minutes', () => {
     const clock = manualClock();
     const tokens = createTokenCheck(TOKEN, clock);
     const waits: number[] = [];
     for (let n = 0; n < 16; n++) {
-      expect(tokens.check(bearer(`wrong${n}`), 'a')).toBe('refused');
+      expect(tokens.accepts(by('a', `wrong${n}`))).toBe(false);
       if (n < 5) continue;
-      const waitS = Number(tokens.check(bearer(TOKEN), 'a'));
+      const waitS = waitOf(() => tokens.accepts(by('a')));
       waits.push(waitS);
       clock.advance(waitS * 1000);
     }
     expect(waits).toEqual([2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]);
-    expect(tokens.check(bearer(TOKEN), 'a')).toBe('granted');
+    expect(tokens.accepts(by('a'))).toBe(true);
     // The right token resets the count.
-    expect(tokens.check(bearer('wrong'), 'a')).toBe('refused');
-    expect(tokens.check(bearer(TOKEN), 'a')).toBe('granted');
+    expect(tokens.accepts(by('a', 'wrong'))).toBe(false);
+    expect(tokens.accepts(by('a'))).toBe(true);
   });
 
   test('from one sender do not delay another', () => {
     const tokens = createTokenCheck(TOKEN, manualClock());
-    for (let n = 0; n < 10; n++) tokens.check(bearer(`wrong${n}`), 'a');
-    expect(tokens.check(bearer(TOKEN), 'a')).toBe(2);
-    expect(tokens.check(bearer(TOKEN), 'b')).toBe('granted');
+    for (let n = 0; n < 6; n++) tokens.accepts(by('a', `wrong${n}`));
+    expect(waitOf(() => tokens.accepts(by('a')))).toBe(2);
+    expect(tokens.accepts(by('b'))).toBe(true);
   });
 
   test('are remembered for a limited number of senders', () => {
     const tokens = createTokenCheck(TOKEN, manualClock());
-    for (let n = 0; n < 10; n++) tokens.check(bearer(`wrong${n}`), 'first');
-    for (let n = 0; n < 1000; n++) tokens.check(bearer('wrong'), `10.0.0.${n}`);
-    expect(tokens.check(bearer(TOKEN), 'first')).toBe('granted');
+    for (let n = 0; n < 6; n++) tokens.accepts(by('first', `wrong${n}`));
+    for (let n = 0; n < 1000; n++) tokens.accepts(by(`10.0.0.${n}`, 'wrong'));
+    expect(tokens.accepts(by('first'))).toBe(true);
   });
 });
