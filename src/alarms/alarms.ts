@@ -76,7 +76,7 @@ export class Alarms {
   #apply(findings: readonly Finding[]): void {
     const seen = new Set(findings.map(keyOf));
     for (const key of this.#pending.keys()) if (!seen.has(key)) this.#pending.delete(key);
-    for (const finding of findings) if (finding.verdict === 'present') this.#raise(finding);
+    for (const { text, ...finding } of findings) if (text !== undefined) this.#raise(finding, oneLine(text));
     for (const [key, alarm] of this.#raised) {
       if (seen.has(key)) continue;
       this.#raised.delete(key);
@@ -85,11 +85,9 @@ export class Alarms {
     }
   }
 
-  #raise(finding: Finding): void {
-    const { kind, instrument, graceMs } = finding;
+  #raise({ kind, instrument, graceMs = 0 }: Finding, text: string): void {
     const { clock } = this.#deps;
-    const key = keyOf(finding);
-    const text = oneLine(finding.text);
+    const key = keyOf({ kind, instrument });
     const known = this.#raised.get(key);
     if (known) {
       // The text may change while the alarm lasts, for example with the number of runs. That notifies nobody.

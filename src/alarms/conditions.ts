@@ -14,7 +14,7 @@ type RaisedAt = (kind: LiveAlarm['kind'], instrument: string | undefined) => num
 export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
   const { now, notebook, instruments, problems, journal } = facts;
   return [
-    ...(journal === undefined ? [] : [present('journal', undefined, journalText(journal))]),
+    ...(journal === undefined ? [] : [{ kind: 'journal', text: journalText(journal) } as const]),
     ...notebookFindings(notebook),
     ...configurationFindings(facts),
     ...instruments.flatMap((instrument) =>
@@ -27,17 +27,16 @@ const journalText = (reason: string): string =>
   `the journal cannot be written: ${reason}. Nothing is sent until it can; check disk space and permissions`;
 
 function notebookFindings({ url, gate, answered, halted }: Facts['notebook']): Finding[] {
-  const findings = halted === undefined ? [] : [present('held', undefined, `nothing is sent to ${url}: ${halted}`)];
-  if (gate.kind !== 'down') {
-    return answered ? findings : [...findings, unknown('auth'), unknown('outage')];
-  }
+  const findings: Finding[] =
+    halted === undefined ? [] : [{ kind: 'held', text: `nothing is sent to ${url}: ${halted}` }];
+  if (gate.kind !== 'down') return answered ? findings : [...findings, { kind: 'auth' }, { kind: 'outage' }];
   if (gate.failure === 'auth') {
     const text = `the notebook refuses the API key, so nothing is sent: ${gate.reason}`;
-    return [...findings, present('auth', undefined, text)];
+    return [...findings, { kind: 'auth', text }];
   }
   const text = `the notebook is unavailable; new files are recorded and sent later: ${gate.reason}`;
   // Whether it accepts the key is unknown until it answers again.
-  return [...findings, present('outage', undefined, text, OUTAGE_GRACE_MS), unknown('auth')];
+  return [...findings, { kind: 'outage', text, graceMs: OUTAGE_GRACE_MS }, { kind: 'auth' }];
 }
 
 /** Mistakes outside single instruments. */
@@ -48,7 +47,7 @@ function configurationFindings({ refused, problems, page }: Facts): Finding[] {
     ...(general.length > 0 ? [`the configuration has a mistake: ${firstOf(general)}`] : []),
     ...(page === undefined ? [] : [page]),
   ];
-  return parts.length === 0 ? [] : [present('configuration', undefined, parts.join('. '))];
+  return parts.length === 0 ? [] : [{ kind: 'configuration', text: parts.join('. ') }];
 }
 
 function firstOf([problem, ...others]: Live['problems']): string {
@@ -85,7 +84,7 @@ function findStopped(name: string, problems: Live['problems']): Finding[] {
   const own = problems.filter(({ instrument }) => instrument === name);
   if (own.length === 0) return [];
   const text = `${name} is stopped by a configuration error, its files wait: ${firstOf(own)}`;
-  return [present('configuration', name, text)];
+  return [{ kind: 'configuration', instrument: name, text }];
 }
 
 function findFolder({ live: { name, watch, folder } }: InstrumentFacts): Finding[] {
@@ -93,11 +92,11 @@ function findFolder({ live: { name, watch, folder } }: InstrumentFacts): Finding
     case 'present':
       return [];
     case 'unknown':
-      return [unknown('folder', name)];
+      return [{ kind: 'folder', instrument: name }];
     case 'missing':
     case 'unreadable': {
       const text = `${name}: the folder ${watch} is ${folder.state}: ${folder.reason ?? NO_REASON}`;
-      return [present('folder', name, text, FOLDER_GRACE_MS)];
+      return [{ kind: 'folder', instrument: name, text, graceMs: FOLDER_GRACE_MS }];
     }
   }
 }
@@ -107,11 +106,11 @@ function findSilence({ live, silence, quietSince }: InstrumentFacts, now: number
   const { name } = live;
   // A missing folder and a stopped instrument have alarms of their own.
   if (quietSince === undefined || live.folder.state !== 'present' || live.line === 'stopped')
-    return [unknown('silence', name)];
+    return [{ kind: 'silence', instrument: name }];
   if (!isSilent(silence, quietSince, now)) return [];
   const since = DateTime.fromMillis(quietSince).toFormat('yyyy-MM-dd HH:mm');
   const text = `${name}: no file has arrived since ${since}, for more than ${formatDuration(silence.afterMs)}`;
-  return [present('silence', name, text)];
+  return [{ kind: 'silence', instrument: name, text }];
 }
 
 function findUnmatched({ live, unmatchedArrivals }: InstrumentFacts, raisedAt: number | undefined): Finding[] {
@@ -119,17 +118,17 @@ function findUnmatched({ live, unmatchedArrivals }: InstrumentFacts, raisedAt: n
   if (unmatchedArrivals.occasions >= MIN_UNMATCHED_ARRIVALS) {
     const example = unmatchedArrivals.example ?? live.unmatched.example ?? '';
     const text = `${name}: files arrive, but \`files\` matches none of them, for example ${example}`;
-    return [present('unmatched', name, text)];
+    return [{ kind: 'unmatched', instrument: name, text }];
   }
   const hasRuns = raisedAt !== undefined && lastFileAt !== undefined && lastFileAt > raisedAt;
   const isEmpty = scannedAt !== undefined && live.unmatched.files === 0;
-  return hasRuns || isEmpty ? [] : [unknown('unmatched', name)];
+  return hasRuns || isEmpty ? [] : [{ kind: 'unmatched', instrument: name }];
 }
 
 function findQuarantined({ live: { name }, quarantined }: InstrumentFacts): Finding[] {
   if (quarantined === undefined) return [];
   const runs = plural(quarantined.runs, 'run is', 'runs are');
-  return [present('quarantine', name, `${name}: ${runs} quarantined; ${latest(quarantined)}`)];
+  return [{ kind: 'quarantine', instrument: name, text: `${name}: ${runs} quarantined; ${latest(quarantined)}` }];
 }
 
 function findHeld({ live: { name }, held, asked }: InstrumentFacts): Finding[] {
@@ -142,7 +141,7 @@ function findHeld({ live: { name }, held, asked }: InstrumentFacts): Finding[] {
     const runs = plural(held.runs, 'run waits', 'runs wait');
     parts.push(`${runs} for a decision; ${latest(held)}`);
   }
-  return parts.length === 0 ? [] : [present('held', name, `${name}: ${parts.join('. ')}`)];
+  return parts.length === 0 ? [] : [{ kind: 'held', instrument: name, text: `${name}: ${parts.join('. ')}` }];
 }
 
 const latest = ({ path, reason }: ParkedRuns): string =>
@@ -191,29 +190,12 @@ interface ParkedRuns {
 /** One condition. A condition that is not among the findings is absent. */
 export interface Finding {
   readonly kind: LiveAlarm['kind'];
-  readonly instrument: string | undefined;
-  /** `unknown`: it cannot be judged now. An alarm that is raised stays raised. */
-  readonly verdict: 'present' | 'unknown';
-  readonly text: string;
+  readonly instrument?: string | undefined;
+  /** Undefined if it cannot be judged now: an alarm that is raised stays raised. */
+  readonly text?: string;
   /** How long it must last before the alarm is raised. */
-  readonly graceMs: number;
+  readonly graceMs?: number;
 }
-
-const present = (kind: LiveAlarm['kind'], instrument: string | undefined, text: string, graceMs = 0): Finding => ({
-  kind,
-  instrument,
-  verdict: 'present',
-  text,
-  graceMs,
-});
-
-const unknown = (kind: LiveAlarm['kind'], instrument?: string): Finding => ({
-  kind,
-  instrument,
-  verdict: 'unknown',
-  text: '',
-  graceMs: 0,
-});
 
 /** Whether enough of the time between two moments was on days that count. */
 export function isSilent({ afterMs, days }: Silence, from: number, to: number, zone = 'local'): boolean {

@@ -7,8 +7,8 @@ const HOUR = 3_600_000;
 const EVERY_DAY = new Set([1, 2, 3, 4, 5, 6, 7]);
 
 const found = (given: Facts, raisedAt?: number) =>
-  examine(given, () => raisedAt).map(({ kind, instrument, verdict, text }) =>
-    verdict === 'unknown' ? `${kind} unknown` : `${kind} ${instrument ?? '-'}: ${text}`,
+  examine(given, () => raisedAt).map(({ kind, instrument, text }) =>
+    text === undefined ? `${kind} unknown` : `${kind} ${instrument ?? '-'}: ${text}`,
   );
 const ofInstrument = (overrides: Parameters<typeof instrument>[0], raisedAt?: number) =>
   found(facts({ instruments: [instrument(overrides)] }), raisedAt);
