@@ -3,6 +3,10 @@ import { chmod, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { formatPlace, type Problem } from './errors.js';
 
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T;
+
+type Status<Schema extends z.ZodType> = DeepReadonly<z.output<Schema>>;
+
 /** A key that JSON leaves out if it is undefined, but that the type requires. */
 const maybe = <T extends z.ZodType>(schema: T) => schema.optional().transform((value) => value);
 
@@ -16,7 +20,7 @@ const problemSchema = z.object({
 });
 
 /** A mistake in the configuration, as it is shown to people. */
-export type ConfigProblem = Readonly<z.output<typeof problemSchema>>;
+export type ConfigProblem = Status<typeof problemSchema>;
 
 export const describeProblem = ({ where, message, hint, stops }: Problem): ConfigProblem => ({
   at: formatPlace(where),
@@ -27,57 +31,51 @@ export const describeProblem = ({ where, message, hint, stops }: Problem): Confi
 
 /** `slowed`: to what the server was seen to accept. `slow start`: after an outage. */
 const limiterSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.enum(['open', 'slowed', 'slow start']), perSecond: z.number() }).readonly(),
-  z.object({ kind: z.literal('held'), until: z.number(), reason: z.string() }).readonly(),
-  z
-    .object({
-      kind: z.literal('down'),
-      since: z.number(),
-      probeAt: z.number(),
-      failure: z.string(),
-      reason: z.string(),
-    })
-    .readonly(),
+  z.object({ kind: z.enum(['open', 'slowed', 'slow start']), perSecond: z.number() }),
+  z.object({ kind: z.literal('held'), until: z.number(), reason: z.string() }),
+  z.object({
+    kind: z.literal('down'),
+    since: z.number(),
+    probeAt: z.number(),
+    failure: z.string(),
+    reason: z.string(),
+  }),
 ]);
 
 /** Whether requests are being sent, and if not, why. */
-export type LimiterState = z.output<typeof limiterSchema>;
+export type LimiterState = Status<typeof limiterSchema>;
 
 /** The number of requests with this status; `none` if there was no answer. */
-const requestCountSchema = z.object({ method: z.string(), status: z.string(), count: z.number() }).readonly();
+const requestCountSchema = z.object({ method: z.string(), status: z.string(), count: z.number() });
 
-export type RequestCount = z.output<typeof requestCountSchema>;
+export type RequestCount = Status<typeof requestCountSchema>;
 
 /** A file that is not settled yet. `reason` is in words: `unchanged for 2 s of 5 s`, `waiting for done-file run-17.done`. */
-const waitingFileSchema = z.object({ path: z.string(), since: z.number(), reason: z.string() }).readonly();
+const waitingFileSchema = z.object({ path: z.string(), since: z.number(), reason: z.string() });
 
-export type WaitingFile = z.output<typeof waitingFileSchema>;
+export type WaitingFile = Status<typeof waitingFileSchema>;
 
-const instrumentSchema = z
-  .object({
-    name: z.string(),
-    watch: z.string(),
-    /** `stopped`: by a mistake in the configuration or a failed test. `starting`: during the first scan. */
-    line: z.enum(['starting', 'watching', 'stopped']),
-    folder: z
-      .object({
-        state: z.enum(['present', 'missing', 'unreadable', 'unknown']),
-        reason: z.string().optional(),
-      })
-      .readonly(),
-    /** The end of the last complete scan, and the number of files of this instrument in it. */
-    scannedAt: maybe(z.number()),
-    files: z.number(),
-    /** Files in the last scan that no glob of this instrument matches. */
-    unmatched: z.object({ files: z.number(), example: maybe(z.string()) }).readonly(),
-    /** Files that are not settled yet; `first` holds the first ones by name. */
-    waiting: z.object({ files: z.number(), first: z.array(waitingFileSchema).readonly() }).readonly(),
-    /** When a file last became a run or was seen for the first time. */
-    lastFileAt: maybe(z.number()),
-  })
-  .readonly();
+const instrumentSchema = z.object({
+  name: z.string(),
+  watch: z.string(),
+  /** `stopped`: by a mistake in the configuration or a failed test. `starting`: during the first scan. */
+  line: z.enum(['starting', 'watching', 'stopped']),
+  folder: z.object({
+    state: z.enum(['present', 'missing', 'unreadable', 'unknown']),
+    reason: z.string().optional(),
+  }),
+  /** The end of the last complete scan, and the number of files of this instrument in it. */
+  scannedAt: maybe(z.number()),
+  files: z.number(),
+  /** Files in the last scan that no glob of this instrument matches. */
+  unmatched: z.object({ files: z.number(), example: maybe(z.string()) }),
+  /** Files that are not settled yet; `first` holds the first ones by name. */
+  waiting: z.object({ files: z.number(), first: z.array(waitingFileSchema) }),
+  /** When a file last became a run or was seen for the first time. */
+  lastFileAt: maybe(z.number()),
+});
 
-export type LiveInstrument = z.output<typeof instrumentSchema>;
+export type LiveInstrument = Status<typeof instrumentSchema>;
 
 export const ALARM_KINDS = [
   'silence',
@@ -91,44 +89,38 @@ export const ALARM_KINDS = [
   'journal',
 ] as const;
 
-const alarmSchema = z
-  .object({
-    kind: z.enum(ALARM_KINDS),
-    instrument: maybe(z.string()),
-    since: z.number(),
-    /** One or two sentences. */
-    text: z.string(),
-  })
-  .readonly();
+const alarmSchema = z.object({
+  kind: z.enum(ALARM_KINDS),
+  instrument: maybe(z.string()),
+  since: z.number(),
+  /** One or two sentences. */
+  text: z.string(),
+});
 
 /** A condition that people are notified about. */
-export type LiveAlarm = z.output<typeof alarmSchema>;
+export type LiveAlarm = Status<typeof alarmSchema>;
 
-const liveSchema = z
-  .object({
-    /** When this was written. */
-    at: z.number(),
-    pid: z.number(),
-    version: z.string(),
-    startedAt: z.number(),
-    /** The configuration file. */
-    config: z.string(),
-    problems: z.array(problemSchema.readonly()).readonly(),
-    /** A reload that was rejected after the last accepted one. */
-    refused: maybe(z.object({ at: z.number(), problems: z.array(problemSchema.readonly()).readonly() }).readonly()),
-    notebook: z
-      .object({ url: z.string(), gate: limiterSchema, requests: z.array(requestCountSchema).readonly() })
-      .readonly(),
-    instruments: z.array(instrumentSchema).readonly(),
-    alarms: z.array(alarmSchema).readonly(),
-  })
-  .readonly();
+const liveSchema = z.object({
+  /** When this was written. */
+  at: z.number(),
+  pid: z.number(),
+  version: z.string(),
+  startedAt: z.number(),
+  /** The configuration file. */
+  config: z.string(),
+  problems: z.array(problemSchema),
+  /** A reload that was rejected after the last accepted one. */
+  refused: maybe(z.object({ at: z.number(), problems: z.array(problemSchema) })),
+  notebook: z.object({ url: z.string(), gate: limiterSchema, requests: z.array(requestCountSchema) }),
+  instruments: z.array(instrumentSchema),
+  alarms: z.array(alarmSchema),
+});
 
 /**
  * What a running daemon knows beyond the journal: folders, files that are not settled, limiter, alarms.
  * The daemon writes it to `JOURNAL.live` for the commands, and shows it on the page.
  */
-export type Live = z.output<typeof liveSchema>;
+export type Live = Status<typeof liveSchema>;
 
 export const liveFileOf = (journalPath: string): string => `${journalPath}.live`;
 
