@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
@@ -11,19 +11,13 @@ import { EXIT, explain } from '../errors.js';
 import { createLog } from '../log.js';
 import type { Observer } from '../pipeline.js';
 import { onStopRequest, stopRequested } from '../process.js';
-import { createSandbox, type Sandbox } from '../sandbox/server.js';
+import { createSandbox } from '../sandbox/server.js';
 import { formatDay, indent } from '../text.js';
 import { createFolder, portOption, requireUsable, withExamples } from './options.js';
 
 /** The same port every time, if it is free: with another address the journal would expect another notebook. */
 const NOTEBOOK_PORT = 7781;
 const PAGE_PORT = 7780;
-
-interface DemoOptions {
-  readonly port?: number;
-  readonly dir?: string;
-  readonly once?: boolean;
-}
 
 export function addDemo(command: Command): void {
   withExamples(command, ['labfeed demo --once'])
@@ -33,17 +27,37 @@ export function addDemo(command: Command): void {
     .action(demo);
 }
 
-async function demo({ port, dir, once = false }: DemoOptions): Promise<void> {
+async function demo({ port, dir, once = false }: { port?: number; dir?: string; once?: boolean }): Promise<void> {
   const stop = onStopRequest();
   const folder = dir === undefined ? mkdtempSync(join(tmpdir(), 'labfeed-demo-')) : resolve(dir);
-  const samples = sampleFiles(new Date());
-  for (const { instrument } of samples) createFolder(join(folder, 'instruments', instrument), '--dir');
+  for (const instrument of INSTRUMENTS) createFolder(join(folder, 'instruments', instrument), '--dir');
+  const { notebook, ...access } = await startNotebook(folder, port).catch((error: unknown) => {
+    // Nothing was filed yet, so that nobody needs the temporary folder.
+    if (dir === undefined) rmSync(folder, { recursive: true });
+    throw error;
+  });
+  try {
+    await fileSamples({ folder, ...access, once, stop });
+  } finally {
+    await notebook.stop();
+  }
+}
 
-  const { notebook, url, key } = await startNotebook(folder, port);
+interface Demo {
+  readonly folder: string;
+  /** Of the built-in notebook, with its key. */
+  readonly url: string;
+  readonly key: string;
+  readonly once: boolean;
+  readonly stop: AbortSignal;
+}
+
+async function fileSamples({ folder, url, key, once, stop }: Demo): Promise<void> {
+  const samples = sampleFiles(new Date());
   const page = once ? undefined : `127.0.0.1:${await freePort(PAGE_PORT)}`;
   const destination = pino.destination({ dest: join(folder, 'labfeed.log'), sync: true });
   const daemon = createDaemon({
-    config: writeConfig(folder, { url, key, page }),
+    config: writeConfig(folder, url, key, page),
     ...createLog({ level: 'info', pretty: false, destination }),
     clock: systemClock,
     observer: createProgress(url, samples.length),
@@ -55,17 +69,16 @@ async function demo({ port, dir, once = false }: DemoOptions): Promise<void> {
     );
     await writeSamples(samples, folder);
     const filed = await waitForRuns(daemon, samples.length, stop);
-    console.log(summary(await daemon.count(), { folder, url, page }));
+    console.log(summary(await daemon.count(), folder, url, page));
     if (once && filed < samples.length) process.exitCode = EXIT.failed;
     if (!once) await stopRequested(stop);
   } finally {
     await daemon.stop();
-    await notebook.stop();
   }
 }
 
 /** A port that the user chose must be free. If the default port is taken, any free port is used. */
-async function startNotebook(folder: string, port?: number): Promise<{ notebook: Sandbox; url: string; key: string }> {
+async function startNotebook(folder: string, port?: number) {
   const start = async (chosen: number) => {
     const notebook = createSandbox({ file: join(folder, 'notebook.db'), port: chosen });
     return { notebook, ...(await notebook.start()) };
@@ -85,13 +98,7 @@ function freePort(wanted: number): Promise<number> {
   });
 }
 
-interface Addresses {
-  readonly url: string;
-  readonly key: string;
-  readonly page: string | undefined;
-}
-
-function writeConfig(folder: string, { url, key, page }: Addresses): UsableConfig {
+function writeConfig(folder: string, url: string, key: string, page: string | undefined): UsableConfig {
   const file = join(folder, 'labfeed.yaml');
   writeFileSync(join(folder, 'api-key'), key, { mode: 0o600 });
   const head = `notebook: { url: "${url}", key: { file: api-key }, rate: 100/s }\njournal: journal.db\nstatus: ${page ?? false}\n`;
@@ -148,25 +155,19 @@ function progressBar(finished: number, total: number): string {
   return `  [${'#'.repeat(full)}${'-'.repeat(BAR_WIDTH - full)}] ${finished} of ${total}`;
 }
 
-interface Places {
-  readonly folder: string;
-  /** The address of the notebook. */
-  readonly url: string;
-  /** The address of the status page; undefined with --once. */
-  readonly page: string | undefined;
-}
-
-function summary(counts: Readonly<Record<string, number>>, { folder, url, page }: Places): string {
+function summary(counts: Record<string, number>, folder: string, url: string, page: string | undefined): string {
   const states = Object.entries(counts).map(([state, runs]) => `${runs} ${state}`);
   return `
 ${states.join(', ')}. Each run is filed exactly once, however often you stop and restart the demo.
 
 ${page === undefined ? '' : `  page       http://${page}/\n`}  notebook   ${url}/
-  folders    ${join(folder, 'instruments')}/{balance,spectrometer,plate-reader,logger}
+  folders    ${join(folder, 'instruments')}/{${INSTRUMENTS.join(',')}}
   mappings   ${join(folder, 'labfeed.yaml')}
   log        ${join(folder, 'labfeed.log')}
 ${page === undefined ? '' : '\nDrop a CSV file into the folder of the logger and watch it arrive. Press Ctrl-C to stop; the files stay.\n'}`;
 }
+
+const INSTRUMENTS = ['balance', 'spectrometer', 'plate-reader', 'logger'];
 
 interface SampleFile {
   readonly instrument: string;
@@ -246,16 +247,8 @@ export function sampleFiles(today: Date): SampleFile[] {
 
 function balance(name: string, sample: string, operator: string, date: string, weights: readonly number[]): SampleFile {
   const rows = weights.map((weight, index) => `${index + 1},${weight.toFixed(3)},yes`);
-  const content = [
-    `Sample,${sample}`,
-    `Operator,${operator}`,
-    `Date,${date}`,
-    '',
-    'No,Weight (mg),Stable',
-    ...rows,
-    '',
-  ];
-  return { instrument: 'balance', name, content: content.join('\r\n') };
+  const head = [`Sample,${sample}`, `Operator,${operator}`, `Date,${date}`, '', 'No,Weight (mg),Stable'];
+  return { instrument: 'balance', name, content: [...head, ...rows, ''].join('\r\n') };
 }
 
 function spectrum(
@@ -271,11 +264,8 @@ function spectrum(
     return `${nm.toFixed(1)}\t${(height * Math.exp(-(((nm - peakNm) / 30) ** 2))).toFixed(4)}`;
   });
   const head = [`Sample\t${sample}`, `Solvent\t${solvent}`, 'Path length\t10 mm', `Measured\t${measured}`];
-  return {
-    instrument: 'spectrometer',
-    name,
-    content: [...head, 'Wavelength (nm)\tAbsorbance', ...rows, ''].join('\n'),
-  };
+  const content = [...head, 'Wavelength (nm)\tAbsorbance', ...rows, ''].join('\n');
+  return { instrument: 'spectrometer', name, content };
 }
 
 function plate(name: string, id: string, date: string, absorbances: readonly string[]): SampleFile {
@@ -285,12 +275,6 @@ function plate(name: string, id: string, date: string, absorbances: readonly str
 }
 
 function logger(name: string, date: string, temperatures: readonly number[]): SampleFile {
-  const rows = temperatures.map(
-    (temperature, index) => `${date} 0${index}:00:00,${temperature.toFixed(1)},${40 + index}`,
-  );
-  return {
-    instrument: 'logger',
-    name,
-    content: ['time,temperature (°C),humidity (%)', ...rows, ''].join('\n'),
-  };
+  const rows = temperatures.map((celsius, hour) => `${date} 0${hour}:00:00,${celsius.toFixed(1)},${40 + hour}`);
+  return { instrument: 'logger', name, content: ['time,temperature (°C),humidity (%)', ...rows, ''].join('\n') };
 }
