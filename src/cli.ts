@@ -6,38 +6,33 @@ import { limitBacktracking, version } from './process.js';
 /** Adds arguments, options, examples and the action to a command. Only the command that is run is loaded. */
 type Load = () => Promise<(command: Command) => void>;
 
+const check = () => import('./check/check.js');
+const comments = () => import('./commands/comments.js');
+const completion = () => import('./commands/completion.js');
 const decisions = () => import('./commands/decisions.js');
+const demo = () => import('./commands/demo.js');
+const jobs = () => import('./commands/jobs.js');
+const keys = () => import('./keys/command.js');
+const recover = () => import('./recover/command.js');
+const run = () => import('./commands/run.js');
+const status = () => import('./commands/status.js');
+const tryFile = () => import('./commands/try.js');
 
 /** By the headings under which the help lists them. */
 const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summary: string, load: Load]>>>> = {
   'Getting started:': {
-    demo: [
-      'Try labfeed with sample instruments and a built-in notebook',
-      async () => (await import('./commands/demo.js')).addDemo,
-    ],
+    demo: ['Try labfeed with sample instruments and a built-in notebook', async () => (await demo()).addDemo],
     learn: ['Suggest a mapping for sample files', async () => (await import('./learn/learn.js')).addLearn],
-    try: [
-      'Show what would be sent for a file, or run the tests of mappings',
-      async () => (await import('./commands/try.js')).addTry,
-    ],
-    check: [
-      'Check the configuration, folders, journal, key and server',
-      async () => (await import('./check/check.js')).addCheck,
-    ],
+    try: ['Show what would be sent for a file, or run the tests of mappings', async () => (await tryFile()).addTry],
+    check: ['Check the configuration, folders, journal, key and server', async () => (await check()).addCheck],
   },
   'Daemon:': {
-    run: ['Run the daemon in the foreground', async () => (await import('./commands/run.js')).addRun],
-    status: [
-      'Show what the daemon is doing and what needs attention',
-      async () => (await import('./commands/status.js')).addStatus,
-    ],
+    run: ['Run the daemon in the foreground', async () => (await run()).addRun],
+    status: ['Show what the daemon is doing and what needs attention', async () => (await status()).addStatus],
   },
   'Runs:': {
-    jobs: ['List runs, newest first', async () => (await import('./commands/jobs.js')).addJobs],
-    show: [
-      'Show one run with its history, its draft and what to do next',
-      async () => (await import('./commands/jobs.js')).addShow,
-    ],
+    jobs: ['List runs, newest first', async () => (await jobs()).addJobs],
+    show: ['Show one run with its history, its draft and what to do next', async () => (await jobs()).addShow],
     why: ['Explain why a file was or was not filed', async () => (await import('./why/command.js')).addWhy],
     retry: ['Retry quarantined or held runs, or re-read done runs', async () => (await decisions()).addRetry],
     refile: ['File runs once more, each as a new experiment', async () => (await decisions()).addRefile],
@@ -51,27 +46,15 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summar
   },
   'Journal and notebook:': {
     audit: ['Compare folders, journal and notebook', async () => (await import('./audit/command.js')).addAudit],
-    backup: ['Copy the journal while the daemon runs', async () => (await import('./commands/run.js')).addBackup],
-    recover: [
-      'Rebuild the journal from the notebook; sends nothing',
-      async () => (await import('./recover/command.js')).addRecover,
-    ],
-    comments: [
-      'List, show, edit or delete comments of an experiment',
-      async () => (await import('./commands/comments.js')).addComments,
-    ],
-    keys: ['List, create, set, rotate or delete API keys', async () => (await import('./keys/command.js')).addKeys],
+    backup: ['Copy the journal while the daemon runs', async () => (await run()).addBackup],
+    recover: ['Rebuild the journal from the notebook; sends nothing', async () => (await recover()).addRecover],
+    comments: ['List, show, edit or delete comments of an experiment', async () => (await comments()).addComments],
+    keys: ['List, create, set, rotate or delete API keys', async () => (await keys()).addKeys],
   },
   'Other commands:': {
-    sandbox: ['Run the built-in notebook on its own', async () => (await import('./commands/run.js')).addSandbox],
-    schema: [
-      'Print the JSON Schema of the configuration, for editors',
-      async () => (await import('./commands/completion.js')).addSchema,
-    ],
-    completion: [
-      'Print a completion script for a shell',
-      async () => (await import('./commands/completion.js')).addCompletion,
-    ],
+    sandbox: ['Run the built-in notebook on its own', async () => (await run()).addSandbox],
+    schema: ['Print the JSON Schema of the configuration, for editors', async () => (await completion()).addSchema],
+    completion: ['Print a completion script for a shell', async () => (await completion()).addCompletion],
   },
 };
 

@@ -17,14 +17,6 @@ import {
 } from './options.js';
 import { type Column, confirm, formatTable, readInput, terminalWidth } from './terminal.js';
 
-interface EditOptions extends JsonOption {
-  readonly text?: string;
-}
-
-interface DeleteOptions extends JsonOption {
-  readonly yes?: boolean;
-}
-
 const EXAMPLES = {
   list: ['labfeed comments list 417'],
   show: ['labfeed comments show 417 12'],
@@ -92,7 +84,11 @@ async function showComment(experiment: number, id: number, { json, ...options }:
   });
 }
 
-async function editComment(experiment: number, id: number, { text, json, ...options }: EditOptions): Promise<void> {
+async function editComment(
+  experiment: number,
+  id: number,
+  { text, json, ...options }: JsonOption & { text?: string },
+): Promise<void> {
   await withNotebook(options, async (notebook, field) => {
     const before = textOf(await notebook.readComment(experiment, id), field);
     if (before === undefined) throw noText(experiment, id, field);
@@ -108,7 +104,11 @@ async function editComment(experiment: number, id: number, { text, json, ...opti
   });
 }
 
-async function deleteComment(experiment: number, id: number, { yes, json, ...options }: DeleteOptions): Promise<void> {
+async function deleteComment(
+  experiment: number,
+  id: number,
+  { yes, json, ...options }: JsonOption & { yes?: boolean },
+): Promise<void> {
   await withNotebook(options, async (notebook, field) => {
     const comment = describe(await notebook.readComment(experiment, id), field);
     const question = `Delete comment ${id} of experiment ${experiment}: ${preview(comment)}?`;

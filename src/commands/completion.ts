@@ -3,12 +3,7 @@ import { jsonSchema } from '../config/problems.js';
 import { RUN_STATES } from '../model.js';
 import { type ConfigOption, configFrom, configOption, withExamples } from './options.js';
 
-interface CompletionOptions extends ConfigOption {
-  readonly instruments?: boolean;
-}
-
-const SHELLS = ['bash', 'zsh', 'fish'] as const;
-type Shell = (typeof SHELLS)[number];
+const SHELLS = { bash, zsh, fish };
 
 export function addCompletion(command: Command): void {
   withExamples(command, [
@@ -16,12 +11,12 @@ export function addCompletion(command: Command): void {
     'labfeed completion zsh > /usr/local/share/zsh/site-functions/_labfeed',
     'labfeed completion fish > ~/.config/fish/completions/labfeed.fish',
   ])
-    .addArgument(new Argument('[shell]', 'Shell').choices(SHELLS).default('bash'))
+    .addArgument(new Argument('[shell]', 'Shell').choices(Object.keys(SHELLS)).default('bash'))
     .addOption(configOption())
     .addOption(new Option('--instruments', 'Print the names of the instruments').hideHelp())
-    .action(async (shell: Shell, { instruments, ...options }: CompletionOptions) => {
-      if (instruments) printInstruments(options);
-      else process.stdout.write(SCRIPTS[shell](describe(command.parent ?? command)));
+    .action(async (shell: keyof typeof SHELLS, options: ConfigOption & { instruments?: boolean }) => {
+      if (options.instruments) printInstruments(options);
+      else process.stdout.write(SHELLS[shell](describe(command.parent ?? command)));
     });
 }
 
@@ -34,7 +29,8 @@ function printInstruments(options: ConfigOption): void {
   }
 }
 
-function describe(program: Command): CompletedCommand[] {
+/** The last argument of a command repeats if it takes several. */
+function describe(program: Command) {
   return program.commands.map((command) => {
     const described = [...command.options, ...program.options].filter(({ hidden }) => !hidden);
     return {
@@ -64,32 +60,14 @@ function completed(name: string, choices: readonly string[] | undefined): Comple
 /** How a shell can complete a word. */
 type Completed = 'file' | 'instrument' | readonly string[] | undefined;
 
-interface CompletedOption {
-  /** `--config`, and its short form if it has one. */
-  readonly names: readonly string[];
-  readonly description: string;
-  readonly takesValue: boolean;
-  readonly value: Completed;
-}
-
-interface CompletedCommand {
-  readonly name: string;
-  readonly description: string;
-  readonly options: readonly CompletedOption[];
-  /** The last one repeats if the command takes several. */
-  readonly arguments: readonly Completed[];
-}
-
-type Script = (commands: readonly CompletedCommand[]) => string;
-
-const SCRIPTS: Readonly<Record<'bash' | 'zsh' | 'fish', Script>> = { bash, zsh, fish };
+type Commands = ReturnType<typeof describe>;
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 type Render = (value: Completed) => string;
 
 /** Shell cases `COMMAND:OPTION`, for the word after an option that takes a value. */
-const valueCases = (commands: readonly CompletedCommand[], render: Render): string =>
+const valueCases = (commands: Commands, render: Render): string =>
   commands
     .flatMap(({ name, options }) =>
       options
@@ -102,14 +80,14 @@ const valueCases = (commands: readonly CompletedCommand[], render: Render): stri
     .join('\n');
 
 /** Shell cases `COMMAND:0` for the first argument and `COMMAND:1` for the later ones. */
-const argumentCases = (commands: readonly CompletedCommand[], render: Render): string =>
+const argumentCases = (commands: Commands, render: Render): string =>
   commands
     .flatMap(({ name, arguments: all }) =>
       [all[0], all.at(-1)].map((value, index) => `    ${name}:${index}) ${render(value)} ;;`),
     )
     .join('\n');
 
-function bash(commands: readonly CompletedCommand[]): string {
+function bash(commands: Commands): string {
   return `# labfeed completion for bash
 _labfeed() {
   local word=\${COMP_WORDS[COMP_CWORD]} before=\${COMP_WORDS[COMP_CWORD-1]} command=\${COMP_WORDS[1]-} IFS=$'\\n'
@@ -153,7 +131,7 @@ function bashOf(value: Completed): string {
   return `COMPREPLY=($(compgen -W ${quote(value.join('\n'))} -- "$word"))`;
 }
 
-function zsh(commands: readonly CompletedCommand[]): string {
+function zsh(commands: Commands): string {
   const described = commands.map(({ name, description }) => quote(`${name}:${description}`)).join(' ');
   return `#compdef labfeed
 _labfeed_instruments() {
@@ -194,7 +172,7 @@ function zshOf(value: Completed): string {
   return `compadd -- ${value.join(' ')}`;
 }
 
-function fish(commands: readonly CompletedCommand[]): string {
+function fish(commands: Commands): string {
   const lines = commands.flatMap((command) => {
     const within = `complete -c labfeed -n ${quote(`__fish_seen_subcommand_from ${command.name}`)}`;
     const words = command.arguments.filter((one) => one !== undefined && one !== 'file');
@@ -208,7 +186,7 @@ function fish(commands: readonly CompletedCommand[]): string {
   return `# labfeed completion for fish\n${lines.join('\n')}\n`;
 }
 
-function fishOption({ names, description, takesValue, value }: CompletedOption): string {
+function fishOption({ names, description, takesValue, value }: Commands[number]['options'][number]): string {
   const flags = names.map((name) => (name.startsWith('--') ? `-l ${name.slice(2)}` : `-s ${name.replace('-', '')}`));
   const words = value === undefined || value === 'file' ? '' : ` -f -a ${fishOf(value)}`;
   return `${flags.join(' ')} -d ${quote(description)}${takesValue ? ` -r${words}` : ''}`;

@@ -210,10 +210,6 @@ export function addAdopt(command: Command): void {
 
 const ADOPT_NOTE = 'The title, date and body of the experiment are replaced.';
 
-interface EraseOptions extends JsonOption {
-  readonly before?: string;
-}
-
 export function addErase(command: Command): void {
   withJson(command, ['labfeed erase 17', 'labfeed erase --before 2020-01-01'], ERASE_NOTE)
     .argument('[run...]', 'Numbers of the runs', parseNumbers)
@@ -226,7 +222,7 @@ ignored. The fingerprint stays, so that the same content is never filed again.
 The file, the experiment in the notebook, the log and backups of the journal are
 not changed. This cannot be undone.`;
 
-async function erase(runs: readonly number[], options: EraseOptions): Promise<void> {
+async function erase(runs: readonly number[], options: JsonOption & { before?: string }): Promise<void> {
   const { before } = options;
   if ((runs.length === 0) === (before === undefined)) {
     throw new UsageError('expected either numbers of runs or --before', {
@@ -264,11 +260,6 @@ async function scrub(journal: string): Promise<void> {
   );
 }
 
-interface BackfillOptions extends JsonOption {
-  readonly since?: string;
-  readonly skip?: boolean;
-}
-
 export function addBackfill(command: Command): void {
   withJson(command, ['labfeed backfill nanodrop', 'labfeed backfill nanodrop --since 2026-01-01'])
     .argument('<instrument>', 'Instrument whose backlog waits for a decision')
@@ -277,7 +268,7 @@ export function addBackfill(command: Command): void {
     .action(backfill);
 }
 
-async function backfill(instrument: string, options: BackfillOptions): Promise<void> {
+async function backfill(instrument: string, options: JsonOption & { since?: string; skip?: boolean }): Promise<void> {
   const { since, skip } = options;
   if (since !== undefined && skip) {
     throw new UsageError('--since and --skip cannot be used together', {

@@ -124,16 +124,11 @@ export function unknownInstrument(name: string, known: readonly string[], where 
   });
 }
 
-interface DaemonState {
-  readonly running: boolean;
-  /** The last status that the daemon wrote; stale if it does not run. */
-  readonly live: Live | undefined;
-}
-
 /** The daemon writes its status at least every ten seconds. */
 const MAX_STATUS_AGE_MS = 30_000;
 
-export function daemonState(journal: string, now: number): DaemonState {
+/** Whether the daemon runs, and the last status that it wrote, which is stale if it does not. */
+export function daemonState(journal: string, now: number) {
   const live = readLive(journal);
   try {
     return { running: !isFree(journal), live };

@@ -101,19 +101,8 @@ const otherAlarms = ({ live }: PageState): Problem[] =>
     .filter(({ kind }) => !COVERED.includes(kind))
     .map(({ kind, text }) => (kind === 'folder' ? error(text) : warning(text)));
 
-export interface Totals {
-  readonly done: number;
-  /** Runs that are queued or being sent. */
-  readonly inProgress: number;
-  /** Files that are not ready to be read. */
-  readonly notReady: number;
-  /** Instruments whose backlog needs a decision. */
-  readonly backlogs: number;
-  /** When the run that has waited longest was added. */
-  readonly oldestAt: number | undefined;
-}
-
-export function totalsOf({ overview: { instruments }, live }: PageState): Totals {
+/** `oldestAt`: when the run that has waited longest was added. `backlogs`: how many instruments need a decision. */
+export function totalsOf({ overview: { instruments }, live }: PageState) {
   const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
   const oldest = instruments.flatMap(({ oldestAt }) => oldestAt ?? []);
   return {
