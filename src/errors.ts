@@ -12,7 +12,7 @@ export function formatPlace({ file, line, column }: Place): string {
 export interface ErrorDetails {
   readonly where?: Place;
   /** What to do next. */
-  readonly hint?: string;
+  readonly hint?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -51,7 +51,7 @@ export class UsageError extends LabfeedError {
 export interface Problem {
   readonly where: Place;
   readonly message: string;
-  readonly hint?: string;
+  readonly hint?: string | undefined;
   /** What the mistake stops. `nothing`: only `check` reports it. */
   readonly stops: 'daemon' | { readonly instrument: string } | 'nothing';
 }
@@ -117,7 +117,7 @@ export function explain(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-export function explainProblem(problem: { message: string; where?: Place; hint?: string }): string {
+export function explainProblem(problem: { message: string; where?: Place; hint?: string | undefined }): string {
   const place = problem.where ? `${formatPlace(problem.where)}: ` : '';
   const hint = problem.hint ? `\n  → ${problem.hint}` : '';
   return `${place}${problem.message}${hint}`;

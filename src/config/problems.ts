@@ -41,13 +41,15 @@ export function checkValue<S extends z.ZodType>(
 /** The keys that unknown keys probably stand for: they are not missing, but misspelt. */
 function misspeltKeys(issue: Issue, base: ConfigPath): string[] {
   if (issue.code !== 'unrecognized_keys') return [];
-  const path = issue.path.map((part) => (typeof part === 'number' ? part : String(part)));
+  const path = pathOf(issue);
   const known = knownKeys([...base, ...path]);
   return issue.keys.flatMap((key) => {
     const guess = nearest(key, known);
     return guess === undefined ? [] : [[...path, guess].join('.')];
   });
 }
+
+const pathOf = ({ path }: Issue): ConfigPath => path.map((part) => (typeof part === 'number' ? part : String(part)));
 
 /** For rules that have no message of their own in the schema. */
 function defaultMessage(issue: RawIssue): string | undefined {
@@ -70,7 +72,7 @@ const isQuotedNumber = ({ input, expected }: RawIssue): boolean =>
 
 function toProblems(issue: Issue, context: CheckContext): Problem[] {
   const { yaml, stops } = context;
-  const path = [...context.path, ...issue.path.map((part) => (typeof part === 'number' ? part : String(part)))];
+  const path = [...context.path, ...pathOf(issue)];
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => unknownKey({ yaml, path, stops }, key));
   }
@@ -84,7 +86,7 @@ function toProblems(issue: Issue, context: CheckContext): Problem[] {
     value === undefined
       ? [`${labelOf(path)} is missing`, advice ?? what.replace(/^expected/, 'add')]
       : [`${labelOf(path)}: ${what}`, advice ?? (issue.code === 'invalid_value' ? choose(value, issue) : undefined)];
-  return [{ where: yaml.placeOf(path), message, stops, ...(hint !== undefined && { hint }) }];
+  return [{ where: yaml.placeOf(path), message, stops, hint }];
 }
 
 /** Which of the allowed values was probably meant, or all of them. */
@@ -112,12 +114,7 @@ export function unknownKey(
   const hint = isElsewhere
     ? 'move it to the main configuration file'
     : (didYouMean(key, known) ?? (known.length > 0 ? `known keys: ${known.join(', ')}` : undefined));
-  return {
-    where: yaml.placeOfKey([...path, key]),
-    message: `unknown key ${JSON.stringify(key)}`,
-    stops,
-    ...(hint !== undefined && { hint }),
-  };
+  return { where: yaml.placeOfKey([...path, key]), message: `unknown key ${JSON.stringify(key)}`, stops, hint };
 }
 
 function didYouMean(found: unknown, known: readonly string[]): string | undefined {

@@ -17,7 +17,7 @@ export class TemplateError extends LabfeedError {
   readonly column: number;
 
   constructor(path: TemplatePath, line: number, column: number, message: string, hint?: string) {
-    super(message, hint === undefined ? {} : { hint });
+    super(message, { hint });
     this.path = path;
     this.line = line;
     this.column = column;
@@ -118,7 +118,7 @@ export function explainRenderError(error: unknown, part: Part, input: TemplateIn
   return new FileError(`cannot render the ${part} template: ${reason}`, {
     where: { file: input.file.path },
     cause: error,
-    ...(partial && { hint: partialTableHint(partial, input) }),
+    hint: partial && partialTableHint(partial, input),
   });
 }
 

@@ -56,7 +56,7 @@ export function checkMapping(instrument: Instrument): Problem[] {
   return checkTemplates(instrument).map(({ path, line, column, message, hint }) => ({
     where: instrument.placeOf(path),
     message: `${path.join('.')}: ${message}, at ${line > 1 ? `line ${line}` : `character ${column}`} of the template`,
-    ...(hint === undefined ? {} : { hint }),
+    hint,
     stops: { instrument: instrument.name },
   }));
 }

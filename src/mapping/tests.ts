@@ -108,12 +108,8 @@ function toProblem(instrument: Instrument, n: number, { file }: GoldenTest, { ke
   // As the configuration most likely has it: relative to its own folder.
   const inside = relative(dirname(where.file), file);
   const path = inside.startsWith('..') ? formatPlace({ file }) : inside;
-  return {
-    where,
-    message: `${[path, key].filter(Boolean).join(', ')}: ${message}`,
-    ...(hint === undefined ? {} : { hint }),
-    stops: { instrument: instrument.name },
-  };
+  const about = [path, key].filter(Boolean).join(', ');
+  return { where, message: `${about}: ${message}`, hint, stops: { instrument: instrument.name } };
 }
 
 /** What the mapping made of a sample. */
@@ -124,126 +120,110 @@ export interface Outcome extends Mapped {
 /** An expectation that was not met. */
 class Mismatch extends LabfeedError {
   constructor(message: string, hint?: string) {
-    super(message, hint === undefined ? {} : { hint });
+    super(message, { hint });
   }
 }
 
 export const compare = (expectations: readonly Expectation[], outcome: Outcome): Failure[] =>
   expectations.flatMap((expectation) => {
-    const mismatch = checkExpectation(expectation, outcome);
-    return mismatch ? [{ key: expectation.key, message: mismatch.message, hint: mismatch.hint }] : [];
+    try {
+      (CHECKS[expectation.of] as Check<Expectation>)(expectation, outcome);
+      return [];
+    } catch (error) {
+      if (!(error instanceof Mismatch)) throw error;
+      return [{ key: expectation.key, message: error.message, hint: error.hint }];
+    }
   });
 
-function checkExpectation(expectation: Expectation, outcome: Outcome): Mismatch | undefined {
-  try {
-    return check(expectation, outcome);
-  } catch (error) {
-    if (error instanceof Mismatch) return error;
-    throw error;
-  }
-}
+/** Each throws a Mismatch. */
+const CHECKS: { [Of in Expectation['of']]: Check<Extract<Expectation, { of: Of }>> } = {
+  title: ({ wanted }, { draft }) => checkText(wanted, draft.title),
+  date: ({ wanted }, { draft, dateFrom }) =>
+    checkText(wanted, draft.date, dateFrom === 'modified' ? MODIFIED_HINT : undefined),
+  body: ({ wanted }, { draft }) => checkPart(wanted, draft.body),
+  tags: ({ wanted }, { draft }) => checkTags(wanted, draft.tags),
+  comments: ({ wanted }, { draft }) => checkComments(wanted, draft.comments),
+  quarantined: (_, { draft }) => {
+    throw new Mismatch(`expected to be quarantined, but was read, with the title ${quote(draft.title)}`);
+  },
+  fact: ({ wanted, name }, { record }) => checkValue(wanted, findFact(record, name)),
+  factUnit: ({ wanted, name }, { record }) => checkUnit(wanted, findFact(record, name).unit),
+  rows: ({ wanted, table }, { record }) => checkRows(wanted, record, table),
+  columns: ({ wanted, table }, { record }) => checkColumns(wanted, findTable(record, table)),
+  columnUnit: ({ wanted, table, column }, { record }) =>
+    checkUnit(wanted, findColumn(findTable(record, table), column).unit),
+  cell: ({ wanted, table, row, column }, { record }) =>
+    checkValue(wanted, findCell(findTable(record, table), row, column)),
+};
 
-/** Also throws a Mismatch: if the file has no such fact, table, column or row. */
-function check(expectation: Expectation, { record, draft, dateFrom }: Outcome): Mismatch | undefined {
-  switch (expectation.of) {
-    case 'title':
-      return checkText(expectation.wanted, draft.title);
-    case 'date':
-      return checkText(expectation.wanted, draft.date, dateFrom === 'modified' ? MODIFIED_HINT : undefined);
-    case 'body':
-      return checkPart(expectation.wanted, draft.body);
-    case 'tags':
-      return checkTags(expectation.wanted, draft.tags);
-    case 'comments':
-      return checkComments(expectation.wanted, draft.comments);
-    case 'quarantined':
-      return new Mismatch(`expected to be quarantined, but was read, with the title ${quote(draft.title)}`);
-    case 'fact':
-      return checkValue(expectation.wanted, findFact(record, expectation.name));
-    case 'factUnit':
-      return checkUnit(expectation.wanted, findFact(record, expectation.name).unit);
-    case 'rows':
-      return checkRows(expectation.wanted, record, expectation.table);
-    case 'columns':
-      return checkColumns(expectation.wanted, findTable(record, expectation.table));
-    case 'columnUnit': {
-      const { column } = findColumn(findTable(record, expectation.table), expectation.column);
-      return checkUnit(expectation.wanted, column.unit);
-    }
-    case 'cell': {
-      const table = findTable(record, expectation.table);
-      return checkValue(expectation.wanted, findCell(table, expectation.row, expectation.column));
-    }
-  }
-}
+type Check<E> = (expectation: E, outcome: Outcome) => void;
 
 const MODIFIED_HINT = 'this is the day the sample was modified; neither a template nor a fact contains the date';
 
-function checkText(wanted: string, actual: string, hint?: string): Mismatch | undefined {
-  return matches(wanted, actual) ? undefined : different(...quoteDifference(wanted, actual), {}, hint);
+function checkText(wanted: string, actual: string, hint?: string): void {
+  if (!matches(wanted, actual)) throw different(...quoteDifference(wanted, actual), {}, hint);
 }
 
-function checkPart(wanted: string, actual: string): Mismatch | undefined {
-  if (hasText(wanted, actual)) return undefined;
-  return different(quote(wanted.trim()), quoteInstead(wanted.trim(), actual));
+/** `prefix` names the comment. */
+function checkPart(wanted: string, actual: string, prefix = ''): void {
+  if (hasText(wanted, actual)) return;
+  const { message } = different(quote(wanted.trim()), quoteInstead(wanted.trim(), actual));
+  throw new Mismatch(prefix + message);
 }
 
 /** In any order, because notebooks sort tags. */
-function checkTags(wanted: readonly string[], actual: readonly string[]): Mismatch | undefined {
+function checkTags(wanted: readonly string[], actual: readonly string[]): void {
   const missing = wanted.filter((text) => !actual.some((tag) => matches(text, tag)));
   const extra = actual.filter((tag) => !wanted.some((text) => matches(text, tag)));
-  if (missing.length + extra.length === 0) return undefined;
-  return different(quoteAll(wanted), quoteAll(actual), { missing, extra });
+  if (missing.length + extra.length > 0) throw different(quoteAll(wanted), quoteAll(actual), { missing, extra });
 }
 
-function checkComments(wanted: number | readonly string[], actual: readonly string[]): Mismatch | undefined {
-  const count = typeof wanted === 'number' ? wanted : wanted.length;
-  if (count !== actual.length) return different(plural(count, 'comment'), plural(actual.length, 'comment'));
-  if (typeof wanted === 'number') return undefined;
-  for (const [i, text] of wanted.entries()) {
-    const mismatch = checkPart(text, actual[i] ?? '');
-    if (mismatch) return new Mismatch(`comment ${i + 1} ${mismatch.message}`);
-  }
-  return undefined;
+function checkComments(wanted: number | readonly string[], actual: readonly string[]): void {
+  checkCount(typeof wanted === 'number' ? wanted : wanted.length, actual.length, 'comment');
+  if (typeof wanted === 'number') return;
+  for (const [i, text] of wanted.entries()) checkPart(text, actual[i] ?? '', `comment ${i + 1} `);
 }
 
-function checkRows(wanted: number, record: FileRecord, name: string | undefined): Mismatch | undefined {
+function checkRows(wanted: number, record: FileRecord, name: string | undefined): void {
   // A file with facts only has 0 readings, but a table named in the test must exist.
   const isNone = name === undefined && record.tables.length === 0;
-  const actual = isNone ? 0 : findTable(record, name).count;
-  return actual === wanted ? undefined : different(plural(wanted, 'row'), plural(actual, 'row'));
+  checkCount(wanted, isNone ? 0 : findTable(record, name).count, 'row');
 }
 
-function checkColumns(wanted: readonly string[], { columns }: Table): Mismatch | undefined {
+function checkCount(wanted: number, actual: number, what: string): void {
+  if (wanted !== actual) throw different(plural(wanted, what), plural(actual, what));
+}
+
+function checkColumns(wanted: readonly string[], { columns }: Table): void {
   const actual = columns.map(({ name }) => name);
-  if (wanted.length === actual.length && wanted.every((name, n) => name === actual[n])) return undefined;
+  if (wanted.length === actual.length && wanted.every((name, n) => name === actual[n])) return;
   const missing = wanted.filter((name) => !actual.includes(name));
   const extra = actual.filter((name) => !wanted.includes(name));
   const isSameSet = missing.length + extra.length === 0;
   const hint = isSameSet ? 'the names are the same, but their order or number differs' : undefined;
-  return different(quoteAll(wanted), quoteAll(actual), { missing, extra }, hint);
+  throw different(quoteAll(wanted), quoteAll(actual), { missing, extra }, hint);
 }
 
-function checkUnit(wanted: string | null, actual: string | undefined): Mismatch | undefined {
+function checkUnit(wanted: string | null, actual: string | undefined): void {
   const show = (unit: string | null): string => (unit === null ? 'no unit' : quote(unit));
-  return wanted === (actual ?? null) ? undefined : different(show(wanted), show(actual ?? null));
+  if (wanted !== (actual ?? null)) throw different(show(wanted), show(actual ?? null));
 }
 
 /** A wanted text may be the value or the way it is written. */
-function checkValue(wanted: Scalar, { value, text }: Value): Mismatch | undefined {
+function checkValue(wanted: Scalar, { value, text }: Value): void {
   const isMatch =
     typeof wanted === 'string'
       ? matches(wanted, text) || (value !== null && matches(wanted, String(value)))
       : wanted === value;
-  if (isMatch) return undefined;
+  if (isMatch) return;
   const written = String(value ?? '') === text ? '' : `, written ${quote(text)}`;
   if (typeof wanted === 'string' && typeof value === 'string') {
     const [expected, actual] = quoteDifference(wanted, value);
-    return different(expected, actual + written);
+    throw different(expected, actual + written);
   }
   const isText = typeof wanted === 'number' && text.trim() === String(wanted);
   const hint = isText ? `the file has text here; write ${quote(text)} with quotes` : undefined;
-  return different(showValue(wanted), showValue(value) + written, {}, hint);
+  throw different(showValue(wanted), showValue(value) + written, {}, hint);
 }
 
 const showValue = (value: Scalar): string =>
@@ -262,16 +242,15 @@ function findTable({ tables }: FileRecord, name: string | undefined): Table {
   return fail('table', name, names);
 }
 
-function findColumn({ columns }: Table, name: string): { column: Column; index: number } {
+function findColumn({ columns }: Table, name: string): Column {
   const names = columns.map((column) => column.name);
-  const index = names.indexOf(name);
-  return { column: columns[index] ?? fail('column', name, names), index };
+  return columns[names.indexOf(name)] ?? fail('column', name, names);
 }
 
 /** Rows count from 0, or backwards from -1. */
-function findCell(table: Table, row: number, name: string): Value {
-  const { index } = findColumn(table, name);
-  const { rows, count } = table;
+function findCell(table: Table, row: number, column: string): Value {
+  const { rows, count, columns } = table;
+  const index = columns.indexOf(findColumn(table, column));
   const at = row < 0 ? count + row : row;
   if (at < 0 || at >= count) {
     const hint = count > 0 ? `rows are [0] to [${count - 1}]; [-1] is the last` : undefined;

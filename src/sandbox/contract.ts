@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { isDate, notFound, Refusal, readBody, readId, resource, type SandboxRequest } from './http.js';
 import {
   changeComment,
@@ -32,7 +33,6 @@ export function serveContract(api: FastifyInstance, store: Store, origin: () => 
 type AnswerCreated = (reply: FastifyReply, path: string) => FastifyReply;
 
 const badRequest = (message: string) => new Refusal(400, message);
-const unprocessable = (message: string) => new Refusal(422, message);
 
 /** Checks the general conventions before a route is reached. Real servers tolerate more; this one tests clients. */
 function enforceConventions(api: FastifyInstance, store: Store): void {
@@ -89,23 +89,17 @@ async function readJson(payload: AsyncIterable<Buffer>): Promise<object | undefi
   return value;
 }
 
-/** Validates the value of one field of a body. */
-type Reader<T> = (value: unknown, field: string) => T;
-
-type Readers = Readonly<Record<string, Reader<unknown>>>;
-type Fields<R extends Readers> = { [Field in keyof R]?: ReturnType<R[Field]> };
-
-/** All fields are optional. All are validated before any is used: a request is carried out in full or not at all. */
-function readFields<R extends Readers>(body: unknown, readers: R): Fields<R> {
-  const fields: Record<string, unknown> = {};
-  for (const [field, value] of Object.entries(body ?? {})) {
-    const read = Object.hasOwn(readers, field) ? readers[field] : undefined;
-    if (!read) {
-      throw badRequest(`unknown field ${JSON.stringify(field)}; known: ${Object.keys(readers).join(', ')}`);
-    }
-    fields[field] = read(value, field);
+/** All fields are validated before any is used: a request is carried out in full or not at all. */
+function readFields<S extends z.ZodObject>(body: unknown, fields: S): z.output<S> {
+  const { success, data, error } = fields.safeParse(body ?? {});
+  if (success) return data;
+  const [issue] = error.issues;
+  if (issue?.code === 'unrecognized_keys') {
+    throw badRequest(`unknown field ${JSON.stringify(issue.keys[0])}; known: ${Object.keys(fields.shape).join(', ')}`);
   }
-  return fields as Fields<R>;
+  const field = issue?.path.map((part) => (typeof part === 'number' ? `[${part}]` : part)).join('');
+  const status = issue?.code === 'custom' && issue.params?.['status'];
+  throw new Refusal(typeof status === 'number' ? status : 400, `${field} ${issue?.message}`);
 }
 
 function required<T>(value: T | undefined, field: string): T {
@@ -118,55 +112,35 @@ function found<T>(record: T | undefined, what: string): T {
   return record;
 }
 
-interface TextLimits {
-  readonly maxCharacters?: number;
-  readonly maxBytes?: number;
-  readonly blank?: 'refused';
-  /** How text that does not fit is refused: not every operation has a 422. */
-  readonly refuse?: (message: string) => Refusal;
+/** `status`: how text that does not fit is refused, because not every operation has a 422. */
+function text({ maxCharacters = Infinity, maxBytes = Infinity, status = 422 } = {}) {
+  const params = { status };
+  return (
+    z
+      .string('must be a string')
+      // A lone surrogate has no UTF-8 form, and SQLite ends a text at NUL: neither could be read back unchanged.
+      .refine((value) => !/\p{Surrogate}/u.test(value), 'is not valid Unicode')
+      .refine((value) => !value.includes('\0'), { error: 'contains a NUL character', params })
+      .refine((value) => value.length <= maxCharacters || [...value].length <= maxCharacters, {
+        error: `is longer than ${maxCharacters} characters`,
+        params,
+      })
+      .refine((value) => Buffer.byteLength(value) <= maxBytes, { error: `is longer than ${maxBytes} bytes`, params })
+  );
 }
 
-function text(limits: TextLimits = {}): Reader<string> {
-  const { maxCharacters = Infinity, maxBytes = Infinity, blank, refuse = unprocessable } = limits;
-  return (value, field) => {
-    if (typeof value !== 'string') throw badRequest(`${field} must be a string`);
-    if (blank && value.trim() === '') throw badRequest(`${field} must not be empty`);
-    // A lone surrogate has no UTF-8 form, and SQLite ends a text at NUL: neither could be read back unchanged.
-    if (/\p{Surrogate}/u.test(value)) throw badRequest(`${field} is not valid Unicode`);
-    if (value.includes('\0')) throw refuse(`${field} contains a NUL character`);
-    if (value.length > maxCharacters && [...value].length > maxCharacters) {
-      throw refuse(`${field} is longer than ${maxCharacters} characters`);
-    }
-    if (Buffer.byteLength(value) > maxBytes) throw refuse(`${field} is longer than ${maxBytes} bytes`);
-    return value;
-  };
-}
+const filledText = (limits: Parameters<typeof text>[0]) =>
+  text(limits).refine((value) => value.trim() !== '', 'must not be empty');
 
-const calendarDate: Reader<string> = (value, field) => {
-  if (typeof value !== 'string') throw badRequest(`${field} must be a string`);
-  if (!isDate(value)) throw unprocessable(`${field} must be an existing date of the form YYYY-MM-DD`);
-  return value;
-};
-
-function listOf<T>(read: Reader<T>): Reader<readonly T[]> {
-  return (value, field) => {
-    if (!Array.isArray(value)) throw badRequest(`${field} must be an array`);
-    return value.map((item: unknown, index) => read(item, `${field}[${index}]`));
-  };
-}
-
-const zeroOrOne: Reader<0 | 1> = (value, field) => {
-  if (typeof value !== 'number') throw badRequest(`${field} must be the number 0 or 1`);
-  if (value !== 0 && value !== 1) throw unprocessable(`${field} must be 0 or 1`);
-  return value;
-};
-
-const EXPERIMENT_FIELDS = {
-  title: text({ maxCharacters: 255 }),
-  date: calendarDate,
-  body: text({ maxBytes: 4_120_000 }),
-  tags: listOf(text({ maxCharacters: 255, blank: 'refused' })),
-};
+const EXPERIMENT_FIELDS = z.strictObject({
+  title: text({ maxCharacters: 255 }).exactOptional(),
+  date: z
+    .string('must be a string')
+    .refine(isDate, { error: 'must be an existing date of the form YYYY-MM-DD', params: { status: 422 } })
+    .exactOptional(),
+  body: text({ maxBytes: 4_120_000 }).exactOptional(),
+  tags: z.array(filledText({ maxCharacters: 255 }), 'must be an array').exactOptional(),
+});
 
 function recordOf(experiment: Experiment) {
   const { id, title, date, body, tags, created_at, modified_at, userid } = experiment;
@@ -190,7 +164,7 @@ function serveExperiments(api: FastifyInstance, store: Store, created: AnswerCre
       const id = readId(request.params['id'], 'id');
       const fields = readFields(request.body, EXPERIMENT_FIELDS);
       if (Object.keys(fields).length === 0) {
-        throw badRequest(`nothing to change; fields: ${Object.keys(EXPERIMENT_FIELDS).join(', ')}`);
+        throw badRequest(`nothing to change; fields: ${Object.keys(EXPERIMENT_FIELDS.shape).join(', ')}`);
       }
       return reply.send(recordOf(found(changeExperiment(store, id, fields), `experiment ${id}`)));
     },
@@ -198,7 +172,7 @@ function serveExperiments(api: FastifyInstance, store: Store, created: AnswerCre
 }
 
 // The contract has no 422 for comments, so text that does not fit gets 400.
-const COMMENT_FIELDS = { comment: text({ blank: 'refused', maxBytes: 65_535, refuse: badRequest }) };
+const COMMENT_FIELDS = z.strictObject({ comment: filledText({ maxBytes: 65_535, status: 400 }).exactOptional() });
 
 const commentIn = (body: unknown) => required(readFields(body, COMMENT_FIELDS).comment, 'comment');
 
@@ -239,14 +213,20 @@ function serveComments(api: FastifyInstance, store: Store, created: AnswerCreate
   });
 }
 
-const KEY_FIELDS = { name: text({ maxCharacters: 255, blank: 'refused' }), canwrite: zeroOrOne };
+const KEY_FIELDS = z.strictObject({
+  name: filledText({ maxCharacters: 255 }).exactOptional(),
+  canwrite: z
+    .number('must be the number 0 or 1')
+    .refine((value) => value === 0 || value === 1, { error: 'must be 0 or 1', params: { status: 422 } })
+    .exactOptional(),
+});
 
 function serveKeys(api: FastifyInstance, store: Store, created: AnswerCreated): void {
   resource(api, '/apikeys', {
     GET: (_request, reply) => reply.send(listKeys(store).map(({ hash: _, ...record }) => record)),
     POST: (request, reply) => {
       const { name, canwrite } = readFields(request.body, KEY_FIELDS);
-      const key = createKey(store, required(name, 'name'), required(canwrite, 'canwrite'));
+      const key = createKey(store, required(name, 'name'), required(canwrite, 'canwrite') === 1);
       return created(reply, `/apikeys/${key}`);
     },
   });

@@ -107,7 +107,7 @@ function buildServer(store: Store, options: SandboxOptions): FastifyInstance {
 
 function explainListening(error: unknown, host: string, port: number): unknown {
   const fail = (reason: string, hint?: string) =>
-    new LabfeedError(`the sandbox cannot listen: ${reason}`, { ...(hint && { hint }), cause: error });
+    new LabfeedError(`the sandbox cannot listen: ${reason}`, { hint, cause: error });
   switch (systemCode(error)) {
     case 'EADDRINUSE':
       return fail(

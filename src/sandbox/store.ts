@@ -231,13 +231,13 @@ const hashOf = (key: string) => createHash('sha256').update(key).digest('hex');
 export function createKey(
   { prepare, clock }: Store,
   name: string,
-  canWrite: 0 | 1,
+  canWrite: boolean,
   form?: 'numbered' | 'cleartext',
 ): string {
   const secret = randomBytes(form === 'numbered' ? 42 : 24).toString('hex');
   const { id }: { id: number } = prepare(
     'INSERT INTO apikeys (name, hash, can_write, created_at, cleartext) VALUES (?, ?, ?, ?, ?) RETURNING id',
-  ).get(name, hashOf(secret), canWrite, timestamp(clock), form === 'cleartext' ? secret : null);
+  ).get(name, hashOf(secret), Number(canWrite), timestamp(clock), form === 'cleartext' ? secret : null);
   if (form !== 'numbered') return secret;
   prepare('UPDATE apikeys SET hash = ? WHERE id = ?').run(hashOf(`${id}-${secret}`), id);
   return `${id}-${secret}`;
@@ -251,7 +251,7 @@ export function ownKey(store: Store): string {
   const row: { cleartext: string } | undefined = store
     .prepare('SELECT cleartext FROM apikeys WHERE cleartext IS NOT NULL ORDER BY id LIMIT 1')
     .get();
-  return row?.cleartext ?? createKey(store, 'labfeed sandbox', 1, 'cleartext');
+  return row?.cleartext ?? createKey(store, 'labfeed sandbox', true, 'cleartext');
 }
 
 export const listKeys = ({ prepare }: Store): (KeyRecord & { readonly hash: string })[] =>

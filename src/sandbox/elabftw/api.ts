@@ -250,7 +250,7 @@ function serveKeys(api: FastifyInstance, store: Store): void {
       const name = cleanTitle(optionalText(fields['name']) ?? 'An API key');
       const canWrite = optionalInteger(fields['canwrite']) ?? 0;
       // The address ends in the key and is not part of the API.
-      return created(reply, createKey(store, name, canWrite === 0 ? 0 : 1, 'numbered'));
+      return created(reply, createKey(store, name, canWrite !== 0, 'numbered'));
     },
   });
 
