@@ -270,8 +270,8 @@ const valueKeys = {
     .optional()
     .describe('The unit, or where it is: { from: … }.'),
   format: dateFormats().optional().describe('How its date is written. Default: dates.format.'),
-  start: axis().optional().describe('Of a computed axis: the value in the first row, as a number or a fact.'),
-  step: axis().optional().describe('Of a computed axis: the difference between rows, as a number or a fact.'),
+  start: axis().optional().describe('For a computed axis: the value in the first row, as a number or a fact.'),
+  step: axis().optional().describe('For a computed axis: the difference between rows, as a number or a fact.'),
 };
 
 /** `from`: names, cells or cell numbers. Several values are joined with spaces. */

@@ -29,7 +29,7 @@ const readySchema = z
           `the name of the done-file must contain {name} or {stem}${ARROW}write, for example, "{name}.done"`,
         )
         .optional()
-        .describe('A file next to it that exists once the file is complete: "{name}.done" or "{stem}.ok".'),
+        .describe('The file that the instrument writes next to a complete file: "{name}.done" or "{stem}.ok".'),
     },
     { error: mapError('ready: { quiet: 5s }') },
   )
@@ -61,13 +61,15 @@ const severalFiles = z
   .strictObject({
     folder: text('a glob such as "**/*.D"')
       .optional()
-      .describe('Which folders are runs: a glob, relative to the watched folder. A run is all files of the folder.'),
+      .describe(
+        'Which folders are runs: a glob, relative to the watched folder. All files in the folder belong to the run.',
+      ),
     join: z
       .array(partName)
       .min(2, `expected at least two file names${ARROW}for one file, write run: file`)
       .refine((names) => new Set(names).size === names.length, 'a file name is listed twice')
       .optional()
-      .describe('Files with the same {stem} are one run. The run is named after the first.'),
+      .describe('Files with the same {stem} are one run. The run is named after the first file.'),
   })
   .refine(({ folder, join }) => (folder === undefined) !== (join === undefined), {
     error: 'expected either folder or join',
@@ -111,7 +113,7 @@ const commentsSchema = z
         .enum(['table', 'each', 'summary', 'none'])
         .default('table')
         .describe('How readings become comments: as tables, one comment each, as a summary, or not at all.'),
-      text: text('a template').optional().describe('A Liquid template of your own that replaces readings.'),
+      text: text('a template').optional().describe('A Liquid template for the comment, used instead of readings.'),
       maxBytes: size()
         .prefault('60KB')
         .refine((bytes) => bytes >= 1024 && bytes <= 65_535, 'expected a size from 1KB to 65535B')
@@ -121,7 +123,7 @@ const commentsSchema = z
         .min(1)
         .max(100)
         .default(5)
-        .describe('The maximum number of comments. Beyond it, one summary names the raw file.'),
+        .describe('The maximum number of comments. If there would be more, one summary names the raw file.'),
     },
     { error: mapError('comments: { readings: table }') },
   )
@@ -197,11 +199,11 @@ export const instrumentSchema = z
           error: 'expected auto, never or a duration such as 10s',
         })
         .prefault('auto')
-        .describe('How often the folder is listed. auto: more often on network shares, which send no events.'),
+        .describe('How often the folder is scanned. auto: more often on network shares, which report no file events.'),
       existing: existingSchema
         .optional()
         .describe(
-          'What to do with files that exist at the first scan. If absent and there are more than 50, they wait for a decision.',
+          'What to do with files that exist at the first scan. If absent and there are more than 50, they need a decision.',
         ),
       run: runSchema
         .prefault('file')
@@ -218,7 +220,7 @@ export const instrumentSchema = z
         .describe('What to do with the same content under another path: skip it, or file it again.'),
       parse: parseSchema
         .optional()
-        .describe('How the file is read. If absent, labfeed works it out from each file, as `learn` does.'),
+        .describe('How files are read. If absent, labfeed detects the layout of each file, as `learn` does.'),
       experiment: experimentSchema.prefault({}),
       comments: commentsSchema.prefault({}),
       attach: z
@@ -228,7 +230,7 @@ export const instrumentSchema = z
       source: z
         .literal('keep', { error: unsupported(['delete', 'move'], 'use keep') })
         .default('keep')
-        .describe('What happens to the file after it was filed. Only keep is supported.'),
+        .describe('What happens to a file after it is filed. Only keep is supported: it stays where it is.'),
       silence: silenceSchema
         .optional()
         .describe(
@@ -260,7 +262,7 @@ export const configSchema = z
   .strictObject({
     include: globs('instruments.d/*.yaml')
       .optional()
-      .describe('Further files with instruments: one glob or a list, relative to this file.'),
+      .describe('Other files with instruments: one glob or a list, relative to this file.'),
     notebook: notebookSchema,
     journal: text('a path')
       .optional()
@@ -276,7 +278,7 @@ export const configSchema = z
     instruments: z
       .record(z.string(), instrumentSchema)
       .prefault({})
-      .describe('The instruments, by name. A file belongs to the first instrument that matches it.'),
+      .describe('The instruments, by name. If several match a file, it belongs to the first.'),
   })
   .describe('The configuration of labfeed.');
 

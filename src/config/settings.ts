@@ -24,11 +24,11 @@ export const notebookSchema = z
       dialect: z
         .enum(['auto', 'v2', 'elabftw'])
         .default('auto')
-        .describe('How the server behaves. auto: detected; v2: exactly by the API contract; elabftw: as eLabFTW.'),
-      concurrency: z.int().min(1).max(64).default(4).describe('How many requests may be in flight at the same time.'),
-      rate: rate()
-        .prefault('10/s')
-        .describe('The maximum request rate. labfeed slows down by itself if the server asks for it.'),
+        .describe(
+          'Which API the server has. auto: detect it; v2: the REST API v2 exactly as specified; elabftw: eLabFTW.',
+        ),
+      concurrency: z.int().min(1).max(64).default(4).describe('The maximum number of requests in flight.'),
+      rate: rate().prefault('10/s').describe('The maximum request rate. labfeed slows down if the server asks for it.'),
       timeout: wait().prefault('30s').describe('The time limit of one request.'),
       commentField: text('the name of a field')
         .default('comment')
@@ -99,11 +99,11 @@ const statusMap = z
     address: address.prefault(DEFAULT_ADDRESS),
     token: secret('token')
       .optional()
-      .describe('Where the token is with which people log in to the page. It has at least 16 characters.'),
+      .describe('Where to find the token that people log in to the page with. It needs at least 16 characters.'),
     names: z
       .array(z.string().refine(isHost, 'expected a host name such as labfeed.example.org, without a port'))
       .default([])
-      .describe('Further host names under which people open the page.'),
+      .describe('Other host names that people use to open the page.'),
   })
   .check(({ value, issues }) => {
     if (value.token || isLoopback(value.address)) return;
@@ -141,12 +141,12 @@ export const alarmsSchema = z
         })
         .optional()
         .describe(
-          'A program that is run, without a shell, when an alarm is raised and when it is cleared. Its environment has LABFEED_ALARM_STATE, _KIND, _INSTRUMENT, _TEXT and _SINCE.',
+          'A command that is run, without a shell, when an alarm is raised and when it is cleared. Its environment contains LABFEED_ALARM_STATE, _KIND, _INSTRUMENT, _TEXT and _SINCE.',
         ),
     },
     { error: mapError('alarms: { webhook: https://chat.example.org/hook }') },
   )
-  .describe('Who is notified of alarms, besides log, page and metrics.');
+  .describe('Where alarms are sent, in addition to the log, the status page and the metrics.');
 
 const WORD = /(?:[^\s"']+|"[^"]*"|'[^']*')+/g;
 

@@ -59,7 +59,7 @@ export const tableSchema = z
       .min(1)
       .max(9)
       .default(1)
-      .describe('How many lines the names take. They are joined from top to bottom.'),
+      .describe('How many lines the column names take. The lines are joined from top to bottom.'),
     units: z
       .union(
         [
@@ -255,7 +255,7 @@ const fileSchema = z
       .describe('The character around cells that contain the delimiter. none: no character is special.'),
     comment: text('the text that comment lines start with')
       .optional()
-      .describe('Lines that start with it are not rows. meta and header read them without it.'),
+      .describe('The prefix of comment lines. They are not rows; meta and header read them without the prefix.'),
     decimal: z
       .enum(['.', ','])
       .optional()
@@ -313,7 +313,7 @@ export const readingSchema = fileSchema
       .record(text('a name such as "{stem}.xml"'), alternatives(fileSchema.transform(withTables)))
       .optional()
       .describe(
-        'Further files of the run, each with its own parse: { "{stem}.xml": { facts: … } }. Their facts and tables are added.',
+        'Other files of the run, each with its own parse: { "{stem}.xml": { facts: … } }. Their facts and tables are added.',
       ),
   })
   .transform(withTables);

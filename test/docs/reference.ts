@@ -24,7 +24,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 const INTRODUCTION = `# Configuration reference
 
 This page is generated from the schema that \`labfeed check\` uses. See [Configuration](configuration.md) for an introduction.
-Durations are written \`500ms\`, \`5s\`, \`2m\`, \`24h\`, \`30d\`; sizes \`64KB\`, \`10MB\`; rates \`10/s\`, \`300/m\`.
+Durations are written \`500ms\`, \`5s\`, \`2m\`, \`24h\`, \`30d\`, \`1y\`; sizes \`64KB\`, \`10MB\`; rates \`10/s\`, \`300/m\`.
 `;
 
 /** The keys of the configuration as Markdown: one table for each level. */
