@@ -34,11 +34,6 @@ export interface NotebookOptions {
 
 export type Notebook = ReturnType<typeof createNotebook>;
 
-/** No tags: a POST with a tag that the team forbids fails although the experiment is created. */
-interface NewExperiment {
-  readonly title?: string;
-}
-
 interface ExperimentChanges {
   readonly title?: string;
   /** YYYY-MM-DD. */
@@ -58,41 +53,42 @@ interface NewKey {
 /** The operations of the contract, and eLabFTW's tags and search. Each is one request and rejects with a NotebookError. */
 export function createNotebook(options: NotebookOptions) {
   const connection = new Connection(options);
-  const { get, post, patch, remove } = connection;
+  const get = <T>(target: Target, read: Read<T>) => connection.request({ method: 'GET', target, read });
+  const post = <T>(target: Target, body: object, read: Read<T>) =>
+    connection.request({ method: 'POST', target, body, read });
+  const patch = <T>(target: Target, body: object, read: Read<T>, signal?: AbortSignal) =>
+    connection.request({ method: 'PATCH', target, body, read, signal });
+  const remove = (target: Target) => connection.request({ method: 'DELETE', target, read: () => undefined });
   const textOf = (text: string) => ({ [options.commentField]: text });
-  type Signal = AbortSignal | undefined;
   return {
-    /** Resolves with the id. */
-    createExperiment: async ({ title }: NewExperiment = {}, signal?: Signal) =>
-      post(EXPERIMENTS, { title }, readCreatedId, signal),
-    readExperiment: async (id: number, signal?: Signal) => get(experiment(id), readExperiment(id), signal),
-    patchExperiment: async (id: number, changes: ExperimentChanges, signal?: Signal) =>
+    /** Resolves with the id. No tags: a POST with a tag that the team forbids fails although the experiment is created. */
+    createExperiment: async ({ title }: { readonly title?: string } = {}) =>
+      post(EXPERIMENTS, { title }, readCreatedId),
+    readExperiment: async (id: number) => get(experiment(id), readExperiment(id)),
+    /** If the signal is aborted before the request is sent, it is not sent. */
+    patchExperiment: async (id: number, changes: ExperimentChanges, signal?: AbortSignal) =>
       patch(experiment(id), inOrder(changes), readPatched, signal),
 
     /** eLabFTW only, as are the next three: its PATCH does not accept tags. Idempotent. */
-    addTag: async (id: number, tag: string, signal?: Signal) => post(tags(id), { tag }, () => undefined, signal),
-    listTags: async (id: number, signal?: Signal) => get(tags(id), readTags, signal),
+    addTag: async (id: number, tag: string) => post(tags(id), { tag }, () => undefined),
+    listTags: async (id: number) => get(tags(id), readTags),
     /** Removes the tag from this experiment. Idempotent. */
-    removeTag: async (id: number, tagId: number, signal?: Signal) =>
-      patch(tag(id, tagId), { action: 'unreference' }, readPatched, signal),
+    removeTag: async (id: number, tagId: number) => patch(tag(id, tagId), { action: 'unreference' }, readPatched),
     /** The most recently changed experiments whose bodies contain all of these texts. */
-    searchBodies: async (texts: readonly string[], signal?: Signal) => get(search(texts), readExperiments, signal),
+    searchBodies: async (texts: readonly string[]) => get(search(texts), readExperiments),
 
-    listComments: async (entity: Entity, signal?: Signal) => get(comments(entity), readComments, signal),
-    readComment: async (entity: Entity, id: number, signal?: Signal) =>
-      get(comment(entity, id), readComment(id), signal),
+    listComments: async (entity: Entity) => get(comments(entity), readComments),
+    readComment: async (entity: Entity, id: number) => get(comment(entity, id), readComment(id)),
     /** Resolves with the id. */
-    postComment: async (entity: Entity, text: string, signal?: Signal) =>
-      post(comments(entity), textOf(text), readCreatedId, signal),
-    patchComment: async (entity: Entity, id: number, text: string, signal?: Signal) =>
-      patch(comment(entity, id), textOf(text), readComment(id), signal),
-    deleteComment: async (entity: Entity, id: number, signal?: Signal) => remove(comment(entity, id), signal),
+    postComment: async (entity: Entity, text: string) => post(comments(entity), textOf(text), readCreatedId),
+    patchComment: async (entity: Entity, id: number, text: string) =>
+      patch(comment(entity, id), textOf(text), readComment(id)),
+    deleteComment: async (entity: Entity, id: number) => remove(comment(entity, id)),
 
-    listKeys: async (signal?: Signal) => get(KEYS, readKeys, signal),
+    listKeys: async () => get(KEYS, readKeys),
     /** Resolves with the cleartext of the key, which the server shows once. */
-    createKey: async ({ name, canwrite }: NewKey = {}, signal?: Signal) =>
-      post(KEYS, { name, canwrite }, readCreatedKey, signal),
-    deleteKey: async (id: number, signal?: Signal) => remove(key(id), signal),
+    createKey: async ({ name, canwrite }: NewKey = {}) => post(KEYS, { name, canwrite }, readCreatedKey),
+    deleteKey: async (id: number) => remove(key(id)),
 
     /** Waits for pending requests, then closes the connections. */
     close: () => connection.close(),
@@ -119,7 +115,15 @@ const MAX_IDLE_MS = 20_000;
 
 type Read<T> = (response: HttpResponse) => T;
 
-/** The four verbs of the API over kept-alive connections. Opens nothing before the first request. */
+interface Request<T> {
+  readonly method: Method;
+  readonly target: Target;
+  readonly body?: object;
+  readonly read: Read<T>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Kept-alive connections to the API. Opens nothing before the first request. */
 class Connection {
   readonly #options: NotebookOptions;
   readonly #origin: string;
@@ -144,17 +148,16 @@ class Connection {
     });
   }
 
-  readonly get = <T>(target: Target, read: Read<T>, signal?: AbortSignal) =>
-    this.#schedule('GET', target, undefined, read, signal);
-
-  readonly post = <T>(target: Target, body: object, read: Read<T>, signal?: AbortSignal) =>
-    this.#schedule('POST', target, body, read, signal);
-
-  readonly patch = <T>(target: Target, body: object, read: Read<T>, signal?: AbortSignal) =>
-    this.#schedule('PATCH', target, body, read, signal);
-
-  readonly remove = (target: Target, signal?: AbortSignal) =>
-    this.#schedule('DELETE', target, undefined, () => undefined, signal);
+  async request<T>(request: Request<T>): Promise<T> {
+    const { schedule = (send) => send() } = this.#options;
+    const scheduled = schedule(() => this.#send(request), request.signal);
+    this.#pending.add(scheduled);
+    try {
+      return await scheduled;
+    } finally {
+      this.#pending.delete(scheduled);
+    }
+  }
 
   /** `destroy` also ends attempts to connect that nobody waits for. */
   async close(): Promise<void> {
@@ -162,31 +165,8 @@ class Connection {
     await this.#pool.destroy();
   }
 
-  async #schedule<T>(
-    method: Method,
-    target: Target,
-    body: object | undefined,
-    read: Read<T>,
-    signal: AbortSignal | undefined,
-  ): Promise<T> {
-    const { schedule = (request) => request() } = this.#options;
-    const request = schedule(() => this.#send(method, target, body, read, signal), signal);
-    this.#pending.add(request);
-    try {
-      return await request;
-    } finally {
-      this.#pending.delete(request);
-    }
-  }
-
   /** Rejects with a NotebookError, or with the signal's reason if the request was aborted before it was sent. */
-  async #send<T>(
-    method: Method,
-    { path, subject }: Target,
-    body: object | undefined,
-    read: Read<T>,
-    signal: AbortSignal | undefined,
-  ): Promise<T> {
+  async #send<T>({ method, target: { path, subject }, body, read, signal }: Request<T>): Promise<T> {
     const { timeoutMs, onResponse } = this.#options;
     const request: RequestInfo = { method, path: this.#prefix + path, subject, key: readKey(this.#options) };
     const limits = { timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
@@ -194,7 +174,7 @@ class Connection {
     if (result.response === undefined) {
       const { isSent, error } = result;
       // A write that was sent may be carried out, so it must not look as if it was never sent.
-      if (error instanceof AbortedError && !(isSent && method !== 'GET')) throw error.cause;
+      if (error instanceof AbortedError && !isSent) throw error.cause;
       onResponse?.(method, undefined);
       throw connectionError(request, this.#origin, isSent, error);
     }
@@ -224,10 +204,7 @@ function readKey({ key }: NotebookOptions): string {
   try {
     text = key();
   } catch (cause) {
-    throw new NotebookError('auth', `cannot read the API key: ${quote([explain(cause)], '')}`, {
-      hint,
-      cause,
-    });
+    throw new NotebookError('auth', `cannot read the API key: ${quote([explain(cause)], '')}`, { hint, cause });
   }
   if (isKey(text)) return text;
   const problem = text === '' ? 'is empty' : 'contains spaces or characters that a header cannot carry';

@@ -1,16 +1,10 @@
-import { setMaxListeners } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 /** The only status that means done. */
-export const SUCCESS_STATUS = {
-  GET: 200,
-  POST: 201,
-  PATCH: 200,
-  DELETE: 204,
-} as const satisfies Record<Method, number>;
+export const SUCCESS_STATUS: Readonly<Record<Method, number>> = { GET: 200, POST: 201, PATCH: 200, DELETE: 204 };
 
 interface HttpRequest {
   readonly method: Method;
@@ -33,7 +27,7 @@ type Exchange =
   /** `isSent` is false only if certainly no byte of the request was sent. */
   | { readonly response: undefined; readonly isSent: boolean; readonly error: Error };
 
-export interface Limits {
+interface Limits {
   /** For the whole exchange: a body that arrives in drips never exceeds a time-out between two chunks. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
@@ -63,8 +57,6 @@ export async function exchange(
   const timer = setTimeout(() => {
     handler.cancel(new TimeoutError(`timed out after ${timeoutMs / 1000} s`));
   }, timeoutMs);
-  // One signal can stop all requests of the daemon, which is more listeners than Node expects.
-  if (signal) setMaxListeners(0, signal);
   const abort = () => handler.cancel(new AbortedError('aborted', { cause: signal?.reason }));
   signal?.addEventListener('abort', abort, { once: true });
   if (signal?.aborted) abort();

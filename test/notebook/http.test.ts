@@ -171,21 +171,12 @@ test('the outcome of a write that is aborted in flight is unknown; aborted befor
   const server = await serveRaw(() => {});
   const notebook = openNotebook(server.url);
   const stop = new AbortController();
-  const inFlight = failureOf(notebook.createExperiment({}, stop.signal));
+  const inFlight = failureOf(notebook.patchExperiment(1, {}, stop.signal));
   await vi.waitFor(() => expect(server.requests).toHaveLength(1));
   stop.abort(new Error('stopping'));
   expect(await inFlight).toMatchObject({ failure: 'server', scope: 'run', outcomeUnknown: true });
-  await expect(notebook.createExperiment({}, stop.signal)).rejects.toThrow('stopping');
+  await expect(notebook.patchExperiment(1, {}, stop.signal)).rejects.toThrow('stopping');
   expect(server.requests).toHaveLength(1);
-});
-
-test('an aborted read rejects with the reason', async () => {
-  const server = await serveRaw(() => {});
-  const stop = new AbortController();
-  const read = openNotebook(server.url).readExperiment(1, stop.signal);
-  await vi.waitFor(() => expect(server.requests).toHaveLength(1));
-  stop.abort(new Error('stopping'));
-  await expect(read).rejects.toThrow('stopping');
 });
 
 test('the client works again after an outage', async () => {
