@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { decodeEntities } from './text.js';
 
 /** What identifies a run. `copy` is the path if the instrument files equal bytes at other paths again, else empty. */
 export interface RunIdentity {
@@ -70,10 +71,7 @@ export function originIn(body: string): Origin | undefined {
   const last = [...body.matchAll(/labfeed ([^<>]*) sha256:([0-9a-f]{64})/g)].at(-1);
   if (last === undefined) return undefined;
   const [, label = '', sha256 = ''] = last;
-  return {
-    label: label.replace(/&(amp|lt|gt|quot|#0?39|apos);/g, (_, name: string) => ENTITIES[name] ?? ''),
-    sha256,
-  };
+  return { label: decodeEntities(label), sha256 };
 }
 
 /** Splits a label. Instrument names may contain spaces: the longest that fits is used. */
@@ -84,16 +82,6 @@ export function readLabel(
   const [instrument] = instruments.filter((name) => label.startsWith(`${name} `)).sort((a, b) => b.length - a.length);
   return instrument === undefined ? undefined : { instrument, file: label.slice(instrument.length + 1) };
 }
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  amp: '&',
-  lt: '<',
-  gt: '>',
-  quot: '"',
-  apos: "'",
-  '#39': "'",
-  '#039': "'",
-};
 
 /**
  * Stands in for a name that a person erased: the same name is recognised, but cannot be read back. Paths are absolute,

@@ -1,6 +1,7 @@
 import { NotebookError } from '../errors.js';
 import type { Dialect, Draft } from '../model.js';
 import type { OpenRun } from '../outbox.js';
+import { decodeEntities } from '../text.js';
 import { type ExperimentRecord, type Filing, gracePeriodMs, NotYetError } from './context.js';
 import { sendEdit } from './failures.js';
 
@@ -169,18 +170,3 @@ function countMarkup(html: string): Map<string, number> {
   }
   return counts;
 }
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  amp: '&',
-  lt: '<',
-  gt: '>',
-  quot: '"',
-  apos: "'",
-  nbsp: ' ',
-};
-
-const decodeEntities = (text: string): string =>
-  text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|([a-z]+));/gi, (entity, decimal?: string, hex?: string, name = '') => {
-    const code = decimal ? Number(decimal) : Number.parseInt(hex ?? '', 16);
-    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : (ENTITIES[name] ?? entity);
-  });

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { LabfeedError } from '../errors.js';
 import { erasedCopy } from '../markers.js';
+import { parseJson } from '../text.js';
 import { addHistory, type Connection, connectTo, openCurrent, part, raw, type Store } from './database.js';
 import {
   type Answer,
@@ -407,13 +408,5 @@ function leaveRequests(db: Connection, path: string, requests: readonly Request[
       hint: 'run this as the user of the daemon: sudo -u labfeed labfeed …',
       cause: error,
     });
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

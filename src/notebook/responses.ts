@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseJson } from '../text.js';
 import type { HttpResponse } from './http.js';
 
 /** The response has the expected status, but not the expected content. The message quotes nothing of it. */
@@ -178,15 +179,6 @@ function readJsonError(json: unknown, text: string): ErrorBody {
 /** A web page instead of JSON comes from a proxy, a login form or a maintenance notice, not from the API. */
 const isHtml = ({ headers, text }: HttpResponse): boolean =>
   /^(?:text\/html|application\/xhtml)/i.test(headers['content-type'] ?? '') || /^\s*</.test(text);
-
-/** Undefined if it is not JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Only the start is searched: on a long page without a title, the search would take quadratic time. */
 function titleOf(html: string): string[] {
