@@ -33,12 +33,6 @@ interface SendingRate {
   readonly isRecovering: boolean;
 }
 
-interface BreakerOptions {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly random: () => number;
-}
-
 /** A limit that was reported within this time is not reported again. */
 const REPORT_INTERVAL_MS = 3_600_000;
 
@@ -58,7 +52,7 @@ export class Breaker {
   #relapses = 0;
   #limitReportedAt = Number.NEGATIVE_INFINITY;
 
-  constructor({ clock, log, random }: BreakerOptions) {
+  constructor(clock: Clock, log: Log, random: () => number) {
     this.#clock = clock;
     this.#log = log;
     this.#random = random;

@@ -38,7 +38,7 @@ async function findExisting({ n, intentAt, gone }: PlannedComment, filing: Filin
 /** The comment that an earlier POST may have created. Absence counts only after the grace period. */
 async function findPosted(n: number, filing: Filing): Promise<number | undefined> {
   const { run, experiment, notebook } = filing;
-  const grace = await gracePeriod(run, 'a comment of unknown outcome may still be posted', filing);
+  const checkGrace = await gracePeriod(run, 'a comment of unknown outcome may still be posted', filing);
   const listed = await notebook.listComments(experiment);
   const found = findMarked(commentMark(run.reference, n), listed);
   if (found !== undefined) return found;
@@ -49,7 +49,7 @@ async function findPosted(n: number, filing: Filing): Promise<number | undefined
     throw new NotebookError('conflict', `comment ${missing.comment} of experiment ${experiment} is no longer listed`, {
       hint: 'somebody deleted it, or the list is incomplete; labfeed posts nothing more on this experiment',
     });
-  grace.checkOver();
+  checkGrace();
   return undefined;
 }
 

@@ -69,8 +69,7 @@ export class NotYetError extends LabfeedError {
 
   constructor(message: string, untilMs: number) {
     super(message);
-    // The monotonic clock counts fractions, the outbox whole milliseconds.
-    this.untilMs = Math.ceil(untilMs);
+    this.untilMs = untilMs;
   }
 }
 

@@ -41,7 +41,7 @@ export class Limiter {
     this.#log = log;
     this.#ceiling = new Ceiling(perSecond);
     this.#rate = new LearnedRate(this.#ceiling.perSecond, log);
-    this.#breaker = new Breaker({ clock, log, random });
+    this.#breaker = new Breaker(clock, log, random);
   }
 
   /** Sends the request when it is its turn. If the signal is aborted before that, the request is not sent. */
@@ -413,7 +413,7 @@ const RAISE = { perApproach: 0.03, perRequest: 0.005 };
 class LimitTrust {
   #lastRate = 0;
   #confirmed = 0;
-  /** How long the server refuses; decays, so that one long pause does not count for ever. */
+  /** How long the server refuses; decays, so that one long pause does not count forever. */
   #closedMs = 0;
   #approachMs = APPROACH_MS.min;
   #leftMs = 0;

@@ -44,10 +44,7 @@ async function searchUnknownRuns(
     if (error instanceof NotebookError && !error.retryable) return [];
     throw error;
   });
-  for (const { id, ...record } of found) {
-    const origin = originOf(record);
-    if (origin && (await isUnknownRun(origin))) throw journalIsOlder(id);
-  }
+  for (const { id, ...record } of found) await checkKnown(id, record, isUnknownRun);
 }
 
 /** Our runs above our highest id that are not in the journal: the journal is older than the notebook. */
@@ -57,10 +54,24 @@ async function checkNewerEntries(
   context: DeliveryContext,
 ): Promise<void> {
   for await (const { id, record } of readUpward(highest, context)) {
-    const origin = originOf(record);
-    if (origin && (await isUnknownRun(origin))) throw journalIsOlder(id);
+    await checkKnown(id, record, isUnknownRun);
     await keepStray(id, record, context.server);
   }
+}
+
+async function checkKnown(
+  id: number,
+  { body }: ExperimentRecord,
+  isUnknownRun: Preparation['isUnknownRun'],
+): Promise<void> {
+  const origin = typeof body === 'string' ? originIn(body) : undefined;
+  if (!origin || !(await isUnknownRun(origin))) return;
+  throw new HaltedError(
+    `experiment ${id} was filed by labfeed, but it is not in the journal: the journal is older than the notebook`,
+    {
+      hint: 'stop labfeed, run `labfeed recover` to refill the journal from the notebook, and start it again; nothing is sent until then',
+    },
+  );
 }
 
 /** If fewer experiments are gone, the id of the next creation shows that the server was restored. */
@@ -83,17 +94,6 @@ async function keepStray(id: number, { title }: ExperimentRecord, server: Server
   if (!(await server.hasExperiment(id))) await server.addSpare(id, reference);
 }
 
-const originOf = ({ body }: ExperimentRecord): Origin | undefined =>
-  typeof body === 'string' ? originIn(body) : undefined;
-
-const journalIsOlder = (id: number): HaltedError =>
-  new HaltedError(
-    `experiment ${id} was filed by labfeed, but it is not in the journal: the journal is older than the notebook`,
-    {
-      hint: 'stop labfeed, run `labfeed recover` to refill the journal from the notebook, and start it again; nothing is sent until then',
-    },
-  );
-
 /**
  * Adopts what an earlier POST of this run created. A match counts at once; absence counts only if the search began
  * after the grace period. Must run alone: with another creation in flight, that one's experiment could be taken.
@@ -105,9 +105,9 @@ export async function adoptCreated(
 ): Promise<number | undefined> {
   if (run.server !== context.server.url)
     throw undecided(`the outcome of its creation on another notebook, ${run.server}, is unknown`);
-  const grace = await gracePeriod(run, 'a creation of unknown outcome may still take effect', context);
+  const checkGrace = await gracePeriod(run, 'a creation of unknown outcome may still take effect', context);
   // With several creations of this run unaccounted for, adopting the first would leave the last one behind.
-  if (run.unseen > 0) grace.checkOver();
+  if (run.unseen > 0) checkGrace();
   const candidates = await findCandidates(run, facts, context);
   // A title belongs to one run; a blank experiment can belong to any run with an unknown outcome.
   const expected = facts.keepsTitle === false ? await context.server.countUnknown() : 1 + run.unseen;
@@ -122,28 +122,24 @@ export async function adoptCreated(
   }
   // A proxy that lost the notebook behind it answers 404 to everything.
   await context.notebook.listKeys();
-  grace.checkOver();
+  checkGrace();
   return undefined;
 }
 
-interface GracePeriod {
-  /** Throws if the grace period was not over when the search began. */
-  checkOver(): void;
-}
-
-/** Of the last POST of this run; to be called before the search. */
+/**
+ * The grace period of the last POST of this run; to be called before the search. The result throws if the period was not
+ * over at that time.
+ */
 export async function gracePeriod(
   run: OpenRun,
   pending: string,
   { server, unknown, clock }: DeliveryContext,
-): Promise<GracePeriod> {
+): Promise<() => void> {
   const graceMs = await gracePeriodMs(server);
   const leftMs = (): number => graceMs - unknown.posts.elapsedMs(run.id);
   const isOver = leftMs() <= 0;
-  return {
-    checkOver() {
-      if (!isOver) throw new NotYetError(pending, clock.now() + Math.max(0, leftMs()));
-    },
+  return () => {
+    if (!isOver) throw new NotYetError(pending, clock.now() + Math.max(0, leftMs()));
   };
 }
 
@@ -261,17 +257,14 @@ export async function learnTitles(record: ExperimentRecord, server: Server): Pro
 }
 
 /** Whether a creation with this reference leaves such an experiment behind. */
-export function isOurCreation(
-  record: ExperimentRecord,
-  reference: string,
-  { keepsTitle, blank }: ServerFacts,
-): boolean {
-  if (keepsTitle !== false) return record.title === provisionalTitle(reference);
-  return blank !== undefined && profileOf(record) === blank;
-}
+export const isOurCreation = (record: ExperimentRecord, reference: string, facts: ServerFacts): boolean =>
+  facts.keepsTitle === false ? isBlank(record, facts) : record.title === provisionalTitle(reference);
 
 /** Whether nobody has changed the experiment since a creation of ours, whichever it was. */
-export function isUntouched(record: ExperimentRecord, { keepsTitle, blank }: ServerFacts): boolean {
-  if (keepsTitle !== false) return typeof record.title === 'string' && isProvisional(record.title);
-  return blank !== undefined && profileOf(record) === blank;
+export function isUntouched(record: ExperimentRecord, facts: ServerFacts): boolean {
+  if (facts.keepsTitle === false) return isBlank(record, facts);
+  return typeof record.title === 'string' && isProvisional(record.title);
 }
+
+const isBlank = (record: ExperimentRecord, { blank }: ServerFacts): boolean =>
+  blank !== undefined && profileOf(record) === blank;

@@ -42,7 +42,7 @@ export function showsDraft(
   const showsAll = (reading: Description): boolean => patched.every((part) => shows(part, record, reading));
   const differs = (reading: Description): boolean =>
     patched.some((part) => String(reading[part]) !== String(draft[part]));
-  // Readings that differ only in markup cannot be told apart: the draft is written once more.
+  // Readings that differ only in markup cannot be distinguished: the draft is written once more.
   return showsAll(draft) && !earlier.some((before) => differs(before) && showsAll(before));
 }
 

@@ -164,13 +164,7 @@ interface Rule {
 const NOT_DONE: readonly Rule[] = [
   { status: 400, says: ABOUT_THE_KEY, failure: 'auth', hint: HINTS.key },
   // Temporary, but not an outage: nobody else waits.
-  {
-    status: 400,
-    says: /^this entry is being edited by/i,
-    failure: 'server',
-    scope: 'run',
-    hint: HINTS.edited,
-  },
+  { status: 400, says: /^this entry is being edited by/i, failure: 'server', scope: 'run', hint: HINTS.edited },
   { status: 400, method: 'PATCH', code: 422, failure: 'conflict', hint: HINTS.deleted },
   { status: 400, failure: 'request', hint: HINTS.rejected },
   { status: 401, failure: 'auth', hint: HINTS.key },
