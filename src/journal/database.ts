@@ -2,7 +2,7 @@ import { accessSync, chownSync, constants, existsSync, mkdirSync, statSync } fro
 import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
-import { LabfeedError, systemCode } from '../errors.js';
+import { explain, LabfeedError, systemCode } from '../errors.js';
 import { isNetworkFilesystem, lockForLife } from '../filesystem.js';
 import { MIGRATIONS } from './migrations.js';
 
@@ -29,22 +29,23 @@ interface OpenDatabase {
 /** Opens the journal for its one writer, and holds the lock that keeps other daemons out. */
 export async function openDatabase(path: string, isShare = isNetworkFilesystem): Promise<OpenDatabase> {
   await prepareFolder(path, isShare);
+  return openLocked(path);
+}
+
+function openLocked(path: string): OpenDatabase {
   const lock = takeLock(path, LOCK_WAIT_MS);
+  let database: Database | undefined;
   try {
-    const database = openOwned(path);
-    try {
-      const isNew = readVersion(database, path) === 0;
-      // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
-      database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
-      // Erased names are overwritten on the disk. For 5,000 deliveries it costs nothing measurable.
-      database.exec('PRAGMA secure_delete = ON');
-      migrate(database, path);
-      return { database, isNew, release: () => lock.close() };
-    } catch (error) {
-      database.close();
-      throw error;
-    }
+    database = openOwned(path);
+    const isNew = readVersion(database, path) === 0;
+    // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
+    database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
+    // Erased names are overwritten on the disk. For 5,000 deliveries it costs nothing measurable.
+    database.exec('PRAGMA secure_delete = ON');
+    migrate(database, path);
+    return { database, isNew, release: () => lock.close() };
   } catch (error) {
+    database?.close();
     lock.close();
     throw error instanceof LabfeedError ? error : cannotOpen(path, error);
   }
@@ -144,28 +145,16 @@ export function openCurrent(path: string, busyMs?: number): Database {
 
 /** Migrates the journal, unless a daemon of the older version still uses it. */
 function migrateFree(path: string): void {
-  let lock: Database;
   try {
-    lock = takeLock(path, LOCK_WAIT_MS);
+    const { database, release } = openLocked(path);
+    database.close();
+    release();
   } catch (error) {
     if (!(error instanceof JournalInUseError)) throw error;
     throw new LabfeedError(`the journal ${path} has an older version, and a labfeed of that version uses it`, {
       hint: 'restart the daemon with this version (systemctl restart labfeed), then try again',
       cause: error,
     });
-  }
-  try {
-    const database = openOwned(path);
-    try {
-      database.exec('PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
-      migrate(database, path);
-    } finally {
-      database.close();
-    }
-  } catch (error) {
-    throw error instanceof LabfeedError ? error : cannotOpen(path, error);
-  } finally {
-    lock.close();
   }
 }
 
@@ -186,7 +175,7 @@ const noJournal = (path: string): LabfeedError =>
   });
 
 export function cannotOpen(path: string, error: unknown): LabfeedError {
-  const message = reasonOf(error);
+  const message = explain(error);
   const damaged = /not a database|malformed/i.test(message);
   const denied = !damaged && (systemCode(error) === 'EACCES' || isDenied(path));
   const hint = damaged
@@ -224,76 +213,67 @@ type Value = string | number | bigint | null;
 type Values = readonly (Value | Fragment)[];
 
 /** A part of a statement, with the values that it binds. */
-class Fragment {
+interface Fragment {
   readonly text: string;
   readonly values: readonly Value[];
-
-  constructor(text: string, values: readonly Value[]) {
-    this.text = text;
-    this.values = values;
-  }
 }
 
-export const raw = (text: string): Fragment => new Fragment(text, []);
+const isFragment = (value: Value | Fragment): value is Fragment => typeof value === 'object' && value !== null;
+
+export const raw = (text: string): Fragment => ({ text, values: [] });
 
 export function part(strings: TemplateStringsArray, ...values: Values): Fragment {
-  const parts = values.map((value) => (value instanceof Fragment ? value : new Fragment('?', [value])));
+  const parts = values.map((value) => (isFragment(value) ? value : { text: '?', values: [value] }));
   const text = strings.reduce((before, next, index) => `${before}${parts[index - 1]?.text}${next}`);
-  return new Fragment(
-    text,
-    parts.flatMap((one) => one.values),
-  );
+  return { text, values: parts.flatMap((one) => one.values) };
 }
 
 /** Runs tagged templates as statements: what is interpolated is bound as a value. Each is compiled once. */
-export interface Connection {
+export class Connection {
   readonly database: Database;
-  run(text: TemplateStringsArray, ...values: Values): { readonly changes: number };
-  rows<Row = unknown>(text: TemplateStringsArray, ...values: Values): Row[];
-  row<Row = unknown>(text: TemplateStringsArray, ...values: Values): Row | undefined;
-  /** The first column of every row. */
-  values<T>(text: TemplateStringsArray, ...values: Values): T[];
-  /** The first column of the first row; undefined if it is null or there is no row. */
-  value<T>(text: TemplateStringsArray, ...values: Values): T | undefined;
-}
+  readonly #statements = new Map<TemplateStringsArray | string, StatementSyncInstance>();
 
-export function connectTo(database: Database): Connection {
-  const statements = new Map<TemplateStringsArray | string, StatementSyncInstance>();
+  constructor(database: Database) {
+    this.database = database;
+  }
+
+  run(text: TemplateStringsArray, ...values: Values): { readonly changes: number } {
+    const [statement, bound] = this.#bind(text, values);
+    return { changes: Number(statement.run(...bound).changes) };
+  }
+
+  rows<Row = unknown>(text: TemplateStringsArray, ...values: Values): Row[] {
+    const [statement, bound] = this.#bind(text, values);
+    return statement.all(...bound) as Row[];
+  }
+
+  row<Row = unknown>(text: TemplateStringsArray, ...values: Values): Row | undefined {
+    const [statement, bound] = this.#bind(text, values);
+    return statement.get(...bound) as Row | undefined;
+  }
+
+  /** The first column of every row. */
+  values<T>(text: TemplateStringsArray, ...values: Values): T[] {
+    return this.rows(text, ...values).map(firstColumn) as T[];
+  }
+
+  /** The first column of the first row; undefined if it is null or there is no row. */
+  value<T>(text: TemplateStringsArray, ...values: Values): T | undefined {
+    return firstColumn(this.row(text, ...values)) as T | undefined;
+  }
 
   /** The strings of a template are the same object in every call, which saves putting the text together. */
-  function bind(strings: TemplateStringsArray, values: Values): [StatementSyncInstance, readonly Value[]] {
-    const known = statements.get(strings);
+  #bind(strings: TemplateStringsArray, values: Values): [StatementSyncInstance, readonly Value[]] {
+    const known = this.#statements.get(strings);
     if (known) return [known, values as readonly Value[]];
     const whole = part(strings, ...values);
-    const statement = statements.get(whole.text) ?? database.prepare(whole.text);
-    const isFixed = !values.some((value) => value instanceof Fragment);
-    statements.set(isFixed ? strings : whole.text, statement);
+    const statement = this.#statements.get(whole.text) ?? this.database.prepare(whole.text);
+    this.#statements.set(values.some(isFragment) ? whole.text : strings, statement);
     return [statement, whole.values];
   }
-
-  function all(strings: TemplateStringsArray, values: Values): unknown[] {
-    const [statement, bound] = bind(strings, values);
-    return statement.all(...bound);
-  }
-
-  function get(strings: TemplateStringsArray, values: Values): unknown {
-    const [statement, bound] = bind(strings, values);
-    return statement.get(...bound);
-  }
-
-  const first = (row: unknown): unknown => Object.values((row as object | undefined) ?? {})[0] ?? undefined;
-  return {
-    database,
-    run(text, ...values) {
-      const [statement, bound] = bind(text, values);
-      return { changes: Number(statement.run(...bound).changes) };
-    },
-    rows: <Row>(text: TemplateStringsArray, ...values: Values) => all(text, values) as Row[],
-    row: <Row>(text: TemplateStringsArray, ...values: Values) => get(text, values) as Row | undefined,
-    values: <T>(text: TemplateStringsArray, ...values: Values) => all(text, values).map(first) as T[],
-    value: <T>(text: TemplateStringsArray, ...values: Values) => first(get(text, values)) as T | undefined,
-  };
 }
+
+const firstColumn = (row: unknown): unknown => Object.values((row as object | undefined) ?? {})[0] ?? undefined;
 
 /** The journal as its one writer uses it. */
 export interface Store {
@@ -327,7 +307,7 @@ export function createStore(
   now: () => number,
   schedule: (flush: () => void) => void = setImmediate,
 ): Store {
-  const db = connectTo(database);
+  const db = new Connection(database);
   let waiting: Waiting[] = [];
   let isScheduled = false;
   let timer: NodeJS.Timeout | undefined;
@@ -340,9 +320,15 @@ export function createStore(
     clearTimeout(timer);
     timer = undefined;
     if (group.length === 0) return;
-    const outcome = writeGroup(db, group);
-    trouble = outcome.trouble;
-    for (const settle of outcome.settle) settle();
+    try {
+      const settle = writeGroup(db, group);
+      trouble = undefined;
+      for (const one of settle) one();
+    } catch (error) {
+      trouble = explain(error);
+      const failure = notRecorded(error);
+      for (const { reject } of group) reject(failure);
+    }
   }
 
   return {
@@ -363,30 +349,17 @@ export function createStore(
   };
 }
 
-interface Outcome {
-  /** Tells each caller what became of its change. */
-  readonly settle: readonly (() => void)[];
-  readonly trouble: string | undefined;
-}
-
-function writeGroup(db: Connection, group: readonly Waiting[]): Outcome {
+/** Resolves or rejects the promise of each change, once the transaction has succeeded. */
+function writeGroup(db: Connection, group: readonly Waiting[]): (() => void)[] {
   try {
     db.run`BEGIN IMMEDIATE`;
     const settle = group.map((one) => attempt(db, one));
     db.run`COMMIT`;
-    return { settle, trouble: undefined };
+    return settle;
   } catch (error) {
     // After some errors SQLite has rolled back by itself, and a closed journal has nothing to roll back.
     if (db.database.isOpen && db.database.isTransaction) db.run`ROLLBACK`;
-    const failure = notRecorded(error);
-    return {
-      settle: group.map(
-        ({ reject }) =>
-          () =>
-            reject(failure),
-      ),
-      trouble: reasonOf(error),
-    };
+    throw error;
   }
 }
 
@@ -406,12 +379,10 @@ function attempt(db: Connection, { change, resolve, reject }: Waiting): () => vo
 }
 
 const notRecorded = (error: unknown): LabfeedError =>
-  new LabfeedError(`cannot write the journal: ${reasonOf(error)}`, {
+  new LabfeedError(`cannot write the journal: ${explain(error)}`, {
     hint: 'check the free space and the permissions of its disk; nothing is sent that is not recorded',
     cause: error,
   });
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Within a commit. Events keep the names under which older versions stored them. */
 export function addHistory(db: Connection, run: number, at: number, event: string, detail?: object): void {
@@ -419,8 +390,18 @@ export function addHistory(db: Connection, run: number, at: number, event: strin
   db.run`INSERT INTO history (run, at, event, detail) VALUES (${run}, ${at}, ${event}, ${json})`;
 }
 
+/** The column that holds this property: `due_at` for `dueAt`. */
+export const columnOf = (property: string): Fragment =>
+  raw(property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`));
+
+export const parseRow = <T>(schema: z.ZodType<T>, row: unknown): T | undefined =>
+  row === undefined ? undefined : schema.parse(row);
+
+export const parseRows = <T>(schema: z.ZodType<T>, rows: readonly unknown[]): T[] =>
+  rows.map((row) => schema.parse(row));
+
 /** SQL null as undefined. */
-export const nullable = <T>(schema: z.ZodType<T>) => schema.nullable().transform((value) => value ?? undefined);
+export const nullable = <T>(schema: z.ZodType<T>) => schema.nullish().transform((value) => value ?? undefined);
 
 export const flag = z.number().transform((value) => value === 1);
 

@@ -46,26 +46,28 @@ export const answerSchema = z.strictObject({
 
 export type Answer = z.output<typeof answerSchema>;
 
-/** A run as a decision sees it. */
-export interface RunRow {
-  readonly id: number;
-  readonly instrument: string;
-  readonly sha256: string;
-  readonly copy: string;
-  readonly refiling: number;
+export const runRowSchema = z.object({
+  id: z.number(),
+  instrument: z.string(),
+  sha256: z.string(),
+  copy: z.string(),
+  refiling: z.number(),
   /** Empty if the run was erased. */
-  readonly path: string;
-  readonly size: number;
-  readonly step: RunStep;
-  readonly parked: 'quarantined' | 'held' | 'ignored' | null;
-  readonly failure: string | null;
-  readonly experiment: number | null;
-  readonly dueAt: number;
+  path: z.string(),
+  size: z.number(),
+  step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
+  parked: z.enum(['quarantined', 'held', 'ignored']).nullable(),
+  failure: z.string().nullable(),
+  experiment: z.number().nullable(),
+  dueAt: z.number(),
   /** Whether there is a draft. A run that was recovered or pruned has none. */
-  readonly hasDraft: boolean;
+  hasDraft: z.number().transform((count) => count > 0),
   /** The last run as which it was refiled. */
-  readonly refiledAs: number | null;
-}
+  refiledAs: z.number().nullable(),
+});
+
+/** A run as a decision sees it. */
+export type RunRow = Readonly<z.output<typeof runRowSchema>>;
 
 /** What a decision depends on besides the run. */
 export interface Facts {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Deliveries, LearntFacts, OpenRun, Outbox, RunChange, ServerFacts, ServerOutbox } from '../outbox.js';
-import { addHistory, type Connection, flag, nullable, raw, type Store, textList } from './database.js';
+import type { Deliveries, LearntFacts, OpenRun, Outbox, RunChange, ServerOutbox } from '../outbox.js';
+import { addHistory, type Connection, columnOf, flag, nullable, parseRows, type Store, textList } from './database.js';
 import { createHandover } from './handover.js';
 import { createUpkeep } from './maintenance.js';
 
@@ -11,10 +11,8 @@ export const createOutbox = (store: Store): Outbox => ({
   ...createUpkeep(store),
   server: (url) => createServer(store, url),
   async count() {
-    const rows = store.db.rows<{
-      state: string;
-      runs: number;
-    }>`SELECT ifnull(parked, step) AS state, count(*) AS runs FROM runs GROUP BY 1`;
+    const rows = store.db.rows<{ state: string; runs: number }>`
+      SELECT ifnull(parked, step) AS state, count(*) AS runs FROM runs GROUP BY 1`;
     return Object.fromEntries(rows.map((row) => [row.state, row.runs]));
   },
 });
@@ -32,10 +30,9 @@ function createDeliveries({ db, commit, now }: Store): Deliveries {
       claimed.delete(run);
     },
     async nextDueAt() {
-      const rows = db.rows<{
-        id: number;
-        dueAt: number;
-      }>`SELECT id, due_at AS dueAt FROM runs WHERE step <> 'done' AND parked IS NULL ORDER BY due_at LIMIT ${claimed.size + 1} + 0`;
+      const rows = db.rows<{ id: number; dueAt: number }>`
+        SELECT id, due_at AS dueAt FROM runs WHERE step <> 'done' AND parked IS NULL ORDER BY due_at
+          LIMIT ${claimed.size + 1} + 0`;
       return rows.find(({ id }) => !claimed.has(id))?.dueAt;
     },
     load: async (run) => loadRun(db, run),
@@ -50,23 +47,16 @@ function createDeliveries({ db, commit, now }: Store): Deliveries {
   };
 }
 
-interface Candidate {
-  readonly id: number;
-  readonly backlog: number;
-  /** Its place among the due runs of its instrument. */
-  readonly rank: number;
-}
-
 /**
  * The conditions for open runs are those of the indexes, word by word: otherwise SQLite does not use them. A bare
  * `LIMIT ?` makes it compile the statement whenever it is bound: two to three times the cost.
  */
 function dueRuns(db: Connection, now: number, limit: number, claimed: ReadonlySet<number>): number[] {
-  const candidates = [...openInstruments(db)].flatMap((instrument): Candidate[] => {
-    const rows = db.rows<{
-      id: number;
-      backlog: number;
-    }>`SELECT id, backlog FROM runs WHERE step <> 'done' AND parked IS NULL AND instrument = ${instrument} AND due_at <= ${now} ORDER BY backlog, id LIMIT ${limit + claimed.size} + 0`;
+  const candidates = [...openInstruments(db)].flatMap((instrument) => {
+    const rows = db.rows<{ id: number; backlog: number }>`
+      SELECT id, backlog FROM runs WHERE step <> 'done' AND parked IS NULL AND instrument = ${instrument}
+        AND due_at <= ${now} ORDER BY backlog, id LIMIT ${limit + claimed.size} + 0`;
+    // The rank is the place among the due runs of the instrument.
     return rows.filter(({ id }) => !claimed.has(id)).map((row, rank) => ({ ...row, rank }));
   });
   return candidates
@@ -103,13 +93,7 @@ const runRow = z.object({
 });
 const earlierRow = z.object({ ...draftColumns, written: flag });
 const earlierCommentRow = z.object({ n: z.number(), text: z.string(), comment: optional });
-const commentRow = z.object({
-  n: z.number(),
-  text: z.string(),
-  intentAt: optional,
-  comment: optional,
-  gone: optional,
-});
+const commentRow = earlierCommentRow.extend({ intentAt: optional, gone: optional });
 
 function loadRun(db: Connection, run: number): OpenRun {
   const { title, date, body, tags, ...rest } = runRow.parse(
@@ -122,20 +106,17 @@ function loadRun(db: Connection, run: number): OpenRun {
   return {
     ...rest,
     draft: { title, date, body, tags },
-    earlier: earlier.map((row) => earlierRow.parse(row)),
+    earlier: parseRows(earlierRow, earlier),
     ...loadComments(db, run),
   };
 }
 
 function loadComments(db: Connection, run: number): Pick<OpenRun, 'comments' | 'surplus'> {
-  const planned = db.rows`
-    SELECT n, text, intent_at AS intentAt, comment, gone FROM comments WHERE run = ${run} ORDER BY n`.map((row) =>
-    commentRow.parse(row),
-  );
-  const earlier = db.rows`
-    SELECT n, text, comment FROM earlier_comments WHERE run = ${run} ORDER BY n, rowid`.map((row) =>
-    earlierCommentRow.parse(row),
-  );
+  const comments = db.rows`
+    SELECT n, text, intent_at AS intentAt, comment, gone FROM comments WHERE run = ${run} ORDER BY n`;
+  const dropped = db.rows`SELECT n, text, comment FROM earlier_comments WHERE run = ${run} ORDER BY n, rowid`;
+  const planned = parseRows(commentRow, comments);
+  const earlier = parseRows(earlierCommentRow, dropped);
   const textsOf = (n: number): string[] => earlier.filter((one) => one.n === n).map(({ text }) => text);
   const wanted = new Set(planned.map(({ n }) => n));
   const surplus = new Map(earlier.filter(({ n }) => !wanted.has(n)).map(({ n, comment }) => [n, comment]));
@@ -159,7 +140,7 @@ function updateRun(db: Connection, run: number, change: RunChange, at: number): 
         UPDATE runs SET step = 'creating', server = ${change.server}, floor = ${change.floor ?? null}, unseen =
           ${change.unseen ?? 0}, intent_at = ${change.at}, updated_at = ${at} WHERE id = ${run}`;
     case 'notCreated':
-      // An earlier creation with an unknown outcome stays one, whatever became of the later one.
+      // An earlier creation with an unknown outcome stays one, whether or not the later one took effect.
       return db.run`
         UPDATE runs SET step = CASE WHEN unseen > 0 THEN 'creating' ELSE 'pending' END, unseen = max(0, unseen -
           1), floor = NULL, intent_at = CASE WHEN unseen > 0 THEN intent_at END, updated_at = ${at}
@@ -218,17 +199,6 @@ const serverRow = z.object({
   restoredFrom: optional,
 });
 
-const NO_FACTS: ServerFacts = {
-  highest: undefined,
-  dialect: undefined,
-  keepsTitle: undefined,
-  keepsComments: undefined,
-  blank: undefined,
-  sweep: undefined,
-  halted: undefined,
-  restoredFrom: undefined,
-};
-
 function createServer(store: Store, url: string): ServerOutbox {
   const { db, commit } = store;
   return {
@@ -236,7 +206,7 @@ function createServer(store: Store, url: string): ServerOutbox {
       const row = db.row`
         SELECT highest, dialect, keeps_title AS keepsTitle, keeps_comments AS keepsComments, blank, sweep,
           halted, restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
-      return row === undefined ? NO_FACTS : serverRow.parse(row);
+      return serverRow.parse(row ?? {});
     },
     learn: (facts) => commit(() => learn(db, url, facts)),
     async claimSpare(run) {
@@ -265,27 +235,16 @@ function createServer(store: Store, url: string): ServerOutbox {
   };
 }
 
-const COLUMNS = {
-  dialect: 'dialect',
-  keepsTitle: 'keeps_title',
-  keepsComments: 'keeps_comments',
-  blank: 'blank',
-  sweep: 'sweep',
-  halted: 'halted',
-  restoredFrom: 'restored_from',
-} as const satisfies Record<keyof LearntFacts, string>;
-
 function learn(db: Connection, url: string, facts: LearntFacts): void {
   db.run`INSERT OR IGNORE INTO servers (url) VALUES (${url})`;
   for (const [fact, learnt] of Object.entries(facts)) {
     if (learnt === undefined) continue;
-    const column = raw(COLUMNS[fact as keyof LearntFacts]);
     const value = typeof learnt === 'boolean' ? Number(learnt) : learnt;
     // Several creations may notice that the server was restored; the lowest id counts.
     if (fact === 'restoredFrom')
       db.run`
         UPDATE servers SET restored_from = min(ifnull(restored_from, ${value}), ${value}) WHERE url = ${url}`;
-    else db.run`UPDATE servers SET ${column} = ${value} WHERE url = ${url}`;
+    else db.run`UPDATE servers SET ${columnOf(fact)} = ${value} WHERE url = ${url}`;
   }
 }
 

@@ -3,12 +3,13 @@ import { systemClock } from '../clock.js';
 import { type DiskFile, RUN_STATES, type RunState } from '../model.js';
 import type { ContentKey } from '../outbox.js';
 import {
-  type Connection,
-  connectTo,
+  Connection,
   type Database,
   flag,
   nullable,
   openCurrent,
+  parseRow,
+  parseRows,
   part,
   raw,
   STATE,
@@ -17,44 +18,13 @@ import {
 import { copyOf } from './handover.js';
 import { pathsOf, READABLE, signed } from './intake.js';
 
-/**
- * The journal for commands and the page, which only read. Lists are read in pages, and each page shows the journal as
- * it is at that moment. No statement reads both halves of the journal.
- */
-export interface JournalReader {
-  /** All instruments and servers, at a cost that does not grow with the number of runs. */
-  overview(): Promise<Overview>;
-  /** The newest first. */
-  jobs(filter: JobFilter): Promise<Job[]>;
-  job(id: number): Promise<JobDetail | undefined>;
-  /** Runs with this content, of any instrument, the newest first. */
-  sameContent(sha256: string): Promise<Job[]>;
-  /** Files whose path contains this text, the newest first; also files that are gone. */
-  files(text: string, limit: number): Promise<KnownFile[]>;
-  /** What is known about the file at this path. */
-  atPath(instrument: string, file: DiskFile): Promise<KnownPath | undefined>;
-  /** The last filing of this content. */
-  ofContent(content: ContentKey & { readonly instrument: string }): Promise<KnownRun | undefined>;
-  /** The instruments that have runs, also those that are no longer configured. */
-  instruments(): Promise<string[]>;
-  countFiled(instrument: string | undefined): Promise<number>;
-  /** The done runs, oldest first. */
-  filed(instrument: string | undefined): AsyncIterable<FiledRun>;
-  /** What was sent for a run. */
-  filingOf(run: number): Promise<Filing>;
-  /** The runs that are not in the notebook, or not completely; without the ignored ones. */
-  unfiled(instrument: string | undefined): AsyncIterable<UnfiledRun>;
-  server(url: string): Promise<ServerSummary & { readonly spares: readonly number[] }>;
-  close(): Promise<void>;
-}
-
 /** A run as a list shows it. */
 export type Job = z.output<typeof jobRow>;
 
 /** A run with everything that the journal has about it. */
 export interface JobDetail extends Job {
   /** Absent if its file could not be read, or if the run was erased. */
-  readonly draft: { title: string; date: string; body: string; tags: string[] } | undefined;
+  readonly draft: z.output<typeof draftRow> | undefined;
   readonly comments: readonly StoredComment[];
   readonly history: readonly HistoryEvent[];
   /** Where its content was seen. */
@@ -101,7 +71,7 @@ export type UnfiledRun = z.output<typeof unfiledRow>;
 
 export interface Filing {
   /** Absent if the run was recovered from the notebook, pruned or erased. */
-  readonly draft: { readonly title: string; readonly date: string; readonly body: string } | undefined;
+  readonly draft: Omit<z.output<typeof draftRow>, 'tags'> | undefined;
   /** The text is empty if it is unknown. */
   readonly comments: readonly StoredComment[];
 }
@@ -129,36 +99,51 @@ type ServerSummary = z.output<typeof serverRow>;
 
 export const openReader = (path: string): JournalReader => createReader(openCurrent(path));
 
-export function createReader(database: Database, now = systemClock.now): JournalReader {
-  const db = connectTo(database);
+/**
+ * The journal for commands and the page, which only read. Lists are read in pages, and each page shows the journal as
+ * it is at that moment. No statement reads both halves of the journal.
+ */
+export type JournalReader = ReturnType<typeof createReader>;
+
+export function createReader(database: Database, now = systemClock.now) {
+  const db = new Connection(database);
   return {
+    /** All instruments and servers, at a cost that does not grow with the number of runs. */
     overview: async () => readOverview(db, now()),
-    jobs: async (filter) => listJobs(db, filter),
-    job: async (id) => readJob(db, id),
-    sameContent: async (sha256) =>
+    /** The newest first. */
+    jobs: async (filter: JobFilter) => listJobs(db, filter),
+    job: async (id: number) => readJob(db, id),
+    /** Runs with this content, of any instrument, the newest first. */
+    sameContent: async (sha256: string) =>
       // By instrument, because the index begins with it.
       findJobs(
         db,
         part`runs.instrument IN (SELECT instrument FROM tallies) AND sha256 = ${sha256} ORDER BY runs.id DESC LIMIT ${MAX_COPIES}`,
       ),
-    files: async (text, limit) => findFiles(db, text, limit),
-    atPath: async (instrument, file) => readPath(db, instrument, file),
-    ofContent: async (content) => lastFiling(db, content),
+    /** Files whose path contains this text, the newest first; also files that are gone. */
+    files: async (text: string, limit: number) => findFiles(db, text, limit),
+    /** What is known about the file at this path. */
+    atPath: async (instrument: string, file: DiskFile) => readPath(db, instrument, file),
+    /** The last filing of this content. */
+    ofContent: async (content: ContentKey & { readonly instrument: string }) => lastFiling(db, content),
+    /** The instruments that have runs, also those that are no longer configured. */
     instruments: async () => db.values<string>`SELECT DISTINCT instrument FROM tallies ORDER BY 1`,
-    countFiled: async (instrument) =>
+    countFiled: async (instrument: string | undefined) =>
       db.value<number>`
         SELECT ifnull(sum(runs), 0) AS runs FROM tallies WHERE state = 'done'
           AND (${instrument ?? null} IS NULL OR instrument = ${instrument ?? null})` ?? 0,
-    filed: (instrument) => inPages((after) => filedAfter(db, after, instrument)),
-    filingOf: async (run) => ({ draft: readDraft(db, run), comments: readComments(db, run) }),
-    unfiled: (instrument) => inPages((after) => unfiledAfter(db, after, instrument)),
-    async server(url) {
-      const row = db.row`SELECT dialect, halted FROM servers WHERE url = ${url}`;
-      return {
-        ...serverRow.parse(row ?? { dialect: null, halted: null }),
-        spares: db.values<number>`SELECT experiment FROM spares WHERE server = ${url} ORDER BY experiment`,
-      };
-    },
+    /** The done runs, oldest first. */
+    filed: (instrument: string | undefined): AsyncIterable<FiledRun> =>
+      inPages((after) => filedAfter(db, after, instrument)),
+    /** What was sent for a run. */
+    filingOf: async (run: number): Promise<Filing> => ({ draft: readDraft(db, run), comments: readComments(db, run) }),
+    /** The runs that are not in the notebook, or not completely; without the ignored ones. */
+    unfiled: (instrument: string | undefined): AsyncIterable<UnfiledRun> =>
+      inPages((after) => unfiledAfter(db, after, instrument)),
+    server: async (url: string) => ({
+      ...serverRow.parse(db.row`SELECT dialect, halted FROM servers WHERE url = ${url}` ?? {}),
+      spares: db.values<number>`SELECT experiment FROM spares WHERE server = ${url} ORDER BY experiment`,
+    }),
     close: async () => database.close(),
   };
 }
@@ -218,7 +203,7 @@ function listJobs(db: Connection, { state, instrument, limit, before }: JobFilte
 }
 
 const findJobs = (db: Connection, condition: ReturnType<typeof part>): Job[] =>
-  db.rows`SELECT ${raw(JOB)} WHERE ${condition}`.map((row) => jobRow.parse(row));
+  parseRows(jobRow, db.rows`SELECT ${raw(JOB)} WHERE ${condition}`);
 
 const eventRow = z.object({
   at: z.number(),
@@ -227,9 +212,8 @@ const eventRow = z.object({
 });
 
 function readJob(db: Connection, id: number): JobDetail | undefined {
-  const row = db.row`SELECT ${raw(JOB)} WHERE runs.id = ${id}`;
-  if (row === undefined) return undefined;
-  const job = jobRow.parse(row);
+  const [job] = findJobs(db, part`runs.id = ${id}`);
+  if (job === undefined) return undefined;
   const history = db.rows`SELECT at, event, detail FROM history WHERE run = ${id} ORDER BY id`;
   const drift = db.value<string>`SELECT changes FROM drifts WHERE run = ${id}`;
   const copy = db.value<string>`SELECT copy FROM runs WHERE id = ${id}` ?? '';
@@ -237,7 +221,7 @@ function readJob(db: Connection, id: number): JobDetail | undefined {
     ...job,
     draft: readDraft(db, id),
     comments: readComments(db, id),
-    history: history.map((event) => eventRow.parse(event)),
+    history: parseRows(eventRow, history),
     paths: pathsOf(db, job.instrument, { sha256: job.sha256, copy }),
     drift: drift === undefined ? [] : textList.parse(drift),
   };
@@ -245,15 +229,13 @@ function readJob(db: Connection, id: number): JobDetail | undefined {
 
 const draftRow = z.object({ title: z.string(), date: z.string(), body: z.string(), tags: textList });
 
-function readDraft(db: Connection, run: number): JobDetail['draft'] {
-  const row = db.row`SELECT title, date, body, tags FROM drafts WHERE run = ${run}`;
-  return row === undefined ? undefined : draftRow.parse(row);
-}
+const readDraft = (db: Connection, run: number): JobDetail['draft'] =>
+  parseRow(draftRow, db.row`SELECT title, date, body, tags FROM drafts WHERE run = ${run}`);
 
 const commentRow = z.object({ n: z.number(), text: z.string(), comment: number });
 
 const readComments = (db: Connection, run: number): StoredComment[] =>
-  db.rows`SELECT n, text, comment FROM comments WHERE run = ${run} ORDER BY n`.map((row) => commentRow.parse(row));
+  parseRows(commentRow, db.rows`SELECT n, text, comment FROM comments WHERE run = ${run} ORDER BY n`);
 
 const fileRow = z.object({
   instrument: z.string(),
@@ -267,16 +249,13 @@ const fileRow = z.object({
 
 /** By the intake half and by the outbox half: a recovered run knows its file by name only. */
 function findFiles(db: Connection, part: string, limit: number): KnownFile[] {
-  const seen = db.rows`
+  const rows = db.rows`
     SELECT instrument, path, verdict, sha256, copy FROM files WHERE instr(path, ${part}) > 0
-      AND ${raw(READABLE)} ORDER BY path LIMIT ${limit}`
-    .map((row) => fileRow.parse(row))
-    .map(({ instrument, path, verdict, sha256, copy }) => ({
-      instrument,
-      path,
-      verdict,
-      run: sha256 === undefined ? undefined : lastFiling(db, { instrument, sha256, copy })?.id,
-    }));
+      AND ${raw(READABLE)} ORDER BY path LIMIT ${limit}`;
+  const seen = parseRows(fileRow, rows).map(({ sha256, copy, ...file }) => ({
+    ...file,
+    run: sha256 === undefined ? undefined : lastFiling(db, { instrument: file.instrument, sha256, copy })?.id,
+  }));
   const runs = db.rows<KnownFile>`
     SELECT instrument, path, 'taken' AS verdict, id AS run FROM runs WHERE instr(path, ${part}) > 0
       ORDER BY id DESC LIMIT ${limit}`;
@@ -296,12 +275,7 @@ function readPath(db: Connection, instrument: string, { path, size, mtimeNs, ino
   return { verdict, isUntouched, run };
 }
 
-const knownRow = z.object({
-  id: z.number(),
-  sha256: z.string(),
-  state: z.enum(RUN_STATES),
-  experiment: number,
-});
+const knownRow = z.object({ id: z.number(), sha256: z.string(), state: z.enum(RUN_STATES), experiment: number });
 
 /** A run that is to be remapped still needs its file, so it counts as queued. */
 function lastFiling(db: Connection, content: ContentKey & { readonly instrument: string }): KnownRun | undefined {
@@ -310,7 +284,7 @@ function lastFiling(db: Connection, content: ContentKey & { readonly instrument:
       FROM remaps) THEN 'queued' ELSE ${raw(STATE)} END AS state, experiment FROM runs
       WHERE instrument = ${content.instrument} AND sha256 = ${content.sha256} AND copy = ${copyOf(db, content)}
       ORDER BY refiling DESC LIMIT 1`;
-  return row === undefined ? undefined : knownRow.parse(row);
+  return parseRow(knownRow, row);
 }
 
 /** Empty in the journal if the run was erased. */
@@ -340,16 +314,20 @@ const PAGE = 500;
 const pageAfter = (after: number, instrument: string | undefined) =>
   part`id > ${after} ${instrument === undefined ? raw('') : part`AND instrument = ${instrument}`} ORDER BY id LIMIT ${PAGE}`;
 
-const filedAfter = (db: Connection, after: number, instrument: string | undefined): FiledRun[] =>
-  db.rows`
+function filedAfter(db: Connection, after: number, instrument: string | undefined): FiledRun[] {
+  const rows = db.rows`
     SELECT id, instrument, sha256, reference, path, server, experiment FROM runs WHERE step = 'done'
-      AND parked IS NULL AND ${pageAfter(after, instrument)}`.map((row) => filedRow.parse(row));
+      AND parked IS NULL AND ${pageAfter(after, instrument)}`;
+  return parseRows(filedRow, rows);
+}
 
-const unfiledAfter = (db: Connection, after: number, instrument: string | undefined): UnfiledRun[] =>
-  db.rows`
+function unfiledAfter(db: Connection, after: number, instrument: string | undefined): UnfiledRun[] {
+  const rows = db.rows`
     SELECT id, instrument, path, ${raw(STATE)} AS state, experiment, reason, attempts FROM runs
       WHERE (step <> 'done' OR parked IS NOT NULL) AND parked IS NOT 'ignored'
-      AND ${pageAfter(after, instrument)}`.map((row) => unfiledRow.parse(row));
+      AND ${pageAfter(after, instrument)}`;
+  return parseRows(unfiledRow, rows);
+}
 
 async function* inPages<T extends { readonly id: number }>(read: (after: number) => T[]): AsyncGenerator<T> {
   for (let after = 0; ; ) {
@@ -368,11 +346,8 @@ const serverRow = z.object({ dialect: text, halted: text });
 
 /** Called every second while somebody looks at the page: nothing here reads all runs. */
 function readOverview(db: Connection, now: number): Overview {
-  const counts = db.rows<{
-    instrument: string;
-    state: RunState;
-    runs: number;
-  }>`SELECT instrument, state, runs FROM tallies ORDER BY instrument`;
+  const counts = db.rows<{ instrument: string; state: RunState; runs: number }>`
+    SELECT instrument, state, runs FROM tallies ORDER BY instrument`;
   const scanned = db.rows<{ name: string; backlog: number }>`SELECT name, backlog FROM instruments`;
   const backlogs = new Map(scanned.map((row) => [row.name, row.backlog]));
   const names = new Set([...backlogs.keys(), ...counts.map(({ instrument }) => instrument)]);
@@ -392,10 +367,8 @@ function readOverview(db: Connection, now: number): Overview {
 
 /** Old rows stay: a year of them is smaller than one run's draft. */
 const hoursOf = (db: Connection, instrument: string, since: number) =>
-  db.rows<{
-    hour: number;
-    runs: number;
-  }>`SELECT hour, runs FROM hours WHERE instrument = ${instrument} AND hour > ${since} ORDER BY hour`;
+  db.rows<{ hour: number; runs: number }>`
+    SELECT hour, runs FROM hours WHERE instrument = ${instrument} AND hour > ${since} ORDER BY hour`;
 
 function oldestOf(db: Connection, instrument: string): number | undefined {
   const times = [0, 1].flatMap(
@@ -408,7 +381,6 @@ function oldestOf(db: Connection, instrument: string): number | undefined {
 }
 
 function tallyOf(counted: readonly { state: RunState; runs: number }[]): Readonly<Record<RunState, number>> {
-  const none = RUN_STATES.map((state): [RunState, number] => [state, 0]);
-  const some = counted.map(({ state, runs }): [RunState, number] => [state, runs]);
-  return Object.fromEntries([...none, ...some]) as Record<RunState, number>;
+  const runsIn = (wanted: RunState): number => counted.find(({ state }) => state === wanted)?.runs ?? 0;
+  return Object.fromEntries(RUN_STATES.map((state) => [state, runsIn(state)])) as Record<RunState, number>;
 }

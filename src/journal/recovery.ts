@@ -1,37 +1,7 @@
 import { z } from 'zod';
 import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
-import { addHistory, type Connection, part, type Store } from './database.js';
+import { addHistory, type Connection, parseRow, parseRows, part, type Store } from './database.js';
 import { dropSpare } from './outbox.js';
-
-/** What `recover` does to the outbox: it refills it from the notebook, and repairs it after the server was restored. */
-export interface Recovery {
-  /** From here on nothing is sent to this server until `end`. */
-  begin(server: string): Promise<Beginning>;
-  /** The first id that the journal may not know; undefined if it knows no id of the server. */
-  firstUnknown(server: string): Promise<number | undefined>;
-  /** Whether a run has this experiment. */
-  owns(server: string, experiment: number): Promise<boolean>;
-  /** Takes in an experiment that no run has: of a run that is unknown here, or not finished. */
-  take(run: FiledRun): Promise<'recovered' | 'completed' | 'known'>;
-  /** There is an experiment with this id, of whatever origin. */
-  saw(server: string, experiment: number): Promise<void>;
-  /** Allows sending again, or leaves it halted for another reason. */
-  end(server: string, halted?: string): Promise<void>;
-  /** The runs that have an experiment with this id or a higher one, highest first. */
-  placedFrom(server: string, experiment: number): Promise<PlacedRun[]>;
-  /** The run with the highest experiment below this one. */
-  placedBelow(server: string, experiment: number): Promise<PlacedRun | undefined>;
-  /** Runs below this experiment that changed since this time: the restored server may have an unfinished state. */
-  changedSince(server: string, at: number, experiment: number): Promise<PlacedRun[]>;
-  /** Its experiment is gone: the id is free for others, and the run is held. */
-  release(run: PlacedRun): Promise<void>;
-  /** Its experiment exists but is blank: it is filled in again. */
-  refill(run: PlacedRun): Promise<void>;
-  /** Only these of its comments exist, by number: the others are posted again. False if none is missing. */
-  keepComments(run: PlacedRun, present: ReadonlySet<number>): Promise<boolean>;
-  /** From now on this is the highest known id of the server. */
-  settle(server: string, highest: number): Promise<void>;
-}
 
 interface Beginning {
   /** Why nothing was sent before. */
@@ -74,40 +44,58 @@ const placedRow = z.object({
 
 const UNFINISHED = '`labfeed recover` was interrupted: run it again, and it continues where it stopped';
 
-export function createRecovery({ db, commit, now }: Store): Recovery {
-  const placed = (condition: ReturnType<typeof part>): PlacedRun[] =>
-    db.rows`
+/** What `recover` does to the outbox: it refills it from the notebook, and repairs it after the server was restored. */
+export type Recovery = ReturnType<typeof createRecovery>;
+
+export function createRecovery({ db, commit, now }: Store) {
+  const placed = (condition: ReturnType<typeof part>): PlacedRun[] => {
+    const rows = db.rows`
       SELECT id, reference, instrument, sha256, experiment, added_at AS addedAt, (SELECT count(*) FROM drafts
-        WHERE run = runs.id) AS drafted FROM runs WHERE ${condition}`.map((row) => placedRow.parse(row));
+        WHERE run = runs.id) AS drafted FROM runs WHERE ${condition}`;
+    return parseRows(placedRow, rows);
+  };
   return {
-    begin: (server) => commit(() => begin(db, server)),
-    firstUnknown: async (server) =>
+    /** From here on nothing is sent to this server until `end`. */
+    begin: (server: string) => commit(() => begin(db, server)),
+    /** The first id that the journal may not know; undefined if it knows no id of the server. */
+    firstUnknown: async (server: string) =>
       // A creation with an unknown outcome is above its own floor, which can be below the highest known id.
       db.value<number>`
         SELECT min(highest, ifnull((SELECT min(ifnull(floor, 0)) FROM runs WHERE server = url
           AND step = 'creating' AND parked IS NOT 'ignored'), highest)) + 1 AS id FROM servers
           WHERE url = ${server}`,
-    owns: async (server, experiment) =>
+    /** Whether a run has this experiment. */
+    owns: async (server: string, experiment: number) =>
       db.row`SELECT 1 FROM runs WHERE server = ${server} AND experiment = ${experiment}` !== undefined,
-    take: (run) => commit(() => take(db, run, now())),
-    saw: (server, experiment) =>
+    /** Takes in an experiment that no run has: of a run that is unknown here, or not finished. */
+    take: (run: FiledRun) => commit(() => take(db, run, now())),
+    /** There is an experiment with this id, of any origin. */
+    saw: (server: string, experiment: number) =>
       commit(() => {
         db.run`UPDATE servers SET highest = max(ifnull(highest, 0), ${experiment}) WHERE url = ${server}`;
       }),
-    end: (server, halted) =>
+    /** Allows sending again, or leaves it halted for another reason. */
+    end: (server: string, halted?: string) =>
       commit(() => {
         db.run`UPDATE servers SET halted = ${halted ?? null} WHERE url = ${server}`;
       }),
-    placedFrom: async (server, experiment) =>
+    /** The runs that have an experiment with this id or a higher one, highest first. */
+    placedFrom: async (server: string, experiment: number) =>
       placed(part`server = ${server} AND experiment >= ${experiment} ORDER BY experiment DESC`),
-    placedBelow: async (server, experiment) =>
+    /** The run with the highest experiment below this one. */
+    placedBelow: async (server: string, experiment: number) =>
       placed(part`server = ${server} AND experiment < ${experiment} ORDER BY experiment DESC LIMIT 1`)[0],
-    changedSince: async (server, at, experiment) =>
+    /** Runs below this experiment that changed since this time: the restored server may have an unfinished state. */
+    changedSince: async (server: string, at: number, experiment: number) =>
       placed(part`server = ${server} AND updated_at >= ${at} AND experiment < ${experiment} ORDER BY experiment DESC`),
-    release: (run) => commit(() => release(db, run, now())),
-    refill: (run) => commit(() => refill(db, run, now())),
-    keepComments: (run, present) => commit(() => keepComments(db, run, present, now())),
-    settle: (server, highest) => commit(() => settle(db, server, highest)),
+    /** Its experiment is gone: the id is free for others, and the run is held. */
+    release: (run: PlacedRun) => commit(() => release(db, run, now())),
+    /** Its experiment exists but is blank: it is filled in again. */
+    refill: (run: PlacedRun) => commit(() => refill(db, run, now())),
+    /** Only these of its comments exist, by number: the others are posted again. False if none is missing. */
+    keepComments: (run: PlacedRun, present: ReadonlySet<number>) => commit(() => keepComments(db, run, present, now())),
+    /** From now on this is the highest known id of the server. */
+    settle: (server: string, highest: number) => commit(() => settle(db, server, highest)),
   };
 }
 
@@ -131,7 +119,7 @@ function take(db: Connection, filed: FiledRun, at: number): 'recovered' | 'compl
   const reference = referenceIn(db, filed, refilings);
   const run = findRun(db, filed, reference);
   const isFiled = run !== undefined && run.experiment !== null;
-  // The run has its experiment; this one is somebody's copy of it, or cannot be told from one.
+  // The run has its experiment; this one is somebody's copy of it, or cannot be distinguished from one.
   if (isFiled && !(copies && reference === undefined)) return 'known';
   const ids = commentIds(filed, reference);
   dropSpare(db, server, experiment);
@@ -156,7 +144,7 @@ function referenceIn(
 }
 
 function findRun(db: Connection, { instrument, sha256 }: FiledRun, reference: string | undefined) {
-  const row: unknown =
+  const row =
     reference === undefined
       ? db.row`
         SELECT id, experiment FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256}
@@ -164,7 +152,7 @@ function findRun(db: Connection, { instrument, sha256 }: FiledRun, reference: st
       : db.row`
         SELECT id, experiment FROM runs WHERE reference = ${reference} AND instrument = ${instrument}
           AND sha256 = ${sha256}`;
-  return row === undefined ? undefined : runRow.parse(row);
+  return parseRow(runRow, row);
 }
 
 type CommentIds = ReadonlyMap<number, number>;

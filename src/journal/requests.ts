@@ -1,8 +1,7 @@
-import { z } from 'zod';
-import { LabfeedError } from '../errors.js';
+import { explain, LabfeedError } from '../errors.js';
 import { erasedCopy } from '../markers.js';
 import { parseJson } from '../text.js';
-import { addHistory, type Connection, connectTo, openCurrent, part, raw, type Store } from './database.js';
+import { addHistory, Connection, columnOf, openCurrent, parseRow, part, raw, type Store } from './database.js';
 import {
   type Answer,
   answerSchema,
@@ -16,6 +15,7 @@ import {
   type RunRow,
   type RunValues,
   requestSchema,
+  runRowSchema,
   type Source,
 } from './decisions.js';
 import { acceptShape, driftPeers } from './drift.js';
@@ -28,46 +28,30 @@ interface PendingRequest {
   readonly request: Request | undefined;
 }
 
-/** The outbox's part of decisions: requests, answers, and the changes that decisions make to runs. */
-export interface RequestStore {
-  /** Requests without an answer, oldest first. */
-  pending(limit: number): Promise<PendingRequest[]>;
-  row(run: number): Promise<RunRow | undefined>;
-  /**
-   * Decides about the run as it is now and applies the changes, in one transaction with the answer to the pending
-   * request, if one is named. Resolves with the run as it was before.
-   */
-  decide(
-    request: RunRequest,
-    source: Source,
-    pending?: number,
-  ): Promise<{ readonly answer: Answer; readonly row: RunRow | undefined }>;
-  answer(pending: number, answer: Answer): Promise<Answer>;
-  /** Removes old answers. */
-  tidy(): Promise<void>;
-}
-
 /** How long an answer is kept for the command that waits for it. */
 const ANSWER_KEPT_MS = 3_600_000;
 
-export function createRequestStore({ db, commit, now }: Store): RequestStore {
+/** The outbox's part of decisions: requests, answers, and the changes that decisions make to runs. */
+export type RequestStore = ReturnType<typeof createRequestStore>;
+
+export function createRequestStore({ db, commit, now }: Store) {
   const putAnswer = (pending: number, answer: Answer): Answer => {
     db.run`UPDATE inbox SET answer = ${JSON.stringify(answer)} WHERE id = ${pending}`;
     return answer;
   };
   return {
-    async pending(limit) {
-      const rows = db.rows<{
-        id: number;
-        request: string;
-      }>`SELECT id, request FROM inbox WHERE answer IS NULL ORDER BY id LIMIT ${limit}`;
-      return rows.map(({ id, request }) => ({
-        id,
-        request: requestSchema.safeParse(parseJson(request)).data,
-      }));
+    /** Requests without an answer, oldest first. */
+    async pending(limit: number): Promise<PendingRequest[]> {
+      const rows = db.rows<{ id: number; request: string }>`
+        SELECT id, request FROM inbox WHERE answer IS NULL ORDER BY id LIMIT ${limit}`;
+      return rows.map(({ id, request }) => ({ id, request: requestSchema.safeParse(parseJson(request)).data }));
     },
-    row: async (run) => readRow(db, run),
-    decide: (request, source, pending) =>
+    row: async (run: number) => readRow(db, run),
+    /**
+     * Decides about the run as it is now and applies the changes, in one transaction with the answer to the pending
+     * request, if one is named. Resolves with the run as it was before.
+     */
+    decide: (request: RunRequest, source: Source, pending?: number) =>
       commit(() => {
         const row = readRow(db, request.run);
         const { answer, changes } = decideNow(db, row, request, source, now());
@@ -75,7 +59,8 @@ export function createRequestStore({ db, commit, now }: Store): RequestStore {
         if (pending !== undefined) putAnswer(pending, answer);
         return { answer, row };
       }),
-    answer: (pending, answer) => commit(() => putAnswer(pending, answer)),
+    answer: (pending: number, answer: Answer) => commit(() => putAnswer(pending, answer)),
+    /** Removes old answers. */
     tidy: () =>
       commit(() => {
         db.run`DELETE FROM inbox WHERE answer IS NOT NULL AND at < ${now() - ANSWER_KEPT_MS}`;
@@ -83,31 +68,14 @@ export function createRequestStore({ db, commit, now }: Store): RequestStore {
   };
 }
 
-const rowSchema = z.object({
-  id: z.number(),
-  instrument: z.string(),
-  sha256: z.string(),
-  copy: z.string(),
-  refiling: z.number(),
-  path: z.string(),
-  size: z.number(),
-  step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
-  parked: z.enum(['quarantined', 'held', 'ignored']).nullable(),
-  failure: z.string().nullable(),
-  experiment: z.number().nullable(),
-  dueAt: z.number(),
-  hasDraft: z.number().transform((count) => count > 0),
-  refiledAs: z.number().nullable(),
-});
-
 function readRow(db: Connection, run: number): RunRow | undefined {
-  const row: unknown = db.row`
+  const row = db.row`
     SELECT id, instrument, sha256, copy, refiling, path, size, step, parked, failure, experiment, due_at AS
       dueAt, (SELECT count(*) FROM drafts WHERE run = runs.id) AS hasDraft, (SELECT id FROM runs AS later
       WHERE later.instrument = runs.instrument AND later.sha256 = runs.sha256 AND later.copy = runs.copy
       AND later.refiling > runs.refiling ORDER BY later.refiling DESC LIMIT 1) AS refiledAs FROM runs
       WHERE id = ${run}`;
-  return row === undefined ? undefined : rowSchema.parse(row);
+  return parseRow(runRowSchema, row);
 }
 
 /** Gathers what the decision needs. Within a commit. */
@@ -119,7 +87,6 @@ function decideNow(db: Connection, row: RunRow | undefined, request: RunRequest,
         SELECT id FROM runs WHERE server = ${request.server} AND experiment = ${request.experiment}
           AND id <> ${run}`
       : undefined;
-
   return decide(row, request, {
     at,
     source,
@@ -164,22 +131,9 @@ function applyChange(db: Connection, row: RunRow, change: Change, at: number): u
   }
 }
 
-const COLUMNS = {
-  step: 'step',
-  parked: 'parked',
-  failure: 'failure',
-  reason: 'reason',
-  mapping: 'mapping',
-  server: 'server',
-  experiment: 'experiment',
-  adopted: 'adopted',
-  attempts: 'attempts',
-  dueAt: 'due_at',
-} as const satisfies Record<keyof RunValues, string>;
-
 function setValues(db: Connection, run: number, values: RunValues, at: number): void {
   const assignments = (Object.keys(values) as (keyof RunValues)[]).reduce(
-    (before, name) => part`${raw(COLUMNS[name])} = ${values[name] ?? null}, ${before}`,
+    (before, name) => part`${columnOf(name)} = ${values[name] ?? null}, ${before}`,
     part`updated_at = ${at}`,
   );
   db.run`UPDATE runs SET ${assignments} WHERE id = ${run}`;
@@ -303,8 +257,7 @@ async function applyRequest(
   } catch (error) {
     // If the journal cannot be written, the request stays. Any other error would occur again and again.
     if (error instanceof LabfeedError) throw error;
-    const text = `labfeed failed on this request: ${error instanceof Error ? error.message : error}`;
-    return requests.answer(id, { done: false, text });
+    return requests.answer(id, { done: false, text: `labfeed failed on this request: ${explain(error)}` });
   }
 }
 
@@ -346,44 +299,36 @@ async function findSource(intake: IntakeJournal, row: RunRow, probe: SourceProbe
   return { path, has: (await probe.isThere(file)) ? 'itsBytes' : 'nothing' };
 }
 
-/** The journal as commands use it beside the daemon: they read, and leave requests. */
-export interface JournalClient {
-  quarantined(): Promise<number[]>;
-  /** The runs that can be erased and were not changed since this time. */
-  finishedBefore(time: number): Promise<number[]>;
-  /** The done runs of an instrument, except those that were refiled. */
-  done(instrument: string): Promise<number[]>;
-  /** Leaves the requests, durably and together; returns their numbers. */
-  ask(requests: readonly Request[], at: number): Promise<number[]>;
-  answerTo(asked: number): Promise<Answer | undefined>;
-  /** Whether a request is still there without an answer. */
-  isWaiting(asked: number): Promise<boolean>;
-  /** Removes erased names from the write-ahead log too. False while others still read it. */
-  scrub(): Promise<boolean>;
-  close(): Promise<void>;
-}
-
 const SCRUB_MS = 100;
 
+/** The journal as commands use it beside the daemon: they read, and leave requests. */
+export type JournalClient = ReturnType<typeof openClient>;
+
 /** `busyMs`: how long to wait for another writer. */
-export function openClient(path: string, busyMs?: number): JournalClient {
-  const db = connectTo(openCurrent(path, busyMs));
+export function openClient(path: string, busyMs?: number) {
+  const db = new Connection(openCurrent(path, busyMs));
   return {
     quarantined: async () => db.values<number>`SELECT id FROM runs WHERE parked = 'quarantined' ORDER BY id`,
-    finishedBefore: async (time) => db.values<number>`
+    /** The runs that can be erased and were not changed since this time. */
+    finishedBefore: async (time: number) => db.values<number>`
       SELECT id FROM runs WHERE updated_at < ${time} AND path <> '' AND (step = 'done'
         AND parked IS NULL OR parked IN ('ignored', 'quarantined')) ORDER BY id`,
-    done: async (instrument) => db.values<number>`
+    /** The done runs of an instrument, except those that were refiled. */
+    done: async (instrument: string) => db.values<number>`
       SELECT id FROM runs WHERE instrument = ${instrument} AND step = 'done' AND parked IS NULL
         AND NOT EXISTS (SELECT 1 FROM runs AS later WHERE later.instrument = runs.instrument
         AND later.sha256 = runs.sha256 AND later.copy = runs.copy AND later.refiling > runs.refiling)
         ORDER BY id`,
-    ask: async (requests, at) => leaveRequests(db, path, requests, at),
-    async answerTo(asked) {
+    /** Leaves the requests, durably and together; returns their numbers. */
+    ask: async (requests: readonly Request[], at: number) => leaveRequests(db, path, requests, at),
+    async answerTo(asked: number) {
       const answer = db.value<string>`SELECT answer FROM inbox WHERE id = ${asked}`;
       return answer === undefined ? undefined : answerSchema.parse(JSON.parse(answer));
     },
-    isWaiting: async (asked) => db.row`SELECT 1 FROM inbox WHERE id = ${asked} AND answer IS NULL` !== undefined,
+    /** Whether a request is still there without an answer. */
+    isWaiting: async (asked: number) =>
+      db.row`SELECT 1 FROM inbox WHERE id = ${asked} AND answer IS NULL` !== undefined,
+    /** Removes erased names from the write-ahead log too. False while others still read it. */
     async scrub() {
       // Briefly: waiting here for a reader keeps the daemon from writing.
       db.database.exec(`PRAGMA busy_timeout = ${SCRUB_MS}`);
@@ -404,7 +349,7 @@ function leaveRequests(db: Connection, path: string, requests: readonly Request[
     return ids.map((asked) => asked ?? 0);
   } catch (error) {
     if (db.database.isTransaction) db.run`ROLLBACK`;
-    throw new LabfeedError(`cannot write the journal ${path}: ${error instanceof Error ? error.message : error}`, {
+    throw new LabfeedError(`cannot write the journal ${path}: ${explain(error)}`, {
       hint: 'run this as the user of the daemon: sudo -u labfeed labfeed …',
       cause: error,
     });

@@ -128,6 +128,6 @@ test('a journal whose pages are damaged is refused with what to do', async () =>
   await journal.close();
   writeFileSync(path, Buffer.alloc(8192, 0x5a), { flag: 'r+' });
   await expect(openJournal(path, manualClock())).rejects.toMatchObject({
-    hint: expect.stringContaining('restore a backup'),
+    hint: expect.stringContaining('Restore a backup'),
   });
 });
