@@ -160,8 +160,7 @@ function migrateFree(path: string): void {
 
 /** Zero for a file that is not a journal yet. A journal of a newer version is refused and left unchanged. */
 function readVersion(database: Database, path: string): number {
-  const row: unknown = database.prepare('PRAGMA user_version').get();
-  const version = Number((row as { user_version: number }).user_version);
+  const version = new Connection(database).value<number>`PRAGMA user_version` ?? 0;
   if (version <= MIGRATIONS.length) return version;
   throw new LabfeedError(
     `the journal ${path} has version ${version}, written by a newer labfeed; this one supports up to ${MIGRATIONS.length}`,

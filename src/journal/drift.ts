@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { changesBetween, type Shape } from '../model.js';
 import type { Drift, Shaped } from '../outbox.js';
-import { addHistory, type Connection } from './database.js';
+import { addHistory, type Connection, parseRow, parseRows } from './database.js';
 
 /** How a run compares with the runs before it. */
 export interface Comparison {
@@ -10,20 +10,11 @@ export interface Comparison {
   readonly accepted?: readonly Shape[] | undefined;
 }
 
-const shapesSchema = z.array(
-  z.object({
-    tables: z.array(
-      z.object({
-        name: z.string(),
-        columns: z.array(z.object({ name: z.string(), unit: z.string().optional() })),
-      }),
-    ),
-  }),
-);
+const columnSchema = z.object({ name: z.string(), unit: z.string().optional() });
+const tableSchema = z.object({ name: z.string(), columns: z.array(columnSchema) });
+const shapesSchema = z.array(z.object({ tables: z.array(tableSchema) }));
 const lastRow = z.object({ mapping: z.string(), shapes: z.string(), run: z.number().nullable() });
 const driftRow = z.object({ id: z.number(), instrument: z.string(), mapping: z.string(), shape: z.string() });
-
-type DriftRow = z.output<typeof driftRow>;
 
 /** Within the transaction that adds the run: two runs that arrive together are compared with each other. */
 export function compareShape(
@@ -66,13 +57,13 @@ export function recordShape(
  */
 export function driftPeers(db: Connection, run: number): number[] | undefined {
   const drifted = findDrift(db, run);
-  if (drifted === undefined || drifted.nearest < 0) return undefined;
+  if (drifted === undefined) return undefined;
   const { row, shape } = drifted;
-  return db.rows`
+  const held = db.rows`
     SELECT id, instrument, mapping, shape FROM runs JOIN drifts ON drifts.run = runs.id
       WHERE instrument = ${row.instrument} AND mapping = ${row.mapping} AND parked = 'held'
-      AND failure = 'drift' AND id <> ${run}`
-    .map((other) => driftRow.parse(other))
+      AND failure = 'drift' AND id <> ${run}`;
+  return parseRows(driftRow, held)
     .filter((other) => changesBetween(shape, shapeOf(other)).length === 0)
     .map(({ id }) => id);
 }
@@ -80,24 +71,25 @@ export function driftPeers(db: Connection, run: number): number[] | undefined {
 /** From now on runs are compared with the shape of this one. */
 export function acceptShape(db: Connection, run: number): void {
   const drifted = findDrift(db, run);
-  if (drifted === undefined || drifted.nearest < 0) return;
-  putShapes(db, run, drifted.before.with(drifted.nearest, drifted.shape));
+  if (drifted) putShapes(db, run, drifted.before.with(drifted.nearest, drifted.shape));
 }
 
+/** Undefined if the run did not drift, or if no shape of its mapping is known any more. */
 function findDrift(db: Connection, run: number) {
-  const found: unknown = db.row`
+  const found = db.row`
     SELECT id, instrument, mapping, shape FROM runs JOIN drifts ON drifts.run = runs.id WHERE id = ${run}`;
-  if (found === undefined) return undefined;
-  const row = driftRow.parse(found);
+  const row = parseRow(driftRow, found);
+  if (row === undefined) return undefined;
   const shape = shapeOf(row);
   const before = readShapes(lastOf(db, row.instrument, row.mapping).shapes);
-  return { row, shape, before, nearest: compare(shape, before).nearest };
+  const { nearest } = compare(shape, before);
+  return nearest < 0 ? undefined : { row, shape, before, nearest };
 }
 
 /** The shapes of the previous runs. Those of another mapping cannot be compared. */
 function lastOf(db: Connection, instrument: string, mapping: string): z.output<typeof lastRow> {
-  const row: unknown = db.row`SELECT mapping, shapes, run FROM shapes WHERE instrument = ${instrument}`;
-  const found = row === undefined ? undefined : lastRow.parse(row);
+  const row = db.row`SELECT mapping, shapes, run FROM shapes WHERE instrument = ${instrument}`;
+  const found = parseRow(lastRow, row);
   return found?.mapping === mapping ? found : { mapping, shapes: '[]', run: null };
 }
 
@@ -109,7 +101,7 @@ function putShapes(db: Connection, run: number, shapes: readonly Shape[]): void 
 
 const readShapes = (json: string): Shape[] => shapesSchema.parse(JSON.parse(json));
 
-const shapeOf = ({ shape }: DriftRow): Shape => readShapes(`[${shape}]`)[0] ?? { tables: [] };
+const shapeOf = ({ shape }: z.output<typeof driftRow>): Shape => readShapes(`[${shape}]`)[0] ?? { tables: [] };
 
 /** The known shape that this one differs least from; -1 if none is known. */
 function compare(shape: Shape, known: readonly Shape[]): { nearest: number; changes: readonly string[] } {

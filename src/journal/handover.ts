@@ -4,7 +4,7 @@ import { explain, explainProblem } from '../errors.js';
 import { erasedCopy, type RunIdentity, referenceOf, refilingsOf } from '../markers.js';
 import type { Draft } from '../model.js';
 import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
-import { addHistory, type Connection, type Store } from './database.js';
+import { addHistory, type Connection, flag, parseRow, parseRows, type Store } from './database.js';
 import { compareShape, recordShape } from './drift.js';
 
 /** From intake to outbox: the run is stored here first, and only then does intake remember the file. */
@@ -29,11 +29,11 @@ type RunRow = z.output<typeof runRow>;
 
 /** The last filing of this content. */
 function findRun(db: Connection, run: NewRun): RunRow | undefined {
-  const row: unknown = db.row`
+  const row = db.row`
     SELECT id, path, copy, step, parked, failure, mapping, matched FROM runs
       WHERE instrument = ${run.instrument} AND sha256 = ${run.file.sha256} AND copy = ${copyOf(db, keyOf(run))}
       ORDER BY refiling DESC LIMIT 1`;
-  return row === undefined ? undefined : runRow.parse(row);
+  return parseRow(runRow, row);
 }
 
 const keyOf = ({ instrument, file: { sha256 }, copy }: NewRun) => ({ instrument, sha256, copy });
@@ -70,26 +70,18 @@ const isAboutMapping = ({ parked, failure }: RunRow): boolean =>
 /** The files are what is left of a run. If that one is in the notebook, they are not a run of their own. */
 async function matchRest(store: Store, run: NewRun, { sha256, copy }: ContentKey): Promise<Match> {
   const { db } = store;
-  const row = db.row<{
-    id: number;
-    path: string;
-  }>`SELECT id, path FROM runs WHERE instrument = ${run.instrument} AND sha256 = ${sha256} AND copy = ${copy} AND experiment IS NOT NULL
-       ORDER BY refiling DESC LIMIT 1`;
-  if (row === undefined) return { kind: 'new' };
-  const { id, path } = row;
+  const found = db.row<{ id: number; path: string }>`
+    SELECT id, path FROM runs WHERE instrument = ${run.instrument} AND sha256 = ${sha256} AND copy = ${copy}
+      AND experiment IS NOT NULL ORDER BY refiling DESC LIMIT 1`;
+  if (found === undefined) return { kind: 'new' };
   if (hasOtherRemap(db, run.instrument, run.file.path, NO_RUN))
     await store.commit(() => cancelRemaps(db, run, NO_RUN, store.now(), 'some of its files are gone'));
-  return { kind: 'known', run: id, sha256, copy, isErased: path === '' };
+  return { kind: 'known', run: found.id, sha256, copy, isErased: found.path === '' };
 }
 
 const NO_RUN = 0;
 
-const recoveredRow = z.object({
-  id: z.number(),
-  refiling: z.number(),
-  reference: z.string(),
-  path: z.string(),
-});
+const recoveredRow = z.object({ id: z.number(), refiling: z.number(), reference: z.string(), path: z.string() });
 
 /**
  * The notebook does not tell which of several equal files an experiment came from. A recovered run belongs to the file
@@ -107,12 +99,11 @@ async function claimRecovered({ db, commit }: Store, run: NewRun): Promise<boole
 
 function findRecovered(db: Connection, run: NewRun): { id: number; refiling: number }[] {
   const { instrument, sha256, copy } = keyOf(run);
-  const rows = db.rows`
+  const found = db.rows`
     SELECT id, refiling, reference, path FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256}
-      AND copy = '' AND mapping = '' AND step = 'done' AND matched = 0 ORDER BY refiling`.map((row) =>
-    recoveredRow.parse(row),
-  );
-  if (rows.length === 0) return [];
+      AND copy = '' AND mapping = '' AND step = 'done' AND matched = 0 ORDER BY refiling`;
+  if (found.length === 0) return [];
+  const rows = parseRows(recoveredRow, found);
   // A run that was refiled after it was erased has a reference of the stand-in.
   const erased = refilingsOf({ instrument, sha256, copy: erasedCopy({ instrument, sha256, copy }) });
   const own = new Map([...erased, ...refilingsOf({ instrument, sha256, copy })]);
@@ -129,13 +120,11 @@ function findRecovered(db: Connection, run: NewRun): { id: number; refiling: num
 }
 
 function unread(db: Connection, instrument: string, mapping: string): UnreadRun[] {
-  const rows = db.rows<{
-    sha256: string;
-    copy: string;
-    path: string | null;
-  }>`SELECT sha256, copy, NULL AS path FROM runs WHERE instrument = ${instrument} AND parked IS NOT NULL AND mapping <> ${mapping}
-       AND (parked = 'quarantined' OR parked = 'held' AND failure = 'drift')
-     UNION ALL SELECT sha256, copy, remaps.path FROM remaps JOIN runs ON runs.id = run WHERE remaps.instrument = ${instrument}`;
+  const rows = db.rows<ContentKey & { path: string | null }>`
+    SELECT sha256, copy, NULL AS path FROM runs WHERE instrument = ${instrument} AND parked IS NOT NULL
+      AND mapping <> ${mapping} AND (parked = 'quarantined' OR parked = 'held' AND failure = 'drift')
+    UNION ALL SELECT sha256, copy, remaps.path FROM remaps JOIN runs ON runs.id = run
+      WHERE remaps.instrument = ${instrument}`;
   return rows.map(({ path, ...content }) => ({ ...content, path: path ?? undefined }));
 }
 
@@ -155,13 +144,7 @@ function addOrReplace(db: Connection, run: NewRun, { draft, shaped, problem }: R
   const id = putRun(db, run, identity, { failure, reason }, at);
   if (id === undefined) {
     const known = findRun(db, run);
-    return {
-      ...content,
-      run: known?.id ?? 0,
-      outcome: 'known',
-      isErased: known?.path === '',
-      drift: undefined,
-    };
+    return { ...content, run: known?.id ?? 0, outcome: 'known', isErased: known?.path === '', drift: undefined };
   }
   addHistory(db, id, at, draft ? 'read' : 'refused', { path: run.file.path, reason });
   recordShape(db, id, judgement, shaped?.shape, at);
@@ -228,21 +211,15 @@ function putDraft(db: Connection, run: number, { title, date, body, tags, commen
   for (const [index, text] of comments.entries()) putComment(db, run, index + 1, text);
 }
 
-const sentRow = z.object({
-  n: z.number(),
-  text: z.string(),
-  comment: z.number().nullable(),
-  /** Whether a POST of it may have been sent. */
-  sent: z.number().transform((value) => value === 1),
-});
+/** `sent`: whether a POST of it may have been sent. */
+const sentRow = z.object({ n: z.number(), text: z.string(), comment: z.number().nullable(), sent: flag });
 
 /** Moves texts that the notebook may have to the earlier ones, and comments beyond today's number aside. */
 function dropComments(db: Connection, run: number, texts: readonly string[]): void {
   const rows = db.rows`
     SELECT n, text, comment, intent_at IS NOT NULL OR comment IS NOT NULL AS sent FROM comments
       WHERE run = ${run}`;
-  for (const row of rows) {
-    const { n, text, comment, sent } = sentRow.parse(row);
+  for (const { n, text, comment, sent } of parseRows(sentRow, rows)) {
     if (sent && texts[n - 1] !== text)
       db.run`INSERT INTO earlier_comments (run, n, text) VALUES (${run}, ${n}, ${text})`;
     if (n <= texts.length) continue;

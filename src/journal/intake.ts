@@ -4,41 +4,6 @@ import { type DiskFile, type FoundFile, filesOf, type IdentifiedFile } from '../
 import type { ContentKey, Taken, UnreadRun } from '../outbox.js';
 import { type Connection, raw, type Store } from './database.js';
 
-/**
- * The intake half of the journal: which files of this machine's folders were seen, and what became of them. It knows
- * runs only by their content, so that the outbox may be elsewhere. Losing an entry costs one hash of the file.
- */
-export interface IntakeJournal {
-  /** Of these files, those that are new or have another size, time or inode than before. */
-  unknown(instrument: string, files: readonly FoundFile[]): Promise<FoundFile[]>;
-  /** Whether a run was taken from there before, with other bytes. */
-  wasTaken(instrument: string, file: IdentifiedFile): Promise<boolean>;
-  /** The run that these files are the rest of: unchanged since it was taken, but fewer. */
-  partOf(instrument: string, file: FoundFile): Promise<ContentKey | undefined>;
-  /** To be called after the outbox has the run. Not awaited: after a crash the file is hashed again. */
-  remember(instrument: string, file: FoundFile, taken: Taken): void;
-  skip(instrument: string, files: readonly FoundFile[]): Promise<void>;
-  /** Has the files of these runs hashed again, and returns how many there are. */
-  recheck(instrument: string, runs: readonly UnreadRun[]): Promise<number>;
-  /** When the instrument's folder was first listed completely. */
-  firstScanAt(instrument: string): Promise<number | undefined>;
-  /** To be called only after a complete listing: a share that is away looks like an empty folder. */
-  endFirstScan(instrument: string): Promise<void>;
-  /** Holds these files until a person or the configuration decides about the backlog. */
-  holdBacklog(instrument: string, files: readonly FoundFile[]): Promise<void>;
-  /** The number of files that are held, by instrument. */
-  backlogs(): Promise<ReadonlyMap<string, number>>;
-  /** What `decideBacklog` would do. */
-  countBacklog(instrument: string, existing: Existing): Promise<Backlog>;
-  decideBacklog(instrument: string, existing: Existing): Promise<Backlog>;
-  /** The paths where this content was seen. */
-  pathsOf(instrument: string, content: ContentKey): Promise<string[]>;
-  /** One file of a run that was taken from this path: the file itself, or the first one in the folder. */
-  sourceOf(instrument: string, content: ContentKey, path: string): Promise<SourceFile | undefined>;
-  /** Replaces the names of this content's files, so that they can be recognised but not read. */
-  erase(instrument: string, content: ContentKey): Promise<void>;
-}
-
 interface Backlog {
   readonly files: number;
   /** How many of them are to be filed; the others are skipped. */
@@ -50,7 +15,13 @@ export interface SourceFile {
   readonly size: number;
 }
 
-export function createIntakeJournal(store: Store): IntakeJournal {
+/**
+ * The intake half of the journal: which files of this machine's folders were seen, and what became of them. It knows
+ * runs only by their content, so that the outbox may be elsewhere. Losing an entry costs one hash of the file.
+ */
+export type IntakeJournal = ReturnType<typeof createIntakeJournal>;
+
+export function createIntakeJournal(store: Store) {
   const { db, commit, now } = store;
   /** Paths that are remembered with the next commit. */
   const pending = new Set<string>();
@@ -58,7 +29,8 @@ export function createIntakeJournal(store: Store): IntakeJournal {
     if (filesOf(file).some(({ path }) => pending.has(path))) store.flush();
   };
   return {
-    async unknown(instrument, files) {
+    /** Of these files, those that are new or have another size, time or inode than before. */
+    async unknown(instrument: string, files: readonly FoundFile[]) {
       files.forEach(flushIfPending);
       // Within one transaction the look-ups of a batch cost half: 50,000 take 0.2 s.
       db.run`BEGIN`;
@@ -68,61 +40,72 @@ export function createIntakeJournal(store: Store): IntakeJournal {
         db.run`COMMIT`;
       }
     },
-    async wasTaken(instrument, file) {
+    /** Whether a run was taken from there before, with other bytes. */
+    async wasTaken(instrument: string, file: IdentifiedFile) {
       flushIfPending(file);
       return filesOf(file)
         .flatMap(({ path }) => [path, erasedPath(instrument, path)])
         .some((path) => wasTakenWithOtherBytes(db, instrument, path, file.sha256));
     },
-    async partOf(instrument, file) {
+    /** The run that these files are the rest of: unchanged since it was taken, but fewer. */
+    async partOf(instrument: string, file: FoundFile) {
       flushIfPending(file);
       return file.parts && findRest(db, instrument, file.parts);
     },
-    remember(instrument, file, taken) {
+    /** To be called after the outbox has the run. Not awaited: after a crash the file is hashed again. */
+    remember(instrument: string, file: FoundFile, taken: Taken): void {
       for (const { path } of filesOf(file)) pending.add(path);
       store.writeLater(() => {
         for (const { path } of filesOf(file)) pending.delete(path);
         remember(db, instrument, file, taken);
       });
     },
-    skip: (instrument, files) =>
+    skip: (instrument: string, files: readonly FoundFile[]) =>
       commit(() => {
         for (const file of files.flatMap(filesOf)) skip(db, instrument, file);
       }),
-    recheck: (instrument, runs) => commit(() => runs.reduce((sum, run) => sum + recheck(db, instrument, run), 0)),
-    firstScanAt: async (instrument) =>
+    /** Has the files of these runs hashed again, and returns how many there are. */
+    recheck: (instrument: string, runs: readonly UnreadRun[]) =>
+      commit(() => runs.reduce((sum, run) => sum + recheck(db, instrument, run), 0)),
+    /** When the instrument's folder was first listed completely. */
+    firstScanAt: async (instrument: string) =>
       db.value<number>`SELECT first_scan_at AS at FROM instruments WHERE name = ${instrument}`,
-    endFirstScan: (instrument) =>
+    /** To be called only after a complete listing: a share that is away looks like an empty folder. */
+    endFirstScan: (instrument: string) =>
       commit(() => {
         db.run`
           INSERT INTO instruments (name, first_scan_at, backlog)
             VALUES (${instrument}, ${now()}, (SELECT count(*) FROM files WHERE instrument = ${instrument}
             AND verdict = 'backlog')) ON CONFLICT (name) DO UPDATE SET backlog = excluded.backlog`;
       }),
-    holdBacklog: (instrument, files) =>
+    /** Holds these files until a person or the configuration decides about the backlog. */
+    holdBacklog: (instrument: string, files: readonly FoundFile[]) =>
       commit(() => {
-        for (const file of files.flatMap(filesOf)) put(db, instrument, file, 'backlog');
+        for (const file of files.flatMap(filesOf)) put(db, instrument, file, 'backlog', { sha256: null, copy: '' });
       }),
-    async backlogs() {
-      const rows = db.rows<{
-        name: string;
-        backlog: number;
-      }>`SELECT name, backlog FROM instruments WHERE backlog > 0`;
+    /** The number of files that are held, by instrument. */
+    async backlogs(): Promise<ReadonlyMap<string, number>> {
+      const rows = db.rows<{ name: string; backlog: number }>`
+        SELECT name, backlog FROM instruments WHERE backlog > 0`;
       return new Map(rows.map((row) => [row.name, row.backlog]));
     },
-    countBacklog: async (instrument, existing) => countBacklog(db, instrument, existing),
-    decideBacklog: (instrument, existing) => commit(() => decideBacklog(db, instrument, existing)),
-    async pathsOf(instrument, content) {
+    /** What `decideBacklog` would do. */
+    countBacklog: async (instrument: string, existing: Existing) => countBacklog(db, instrument, existing),
+    decideBacklog: (instrument: string, existing: Existing) => commit(() => decideBacklog(db, instrument, existing)),
+    /** The paths where this content was seen. */
+    async pathsOf(instrument: string, content: ContentKey) {
       store.flush();
       return pathsOf(db, instrument, content);
     },
-    async sourceOf(instrument, { sha256, copy }, path) {
+    /** One file of a run that was taken from this path: the file itself, or the first one in the folder. */
+    async sourceOf(instrument: string, { sha256, copy }: ContentKey, path: string) {
       store.flush();
       return db.row<SourceFile>`
         SELECT path, size FROM files WHERE instrument = ${instrument} AND sha256 = ${sha256} AND copy = ${copy}
           AND (path = ${path} OR path > ${path} || '/' AND path < ${path} || '0') ORDER BY path LIMIT 1`;
     },
-    erase: (instrument, content) => commit(() => eraseNames(db, instrument, content)),
+    /** Replaces the names of this content's files, so that they can be recognised but not read. */
+    erase: (instrument: string, content: ContentKey) => commit(() => eraseNames(db, instrument, content)),
   };
 }
 
@@ -134,7 +117,7 @@ function put(
   instrument: string,
   { path, size, mtimeNs, inode }: DiskFile,
   verdict: 'taken' | 'backlog',
-  { sha256, copy }: { sha256: string | null; copy: string } = { sha256: null, copy: '' },
+  { sha256, copy }: { readonly sha256: string | null; readonly copy: string },
 ): void {
   db.run`
     INSERT OR REPLACE INTO files
@@ -230,10 +213,9 @@ export const READABLE = `path NOT GLOB '${ERASED}*'`;
 /** After a crash the content may be named by the stand-in of its copy, while files still have the path. */
 function eraseNames(db: Connection, instrument: string, content: ContentKey): void {
   const copy = erasedCopy({ instrument, ...content });
-  const rows = db.rows<{
-    path: string;
-    copy: string;
-  }>`SELECT path, copy FROM files WHERE sha256 = ${content.sha256} AND instrument = ${instrument} AND ${raw(READABLE)}`;
+  const rows = db.rows<{ path: string; copy: string }>`
+    SELECT path, copy FROM files WHERE sha256 = ${content.sha256} AND instrument = ${instrument}
+      AND ${raw(READABLE)}`;
   for (const row of rows) {
     if (erasedCopy({ instrument, sha256: content.sha256, copy: row.copy }) !== copy) continue;
     db.run`

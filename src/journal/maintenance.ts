@@ -1,8 +1,8 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
-import { LabfeedError, systemCode } from '../errors.js';
+import { explain, LabfeedError, systemCode } from '../errors.js';
 import type { ParkedRuns, Pruned, Upkeep, WaitingForPeople } from '../outbox.js';
-import { type Connection, cannotOpen, journalExists, openBeside, raw, type Store } from './database.js';
+import { Connection, cannotOpen, journalExists, openBeside, raw, type Store } from './database.js';
 import { MIGRATIONS } from './migrations.js';
 
 export const createUpkeep = (store: Store): Upkeep => ({
@@ -33,10 +33,9 @@ function waitingForPeople(db: Connection): ReadonlyMap<string, WaitingForPeople>
 }
 
 function newest(db: Connection, { instrument, state }: Count): Pick<ParkedRuns, 'path' | 'reason'> {
-  const row = db.row<{
-    path: string;
-    reason: string | null;
-  }>`SELECT path, reason FROM runs WHERE instrument = ${instrument} AND parked = ${state} AND parked IS NOT NULL ORDER BY id DESC LIMIT 1`;
+  const row = db.row<{ path: string; reason: string | null }>`
+    SELECT path, reason FROM runs WHERE instrument = ${instrument} AND parked = ${state} AND parked IS NOT NULL
+      ORDER BY id DESC LIMIT 1`;
   return { path: row?.path ?? '', reason: row?.reason ?? undefined };
 }
 
@@ -45,11 +44,8 @@ const BATCH = 150;
 
 /** The oldest events belong to runs that are to be pruned, or to the few that are still open. */
 async function prune({ db, commit }: Store, before: number, from: number): Promise<Pruned> {
-  const events = db.rows<{
-    id: number;
-    run: number;
-    at: number;
-  }>`SELECT id, run, at FROM history WHERE id > ${from} ORDER BY id LIMIT ${BATCH}`;
+  const events = db.rows<{ id: number; run: number; at: number }>`
+    SELECT id, run, at FROM history WHERE id > ${from} ORDER BY id LIMIT ${BATCH}`;
   const isEnd = events.length < BATCH || events.every(({ at }) => at >= before);
   const next = isEnd ? undefined : events.at(-1)?.id;
   const candidates = new Set(events.filter(({ at }) => at < before).map(({ run }) => run));
@@ -123,13 +119,12 @@ function copy(journal: string, part: string): void {
 function markAsCopy(part: string, server: string | undefined): number {
   const database = new DatabaseSync(part);
   try {
-    const halt = database.prepare('UPDATE servers SET halted = ?');
+    const db = new Connection(database);
     // A server that nothing was sent to yet is not in the journal.
-    if (server !== undefined) database.prepare('INSERT OR IGNORE INTO servers (url) VALUES (?)').run(server);
-    halt.run(COPY);
-    database.exec('DELETE FROM inbox');
-    const row: unknown = database.prepare('SELECT count(*) AS runs FROM runs').get();
-    return (row as { runs: number }).runs;
+    if (server !== undefined) db.run`INSERT OR IGNORE INTO servers (url) VALUES (${server})`;
+    db.run`UPDATE servers SET halted = ${COPY}`;
+    db.run`DELETE FROM inbox`;
+    return db.value<number>`SELECT count(*) FROM runs` ?? 0;
   } finally {
     database.close();
   }
@@ -150,7 +145,7 @@ const exists = (file: string): LabfeedError =>
   new LabfeedError(`${file} exists already and is not overwritten`, { hint: 'choose another file' });
 
 const cannotWrite = (file: string, error: unknown): LabfeedError =>
-  new LabfeedError(`cannot write the backup ${file}: ${error instanceof Error ? error.message : error}`, {
+  new LabfeedError(`cannot write the backup ${file}: ${explain(error)}`, {
     hint: 'check that its folder exists, has free space and that this user may write there',
     cause: error,
   });
@@ -167,15 +162,10 @@ export function inspectJournal(path: string): Inspection {
     if (!journalExists(path)) return { state: 'absent' };
     const database = new DatabaseSync(path, { readOnly: true });
     try {
-      const { user_version: version } = database.prepare('PRAGMA user_version').get() as {
-        user_version: number;
-      };
+      const db = new Connection(database);
+      const version = db.value<number>`PRAGMA user_version` ?? 0;
       if (version > MIGRATIONS.length) return { state: 'newer', version };
-      if (version === 0) return { state: 'good', runs: 0 };
-      return {
-        state: 'good',
-        ...(database.prepare('SELECT count(*) AS runs FROM runs').get() as { runs: number }),
-      };
+      return { state: 'good', runs: version === 0 ? 0 : (db.value<number>`SELECT count(*) FROM runs` ?? 0) };
     } finally {
       database.close();
     }

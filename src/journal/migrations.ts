@@ -131,9 +131,9 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX history_run ON history (run, id);
   `,
-  // The lowest id that was seen to be given out twice, or gone: the server was set back to an older state.
+  // The server was restored to an older state: the lowest id that it assigned twice, or that is gone.
   'ALTER TABLE servers ADD COLUMN set_back INTEGER;',
-  // What a run's file was read as before it was read anew: the notebook may hold that already.
+  // Earlier readings of a run's file: the notebook may have one of them.
   `
   CREATE TABLE earlier_drafts (
     run   INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
@@ -143,8 +143,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX earlier_drafts_run ON earlier_drafts (run);
   `,
-  // How many runs are in which state, and how many came in which hour: counted as they change, since a look at the
-  // page must not read every run there ever was.
+  // The number of runs by state and by hour, counted as they change: the page must not read all runs.
   `
   CREATE TABLE tallies (
     instrument TEXT NOT NULL,
@@ -178,9 +177,9 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX runs_instrument ON runs (instrument);
   CREATE INDEX runs_resting ON runs (resting) WHERE resting IS NOT NULL;
   `,
-  // The id that a comment had when it was found to be gone from the notebook: it is looked for, and posted again.
+  // The id of a comment that disappeared from the notebook: it is looked for, and posted again.
   'ALTER TABLE comments ADD COLUMN gone INTEGER;',
-  // The alarms that are on, and who is still to be told of one: a restart neither repeats nor forgets.
+  // Raised alarms and unsent notices: a restart neither repeats nor forgets one.
   `
   CREATE TABLE alarms (
     kind       TEXT NOT NULL,
@@ -202,7 +201,7 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX runs_resting_of ON runs (instrument, resting) WHERE resting IS NOT NULL;
   `,
-  // Done runs that a person has read anew, and what the notebook may hold of earlier readings until it is revised.
+  // Done runs to be remapped, and the earlier readings that the notebook may have until it is revised.
   `
   CREATE TABLE remaps (
     run        INTEGER PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
@@ -221,7 +220,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX earlier_comments_run ON earlier_comments (run, n);
   `,
   // The intake half (files, instruments) no longer refers to the outbox half (all other tables): a file is known by the
-  // content of its run. `matched` replaces a look from outbox to intake.
+  // content of its run. `matched` replaces a query from outbox to intake.
   `
   ALTER TABLE runs RENAME COLUMN resting TO parked;
   ALTER TABLE servers RENAME COLUMN set_back TO restored_from;
