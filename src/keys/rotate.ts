@@ -144,7 +144,7 @@ export const printOf = (key: string): string =>
 
 /**
  * The record of this key in the list of its own account; undefined if it cannot be identified. The API does not say
- * which key is which: rotations are recorded, keys of eLabFTW start with their number, and a single key must be it.
+ * which key is which: rotations are recorded, keys of eLabFTW start with their number, and if the account has only one key, it is that one.
  */
 export function findRecord(
   key: string,

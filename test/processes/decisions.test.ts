@@ -82,7 +82,7 @@ const decisions = [
     leaves: ['w0 (balance)', TITLE],
   },
   {
-    name: 'filed anew, gets an experiment of its own and leaves the other to who changed it',
+    name: 'refiled: it gets its own experiment, and the edited one is left alone',
     prepare: async () => undefined,
     command: () => ['refile', '2'],
     says: /^run 2 \(w1\.csv\) is refiled as run 3$/m,
@@ -133,7 +133,7 @@ test('an impossible request is reported on stderr with exit status 1, and the ot
   await daemon.stop();
 }, 60_000);
 
-test('a file that could not be read is read anew on request, without a change to file or mapping', async () => {
+test('a quarantined file is read again on request, even if neither file nor mapping changed', async () => {
   const folder = tempFolder();
   const sandbox = await runSandbox(join(folder, 'notebook.db'));
   const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });

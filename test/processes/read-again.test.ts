@@ -51,7 +51,7 @@ test('a reload with the same mapping does not read it again, but retry does', as
   const { status, stdout } = await labfeed(['retry', '--quarantined', '--config', site.config]);
   expect({ status, stdout }).toEqual({
     status: 0,
-    stdout: expect.stringMatching(/^run 2 \(w1\.csv\) is read anew .*; it keeps experiment 2\n$/),
+    stdout: expect.stringMatching(/^run 2 \(w1\.csv\) is read again .*; it keeps experiment 2\n$/),
   });
   await filed(daemon, 2);
   expect(await daemon.stop()).toBe(0);

@@ -101,7 +101,7 @@ test('a mapping that does not read a done run leaves it as it was filed, and say
   expect(rowsOf(scene)).toEqual([{ id: 1, state: 'done', reason: expect.stringContaining('Colour') }]);
 }, 120_000);
 
-test('without its file, or with other bytes in it, a run is not redone: that is told, and the exit status is 1', async () => {
+test('a run whose file is gone or has changed is not remapped: the reason is printed, and the exit status is 1', async () => {
   const scene = await setUp();
   await fileBefore(scene, 2);
   rmSync(join(scene.site.folder, 'data/balance/w0.csv'));
