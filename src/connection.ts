@@ -1,4 +1,4 @@
-import type { Clock } from './clock.js';
+import { systemClock } from './clock.js';
 import type { UsableConfig } from './config/load.js';
 import { holdKey, type Key, readKey } from './config/secrets.js';
 import type { NotebookConfig } from './config/settings.js';
@@ -32,9 +32,8 @@ export function connect(config: NotebookConfig, key: Key, schedule: Schedule, on
 }
 
 interface CommandOptions {
-  readonly clock: Clock;
   /** When it is aborted, nothing more is sent. */
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal;
   /** Instead of the configured one. */
   readonly key?: Key;
 }
@@ -42,11 +41,11 @@ interface CommandOptions {
 /** The client of a command: with the configured key, and within the configured rate. */
 export function openNotebook(
   config: Pick<UsableConfig, 'notebook' | 'placeOf'>,
-  { clock, signal, key = keyOf(config) }: CommandOptions,
+  { signal, key = keyOf(config) }: CommandOptions = {},
 ): Notebook {
   const { log } = createLog({ level: 'silent', pretty: false });
-  const limiter = new Limiter({ perSecond: config.notebook.rate, clock, log });
-  signal.addEventListener('abort', () => limiter.stop(), { once: true });
+  const limiter = new Limiter({ perSecond: config.notebook.rate, clock: systemClock, log });
+  signal?.addEventListener('abort', () => limiter.stop(), { once: true });
   return connect(config.notebook, key, (request, abort) => limiter.schedule(request, abort));
 }
 

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { systemClock } from '../clock.js';
 import { NO_DAEMON, type RequestResult, sendRequests } from '../commands/decisions.js';
 import { type ConfigOption, unknownInstrument, usableConfigFrom, withJson } from '../commands/options.js';
 import { createProgressLine, terminalWidth } from '../commands/terminal.js';
@@ -58,7 +57,7 @@ function checkOptions({ safe, json, repair, null: zero }: AuditOptions): void {
 async function audit(config: UsableConfig, instrument: string | undefined): Promise<AuditResult> {
   const signal = onStopRequest();
   const progress = createProgressLine();
-  const notebook = openNotebook(config, { clock: systemClock, signal });
+  const notebook = openNotebook(config, { signal });
   const journal = openReader(journalOf(config));
   const result: AuditResult = {
     server: config.notebook.url,

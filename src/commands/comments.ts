@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { systemClock } from '../clock.js';
 import { openNotebook } from '../connection.js';
 import { LabfeedError, UsageError } from '../errors.js';
 import { commentMark, markComment, markIn } from '../markers.js';
@@ -127,7 +126,7 @@ async function withNotebook(
   use: (notebook: Notebook, field: string) => Promise<void>,
 ): Promise<void> {
   const config = usableConfigFrom(options);
-  const notebook = openNotebook(config, { clock: systemClock, signal: new AbortController().signal });
+  const notebook = openNotebook(config);
   try {
     await use(notebook, config.notebook.commentField);
   } finally {

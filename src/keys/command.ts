@@ -1,5 +1,4 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { systemClock } from '../clock.js';
 import {
   type JsonOption,
   parseNumbers,
@@ -10,19 +9,11 @@ import {
 } from '../commands/options.js';
 import { type Column, confirm, formatTable, readSecret, terminalWidth } from '../commands/terminal.js';
 import type { UsableConfig } from '../config/load.js';
-import { readKey, type SecretSource } from '../config/secrets.js';
+import { readKey } from '../config/secrets.js';
 import { LabfeedError, NotebookError, UsageError } from '../errors.js';
-import { type KeyFile, NO_ROTATION, openKeyFile, readRotation, resolveLinks } from './key-file.js';
-import {
-  canWrite,
-  findRecord,
-  type KeyApis,
-  type KeyRecord,
-  keyName,
-  openKeyApis,
-  type Rotated,
-  rotateKey as rotateConfigured,
-} from './rotate.js';
+import type { KeyRecord } from '../notebook/responses.js';
+import { type KeyFile, NO_ROTATION, openKeyFile, openRotation, readRotation, resolveLinks } from './key-file.js';
+import { canWrite, findRecord, keyName, openKeyApis, type RotateDeps, type Rotated, rotate } from './rotate.js';
 
 interface CreateOptions extends JsonOption {
   readonly readOnly?: boolean;
@@ -70,23 +61,25 @@ function parseName(text: string): string {
   return text;
 }
 
-/** Fields that the notebook does not return are undefined. */
-interface ShownKey {
-  readonly id: number | undefined;
-  readonly name: string | undefined;
-  readonly canWrite: boolean | undefined;
-  readonly created: string | undefined;
-  readonly lastUsed: string | undefined;
-  readonly inUse: boolean | undefined;
-}
+type ShownKey = ReturnType<typeof toShown>;
+
+/** Only these fields: others may hold a hash of the key. Fields that the notebook does not return are undefined. */
+const toShown = (record: KeyRecord, own: KeyRecord | undefined) => ({
+  id: record.id,
+  name: record.name,
+  canWrite: canWrite(record),
+  created: timeOf(record['created_at']),
+  lastUsed: timeOf(record['last_used_at']),
+  inUse: own && record === own,
+});
+
+const timeOf = (value: unknown): string | undefined =>
+  typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
 
 const COLUMNS: readonly Column<ShownKey>[] = [
   { title: 'key', text: ({ id }) => String(id ?? '?'), align: 'right' },
   { title: 'name', text: ({ name }) => name ?? '', flexible: true },
-  {
-    title: 'access',
-    text: (key) => (key.canWrite === undefined ? '' : key.canWrite ? 'read, write' : 'read'),
-  },
+  { title: 'access', text: (key) => (key.canWrite === undefined ? '' : key.canWrite ? 'read, write' : 'read') },
   { title: 'created', text: ({ created }) => toMinute(created) },
   { title: 'last used', text: ({ lastUsed }) => toMinute(lastUsed) },
   { title: 'used by', text: ({ inUse }) => (inUse ? 'labfeed' : '') },
@@ -97,17 +90,8 @@ const toMinute = (time = ''): string => time.replace(/^(\d{4}-\d\d-\d\d)[T ](\d\
 
 async function listKeys({ json, ...options }: JsonOption): Promise<void> {
   const config = usableConfigFrom(options);
-  const { records, own } = await withKeyApis(config, ({ as }) => readKeys(config, as));
-  const shown = records.map(
-    (record): ShownKey => ({
-      id: record.id,
-      name: record.name,
-      canWrite: canWrite(record),
-      created: timeOf(record, 'created_at'),
-      lastUsed: timeOf(record, 'last_used_at'),
-      inUse: own && record === own,
-    }),
-  );
+  const { records, own } = await withKeyApis(config, (as) => readKeys(config, as));
+  const shown = records.map((record) => toShown(record, own));
   if (json) return console.log(JSON.stringify(shown, null, 2));
   console.log(formatTable(COLUMNS, shown, terminalWidth()));
   if (!own) console.log(UNKNOWN_OWN);
@@ -117,9 +101,7 @@ const UNKNOWN_OWN = 'the notebook does not show which of these keys labfeed uses
 
 async function createKey(name: string, { readOnly, json, ...options }: CreateOptions): Promise<void> {
   const config = usableConfigFrom(options);
-  const key = await withKeyApis(config, ({ as }) =>
-    as(currentKey(config)).createKey({ name, canwrite: readOnly ? 0 : 1 }),
-  );
+  const key = await withKeyApis(config, (as) => as(currentKey(config)).createKey({ name, canwrite: readOnly ? 0 : 1 }));
   console.log(json ? JSON.stringify({ name, canWrite: !readOnly, key }) : key);
   if (!json) process.stderr.write('save this key now: the notebook never shows it again\n');
 }
@@ -133,7 +115,7 @@ async function setKey({ json, ...options }: JsonOption): Promise<void> {
       hint: 'for example: labfeed keys set < new-key.txt',
     });
   }
-  const records = await withKeyApis(config, ({ as }) => as(key).listKeys()).catch(
+  const records = await withKeyApis(config, (as) => as(key).listKeys()).catch(
     onRejectedKey('nothing was saved; the old key stays in use'),
   );
   const record = findRecord(key, records);
@@ -151,7 +133,7 @@ async function setKey({ json, ...options }: JsonOption): Promise<void> {
 
 async function deleteKeys(ids: readonly number[], { yes, json, ...options }: DeleteOptions): Promise<void> {
   const config = usableConfigFrom(options);
-  await withKeyApis(config, async ({ as }) => {
+  await withKeyApis(config, async (as) => {
     const { records, own, key } = await readKeys(config, as);
     const chosen = ids.map((id) => requireRecord(id, records));
     if (own && chosen.includes(own)) {
@@ -173,8 +155,7 @@ async function deleteKeys(ids: readonly number[], { yes, json, ...options }: Del
 async function rotateKey({ json, ...options }: JsonOption): Promise<void> {
   const config = usableConfigFrom(options);
   const file = writableFile(config, 'rotate');
-  const { signal } = new AbortController();
-  const rotated = await rotateConfigured(config, file, { clock: systemClock, signal });
+  const rotated = await rotateConfigured(config, file);
   if (json) console.log(JSON.stringify({ name: keyName(), file: file.path, ...rotated }, null, 2));
   else console.log(describeRotation(rotated, file.path).join('\n'));
   const [failed] = rotated.failed;
@@ -183,6 +164,17 @@ async function rotateKey({ json, ...options }: JsonOption): Promise<void> {
     `the new key is in use, but ${listKeyNumbers(rotated.failed.map(({ id }) => id))} could not be deleted: ${failed.reason}`,
     { hint: 'the next `labfeed keys rotate` tries again; or run: labfeed keys delete NUMBER' },
   );
+}
+
+/** Rotates the key of the configuration. */
+export async function rotateConfigured(config: UsableConfig, file: KeyFile): Promise<Rotated> {
+  const current = currentKey(config);
+  const rotation = openRotation(file.path, config.notebook.url);
+  try {
+    return await withKeyApis(config, (as) => rotate({ name: keyName(), current, as, rotation, write: file.write }));
+  } finally {
+    rotation.close();
+  }
 }
 
 function describeRotation({ key, deleted, kept, others }: Rotated, file: string): string[] {
@@ -210,17 +202,13 @@ const describe = ({ id, name }: Pick<KeyRecord, 'id' | 'name'>): string =>
 
 const currentKey = (config: UsableConfig): string => readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
 
-async function withKeyApis<T>(config: UsableConfig, use: (apis: KeyApis) => Promise<T>): Promise<T> {
-  const apis = openKeyApis(config, { clock: systemClock, signal: new AbortController().signal });
-  try {
-    return await use(apis);
-  } finally {
-    await apis.close();
-  }
+async function withKeyApis<T>(config: UsableConfig, use: (as: RotateDeps['as']) => Promise<T>): Promise<T> {
+  const { as, close } = openKeyApis(config);
+  return use(as).finally(close);
 }
 
 /** The keys of the account, and the one in use, if it can be identified. */
-async function readKeys(config: UsableConfig, as: KeyApis['as']) {
+async function readKeys(config: UsableConfig, as: RotateDeps['as']) {
   const key = currentKey(config);
   const records = await as(key).listKeys();
   const { file } = config.notebook.key;
@@ -228,13 +216,10 @@ async function readKeys(config: UsableConfig, as: KeyApis['as']) {
   return { key, records, own: findRecord(key, records, rotation) };
 }
 
+/** Only a file can be written: the environment of the service can only be changed by its administrator. */
 function writableFile({ notebook }: UsableConfig, action: 'set' | 'rotate'): KeyFile {
-  if (notebook.key.file !== undefined) return openKeyFile(notebook.key.file);
-  throw notAFile(notebook.key, action);
-}
-
-/** The environment of the service can only be changed by its administrator. */
-function notAFile({ env, credential }: SecretSource, action: 'set' | 'rotate'): LabfeedError {
+  const { file, env, credential } = notebook.key;
+  if (file !== undefined) return openKeyFile(file);
   const [source, change] =
     env === undefined
       ? [`the systemd credential ${credential}`, `put it into the file that LoadCredential=${credential}:… names`]
@@ -246,7 +231,7 @@ function notAFile({ env, credential }: SecretSource, action: 'set' | 'rotate'): 
           `create a key with \`labfeed keys create ${keyName()}\`, `,
           ', then delete the old key with `labfeed keys delete NUMBER`',
         ];
-  return new LabfeedError(`the key comes from ${source}, which this command cannot change`, {
+  throw new LabfeedError(`the key comes from ${source}, which this command cannot change`, {
     hint: `${create}${change}, and restart the daemon${remove}`,
   });
 }
@@ -263,10 +248,4 @@ function requireRecord(id: number, records: readonly KeyRecord[]): KeyRecord {
   const record = records.find((one) => one.id === id);
   if (record) return record;
   throw new LabfeedError(`the account has no key ${id}`, { hint: 'to list the keys: labfeed keys list' });
-}
-
-/** Only these fields: others may hold a hash of the key. */
-function timeOf(record: KeyRecord, field: 'created_at' | 'last_used_at'): string | undefined {
-  const value = record[field];
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : undefined;
 }

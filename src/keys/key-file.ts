@@ -29,13 +29,8 @@ export interface KeyFile {
   write(key: string): void;
 }
 
-interface KeyFileOptions {
-  /** Replaces the old key by the new one. */
-  readonly rename?: (from: string, to: string) => void;
-}
-
-/** Checks that a key can be written before anybody creates one. */
-export function openKeyFile(configured: string, { rename = renameSync }: KeyFileOptions = {}): KeyFile {
+/** Checks that a key can be written before anybody creates one. Tests replace `rename`. */
+export function openKeyFile(configured: string, rename: typeof renameSync = renameSync): KeyFile {
   const path = resolveLinks(configured);
   const folder = dirname(path);
   const owner = ownerOf(path, folder);
@@ -73,10 +68,7 @@ export function resolveLinks(path: string, links = 0): string {
   return isLink ? resolveLinks(resolve(dirname(path), readlinkSync(path)), links + 1) : path;
 }
 
-interface Owner {
-  readonly uid: number;
-  readonly gid: number;
-}
+type Owner = Pick<Stats, 'uid' | 'gid'>;
 
 /** The owner of the existing file, or of the folder for a new file. Undefined: the user that writes it. */
 function ownerOf(path: string, folder: string): Owner | undefined {
@@ -102,6 +94,7 @@ function refuseShared(path: string, { uid, gid, mode }: Stats): void {
   });
 }
 
+/** Readable only by its owner. */
 function writeDurably(path: string, text: string, owner: Owner | undefined): void {
   const descriptor = openSync(path, 'wx', 0o600);
   try {
@@ -161,12 +154,7 @@ export type Rotation = z.output<typeof rotationSchema>;
 
 export const NO_ROTATION: Rotation = { remove: [], doubtful: [] };
 
-/** The record of rotations in a file beside the key, without the key. Durable when `write` returns. */
-export interface RotationFile {
-  read(): Rotation;
-  write(rotation: Rotation): void;
-  close(): void;
-}
+export type RotationFile = ReturnType<typeof rotationFile>;
 
 const rotationFileOf = (keyFile: string): string => `${keyFile}.rotation`;
 
@@ -178,7 +166,7 @@ export function openRotation(keyFile: string, server: string): RotationFile {
   const file = rotationFileOf(keyFile);
   let database: DatabaseSyncInstance | undefined;
   try {
-    createPrivate(file, keyFile);
+    if (!existsSync(file)) writeDurably(file, '', process.geteuid?.() === 0 ? statSync(keyFile) : undefined);
     database = new DatabaseSync(file, { timeout: 0 });
     // In this mode the lock of the first transaction is held until the database is closed.
     database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE');
@@ -186,7 +174,8 @@ export function openRotation(keyFile: string, server: string): RotationFile {
     return rotationFile(database, server);
   } catch (error) {
     database?.close();
-    throw isLocked(error) ? alreadyRotating(file) : cannotOpen(file, error);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw /locked|busy/i.test(reason) ? alreadyRotating(file) : cannotRecord(file, reason, error);
   }
 }
 
@@ -205,17 +194,18 @@ export function readRotation(keyFile: string, server: string): Rotation {
   }
 }
 
-function rotationFile(database: DatabaseSyncInstance, server: string): RotationFile {
+/** The record of rotations in a file beside the key, without the key. Durable when `write` returns. */
+function rotationFile(database: DatabaseSyncInstance, server: string) {
   return {
-    read() {
+    read(): Rotation {
       const row: unknown = database.prepare('SELECT remembered FROM rotation WHERE server = ?').get(server);
       if (row === undefined) return NO_ROTATION;
       return rotationSchema.parse(JSON.parse((row as { remembered: string }).remembered));
     },
-    write(rotation) {
+    write(rotation: Rotation): void {
       database.prepare('INSERT OR REPLACE INTO rotation VALUES (?, ?)').run(server, JSON.stringify(rotation));
     },
-    close() {
+    close(): void {
       // Statements that are not garbage-collected yet keep the connection and its lock alive.
       database.exec('PRAGMA locking_mode = NORMAL; SELECT count(*) FROM rotation;');
       database.close();
@@ -223,25 +213,15 @@ function rotationFile(database: DatabaseSyncInstance, server: string): RotationF
   };
 }
 
-/** Readable only by the owner of the key. */
-function createPrivate(file: string, keyFile: string): void {
-  if (existsSync(file)) return;
-  closeSync(openSync(file, 'wx', 0o600));
-  const { uid, gid } = statSync(keyFile);
-  if (process.geteuid?.() === 0) chownSync(file, uid, gid);
-}
-
-const isLocked = (error: unknown): boolean => error instanceof Error && /locked|busy/i.test(error.message);
-
 const alreadyRotating = (file: string): LabfeedError =>
   new LabfeedError('another `labfeed keys rotate` is already running for this key', {
     where: { file },
     hint: 'wait until it has finished',
   });
 
-const cannotOpen = (file: string, error: unknown): LabfeedError =>
-  new LabfeedError(`cannot record the rotation: ${error instanceof Error ? error.message : error}`, {
+const cannotRecord = (file: string, reason: string, cause: unknown): LabfeedError =>
+  new LabfeedError(`cannot record the rotation: ${reason}`, {
     where: { file },
     hint: 'nothing was changed. Run this command as the owner of the key file, who must be able to write to its folder',
-    cause: error,
+    cause,
   });

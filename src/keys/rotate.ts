@@ -1,31 +1,21 @@
 import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
-import type { Clock } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
-import { readKey } from '../config/secrets.js';
 import { openNotebook } from '../connection.js';
 import { LabfeedError } from '../errors.js';
 import { dialectOf } from '../model.js';
-import { type KeyFile, openRotation, type Rotation, type RotationFile } from './key-file.js';
+import type { Notebook } from '../notebook/client.js';
+import type { KeyRecord } from '../notebook/responses.js';
+import type { Rotation, RotationFile } from './key-file.js';
 
-/** A key as the notebook lists it. Some servers include a hash of the key: never show the whole record. */
-export type KeyRecord = { readonly id?: number | undefined; readonly name?: string | undefined } & Readonly<
-  Record<string, unknown>
->;
-
-/** The key operations of the notebook, with one key. */
-interface KeyApi {
-  listKeys(): Promise<readonly KeyRecord[]>;
-  /** Resolves with the new key. The notebook never shows it again. */
-  createKey(fields: { readonly name: string; readonly canwrite: 0 | 1 }): Promise<string>;
-  deleteKey(id: number): Promise<void>;
-}
+type KeyApi = Pick<Notebook, 'listKeys' | 'createKey' | 'deleteKey'>;
 
 export interface RotateDeps {
   /** The name of the keys of this labfeed. */
   readonly name: string;
   /** The key in use. */
   readonly current: string;
+  /** The notebook with this key, until the next call. */
   as(key: string): KeyApi;
   readonly rotation: Pick<RotationFile, 'read' | 'write'>;
   /** Writes the key to where the configuration reads it, durably and in one step. */
@@ -193,48 +183,15 @@ const idsOf = (records: readonly KeyRecord[]): number[] => records.flatMap(({ id
 /** The name of the keys of the labfeed on this machine. */
 export const keyName = (host: string = hostname()): string => `labfeed@${host}`;
 
-interface RotationOptions {
-  readonly clock: Clock;
-  readonly signal: AbortSignal;
-}
-
-/** Rotates the key of the configuration. */
-export async function rotateKey(config: UsableConfig, file: KeyFile, options: RotationOptions): Promise<Rotated> {
-  const current = readKey(config.notebook.key, config.placeOf(['notebook', 'key']));
-  const rotation = openRotation(file.path, config.notebook.url);
-  const { as, close } = openKeyApis(config, options);
-  try {
-    return await rotate({ name: keyName(), current, as, rotation, write: file.write });
-  } finally {
-    await close();
-    rotation.close();
-  }
-}
-
-export interface KeyApis {
-  as(key: string): KeyApi;
-  close(): Promise<void>;
-}
-
 /** The notebook with different keys, through one rate limiter. One request at a time. */
-export function openKeyApis(config: UsableConfig, options: RotationOptions): KeyApis {
+export function openKeyApis(config: UsableConfig): Pick<RotateDeps, 'as'> & Pick<Notebook, 'close'> {
   let key = '';
-  const notebook = openNotebook(config, {
-    ...options,
-    key: { current: () => key, refresh: () => undefined },
-  });
+  const notebook = openNotebook(config, { key: { current: () => key, refresh: () => undefined } });
   return {
     as(wanted) {
-      const send = <T>(request: () => Promise<T>): Promise<T> => {
-        key = wanted;
-        return request();
-      };
-      return {
-        listKeys: () => send(() => notebook.listKeys()),
-        createKey: (fields) => send(() => notebook.createKey(fields)),
-        deleteKey: (id) => send(() => notebook.deleteKey(id)),
-      };
+      key = wanted;
+      return notebook;
     },
-    close: () => notebook.close(),
+    close: notebook.close,
   };
 }

@@ -66,7 +66,7 @@ export async function recoverJournal(config: UsableConfig, options: RecoverOptio
   const { path, signal, range, onProgress, onRetry } = options;
   const server = config.notebook.url;
   // The key is read first: without a key, no journal is created.
-  const notebook = openNotebook(config, { clock: systemClock, signal });
+  const notebook = openNotebook(config, { signal });
   const journal = await openJournal(path, systemClock);
   try {
     const reader = createNotebookReader(notebook, { clock: systemClock, signal, onRetry });

@@ -30,11 +30,9 @@ test('the old key stays until the new one has replaced it', () => {
   const path = join(tempFolder(), 'api-key');
   writeFileSync(path, 'old\n');
   const seen: string[] = [];
-  const file = openKeyFile(path, {
-    rename(from) {
-      seen.push(readFileSync(path, 'utf8'), readFileSync(from, 'utf8'));
-      throw new Error('no more disk');
-    },
+  const file = openKeyFile(path, (from) => {
+    seen.push(readFileSync(path, 'utf8'), readFileSync(from, 'utf8'));
+    throw new Error('no more disk');
   });
   expect(() => file.write('new')).toThrow(/cannot write the key.*no more disk/);
   expect(seen).toEqual(['old\n', 'new\n']);

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { LabfeedError } from '../../src/errors.js';
 import { NO_ROTATION, type Rotation } from '../../src/keys/key-file.js';
-import { findRecord, type KeyRecord, printOf, type RotateDeps, rotate } from '../../src/keys/rotate.js';
+import { findRecord, printOf, type RotateDeps, rotate } from '../../src/keys/rotate.js';
+import type { KeyRecord } from '../../src/notebook/responses.js';
 
 const NAME = 'labfeed@lab';
 
@@ -35,7 +36,7 @@ function sparseNotebook(keys: Record<string, KeyRecord>, file = 'old') {
             use();
             return [...held.values()];
           },
-          async createKey({ name }) {
+          async createKey({ name } = {}) {
             use();
             const id = 1 + Math.max(...[...held.values()].map((record) => record.id ?? 0));
             held.set(`key-${id}`, { id, name });

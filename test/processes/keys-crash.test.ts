@@ -3,10 +3,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.js';
 import { loadConfig, type UsableConfig } from '../../src/config/load.js';
+import { rotateConfigured } from '../../src/keys/command.js';
 import { openKeyFile } from '../../src/keys/key-file.js';
-import { keyName, rotateKey } from '../../src/keys/rotate.js';
+import { keyName } from '../../src/keys/rotate.js';
 import type { Dialect } from '../../src/model.js';
 import { makeSite } from '../support/daemon-process.js';
 import { DIALECTS, runSandbox } from '../support/sandbox.js';
@@ -58,11 +58,7 @@ async function setUp(dialect: Dialect) {
     const records = (await (await send('GET', key)).json()) as { id: number; name: string }[];
     return records.filter((record) => record.name === name).map(({ id }) => id);
   }
-  const rotate = () =>
-    rotateKey(loadConfig(site.config) as UsableConfig, openKeyFile(file), {
-      clock: systemClock,
-      signal: new AbortController().signal,
-    });
+  const rotate = () => rotateConfigured(loadConfig(site.config) as UsableConfig, openKeyFile(file));
   return { site, file, create, numberOf, inUse, named, rotate };
 }
 

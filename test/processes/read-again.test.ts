@@ -67,7 +67,7 @@ test('a refused run whose file is gone is retried with its existing draft, whate
   const { status, stdout } = await labfeed(['retry', '2', '--config', scene.site.config]);
   expect({ status, stdout }).toEqual({
     status: 0,
-    stdout: expect.stringMatching(/its file is no longer at .*w1\.csv.* as it was read before/),
+    stdout: expect.stringMatching(/its file is no longer at .*w1\.csv, so the earlier reading is sent/),
   });
   await filed(daemon, 2);
   expect(await daemon.stop()).toBe(0);

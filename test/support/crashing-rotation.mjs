@@ -1,5 +1,4 @@
 import { renameSync } from 'node:fs';
-import { systemClock } from '../../dist/clock.js';
 import { loadConfig } from '../../dist/config/load.js';
 import { readKey } from '../../dist/config/secrets.js';
 import { openKeyFile, openRotation } from '../../dist/keys/key-file.js';
@@ -21,15 +20,13 @@ function step(name) {
   if (done === Number(steps)) process.kill(process.pid, 'SIGKILL');
 }
 
-const keyFile = openKeyFile(config.notebook.key.file, {
-  rename(from, to) {
-    step('new key on disk');
-    renameSync(from, to);
-    step('new key in place');
-  },
+const keyFile = openKeyFile(config.notebook.key.file, (from, to) => {
+  step('new key on disk');
+  renameSync(from, to);
+  step('new key in place');
 });
 const rotation = openRotation(keyFile.path, config.notebook.url);
-const apis = openKeyApis(config, { clock: systemClock, signal: new AbortController().signal });
+const apis = openKeyApis(config);
 const stepping = (name, act) => async (argument) => {
   const result = await act(argument);
   step(name);
