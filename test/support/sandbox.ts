@@ -12,10 +12,8 @@ import {
   findKey,
   listComments,
   listExperiments,
-  listUploads,
   type STATE,
   type Store,
-  type Upload,
 } from '../../src/sandbox/store.js';
 import {
   type CannedAnswer,
@@ -40,7 +38,6 @@ interface HeldExperiment extends Omit<Experiment, 'state' | 'private'> {
   readonly locked: boolean;
   readonly private: boolean;
   readonly comments: readonly Comment[];
-  readonly uploads: readonly Upload[];
 }
 
 /** Faults, simulated users, and a view of what the notebook holds and was asked. */
@@ -141,7 +138,6 @@ function held(experiment: Experiment, store: Store): HeldExperiment {
     locked: experiment.lockedby !== null,
     private: experiment.private === 1,
     comments: listComments(store, experiment.id),
-    uploads: listUploads(store, experiment.id),
   };
 }
 
