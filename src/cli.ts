@@ -23,7 +23,7 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summar
   'Getting started:': {
     demo: ['Try labfeed with sample instruments and a built-in notebook', async () => (await demo()).addDemo],
     learn: ['Suggest a mapping for sample files', async () => (await import('./learn/learn.js')).addLearn],
-    try: ['Show what would be sent for a file, or run the tests of mappings', async () => (await tryFile()).addTry],
+    try: ['Show what would be sent for a file, or run mapping tests', async () => (await tryFile()).addTry],
     check: ['Check the configuration, folders, journal, key and server', async () => (await check()).addCheck],
   },
   'Daemon:': {
@@ -35,20 +35,17 @@ const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summar
     show: ['Show one run with its history, its draft and what to do next', async () => (await jobs()).addShow],
     why: ['Explain why a file was or was not filed', async () => (await import('./why/command.js')).addWhy],
     retry: ['Retry quarantined or held runs, or re-read done runs', async () => (await decisions()).addRetry],
-    refile: ['File runs once more, each as a new experiment', async () => (await decisions()).addRefile],
+    refile: ['File runs again, each as a new experiment', async () => (await decisions()).addRefile],
     adopt: ['Assign an existing experiment to a held run', async () => (await decisions()).addAdopt],
-    ignore: ['Set quarantined or held runs aside; they are not filed', async () => (await decisions()).addIgnore],
-    erase: ['Erase the data about runs, except their fingerprints', async () => (await decisions()).addErase],
-    backfill: [
-      'Decide about the backlog of an instrument: file it or skip it',
-      async () => (await decisions()).addBackfill,
-    ],
+    ignore: ['Set quarantined or held runs aside without filing them', async () => (await decisions()).addIgnore],
+    erase: ['Erase all data about runs except their fingerprints', async () => (await decisions()).addErase],
+    backfill: ['File or skip the backlog of an instrument', async () => (await decisions()).addBackfill],
   },
   'Journal and notebook:': {
     audit: ['Compare folders, journal and notebook', async () => (await import('./audit/command.js')).addAudit],
     backup: ['Copy the journal while the daemon runs', async () => (await run()).addBackup],
     recover: ['Rebuild the journal from the notebook; sends nothing', async () => (await recover()).addRecover],
-    comments: ['List, show, edit or delete comments of an experiment', async () => (await comments()).addComments],
+    comments: ['List, show, edit or delete comments on an experiment', async () => (await comments()).addComments],
     keys: ['List, create, set, rotate or delete API keys', async () => (await keys()).addKeys],
   },
   'Other commands:': {
@@ -79,7 +76,7 @@ async function createProgram(args: readonly string[]): Promise<Command> {
     .helpOption('-h, --help', 'Print help')
     .helpCommand(false)
     .enablePositionalOptions()
-    .option('--debug', 'Print stack traces of errors')
+    .option('--debug', 'Print stack traces for errors')
     .exitOverride();
   const wanted = args.find((arg) => !arg.startsWith('-'));
   // A completion script describes all commands.
@@ -105,7 +102,7 @@ function report(error: unknown, debug: boolean): number {
   process.stderr.write(`${error instanceof ConfigError ? '' : 'labfeed: '}${explain(error)}\n`);
   if (debug) console.error(error);
   else if (!(error instanceof LabfeedError))
-    process.stderr.write('  → this is a bug in labfeed; for details run: labfeed --debug …\n');
+    process.stderr.write('  → this is a bug in labfeed; please report it. For details, run: labfeed --debug …\n');
   return error instanceof LabfeedError ? error.exitStatus : EXIT.failed;
 }
 

@@ -62,7 +62,7 @@ export class ConfigError extends LabfeedError {
   readonly problems: readonly Problem[];
 
   constructor(problems: readonly Problem[]) {
-    super(`the configuration has ${problems.length === 1 ? 'a mistake' : `${problems.length} mistakes`}`);
+    super(`the configuration has ${problems.length === 1 ? 'an error' : `${problems.length} errors`}`);
     this.problems = problems;
   }
 }

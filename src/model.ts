@@ -157,8 +157,8 @@ export function changesBetween(before: Shape, now: Shape): string[] {
   const several = before.tables.length > 1 || now.tables.length > 1;
   return before.tables.flatMap((table) => {
     const same = now.tables.find(({ name }) => name === table.name);
-    if (!same) return [`the table ${quote(table.name)} is gone`];
-    return columnChanges(table, same, several ? ` of the table ${quote(table.name)}` : '');
+    if (!same) return [`the table ${quote(table.name)} is missing`];
+    return columnChanges(table, same, several ? ` in the table ${quote(table.name)}` : '');
   });
 }
 
@@ -169,12 +169,12 @@ function columnChanges(before: TableShape, now: TableShape, ofTable: string): st
   return before.columns.flatMap(({ name, unit }) => {
     if (!units.has(name)) {
       const renamed = nearest(name, added);
-      const guess = renamed === undefined ? '' : ` (or is it ${quote(renamed)} now?)`;
-      return [`the column ${quote(name)}${ofTable} is gone${guess}`];
+      const guess = renamed === undefined ? '' : ` (renamed to ${quote(renamed)}?)`;
+      return [`the column ${quote(name)}${ofTable} is missing${guess}`];
     }
     const unitNow = units.get(name);
     if (unitNow === unit) return [];
-    return [`the unit of ${quote(name)}${ofTable} was ${unit ?? 'none'} and is now ${unitNow ?? 'none'}`];
+    return [`the unit of ${quote(name)}${ofTable} changed from ${unit ?? 'none'} to ${unitNow ?? 'none'}`];
   });
 }
 

@@ -125,7 +125,7 @@ async function applyConfiguration(intake: IntakeState): Promise<void> {
   const decided = existing && (await journal.intake.decideBacklog(name, existing));
   if (decided && decided.files > 0) log.info({ files: decided.files, existing }, 'backlog decision applied');
   const again = await recheck(intake);
-  if (again > 0) log.info({ files: again }, 'reading the files of quarantined runs again');
+  if (again > 0) log.info({ files: again }, 're-reading the files of quarantined runs');
 }
 
 /** Has files read again: after their mapping was changed, or because a person wants it. Returns their number. */
@@ -159,7 +159,7 @@ async function endScan(result: ScanResult, intake: IntakeState): Promise<void> {
 }
 
 const BACKLOG_HELD =
-  'the first scan found many files, which are held: decide with `labfeed backfill`, or set existing to ingest, skip or { since: DATE }';
+  'the first scan found many files, which wait for a decision: run `labfeed backfill`, or set `existing` to ingest, skip or { since: DATE }';
 
 async function takeAll(found: Iterable<FoundFile>, isBacklog: boolean, intake: IntakeState): Promise<void> {
   const { takes, underWay } = intake;
@@ -278,13 +278,13 @@ async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Pro
 const DRIFTED = 'columns or units have changed since the previous run';
 
 const HANDED_OVER: Readonly<Record<Added['outcome'], string>> = {
-  known: 'run is already known',
+  known: 'run already known',
   queued: 'run queued',
-  held: `run held: ${DRIFTED}; \`labfeed retry\` files it as it is`,
+  held: `run held: ${DRIFTED}; to file it as is, run \`labfeed retry\``,
   quarantined: 'run quarantined',
-  revised: 'file read again: updating the experiment',
-  unchanged: 'file read again: nothing has changed, nothing is sent',
-  refused: 'file read again: it no longer fits its mapping, the experiment stays as it is',
+  revised: 'file re-read: updating the experiment',
+  unchanged: 'file re-read: nothing changed, nothing sent',
+  refused: 'file re-read: it no longer matches its mapping, experiment left unchanged',
 };
 
 /* Delivery: from the outbox to the notebook, for all instruments. */

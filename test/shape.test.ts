@@ -17,24 +17,24 @@ test('added or reordered columns are not a change', () => {
 
 test('a missing column is reported, with the new column that may replace it', () => {
   expect(changesBetween(shape('Well', 'A260', 'Note'), shape('Well', 'A-260'))).toEqual([
-    'the column "A260" is gone (or is it "A-260" now?)',
-    'the column "Note" is gone',
+    'the column "A260" is missing (renamed to "A-260"?)',
+    'the column "Note" is missing',
   ]);
 });
 
 test('a changed, added or removed unit is reported', () => {
   expect(changesBetween(shape('A (mg)', 'B (s)', 'C'), shape('A (g)', 'B', 'C (K)'))).toEqual([
-    'the unit of "A" was mg and is now g',
-    'the unit of "B" was s and is now none',
-    'the unit of "C" was none and is now K',
+    'the unit of "A" changed from mg to g',
+    'the unit of "B" changed from s to none',
+    'the unit of "C" changed from none to K',
   ]);
 });
 
 test('a missing table is reported; with several tables, columns name theirs', () => {
   const before = { tables: [...shape('A').tables, { name: 'plate', columns: [{ name: 'Well' }] }] };
   expect(changesBetween(before, shape('B'))).toEqual([
-    'the column "A" of the table "readings" is gone',
-    'the table "plate" is gone',
+    'the column "A" in the table "readings" is missing',
+    'the table "plate" is missing',
   ]);
-  expect(changesBetween(shape('A'), { tables: [] })).toEqual(['the table "readings" is gone']);
+  expect(changesBetween(shape('A'), { tables: [] })).toEqual(['the table "readings" is missing']);
 });

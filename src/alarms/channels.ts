@@ -222,7 +222,7 @@ export function createWebhook(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Send
     // The body does not matter, whatever its size.
     await body.dump({ limit: 65_536, signal }).catch(() => undefined);
     if (statusCode >= 200 && statusCode < 300) return;
-    throw new LabfeedError(`the webhook at ${host} answered ${statusCode}`);
+    throw new LabfeedError(`the webhook at ${host} returned status ${statusCode}`);
   };
 }
 

@@ -24,17 +24,17 @@ export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
 }
 
 const journalText = (reason: string): string =>
-  `the journal cannot be written: ${reason}. Nothing is sent until it can; check disk space and permissions`;
+  `cannot write the journal: ${reason}. Nothing is sent until this is fixed; check the disk space and permissions`;
 
 function notebookFindings({ url, gate, answered, halted }: Facts['notebook']): Finding[] {
   const findings: Finding[] =
     halted === undefined ? [] : [{ kind: 'held', text: `nothing is sent to ${url}: ${halted}` }];
   if (gate.kind !== 'down') return answered ? findings : [...findings, { kind: 'auth' }, { kind: 'outage' }];
   if (gate.failure === 'auth') {
-    const text = `the notebook refuses the API key, so nothing is sent: ${gate.reason}`;
+    const text = `the notebook rejects the API key, so nothing is sent: ${gate.reason}`;
     return [...findings, { kind: 'auth', text }];
   }
-  const text = `the notebook is unavailable; new files are recorded and sent later: ${gate.reason}`;
+  const text = `the notebook is unavailable (new files are recorded and sent later): ${gate.reason}`;
   // Whether it accepts the key is unknown until it answers again.
   return [...findings, { kind: 'outage', text, graceMs: OUTAGE_GRACE_MS }, { kind: 'auth' }];
 }
@@ -43,8 +43,10 @@ function notebookFindings({ url, gate, answered, halted }: Facts['notebook']): F
 function configurationFindings({ refused, problems, page }: Facts): Finding[] {
   const general = problems.filter(({ instrument }) => instrument === undefined);
   const parts = [
-    ...(refused ? [`the new configuration was refused, the old one stays in use: ${firstOf(refused.problems)}`] : []),
-    ...(general.length > 0 ? [`the configuration has a mistake: ${firstOf(general)}`] : []),
+    ...(refused
+      ? [`the new configuration was rejected; the previous one stays in effect: ${firstOf(refused.problems)}`]
+      : []),
+    ...(general.length > 0 ? [`the configuration has an error: ${firstOf(general)}`] : []),
     ...(page === undefined ? [] : [page]),
   ];
   return parts.length === 0 ? [] : [{ kind: 'configuration', text: parts.join('. ') }];
@@ -83,7 +85,7 @@ function instrumentFindings(
 function findStopped(name: string, problems: Live['problems']): Finding[] {
   const own = problems.filter(({ instrument }) => instrument === name);
   if (own.length === 0) return [];
-  const text = `${name} is stopped by a configuration error, its files wait: ${firstOf(own)}`;
+  const text = `${name} is stopped by a configuration error, and its files are waiting: ${firstOf(own)}`;
   return [{ kind: 'configuration', instrument: name, text }];
 }
 
@@ -109,7 +111,7 @@ function findSilence({ live, silence, quietSince }: InstrumentFacts, now: number
     return [{ kind: 'silence', instrument: name }];
   if (!isSilent(silence, quietSince, now)) return [];
   const since = DateTime.fromMillis(quietSince).toFormat('yyyy-MM-dd HH:mm');
-  const text = `${name}: no file has arrived since ${since}, for more than ${formatDuration(silence.afterMs)}`;
+  const text = `${name}: no file has arrived for more than ${formatDuration(silence.afterMs)} (since ${since})`;
   return [{ kind: 'silence', instrument: name, text }];
 }
 
@@ -117,7 +119,7 @@ function findUnmatched({ live, unmatchedArrivals }: InstrumentFacts, raisedAt: n
   const { name, lastFileAt, scannedAt } = live;
   if (unmatchedArrivals.occasions >= MIN_UNMATCHED_ARRIVALS) {
     const example = unmatchedArrivals.example ?? live.unmatched.example ?? '';
-    const text = `${name}: files arrive, but \`files\` matches none of them, for example ${example}`;
+    const text = `${name}: files are arriving, but \`files\` matches none of them (for example ${example})`;
     return [{ kind: 'unmatched', instrument: name, text }];
   }
   const hasRuns = raisedAt !== undefined && lastFileAt !== undefined && lastFileAt > raisedAt;
@@ -134,12 +136,12 @@ function findQuarantined({ live: { name }, quarantined }: InstrumentFacts): Find
 function findHeld({ live: { name }, held, asked }: InstrumentFacts): Finding[] {
   const parts: string[] = [];
   if (asked > 0) {
-    const files = plural(asked, 'existing file waits', 'existing files wait');
-    parts.push(`${files} for a decision: run \`labfeed backfill ${name}\`, or set \`existing\``);
+    const files = plural(asked, 'existing file needs', 'existing files need');
+    parts.push(`${files} a decision: run \`labfeed backfill ${name}\`, or set \`existing\``);
   }
   if (held) {
-    const runs = plural(held.runs, 'run waits', 'runs wait');
-    parts.push(`${runs} for a decision; ${latest(held)}`);
+    const runs = plural(held.runs, 'run needs', 'runs need');
+    parts.push(`${runs} a decision; ${latest(held)}`);
   }
   return parts.length === 0 ? [] : [{ kind: 'held', instrument: name, text: `${name}: ${parts.join('. ')}` }];
 }

@@ -23,15 +23,18 @@ interface AuditOptions extends ConfigOption {
 
 export function addAudit(command: Command): void {
   withJson(command, ['labfeed audit', 'labfeed audit --safe -0 --instrument nanodrop | xargs -0 rm --'], EXIT_STATUS)
-    .option('--instrument <instrument>', 'Only this instrument')
-    .option('--repair', 'Post missing comments again and retry waiting runs at once; never changes what people changed')
+    .option('--instrument <instrument>', 'Audit only this instrument')
+    .option(
+      '--repair',
+      'Post missing comments again and retry waiting runs at once; never overwrites edits made in the notebook',
+    )
     .option('--safe', 'Print only the paths of the files that are safe to delete')
-    .option('-0, --null', 'With --safe: end each path with a zero byte, for xargs -0')
+    .option('-0, --null', 'With --safe: end each path with a NUL byte, for xargs -0')
     .action(runAudit);
 }
 
-const EXIT_STATUS = `Exit status: 0 if there are no differences, 1 if there are some or something
-could not be checked.`;
+const EXIT_STATUS = `Exit status: 0 if there are no differences, 1 if there are differences or if
+something could not be checked.`;
 
 async function runAudit(options: AuditOptions): Promise<void> {
   checkOptions(options);
@@ -108,5 +111,5 @@ function printSafe(files: readonly SafeFile[], end: '\0' | '\n'): void {
   process.stdout.write(Buffer.concat(paths));
   const left = files.length - printable.length;
   if (left > 0)
-    process.stderr.write(`${plural(left, 'file')} with a line break in the name left out; use -0 to list all\n`);
+    process.stderr.write(`left out ${plural(left, 'file')} with a line break in the name; use -0 to list all\n`);
 }

@@ -153,7 +153,7 @@ async function matchContent(
   // The remaining files of a run are unchanged, but are not a run by themselves.
   if (file.parts && known.every((one) => one?.isUntouched && one.run?.id === last.id))
     return { kind: 'thinned out', text: `some files of run ${last.id} are gone` };
-  return ignoresChanges ? SKIPPED : { kind: 'changed', text: `its content is no longer that of run ${last.id}` };
+  return ignoresChanges ? SKIPPED : { kind: 'changed', text: `its content differs from that of run ${last.id}` };
 }
 
 function countAs({ id, state }: KnownRun, verified: ReadonlySet<number>): Exclude<keyof FileCounts, 'files'> {

@@ -25,11 +25,11 @@ const MEANINGS = {
   halted: { title: 'sending is halted' },
   vanished: {
     title: 'filed, but missing from the notebook',
-    hint: 'to file a run once more: labfeed refile RUN',
+    hint: 'to file a run again: labfeed refile RUN',
   },
   deleted: {
     title: 'filed, but deleted in the notebook',
-    hint: 'restore the experiment there, or file the run once more: labfeed refile RUN',
+    hint: 'restore the experiment there, or file the run again: labfeed refile RUN',
   },
   forbidden: {
     title: 'filed, but not readable with this key',
@@ -37,7 +37,7 @@ const MEANINGS = {
   },
   'not ours': {
     title: 'filed, but the experiment was rewritten without its origin line',
-    hint: 'to file a run once more, as a new experiment: labfeed refile RUN',
+    hint: 'to file a run again, as a new experiment: labfeed refile RUN',
   },
   'comment missing': {
     title: 'missing comments',
@@ -45,31 +45,31 @@ const MEANINGS = {
   },
   'comment twice': { title: 'duplicate comments', hint: 'delete all but one in the notebook' },
   edited: { title: 'edited in the notebook, and left as they are', isIntended: true },
-  held: { title: 'held runs', hint: 'to see what can be decided: labfeed show RUN' },
+  held: { title: 'held runs', hint: 'to see the options: labfeed show RUN' },
   quarantined: {
     title: 'quarantined runs',
-    hint: 'to see the reason: labfeed show RUN. When it is fixed: labfeed retry RUN',
+    hint: 'to see the reason: labfeed show RUN. Once it is fixed: labfeed retry RUN',
   },
   interrupted: {
-    title: 'runs whose delivery failed so far',
+    title: 'runs whose delivery has failed so far',
     hint: 'the daemon retries them; --repair makes it retry at once',
   },
-  'on its way': { title: 'runs that are not sent yet' },
+  'on its way': { title: 'runs not sent yet' },
   folder: { title: 'folders that cannot be read' },
   unread: { title: 'files and experiments that could not be read' },
   changed: { title: 'files that changed after they were filed; the new content is not filed yet' },
   'never taken': { title: 'files that were never taken', hint: 'to see the reason: labfeed why PATH' },
   asked: {
     title: 'backlog files without a decision',
-    hint: 'decide with labfeed backfill INSTRUMENT, or with `existing` in the configuration',
+    hint: 'run labfeed backfill INSTRUMENT, or set `existing` in the configuration',
   },
   skipped: { title: 'skipped files', isIntended: true },
   'thinned out': {
     title: 'incomplete runs: some of their files are gone, so the others cannot be verified',
     isIntended: true,
   },
-  elsewhere: { title: 'filed at another notebook, which was not checked', isIntended: true },
-  spare: { title: 'empty experiments of labfeed', isIntended: true },
+  elsewhere: { title: 'filed in another notebook, which was not checked', isIntended: true },
+  spare: { title: 'empty experiments created by labfeed', isIntended: true },
 } as const satisfies Record<string, Meaning>;
 
 export type FindingKind = keyof typeof MEANINGS;

@@ -30,7 +30,7 @@ export async function compareRuns(deps: RunsDeps, result: AuditResult): Promise<
   await reportUnfiled(deps, server, result);
   // Without retries: a wrong key or address is reported at once.
   await notebook.listKeys();
-  const onRetry = (reason: string): void => progress.print(`the notebook is not available, retrying: ${reason}`);
+  const onRetry = (reason: string): void => progress.print(`the notebook is unavailable, retrying: ${reason}`);
   const reader = createNotebookReader(notebook, { clock: systemClock, signal, onRetry });
   const verifyDeps = {
     server: url,
@@ -64,7 +64,7 @@ async function reportUnfiled(
     if (finding.kind === 'interrupted') repairs.push({ run: run.id, comments: [] });
   }
   for (const experiment of instrument === undefined ? server.spares : [])
-    findings.push({ kind: 'spare', experiment, text: 'the next run uses it' });
+    findings.push({ kind: 'spare', experiment, text: 'the next run will use it' });
 }
 
 function describeUnfiled({ id, instrument, path, experiment, state, reason, attempts }: UnfiledRun): Finding {
@@ -106,11 +106,11 @@ interface Verification {
 /** Compares a done run with its experiment and comments. */
 export async function verifyRun(run: FiledRun, deps: VerifyDeps): Promise<Verification> {
   const { experiment } = run;
-  if (run.server !== deps.server) return unverified(run, 'elsewhere', `filed at ${run.server ?? 'another notebook'}`);
+  if (run.server !== deps.server) return unverified(run, 'elsewhere', `filed in ${run.server ?? 'another notebook'}`);
   if (experiment === undefined) return unverified(run, 'vanished', 'the journal has no experiment for it');
   const found = await readBack({ ...run, experiment }, deps.notebook);
   if (found === 'missing') return unverified(run, 'vanished', 'the experiment no longer exists');
-  if (found === 'private') return unverified(run, 'forbidden', 'this key may not read the experiment');
+  if (found === 'private') return unverified(run, 'forbidden', 'this key is not allowed to read the experiment');
   if (deps.dialect === 'elabftw' && Number(found.record['state']) === ELABFTW_DELETED)
     return unverified(run, 'deleted', 'somebody deleted the experiment');
   if (!found.hasOrigin) return unverified(run, 'not ours', 'the origin line of this run is not in the body');
@@ -193,7 +193,7 @@ async function verifyComment(
     const ids = marked.map(({ id }) => id).join(', ');
     return {
       isVerified: marked.some(isAsFiled),
-      finding: ['comment twice', `comment ${n} exists ${marked.length} times, with the ids ${ids}`],
+      finding: ['comment twice', `comment ${n} exists ${marked.length} times, with ids ${ids}`],
     };
   }
   const record = marked[0] ?? (await findById(comment, listed, experiment, notebook));

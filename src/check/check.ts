@@ -22,7 +22,7 @@ interface CheckOptions extends JsonOption {
 
 export function addCheck(command: Command): void {
   withJson(command, ['labfeed check --config /etc/labfeed/config.yaml'])
-    .option('--offline', 'Check only the configuration and its tests: no folders, journal, key or server')
+    .option('--offline', 'Check only the configuration and its tests, not the folders, journal, key or server')
     .action(check);
 }
 
@@ -93,8 +93,8 @@ function checkInstruments(config: LoadedConfig): Finding[] {
     .filter(({ parse }) => parse === undefined)
     .map(({ name }) => ({
       level: 'note',
-      text: `${name} has no \`parse\`: labfeed works out the format of each file, and a later version may do so differently`,
-      hint: 'to fix the format, add the `parse` section that `labfeed learn FILE…` prints',
+      text: `${name} has no \`parse\`: labfeed detects the format of each file, and a later version may detect it differently`,
+      hint: 'to pin the format, add the `parse` section that `labfeed learn FILE…` prints',
     }));
 }
 
@@ -146,12 +146,13 @@ async function checkMissingJournal(path: string): Promise<Finding> {
       () => 'writable',
       (error: NodeJS.ErrnoException) => error.code,
     );
-    if (state === 'writable') return { level: 'good', text: `journal ${path} will be created at the first start` };
+    if (state === 'writable')
+      return { level: 'good', text: `journal ${path} will be created when the daemon first starts` };
     if (state !== 'ENOENT' || folder === dirname(folder))
       return {
         level: 'wrong',
         text: `cannot create the journal ${path}: ${folder} is not writable (${state})`,
-        hint: 'give this user write permission there, or choose another place with `journal: PATH`',
+        hint: 'give this user write permission there, or choose another location with `journal: PATH`',
       };
   }
 }

@@ -87,7 +87,7 @@ function folderFinding(
     return {
       level: 'note',
       text: `${name}: no file in ${watch} matches \`files: ${globs.join(', ')}\`, but ${plural(others, 'other file is', 'other files are')} there, such as ${relative(watch, most.example)}`,
-      hint: extension.length > 1 ? `to take such files: files: "**/*${extension}"` : 'correct `files`',
+      hint: extension.length > 1 ? `to take such files, set files: "**/*${extension}"` : 'correct `files`',
     };
   }
   const grouped = run === 'file' ? '' : ` (${plural(runs, 'run')})`;

@@ -31,11 +31,11 @@ export function addComments(comments: Command): void {
   const add = (name: keyof typeof EXAMPLES, description: string): Command =>
     withJson(comments.command(name).description(description), EXAMPLES[name]).argument(
       '<experiment>',
-      'Number of the experiment in the notebook',
+      'Experiment number in the notebook',
       parseNumber,
     );
-  const comment = ['<comment>', 'Number of the comment', parseNumber] as const;
-  add('list', 'List the comments of an experiment').action(listComments);
+  const comment = ['<comment>', 'Comment number', parseNumber] as const;
+  add('list', 'List the comments on an experiment').action(listComments);
   add('show', 'Show one comment')
     .argument(...comment)
     .action(showComment);
@@ -91,15 +91,15 @@ async function editComment(
   await withNotebook(options, async (notebook, field) => {
     const before = textOf(await notebook.readComment(experiment, id), field);
     if (before === undefined) throw noText(experiment, id, field);
-    const input = text ?? (await readInput(`Enter the new text of comment ${id} of experiment ${experiment}`));
+    const input = text ?? (await readInput(`Enter the new text of comment ${id} on experiment ${experiment}`));
     const after = replaceText(before, input);
     const answer = await notebook.patchComment(experiment, id, after);
     // Not every server returns the comment in its answer to PATCH.
     const saved = textOf(answer, field) ?? textOf(await notebook.readComment(experiment, id), field);
     if (!isSame(after, saved ?? '')) throw notDone(experiment, id, 'changed');
     if (json) return console.log(JSON.stringify(describe({ ...answer, id }, field), null, 2));
-    console.log(`comment ${id} of experiment ${experiment} was changed`);
-    if (markIn(after)) console.log('the marker line of labfeed was kept');
+    console.log(`comment ${id} on experiment ${experiment} was changed`);
+    if (markIn(after)) console.log('its marker line was kept');
   });
 }
 
@@ -110,13 +110,13 @@ async function deleteComment(
 ): Promise<void> {
   await withNotebook(options, async (notebook, field) => {
     const comment = describe(await notebook.readComment(experiment, id), field);
-    const question = `Delete comment ${id} of experiment ${experiment}: ${preview(comment)}?`;
+    const question = `Delete comment ${id} on experiment ${experiment}: ${preview(comment)}?`;
     if (!(await confirm(question, yes))) return console.log('nothing was deleted');
     await notebook.deleteComment(experiment, id);
     const left = await notebook.listComments(experiment);
     if (left.some((record) => record.id === id)) throw notDone(experiment, id, 'deleted');
     if (json) return console.log(JSON.stringify({ experiment, deleted: comment }, null, 2));
-    console.log(`comment ${id} of experiment ${experiment} was deleted`);
+    console.log(`comment ${id} on experiment ${experiment} was deleted`);
   });
 }
 
@@ -161,13 +161,13 @@ function preview({ text, byLabfeed }: ShownComment): string {
 const NO_TEXT = '(no text found: check notebook.commentField)';
 
 const noText = (experiment: number, id: number, field: string): LabfeedError =>
-  new LabfeedError(`comment ${id} of experiment ${experiment} has no field "${field}"`, {
-    hint: 'set notebook.commentField to the field in which this notebook returns the text of a comment',
+  new LabfeedError(`comment ${id} on experiment ${experiment} has no field "${field}"`, {
+    hint: 'set notebook.commentField to the name of the field that contains the comment text in this notebook',
   });
 
 /** eLabFTW accepts changes to other people's comments and ignores them. */
 const notDone = (experiment: number, id: number, what: 'changed' | 'deleted'): LabfeedError =>
-  new LabfeedError(`the notebook accepted the request, but comment ${id} of experiment ${experiment} was not ${what}`, {
+  new LabfeedError(`the notebook accepted the request, but comment ${id} on experiment ${experiment} was not ${what}`, {
     hint: 'only the author of a comment can change or delete it',
   });
 
@@ -192,7 +192,7 @@ export function replaceText(before: string, text: string): string {
   if (foreign) {
     throw new UsageError(
       `the text contains the marker line of another comment: "${commentMark(foreign.reference, foreign.n)}"`,
-      { hint: 'remove that line, or recovery would confuse the two comments' },
+      { hint: 'remove that line; otherwise recovery would confuse the two comments' },
     );
   }
   return mark ? markComment(rest, mark.reference, mark.n) : rest;

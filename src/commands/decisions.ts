@@ -91,9 +91,9 @@ async function resultOf(request: Request, id: number, client: JournalClient): Pr
     : { ...subject, outcome: 'refused', text: `${subjectOf(request)}: ${LOST_REQUEST}` };
 }
 
-const NOT_ANSWERED = 'the daemon has not answered yet. The request is saved in the journal and will be carried out.';
+const NOT_ANSWERED = 'the daemon has not responded yet. The request is saved in the journal and will be carried out.';
 const LOST_REQUEST = 'the request is no longer in the journal, and its result is unknown. Run the command again.';
-export const NO_DAEMON = 'no daemon is running: `labfeed run` will do the rest';
+export const NO_DAEMON = 'the daemon is not running; the rest will be done once you start it: `labfeed run`';
 
 interface Decision extends JsonOption {
   /** The requests; their results are the command's output. */
@@ -141,9 +141,9 @@ export function addRetry(command: Command): void {
     'labfeed retry 17 18 --remap',
     'labfeed retry --remap --instrument nanodrop',
   ])
-    .argument('[run...]', 'Numbers of the runs', parseNumbers)
+    .argument('[run...]', 'Run numbers', parseNumbers)
     .option('--quarantined', 'Retry all quarantined runs')
-    .option('--remap', 'Re-read done runs and update their experiments, except for what people changed there')
+    .option('--remap', 'Re-read done runs and update their experiments, keeping edits made in the notebook')
     .option('--instrument <instrument>', 'With --remap: all done runs of this instrument')
     .action(retry);
 }
@@ -175,7 +175,7 @@ function requireOneChoice(runs: readonly number[], { quarantined, remap, instrum
   }
   const choices = [runs.length > 0, quarantined === true, instrument !== undefined];
   if (choices.filter(Boolean).length === 1) return;
-  throw new UsageError(`expected either numbers of runs or ${remap ? '--instrument' : '--quarantined'}`, {
+  throw new UsageError(`expected either run numbers or ${remap ? '--instrument' : '--quarantined'}`, {
     hint: `for example: labfeed retry 17${remap ? ' --remap' : ''}`,
   });
 }
@@ -184,7 +184,7 @@ const addRunsCommand =
   (kind: 'refile' | 'ignore') =>
   (command: Command): void => {
     withJson(command, [`labfeed ${kind} 17`])
-      .argument('<run...>', 'Numbers of the runs', parseNumbers)
+      .argument('<run...>', 'Run numbers', parseNumbers)
       .action(async (runs: readonly number[], options: JsonOption) => {
         await decide({ ...options, choose: async () => requestsFor(kind, runs) });
       });
@@ -195,8 +195,8 @@ export const addIgnore = addRunsCommand('ignore');
 
 export function addAdopt(command: Command): void {
   withJson(command, ['labfeed adopt 17 4711'], ADOPT_NOTE)
-    .argument('<run>', 'Number of the run', parseNumber)
-    .argument('<experiment>', 'Number of the experiment in the notebook', parseNumber)
+    .argument('<run>', 'Run number', parseNumber)
+    .argument('<experiment>', 'Experiment number in the notebook', parseNumber)
     .action(async (run: number, experiment: number, options: JsonOption) => {
       await decide({
         ...options,
@@ -208,16 +208,16 @@ export function addAdopt(command: Command): void {
     });
 }
 
-const ADOPT_NOTE = 'The title, date and body of the experiment are replaced.';
+const ADOPT_NOTE = 'This replaces the title, date and body of the experiment.';
 
 export function addErase(command: Command): void {
   withJson(command, ['labfeed erase 17', 'labfeed erase --before 2020-01-01'], ERASE_NOTE)
-    .argument('[run...]', 'Numbers of the runs', parseNumbers)
-    .option('--before <date>', 'Erase all runs that were last changed before this day', parseDate)
+    .argument('[run...]', 'Run numbers', parseNumbers)
+    .option('--before <date>', 'Erase all runs that were last changed before this date', parseDate)
     .action(erase);
 }
 
-const ERASE_NOTE = `Removes file name, draft and history of runs that are done, quarantined or
+const ERASE_NOTE = `Removes the file name, draft and history of runs that are done, quarantined or
 ignored. The fingerprint stays, so that the same content is never filed again.
 The file, the experiment in the notebook, the log and backups of the journal are
 not changed. This cannot be undone.`;
@@ -225,7 +225,7 @@ not changed. This cannot be undone.`;
 async function erase(runs: readonly number[], options: JsonOption & { before?: string }): Promise<void> {
   const { before } = options;
   if ((runs.length === 0) === (before === undefined)) {
-    throw new UsageError('expected either numbers of runs or --before', {
+    throw new UsageError('expected either run numbers or --before', {
       hint: 'for example: labfeed erase 17',
     });
   }
@@ -256,15 +256,15 @@ async function scrub(journal: string): Promise<void> {
     await client.close();
   }
   process.stderr.write(
-    `${journal}-wal still holds the erased data, because another process is reading the journal (a backup?)\n`,
+    `${journal}-wal still holds the erased data, because another process is reading the journal (perhaps a backup)\n`,
   );
 }
 
 export function addBackfill(command: Command): void {
   withJson(command, ['labfeed backfill nanodrop', 'labfeed backfill nanodrop --since 2026-01-01'])
-    .argument('<instrument>', 'Instrument whose backlog waits for a decision')
-    .option('--since <date>', 'File only files modified on or after this day, and skip the others', parseDate)
-    .option('--skip', 'Skip all files of the backlog')
+    .argument('<instrument>', 'Instrument whose backlog needs a decision')
+    .option('--since <date>', 'File only files modified on or after this date, and skip the others', parseDate)
+    .option('--skip', 'Skip the entire backlog')
     .action(backfill);
 }
 

@@ -22,7 +22,7 @@ const PAGE_PORT = 7780;
 export function addDemo(command: Command): void {
   withExamples(command, ['labfeed demo --once'])
     .addOption(portOption())
-    .option('--dir <folder>', 'Where to keep files, journal and notebook (default: a new temporary folder)')
+    .option('--dir <folder>', 'Folder for the files, journal and notebook (default: a new temporary folder)')
     .option('--once', 'Exit when the samples are filed')
     .action(demo);
 }
@@ -65,7 +65,7 @@ async function fileSamples({ folder, url, key, once, stop }: Demo): Promise<void
   try {
     await daemon.start();
     console.log(
-      `labfeed demo: filing ${samples.length} files of 4 instruments in the built-in notebook, on this machine only.\n`,
+      `labfeed demo: filing ${samples.length} files from 4 instruments in the built-in notebook, on this machine only.\n`,
     );
     await writeSamples(samples, folder);
     const filed = await waitForRuns(daemon, samples.length, stop);
@@ -164,7 +164,7 @@ ${page === undefined ? '' : `  page       http://${page}/\n`}  notebook   ${url}
   folders    ${join(folder, 'instruments')}/{${INSTRUMENTS.join(',')}}
   mappings   ${join(folder, 'labfeed.yaml')}
   log        ${join(folder, 'labfeed.log')}
-${page === undefined ? '' : '\nDrop a CSV file into the folder of the logger and watch it arrive. Press Ctrl-C to stop; the files stay.\n'}`;
+${page === undefined ? '' : '\nDrop a CSV file into the logger folder and watch it arrive. Press Ctrl-C to stop; the files are kept.\n'}`;
 }
 
 const INSTRUMENTS = ['balance', 'spectrometer', 'plate-reader', 'logger'];

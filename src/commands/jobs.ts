@@ -59,7 +59,7 @@ async function jobs({ state, instrument, limit, json, ...options }: JobsOptions)
   if (json) return console.log(JSON.stringify(listed, null, 2));
   console.log(listed.length === 0 ? noRuns(state, instrument) : jobsTable(listed, systemClock.now()));
   for (const backlog of backlogs) console.log(attentionLine(backlog));
-  if (runs.length > limit) process.stderr.write(`there are more runs; to list them: --limit ${4 * limit}\n`);
+  if (runs.length > limit) process.stderr.write(`there are more runs; to list more: --limit ${4 * limit}\n`);
 }
 
 const noRuns = (state: RunState | undefined, instrument: string | undefined): string =>
@@ -106,7 +106,7 @@ function reasonOrTitle(job: Listed): string {
 }
 
 export function addShow(command: Command): void {
-  withJson(command, ['labfeed show 17']).argument('<run>', 'Number of the run', parseNumber).action(show);
+  withJson(command, ['labfeed show 17']).argument('<run>', 'Run number', parseNumber).action(show);
 }
 
 async function show(id: number, { json, ...options }: JsonOption): Promise<void> {
@@ -158,12 +158,12 @@ export function nextStep(job: Job): string {
   const { id, state, path } = job;
   switch (state) {
     case 'waiting':
-      return 'nothing to do: the file is taken once it is settled';
+      return 'nothing to do: the file is taken as soon as it is complete';
     case 'queued':
     case 'sending':
       return job.reason === undefined
         ? 'nothing to do: the run is sent as soon as the notebook accepts it'
-        : `nothing to do: the next attempt is at ${formatTime(job.dueAt)}. If the reason stays the same, check the notebook`;
+        : `nothing to do: the next attempt is at ${formatTime(job.dueAt)}. If this continues, check the notebook`;
     case 'done':
       return path === '' ? 'nothing to do: the run was filed, then erased here' : 'nothing to do: the run is filed';
     case 'quarantined':
@@ -178,13 +178,13 @@ export function nextStep(job: Job): string {
 function quarantined({ id, failure }: Job): string {
   const fix =
     failure === 'file' ? 'fix the mapping or the file' : 'fix the mapping, or ask the administrator of the notebook';
-  return `${fix}, then run: labfeed retry ${id} (a reload with a changed mapping retries it, too). ${orIgnore(id)}`;
+  return `${fix}, then run: labfeed retry ${id} (reloading a changed mapping also retries it). ${orIgnore(id)}`;
 }
 
 function held({ id, step, failure, experiment }: Job): string {
-  if (step === 'done') return `to file it once more: labfeed refile ${id}. ${orIgnore(id)}`;
+  if (step === 'done') return `to file it again: labfeed refile ${id}. ${orIgnore(id)}`;
   if (failure === 'drift')
-    return `to file it, and accept its columns for later runs: labfeed retry ${id}. If the mapping must change, change it and reload. ${orIgnore(id)}`;
+    return `to file it and accept its columns for later runs: labfeed retry ${id}. Otherwise, change the mapping and reload. ${orIgnore(id)}`;
   const [what, which] =
     experiment === undefined ? ['an existing experiment', 'EXPERIMENT'] : [`experiment ${experiment}`, experiment];
   return `to check again: labfeed retry ${id}. To overwrite ${what}: labfeed adopt ${id} ${which}. To create a new one: labfeed refile ${id}. ${orIgnore(id)}`;

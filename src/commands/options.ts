@@ -58,7 +58,7 @@ export function requireJournal(config: LoadedConfig): string {
 export function parseNumber(text: string): number {
   const number = Number(text);
   if (!/^[1-9][0-9]*$/.test(text) || !Number.isSafeInteger(number))
-    throw new InvalidArgumentError('Expected a whole number from 1.');
+    throw new InvalidArgumentError('Expected a whole number, 1 or greater.');
   return number;
 }
 
@@ -74,7 +74,7 @@ export function createFolder(folder: string, option: string): void {
   } catch (cause) {
     throw new LabfeedError(`cannot create the folder ${folder} (${systemCode(cause) ?? cause})`, {
       cause,
-      hint: `choose a folder that you may write to with ${option}`,
+      hint: `use ${option} to choose a folder that you can write to`,
     });
   }
 }

@@ -56,7 +56,7 @@ export function addBackup(command: Command): void {
 }
 
 const RESTORE = `To restore: stop the daemon, replace the journal with the copy, run
-\`labfeed recover\`, start the daemon.`;
+\`labfeed recover\`, and start the daemon.`;
 
 async function backup(file: string, { json, ...options }: JsonOption): Promise<void> {
   const config = configFrom(options);

@@ -65,7 +65,7 @@ export function statusAsText(status: Status, width: number): string {
       'alarms',
       (live?.alarms ?? []).map(({ since, text }) => `since ${formatTime(since)}: ${text}`),
     ),
-    ...section('mistakes in the configuration', mistakes(live ?? { problems, refused: undefined })),
+    ...section('configuration errors', mistakes(live ?? { problems, refused: undefined })),
   ].join('\n');
 }
 
@@ -78,8 +78,8 @@ function daemon({ running, live, at, journal }: Status): string {
   if (running && live)
     return `running since ${formatTime(live.startedAt)} (pid ${live.pid}, version ${live.version}), last report ${relativeTime(live.at, at)}`;
   if (running) return `starting, or a command such as recover is using ${journal}`;
-  const crashed = live ? `; the last one stopped unexpectedly, its last report was ${relativeTime(live.at, at)}` : '';
-  return `not running${crashed}. The rest is from the journal ${journal}`;
+  const crashed = live ? `; it stopped unexpectedly (last report ${relativeTime(live.at, at)})` : '';
+  return `not running${crashed}. The information below is from the journal ${journal}`;
 }
 
 function limiter(state: LimiterState, now: number): string {
@@ -92,11 +92,11 @@ function limiter(state: LimiterState, now: number): string {
     case 'held':
       return `paused, next request ${relativeTime(state.until, now)}: ${state.reason}`;
     case 'down':
-      return `down since ${formatTime(state.since)}, next attempt ${relativeTime(state.probeAt, now)}: ${state.reason}`;
+      return `unavailable since ${formatTime(state.since)}, next attempt ${relativeTime(state.probeAt, now)}: ${state.reason}`;
   }
 }
 
-const notebook = ({ notebook: url }: Status): string => url ?? 'unknown: the configuration has a mistake';
+const notebook = ({ notebook: url }: Status): string => url ?? 'unknown: the configuration has an error';
 
 function queue({ instruments }: Overview, now: number): string {
   const runs = instruments.reduce((sum, { runs: counts }) => sum + counts.queued + counts.sending, 0);
@@ -131,7 +131,7 @@ function instrumentRows({ overview, running, live, listed }: Status): Instrument
 }
 
 function folder({ line, folder: { state, reason }, watch }: Live['instruments'][number]): string {
-  if (line === 'stopped') return 'stopped: a mistake in the configuration, or a failed test';
+  if (line === 'stopped') return 'stopped by a configuration error or a failed test';
   if (state === 'present') return line === 'starting' ? `first scan of ${watch}` : watch;
   return `${watch} is ${state}${reason ? `: ${reason}` : ''}`;
 }
@@ -189,7 +189,7 @@ export const backlogAttention = ({ name, asked }: Pick<InstrumentSummary, 'name'
     : [
         {
           instrument: name,
-          text: `${name}: a backlog of ${plural(asked, 'file')} waits for a decision`,
+          text: `${name}: a backlog of ${plural(asked, 'file')} needs a decision`,
           command: `labfeed backfill ${quoted(name)}`,
         },
       ];

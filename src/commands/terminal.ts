@@ -120,7 +120,7 @@ export function createProgressLine(): ProgressLine {
 
 /** All of standard input; on a terminal with a prompt. */
 export async function readInput(what: string): Promise<string> {
-  if (process.stdin.isTTY) process.stderr.write(`${what}, then Ctrl-D on a line of its own:\n`);
+  if (process.stdin.isTTY) process.stderr.write(`${what}, then press Ctrl-D on a new line:\n`);
   const pieces: Buffer[] = [];
   for await (const piece of process.stdin) pieces.push(piece as Buffer);
   return Buffer.concat(pieces).toString();

@@ -27,7 +27,7 @@ export function addTry(command: Command): void {
   withJson(command, ['labfeed try nanodrop samples/run-17.tsv', 'labfeed try --test nanodrop'])
     .argument('[instrument]', 'Instrument whose mapping to use')
     .argument('[file...]', 'Files to try; for a run of several files, its folder or one of the files')
-    .option('--test', 'Run the golden tests of the instrument instead, or of all instruments')
+    .option('--test', 'Run the mapping tests of the instrument, or of all instruments, instead')
     .action(tryOrTest);
 }
 

@@ -208,7 +208,7 @@ export const line = () =>
   listOf(
     z.union(
       [
-        z.int().refine((number) => number !== 0, 'lines are numbered from 1, or from -1 at the end'),
+        z.int().refine((number) => number !== 0, 'lines are numbered from 1, or backwards from -1 for the last line'),
         checkedText(LINE, regexMistake),
       ],
       { error: `expected ${LINE}` },
@@ -233,7 +233,7 @@ export const split = () =>
           .array(z.int().min(1))
           .min(1)
           .refine((places) => places.every((place, n) => place > (places[n - 1] ?? 0)), 'expected increasing numbers')
-          .describe('The character positions, from 1, at which further cells start.'),
+          .describe('The character positions, counted from 1, at which the second and later cells start.'),
       }),
     ],
     { error: `expected ${SPLIT}` },
@@ -249,7 +249,7 @@ function dateMistake(written: string): string | undefined {
   if (/Y{2,}|D{2,}/.test(tokens)) return `years and days are lower case${ARROW}write yyyy and dd`;
   const parts = [/y/, /[ML]/, /d/].filter((part) => part.test(tokens)).length;
   // Missing parts would be taken from today, and the same file would be read differently tomorrow.
-  if (parts > 0 && parts < 3) return `a date needs year, month and day${ARROW}write yyyy, MM and dd`;
+  if (parts > 0 && parts < 3) return `a date needs a year, month and day${ARROW}write yyyy, MM and dd`;
   return parts > 0 || /[Hh]/.test(tokens) ? undefined : `expected ${DATE}`;
 }
 
@@ -264,12 +264,12 @@ const valueKeys = {
   type: z
     .enum(['text', 'number', 'date', 'duration', 'boolean'])
     .optional()
-    .describe('The type. A value of another type quarantines the run. Default: by value.'),
+    .describe('The type. A value of another type quarantines the run. Default: detected from the value.'),
   unit: z
     .union([text('a unit'), fromFact()], { error: 'expected a unit such as mg, or { from: the fact with the unit }' })
     .optional()
     .describe('The unit, or where it is: { from: … }.'),
-  format: dateFormats().optional().describe('How its date is written. Default: dates.format.'),
+  format: dateFormats().optional().describe('The date format. Default: dates.format.'),
   start: axis().optional().describe('For a computed axis: the value in the first row, as a number or a fact.'),
   step: axis().optional().describe('For a computed axis: the difference between rows, as a number or a fact.'),
 };
@@ -287,7 +287,9 @@ export const where = <S extends z.ZodType<string | number>>(part: S, what: strin
       from: z
         .union([part, parts], { error: `expected ${what}, or a list of these` })
         .optional()
-        .describe('Where it is in the file. Default: under your name for it. A list is joined with spaces.'),
+        .describe(
+          'Where the value is in the file. Default: under the name given here. The values of a list are joined with spaces.',
+        ),
       ...valueKeys,
     })
     .refine(({ start, step }) => (start === undefined) === (step === undefined), {

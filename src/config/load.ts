@@ -202,7 +202,7 @@ function checkName(name: string, { yaml, path, stops }: CheckContext, firstPlace
   const where = yaml.placeOfKey(path);
   const first = firstPlaces.get(name);
   if (first) {
-    const message = `the instrument ${JSON.stringify(name)} is defined twice, also at ${first.file}:${first.line}`;
+    const message = `the instrument ${JSON.stringify(name)} is already defined at ${first.file}:${first.line}`;
     return [{ where, message, hint: 'rename one of them', stops: 'nothing' }];
   }
   firstPlaces.set(name, where);
@@ -284,7 +284,7 @@ export function findConfig(named: string | undefined): string {
   const found = PLACES.map((place) => resolve(place)).find((place) => existsSync(place));
   if (found !== undefined) return found;
   throw new NoConfigError(`no configuration found: neither ./${PLACES[0]} nor ${PLACES[1]} exists`, {
-    hint: 'name a file with --config FILE, or try `labfeed demo`, which needs none',
+    hint: 'specify a file with --config FILE, or try `labfeed demo`, which needs none',
   });
 }
 

@@ -22,7 +22,7 @@ const readySchema = z
     {
       quiet: duration()
         .optional()
-        .describe('The quiet period: how long size and modification time must stay unchanged.'),
+        .describe('The quiet period: how long the size and modification time must stay unchanged.'),
       doneFile: text('a name such as "{name}.done"')
         .refine(
           (name) => /\{(name|stem)\}/.test(name),
@@ -208,7 +208,7 @@ export const instrumentSchema = z
       run: runSchema
         .prefault('file')
         .describe(
-          'What makes a run: a file, each folder in the watched folder, folders that match a glob, or files with the same stem.',
+          'What counts as a run: a file, each folder in the watched folder, folders that match a glob, or files with the same stem.',
         ),
       changed: z
         .enum(['new', 'ignore'], { error: unsupported(['revise'], 'use new or ignore') })
@@ -226,7 +226,7 @@ export const instrumentSchema = z
       attach: z
         .enum(['auto', 'never'])
         .default('auto')
-        .describe('Whether the raw file is attached. Not implemented yet: no file is attached.'),
+        .describe('Whether to attach the raw file. Not implemented yet; it has no effect.'),
       source: z
         .literal('keep', { error: unsupported(['delete', 'move'], 'use keep') })
         .default('keep')
@@ -245,12 +245,12 @@ export const instrumentSchema = z
       tests: z
         .array(testSchema)
         .default([])
-        .describe('Tests of this mapping, run by `check`, by `try --test` and at each start.'),
+        .describe('Tests for this mapping, run by `check`, by `try --test` and at each start.'),
     },
     { error: mapError('the instrument as { watch: FOLDER }') },
   )
   .refine(({ run, parse }) => run !== 'file' || !parse?.some(({ main, also }) => main ?? also), {
-    error: `main and also need a run of several files${ARROW}write run: folder or run: { join: […] }`,
+    error: `the keys main and also are only for runs of several files${ARROW}write run: folder or run: { join: […] }`,
     path: ['parse'],
   })
   .describe('An instrument. Only watch is required.');
@@ -270,7 +270,7 @@ export const configSchema = z
         'The journal file, on a local disk. Default: journal.db in the state folder of the service or of the user.',
       ),
     status: statusSchema,
-    log: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('How much is logged.'),
+    log: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('The log level.'),
     alarms: alarmsSchema.optional(),
     keep: duration()
       .prefault('1y')

@@ -70,7 +70,7 @@ const MIN_TOKEN_LENGTH = 16;
 export function readToken(source: SecretSource, where: Place, env: NodeJS.ProcessEnv = process.env): string {
   const token = readSecret('token', source, where, env);
   if (token.length >= MIN_TOKEN_LENGTH) return token;
-  const message = `the token of the status page is shorter than ${MIN_TOKEN_LENGTH} characters`;
+  const message = `the status page token is shorter than ${MIN_TOKEN_LENGTH} characters`;
   throw new ConfigError([{ where, message, hint: 'create one with openssl rand -hex 32', stops: 'daemon' }]);
 }
 
@@ -98,7 +98,7 @@ function readSecret(what: string, source: SecretSource, where: Place, env: NodeJ
       refuse(`cannot read the ${what}: ${path} does not exist`, `save the ${what} in that file, with mode 0600`);
     refuse(
       `cannot read the ${what} from ${path}: ${code === 'EACCES' ? 'permission denied' : (code ?? error)}`,
-      'run labfeed as the owner of this file, or make it readable for this user',
+      'run labfeed as the owner of this file, or make it readable by this user',
     );
   }
   if (content === '') refuse(`the file ${path} is empty`, `write the ${what} to it`);

@@ -29,7 +29,7 @@ export const notebookSchema = z
         ),
       concurrency: z.int().min(1).max(64).default(4).describe('The maximum number of requests in flight.'),
       rate: rate().prefault('10/s').describe('The maximum request rate. labfeed slows down if the server asks for it.'),
-      timeout: wait().prefault('30s').describe('The time limit of one request.'),
+      timeout: wait().prefault('30s').describe('The timeout for one request.'),
       commentField: text('the name of a field')
         .default('comment')
         .describe('The name of the text field in the body of a comment request.'),
@@ -64,7 +64,7 @@ export function readAddress(written: string): Address | undefined {
 /** What to write instead of an invalid address. */
 function addressHint(written: string): string {
   if (/^:\d+$/.test(written)) return `write the host before the port: 127.0.0.1${written}`;
-  if (/^https?:/i.test(written)) return 'write it without http:// and without a path';
+  if (/^https?:/i.test(written)) return 'write it without http:// or a path';
   if (isIPv6(written.replace(/:\d+$/, '')) || isIPv6(written)) return 'write an IPv6 address in brackets: [::1]:7780';
   if (!written.includes(':')) return `write the port after the host: ${isHost(written) ? written : '127.0.0.1'}:7780`;
   return `write host and port, such as ${DEFAULT_ADDRESS}`;

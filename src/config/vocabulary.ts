@@ -34,13 +34,13 @@ const condition = z.union([text(CONDITION), z.number(), z.boolean()], { error: `
 /** Which part of the file a table or finder reads. */
 const placeKeys = {
   sheet: z
-    .union([z.int().min(1), text('a sheet')], { error: 'expected the name of a sheet, or its number from 1' })
+    .union([z.int().min(1), text('a sheet')], { error: 'expected the name of a sheet, or its number, counted from 1' })
     .optional()
-    .describe('The sheet of a workbook, by name or by number from 1. Default: the first.'),
-  area: text('a rectangle such as B5:F')
-    .refine((written) => areaOf(written) !== undefined, 'expected a rectangle such as B5:F or B5:F20')
+    .describe('The sheet of a workbook, by name or by number, counted from 1. Default: the first.'),
+  area: text('a cell range such as B5:F')
+    .refine((written) => areaOf(written) !== undefined, 'expected a cell range such as B5:F or B5:F20')
     .optional()
-    .describe('A rectangle in spreadsheet notation: B5:F20, or B5:F down to the end. Default: everything.'),
+    .describe('A cell range in spreadsheet notation: B5:F20, or B5:F down to the end. Default: everything.'),
   delimiter: split().optional().describe('How these lines are split into cells. Default: like the rest of the file.'),
 };
 
@@ -48,8 +48,10 @@ const ROWS = '/regex/ with named groups, a record type, or a path';
 
 export const tableSchema = z
   .strictObject({
-    after: line().optional().describe('The table starts below the first such line. Default: at the top.'),
-    every: line().optional().describe('Each such line starts a block of the table. Its named groups become columns.'),
+    after: line().optional().describe('The table starts below the first line that matches. Default: at the top.'),
+    every: line()
+      .optional()
+      .describe('Each line that matches starts a block of the table. Its named groups become columns.'),
     until: line().prefault('blank').describe('The first line after the table.'),
     header: line()
       .prefault('first')
@@ -106,7 +108,7 @@ export const tableSchema = z
     unpivot: groups()
       .optional()
       .describe(
-        'A /regex/ on column names. Matching columns become rows, its groups become columns, the cell becomes "value".',
+        'A /regex/ on column names. Matching columns become rows, its groups become columns, and the cell becomes "value".',
       ),
     count: z
       .union([z.int().min(0), name()], { error: 'expected a number of rows, or the fact that contains it' })
@@ -130,22 +132,22 @@ const finderSchema = z
       .int()
       .min(1)
       .optional()
-      .describe('Which piece is the value, from 1. Default: everything after the first separator.'),
-    unit: z.int().min(1).optional().describe('Which piece is the unit, from 1. Default: none.'),
+      .describe('Which piece is the value, counted from 1. Default: everything after the first separator.'),
+    unit: z.int().min(1).optional().describe('Which piece is the unit, counted from 1. Default: none.'),
     in: z
       .enum(['lines', 'cells', 'name', 'path'])
       .default('lines')
       .describe('Where to search: in lines, in each cell, in the file name, or in the path.'),
     match: groups().optional().describe('A /regex/ whose named groups become facts, from the first line that matches.'),
-    line: line().optional().describe('Search only the first such line.'),
+    line: line().optional().describe('Search only the first line that matches.'),
     cells: z
       .union([z.record(z.string(), z.int().min(1)), z.array(text('a name, or _ to skip a cell')).min(1)], {
         error: 'expected { plate: 2, mode: 5 }, or names in order such as [file, _, user]',
       })
       .optional()
       .describe('Facts by their position in the line: { plate: 2, mode: 5 } or [file, _, user].'),
-    after: line().optional().describe('Search only below the first such line.'),
-    until: line().optional().describe('Search only above the next such line.'),
+    after: line().optional().describe('Search only below the first line that matches.'),
+    until: line().optional().describe('Search only above the next line that matches.'),
     ...placeKeys,
   })
   .refine(({ separator, match, cells }) => [separator, match, cells].filter(Boolean).length === 1, {
@@ -193,9 +195,9 @@ const limitsSchema = z
       .union([z.int().positive(), size()], { error: 'expected a size such as 64MB' })
       .optional()
       .describe('The maximum size of a file, such as 200MB. Default: 1GB for lines, 32MB for other formats.'),
-    rows: z.int().min(1).default(10_000_000).describe('The maximum number of rows of all tables.'),
-    columns: z.int().min(1).default(10_000).describe('The maximum number of columns of a table.'),
-    nesting: z.int().min(1).default(100).describe('The maximum nesting of JSON and XML.'),
+    rows: z.int().min(1).default(10_000_000).describe('The maximum number of rows in all tables together.'),
+    columns: z.int().min(1).default(10_000).describe('The maximum number of columns in a table.'),
+    nesting: z.int().min(1).default(100).describe('The maximum nesting depth of JSON and XML.'),
     seconds: z
       .union(
         [
@@ -227,14 +229,16 @@ export type Format = (typeof FORMATS)[number];
 /** The keys for any file of a run. */
 const fileSchema = z
   .strictObject({
-    when: line().optional().describe('With several alternatives: use this one only for files that have such a line.'),
+    when: line()
+      .optional()
+      .describe('With several alternatives: use this one only for files that contain a line that matches.'),
     format: z
       .enum(['auto', ...FORMATS], {
         error: `unknown format${ARROW}use auto, ${FORMATS.slice(0, -1).join(', ')} or none`,
       })
       .default('auto')
       .describe(
-        'The format of the file. auto: by content and name. none: the content is not read, only name and path.',
+        'The format of the file. auto: by content and name. none: only the name and path are read, not the content.',
       ),
     encoding: text('the name of an encoding')
       .refine((encoding) => encoding === 'auto' || iconv.encodingExists(encoding), {
@@ -252,14 +256,14 @@ const fileSchema = z
         error: 'expected one character, or none',
       })
       .default('"')
-      .describe('The character around cells that contain the delimiter. none: no character is special.'),
+      .describe('The quote character around cells that contain the delimiter. none: no character is special.'),
     comment: text('the text that comment lines start with')
       .optional()
       .describe('The prefix of comment lines. They are not rows; meta and header read them without the prefix.'),
     decimal: z
       .enum(['.', ','])
       .optional()
-      .describe('The decimal mark. If absent, an ambiguous number such as 1,234 quarantines the run.'),
+      .describe('The decimal mark. If this is not set, an ambiguous number such as 1,234 quarantines the run.'),
     thousands: z.enum(['.', ',', ' ', "'"]).optional().describe('The thousands separator. Default: none.'),
     dates: datesSchema.prefault({}).describe('How dates are read. An ambiguous date quarantines the run.'),
     missing: listOf(text('text that means no value'), 'text that means no value, or a list of these')
@@ -268,7 +272,7 @@ const fileSchema = z
     limits: limitsSchema.prefault({}).describe('Limits. A file that exceeds one is quarantined.'),
     meta: listOf(finderSchema, 'a finder such as { separator: ":" }, or a list of these')
       .default([])
-      .describe('How facts are found in the lines that no table claims.'),
+      .describe('How to find facts in the lines that belong to no table.'),
     facts: z
       .record(z.string(), where(name(), 'a name in the file, a cell such as =C3, or a path'))
       .prefault({})
@@ -277,7 +281,7 @@ const fileSchema = z
     tables: z
       .record(z.string(), tableSchema)
       .optional()
-      .describe('Several tables, by name. The first is readings in templates.'),
+      .describe('Several tables, by name. In templates, the first is called readings.'),
   })
   .refine(
     ({ table, tables }) => !table || !tables,

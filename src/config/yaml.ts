@@ -53,9 +53,13 @@ function explainUnreadable(file: string, error: unknown): YamlFile {
     case 'ENOENT':
       return unreadable({ file }, 'the file does not exist', 'create it, or choose another with --config');
     case 'EISDIR':
-      return unreadable({ file }, 'this is a folder, not a file', `name a file, or include ${basename(file)}/*.yaml`);
+      return unreadable(
+        { file },
+        'this is a folder, not a file',
+        `specify a file, or include ${basename(file)}/*.yaml`,
+      );
     case 'EACCES':
-      return unreadable({ file }, 'permission denied', 'make the file readable for this user');
+      return unreadable({ file }, 'permission denied', 'make the file readable by this user');
     default:
       return unreadable({ file }, `cannot read the file (${systemCode(error) ?? error})`, 'check the path');
   }

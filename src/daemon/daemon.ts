@@ -135,7 +135,7 @@ async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
     daemon.refused = { at: clock.now(), problems: refusalProblems(error, daemon.config.file) };
-    return log.error({ problems: explain(error) }, 'new configuration refused, keeping the current one');
+    return log.error({ problems: explain(error) }, 'new configuration rejected, keeping the current one');
   }
   await daemon.runtime?.stop();
   daemon.runtime = next;
@@ -151,7 +151,7 @@ function refuseMistakes(config: LoadedConfig, journalPath: string): asserts conf
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   if (problems.length > 0) throw new ConfigError(problems);
   if (journalOf(config) === journalPath) return;
-  throw new LabfeedError('the journal cannot be changed while labfeed runs', {
+  throw new LabfeedError('the `journal` setting cannot be changed while labfeed is running', {
     hint: 'restart labfeed to use another journal',
   });
 }

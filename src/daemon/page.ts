@@ -122,7 +122,7 @@ async function ask(
     const answer = await client.answerTo(id);
     if (answer) return { done: answer.done, text: answer.text };
   }
-  return { done: false, text: 'recorded in the journal; it is applied after the current step' };
+  return { done: false, text: 'recorded in the journal; it will be applied after the current step' };
 }
 
 /** Retries instead of waiting for the journal's lock, because that would block intake and delivery. */

@@ -76,7 +76,7 @@ async function orRefusal(
 
 function unknownInstrument(name: string, { instruments, listed }: LoadedConfig): string {
   if (listed.some((one) => one.name === name)) {
-    return `the configuration of instrument ${JSON.stringify(name)} has a mistake`;
+    return `the configuration of instrument ${JSON.stringify(name)} has an error`;
   }
   const guess = nearest(
     name,

@@ -56,7 +56,7 @@ export interface Runtime {
 const FINISH_WITHIN_MS = 8000;
 
 const NEW_JOURNAL =
-  'the journal is new, but there are files already. If there was a journal before, stop labfeed now and run `labfeed recover`, or runs that were filed before will be filed again';
+  'the journal is new, but the folders already contain files. If you had a journal before, stop labfeed now and run `labfeed recover`; otherwise runs that are already filed will be filed again';
 
 export function createRuntime(deps: RuntimeDeps): Runtime {
   const { config, journal, clock, log, observer = {}, key, failedTests } = deps;
@@ -127,7 +127,7 @@ function logProblems(
   { warnings }: LoadedConfig,
   log: Log,
 ): void {
-  for (const problem of mistakes) log.error(fields(problem), 'configuration mistake');
+  for (const problem of mistakes) log.error(fields(problem), 'configuration error');
   for (const problem of failedTests) log.error(fields(problem), 'mapping test failed, instrument stopped');
   for (const problem of warnings) log.warn(fields(problem), 'configuration warning');
 }

@@ -38,7 +38,7 @@ async function findExisting({ n, intentAt, gone }: PlannedComment, filing: Filin
 /** The comment that an earlier POST may have created. Absence counts only after the grace period. */
 async function findPosted(n: number, filing: Filing): Promise<number | undefined> {
   const { run, experiment, notebook } = filing;
-  const checkGrace = await gracePeriod(run, 'a comment of unknown outcome may still be posted', filing);
+  const checkGrace = await gracePeriod(run, 'a comment with an unknown outcome may still be posted', filing);
   const listed = await notebook.listComments(experiment);
   const found = findMarked(commentMark(run.reference, n), listed);
   if (found !== undefined) return found;
@@ -46,7 +46,7 @@ async function findPosted(n: number, filing: Filing): Promise<number | undefined
   const ids = new Set(listed.map(({ id }) => id));
   const missing = run.comments.find(({ comment }) => comment !== undefined && !ids.has(comment));
   if (missing)
-    throw new NotebookError('conflict', `comment ${missing.comment} of experiment ${experiment} is no longer listed`, {
+    throw new NotebookError('conflict', `comment ${missing.comment} on experiment ${experiment} is no longer listed`, {
       hint: 'somebody deleted it, or the list is incomplete; labfeed posts nothing more on this experiment',
     });
   checkGrace();
@@ -62,8 +62,8 @@ async function checkStored(n: number, comment: number, filing: Filing): Promise<
     await outbox.record(run.id, { kind: 'notCommented', n });
     throw new NotebookError(
       'request',
-      `comment ${comment} of experiment ${experiment} does not contain the text that was sent`,
-      { hint: 'set `notebook.commentField` to the name of the text field in this notebook’s comments' },
+      `comment ${comment} on experiment ${experiment} does not contain the text that was sent`,
+      { hint: 'set `notebook.commentField` to the name of the field that contains the comment text in this notebook' },
     );
   }
   await server.learn({ keepsComments: true });
@@ -162,11 +162,11 @@ function changedByPerson(
   const adopt = `\`labfeed adopt ${id} ${experiment}\``;
   return new NotebookError(
     'conflict',
-    `somebody ${record ? 'changed' : 'deleted'} comment ${comment} of experiment ${experiment} since labfeed wrote it`,
+    `somebody ${record ? 'changed' : 'deleted'} comment ${comment} on experiment ${experiment} after labfeed wrote it`,
     {
       hint: record
         ? `labfeed does not overwrite it. Restore it and run \`labfeed retry ${id}\`, or keep it and update the rest: ${adopt}`
-        : `labfeed does not post it again unless you ask for it: ${adopt}`,
+        : `labfeed does not post it again automatically. To post it again: ${adopt}`,
     },
   );
 }
@@ -174,6 +174,6 @@ function changedByPerson(
 const leftUnchanged = (comment: number, experiment: number): NotebookError =>
   new NotebookError(
     'conflict',
-    `the notebook accepted a change to comment ${comment} of experiment ${experiment} but did not apply it`,
-    { hint: 'a comment can be changed only with a key of the user who posted it' },
+    `the notebook accepted a change to comment ${comment} on experiment ${experiment} but did not apply it`,
+    { hint: 'only the author of a comment can change it. Use an API key of that user' },
   );

@@ -43,8 +43,8 @@ function checkHalt({ halted }: ServerFacts): void {
 }
 
 const startedElsewhere = ({ experiment, server }: OpenRun): NotebookError =>
-  new NotebookError('conflict', `this run was started as experiment ${experiment} on ${server}`, {
-    hint: 'set `notebook.url` back to finish it there, or `labfeed refile` it to file it here as well',
+  new NotebookError('conflict', `delivery of this run started on ${server}, as experiment ${experiment}`, {
+    hint: 'to finish it there, set `notebook.url` back. To file it here as well, run `labfeed refile`',
   });
 
 /** `isNew`: created just now, so that nobody else can have changed it. */
@@ -120,7 +120,7 @@ async function creationFailed(
   const lacksId = error instanceof NotebookError && error.status === 201;
   if (!lacksId || highest !== undefined || (await server.countUnknown()) < MAX_WITHOUT_ID) throw error;
   // Without any id the experiments cannot be looked for either: continuing would create ever more of them.
-  const halted = `the notebook creates experiments without reporting their ids: ${error.message}. Check whether a proxy removes the Location header; then stop labfeed, run \`labfeed recover --ids A-B\` with the ids of the newest experiments, and start it again`;
+  const halted = `the notebook creates experiments but does not report their ids: ${error.message}. Check whether a proxy removes the Location header. Then stop labfeed, run \`labfeed recover --ids A-B\` with the ids of the newest experiments, and start labfeed again`;
   await server.learn({ halted });
   throw new HaltedError(halted);
 }

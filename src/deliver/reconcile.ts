@@ -69,7 +69,7 @@ async function checkKnown(
   throw new HaltedError(
     `experiment ${id} was filed by labfeed, but it is not in the journal: the journal is older than the notebook`,
     {
-      hint: 'stop labfeed, run `labfeed recover` to refill the journal from the notebook, and start it again; nothing is sent until then',
+      hint: 'stop labfeed, run `labfeed recover` to rebuild the journal from the notebook, and start labfeed again; nothing is sent until then',
     },
   );
 }
@@ -81,7 +81,7 @@ async function checkRestored({ server, notebook }: DeliveryContext): Promise<voi
   // A proxy that lost the notebook behind it answers 404 to everything.
   await notebook.listKeys();
   const from = Math.min(...last);
-  await haltRestored(from, `our last experiments there, ${from} to ${last[0]}, are gone`, server);
+  await haltRestored(from, `the last experiments that labfeed created, ${from} to ${last[0]}, no longer exist`, server);
 }
 
 /**
@@ -104,15 +104,17 @@ export async function adoptCreated(
   context: DeliveryContext,
 ): Promise<number | undefined> {
   if (run.server !== context.server.url)
-    throw undecided(`the outcome of its creation on another notebook, ${run.server}, is unknown`);
-  const checkGrace = await gracePeriod(run, 'a creation of unknown outcome may still take effect', context);
+    throw undecided(`the outcome of creating its experiment on another notebook, ${run.server}, is unknown`);
+  const checkGrace = await gracePeriod(run, 'a create request with an unknown outcome may still take effect', context);
   // With several creations of this run unaccounted for, adopting the first would leave the last one behind.
   if (run.unseen > 0) checkGrace();
   const candidates = await findCandidates(run, facts, context);
   // A title belongs to one run; a blank experiment can belong to any run with an unknown outcome.
   const expected = facts.keepsTitle === false ? await context.server.countUnknown() : 1 + run.unseen;
   if (candidates.length > expected)
-    throw undecided(`the outcome of its creation is unknown, and too many experiments match: ${candidates.join(', ')}`);
+    throw undecided(
+      `the outcome of creating its experiment is unknown, and too many experiments match: ${candidates.join(', ')}`,
+    );
   const [experiment] = candidates;
   if (experiment !== undefined) {
     const sweepBelow = run.unseen > 0 ? { sweepBelow: Math.max(...candidates) + 1 } : {};
@@ -181,7 +183,7 @@ export async function collectSpares(facts: ServerFacts, context: DeliveryContext
 
 const undecided = (message: string): NotebookError =>
   new NotebookError('conflict', message, {
-    hint: 'look in the notebook which experiment belongs to this run, and `labfeed adopt` it; labfeed does not guess',
+    hint: 'find the experiment of this run in the notebook and assign it with `labfeed adopt`; labfeed does not guess',
   });
 
 /** After this many missing ids in a row, the end of the server's ids is assumed. */
@@ -236,7 +238,7 @@ export async function isRestored(last: readonly number[], read: (id: number) => 
 
 /** From this id on, at the latest, ids do not mean what they meant, and no id window can be trusted. */
 export async function haltRestored(id: number, sign: string, server: Server): Promise<never> {
-  const halted = `the notebook was restored to an older state, or does not assign ascending ids: ${sign}. Stop labfeed, run \`labfeed recover\` and start it again`;
+  const halted = `the notebook was restored to an older state, or does not assign ascending ids: ${sign}. Stop labfeed, run \`labfeed recover\` and start labfeed again`;
   await server.learn({ halted, restoredFrom: id });
   throw new HaltedError(halted);
 }

@@ -87,7 +87,7 @@ function checkOpen(record: ExperimentRecord, experiment: number, dialect: Dialec
 const changedByPerson = (run: number, experiment: number, parts: readonly Part[]): NotebookError =>
   new NotebookError(
     'conflict',
-    `somebody changed the ${parts.join(' and the ')} of experiment ${experiment} since labfeed wrote it`,
+    `somebody changed the ${parts.join(' and the ')} of experiment ${experiment} after labfeed wrote it`,
     {
       hint: `labfeed does not overwrite it. Restore it and run \`labfeed retry ${run}\`, or let labfeed overwrite it: \`labfeed adopt ${run} ${experiment}\``,
     },
@@ -119,7 +119,7 @@ export async function setTags(filing: Filing): Promise<void> {
 export async function awaitEarlierEdits({ run, server, unknown, clock }: Filing): Promise<void> {
   if (!unknown.edits.has(run.id)) return;
   const leftMs = (await gracePeriodMs(server)) - unknown.edits.elapsedMs(run.id);
-  if (leftMs > 0) throw new NotYetError('a change of unknown outcome may still take effect', clock.now() + leftMs);
+  if (leftMs > 0) throw new NotYetError('a change with an unknown outcome may still take effect', clock.now() + leftMs);
 }
 
 /** The tags of a record: a list, or eLabFTW's `one|two`. Undefined if the server does not show them. */

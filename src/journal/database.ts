@@ -151,7 +151,7 @@ function migrateFree(path: string): void {
     release();
   } catch (error) {
     if (!(error instanceof JournalInUseError)) throw error;
-    throw new LabfeedError(`the journal ${path} has an older version, and a labfeed of that version uses it`, {
+    throw new LabfeedError(`the journal ${path} has an older version and is in use by an older labfeed`, {
       hint: 'restart the daemon with this version (systemctl restart labfeed), then try again',
       cause: error,
     });
@@ -163,7 +163,7 @@ function readVersion(database: Database, path: string): number {
   const version = new Connection(database).value<number>`PRAGMA user_version` ?? 0;
   if (version <= MIGRATIONS.length) return version;
   throw new LabfeedError(
-    `the journal ${path} has version ${version}, written by a newer labfeed; this one supports up to ${MIGRATIONS.length}`,
+    `the journal ${path} has version ${version}, written by a newer labfeed; this labfeed supports versions up to ${MIGRATIONS.length}`,
     { hint: 'update labfeed, or use another journal; this one was not changed' },
   );
 }
@@ -178,7 +178,7 @@ export function cannotOpen(path: string, error: unknown): LabfeedError {
   const damaged = /not a database|malformed/i.test(message);
   const denied = !damaged && (systemCode(error) === 'EACCES' || isDenied(path));
   const hint = damaged
-    ? 'the file is not a journal, or it is damaged. Restore a backup, or move it away and run `labfeed recover`'
+    ? 'the file is not a journal, or it is damaged. Restore a backup, or move it aside and run `labfeed recover`'
     : denied
       ? 'run this command as the user that runs the daemon: sudo -u labfeed labfeed …'
       : 'check the disk, and the path in `journal`';
@@ -379,7 +379,7 @@ function attempt(db: Connection, { change, resolve, reject }: Waiting): () => vo
 
 const notRecorded = (error: unknown): LabfeedError =>
   new LabfeedError(`cannot write the journal: ${explain(error)}`, {
-    hint: 'check the free space and the permissions of its disk; nothing is sent that is not recorded',
+    hint: 'check the free space and permissions on its disk; labfeed sends nothing that it cannot record',
     cause: error,
   });
 

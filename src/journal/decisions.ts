@@ -194,7 +194,7 @@ function refuseRetry(run: RunRow): string | undefined {
   if (refiledAs !== null) return statusOf(run);
   if (isErased(run)) return `${statusOf(run)}; ${refileIt}`;
   if (parked === null && step === 'done')
-    return `${statusOf(run)}; to update it with today's mapping: labfeed retry ${id} --remap; ${refileIt}`;
+    return `${statusOf(run)}; to update it with the current mapping: labfeed retry ${id} --remap; ${refileIt}`;
   if (parked === null) return statusOf(run);
   // The server was restored to a state without its experiment: there is nothing to continue with.
   return step === 'done' ? `${statusOf(run)}, and its experiment no longer exists; ${refileIt}` : undefined;
@@ -206,7 +206,7 @@ function retry(run: RunRow, { source }: Facts): Decision {
   if (!run.hasDraft || (isAboutFile && source.has === 'itsBytes')) return readAgain(run);
   const text = `${nameOf(run)} ${continuation(run)}`;
   return accepted(
-    isAboutFile ? `${text}; its file is no longer at ${run.path}, so the earlier reading is sent` : text,
+    isAboutFile ? `${text}; its file is no longer at ${run.path}, so the existing draft is sent` : text,
     { kind: 'set', values: { parked: null, failure: null, reason: null, attempts: 0, dueAt: 0 } },
     { kind: 'history', event: 'retried' },
   );
@@ -219,7 +219,7 @@ const wasQuarantined = ({ parked, failure }: RunRow): boolean =>
 function continuation({ step, experiment }: RunRow): string {
   if (experiment !== null) return `continues where it stopped, and keeps experiment ${experiment}`;
   return step === 'creating'
-    ? 'continues: labfeed looks again for the experiment whose creation had no answer'
+    ? 'continues: labfeed searches again for the experiment whose creation was not confirmed'
     : 'starts again; none of it is in the notebook yet';
 }
 
@@ -227,7 +227,7 @@ function continuation({ step, experiment }: RunRow): string {
 function readAgain(run: RunRow): Decision {
   const keeps = run.experiment === null ? '' : `; it keeps experiment ${run.experiment}`;
   const { answer, changes } = accepted(
-    `${nameOf(run)} is read again as soon as ${run.path || 'its file'} is seen${keeps}`,
+    `${nameOf(run)} will be re-read as soon as ${run.path || 'its file'} is seen${keeps}`,
     { kind: 'set', values: { mapping: '', parked: 'quarantined' } },
     { kind: 'history', event: 'retried' },
   );
@@ -235,17 +235,17 @@ function readAgain(run: RunRow): Decision {
 }
 
 function refuseAdopt(run: RunRow, { owner }: Facts, { experiment }: RequestOf<'adopt'>): string | undefined {
-  if (run.parked !== 'held') return `${statusOf(run)}; only a held run can be given an experiment`;
+  if (run.parked !== 'held') return `${statusOf(run)}; an experiment can be assigned only to a held run`;
   if (!run.hasDraft)
-    return `was recovered from the notebook and its file was not read since; use labfeed refile ${run.id}`;
-  return owner === undefined ? undefined : `cannot have experiment ${experiment}, which belongs to run ${owner}`;
+    return `was recovered from the notebook and its file has not been read since; use labfeed refile ${run.id}`;
+  return owner === undefined ? undefined : `cannot adopt experiment ${experiment}, which belongs to run ${owner}`;
 }
 
 /** The server's highest id stays as it is: a mistyped number must not become a floor. */
 function adopt(run: RunRow, _: Facts, { server, experiment }: RequestOf<'adopt'>): Decision {
   const continues = { parked: null, failure: null, reason: null, attempts: 0, dueAt: 0 } as const;
   return accepted(
-    `${nameOf(run)} now has experiment ${experiment}, which is overwritten whatever it contains`,
+    `${nameOf(run)} is now assigned experiment ${experiment}, whose content will be overwritten`,
     { kind: 'set', values: { server, experiment, adopted: 1, step: 'created', ...continues } },
     // It may contain comments of the run already.
     { kind: 'lookForComments' },
@@ -273,7 +273,7 @@ function refile(run: RunRow, { nextRun }: Facts): Decision {
     values: { parked: 'ignored', reason: `refiled as run ${nextRun}` },
   };
   const { answer, changes } = accepted(
-    `${nameOf(run)} is refiled as run ${nextRun}${hasDraft ? '' : ' as soon as its file is seen and read'}`,
+    `${nameOf(run)} is refiled as run ${nextRun}${hasDraft ? '' : ' once its file has been read'}`,
     { kind: 'cancelRemap' },
     { kind: 'refile', as: nextRun, refiling, reference },
     ...(parked === null ? [] : [replaced]),
@@ -289,18 +289,18 @@ function refuseRemap(run: RunRow, { source }: Facts): string | undefined {
   if (parked !== null) return `${statusOf(run)}; only a done run can be remapped; use labfeed retry ${id}`;
   if (isOnItsWay(run) || experiment === null) return `${statusOf(run)}; only a done run can be remapped`;
   if (!hasDraft)
-    return `has no draft, because it was recovered or is older than \`keep\`, so a person's changes cannot be recognised; to file it again: labfeed refile ${id}`;
+    return `has no draft, because it was recovered or is older than \`keep\`, so labfeed cannot tell what people changed; to file it again: labfeed refile ${id}`;
   if (source.has === 'nothing')
     return `cannot be remapped: its file is no longer at ${source.path}; its experiment stays as it is`;
   if (source.has === 'otherBytes')
-    return `cannot be remapped: ${source.path} has other content now; its experiment stays as it is`;
+    return `cannot be remapped: the content of ${source.path} has changed; its experiment stays as it is`;
   return undefined;
 }
 
 /** The run stays done until its file was read and differs from what was filed. */
 function remap(run: RunRow, { source: { path } }: Facts): Decision {
   const { answer, changes } = accepted(
-    `${nameOf(run)} is read again as soon as ${path} is seen; edits that people made to experiment ${run.experiment} are kept`,
+    `${nameOf(run)} will be re-read as soon as ${path} is seen; edits that people made to experiment ${run.experiment} are kept`,
     { kind: 'requestRemap', path },
     { kind: 'set', values: { failure: null, reason: null } },
     { kind: 'history', event: 'remapAsked' },
@@ -340,9 +340,9 @@ function erase(run: RunRow, { source }: Facts): Decision {
   const remains = [
     ...(experiment === null ? [] : [`its experiment ${experiment} stays in the notebook`]),
     ...(source.has === 'itsBytes'
-      ? [`its file is still in the folder of ${instrument} and is not filed again unless it changes`]
+      ? [`its file is still in the folder of ${instrument} and will not be filed again unless it changes`]
       : []),
-    ...(refiledAs === null ? [] : [`run ${refiledAs}, as which it was refiled, still has its name`]),
+    ...(refiledAs === null ? [] : [`it was refiled as run ${refiledAs}, which still has the file name`]),
   ];
   return accepted(
     [`run ${id} is erased`, ...remains].join('; '),
@@ -352,7 +352,7 @@ function erase(run: RunRow, { source }: Facts): Decision {
 }
 
 function refuseRepair(run: RunRow): string | undefined {
-  if (run.parked !== null) return `${statusOf(run)}; a person must decide about it`;
+  if (run.parked !== null) return `${statusOf(run)}; it needs a decision`;
   return run.step === 'done' && !run.hasDraft
     ? `has no draft, so the text of its comments is unknown; to file it again: labfeed refile ${run.id}`
     : undefined;
@@ -371,7 +371,7 @@ function repair(run: RunRow, { at, comments }: Facts, request: RequestOf<'repair
   if (missing.length === 0) return accepted(`${nameOf(run)} is already repaired`);
   const numbers = missing.map(({ n }) => n).join(', ');
   return accepted(
-    `${nameOf(run)}: ${missing.length === 1 ? 'comment' : 'comments'} ${numbers} of experiment ${run.experiment} will be posted again`,
+    `${nameOf(run)}: ${missing.length === 1 ? 'comment' : 'comments'} ${numbers} on experiment ${run.experiment} will be posted again`,
     { kind: 'repostComments', comments: missing },
     { kind: 'set', values: { step: 'described', attempts: 0, dueAt: 0 } },
     { kind: 'history', event: 'repaired', detail: { comments: missing } },
@@ -389,9 +389,9 @@ export function decideBackfill(instrument: string, { isScanned, files, toFile }:
   if (!isScanned)
     return {
       done: false,
-      text: `the first scan of ${instrument} is not finished; decide about its backlog afterwards`,
+      text: `the first scan of ${instrument} has not finished; run this command again when it has`,
     };
-  if (files === 0) return { done: false, text: `${instrument} has no backlog that waits for a decision` };
+  if (files === 0) return { done: false, text: `${instrument} has no backlog that needs a decision` };
   const skipped = files - toFile;
   const parts = [
     ...(toFile > 0 ? [`${plural(toFile, 'file')} of the backlog will be filed, after new files`] : []),

@@ -162,7 +162,7 @@ function heldReason(run: number, { changes, since }: Drift): string {
   const more = changes.length - MAX_CHANGES_SHOWN;
   return explainProblem({
     message: `compared with ${since === undefined ? 'the previous run' : `run ${since}`}, ${shown}${more > 0 ? `; and ${more} more changes` : ''}`,
-    hint: `to file it and accept the change: labfeed retry ${run}; if the mapping is changed instead, the file is read again`,
+    hint: `to file it and accept the change: labfeed retry ${run}; or change the mapping, and the file is re-read`,
   });
 }
 

@@ -100,8 +100,8 @@ function claim(part: string): void {
     closeSync(openSync(part, 'wx', 0o600));
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw cannotWrite(part, error);
-    throw new LabfeedError(`${part} exists already`, {
-      hint: 'another backup is running, or one was interrupted: delete the file in that case',
+    throw new LabfeedError(`${part} already exists`, {
+      hint: 'another backup is running, or one was interrupted. If none is running, delete the file',
       cause: error,
     });
   }
@@ -142,11 +142,11 @@ function sync(file: string): void {
 }
 
 const exists = (file: string): LabfeedError =>
-  new LabfeedError(`${file} exists already and is not overwritten`, { hint: 'choose another file' });
+  new LabfeedError(`${file} already exists and was not overwritten`, { hint: 'choose another file' });
 
 const cannotWrite = (file: string, error: unknown): LabfeedError =>
   new LabfeedError(`cannot write the backup ${file}: ${explain(error)}`, {
-    hint: 'check that its folder exists, has free space and that this user may write there',
+    hint: 'check that its folder exists, has free space and is writable by this user',
     cause: error,
   });
 

@@ -42,7 +42,7 @@ const placedRow = z.object({
   drafted: z.number().transform((count) => count > 0),
 });
 
-const UNFINISHED = '`labfeed recover` was interrupted: run it again, and it continues where it stopped';
+const UNFINISHED = '`labfeed recover` was interrupted: run it again to continue where it stopped';
 
 /** What `recover` does to the outbox: it refills it from the notebook, and repairs it after the server was restored. */
 export type Recovery = ReturnType<typeof createRecovery>;
@@ -205,7 +205,7 @@ function freeRefiling(db: Connection, instrument: string, sha256: string, wanted
 /** Done, as far as labfeed is concerned: only `refile` or another recovery moves it on. */
 function release(db: Connection, run: PlacedRun, at: number): void {
   const { id, experiment } = run;
-  const reason = `its experiment ${experiment} is gone since the notebook was restored to an older state\n  → labfeed refile ${id} files it again; if its experiment comes back, labfeed recover finds it`;
+  const reason = `its experiment ${experiment} no longer exists, because the notebook was restored to an older state\n  → labfeed refile ${id} files it again; if the experiment reappears, labfeed recover finds it`;
   db.run`
     UPDATE runs SET step = 'done', experiment = NULL, adopted = 0, failure = 'conflict', reason = ${reason},
       updated_at = ${at}, parked = CASE WHEN parked = 'ignored' OR EXISTS ( SELECT 1 FROM runs AS later

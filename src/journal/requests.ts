@@ -151,7 +151,7 @@ function copyRun(
       mapping, step, parked, failure, reason, added_at, updated_at) SELECT ${as}, instrument, sha256, copy,
       ${refiling}, ${reference}, path, size, modified_ms, 0, iif(${Number(hasDraft)}, mapping, ''), 'pending',
       iif(${Number(hasDraft)}, NULL, 'quarantined'), iif(${Number(hasDraft)}, NULL, 'file'),
-      iif(${Number(hasDraft)}, NULL, ${'refiled, and its file was not seen since'}), ${at}, ${at} FROM runs
+      iif(${Number(hasDraft)}, NULL, ${'refiled, but its file has not been seen since'}), ${at}, ${at} FROM runs
       WHERE id = ${id}`;
   db.run`INSERT INTO drafts SELECT ${as}, title, date, body, tags FROM drafts WHERE run = ${id}`;
   if (hasDraft) db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
@@ -261,7 +261,7 @@ async function applyRequest(
   }
 }
 
-const UNREADABLE: Answer = { done: false, text: 'this version of labfeed does not know that request' };
+const UNREADABLE: Answer = { done: false, text: 'this version of labfeed does not support this request' };
 
 async function findFacts(
   { intake, requests }: Halves,
@@ -350,7 +350,7 @@ function leaveRequests(db: Connection, path: string, requests: readonly Request[
   } catch (error) {
     if (db.database.isTransaction) db.run`ROLLBACK`;
     throw new LabfeedError(`cannot write the journal ${path}: ${explain(error)}`, {
-      hint: 'run this as the user of the daemon: sudo -u labfeed labfeed …',
+      hint: 'run this command as the user that runs the daemon: sudo -u labfeed labfeed …',
       cause: error,
     });
   }

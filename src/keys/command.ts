@@ -31,7 +31,7 @@ const EXAMPLES = {
   rotate: 'labfeed keys rotate',
 };
 
-const ROTATE_NOTE = `A running daemon continues with the new key. If the command is interrupted, run
+const ROTATE_NOTE = `A running daemon switches to the new key. If the command is interrupted, run
 it again.`;
 
 export function addKeys(keys: Command): void {
@@ -41,11 +41,11 @@ export function addKeys(keys: Command): void {
   add('list', 'List the keys of the account, and show which one labfeed uses').action(listKeys);
   add('create', 'Create a key and print it; the notebook never shows it again')
     .argument('<name>', 'Name of the key in the notebook', parseName)
-    .option('--read-only', 'Create a key that cannot write')
+    .option('--read-only', 'Create a read-only key')
     .action(createKey);
   add('set', 'Read a key from standard input, test it, and save it where the configuration reads it').action(setKey);
   add('delete', 'Delete keys of the account')
-    .argument('<key...>', 'Numbers of the keys, as `labfeed keys list` shows them', parseNumbers)
+    .argument('<key...>', 'Key numbers, as shown by `labfeed keys list`', parseNumbers)
     .addOption(yesOption())
     .action(deleteKeys);
   add(
@@ -120,8 +120,8 @@ async function setKey({ json, ...options }: JsonOption): Promise<void> {
   );
   const record = findRecord(key, records);
   if (record && canWrite(record) === false) {
-    throw new LabfeedError(`${describe(record)} is read-only, but labfeed must write`, {
-      hint: 'nothing was saved. Create a key that can write',
+    throw new LabfeedError(`${describe(record)} is read-only, but labfeed needs write access`, {
+      hint: 'nothing was saved. Create a key with write access',
     });
   }
   file.write(key);
@@ -148,7 +148,9 @@ async function deleteKeys(ids: readonly number[], { yes, json, ...options }: Del
     else for (const record of chosen) console.log(`${describe(record)} was deleted`);
     await as(key)
       .listKeys()
-      .catch(onRejectedKey('labfeed used the deleted key. Create one in the notebook and run `labfeed keys set`'));
+      .catch(
+        onRejectedKey('labfeed used the deleted key. Create a new one in the notebook and run `labfeed keys set`'),
+      );
   });
 }
 
@@ -222,7 +224,7 @@ function writableFile({ notebook }: UsableConfig, action: 'set' | 'rotate'): Key
   if (file !== undefined) return openKeyFile(file);
   const [source, change] =
     env === undefined
-      ? [`the systemd credential ${credential}`, `put it into the file that LoadCredential=${credential}:… names`]
+      ? [`the systemd credential ${credential}`, `write it to the file named in LoadCredential=${credential}:…`]
       : [`the environment variable ${env}`, `set ${env} to it where the daemon is started`];
   const [create, remove] =
     action === 'set'

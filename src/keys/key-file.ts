@@ -79,7 +79,7 @@ function ownerOf(path: string, folder: string): Owner | undefined {
   if (user === undefined) return undefined;
   if (existing && user !== 0 && existing.uid !== user) {
     throw new LabfeedError(`the key file ${path} belongs to another user (uid ${existing.uid})`, {
-      hint: 'run this command as that user or as root; the daemon may not be able to read a file of yours',
+      hint: 'run this command as that user or as root; the daemon may not be able to read a file that you own',
     });
   }
   const { uid, gid } = existing ?? statSync(folder, { throwIfNoEntry: false }) ?? { uid: user, gid: 0 };
@@ -90,7 +90,7 @@ function ownerOf(path: string, folder: string): Owner | undefined {
 function refuseShared(path: string, { uid, gid, mode }: Stats): void {
   if (uid !== 0 || gid === 0 || (mode & constants.S_IRGRP) === 0) return;
   throw new LabfeedError(`the key file ${path} belongs to root and is readable by a group (gid ${gid})`, {
-    hint: `labfeed writes it with mode 0600. Give it to the user that runs the daemon first: chown labfeed ${path}`,
+    hint: `labfeed writes it with mode 0600. First make the user that runs the daemon its owner: chown labfeed ${path}`,
   });
 }
 

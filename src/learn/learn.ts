@@ -63,7 +63,7 @@ export async function learn(files: readonly IdentifiedFile[], nowMs: number, sig
     ...choice.doubts,
     ...choice.unread.map(
       ({ file, reason }) =>
-        `${file.path} is not read by this mapping: ${reason}. If it is from another instrument, learn it separately`,
+        `this mapping cannot read ${file.path}: ${reason}. If the file is from another instrument, learn its mapping separately`,
     ),
     ...quarantinedSamples(instrument, choice, nowMs),
     ...unmatchedSamples(instrument, paths),
@@ -99,8 +99,8 @@ function unmatchedSamples({ watch, files, ignore, ready }: Instrument, paths: re
     if (verdict.taken) return [];
     const reason =
       verdict.rule === 'files'
-        ? 'no pattern of files matches it'
-        : `the pattern ${verdict.pattern} ignores it. To take such files, write ignore: []`;
+        ? 'no pattern in `files` matches it'
+        : `the \`ignore\` pattern ${verdict.pattern} matches it. To take such files, write ignore: []`;
     return [`${path} would not be taken: ${reason}`];
   });
 }
@@ -195,7 +195,7 @@ function findLoss(own: FileRecord, other: FileRecord): string | undefined {
   const [change] = changesBetween(shapeOf(own), shapeOf(other));
   if (change !== undefined) return change;
   const table = own.tables.find(({ count }, n) => count !== other.tables[n]?.count);
-  if (table) return `${JSON.stringify(table.name)} would have another number of rows`;
+  if (table) return `${JSON.stringify(table.name)} would have a different number of rows`;
   const fact = [...own.meta.keys()].find((name) => !other.meta.has(name));
   if (fact !== undefined) return `the fact ${JSON.stringify(fact)} would be missing`;
   return countNumbers(other) < countNumbers(own) ? 'some numbers would be read as text' : undefined;

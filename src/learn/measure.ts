@@ -291,7 +291,7 @@ function twoColumnsError(lines: readonly Line[], refuse: Refuse): FileError | un
   for (const [header, ...rows] of blocksOf(lines)) {
     if (!header || rows.length === 0 || !isPair(header, 'text')) continue;
     if (!rows.every((row) => isPair(row, 'number'))) continue;
-    return refuse('these lines can be a table of two columns or a list of facts', {
+    return refuse('these lines could be a table of two columns or a list of facts', {
       line: header,
       hint: 'write `parse: { table: {} }` or `parse: { meta: { separator: "," } }`',
     });

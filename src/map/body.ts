@@ -45,10 +45,13 @@ function listParts({ parts }: SourceFile): string[] {
 function checkSize(body: string, file: SourceFile, maxBytes: number): string {
   const bytes = Buffer.byteLength(body);
   if (bytes <= maxBytes) return body;
-  throw new FileError(`the body is ${plural(bytes, 'byte')} long; the notebook accepts ${formatCount(MAX_BYTES)}`, {
-    where: { file: file.path },
-    hint: 'show fewer rows, for example {{ readings | table: 50 }}',
-  });
+  throw new FileError(
+    `the body is ${plural(bytes, 'byte')} long; the notebook accepts at most ${formatCount(MAX_BYTES)}`,
+    {
+      where: { file: file.path },
+      hint: 'show fewer rows, for example {{ readings | table: 50 }}',
+    },
+  );
 }
 
 interface BodyLimits {

@@ -121,7 +121,7 @@ function readDateWith(dates: DateHabits, text: string): ReturnType<ReadDate> {
 /** A bug that one file triggers quarantines that file; the others continue. */
 function toFileError(error: unknown, { path }: IdentifiedFile): Error {
   if (error instanceof LabfeedError) return error;
-  return new FileError(`labfeed failed on this file: ${error instanceof Error ? error.message : error}`, {
+  return new FileError(`labfeed failed to process this file: ${error instanceof Error ? error.message : error}`, {
     where: { file: path },
     hint: 'this is a bug in labfeed; please report it, with the file if possible',
     cause: error,

@@ -144,7 +144,7 @@ const CHECKS: { [Of in Expectation['of']]: Check<Extract<Expectation, { of: Of }
   tags: ({ wanted }, { draft }) => checkTags(wanted, draft.tags),
   comments: ({ wanted }, { draft }) => checkComments(wanted, draft.comments),
   quarantined: (_, { draft }) => {
-    throw new Mismatch(`expected to be quarantined, but was read, with the title ${quote(draft.title)}`);
+    throw new Mismatch(`expected to be quarantined, but was read with the title ${quote(draft.title)}`);
   },
   fact: ({ wanted, name }, { record }) => checkValue(wanted, findFact(record, name)),
   factUnit: ({ wanted, name }, { record }) => checkUnit(wanted, findFact(record, name).unit),

@@ -199,7 +199,7 @@ function toHttp({ method, path, key }: RequestInfo, body: object | undefined) {
 
 /** A key that cannot be read or sent is like one that the server rejects: all requests wait for a better one. */
 function readKey({ key }: NotebookOptions): string {
-  const hint = 'check where `notebook.key` points';
+  const hint = 'check the location given in `notebook.key`';
   let text: string;
   try {
     text = key();
@@ -207,7 +207,7 @@ function readKey({ key }: NotebookOptions): string {
     throw new NotebookError('auth', `cannot read the API key: ${quote([explain(cause)], '')}`, { hint, cause });
   }
   if (isKey(text)) return text;
-  const problem = text === '' ? 'is empty' : 'contains spaces or characters that a header cannot carry';
+  const problem = text === '' ? 'is empty' : 'contains spaces or characters that are not allowed in an HTTP header';
   throw new NotebookError('auth', `the API key ${problem}`, { hint });
 }
 
@@ -258,5 +258,5 @@ function entityPath(entity: Entity): string {
 /** A wrong id must not become a URL: eLabFTW responds to `/experiments/0` with the list of all, and 200. */
 function checked(id: number, what: string): number {
   if (isId(id)) return id;
-  throw new NotebookError('request', `${id} is not the id of ${what}`, { hint: 'ids are integers from 1' });
+  throw new NotebookError('request', `${id} is not the id of ${what}`, { hint: 'ids are positive integers' });
 }

@@ -126,18 +126,18 @@ interface Verdict {
 const HINTS = {
   key: 'check that the key in `notebook.key` is complete, still valid and allowed to write, or replace it with `labfeed keys set`',
   locked:
-    'somebody may have locked it, or removed the permission of the key’s user. If no request works, check the permissions of the key',
+    'somebody may have locked it or removed the access of the key’s user. If all requests fail, check the permissions of the key',
   rights: 'the user of the API key must be allowed to create experiments',
   gone: 'it does not exist; somebody may have deleted it',
   deleted: 'somebody may have deleted or archived it. Restore it in the notebook, or leave it',
   edited: 'somebody has it open in the editor. labfeed tries again later',
   address: 'check `notebook.url`: there is no notebook at this address',
-  page: 'the notebook may be in maintenance. If this continues, check `notebook.url`: a web page responds instead of the API',
+  page: 'the notebook may be down for maintenance. If this continues, check `notebook.url`: the server returns a web page instead of an API response',
   rejected: 'the notebook will reject this again unless the mapping or the file changes',
-  tooLarge: 'make the body or the comments shorter, or raise the limit of the server',
+  tooLarge: 'make the body or the comments shorter, or raise the limit on the server',
   busy: 'the server asks to slow down. If this continues, lower `notebook.rate`',
   timeout: 'the server may be overloaded. If this continues, raise `notebook.timeout`',
-  outage: 'this usually passes. If it continues, ask the administrator of the notebook',
+  outage: 'this is usually temporary. If it continues, ask the administrator of the notebook',
   redirect: 'check `notebook.url`: the server redirects to another address, and labfeed does not send the key there',
 } as const;
 

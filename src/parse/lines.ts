@@ -42,7 +42,7 @@ export async function* toLines(chunks: AsyncIterable<string>, refuse: Refuse): A
     if (open.length > MAX_LINE_CHARACTERS)
       throw refuse(`line ${number} is longer than ${MAX_LINE_CHARACTERS / 2 ** 20} million characters`, {
         at: { line: number },
-        hint: 'if the file is not made of lines, give its format: `format: json` or `format: none`',
+        hint: 'if the file is not line-based, specify its format: `format: json` or `format: none`',
         isMismatch: true,
       });
     return lines;

@@ -44,7 +44,7 @@ export async function* readChunks(
 ): AsyncGenerator<Uint8Array> {
   const check = (bytes: number) => {
     if (bytes <= maxBytes) return;
-    throw refuse(`the file is larger than ${inMegabytes(maxBytes)}: it has ${inMegabytes(bytes)}`, {
+    throw refuse(`the file is too large: ${inMegabytes(bytes)}, the limit is ${inMegabytes(maxBytes)}`, {
       hint: raiseLimit('bytes', `${Math.ceil(bytes / 2 ** 20)}MB`),
     });
   };

@@ -23,8 +23,8 @@ export function addRecover(command: Command): void {
     .action(runRecover);
 }
 
-const STOP_FIRST = `Stop the daemon first. Run this also after the server was restored from a
-backup.`;
+const STOP_FIRST = `Stop the daemon first. Also run this command after the server has been restored
+from a backup.`;
 
 function parseRange(text: string): IdRange {
   const [, from, to] = /^(\d+)-(\d+)$/.exec(text) ?? [];
@@ -44,7 +44,7 @@ async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<vo
     range: ids,
     onProgress: (id, { recovered, completed }) =>
       progress.show(`reading experiment ${id}; ${plural(recovered + completed, 'run')} recovered`),
-    onRetry: (reason) => progress.print(`the notebook is not available, retrying: ${reason}`),
+    onRetry: (reason) => progress.print(`the notebook is unavailable, retrying: ${reason}`),
   }).finally(progress.end);
   console.log(json ? JSON.stringify(result, null, 2) : summary(result, ids === undefined));
 }
@@ -68,8 +68,8 @@ function summary(result: Recovered, toTheEnd: boolean): string {
       : `read experiments ${from} to ${to}: ${plural(recovered, 'run')} recovered, ${completed} completed, ${known} already known`;
   return [
     read,
-    ...(spares > 0 ? [`${plural(spares, 'empty experiment')} of labfeed: the next runs use them`] : []),
-    ...(others > 0 ? [`${plural(others, 'experiment')} of other people`] : []),
+    ...(spares > 0 ? [`${plural(spares, 'empty experiment')} created by labfeed, to be used for the next runs`] : []),
+    ...(others > 0 ? [`${plural(others, 'experiment')} created by other people`] : []),
     ...list(
       'experiment',
       'of instruments that are not in this configuration, not recovered',

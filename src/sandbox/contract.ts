@@ -178,7 +178,7 @@ const commentIn = (body: unknown) => required(readFields(body, COMMENT_FIELDS).c
 
 const idsIn = ({ params }: SandboxRequest) => [readId(params['id'], 'id'), readId(params['subid'], 'subid')] as const;
 
-const nameOf = (experiment: number, id: number) => `comment ${id} of experiment ${experiment}`;
+const nameOf = (experiment: number, id: number) => `comment ${id} on experiment ${experiment}`;
 
 /** Only experiments have comments here. The path of any other entity type is unknown. */
 function serveComments(api: FastifyInstance, store: Store, created: AnswerCreated): void {

@@ -191,7 +191,7 @@ function lockDatafile(path: string): () => void {
   const name = `${realpathSync(path)}.lock`;
   const lock = new DatabaseSync(name);
   if (!lockForLife(lock)) {
-    throw new LabfeedError('another sandbox uses this data file', {
+    throw new LabfeedError('another sandbox is using this data file', {
       where: { file: path },
       hint: 'stop the other sandbox, or choose another file with --data',
     });

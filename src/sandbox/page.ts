@@ -34,7 +34,10 @@ export function servePages(app: FastifyInstance, store: Store): void {
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS);
     if (!isLocal(request)) {
-      throw new Refusal(403, 'this page is only available on the machine it runs on, at 127.0.0.1 or localhost');
+      throw new Refusal(
+        403,
+        'this page is only available on the machine that runs the sandbox, at 127.0.0.1 or localhost',
+      );
     }
   });
 

@@ -115,7 +115,7 @@ function explainListening(error: unknown, host: string, port: number): unknown {
         'stop the program that uses it, or choose another port with --port (0: any free port)',
       );
     case 'EACCES':
-      return fail(`port ${port} needs root permissions`, 'choose a port above 1023 with --port (0: any free port)');
+      return fail(`port ${port} needs root privileges`, 'choose a port above 1023 with --port (0: any free port)');
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
       return fail(`${host} is not an address of this machine`);

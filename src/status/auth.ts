@@ -65,7 +65,7 @@ function requireOwnPage(request: FastifyRequest, pageToken: string): void {
   // The login form has no page token; it carries a secret that other sites do not know.
   if (pathOf(request) === '/login') return;
   if (origin === 'unknown')
-    throw new HttpError(403, 'only the status page may send this; scripts use the labfeed commands');
+    throw new HttpError(403, 'only the status page can send this request; in scripts, use the labfeed commands');
   const given = request.headers['x-labfeed-token'];
   if (typeof given !== 'string' || !isEqual(given, pageToken))
     throw new HttpError(403, 'labfeed was restarted after this page was loaded: reload the page');

@@ -44,7 +44,7 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
   refused: ({ reason }) => `File could not be read: ${reason ?? ''}`,
   drifted: ({ since, changes = [] }) =>
     `Differs from ${since === undefined ? 'the previous runs' : `run ${since}`}: ${changes.join('; ')}`,
-  intended: ({ server }) => `About to create an experiment at ${server}`,
+  intended: ({ server }) => `About to create an experiment on ${server}`,
   notCreated: () => 'Experiment not created',
   created: ({ experiment, found }) =>
     found ? `Experiment ${experiment} found: it was created earlier` : `Experiment ${experiment} created`,
@@ -79,5 +79,5 @@ function describeRestored(experiment: number | undefined, became: string | undef
   if (became === 'released') return `experiment ${experiment} no longer exists`;
   return became === 'created'
     ? `experiment ${experiment} is empty and is filled in again`
-    : `comments of experiment ${experiment} are missing and are posted again`;
+    : `comments on experiment ${experiment} are missing and are posted again`;
 }

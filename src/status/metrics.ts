@@ -135,7 +135,7 @@ function measureNotebook({ notebook }: Live, define: Define, registry: Registry)
   });
   for (const { method, status, count } of notebook.requests) requests.inc({ method, status }, count);
   const { gate } = notebook;
-  const state = define('gate_state', 'Whether requests are sent: 1 for the current state.', ['state']);
+  const state = define('gate_state', 'Delivery state; 1 for the current state.', ['state']);
   for (const kind of GATE_STATES) state.set({ state: kind }, kind === gate.kind ? 1 : 0);
   define('gate_rate', 'Requests allowed per second.').set('perSecond' in gate ? gate.perSecond : 0);
 }
@@ -164,7 +164,10 @@ function measureRuns({ instruments }: Overview, live: Live, nowMs: number, defin
   const queued = instruments.reduce((sum, { runs }) => sum + runs.queued + runs.sending, 0);
   define('queue_length', 'Runs waiting for delivery.').set(queued);
   const oldest = Math.min(nowMs, ...instruments.flatMap(({ oldestAt }) => oldestAt ?? []));
-  const waited = define('oldest_waiting_seconds', 'How long the oldest of them has waited; 0 if there is none.');
+  const waited = define(
+    'oldest_waiting_seconds',
+    'Time since the oldest run waiting for delivery was queued; 0 if there is none.',
+  );
   waited.set(seconds(nowMs - oldest));
 }
 

@@ -186,7 +186,7 @@ export function createFeed(state: () => Promise<PageState>, clock: Clock, log: L
   return {
     requireCapacity() {
       if (clients.size >= MAX_CLIENTS)
-        throw new HttpError(503, `${MAX_CLIENTS} status pages are open already; close one of them`, 30);
+        throw new HttpError(503, `${MAX_CLIENTS} status pages are already open; close one of them`, 30);
     },
     add(client) {
       clients.add(client);

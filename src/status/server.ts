@@ -80,14 +80,14 @@ function explainListenError(error: unknown, { host, port }: StatusAddress): stri
   const what = `cannot serve the status page at ${host}:${port}`;
   switch (systemCode(error)) {
     case 'EADDRINUSE':
-      return `${what}: the port is in use. Stop the other program, or choose another port for \`status\`; retrying`;
+      return `${what}, retrying: the port is in use. Stop the other program, or choose another port for \`status\``;
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return `${what}: this machine does not have that address. Retrying`;
+      return `${what}, retrying: this machine does not have that address`;
     case 'EACCES':
-      return `${what}: this user may not use that port. Choose a port above 1023 for \`status\`; retrying`;
+      return `${what}, retrying: this user is not allowed to use that port. Choose a port above 1023 for \`status\``;
     default:
-      return `${what}: ${error instanceof Error ? error.message : error}. Retrying`;
+      return `${what}, retrying: ${error instanceof Error ? error.message : error}`;
   }
 }
 

@@ -71,7 +71,7 @@ async function hash(
 
 function mustBe(file: DiskFile, stats: BigIntStats): void {
   if (!stats.isFile() || !sameStamp(file, stampOf(stats))) {
-    throw changed(file, 'it was written to or replaced after it had settled');
+    throw changed(file, 'it was written to or replaced after it was considered complete');
   }
 }
 
@@ -99,13 +99,13 @@ function hintFor(code: string): string {
   switch (code) {
     case 'EACCES':
     case 'EPERM':
-      return 'give the user that labfeed runs as read permission; labfeed retries by itself';
+      return 'give read permission to the user that runs labfeed; labfeed retries automatically';
     case 'EBUSY':
     case 'ETXTBSY':
     case 'EAGAIN':
-      return "the instrument's software may still have it open; labfeed retries by itself";
+      return "the instrument's software may still have it open; labfeed retries automatically";
     default:
-      return 'labfeed retries by itself';
+      return 'labfeed retries automatically';
   }
 }
 

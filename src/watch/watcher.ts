@@ -260,7 +260,7 @@ function createSkipWarnings(log: Log): (listing: Extract<Listing, { state: 'pres
       if (!warned.has(path)) log.warn({ path, reason }, 'cannot read this path, skipping it');
     }
     for (const path of links) {
-      if (!warned.has(path)) log.warn({ path }, 'linked folders are not followed: watch the target instead');
+      if (!warned.has(path)) log.warn({ path }, 'symbolic links to folders are not followed: watch the target instead');
     }
     warned = new Set([...unread.map(({ path }) => path), ...links]);
   };

@@ -61,7 +61,7 @@ describe('the webhook', () => {
   test.each([302, 404, 500])('fails if the answer is %d, and the error contains no secret', async (status) => {
     const { bodies, url } = await receiver(status);
     const failure = await createWebhook(url)(NOTICE, never).catch((error: Error) => error.message);
-    expect(failure).toMatch(new RegExp(`^the webhook at 127\\.0\\.0\\.1:\\d+ answered ${status}$`));
+    expect(failure).toMatch(new RegExp(`^the webhook at 127\\.0\\.0\\.1:\\d+ returned status ${status}$`));
     expect(failure).not.toMatch(/SECRET|TOKEN/);
     expect(bodies).toHaveLength(1);
   });

@@ -30,7 +30,9 @@ test('silence is found after its time, but not for a missing folder or a stopped
   const quietSince = NOW - 24 * HOUR;
   expect(ofInstrument({ silence, quietSince: quietSince + 1 })).toEqual([]);
   expect(ofInstrument({ silence, quietSince })).toEqual([
-    expect.stringMatching(/^silence nanodrop: nanodrop: no file has arrived since 2026-01-0\d \d\d:00, .* 24 hours$/),
+    expect.stringMatching(
+      /^silence nanodrop: nanodrop: no file has arrived for more than 24 hours \(since 2026-01-0\d \d\d:00\)$/,
+    ),
   ]);
   expect(ofInstrument({ silence, quietSince: undefined })).toEqual(['silence unknown']);
   expect(ofInstrument({ silence, quietSince, live: { line: 'stopped' } })).toEqual(['silence unknown']);
@@ -45,7 +47,7 @@ test('unmatched files are found on the third occasion', () => {
       raisedAt,
     );
   expect(on(2)).toEqual(['unmatched unknown']);
-  expect(on(3)).toEqual([expect.stringContaining('files arrive, but `files` matches none of them')]);
+  expect(on(3)).toEqual([expect.stringContaining('files are arriving, but `files` matches none of them')]);
   expect(on(3)[0]).toContain('/data/y.txt');
   // Raised before a restart, which counts from zero: the alarm stays until a matching file arrives.
   expect(on(0, NOW - 10)).toEqual(['unmatched unknown']);
@@ -70,7 +72,7 @@ test('quarantined runs are one finding, with their number and the latest reason'
 test('held runs and existing files are one finding, and a halt is another', () => {
   const held = { runs: 1, path: '/data/a.tsv', reason: 'somebody changed it' };
   expect(ofInstrument({ asked: 80, held })).toEqual([
-    expect.stringMatching(/^held nanodrop: nanodrop: 80 existing files wait .*\. 1 run waits .* somebody changed it$/),
+    expect.stringMatching(/^held nanodrop: nanodrop: 80 existing files need .*\. 1 run needs .* somebody changed it$/),
   ]);
   expect(found(facts({ notebook: { ...facts().notebook, halted: 'it was set back' } }))).toEqual([
     'held -: nothing is sent to https://eln.example.org: it was set back',
@@ -78,7 +80,7 @@ test('held runs and existing files are one finding, and a halt is another', () =
 });
 
 test('a refused API key and an outage are different conditions', () => {
-  expect(found(withGate(down('auth')))).toEqual([expect.stringMatching(/^auth -: .*refuses the API key.* why$/)]);
+  expect(found(withGate(down('auth')))).toEqual([expect.stringMatching(/^auth -: .*rejects the API key.* why$/)]);
   expect(found(withGate(down('server')))).toEqual([
     expect.stringMatching(/^outage -: the notebook is unavailable.* why$/),
     'auth unknown',
@@ -91,18 +93,18 @@ test('an open limiter proves nothing before the first answer', () => {
   expect(found(withGate({ kind: 'slow start', perSecond: 1 }))).toEqual([]);
 });
 
-test('configuration mistakes are found with their location and the instrument they stop', () => {
+test('configuration errors are found with their location and the instrument they stop', () => {
   const problem = { at: 'labfeed.yaml:10:5', message: 'unknown key "pars"', hint: undefined };
   const mine = { ...problem, instrument: 'nanodrop' };
   expect(found(facts({ problems: [mine, mine] }))).toEqual([
-    'configuration nanodrop: nanodrop is stopped by a configuration error, its files wait: labfeed.yaml:10:5: unknown key "pars" (and 1 more)',
+    'configuration nanodrop: nanodrop is stopped by a configuration error, and its files are waiting: labfeed.yaml:10:5: unknown key "pars" (and 1 more)',
   ]);
   const general = { ...problem, instrument: undefined };
   expect(found(facts({ problems: [general] }))).toEqual([
-    'configuration -: the configuration has a mistake: labfeed.yaml:10:5: unknown key "pars"',
+    'configuration -: the configuration has an error: labfeed.yaml:10:5: unknown key "pars"',
   ]);
   expect(found(facts({ refused: { at: NOW, problems: [mine] } }))).toEqual([
-    'configuration -: the new configuration was refused, the old one stays in use: labfeed.yaml:10:5: unknown key "pars"',
+    'configuration -: the new configuration was rejected; the previous one stays in effect: labfeed.yaml:10:5: unknown key "pars"',
   ]);
 });
 
@@ -112,7 +114,7 @@ test('a status page that cannot be served is found', () => {
 
 test('a journal that cannot be written is found with the reason', () => {
   expect(found(facts({ journal: 'database or disk is full' }))).toEqual([
-    expect.stringContaining('journal -: the journal cannot be written: database or disk is full'),
+    expect.stringContaining('journal -: cannot write the journal: database or disk is full'),
   ]);
 });
 

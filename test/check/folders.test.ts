@@ -65,7 +65,7 @@ test('a glob that matches nothing is noted if there are files of no other instru
     {
       level: 'note',
       text: `a: no file in ${folder}/data matches \`files: *.csv\`, but 3 other files are there, such as run-2.txt`,
-      hint: 'to take such files: files: "**/*.txt"',
+      hint: 'to take such files, set files: "**/*.txt"',
     },
   ]);
   const [others] = await check(

@@ -194,10 +194,10 @@ test('a file in the place of a folder is an error of the user, not a bug', async
   writeFileSync(file, '');
   const demo = await labfeed(['demo', '--once', '--dir', file]);
   expect(demo.status).toBe(1);
-  expect(demo.stderr).toMatch(/^labfeed: cannot create the folder .* \(E[A-Z]+\)\n {2}→ .*--dir\n$/);
+  expect(demo.stderr).toMatch(/^labfeed: cannot create the folder .* \(E[A-Z]+\)\n {2}→ .*--dir.*\n$/);
   const sandbox = await labfeed(['sandbox', '--port', '0', '--data', join(file, 'notebook.db')]);
   expect(sandbox.status).toBe(1);
-  expect(sandbox.stderr).toMatch(/^labfeed: cannot create the folder .* \(E[A-Z]+\)\n {2}→ .*--data\n$/);
+  expect(sandbox.stderr).toMatch(/^labfeed: cannot create the folder .* \(E[A-Z]+\)\n {2}→ .*--data.*\n$/);
 
   const { config } = makeSite(folder, { url: 'http://127.0.0.1:1', key: 'k' });
   writeFileSync(config, readFileSync(config, 'utf8').replace(/^journal: .*$/m, 'journal: file/journal.db'));

@@ -40,7 +40,7 @@ test('a healthy daemon needs only a few lines', () => {
 
 test('a daemon that is not running comes first, and its last report is not shown as current', () => {
   const text = statusAsText(status({ running: false }), 80);
-  expect(text).toMatch(/^daemon +not running; the last one stopped unexpectedly, its last report was /);
+  expect(text).toMatch(/^daemon +not running; it stopped unexpectedly \(last report /);
   expect(text).toContain('the daemon is not running → systemctl start labfeed, or labfeed run');
   expect(text).not.toMatch(/accepts requests|WAITING/);
 });
@@ -54,14 +54,14 @@ test('everything that needs attention comes with the command to run next', () =>
     'nothing is sent: the journal is older: labfeed recover',
     "pH meter: 1 run quarantined: labfeed jobs --state quarantined --instrument 'pH meter'",
     "pH meter: 2 runs held: labfeed jobs --state held --instrument 'pH meter'",
-    'logger: a backlog of 120 files waits for a decision: labfeed backfill logger',
+    'logger: a backlog of 120 files needs a decision: labfeed backfill logger',
   ]);
   const text = statusAsText(status({ overview }), 80);
   expect(text).toMatch(/^queue +3 runs, oldest from .*5 minutes ago/m);
   expect(text).toMatch(/^pH meter +0 +3 +0 +1 +2 .*not in the con/m);
 });
 
-test('alarms, mistakes in the configuration, a missing folder and a notebook that is down are shown', () => {
+test('alarms, configuration errors, a missing folder and a notebook that is down are shown', () => {
   const [line] = someLive().instruments;
   if (!line) throw new Error('no instrument');
   const live = someLive({
@@ -79,10 +79,10 @@ test('alarms, mistakes in the configuration, a missing folder and a notebook tha
     instruments: [{ ...line, folder: { state: 'missing', reason: 'not mounted' } }],
   });
   const text = statusAsText(status({ live }), Number.POSITIVE_INFINITY);
-  expect(text).toMatch(/^notebook .*: down since .*, next attempt in 12 seconds: no answer$/m);
+  expect(text).toMatch(/^notebook .*: unavailable since .*, next attempt in 12 seconds: no answer$/m);
   expect(text).toContain('/srv/balance is missing: not mounted');
   expect(text).toMatch(/^alarms\n {2}since .*: no file for a day$/m);
-  expect(text).toMatch(/^mistakes in the configuration\n {2}labfeed\.yaml:3:1: unknown key\n {4}→ remove it\n/m);
+  expect(text).toMatch(/^configuration errors\n {2}labfeed\.yaml:3:1: unknown key\n {4}→ remove it\n/m);
   expect(text).toMatch(/the reload at .* was rejected:\n {2}b\.yaml:1:1: empty$/m);
 });
 
@@ -94,6 +94,6 @@ test('without a daemon, the mistakes in the current configuration are shown, and
     instrument: undefined,
   };
   const text = statusAsText(status({ running: false, live: undefined, problems: [mistake] }), 80);
-  expect(text).toContain('mistakes in the configuration\n  /etc/labfeed/config.yaml:3:5: unknown key "rat"');
+  expect(text).toContain('configuration errors\n  /etc/labfeed/config.yaml:3:5: unknown key "rat"');
   expect(text).toContain('the daemon is not running → labfeed check, then systemctl start labfeed, or labfeed run');
 });

@@ -195,7 +195,7 @@ test('a mistake in an included file stops only its own instruments', () => {
   });
   expect(config.instruments.map(({ name }) => name)).toEqual(['first', 'second']);
   expect(config.problems.some(({ stops }) => stops === 'daemon')).toBe(false);
-  expect(printed(config).join('\n')).toMatch(/the instrument "first" is defined twice, also at /);
+  expect(printed(config).join('\n')).toMatch(/the instrument "first" is already defined at /);
   expect(printed(config).join('\n')).toMatch(/a\.yaml:2:1: unknown key "log"/);
   expect(printed(config).join('\n')).toMatch(/b\.yaml:1:\d+/);
   expect(printed(config).join('\n')).toMatch(/labfeed\.yaml:2:10: include: the file .*gone\.yaml does not exist/);
@@ -232,11 +232,13 @@ test('a run is a file, a folder, folders that match a glob, or files with the sa
   expect(run('run: { join: ["{stem}.a", "{stem}.b"], folder: x }')).toMatch(/expected either folder or join/);
 });
 
-test('main and also need a run of several files', () => {
+test('the keys main and also are only for runs of several files', () => {
   const problems = (run: string) =>
     load(`${NOTEBOOK}instruments:\n  a: { watch: ., run: ${run}, parse: { main: "*.csv" } }\n`).problems;
   expect(problems('folder')).toEqual([]);
-  expect(problems('file')).toMatchObject([{ message: expect.stringMatching(/main and also need a run of several/) }]);
+  expect(problems('file')).toMatchObject([
+    { message: expect.stringMatching(/main and also are only for runs of several/) },
+  ]);
 });
 
 test('an instrument with a wrong run still keeps its files from others', () => {
@@ -299,7 +301,7 @@ test('a configuration that is not UTF-8 is refused at its first invalid byte', (
 
 test('including a folder is refused with the glob that was probably meant', () => {
   expect(printed(load(`${NOTEBOOK}include: more\n`, { 'more/a.yaml': '' }))).toEqual([
-    'more: this is a folder, not a file\n  → name a file, or include more/*.yaml',
+    'more: this is a folder, not a file\n  → specify a file, or include more/*.yaml',
   ]);
 });
 

@@ -63,7 +63,7 @@ describe('a mapping', () => {
 
 describe('a mistake is reported at its key', () => {
   test.each<[unknown, string]>([
-    [{ dates: { format: 'dd' } }, 'a date needs year, month and day'],
+    [{ dates: { format: 'dd' } }, 'a date needs a year, month and day'],
     [{ format: 'excel' }, 'format: unknown format → use auto, delimited, text'],
     [{ encoding: 'utf-9' }, 'encoding: unknown encoding → use auto, or a name such as'],
     [{ delimiter: '/(/' }, 'delimiter: /(/ is not a valid regular expression: Unterminated group'],
@@ -73,7 +73,7 @@ describe('a mistake is reported at its key', () => {
     [{ decimal: ';' }, 'decimal: '],
     [{ decimal: ',', thousands: ',' }, 'thousands: decimal and thousands cannot be the same'],
     [{ dates: { format: 'DD/MM/YYYY' } }, 'dates.format: years and days are lower case → write yyyy and dd'],
-    [{ dates: { format: 'dd MMM HH:mm' } }, 'dates.format: a date needs year'],
+    [{ dates: { format: 'dd MMM HH:mm' } }, 'dates.format: a date needs a year'],
     [{ dates: { format: 'x' } }, 'dates.format: expected a pattern'],
     [{ dates: { zone: 'Mars/Olympus' } }, 'dates.zone: expected a time zone'],
     [{ dates: { locale: '!' } }, 'dates.locale: expected a language'],

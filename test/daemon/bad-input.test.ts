@@ -132,7 +132,7 @@ test('a mistake in one instrument stops only that one, and is reported with its 
   });
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
-  const mistakes = daemon.lines.filter(({ msg }) => msg === 'configuration mistake');
+  const mistakes = daemon.lines.filter(({ msg }) => msg === 'configuration error');
   expect(mistakes).toMatchObject([
     {
       instrument: 'typo',

@@ -122,7 +122,7 @@ describe('a dropped file', () => {
       reason: 'there is no instrument "nanodorp". Did you mean nanodrop?',
     });
     expect(await preview({ name: 'a.tsv', instrument: 'broken' }, RUN)).toMatchObject({
-      reason: 'the configuration of instrument "broken" has a mistake',
+      reason: 'the configuration of instrument "broken" has an error',
     });
     expect(await preview({ name: 'a.typo' }, RUN)).toMatchObject({
       ok: false,

@@ -73,7 +73,7 @@ test('SIGHUP loads a new configuration without losing a step, and refuses one wi
   await daemon.logged('ready');
   writeFileSync(site.config, good.replace('instruments:', 'instrumnets:'));
   daemon.child.kill('SIGHUP');
-  const { problems } = await daemon.logged('new configuration refused, keeping the current one');
+  const { problems } = await daemon.logged('new configuration rejected, keeping the current one');
   expect(problems).toMatch(/labfeed\.yaml:8:1: unknown key "instrumnets"/);
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed');

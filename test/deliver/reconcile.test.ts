@@ -237,7 +237,7 @@ test.each([
   const { notebook, journal } = await fileWithoutIds(manualClock(), ...contents);
   expect(notebook.experiments.size).toBe(3);
   const { halted } = await journal.outbox.server(SERVER).facts();
-  expect(halted).toMatch(/without reporting their ids: no Location\. .*labfeed recover --ids A-B/);
+  expect(halted).toMatch(/does not report their ids: no Location\. .*labfeed recover --ids A-B/);
 });
 
 test('after recover, even a notebook that never reports ids gets every run once', async () => {

@@ -84,7 +84,7 @@ for (const kind of KINDS) {
     ],
     ['body (emptied)', (scene) => scene.edit({ body: '' }), /changed the body of/],
     ['tags (one removed)', (scene) => scene.edit({ tags: ['old'] }), /changed the tags of/],
-    ['comment', (scene) => scene.editComment(1, 'mine'), /changed comment 1001 of experiment 101/],
+    ['comment', (scene) => scene.editComment(1, 'mine'), /changed comment 1001 on experiment 101/],
     ['comment that the remap does not change', (scene) => scene.editComment(2, 'mine'), /changed comment 1002/],
     [
       'comment (with its mark kept)',
@@ -180,10 +180,10 @@ test('a change that the notebook confirms but does not apply holds the run', asy
   await scene.remap(AFTER, {
     patchComment: (experiment, comment) => scene.notebook.readComment(experiment, comment),
   });
-  expect(await scene.held()).toMatch(/change to comment 1001 of experiment 101 but did not apply it/);
+  expect(await scene.held()).toMatch(/change to comment 1001 on experiment 101 but did not apply it/);
   const other = await withDone(BEFORE, { dialect: 'elabftw' });
   await other.remap({ ...BEFORE, comments: ['one'] }, { deleteComment: async () => undefined });
-  expect(await other.held()).toMatch(/change to comment 1002 of experiment 101 but did not apply it/);
+  expect(await other.held()).toMatch(/change to comment 1002 on experiment 101 but did not apply it/);
 });
 
 test('a change of unknown outcome is waited for, so that it cannot undo a later one', async () => {
@@ -196,7 +196,7 @@ test('a change of unknown outcome is waited for, so that it cannot undo a later 
       throw new NotebookError('server', 'no answer', { outcomeUnknown: true });
     },
   });
-  expect(scene.waits).toEqual(['a change of unknown outcome may still take effect']);
+  expect(scene.waits).toEqual(['a change with an unknown outcome may still take effect']);
   expect(scene.entry().title).toBe('after');
   await scene.remap(BEFORE);
   expect(scene.waits).toHaveLength(1);

@@ -51,10 +51,10 @@ test('a copy knows that it is one: nothing is sent from it, and nothing asked of
 test('nothing is overwritten, and a copy that failed leaves nothing behind', async () => {
   const { path, copy, folder } = await setUp();
   writeFileSync(copy, 'my thesis');
-  expect(() => backUp(path, copy, SERVER)).toThrow(/exists already/);
+  expect(() => backUp(path, copy, SERVER)).toThrow(/already exists/);
   expect(readFileSync(copy, 'utf8')).toBe('my thesis');
   writeFileSync(join(folder, 'other.db.part'), '');
-  expect(() => backUp(path, join(folder, 'other.db'), SERVER)).toThrow(/part exists already/);
+  expect(() => backUp(path, join(folder, 'other.db'), SERVER)).toThrow(/part already exists/);
   expect(() => backUp(path, join(folder, 'nowhere', 'copy.db'), SERVER)).toThrow(/cannot write/);
   expect(() => backUp(join(folder, 'none.db'), join(folder, 'third.db'), SERVER)).toThrow(/no journal at/);
   expect(existsSync(join(folder, 'third.db.part'))).toBe(false);

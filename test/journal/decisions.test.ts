@@ -96,20 +96,20 @@ test('retry reads the file of a quarantined run again, or sends the earlier read
   const again = decide(quarantined, REQUESTS.retry, FACTS);
   expect(again.answer).toEqual({
     done: true,
-    text: 'run 7 (a.csv) is read again as soon as /data/a.csv is seen',
+    text: 'run 7 (a.csv) will be re-read as soon as /data/a.csv is seen',
     rescan: 'balance',
   });
   expect(again.changes[0]).toEqual({ kind: 'set', values: { mapping: '', parked: 'quarantined' } });
   const without = decide(quarantined, REQUESTS.retry, { ...FACTS, source: { path: '', has: 'nothing' } });
   expect(without.answer.text).toBe(
-    'run 7 (a.csv) starts again; none of it is in the notebook yet; its file is no longer at /data/a.csv, so the earlier reading is sent',
+    'run 7 (a.csv) starts again; none of it is in the notebook yet; its file is no longer at /data/a.csv, so the existing draft is sent',
   );
   expect(without.changes[0]).toMatchObject({ kind: 'set', values: { parked: null, dueAt: 0 } });
 });
 
 test.each([
   [held, 'continues where it stopped, and keeps experiment 12'],
-  [run({ ...held, step: 'creating', experiment: null }), 'looks again for the experiment whose creation'],
+  [run({ ...held, step: 'creating', experiment: null }), 'searches again for the experiment whose creation'],
 ])('retry of a held run says where it continues', (row, text) => {
   expect(decide(row, REQUESTS.retry, FACTS).answer.text).toContain(text);
 });
@@ -129,7 +129,7 @@ test('accepting a drift lets the runs continue that are held for the same one', 
 
 test('adopt refuses an experiment of another run, and looks for comments before it posts them', () => {
   expect(decide(held, REQUESTS.adopt, { ...FACTS, owner: 3 }).answer.text).toBe(
-    'run 7 (a.csv) cannot have experiment 44, which belongs to run 3',
+    'run 7 (a.csv) cannot adopt experiment 44, which belongs to run 3',
   );
   const { changes } = decide(held, REQUESTS.adopt, FACTS);
   expect(kindsOf(changes)).toEqual(['set', 'lookForComments', 'dropSpare', 'history']);
@@ -155,7 +155,7 @@ test('refile replaces a parked run, leaves a done one, and reads a file again th
 
 test.each([
   ['nothing', 'cannot be remapped: its file is no longer at /data/a.csv'],
-  ['otherBytes', 'cannot be remapped: /data/a.csv has other content now'],
+  ['otherBytes', 'cannot be remapped: the content of /data/a.csv has changed'],
 ] as const)('remap is refused if there is %s at the path', (has, text) => {
   const source = { path: '/data/a.csv', has };
   expect(decide(DONE, REQUESTS.remap, { ...FACTS, source }).answer).toEqual({
@@ -167,7 +167,7 @@ test.each([
 test('erase names no file in its answer, and says what remains', () => {
   const { answer, changes } = decide(run({ refiledAs: 9 }), REQUESTS.erase, FACTS);
   expect(answer.text).toBe(
-    'run 7 is erased; its experiment 12 stays in the notebook; its file is still in the folder of balance and is not filed again unless it changes; run 9, as which it was refiled, still has its name',
+    'run 7 is erased; its experiment 12 stays in the notebook; its file is still in the folder of balance and will not be filed again unless it changes; it was refiled as run 9, which still has the file name',
   );
   expect(kindsOf(changes)).toEqual(['erase', 'history']);
   expect(decide(erased, REQUESTS.erase, FACTS)).toEqual({
@@ -190,8 +190,8 @@ test('repair wakes a run that waits, and posts only comments that still have the
 });
 
 test.each([
-  [{ isScanned: false, files: 0, toFile: 0 }, false, 'the first scan of balance is not finished'],
-  [{ isScanned: true, files: 0, toFile: 0 }, false, 'balance has no backlog that waits for a decision'],
+  [{ isScanned: false, files: 0, toFile: 0 }, false, 'the first scan of balance has not finished'],
+  [{ isScanned: true, files: 0, toFile: 0 }, false, 'balance has no backlog that needs a decision'],
   [{ isScanned: true, files: 2, toFile: 2 }, true, 'balance: 2 files of the backlog will be filed, after'],
   [{ isScanned: true, files: 1, toFile: 0 }, true, 'balance: 1 file of the backlog skipped'],
   [{ isScanned: true, files: 3, toFile: 1 }, true, 'filed, after new files; 2 files of the backlog skipped'],

@@ -200,7 +200,7 @@ test('an erased run that was quarantined is filed anew once somebody asks for it
   await scene.ask({ kind: 'erase', run: 1 });
   expect(await scene.ask({ kind: 'refile', run: 1 })).toMatchObject({
     done: true,
-    text: 'run 1 is read again as soon as its file is seen',
+    text: 'run 1 will be re-read as soon as its file is seen',
   });
   expect(await scene.journal.intake.unknown('balance', [run.file])).toHaveLength(1);
   expect(await knows(scene.journal, run)).toBe(false);

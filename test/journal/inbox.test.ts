@@ -85,8 +85,14 @@ test('what makes no sense any more is refused with the reason, and changes nothi
       { kind: 'retry', run: done },
       /is done \(experiment 12\); .*labfeed retry 2 --remap; to file it again: labfeed refile 2/,
     ],
-    [{ kind: 'adopt', run: onItsWay, server: SERVER, experiment: 5 }, /is being delivered; only a held run/],
-    [{ kind: 'adopt', run: done, server: SERVER, experiment: 5 }, /is done.*; only a held run/],
+    [
+      { kind: 'adopt', run: onItsWay, server: SERVER, experiment: 5 },
+      /is being delivered; an experiment can be assigned only to a held run/,
+    ],
+    [
+      { kind: 'adopt', run: done, server: SERVER, experiment: 5 },
+      /is done.*; an experiment can be assigned only to a held run/,
+    ],
     [{ kind: 'refile', run: onItsWay }, /is being delivered; only a run that is done, quarantined, held or ignored/],
   ] as const) {
     expect(await scene.ask(request)).toMatchObject({ done: false, text: expect.stringMatching(reason) });

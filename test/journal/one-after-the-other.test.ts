@@ -153,6 +153,7 @@ test('a folder that is retried twice in a row is read anew both times, not sent 
   const run = await folderRun(folderWith('a.csv', 'b.bin'));
   await take(journal, run, someDraft('one'));
   await journal.outbox.record(1, REFUSED);
-  for (let n = 0; n < 2; n++) expect((await ask({ kind: 'retry', run: 1 })).text).toContain('is read again as soon as');
+  for (let n = 0; n < 2; n++)
+    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('will be re-read as soon as');
   expect(await due(journal, LATER, 9)).toEqual([]);
 });

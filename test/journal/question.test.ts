@@ -44,7 +44,7 @@ for (const { existing, takes, text } of [
     expect(rows('SELECT backlog FROM instruments')).toEqual([{ backlog: 0 }]);
     expect(await ask({ kind: 'backfill', instrument: 'balance', existing })).toEqual({
       done: false,
-      text: 'balance has no backlog that waits for a decision',
+      text: 'balance has no backlog that needs a decision',
     });
   });
 }
@@ -54,7 +54,7 @@ test('before the first scan has ended there is no question to answer', async () 
   await journal.intake.holdBacklog('balance', FILES);
   expect(await ask({ kind: 'backfill', instrument: 'balance', existing: 'ingest' })).toMatchObject({
     done: false,
-    text: expect.stringContaining('the first scan of balance is not finished'),
+    text: expect.stringContaining('the first scan of balance has not finished'),
   });
   expect(await journal.intake.unknown('balance', FILES)).toEqual([]);
 });

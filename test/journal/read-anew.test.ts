@@ -53,7 +53,7 @@ test('a quarantined run is read anew on request, and keeps its experiment and wh
   expect(await retry()).toMatchObject({
     done: true,
     rescan: 'balance',
-    text: expect.stringMatching(/^run 1 \(a\.csv\) is read again .*keeps experiment 12$/),
+    text: expect.stringMatching(/^run 1 \(a\.csv\) will be re-read .*keeps experiment 12$/),
   });
   expect(await due(journal)).toEqual([]);
   expect(await journal.intake.unknown('balance', [run.file])).toHaveLength(1);
@@ -103,7 +103,7 @@ for (const [what, change] of [
     expect(await retry()).toMatchObject({
       done: true,
       text: expect.stringMatching(
-        /keeps experiment 12; its file is no longer at .*a\.csv, so the earlier reading is sent/,
+        /keeps experiment 12; its file is no longer at .*a\.csv, so the existing draft is sent/,
       ),
     });
     expect(await due(journal)).toEqual([1]);
@@ -116,7 +116,7 @@ for (const [what, change] of [
 
 test('a file whose name is not UTF-8 is found where it is', async () => {
   const { retry } = await setUp(Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x2e, 0x63, 0x73, 0x76]), REFUSED);
-  expect((await retry())?.text).toContain('is read again');
+  expect((await retry())?.text).toContain('will be re-read');
 });
 
 test('a held run is not read anew: it goes on where it stood', async () => {

@@ -56,7 +56,7 @@ test('a done run stays done until its file was read anew, and then has what it w
     done: true,
     rescan: 'balance',
     text: expect.stringMatching(
-      /^run 1 \(a\.csv\) is read again as soon as .*a\.csv is seen; .*experiment 12 are kept$/,
+      /^run 1 \(a\.csv\) will be re-read as soon as .*a\.csv is seen; .*experiment 12 are kept$/,
     ),
   });
   expect(await due(scene.journal, 0, 10)).toEqual([]);
@@ -152,15 +152,15 @@ test('the runs to come are not held against a run that was redone', async () => 
 
 for (const [what, change, says] of [
   ['is gone', (path: string) => rmSync(path), /its file is no longer at .*a\.csv/],
-  ['has other bytes', (path: string) => writeFileSync(path, 'b'), /a\.csv has other content now/],
-  ['is longer', (path: string) => writeFileSync(path, 'aa'), /a\.csv has other content now/],
+  ['has other bytes', (path: string) => writeFileSync(path, 'b'), /a\.csv has changed/],
+  ['is longer', (path: string) => writeFileSync(path, 'aa'), /a\.csv has changed/],
   [
     'has become a folder',
     (path: string) => {
       rmSync(path);
       mkdirSync(path);
     },
-    /a\.csv has other content now/,
+    /a\.csv has changed/,
   ],
 ] as const) {
   test(`a done run whose file ${what} is not redone, and that is said`, async () => {

@@ -29,7 +29,7 @@ test('repair opens a done run for the comment that is gone, and for no other', a
   const scene = await withRun(...FILED);
   expect(await scene.ask(missing(2, 72))).toEqual({
     done: true,
-    text: 'run 1 (a.csv): comment 2 of experiment 12 will be posted again',
+    text: 'run 1 (a.csv): comment 2 on experiment 12 will be posted again',
   });
   expect(await due(scene.journal)).toEqual([1]);
   expect(await scene.journal.outbox.load(1)).toMatchObject({

@@ -69,12 +69,12 @@ for (const [what, name, files] of [
     const run = runOf(at, files);
     await take(journal, run, someDraft('one'));
     await journal.outbox.record(1, REFUSED);
-    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('is read again');
+    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('will be re-read');
     expect(await journal.intake.unknown('balance', filesOf(run.file))).toHaveLength(2);
     await take(journal, run, someDraft('two'));
     await journal.outbox.record(1, REFUSED);
     rmSync(at, { recursive: true });
-    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('so the earlier reading is sent');
+    expect((await ask({ kind: 'retry', run: 1 })).text).toContain('so the existing draft is sent');
   });
 }
 

@@ -45,7 +45,7 @@ test('a run that lost a column is told once, and those like it are then the patt
   expect((await add('b', OLD, { drift: 'warn' }))?.drift).toBeUndefined();
   expect(await add('c', NEW, { drift: 'warn' })).toMatchObject({
     run: 3,
-    drift: { changes: [expect.stringContaining('"A260" is gone')], since: 1, held: false },
+    drift: { changes: [expect.stringContaining('"A260" is missing')], since: 1, held: false },
   });
   expect((await add('d', NEW, { drift: 'warn' }))?.drift).toBeUndefined();
   expect(await due(journal)).toEqual([1, 2, 3, 4]);
@@ -72,7 +72,7 @@ test('a held run is not sent, says why and how to go on, and leaves the pattern 
     {
       parked: 'held',
       failure: 'drift',
-      reason: expect.stringMatching(/^compared with run 1, the column "A260" is gone.*\n {2}→ .*labfeed retry 2;/),
+      reason: expect.stringMatching(/^compared with run 1, the column "A260" is missing.*\n {2}→ .*labfeed retry 2;/),
     },
   ]);
   expect(await knows(journal, newRun('b'))).toBe(true);
@@ -129,7 +129,7 @@ test('a held run that the new mapping cannot read is quarantined, and waits for 
   await refuse(journal, newRun('b', { mapping: 'm2' }), new FileError('no table'));
   expect(await journal.outbox.count()).toEqual({ pending: 1, quarantined: 1 });
   expect(rows('SELECT run FROM drifts')).toEqual([]);
-  expect((await ask({ kind: 'retry', run: 2 })).text).toContain('so the earlier reading is sent');
+  expect((await ask({ kind: 'retry', run: 2 })).text).toContain('so the existing draft is sent');
 });
 
 test('an answer about runs of an older mapping does not touch the pattern of the new one', async () => {
@@ -154,7 +154,7 @@ test('a mapping with alternatives has as many patterns', async () => {
   ] as const)
     expect((await add(content, columns, two))?.drift).toBeUndefined();
   expect((await add('e', ['Time', 'Humidity'], { ...two, drift: 'warn' }))?.drift?.changes).toEqual([
-    expect.stringContaining('"Temperature" is gone'),
+    expect.stringContaining('"Temperature" is missing'),
   ]);
   expect((await add('f', OLD, two))?.drift).toBeUndefined();
   expect((await add('g', ['Time', 'Humidity'], two))?.drift).toBeUndefined();

@@ -37,7 +37,7 @@ test('on a full disk a record is refused with what to do, and works again when t
   fill();
   await expect(take(journal, newRun('a'), large)).rejects.toMatchObject({
     message: expect.stringMatching(/full/),
-    hint: expect.stringContaining('nothing is sent that is not recorded'),
+    hint: expect.stringContaining('labfeed sends nothing that it cannot record'),
   });
   expect(await everything(journal)).toEqual([]);
   free();

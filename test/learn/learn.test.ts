@@ -90,8 +90,8 @@ test('if no mapping reads all samples, the one that reads most is taken, and the
 });
 
 test.each([
-  ['a column', table('readings', ['Well'], [[v('A1')], [v('A2')]]), 'the column "A260" is gone'],
-  ['a row', table('readings', ['Well', 'A260'], [[v('A1'), v(1)]]), /would have another number of rows/],
+  ['a column', table('readings', ['Well'], [[v('A1')], [v('A2')]]), 'the column "A260" is missing'],
+  ['a row', table('readings', ['Well', 'A260'], [[v('A1'), v(1)]]), /would have a different number of rows/],
   [
     'a number',
     table(

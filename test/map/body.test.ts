@@ -117,7 +117,7 @@ describe('the body', () => {
     const body = `{% for i in (1..5000) %}<p>${'some text that fills the page to the brim. '.repeat(20)}</p>{% endfor %}`;
     expect(() => bodyOf({ experiment: { body } })).toThrow(FileError);
     expect(() => bodyOf({ experiment: { body } })).toThrow(
-      /the body is [\d,]+ bytes long; the notebook accepts 4,120,000/,
+      /the body is [\d,]+ bytes long; the notebook accepts at most 4,120,000/,
     );
   });
 

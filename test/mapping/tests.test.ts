@@ -154,7 +154,7 @@ test('a date from the modification time has a hint', () => {
 
 test('a file that should be quarantined but was read is a failure', () => {
   expect(differences({ quarantined: true })).toEqual({
-    quarantined: 'expected to be quarantined, but was read, with the title "Plasmid <A> on nanodrop"',
+    quarantined: 'expected to be quarantined, but was read with the title "Plasmid <A> on nanodrop"',
   });
 });
 

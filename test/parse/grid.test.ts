@@ -136,7 +136,7 @@ describe('the label of a measurement', () => {
   test('more wells than plates can have are refused', async () => {
     const lines = Array.from({ length: 1100 }, (_, n) => `${n},label ${n}\n`);
     const error = await refusal(`1\n${lines.join('')}`, mapping());
-    expect(error.message).toContain('more wells than plates can have');
+    expect(error.message).toContain('more wells than a plate can have');
   });
 
   test('may equal `well` or the name of another column', async () => {

@@ -104,7 +104,7 @@ describe('limits', () => {
       [Symbol.asyncIterator]: () => expect.fail('the file was opened'),
     });
     const outcome = parse({ path: 'x', name: 'x', size: 2000, content }, options);
-    await expect(outcome).rejects.toThrow('the file is larger than 1024 bytes: it has 2000 bytes');
+    await expect(outcome).rejects.toThrow('the file is too large: 2000 bytes, the limit is 1024 bytes');
   });
 
   test('a stream that becomes too large is not read to its end', async () => {

@@ -144,7 +144,7 @@ for (const dialect of DIALECTS) {
     const { id, comment: text } = commentOf(scene, 'w1');
     scene.control.as('colleague').deleteComment(experimentOf(scene, 'w1').id, id);
     const words = await labfeed(['audit', '--repair', '--config', scene.site.config]);
-    expect(words.stdout).toMatch(/comment 1 of experiment 1 will be posted again\n/);
+    expect(words.stdout).toMatch(/comment 1 on experiment 1 will be posted again\n/);
     expect(words.stderr).toContain('no daemon is running');
     expect(commentsOf(scene)).toEqual([]);
     // The comment is posted and answered, but not recorded in the journal yet.

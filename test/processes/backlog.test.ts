@@ -23,11 +23,9 @@ test('a backlog waits for a decision, and the running daemon files only what bac
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
   const run = (...args: string[]) => labfeed([...args, '--config', site.config]);
-  expect((await run('status')).stdout).toContain(
-    'a backlog of 60 files waits for a decision → labfeed backfill balance',
-  );
+  expect((await run('status')).stdout).toContain('a backlog of 60 files needs a decision → labfeed backfill balance');
   expect((await run('jobs', '--state', 'held')).stdout).toBe(
-    'no held runs\nbalance: a backlog of 60 files waits for a decision → labfeed backfill balance\n',
+    'no held runs\nbalance: a backlog of 60 files needs a decision → labfeed backfill balance\n',
   );
   expect((await run('jobs', '--state', 'done')).stdout).toBe('no done runs\n');
   expect(await run('backfill', 'balance', '--since', '2025-01-01')).toEqual({

@@ -41,7 +41,7 @@ for (const dialect of DIALECTS) {
     ]);
     const edited = await run('edit', experiment, ours, '--text', 'weighed again');
     expect(edited).toMatchObject({ status: 0, stderr: '' });
-    expect(edited.stdout).toContain('the marker line of labfeed was kept');
+    expect(edited.stdout).toContain('its marker line was kept');
     expect(comments()?.[0]).toBe(`weighed again\n\n${MARK}`);
     expect(await run('delete', experiment, ours, '--yes')).toMatchObject({ status: 0, stderr: '' });
     expect(comments()).toEqual(['looks \u001b[31modd']);

@@ -77,7 +77,7 @@ const decisions = [
     name: 'given its experiment by a person, is filled in whatever that holds',
     prepare: async () => undefined,
     command: ({ touched }: Scene) => ['adopt', '2', String(touched)],
-    says: /^run 2 \(w1\.csv\) now has experiment 2/m,
+    says: /^run 2 \(w1\.csv\) is now assigned experiment 2/m,
     run: 2,
     leaves: ['w0 (balance)', TITLE],
   },

@@ -31,7 +31,7 @@ test('a run with a changed unit stays held through a kill, until retry accepts t
   expect(await first.logged(({ msg }) => HELD.test(msg))).toMatchObject({
     run: 2,
     since: 1,
-    changes: ['the unit of "Weight" was mg and is now g'],
+    changes: ['the unit of "Weight" changed from mg to g'],
   });
   await first.kill();
 

@@ -95,7 +95,7 @@ test('check fails if a test fails, with the same message', async () => {
   expect(json).toMatchObject({ ok: false, problems: [] });
 }, 60_000);
 
-test('an invalid expectation is a configuration mistake, reported at its line', async () => {
+test('an invalid expectation is a configuration error, reported at its line', async () => {
   const folder = site('      - { file: samples/a.tsv, expect: { titel: x } }\n');
   for (const args of [
     ['check', '--offline'],

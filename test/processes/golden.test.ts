@@ -54,7 +54,7 @@ test('a reload whose tests fail is rejected, and the old mapping stays in use', 
   await daemon.logged('ready');
   writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('readings: 2', 'readings: 3'));
   daemon.child.kill('SIGHUP');
-  const { problems } = await daemon.logged('new configuration refused, keeping the current one');
+  const { problems } = await daemon.logged('new configuration rejected, keeping the current one');
   expect(problems).toMatch(/sample\.csv, readings: differs\n {4}expected {2}3 rows/);
   site.drop('t.csv', weighing(7), 'tested');
   await daemon.logged('run filed');

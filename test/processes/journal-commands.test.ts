@@ -107,7 +107,7 @@ test('an unknown state or instrument comes with the nearest match', async () => 
 const stands = ({ journal }: Site, text: string): boolean =>
   ['', '-wal'].some((ending) => existsSync(journal + ending) && readFileSync(journal + ending).includes(text));
 
-const LATER = 'no daemon is running: `labfeed run` will do the rest\n';
+const LATER = 'the daemon is not running; the rest will be done once you start it: `labfeed run`\n';
 
 test('a decision without a daemon says that labfeed run will do the rest, except for refusals and JSON', async () => {
   const { journal, run } = await withRuns();

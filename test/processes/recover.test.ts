@@ -143,7 +143,7 @@ test('a run that was interrupted between POST and PATCH gets its experiment back
   expectEachOnce(scene, [0, 1]);
 }, 60_000);
 
-test('the summary is text; mistakes in the configuration are printed, and recover refuses only those that hide instruments', async () => {
+test('the summary is text; configuration errors are printed, and recover refuses only those that hide instruments', async () => {
   const scene = await setUp();
   const { site, sandbox } = scene;
   const daemon = await fileAll(scene, [0]);

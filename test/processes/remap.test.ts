@@ -37,7 +37,7 @@ test.each(DIALECTS)(
     expect(shown(scene)).toEqual([asAfter('w0'), asAfter('w1')]);
     const writes = scene.sandbox.control.writes().length;
     expect((await retry(scene, '1', '--remap')).status).toBe(0);
-    await daemon.logged('file read again: nothing has changed, nothing is sent');
+    await daemon.logged('file re-read: nothing changed, nothing sent');
     expect(await daemon.stop()).toBe(0);
     expect(scene.sandbox.control.writes()).toHaveLength(writes);
     expect(rowsOf(scene)).toMatchObject([{ state: 'done' }, { state: 'done' }]);
@@ -91,7 +91,7 @@ test('a mapping that does not read a done run leaves it as it was filed, and say
   await daemon.logged('ready');
   expect((await retry(scene, '1', '--remap')).status).toBe(0);
   expect(
-    await daemon.logged('file read again: it no longer fits its mapping, the experiment stays as it is'),
+    await daemon.logged('file re-read: it no longer matches its mapping, experiment left unchanged'),
   ).toMatchObject({
     run: 1,
     reason: expect.stringContaining('Colour'),

@@ -107,7 +107,9 @@ test('a server that lost the last eight experiments is sent nothing until recove
   scene.drop(11);
   for (const attempt of [1, 2]) {
     const halted = await start(scene);
-    expect((await halted.logged(HALTED))['reason'], `start ${attempt}`).toMatch(/4 to 11, are gone.*labfeed recover/);
+    expect((await halted.logged(HALTED))['reason'], `start ${attempt}`).toMatch(
+      /4 to 11, no longer exist.*labfeed recover/,
+    );
     expect(await halted.stop()).toBe(0);
   }
   expect(scene.sandbox.control.writes()).toHaveLength(writes);

@@ -152,7 +152,7 @@ test('a reload moves the page and rejects a public address without a token; a po
 
   setStatus('0.0.0.0:0');
   daemon.child.kill('SIGHUP');
-  const { problems } = await daemon.logged('new configuration refused, keeping the current one');
+  const { problems } = await daemon.logged('new configuration rejected, keeping the current one');
   expect(problems).toMatch(/labfeed\.yaml:7:9: status: other machines can reach this address/);
   expect((await call(first, '/healthz')).status).toBe(200);
 

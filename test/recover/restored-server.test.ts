@@ -56,7 +56,7 @@ test('if the last eight experiments are gone, sending halts before the first req
   const deps = contextOf(journal, notebook, clock);
   const start = () => prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, deps);
   const writes = notebook.writes.length;
-  await expect(start()).rejects.toThrow(/103 to 110, are gone.*labfeed recover/);
+  await expect(start()).rejects.toThrow(/103 to 110, no longer exist.*labfeed recover/);
   expect(notebook.writes).toHaveLength(writes);
   await see(journal, 'k');
   await scene.expectHalt();

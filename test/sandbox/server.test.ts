@@ -83,7 +83,7 @@ test('a data file in use by another sandbox is refused, under any name, until th
   const first = createSandbox({ file, port: 0 });
   await first.start();
   await symlink(file, join(folder, 'link.db'));
-  expect(await refusalOf(file)).toMatch(/notebook\.db: another sandbox uses this data file[\s\S]*--data/);
+  expect(await refusalOf(file)).toMatch(/notebook\.db: another sandbox is using this data file[\s\S]*--data/);
   expect(await refusalOf(join(folder, 'link.db'))).toMatch(/another sandbox/);
   await first.stop();
   const second = createSandbox({ file, port: 0 });

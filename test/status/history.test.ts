@@ -33,7 +33,7 @@ test('every step of a delivery is described in a sentence', () => {
     describe(kind === 'parked' ? 'rested' : kind, detail),
   );
   expect(sentences).toEqual([
-    'About to create an experiment at https://eln',
+    'About to create an experiment on https://eln',
     'Experiment not created',
     'Experiment 12 created',
     'Title, date, body and tags written',

@@ -114,7 +114,9 @@ describe('subfolders', () => {
     writeFileSync(join(folder, '.snapshot/a.csv'), '');
     writeFileSync(join(folder, 'b.csv'), '');
     await eventually(() => expect(watcher.paths()).toEqual([join(folder, 'b.csv')]));
-    expect(watcher.logged.map(({ msg }) => msg)).toEqual(['linked folders are not followed: watch the target instead']);
+    expect(watcher.logged.map(({ msg }) => msg)).toEqual([
+      'symbolic links to folders are not followed: watch the target instead',
+    ]);
   });
 
   test('a subfolder without read permission is reported once and does not keep the scan from being complete', async () => {

@@ -210,7 +210,7 @@ export function refuseNumbers({ header }: Head, numbers: NumberReader, refuse: R
   if (names.length === 0 || !names.every(isNumber)) return;
   throw refuse('the header consists of numbers', {
     line: header[0],
-    hint: 'if the file has no header: `table: { header: none }`; otherwise give its start: `header: "…"`',
+    hint: 'if the file has no header: `table: { header: none }`; otherwise specify its start: `header: "…"`',
   });
 }
 

@@ -135,7 +135,7 @@ export function requireZone(facts: Facts, name: string): string {
   if (zone !== undefined) return zone;
   throw facts.refuse(`${quoted(text)} is not a time zone`, {
     at: { line },
-    hint: 'give the zone in the mapping: `dates: { zone: Europe/Zurich }`',
+    hint: 'specify the zone in the mapping: `dates: { zone: Europe/Zurich }`',
   });
 }
 

@@ -68,7 +68,7 @@ export const createPlateSink = (reader: PlateReader): BlockSink => ({
     if (!first || !header) {
       throw context.refuse('this is not the header of a plate: it has no cells 1, 2, 3 …', {
         line: header,
-        hint: 'give the line with the column numbers: `header: "…"`',
+        hint: 'specify the line with the column numbers: `header: "…"`',
         isMismatch: true,
       });
     }
@@ -131,7 +131,7 @@ function addWells(reader: PlateReader, line: Line, n: number, block: Block): voi
     labels.add(label);
   }
   if (wells.size > MAX_WELLS || wells.size * labels.size > MAX_WELL_VALUES)
-    throw table.context.refuse('there are more wells than plates can have', { line });
+    throw table.context.refuse('there are more wells than a plate can have', { line });
 }
 
 /** Whether a line looks like a row of the plate. */

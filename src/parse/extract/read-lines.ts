@@ -148,7 +148,7 @@ function finishTableReader({ builder, finder, plates, claimed }: TableReader, fa
   if (!line) return table;
   throw builder.context.refuse(`this line looks like a row of table ${builder.name}, which ended at a blank line`, {
     line,
-    hint: 'if the table continues after blank lines: `until: eof`; otherwise give its end: `until: "…"`',
+    hint: 'if the table continues after blank lines: `until: eof`; otherwise specify its end: `until: "…"`',
   });
 }
 

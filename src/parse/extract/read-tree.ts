@@ -38,7 +38,7 @@ export async function readTree(
     { meta: reading.facts.meta, tables },
     options,
     file.refuse,
-    'give their paths: `facts: { sample: //Sample }`, `table: { rows: //Reading }`',
+    'specify their paths: `facts: { sample: //Sample }`, `table: { rows: //Reading }`',
   );
 }
 
@@ -300,7 +300,7 @@ function zipLists(name: string, { columns: wanted, where }: TableOptions, readin
   const { refuse } = reading.file;
   if (!wanted || Array.isArray(wanted)) {
     throw refuse(`the mapping does not say where the rows of table ${name} are`, {
-      hint: 'give their path, `rows: //Reading`, or an array for each column: `columns: { time: //times, signal: //values }`',
+      hint: 'specify their path, `rows: //Reading`, or an array for each column: `columns: { time: //times, signal: //values }`',
     });
   }
   const columns = Object.entries(wanted).map(([given, spec]): FoundColumn => {
@@ -312,7 +312,7 @@ function zipLists(name: string, { columns: wanted, where }: TableOptions, readin
   if (first && other) {
     throw refuse(
       `the arrays of table ${name} differ in length: ${first.name} has ${first.cells.length} values, ${other.name} has ${other.cells.length}`,
-      { at: other.cells[0] && { line: other.cells[0].line }, hint: 'make a table of each array' },
+      { at: other.cells[0] && { line: other.cells[0].line }, hint: 'define a separate table for each array' },
     );
   }
   const lines = (first?.cells ?? []).map((cell) => cell?.line ?? 1);

@@ -181,7 +181,7 @@ function unexpected(scanner: Scanner, expected: string): Error {
   const found = isEnd ? 'the end of the file' : quoted(text.slice(scanner.at, scanner.at + 20));
   return refuse(`the file is not valid JSON: expected ${expected}, found ${found}`, {
     at: position(scanner),
-    hint: 'the file may be truncated; if it is not JSON, give its format: `format: delimited`',
+    hint: 'the file may be truncated; if it is not JSON, specify its format: `format: delimited`',
   });
 }
 
@@ -204,7 +204,7 @@ function readString(scanner: Scanner): string {
     throw error;
   }
   const content = decodeString(text.slice(scanner.at, end + 1));
-  if (content === undefined) throw unexpected(scanner, 'a text without line breaks and unknown escapes');
+  if (content === undefined) throw unexpected(scanner, 'a string without line breaks or unknown escapes');
   scanner.at = end + 1;
   return content;
 }
@@ -261,7 +261,7 @@ function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
   parser.on('error', (error) => {
     throw refuse(`the file is not valid XML: ${withoutPosition(error.message)}`, {
       at: at(),
-      hint: 'the file may be truncated; if it is not XML, give its format: `format: delimited`',
+      hint: 'the file may be truncated; if it is not XML, specify its format: `format: delimited`',
     });
   });
   parser.on('doctype', (doctype) => {

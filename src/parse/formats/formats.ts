@@ -94,7 +94,7 @@ export function recognise(head: Uint8Array, name: string): Recognised {
 /** The names of an archive's parts are not compressed. */
 function archive(raw: string): Recognised {
   if (/\bxl\//.test(raw)) return { format: 'xlsx' };
-  if (/\bword\//.test(raw)) return { unreadable: 'a text document (.docx)' };
+  if (/\bword\//.test(raw)) return { unreadable: 'a Word document (.docx)' };
   if (/opendocument\.spreadsheet/.test(raw)) return { unreadable: 'an .ods workbook: save it as .xlsx' };
   // The head of a large workbook may contain only its first part.
   return /\[Content_Types\]\.xml|_rels\//.test(raw) ? { format: 'xlsx' } : { unreadable: 'a zip archive' };

@@ -44,7 +44,7 @@ export async function readJcamp(file: OpenFile, options: ParseOptions): Promise<
   const records = recordsIn(text.split(/\r\n|\n|\r/));
   if (records.length === 0) {
     throw file.refuse('the file is not JCAMP-DX: no line starts with ##', {
-      hint: 'give its format: `format: delimited`',
+      hint: 'specify its format: `format: delimited`',
       isMismatch: true,
     });
   }

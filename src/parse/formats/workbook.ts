@@ -125,7 +125,7 @@ function readInThread(workbook: Workbook, maxMs: number, signal?: AbortSignal): 
     worker.once('exit', () => {
       clearTimeout(tooLong);
       signal?.removeEventListener('abort', onAbort);
-      reject(new WorkbookProblem('the thread that reads it ended early'));
+      reject(new WorkbookProblem('reading it stopped unexpectedly'));
     });
   }).finally(() => worker.terminate());
 }
@@ -179,7 +179,7 @@ async function unzip(bytes: Uint8Array, isWanted: (name: string) => boolean, max
 }
 
 const tooLarge = (maxBytes: number) =>
-  new WorkbookProblem(`it has more than ${Math.floor(maxBytes / 2 ** 20)} MB unpacked`);
+  new WorkbookProblem(`it is larger than ${Math.floor(maxBytes / 2 ** 20)} MB when unpacked`);
 
 const damaged = () => new WorkbookProblem('it is damaged or truncated');
 
@@ -222,7 +222,8 @@ async function unpack(buffer: Buffer, entry: Entry, room: number, maxBytes: numb
   if (from + packed > buffer.length) throw damaged();
   const content = buffer.subarray(from, from + packed);
   if (method === 0 && packed <= room) return content;
-  if (method !== 8) throw method === 0 ? tooLarge(maxBytes) : new WorkbookProblem('it uses an unknown compression');
+  if (method !== 8)
+    throw method === 0 ? tooLarge(maxBytes) : new WorkbookProblem('it uses an unknown compression method');
   try {
     return await inflate(content, { maxOutputLength: Math.max(room, 1) });
   } catch (error) {

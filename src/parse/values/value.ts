@@ -123,7 +123,7 @@ function readDay(text: string, dates: DateReader): Value | Unreadable {
   const choices = [...new Set(formats)].map((format) => `\`dates: { format: ${format} }\``);
   return {
     problem: `${quoted(text)} ${days.length > 1 ? `can be ${days.join(' or ')}` : 'does not match `dates.format`'}`,
-    hint: `give its format: ${choices.join(' or ')}`,
+    hint: `specify its format: ${choices.join(' or ')}`,
   };
 }
 

@@ -105,7 +105,7 @@ const MAX_TRIES = 20;
 
 async function requestPreview(file: File, choice: string, signal: AbortSignal, attempt = 1): Promise<Preview> {
   if (file.size > MAX_BYTES)
-    return { ok: false, reason: `the file has ${formatBytes(file.size)}; previews are limited to 20 MB` };
+    return { ok: false, reason: `the file is ${formatBytes(file.size)}; previews are limited to 20 MB` };
   const instrument = choice.startsWith('=') ? choice.slice(1) : undefined;
   try {
     return await postPreview(file, { instrument, learn: choice === LEARN ? 1 : undefined }, signal);
