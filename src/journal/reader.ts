@@ -45,7 +45,7 @@ interface JobFilter {
 }
 
 /** A file, whether or not it became a run. */
-export interface KnownFile {
+interface KnownFile {
   readonly instrument: string;
   readonly path: string;
   readonly verdict: Verdict;

@@ -1,7 +1,7 @@
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
-import { systemClock } from '../clock.js';
+import { atMost, systemClock } from '../clock.js';
 import { configFrom, daemonState, type JsonOption, requireJournal, withJson } from '../commands/options.js';
 import { formatTable, terminalWidth } from '../commands/terminal.js';
 import type { Claim } from '../config/load.js';
@@ -120,20 +120,17 @@ const SEARCH_MS = 10_000;
 
 async function search(folder: string, text: string) {
   const found: string[] = [];
-  const signal = AbortSignal.timeout(SEARCH_MS);
-  const timeout = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
-  try {
+  let isComplete = false;
+  const collect = async (): Promise<void> => {
+    const signal = AbortSignal.timeout(SEARCH_MS);
     const batches = list(folder, { matcher: createMatcher({ files: ['**'], ignore: [] }), signal });
-    for (;;) {
-      const next = await Promise.race([batches.next(), timeout]);
-      if (next.done) return { folder, found, isComplete: next.value.state === 'present' };
+    let next = await batches.next();
+    for (; !next.done; next = await batches.next())
       found.push(...next.value.map(({ path }) => path).filter((path) => path.includes(text)));
-    }
-  } catch {
-    return { folder, found, isComplete: false };
-  }
+    isComplete = next.value.state === 'present';
+  };
+  await atMost(SEARCH_MS, systemClock, Promise.allSettled([collect()]));
+  return { folder, found, isComplete };
 }
 
 /** The path below the watched folder as it is configured, also if it was given through a link. */

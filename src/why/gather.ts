@@ -1,36 +1,18 @@
 import { existsSync, lstatSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { nextStep } from '../commands/jobs.js';
-import { type Claim, journalOf, type LoadedConfig } from '../config/load.js';
+import { type Claim, type Instrument, journalOf, type LoadedConfig } from '../config/load.js';
 import { explain, explainProblem } from '../errors.js';
 import { runWithContent } from '../evidence.js';
-import type { Job, JournalReader, KnownFile, Overview } from '../journal/reader.js';
-import type { LimiterState, Live, WaitingFile } from '../live.js';
+import type { Job, JournalReader } from '../journal/reader.js';
+import type { Live } from '../live.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { identify, isAbsent, reasonOf, stampOf } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf, pathInside } from '../watch/match.js';
 import { quietMsOf } from '../watch/settle.js';
 
 /** Everything that is known about one file. `why --json` prints it. */
-export interface Evidence {
-  readonly path: string;
-  readonly now: number;
-  readonly file: FileEvidence;
-  /** In the order in which they claim files. */
-  readonly instruments: readonly InstrumentEvidence[];
-  /** What the journal has about this path. An instrument can occur twice. */
-  readonly known: readonly KnownFile[];
-  /** Runs with this path or with the content of the file, newest first. */
-  readonly runs: readonly KnownRun[];
-  /** The run as which the daemon would recognise the content of the file. */
-  readonly contentRun: number | undefined;
-  /** Whether there is a journal. */
-  readonly journal: boolean;
-  /** Whether the file is the journal or belongs to it. */
-  readonly isJournal: boolean;
-  readonly daemon: { readonly running: boolean; readonly gate: LimiterState | undefined };
-  readonly servers: Overview['servers'];
-}
+export type Evidence = Awaited<ReturnType<typeof gather>>;
 
 type FileEvidence =
   | {
@@ -45,32 +27,7 @@ type FileEvidence =
   | { readonly state: 'absent' | 'folder' }
   | { readonly state: 'unreadable'; readonly reason: string };
 
-export interface InstrumentEvidence {
-  readonly name: string;
-  readonly watch: string;
-  readonly files: readonly string[];
-  readonly rule: Rule;
-  /** The path of the run of several files to which the file belongs. */
-  readonly partOf: string | undefined;
-  readonly folder: {
-    readonly state: 'present' | 'missing' | 'unreadable';
-    readonly reason?: string | undefined;
-  };
-  /** A linked folder between the watched folder and the file. Links are not followed. */
-  readonly link: string | undefined;
-  /** The mistakes that stop the instrument. */
-  readonly mistakes: readonly string[];
-  readonly quietMs: number;
-  readonly doneFile: { readonly name: string; readonly isThere: boolean } | undefined;
-  /** Undefined if the instrument has a mistake, as are the next two. */
-  readonly changed: string | undefined;
-  readonly existing: string | undefined;
-  readonly duplicates: string | undefined;
-  /** The number of files in its backlog that wait for a decision. */
-  readonly asked: number;
-  /** What the daemon reports about this file. */
-  readonly waiting: WaitingFile | undefined;
-}
+export type InstrumentEvidence = ReturnType<typeof compareWith>;
 
 /** The rule that decides whether an instrument takes the file. */
 type Rule =
@@ -102,11 +59,11 @@ export interface Sources {
 }
 
 /** `path` is absolute, below the watched folder as it is configured. */
-export async function gather(path: string, sources: Sources): Promise<Evidence> {
-  const { config, reader, running, live, now } = sources;
+export async function gather(path: string, { config, reader, running, live, now }: Sources) {
   const file = await readFile(path);
   const overview = await reader?.overview();
   const backlogs = new Map(overview?.instruments.map(({ name, asked }) => [name, asked]));
+  /** In the order in which they claim files. */
   const instruments = config.claims.map((claim) => {
     const asked = backlogs.get(claim.name) ?? 0;
     return compareWith(claim, path, { config, live, asked, mayBeFolder: file.state !== 'present' });
@@ -116,8 +73,10 @@ export async function gather(path: string, sources: Sources): Promise<Evidence> 
     now,
     file,
     instruments,
-    ...(await searchJournal({ path, file, instruments }, reader)),
+    ...(await searchJournal(path, file, instruments, reader)),
+    /** Whether there is a journal. */
     journal: reader !== undefined,
+    /** Whether the file is the journal or belongs to it. */
     isJournal: path.startsWith(journalOf(config)),
     daemon: { running, gate: running ? live?.notebook.gate : undefined },
     servers: overview?.servers ?? [],
@@ -155,25 +114,30 @@ async function hash(file: Parameters<typeof identify>[0]) {
 const MAX_ENTRIES = 1000;
 
 async function searchJournal(
-  about: Pick<Evidence, 'path' | 'file' | 'instruments'>,
+  path: string,
+  file: FileEvidence,
+  instruments: readonly InstrumentEvidence[],
   reader: JournalReader | undefined,
-): Promise<Pick<Evidence, 'known' | 'runs' | 'contentRun'>> {
+) {
   if (reader === undefined) return { known: [], runs: [], contentRun: undefined };
-  const { path, file, instruments } = about;
-  const paths = [...new Set([path, runPathOf(about)])];
+  const owner = ownerOf(instruments);
+  const paths = [...new Set([path, owner?.partOf ?? path])];
   const entries = await Promise.all(paths.map((one) => reader.files(one, MAX_ENTRIES)));
+  /** What the journal has about this path. An instrument can occur twice. */
   const known = entries.flat().filter((entry) => paths.includes(entry.path));
   const sha256 = file.state === 'present' ? file.sha256 : undefined;
-  const owner = ownerOf(instruments);
   const contentRun =
     owner && sha256
       ? await runWithContent({ instrument: owner.name, sha256, path, copies: owner.duplicates === 'ingest' }, reader)
       : undefined;
-  const ids = new Set([...known.flatMap(({ run }) => run ?? []), ...(contentRun ? [contentRun.id] : [])]);
+  const ids = new Set([...known.map(({ run }) => run), contentRun?.id].filter((id) => id !== undefined));
   const found = await Promise.all([...ids].map((id) => reader.job(id)));
   const same = sha256 === undefined ? [] : await reader.sameContent(sha256);
-  const runs = new Map([...found.flatMap((job) => job ?? []), ...same].map((job) => [job.id, toKnownRun(job)]));
-  return { known, runs: [...runs.values()].sort((a, b) => b.id - a.id), contentRun: contentRun?.id };
+  const jobs = new Map([...found, ...same].flatMap((job) => (job ? [[job.id, job]] : [])));
+  /** Runs with this path or with the content of the file, newest first. */
+  const runs = [...jobs.values()].map(toKnownRun).sort((a, b) => b.id - a.id);
+  /** `contentRun`: the run as which the daemon would recognise the content of the file. */
+  return { known, runs, contentRun: contentRun?.id };
 }
 
 function toKnownRun(job: Job) {
@@ -191,7 +155,7 @@ interface Context {
   readonly mayBeFolder: boolean;
 }
 
-function compareWith(claim: Claim, path: string, { config, live, asked, mayBeFolder }: Context): InstrumentEvidence {
+function compareWith(claim: Claim, path: string, { config, live, asked, mayBeFolder }: Context) {
   const { name, watch, files, ready } = claim;
   const inside = pathInside(watch, path);
   const partOf = inside === undefined ? undefined : multiFileRun(claim, inside, mayBeFolder);
@@ -203,16 +167,21 @@ function compareWith(claim: Claim, path: string, { config, live, asked, mayBeFol
     watch,
     files,
     rule: inside === undefined ? outside(watch, path) : ruleFor(claim, inside, partOf === path),
+    /** The path of the run of several files to which the file belongs. */
     partOf,
     folder: readFolder(watch),
+    /** A linked folder between the watched folder and the file. Links are not followed. */
     link: inside === undefined ? undefined : findLink(watch, inside),
-    mistakes: mistakesOf(name, config, live),
+    mistakes: mistakesOf(name, instrument, config, live),
     quietMs: quietMsOf(ready),
     doneFile: doneFileFor(partOf ?? path, ready.doneFile),
+    /** Undefined if the instrument has a mistake, as are the next two. */
     changed: instrument?.changed,
     existing: typeof existing === 'object' ? `since ${existing.since}` : existing,
     duplicates: instrument?.duplicates,
+    /** The number of files in its backlog that wait for a decision. */
     asked,
+    /** What the daemon reports about this file. */
     waiting: reported?.waiting.first.find((one) => one.path === (partOf ?? path)),
   };
 }
@@ -242,7 +211,7 @@ const outside = (folder: string, path: string): Rule => ({
   distance: relative(folder, dirname(path)).split(sep).filter(Boolean).length,
 });
 
-function readFolder(watch: string): InstrumentEvidence['folder'] {
+function readFolder(watch: string): { state: 'present' | 'missing' | 'unreadable'; reason?: string } {
   try {
     return statSync(watch).isDirectory()
       ? { state: 'present' }
@@ -259,9 +228,13 @@ function findLink(watch: string, inside: string): string | undefined {
     .find((folder) => lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() === true);
 }
 
-/** Those of the configuration as it is now, and those that the daemon reports. */
-function mistakesOf(name: string, config: LoadedConfig, live: Live | undefined): string[] {
-  const instrument = config.instruments.find((one) => one.name === name);
+/** The mistakes that stop an instrument: in the configuration as it is now, and as the daemon reports them. */
+function mistakesOf(
+  name: string,
+  instrument: Instrument | undefined,
+  config: LoadedConfig,
+  live: Live | undefined,
+): string[] {
   const own = [...config.problems, ...(instrument ? checkMapping(instrument) : [])].filter(
     ({ stops }) => typeof stops === 'object' && stops.instrument === name,
   );
@@ -269,7 +242,7 @@ function mistakesOf(name: string, config: LoadedConfig, live: Live | undefined):
   return [...new Set([...own.map(explainProblem), ...reported.map(({ at, message }) => `${at}: ${message}`)])];
 }
 
-function doneFileFor(path: string, pattern: string | undefined): InstrumentEvidence['doneFile'] {
+function doneFileFor(path: string, pattern: string | undefined) {
   if (pattern === undefined) return undefined;
   const name = String(doneFileOf(path, pattern));
   return { name, isThere: existsSync(name) };

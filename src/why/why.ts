@@ -3,18 +3,7 @@ import { formatDuration, formatTime, plural } from '../text.js';
 import { type Evidence, type InstrumentEvidence, type KnownRun, ownerOf, runPathOf } from './gather.js';
 
 /** The answer for one file. `why --json` prints it. */
-export interface Explanation {
-  readonly path: string;
-  readonly outcome: Outcome;
-  /** What happened to the file, and what can be done. */
-  readonly answer: Finding;
-  /** The evidence for the answer. */
-  readonly findings: readonly Finding[];
-  readonly run: number | undefined;
-  readonly experiment: number | undefined;
-  /** The address of the experiment. */
-  readonly address: string | undefined;
-}
+export type Explanation = ReturnType<typeof conclude>;
 
 /** The state of the run, if the file is one. */
 type Outcome =
@@ -35,24 +24,31 @@ type Outcome =
 export interface Finding {
   readonly text: string;
   /** What can be done. */
-  readonly hint?: string;
+  readonly hint?: string | undefined;
 }
 
 interface Answer {
   readonly outcome: Outcome;
+  /** What happened to the file. */
   readonly answer: Finding;
-  readonly findings?: readonly Finding[];
+  /** The evidence for the answer. */
+  readonly findings: readonly Finding[];
 }
 
+const answer = (outcome: Outcome, text: string, hint?: string, findings: readonly Finding[] = []): Answer => ({
+  outcome,
+  answer: { text, hint },
+  findings,
+});
+
 /** Why a file was or was not filed. Depends on the evidence alone. */
-export function conclude(evidence: Evidence): Explanation {
+export function conclude(evidence: Evidence) {
   const run = runOf(evidence);
-  const { outcome, answer, findings = [] } = run ? explainRun(run, evidence) : explainFile(evidence);
+  const explained = run ? explainRun(run, evidence) : explainFile(evidence);
   return {
     path: evidence.path,
-    outcome,
-    answer,
-    findings: [...findings, ...matchFindings(evidence), ...fileFindings(evidence, run)],
+    ...explained,
+    findings: [...explained.findings, ...matchFindings(evidence), ...fileFindings(evidence, run)],
     run: run?.id,
     experiment: run?.experiment,
     address: run && addressOf(run, evidence),
@@ -84,10 +80,9 @@ function explainRun(run: KnownRun, evidence: Evidence): Answer {
   if (isCopy) {
     const text = `not filed again: run ${run.id}, from ${run.path}, has the same content (${describeRun(run, evidence)})`;
     const hint = 'runs are identified by their content; `duplicates: ingest` files copies at other paths, too';
-    return { outcome: 'duplicate', answer: { text, hint }, findings: [known] };
+    return answer('duplicate', text, hint, [known]);
   }
-  const answer = { text: describeRun(run, evidence), hint: run.nextStep };
-  return { outcome: run.state, answer, findings: [...obstacles(run, evidence), known] };
+  return answer(run.state, describeRun(run, evidence), run.nextStep, [...obstacles(run, evidence), known]);
 }
 
 function describeRun(run: KnownRun, evidence: Evidence): string {
@@ -149,8 +144,7 @@ function limiterFindings(limiter: Evidence['daemon']['gate']): Finding[] {
 
 function addressOf({ server, experiment }: KnownRun, { servers }: Pick<Evidence, 'servers'>): string | undefined {
   if (server === undefined || experiment === undefined) return undefined;
-  const isElabftw = servers.find(({ url }) => url === server)?.dialect === 'elabftw';
-  return isElabftw
+  return servers.find(({ url }) => url === server)?.dialect === 'elabftw'
     ? `${server}/experiments.php?mode=view&id=${experiment}`
     : `${server}/api/v2/experiments/${experiment}`;
 }
@@ -165,24 +159,20 @@ function explainFile(evidence: Evidence): Answer {
   const earlier = runs.find((run) => run.path === path);
   const skipped = known.find(({ verdict }) => verdict === 'skipped');
   if (skipped) return explainSkipped(skipped.instrument, earlier, instruments);
-  if (file.state === 'folder' && owner === undefined) return FOLDER;
+  if (file.state === 'folder' && owner === undefined)
+    return answer('unmatched', 'it is a folder, not a run', 'give the path of a file in it');
   if (owner === undefined || evidence.isJournal) return explainUnmatched(evidence);
   if (owner.mistakes.length > 0) return explainStopped(owner);
   if (file.state === 'absent') return explainAbsent(owner);
   return explainWaiting(owner, earlier, evidence);
 }
 
-const FOLDER: Answer = {
-  outcome: 'unmatched',
-  answer: { text: 'it is a folder, not a run', hint: 'give the path of a file in it' },
-};
-
 function explainBacklog(name: string, instruments: readonly InstrumentEvidence[]): Answer {
   const count = instruments.find((one) => one.name === name)?.asked ?? 0;
   const others = count > 1 ? `, with ${plural(count - 1, 'other file')}` : '';
   const text = `waiting for a decision: it was in the folder of ${name} before the first scan${others}`;
   const hint = `decide: labfeed backfill ${name}, optionally with --since DATE or --skip; or set \`existing\` in the configuration`;
-  return { outcome: 'asked', answer: { text, hint } };
+  return answer('asked', text, hint);
 }
 
 function explainSkipped(
@@ -192,36 +182,31 @@ function explainSkipped(
 ): Answer {
   if (earlier) {
     const text = `skipped: its content changed after it became run ${earlier.id}, and ${name} has \`changed: ignore\``;
-    const hint =
-      'with `changed: new`, later changes become new runs; to file this content, copy the file to another name';
-    return { outcome: 'skipped', answer: { text, hint } };
+    const hint = 'with `changed: new`, later changes become new runs; to file this content, copy it to another name';
+    return answer('skipped', text, hint);
   }
   const existing = instruments.find((one) => one.name === name)?.existing ?? 'skip';
   const text = `skipped: it was in the folder of ${name} before the first scan (existing: ${existing})`;
-  const hint = 'to file it, change its modification time: touch FILE';
-  return { outcome: 'skipped', answer: { text, hint } };
+  return answer('skipped', text, 'to file it, change its modification time: touch FILE');
 }
 
 function explainUnmatched({ file, journal }: Evidence): Answer {
-  if (file.state !== 'absent') return { outcome: 'unmatched', answer: { text: 'not filed: no instrument matches it' } };
+  if (file.state !== 'absent') return answer('unmatched', 'not filed: no instrument matches it');
   const unknown = journal ? 'the journal does not know it' : 'there is no journal yet';
-  const text = `there is no such file, no instrument would match it, and ${unknown}`;
-  return { outcome: 'unknown', answer: { text } };
+  return answer('unknown', `there is no such file, no instrument would match it, and ${unknown}`);
 }
 
 function explainStopped({ name, mistakes }: InstrumentEvidence): Answer {
   const text = `not filed: ${name} is stopped by a mistake in the configuration: ${mistakes[0]}`;
-  return { outcome: 'stopped', answer: { text, hint: 'correct it; to see all mistakes: labfeed check' } };
+  return answer('stopped', text, 'correct it; to see all mistakes: labfeed check');
 }
 
 function explainAbsent({ name, watch, folder }: InstrumentEvidence): Answer {
-  if (folder.state === 'present') {
-    const text = `there is no such file, and the journal does not know it; ${name} would take it`;
-    return { outcome: 'unknown', answer: { text } };
-  }
+  if (folder.state === 'present')
+    return answer('unknown', `there is no such file, and the journal does not know it; ${name} would take it`);
   const text = `unknown: the folder ${watch} of ${name} is ${folder.state}: ${folder.reason}`;
   const hint = 'check the path, the mount and the permissions; labfeed continues when the folder is back';
-  return { outcome: 'unknown', answer: { text, hint } };
+  return answer('unknown', text, hint);
 }
 
 /** The file will become a run. */
@@ -233,14 +218,11 @@ function explainWaiting(
   const { link, doneFile, waiting, quietMs } = owner;
   if (link !== undefined) {
     const text = `not filed: ${link} is a symbolic link, and linked folders are not followed`;
-    return { outcome: 'unmatched', answer: { text, hint: 'watch the folder that the link points to' } };
+    return answer('unmatched', text, 'watch the folder that the link points to');
   }
   const changed = earlier ? `its content changed after run ${earlier.id}; ` : '';
-  const waitFor = (text: string, hint?: string): Answer => ({
-    outcome: 'waiting',
-    answer: { text: `not filed yet: ${changed}${text}`, ...(hint !== undefined && { hint }) },
-    findings: daemon.running ? [] : [NOT_RUNNING],
-  });
+  const waitFor = (text: string, hint?: string): Answer =>
+    answer('waiting', `not filed yet: ${changed}${text}`, hint, daemon.running ? [] : [NOT_RUNNING]);
   if (file.state === 'unreadable') return waitFor(`it cannot be read: ${file.reason}`);
   if (doneFile && !doneFile.isThere) {
     const hint = 'the instrument must write it when the file is complete (`ready.doneFile`)';
@@ -264,11 +246,7 @@ function matchFindings({ path, instruments, isJournal }: Evidence): Finding[] {
   const watched = instruments.find(({ watch }) => watch === path);
   if (watched) return [{ text: `it is the folder that ${watched.name} watches` }];
   const [nearest] = instruments.toSorted((a, b) => distanceOf(a) - distanceOf(b));
-  return [
-    {
-      text: `it is in no watched folder${nearest ? `; the nearest is ${nearest.watch}, of ${nearest.name}` : ''}`,
-    },
-  ];
+  return [{ text: `it is in no watched folder; the nearest is ${nearest?.watch}, of ${nearest?.name}` }];
 }
 
 const distanceOf = ({ rule }: InstrumentEvidence): number => (rule.kind === 'outside' ? rule.distance : 0);
@@ -334,9 +312,7 @@ function fileFindings({ file, path, runs }: Evidence, run: KnownRun | undefined)
       const unhashed = sha256 === undefined ? `; its content was not compared: ${unread}` : '';
       const others = runs.filter((other) => other.id !== run?.id);
       return [
-        {
-          text: `the file has ${plural(size, 'byte')} and was modified on ${formatTime(modifiedMs)}${unhashed}`,
-        },
+        { text: `the file has ${plural(size, 'byte')} and was modified on ${formatTime(modifiedMs)}${unhashed}` },
         ...others.filter((other) => other.path === path && other.sha256 !== sha256).map(describeSamePath),
         ...others.filter((other) => other.path !== path && other.sha256 === sha256).map(describeSameContent),
       ];

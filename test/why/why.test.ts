@@ -261,7 +261,7 @@ test('a folder that is not a run is called a folder', () => {
 });
 
 test('a file that does not exist and is not in the journal is unknown, with or without a journal', () => {
-  const nobody = { instruments: [], file: { state: 'absent' } } as const;
+  const nobody: Partial<Evidence> = { instruments: [], file: { state: 'absent' } };
   expect(about(nobody)).toMatchObject({ outcome: 'unknown' });
   expect(about({ ...nobody, journal: false }).answer.text).toContain('there is no journal yet');
 });
