@@ -61,7 +61,18 @@ const MIGRATIONS = [
      id INTEGER PRIMARY KEY AUTOINCREMENT,
      tag TEXT NOT NULL,
      folded TEXT NOT NULL UNIQUE
-   ) STRICT;`,
+   ) STRICT;
+   CREATE TABLE uploads (
+     id INTEGER PRIMARY KEY AUTOINCREMENT,
+     item_id INTEGER NOT NULL REFERENCES experiments (id) ON DELETE CASCADE,
+     userid INTEGER NOT NULL,
+     real_name TEXT NOT NULL,
+     comment TEXT,
+     filesize INTEGER NOT NULL,
+     hash TEXT NOT NULL,
+     created_at TEXT NOT NULL
+   ) STRICT;
+   CREATE INDEX uploads_of_item ON uploads (item_id, id);`,
 ];
 
 /** Opens or creates the data file. A file of another program is refused before SQLite touches it. */

@@ -285,3 +285,28 @@ export function teamTag({ prepare }: Store, tag: string): TeamTag {
   const existing: TeamTag | undefined = prepare('SELECT id, tag FROM tags WHERE folded = ?').get(folded);
   return existing ?? prepare('INSERT INTO tags (tag, folded) VALUES (?, ?) RETURNING id, tag').get(tag, folded);
 }
+
+/** An attached file. Its bytes are not kept. */
+export interface Upload {
+  readonly id: number;
+  readonly item_id: number;
+  readonly userid: number;
+  readonly real_name: string;
+  readonly comment: string | null;
+  readonly filesize: number;
+  /** SHA-256, in hexadecimal. */
+  readonly hash: string;
+  readonly created_at: string;
+}
+
+export function createUpload({ prepare, clock }: Store, upload: Omit<Upload, 'id' | 'created_at'>): number {
+  const { item_id, userid, real_name, comment, filesize, hash } = upload;
+  const row: { id: number } = prepare(
+    `INSERT INTO uploads (item_id, userid, real_name, comment, filesize, hash, created_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+  ).get(item_id, userid, real_name, comment, filesize, hash, timestamp(clock));
+  return row.id;
+}
+
+export const listUploads = ({ prepare }: Store, experiment: number): Upload[] =>
+  prepare('SELECT * FROM uploads WHERE item_id = ? ORDER BY id').all(experiment);

@@ -12,8 +12,10 @@ import {
   findKey,
   listComments,
   listExperiments,
+  listUploads,
   type STATE,
   type Store,
+  type Upload,
 } from '../../src/sandbox/store.js';
 import {
   type CannedAnswer,
@@ -38,6 +40,7 @@ interface HeldExperiment extends Omit<Experiment, 'state' | 'private'> {
   readonly locked: boolean;
   readonly private: boolean;
   readonly comments: readonly Comment[];
+  readonly uploads: readonly Upload[];
 }
 
 /** Faults, simulated users, and a view of what the notebook holds and was asked. */
@@ -138,6 +141,7 @@ function held(experiment: Experiment, store: Store): HeldExperiment {
     locked: experiment.lockedby !== null,
     private: experiment.private === 1,
     comments: listComments(store, experiment.id),
+    uploads: listUploads(store, experiment.id),
   };
 }
 

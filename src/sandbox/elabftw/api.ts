@@ -7,13 +7,16 @@ import {
   createComment,
   createExperiment,
   createKey,
+  createUpload,
   deleteComment,
   deleteKey,
   type Experiment,
   type ExperimentChange,
+  fullName,
   listComments,
   listExperiments,
   listKeys,
+  listUploads,
   readComment,
   readExperiment,
   STATE,
@@ -44,11 +47,13 @@ import {
   optionalText,
   refuseUnchangeable,
   refuseUnwritable,
+  SentFile,
   single,
   TEAM,
   toInteger,
   toText,
   typeError,
+  uploadRecord,
 } from './conventions.js';
 
 /** The API as eLabFTW 5.6 implements it, used with an ordinary user's key. */
@@ -57,7 +62,9 @@ export function serveElabftw(api: FastifyInstance, store: Store): void {
   serveExperiments(api, store);
   serveTags(api, store);
   serveComments(api, store);
+  serveUploads(api, store);
   serveKeys(api, store);
+  serveAccount(api);
 }
 
 /** The experiment that the path names, if the key may read it. */
@@ -209,6 +216,21 @@ function addTag(experiment: number, tag: unknown, store: Store): TeamTag {
   return known;
 }
 
+/** The same file sent twice makes two uploads. */
+function serveUploads(api: FastifyInstance, store: Store): void {
+  resource(api, '/experiments/:id/uploads', {
+    GET: (request, reply) => reply.send(listUploads(store, experimentOf(request, store).id).map(uploadRecord)),
+    POST: (request, reply) => {
+      const experiment = experimentOf(request, store);
+      const file = request.body;
+      if (!(file instanceof SentFile)) throw improper('Error reading file!');
+      refuseUnwritable(experiment);
+      const id = createUpload(store, { ...file, item_id: experiment.id, userid: USERS.owner.userid });
+      return created(reply, `api/v2/experiments/${experiment.id}/uploads/${id}`);
+    },
+  });
+}
+
 function serveKeys(api: FastifyInstance, store: Store): void {
   resource(api, '/apikeys', {
     GET: (_request, reply) => {
@@ -237,6 +259,24 @@ function serveKeys(api: FastifyInstance, store: Store): void {
       deleteKey(store, toInteger(request.params['id']));
       return reply.code(204).send();
     },
+  });
+}
+
+/** Whose key it is, and the version of the server. */
+function serveAccount(api: FastifyInstance): void {
+  const me = {
+    ...USERS.owner,
+    fullname: fullName(USERS.owner),
+    orcid: null,
+    team: TEAM.id,
+    teams: [{ ...TEAM, is_admin: 0, is_owner: 0 }],
+    is_sysadmin: 0,
+    use_markdown: 0,
+    validated: 1,
+  };
+  resource(api, '/users/me', { GET: (_request, reply) => reply.send(me) });
+  resource(api, '/info', {
+    GET: (_request, reply) => reply.send({ elabftw_version: '5.6.12', elabftw_version_int: 50_612 }),
   });
 }
 

@@ -8,9 +8,11 @@ import {
   type Experiment,
   fullName,
   listComments,
+  listUploads,
   STATE,
   type Store,
   teamTag,
+  type Upload,
   USERS,
   useKey,
   userOf,
@@ -63,18 +65,27 @@ function authorise({ method, headers }: FastifyRequest, store: Store): void {
   }
 }
 
+const isMultipart = ({ headers }: FastifyRequest) =>
+  headers['content-type']?.startsWith('multipart/form-data') ?? false;
+
 /** Required without a body too, to keep pages of other sites from posting in a user's name. */
-function checkContentType({ method, headers }: FastifyRequest): void {
+function checkContentType(request: FastifyRequest): void {
+  const { method, headers, url } = request;
   if (method === 'GET' || method === 'DELETE') return;
+  if (isMultipart(request) && method === 'POST' && /\/uploads\/?(?:\?|$)/.test(url)) return;
   if (headers['content-type'] !== 'application/json') throw improper('Incorrect content-type header.');
 }
 
-async function parseBody(_request: FastifyRequest, payload: AsyncIterable<Buffer>): Promise<unknown> {
+async function parseBody(request: FastifyRequest, payload: AsyncIterable<Buffer>): Promise<unknown> {
   const bytes = await readBody(payload);
   if (!bytes) {
     const page = '<html><body><h1>413 Request Entity Too Large</h1></body></html>\n';
     throw new Refusal(413, page, { html: true });
   }
+  return isMultipart(request) ? parseForm(request.headers['content-type'] ?? '', bytes) : parseJson(bytes);
+}
+
+function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined;
   if (!isUtf8(bytes)) throw improper('Error decoding json payload: Malformed UTF-8 characters');
   try {
@@ -82,6 +93,32 @@ async function parseBody(_request: FastifyRequest, payload: AsyncIterable<Buffer
   } catch {
     throw improper('Error decoding json payload: Syntax error');
   }
+}
+
+/** The file of an upload form. */
+export class SentFile {
+  readonly real_name: string;
+  readonly filesize: number;
+  readonly hash: string;
+  readonly comment: string | null;
+
+  constructor(name: string, bytes: Uint8Array, comment: string | null) {
+    this.real_name = name;
+    this.filesize = bytes.length;
+    this.hash = createHash('sha256').update(bytes).digest('hex');
+    this.comment = comment;
+  }
+}
+
+/** Returns undefined if the form cannot be parsed or has no file. */
+async function parseForm(contentType: string, bytes: Buffer): Promise<SentFile | undefined> {
+  const sent = new Response(new Uint8Array(bytes), { headers: { 'content-type': contentType } });
+  const form = await sent.formData().catch(() => undefined);
+  const file = form?.get('file');
+  const comment = form?.get('comment');
+  if (!file || typeof file === 'string') return undefined;
+  const content = new Uint8Array(await file.arrayBuffer());
+  return new SentFile(file.name, content, typeof comment === 'string' ? comment : null);
 }
 
 /** The fields of a body in the order sent, which decides which of them are saved before an error. */
@@ -262,7 +299,7 @@ export function fullRecord(experiment: Experiment, store: Store) {
     ...(metadata !== null && { metadata_decoded: JSON.parse(metadata) }),
     sharelink: `${SITE_URL}/experiments.php?mode=view&id=${id}`,
     steps: [],
-    uploads: [],
+    uploads: listUploads(store, id).map(uploadRecord),
   };
 }
 
@@ -271,4 +308,15 @@ export const commentRecord = (comment: Comment) => ({
   ...authorFields(comment.userid),
   immutable: 0,
   email: userOf(comment.userid).email,
+});
+
+export const uploadRecord = (upload: Upload) => ({
+  ...upload,
+  long_name: `${sha1(`upload ${upload.id}`)}.bin`,
+  type: 'experiments',
+  hash_algorithm: 'sha256',
+  storage: 1,
+  state: 1,
+  immutable: 0,
+  fullname: fullName(userOf(upload.userid)),
 });

@@ -82,6 +82,16 @@ describe('requests', () => {
     const { call } = await elabftwClient();
     expect(await call('/api/v2/nothing')).toMatchObject(failed(400, 400, /Incorrect endpoint/));
   });
+
+  test('the account and the version can be read', async () => {
+    const { call } = await elabftwClient();
+    expect((await call('/api/v2/users/me')).json).toMatchObject({
+      userid: 1,
+      fullname: 'Sam Sandbox',
+      team: 1,
+    });
+    expect((await call('/api/v2/info')).json).toMatchObject({ elabftw_version: '5.6.12' });
+  });
 });
 
 describe('changes of an experiment', () => {
