@@ -94,11 +94,7 @@ function describeRows(group: Group<FoundRows>, file: DescribedFile): TableMappin
     const titles = group.titles.map((title) => (title ? file.raw(title) : ''));
     const every = titlePattern(titles, 'section');
     if (every === undefined) return undefined;
-    return {
-      every,
-      ...(header.rows === 0 ? { header: 'none' } : locateNames(header.names[0], file)),
-      ...common,
-    };
+    return { every, ...(header.rows === 0 ? { header: 'none' } : locateNames(header.names[0], file)), ...common };
   }
   const hasRules = file.lines.slice(first.from, last.to).some(isRule);
   const skip = [...header.skip.map((line) => skipLine(line, file)), ...(hasRules ? [RULES] : [])];

@@ -229,11 +229,7 @@ async function measureSheets(sheets: readonly Sheet[], file: MeasureContext): Pr
 type SheetKey = { readonly sheet?: string };
 
 async function measureSheet(key: SheetKey, lines: readonly Line[], file: MeasureContext): Promise<Measured> {
-  const inSheet = (mapping: ParseMapping): ParseMapping => ({
-    ...mapping,
-    ...withSheet(mapping, key),
-    format: 'xlsx',
-  });
+  const inSheet = (mapping: ParseMapping): ParseMapping => ({ ...mapping, ...withSheet(mapping, key), format: 'xlsx' });
   const measured = await measureLines(
     { lines, raw: ({ text }) => text, isComment: () => false, delimiter: 'tab', base: {} },
     { ...file, read: (mapping) => file.read(inSheet(mapping)) },

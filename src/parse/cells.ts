@@ -11,13 +11,13 @@ type Texts = () => AsyncIterable<readonly string[]>;
 export async function openLines(
   file: OpenFile,
   options: ParseOptions,
-): Promise<{ format: LineFormat; lines(): AsyncIterable<readonly Line[]> }> {
+): Promise<{ lineFormat: LineFormat; lines(): AsyncIterable<readonly Line[]> }> {
   const texts = await openText(file, options);
   const { delimiter, from } = chooseDelimiter(await firstLines(texts, SAMPLE_LINES), options);
   const format = lineFormat(delimiter, options.quote);
   const depth = depthFromEnd(options);
   return {
-    format,
+    lineFormat: format,
     lines() {
       const lines = splitLines(skipFirst(texts(), from - 1), format, from);
       return depth === 0 ? lines : numberFromEnd(lines, depth);

@@ -41,7 +41,7 @@ export async function* toLines(chunks: AsyncIterable<string>, refuse: Refuse): A
     number += lines.length;
     if (open.length > MAX_LINE_CHARACTERS)
       throw refuse(`line ${number} is longer than ${MAX_LINE_CHARACTERS / 2 ** 20} million characters`, {
-        at: { line: number },
+        line: number,
         hint: 'if the file is not line-based, specify its format: `format: json` or `format: none`',
         isMismatch: true,
       });
@@ -85,11 +85,12 @@ export function depthFromEnd({ meta, tables, when = [] }: Pick<ParseOptions, 'me
 }
 
 interface Refusal {
-  readonly line?: Line | undefined;
+  /** A line or its number; 0 is no place. */
+  readonly line?: Line | number | undefined;
   /** Index of the cell in `line`. */
   readonly cell?: number | undefined;
-  /** Line and column from 1, if there is no Line; line 0 is no place. */
-  readonly at?: { readonly line: number; readonly column?: number } | undefined;
+  /** From 1, if `line` is a number. */
+  readonly column?: number;
   /** What to do; if possible, the text to write into the mapping. */
   readonly hint?: string | undefined;
   /** A pattern of the mapping is not found: the next alternative may match the file. */
@@ -104,16 +105,14 @@ export type Refuse = (message: string, refusal?: Refusal) => FileError;
 
 export const createRefuse =
   (file: string): Refuse =>
-  (message, { line, cell, at, hint, isMismatch } = {}) =>
-    new (isMismatch ? MismatchError : FileError)(message, {
-      where: {
-        file,
-        ...(line && { line: line.number }),
-        ...(line && line.text !== '' && cell !== undefined && { column: columnOf(line, cell) }),
-        ...(at?.line ? at : undefined),
-      },
+  (message, { line, cell, column, hint, isMismatch } = {}) => {
+    const number = typeof line === 'object' ? line.number : line;
+    const at = typeof line === 'object' && line.text !== '' && cell !== undefined ? columnOf(line, cell) : column;
+    return new (isMismatch ? MismatchError : FileError)(message, {
+      where: { file, ...(number && { line: number }), ...(at && { column: at }) },
       ...(hint !== undefined && { hint }),
     });
+  };
 
 /** The column at which a cell starts. Computed only for errors, so it is not stored. */
 function columnOf(line: Line, cell: number): number {
@@ -160,9 +159,7 @@ export function createTimeSlice(maxMs: number, refuse: Refuse, signal?: AbortSig
     isOver: () => performance.now() - resumed > SLICE_MS,
     async renew() {
       if (performance.now() - start > maxMs) {
-        throw refuse(`reading the file took longer than ${maxMs / 1000} s`, {
-          hint: raiseLimit('seconds', 300),
-        });
+        throw refuse(`reading the file took longer than ${maxMs / 1000} s`, { hint: raiseLimit('seconds', 300) });
       }
       signal?.throwIfAborted();
       await setImmediate();

@@ -106,9 +106,7 @@ function onlyMatch(parts: readonly Part[], glob: string, key: string, refuse: Re
   const [only] = found;
   const pattern = JSON.stringify(glob);
   if (!only) {
-    throw refuse(`no file of the run matches ${key}, ${pattern}; its files are ${listOf(parts)}`, {
-      isMismatch: true,
-    });
+    throw refuse(`no file of the run matches ${key}, ${pattern}; its files are ${listOf(parts)}`, { isMismatch: true });
   }
   if (found.length > 1) {
     throw refuse(`${found.length} files of the run match ${key}, ${pattern}: ${listOf(found)}`, {

@@ -3,14 +3,14 @@ import type { TableOptions } from '../../config/vocabulary.js';
 import { type ColumnSummary, medianOf, type Value } from '../../model.js';
 import type { Line } from '../lines.js';
 import { ambiguousNumber, isUnreadable } from '../values/value.js';
-import { type Cells, type PlannedColumn, splitUnit, type TableContext } from './columns.js';
-import { groupNames, namedGroups } from './context.js';
+import { type Cells, type PlannedColumn, splitUnit } from './columns.js';
+import { type Context, groupNames, namedGroups } from './context.js';
 
 /** The values of one column while its rows are read. */
 export interface ColumnValues {
   readonly plan: PlannedColumn;
-  readonly context: TableContext;
-  readonly read: ReturnType<TableContext['values']['typed']>;
+  readonly context: Context;
+  readonly read: ReturnType<Context['values']['typed']>;
   /** How many numbers the summary keeps. */
   readonly sampleSize: number;
   /** By row; rows without such a cell are holes. */
@@ -27,7 +27,7 @@ export interface ColumnValues {
 }
 
 /** One literal, because there can be thousands: objects made by spreading are several times slower here. */
-export const openColumn = (plan: PlannedColumn, context: TableContext, sampleSize: number): ColumnValues => ({
+export const openColumn = (plan: PlannedColumn, context: Context, sampleSize: number): ColumnValues => ({
   plan,
   context,
   read: context.values.typed(plan.spec),
@@ -235,10 +235,5 @@ export function addPivoted(
 /** A column that the file does not have. Its cells carry the units, which may differ between the pivoted columns. */
 function addedColumn(given: string, of: PlannedColumn | undefined): PlannedColumn {
   const { unit, ...spec } = of?.spec ?? {};
-  return {
-    given,
-    column: undefined,
-    spec: typeof unit === 'object' ? { ...spec, unit } : spec,
-    text: () => '',
-  };
+  return { given, column: undefined, spec: typeof unit === 'object' ? { ...spec, unit } : spec, text: () => '' };
 }

@@ -1,22 +1,9 @@
 import type { Where } from '../../config/grammar.js';
-import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
+import type { TableOptions } from '../../config/vocabulary.js';
 import { type Line, type Refuse, suggestName } from '../lines.js';
 import { bareUnit, unitAfterSlash, unitInBrackets } from '../values/unit.js';
-import type { NumberReader, ValueReader } from '../values/value.js';
-import type { Found } from './tree.js';
-
-/** What the tables of one file share. */
-export interface TableContext {
-  readonly options: ParseOptions;
-  readonly values: ValueReader;
-  readonly refuse: Refuse;
-  /** Only the first rows of longer tables are kept; all are counted and summarised. */
-  readonly maxKeptCells: number;
-  /** Refuses the file if its tables have too many rows. */
-  countRow(line: Line | undefined): void;
-  /** The cell at a reference such as `=C3`; undefined if the text is none. */
-  cellAt(written: string): Found | undefined;
-}
+import type { NumberReader } from '../values/value.js';
+import type { Context } from './context.js';
 
 /** A row in the file: cells in the order of the table's file columns. */
 export type Cells = readonly string[];
@@ -60,7 +47,7 @@ export interface PlannedColumn {
 /** What decides about the columns of a table. */
 export interface ColumnPlanning {
   readonly options: TableOptions;
-  readonly context: TableContext;
+  readonly context: Context;
   /** Columns without a header are added when rows have them. */
   readonly columns: FileColumn[];
   /** The values of captured columns in the current block. */
@@ -109,7 +96,7 @@ function plan(given: string, spec: Where, table: ColumnPlanning): PlannedColumn 
   if (spec.start !== undefined) return { given, column: undefined, spec, text: () => '' };
   const parts = (spec.from ?? [given]).map((part): ((cells: Cells) => string) | FileColumn =>
     typeof part === 'string' && part.startsWith('=')
-      ? () => table.context.cellAt(part)?.text ?? ''
+      ? () => table.context.cells.at(part)?.text ?? ''
       : findColumn(part, table),
   );
   const [only] = parts;

@@ -3,24 +3,47 @@ import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import type { FileError } from '../../errors.js';
 import { nearest } from '../../text.js';
 import { compileSplit, type LineFormat, splitLine } from '../cells.js';
-import { isBlank, type Line } from '../lines.js';
+import { isBlank, type Line, type Refuse, raiseLimit } from '../lines.js';
 import type { OpenFile } from '../source.js';
+import type { DateOptions } from '../values/date.js';
+import { createValueReader, type ValueReader } from '../values/value.js';
 import type { Found } from './tree.js';
 
-/** What tables and finders know about the file whose lines they read. */
-export interface Context extends OpenFile {
+/** What the facts and tables of one file share. */
+export interface Context extends OpenFile, FileLayout {
   readonly options: ParseOptions;
+  readonly values: ValueReader;
+  /** Searched for the nearest line if a pattern is not found. */
+  readonly firstLines: Line[];
+  readonly cells: CellWatcher;
+  /** Refuses the file if its tables have too many rows. */
+  countRow(line: Line | undefined): void;
+}
+
+export interface FileLayout {
   readonly lineFormat: LineFormat;
   /** The names of a workbook's sheets; empty for other files. */
   readonly sheets: readonly string[];
-  /** How many cells of a table are kept. */
+  /** Only the first rows of longer tables are kept; all are counted and summarised. */
   readonly maxKeptCells: number;
-  /** Searched for the nearest line if a pattern is not found. */
-  readonly firstLines: readonly Line[];
 }
 
 /** A cell takes about 100 bytes. */
 export const MAX_KEPT_CELLS = 2_000_000;
+
+export function openContext(file: OpenFile, options: ParseOptions, layout: FileLayout, dates: DateOptions): Context {
+  const { maxRows } = options.limits;
+  let rows = 0;
+  return {
+    ...{ ...file, ...layout, options, firstLines: [] },
+    values: createValueReader(options, dates),
+    cells: watchCells(options, layout.sheets, file.refuse),
+    countRow(line) {
+      if (++rows <= maxRows) return;
+      throw file.refuse(`the tables have more than ${maxRows} rows`, { line, hint: raiseLimit('rows', 10 * maxRows) });
+    },
+  };
+}
 
 type LinePattern = string | number;
 type LineMatcher = (line: Line) => boolean;
@@ -167,14 +190,13 @@ function createCrop(area: string): (line: Line) => Line | undefined {
 }
 
 /** Collects the cells to which a mapping refers, such as `=C3`. */
-export interface CellWatcher {
+interface CellWatcher {
   take(line: Line): void;
   /** The cell at a reference; undefined if the text is none. Refuses a cell that the file does not have. */
   at(written: string): Found | undefined;
 }
 
-export function watchCells(context: Context): CellWatcher {
-  const { refuse, sheets, options } = context;
+function watchCells(options: ParseOptions, sheets: readonly string[], refuse: Refuse): CellWatcher {
   const wanted = new Map<string, CellReference & { readonly sheetIndex: number }>();
   for (const written of referencesIn(options)) {
     const cell = cellReference(written);
@@ -198,10 +220,7 @@ export function watchCells(context: Context): CellWatcher {
       const line = lines.get(written);
       const text = line?.cells[cell - 1];
       if (!line || text === undefined)
-        throw refuse(`there is no cell ${written}, or it is below the rows that use it`, {
-          line,
-          isMismatch: true,
-        });
+        throw refuse(`there is no cell ${written}, or it is below the rows that use it`, { line, isMismatch: true });
       return { text, unit: undefined, line: line.number };
     },
   };

@@ -3,10 +3,10 @@ import type { Finder } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
 import { nearest } from '../../text.js';
 import { compileSplit, type LineFormat, type Split } from '../cells.js';
-import { isBlank, type Line, lineKey, quoted, type Refuse, suggestName } from '../lines.js';
+import { isBlank, type Line, lineKey, quoted, suggestName } from '../lines.js';
 import { parseZone } from '../values/date-candidates.js';
 import { bareUnit, unitInBrackets } from '../values/unit.js';
-import { isUnreadable, type ValueReader } from '../values/value.js';
+import { isUnreadable } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
 import { type Context, compileLinePattern, createRegion, lineNotFound, namedGroups, stripComment } from './context.js';
 import type { Found, Tree } from './tree.js';
@@ -20,38 +20,24 @@ interface Fact extends Found {
   readonly value: Value;
 }
 
-/** Where the facts of a file come from. */
-export interface FactSource {
-  readonly named: readonly NamedFact[];
-  /** The cell at a reference such as `=C3`; undefined if the text is none. */
-  cellAt(written: string): Found | undefined;
-  /** Set if names can also be paths. */
-  readonly tree?: Tree | undefined;
-}
-
 /** The facts of one file. */
 export interface Facts {
   /** By the names in the record. */
   readonly meta: Map<string, Value>;
   /** The file's own facts, by their names as written and as in the record. */
   readonly known: ReadonlyMap<string, Fact>;
-  readonly source: FactSource;
-  readonly values: ValueReader;
-  readonly refuse: Refuse;
+  readonly context: Context;
+  /** Set if names can also be paths. */
+  readonly tree: Tree | undefined;
 }
 
 /** Reads the file's own facts, then those that the mapping selects. */
-export function readFacts(
-  wanted: Readonly<Record<string, Where>>,
-  source: FactSource,
-  values: ValueReader,
-  refuse: Refuse,
-): Facts {
+export function readFacts(named: readonly NamedFact[], context: Context, tree: Tree | undefined): Facts {
   const meta = new Map<string, Value>();
   const known = new Map<string, Fact>();
   const unique = createUniqueNames();
-  for (const { name, ...found } of source.named) {
-    const read = values.read(found.text);
+  for (const { name, ...found } of named) {
+    const read = context.values.read(found.text);
     const isBare = typeof read.value === 'number' && read.unit === undefined;
     const inName = isBare && bareUnit(found.unit) === undefined ? unitInBrackets(name) : undefined;
     const value = withUnit(read, read.unit ?? bareUnit(found.unit) ?? inName?.unit);
@@ -59,8 +45,8 @@ export function readFacts(
     meta.set(final, value);
     for (const alias of [final, name]) if (!known.has(alias)) known.set(alias, { ...found, value });
   }
-  const facts: Facts = { meta, known, source, values, refuse };
-  for (const [name, spec] of Object.entries(wanted)) meta.set(name, selectFact(name, spec, facts));
+  const facts: Facts = { meta, known, context, tree };
+  for (const [name, spec] of Object.entries(context.options.facts)) meta.set(name, selectFact(name, spec, facts));
   return facts;
 }
 
@@ -73,9 +59,9 @@ function selectFact(name: string, spec: Where, facts: Facts): Value {
     .join(' ');
   const isTyped = spec.type !== undefined || spec.format !== undefined;
   const isOne = parts.length === 1;
-  const read = isOne && first && !isTyped ? first.value : facts.values.typed(spec)(text);
+  const read = isOne && first && !isTyped ? first.value : facts.context.values.typed(spec)(text);
   if (isUnreadable(read)) {
-    throw facts.refuse(read.problem, { at: first && { line: first.line }, hint: read.hint });
+    throw facts.context.refuse(read.problem, { line: first?.line, hint: read.hint });
   }
   return withUnit(read, unitOf(facts, spec) ?? read.unit ?? (isOne ? first?.value.unit : undefined));
 }
@@ -88,20 +74,19 @@ const withUnit = (value: Value, unit: string | undefined): Value =>
 export function requireFact(facts: Facts, name: string): Fact {
   const fact = findFact(facts, name);
   if (fact) return fact;
-  const { source, known, refuse } = facts;
-  const missing = source.tree?.explainMissing(name);
+  const { context, known, tree } = facts;
+  const missing = tree?.explainMissing(name);
   const names = [...known.keys()];
   const line = missing ? missing.line : known.get(nearest(name, names) ?? '')?.line;
-  throw refuse(missing?.message ?? `there is no fact ${JSON.stringify(name)}`, {
-    at: line === undefined ? undefined : { line },
+  throw context.refuse(missing?.message ?? `there is no fact ${JSON.stringify(name)}`, {
+    line,
     hint: missing?.hint ?? suggestName(name, names, 'the facts in the file are'),
     isMismatch: true,
   });
 }
 
-function findFact({ source, known, meta, values }: Facts, name: string): Fact | undefined {
-  const { tree } = source;
-  const cell = source.cellAt(name);
+function findFact({ context: { values, cells }, known, meta, tree }: Facts, name: string): Fact | undefined {
+  const cell = cells.at(name);
   if (cell) return { ...cell, value: values.read(cell.text) };
   const own = tree && name.startsWith('/') ? undefined : (known.get(name) ?? known.get(cleanName(name)));
   if (own) return own;
@@ -123,9 +108,7 @@ export function requireNumber(facts: Facts, written: string | number | undefined
   if (typeof written === 'number') return written;
   const { text, line, value } = requireFact(facts, written ?? '');
   if (typeof value.value === 'number') return value.value;
-  throw facts.refuse(`the fact ${JSON.stringify(written)} is not a number: ${quoted(text)}`, {
-    at: { line },
-  });
+  throw facts.context.refuse(`the fact ${JSON.stringify(written)} is not a number: ${quoted(text)}`, { line });
 }
 
 /** The time zone that the file names. */
@@ -133,8 +116,8 @@ export function requireZone(facts: Facts, name: string): string {
   const { text, line } = requireFact(facts, name);
   const zone = parseZone(text);
   if (zone !== undefined) return zone;
-  throw facts.refuse(`${quoted(text)} is not a time zone`, {
-    at: { line },
+  throw facts.context.refuse(`${quoted(text)} is not a time zone`, {
+    line,
     hint: 'specify the zone in the mapping: `dates: { zone: Europe/Zurich }`',
   });
 }

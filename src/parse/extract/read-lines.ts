@@ -1,11 +1,9 @@
 import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
 import { FileError } from '../../errors.js';
 import type { FileRecord, Table } from '../../model.js';
-import type { LineFormat } from '../cells.js';
-import { type Line, lineKey, type Refuse, raiseLimit } from '../lines.js';
+import { type Line, lineKey } from '../lines.js';
 import type { OpenFile } from '../source.js';
 import { type DateOptions, withFixedZone } from '../values/date.js';
-import { createValueReader } from '../values/value.js';
 import {
   type BlockSink,
   createPatternSink,
@@ -15,55 +13,57 @@ import {
   openTableFinder,
   type TableFinder,
 } from './blocks.js';
-import type { TableContext } from './columns.js';
-import { type Context, groupNames, HINT_LINES, watchCells } from './context.js';
-import { type Facts, finishFinders, offerLine, openFinder, readFacts, requireZone } from './facts.js';
+import { type Context, type FileLayout, groupNames, HINT_LINES, openContext } from './context.js';
+import { type Facts, finishFinders, type NamedFact, offerLine, openFinder, readFacts, requireZone } from './facts.js';
 import { createPlateSink, finishPlates, fitsPlate, openPlates, type PlateReader } from './grid.js';
 import { finishTable, firstFitting, openTable, type TableBuilder } from './table.js';
+import type { Tree } from './tree.js';
 
-/** A file that is made of lines. */
-interface LineSource {
+/** The lines of a file, and what it contains beside them. */
+interface FileSource extends FileLayout {
   /** From the first line at each call. */
-  lines(): AsyncIterable<readonly Line[]>;
-  readonly format: LineFormat;
-  readonly sheets?: readonly string[];
-  readonly maxKeptCells: number;
+  lines(): AsyncIterable<readonly Line[]> | Iterable<readonly Line[]>;
+  /** For files that are not made of lines. */
+  readonly contents?: { readonly tree?: Tree; readonly labels?: readonly NamedFact[] };
 }
 
 /** Reads a file of lines: tables claim theirs, `meta` reads the others, `facts` selects from all. */
-export async function readLines(file: OpenFile, source: LineSource, options: ParseOptions): Promise<FileRecord> {
-  const dates = withFixedZone(options.dates);
-  const { zone } = options.dates;
-  if (typeof zone !== 'object') return finishScan(await scan(file, source, options, dates));
-  // Dates need the zone, which can be anywhere in the file, so a first pass looks for it.
-  const { facts } = await scan(file, source, options, dates);
-  return finishScan(await scan(file, source, options, { ...dates, zone: requireZone(facts, zone.from) }));
+export async function readLines(file: OpenFile, source: FileSource, options: ParseOptions): Promise<FileRecord> {
+  const { tables, facts, deferred } = await scan(file, source, options);
+  if (deferred.error) throw deferred.error;
+  const record = { meta: facts.meta, tables: tables.map((table) => finishTableReader(table, facts)) };
+  return requireContent(record, facts.context, 'if the file is a plain table: `table: {}`');
 }
 
 /** What one pass over the lines yields. */
 interface Scan {
-  readonly context: Context;
-  readonly tables: readonly TableReader[];
   readonly facts: Facts;
+  /** Empty if the file is not made of lines. */
+  readonly tables: readonly TableReader[];
   readonly deferred: Deferred;
 }
 
-async function scan(
-  file: OpenFile,
-  { lines, format: lineFormat, sheets = [], maxKeptCells }: LineSource,
-  options: ParseOptions,
+/** Reads the facts of any file, and the tables of a file that is made of lines. */
+export async function scan(file: OpenFile, source: FileSource, options: ParseOptions): Promise<Scan> {
+  const dates = withFixedZone(options.dates);
+  const { zone } = options.dates;
+  if (typeof zone !== 'object') return scanWith(dates, file, source, options);
+  // Dates need the zone, which can be anywhere in the file, so a first pass looks for it.
+  const { facts } = await scanWith(dates, file, source, options);
+  return scanWith({ ...dates, zone: requireZone(facts, zone.from) }, file, source, options);
+}
+
+async function scanWith(
   dates: DateOptions,
+  file: OpenFile,
+  { lines, contents, ...layout }: FileSource,
+  options: ParseOptions,
 ): Promise<Scan> {
-  const { refuse, slice } = file;
-  const firstLines: Line[] = [];
-  const context: Context = { ...file, options, lineFormat, sheets, maxKeptCells, firstLines };
-  const values = createValueReader(options, dates);
-  const cells = watchCells(context);
-  const countRow = createRowCounter(options, refuse);
-  const tableContext = { options, values, refuse, maxKeptCells, countRow, cellAt: cells.at };
+  const context = openContext(file, options, layout, dates);
+  const { refuse, slice, firstLines, cells } = context;
   const deferred: Deferred = { error: undefined };
-  const tables = Object.entries(options.tables).map(([name, table]) =>
-    openTableReader(openTable(name, table, captureNames(table), tableContext), context, deferred),
+  const tables = Object.entries(contents ? {} : options.tables).map(([name, table]) =>
+    openTableReader(openTable(name, table, captureNames(table), context), deferred),
   );
   const finders = options.meta.map((finder) => openFinder(finder, context));
 
@@ -80,36 +80,18 @@ async function scan(
     }
     if (slice.isOver()) await slice.renew();
   }
-  if (isVoid && options.format !== 'none') throw refuse('the file is empty: all lines are blank');
+  if (isVoid && !contents && options.format !== 'none') throw refuse('the file is empty: all lines are blank');
 
   for (const { finder } of tables) finishTableFinder(finder);
   const late = new Set(tables.flatMap(({ finder }) => finder.late.map(lineKey)));
-  const source = { named: finishFinders(finders, late), cellAt: cells.at };
-  return { context, tables, deferred, facts: readFacts(options.facts, source, values, refuse) };
-}
-
-function finishScan({ context, tables, facts, deferred }: Scan): FileRecord {
-  if (deferred.error) throw deferred.error;
-  const record = { meta: facts.meta, tables: tables.map((table) => finishTableReader(table, facts)) };
-  return requireContent(record, context.options, context.refuse, 'if the file is a plain table: `table: {}`');
+  const named = [...finishFinders(finders, late), ...(contents?.labels ?? [])];
+  return { tables, deferred, facts: readFacts(named, context, contents?.tree) };
 }
 
 /** Refuses a record without facts and rows. With `format: none`, the file name is enough. */
-export function requireContent(record: FileRecord, { format }: ParseOptions, refuse: Refuse, hint: string): FileRecord {
-  if (format === 'none' || record.meta.size > 0 || record.tables.some(({ count }) => count > 0)) return record;
+export function requireContent(record: FileRecord, { options, refuse }: Context, hint: string): FileRecord {
+  if (options.format === 'none' || record.meta.size > 0 || record.tables.some(({ count }) => count > 0)) return record;
   throw refuse('the mapping finds no facts and no rows', { hint, isMismatch: true });
-}
-
-/** Counts the rows of all tables. */
-export function createRowCounter({ limits }: ParseOptions, refuse: Refuse): TableContext['countRow'] {
-  let rows = 0;
-  return (line) => {
-    if (++rows <= limits.maxRows) return;
-    throw refuse(`the tables have more than ${limits.maxRows} rows`, {
-      line,
-      hint: raiseLimit('rows', 10 * limits.maxRows),
-    });
-  };
 }
 
 /** The groups of the lines that start a block become columns, except the label of a plate. */
@@ -124,8 +106,8 @@ interface TableReader {
   readonly claimed: Set<string>;
 }
 
-function openTableReader(builder: TableBuilder, context: Context, deferred: Deferred): TableReader {
-  const { options } = builder;
+function openTableReader(builder: TableBuilder, deferred: Deferred): TableReader {
+  const { options, context } = builder;
   const plates = options.grid === undefined ? undefined : openPlates(builder);
   const sink = plates
     ? createPlateSink(plates)

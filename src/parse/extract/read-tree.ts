@@ -4,21 +4,10 @@ import type { FileRecord, Table, Value } from '../../model.js';
 import { lineFormat } from '../cells.js';
 import type { Line } from '../lines.js';
 import type { OpenFile } from '../source.js';
-import { withFixedZone } from '../values/date.js';
-import { createValueReader } from '../values/value.js';
-import { createUniqueNames, namedColumn, type TableContext } from './columns.js';
-import { type Context, MAX_KEPT_CELLS, watchCells } from './context.js';
-import {
-  type Facts,
-  finishFinders,
-  type NamedFact,
-  offerLine,
-  openFinder,
-  readFacts,
-  requireFact,
-  requireZone,
-} from './facts.js';
-import { createRowCounter, requireContent } from './read-lines.js';
+import { createUniqueNames, namedColumn } from './columns.js';
+import { type Context, type FileLayout, MAX_KEPT_CELLS } from './context.js';
+import { type Facts, type NamedFact, requireFact } from './facts.js';
+import { requireContent, scan } from './read-lines.js';
 import { addRow, beginBlock, compileConditions, finishTable, openTable, skipRow } from './table.js';
 import type { Found, Missing, Row, Tree } from './tree.js';
 
@@ -29,64 +18,23 @@ export async function readTree(
   options: ParseOptions,
   lines: readonly Line[] = [],
 ): Promise<FileRecord> {
-  const reading = { ...openReading(file, options, { tree, lines, labels: [] }), tree };
+  const { facts } = await scan(file, { ...layoutOf(options), lines: () => [lines], contents: { tree } }, options);
+  const reading = { ...facts, tree };
   const tables: Table[] = [];
   for (const [name, table] of Object.entries(options.tables)) {
     tables.push(await readTreeTable(name, table, reading));
   }
-  return requireContent(
-    { meta: reading.facts.meta, tables },
-    options,
-    file.refuse,
-    'specify their paths: `facts: { sample: //Sample }`, `table: { rows: //Reading }`',
-  );
+  const hint = 'specify their paths: `facts: { sample: //Sample }`, `table: { rows: //Reading }`';
+  return requireContent({ meta: facts.meta, tables }, facts.context, hint);
 }
 
-/** A file that is being read, with its facts, and what its tables share. */
-interface Reading {
-  readonly file: OpenFile;
-  readonly facts: Facts;
-  readonly context: TableContext;
-}
+const layoutOf = ({ delimiter, quote }: ParseOptions): FileLayout => ({
+  ...{ lineFormat: lineFormat(delimiter ?? 'tab', quote), sheets: [], maxKeptCells: MAX_KEPT_CELLS },
+});
 
-interface TreeReading extends Reading {
+/** The facts of a file whose tables are read next. */
+interface Reading extends Facts {
   readonly tree: Tree;
-}
-
-interface Contents {
-  readonly tree: Tree | undefined;
-  readonly lines: readonly Line[];
-  readonly labels: readonly NamedFact[];
-}
-
-const NONE: ReadonlySet<string> = new Set();
-
-function openReading(file: OpenFile, options: ParseOptions, { tree, lines, labels }: Contents): Reading {
-  const { refuse } = file;
-  const context: Context = {
-    ...{ ...file, options, sheets: [], maxKeptCells: MAX_KEPT_CELLS, firstLines: lines.slice(0, 100) },
-    lineFormat: lineFormat(options.delimiter ?? 'tab', options.quote),
-  };
-  const cells = watchCells(context);
-  const finders = options.meta.map((finder) => openFinder(finder, context));
-  for (const line of lines) {
-    cells.take(line);
-    for (const finder of finders) offerLine(finder, line, false);
-  }
-  const source = { named: [...finishFinders(finders, NONE), ...labels], cellAt: cells.at, tree };
-  const dates = withFixedZone(options.dates);
-  const factsIn = (zone: string | undefined) =>
-    readFacts(options.facts, source, createValueReader(options, { ...dates, zone }), refuse);
-  const { zone } = options.dates;
-  const facts = factsIn(typeof zone === 'object' ? requireZone(factsIn(undefined), zone.from) : zone);
-  const countRow = createRowCounter(options, refuse);
-  return {
-    ...{ file, facts },
-    context: {
-      ...{ options, values: facts.values, refuse, maxKeptCells: MAX_KEPT_CELLS },
-      ...{ countRow, cellAt: cells.at },
-    },
-  };
 }
 
 /** A column whose cells are found. `spec`: as in the mapping; undefined if the file names the column. */
@@ -107,7 +55,7 @@ interface FoundTable {
 }
 
 /** A row for each match of `rows`; without `rows`, each column is an array, and the arrays are zipped. */
-async function readTreeTable(name: string, options: TableOptions, reading: TreeReading): Promise<Table> {
+async function readTreeTable(name: string, options: TableOptions, reading: Reading): Promise<Table> {
   const {
     columns: found,
     lines,
@@ -136,7 +84,7 @@ interface TextColumn {
 type Texts = TextColumn & { readonly spec: Where | undefined; readonly texts: readonly string[] };
 
 /** One column, with its units in a column beside it if they differ between the rows. None for a computed axis. */
-function textColumns({ name, spec, cells }: FoundColumn, { facts }: Reading): Texts[] {
+function textColumns({ name, spec, cells }: FoundColumn, facts: Facts): Texts[] {
   if (spec?.start !== undefined) return [];
   const texts = cells.map((cell) => cell?.text ?? '');
   const units = new Set(cells.filter((cell) => cell && cell.text !== '').map((cell) => cell?.unit));
@@ -155,8 +103,10 @@ async function buildTable(
   name: string,
   options: TableOptions,
   { columns, rows }: { columns: readonly TextColumn[]; rows: Iterable<Line | undefined> },
-  { context, facts, file: { slice } }: Reading,
+  facts: Facts,
 ): Promise<Table> {
+  const { context } = facts;
+  const { slice } = context;
   // The columns are named already, by the mapping or the file.
   const table = openTable(name, { ...options, header: ['first'] }, [], context);
   const own = columns.map((column, cell) => namedColumn(column.name, cell, column.unit));
@@ -171,11 +121,11 @@ async function buildTable(
   return finishTable(table, facts);
 }
 
-function refuseMissing({ message, hint, line }: Missing, { file }: Reading): Error {
-  return file.refuse(message, { hint, at: line === undefined ? undefined : { line }, isMismatch: true });
+function refuseMissing({ message, hint, line }: Missing, { context }: Facts): Error {
+  return context.refuse(message, { hint, line, isMismatch: true });
 }
 
-async function findRows(path: string, options: TableOptions, reading: TreeReading): Promise<FoundTable> {
+async function findRows(path: string, options: TableOptions, reading: Reading): Promise<FoundTable> {
   const { tree } = reading;
   const rows = tree.rows(path);
   if (!rows) {
@@ -202,7 +152,7 @@ async function findRows(path: string, options: TableOptions, reading: TreeReadin
 async function selectColumns(
   wanted: NonNullable<TableOptions['columns']>,
   rows: readonly Row[],
-  reading: TreeReading,
+  reading: Reading,
 ): Promise<FoundColumn[]> {
   const specs: [string, Where | undefined][] = Array.isArray(wanted)
     ? wanted.filter((name) => name !== '_').map((name) => [name, undefined])
@@ -220,7 +170,7 @@ async function joinedCells(
   name: string,
   spec: Where | undefined,
   rows: readonly Row[],
-  reading: TreeReading,
+  reading: Reading,
 ): Promise<(Found | undefined)[]> {
   const parts: (Found | undefined)[][] = [];
   for (const part of spec?.from ?? [name]) parts.push(await cellsAt(part, rows, reading));
@@ -241,13 +191,9 @@ function join(parts: readonly (Found | undefined)[]): Found | undefined {
 }
 
 /** The value of a path in each row. At least one row must have it. */
-async function cellsAt(
-  path: string | number,
-  rows: readonly Row[],
-  reading: TreeReading,
-): Promise<(Found | undefined)[]> {
+async function cellsAt(path: string | number, rows: readonly Row[], reading: Reading): Promise<(Found | undefined)[]> {
   const { tree } = reading;
-  const { slice } = reading.file;
+  const { slice } = reading.context;
   const lookup = tree.lookup(path);
   const cells: (Found | undefined)[] = [];
   let isFound = rows.length === 0;
@@ -263,8 +209,8 @@ async function cellsAt(
 }
 
 /** The plain values of the rows, in the order in which their names first occur. */
-async function ownColumns(rows: readonly Row[], reading: TreeReading): Promise<FoundColumn[]> {
-  const { slice } = reading.file;
+async function ownColumns(rows: readonly Row[], reading: Reading): Promise<FoundColumn[]> {
+  const { slice } = reading.context;
   const unique = createUniqueNames();
   const columns = new Map<string, { name: string; spec: undefined; cells: (Found | undefined)[] }>();
   for (const [n, row] of rows.entries()) {
@@ -284,20 +230,17 @@ async function ownColumns(rows: readonly Row[], reading: TreeReading): Promise<F
 }
 
 /** Rows with few names in common would make a table that is mostly empty and has no limit in size. */
-function refuseSparse(width: number, rows: number, row: Row, { tree, context }: TreeReading): void {
+function refuseSparse(width: number, rows: number, row: Row, { tree, context }: Reading): void {
   const { maxColumns } = context.options.limits;
   const isSparse = width * rows > 1_000_000 + 4 * tree.size;
   if (width <= maxColumns && !isSparse) return;
   const problem = isSparse ? `few columns in common, and ${width} in all` : `more than ${maxColumns} columns`;
-  throw context.refuse(`the rows have ${problem}`, {
-    at: { line: row.line },
-    hint: 'select the columns: `columns: [ … ]`',
-  });
+  throw context.refuse(`the rows have ${problem}`, { line: row.line, hint: 'select the columns: `columns: [ … ]`' });
 }
 
 /** A table whose columns are arrays. */
-function zipLists(name: string, { columns: wanted, where }: TableOptions, reading: TreeReading): FoundTable {
-  const { refuse } = reading.file;
+function zipLists(name: string, { columns: wanted, where }: TableOptions, reading: Reading): FoundTable {
+  const { refuse } = reading.context;
   if (!wanted || Array.isArray(wanted)) {
     throw refuse(`the mapping does not say where the rows of table ${name} are`, {
       hint: 'specify their path, `rows: //Reading`, or an array for each column: `columns: { time: //times, signal: //values }`',
@@ -312,7 +255,7 @@ function zipLists(name: string, { columns: wanted, where }: TableOptions, readin
   if (first && other) {
     throw refuse(
       `the arrays of table ${name} differ in length: ${first.name} has ${first.cells.length} values, ${other.name} has ${other.cells.length}`,
-      { at: other.cells[0] && { line: other.cells[0].line }, hint: 'define a separate table for each array' },
+      { line: other.cells[0]?.line, hint: 'define a separate table for each array' },
     );
   }
   const lines = (first?.cells ?? []).map((cell) => cell?.line ?? 1);
@@ -320,7 +263,7 @@ function zipLists(name: string, { columns: wanted, where }: TableOptions, readin
 }
 
 /** The items of a list. Several lists are joined item by item. */
-function itemsOf(paths: readonly (string | number)[], reading: TreeReading): readonly Found[] {
+function itemsOf(paths: readonly (string | number)[], reading: Reading): readonly Found[] {
   const [first = [], ...others] = paths.map((path) => {
     const list = reading.tree.list(path);
     if ('items' in list) return list.items;
@@ -328,8 +271,8 @@ function itemsOf(paths: readonly (string | number)[], reading: TreeReading): rea
   });
   if (others.length === 0) return first;
   if (others.some((other) => other.length !== first.length)) {
-    throw reading.file.refuse(`the arrays to be joined differ in length: ${paths.join(', ')}`, {
-      at: first[0] && { line: first[0].line },
+    throw reading.context.refuse(`the arrays to be joined differ in length: ${paths.join(', ')}`, {
+      line: first[0]?.line,
     });
   }
   return first.map((item, n) => {
@@ -357,9 +300,9 @@ export async function readLabelled(
   { labels, tables: data }: LabelledFile,
   options: ParseOptions,
 ): Promise<FileRecord> {
-  const reading = openReading(file, options, { tree: undefined, lines: [], labels });
-  const { meta } = reading.facts;
-  const date = meta.has('date') ? undefined : dateIn(labels, reading);
+  const { facts } = await scan(file, { ...layoutOf(options), lines: () => [], contents: { labels } }, options);
+  const { meta, context } = facts;
+  const date = meta.has('date') ? undefined : dateIn(labels, context);
   if (date) meta.set('date', date);
   const wanted = Object.entries(options.tables);
   const [extra] = wanted[data.length] ?? [];
@@ -373,13 +316,13 @@ export async function readLabelled(
   for (const [n, { columns, rows, declared }] of data.entries()) {
     const [name, own] = wanted[n] ?? ['readings', tableSchema.parse({})];
     const count = own.count ?? declared;
-    tables.push(await buildTable(unique(name), { ...own, count }, { columns, rows }, reading));
+    tables.push(await buildTable(unique(name), { ...own, count }, { columns, rows }, facts));
   }
   return { meta, tables };
 }
 
 /** The date by the file's own labels, if it is unambiguous. */
-function dateIn(labels: readonly NamedFact[], { context }: Reading): Value | undefined {
+function dateIn(labels: readonly NamedFact[], context: Context): Value | undefined {
   const textOf = (key: string) => labels.find(({ name }) => name.replace(/[\s\-_/]/g, '').toUpperCase() === key)?.text;
   const [long, day, time] = [textOf('LONGDATE'), textOf('DATE'), textOf('TIME')];
   for (const text of [long, day && time && `${day} ${time}`, day]) {

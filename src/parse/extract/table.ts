@@ -31,10 +31,10 @@ import {
   planColumns,
   planFurther,
   splitUnit,
-  type TableContext,
   textOf,
   unnamedColumn,
 } from './columns.js';
+import type { Context } from './context.js';
 import { type Facts, requireFact, requireNumber, unitOf } from './facts.js';
 
 /** One table of a file while its rows are read. Order: rows, fill, columns, where, unpivot. */
@@ -60,7 +60,7 @@ export const openTable = (
   name: string,
   options: TableOptions,
   captureNames: readonly string[],
-  context: TableContext,
+  context: Context,
 ): TableBuilder => ({
   ...{ name, options, captureNames, context, captured: [], header: undefined },
   columns: captureNames.map((captured, n) => namedColumn(captured, -1 - n)),
@@ -169,9 +169,7 @@ export function finishTable(table: TableBuilder, facts: Facts): Table {
   if (count > 0 && Array.isArray(options.columns) && isByPosition(options)) {
     const [wanted, width] = [options.columns.length, widthOf(table)];
     if (wanted > width) {
-      throw context.refuse(`the rows have ${width} cells, but \`columns\` has ${wanted} names`, {
-        line: last,
-      });
+      throw context.refuse(`the rows have ${width} cells, but \`columns\` has ${wanted} names`, { line: last });
     }
   }
   return rows ? assemble(name, rows, facts) : { name, columns: [], rows: [], count: 0 };
@@ -182,9 +180,8 @@ function requireCount({ name, options, count, last, context }: TableBuilder, fac
   const fact = typeof options.count === 'number' ? undefined : requireFact(facts, options.count);
   const expected = fact ? fact.value.value : options.count;
   if (expected === count) return;
-  const line = last?.number ?? fact?.line;
   throw context.refuse(`table ${name} has ${plural(count, 'row')} instead of ${fact?.text ?? options.count}`, {
-    at: line === undefined ? undefined : { line },
+    line: last ?? fact?.line,
     hint: `the file may be truncated; if it is complete, ${fact ? 'correct `count`' : `write \`count: ${count}\``} or correct \`until\` or \`skip\``,
   });
 }
@@ -192,7 +189,7 @@ function requireCount({ name, options, count, last, context }: TableBuilder, fac
 /** The rows of a table, once its columns are known. */
 interface Rows {
   readonly options: TableOptions;
-  readonly context: TableContext;
+  readonly context: Context;
   readonly columns: ColumnValues[];
   readonly unpivot: Unpivot | undefined;
   readonly fill: ((cells: Cells) => Cells) | undefined;
@@ -353,11 +350,7 @@ function describe(column: ColumnValues, { units }: TableOptions, isCut: boolean,
   const own = plan.column ? splitUnit(plan.column.name, units, isNumber ?? true) : undefined;
   const unit = unitOf(facts, plan.spec) ?? plan.column?.unit ?? own?.unit ?? column.unit;
   const summary = isNumber && (isCut || column.summary) ? summaryOf(column).finish() : undefined;
-  return {
-    name: plan.given ?? own?.name ?? '',
-    ...(unit !== undefined && { unit }),
-    ...(summary && { summary }),
-  };
+  return { name: plan.given ?? own?.name ?? '', ...(unit !== undefined && { unit }), ...(summary && { summary }) };
 }
 
 /** The text of a cell that has no value. */

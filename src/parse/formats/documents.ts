@@ -39,7 +39,7 @@ function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = false): 
   let here = root;
 
   function add(name: string, isList: boolean, at: Position, children: Node[]): Node {
-    if (size > MAX_NODES) throw refuse(`the file has more than ${MAX_NODES} values`, { at });
+    if (size > MAX_NODES) throw refuse(`the file has more than ${MAX_NODES} values`, at);
     const node = create(name, here, isList, at.line, children);
     here.children.push(node);
     return node;
@@ -49,7 +49,7 @@ function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = false): 
     open(name, isList, at) {
       if (++depth > maxNesting) {
         throw refuse(`the file is nested deeper than ${maxNesting} levels`, {
-          at,
+          ...at,
           hint: raiseLimit('nesting', maxNesting * 10),
         });
       }
@@ -152,13 +152,7 @@ interface Scanner {
   lineStart: number;
 }
 
-const openScanner = (text: string, refuse: Refuse): Scanner => ({
-  text,
-  refuse,
-  at: 0,
-  line: 1,
-  lineStart: 0,
-});
+const openScanner = (text: string, refuse: Refuse): Scanner => ({ text, refuse, at: 0, line: 1, lineStart: 0 });
 
 /** Skips blanks and returns the next character; undefined at the end. */
 function peek(scanner: Scanner): string | undefined {
@@ -180,7 +174,7 @@ function unexpected(scanner: Scanner, expected: string): Error {
   const isEnd = peek(scanner) === undefined;
   const found = isEnd ? 'the end of the file' : quoted(text.slice(scanner.at, scanner.at + 20));
   return refuse(`the file is not valid JSON: expected ${expected}, found ${found}`, {
-    at: position(scanner),
+    ...position(scanner),
     hint: 'the file may be truncated; if it is not JSON, specify its format: `format: delimited`',
   });
 }
@@ -260,14 +254,14 @@ function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
   let attributes: { readonly name: string; readonly value: string }[] = [];
   parser.on('error', (error) => {
     throw refuse(`the file is not valid XML: ${withoutPosition(error.message)}`, {
-      at: at(),
+      ...at(),
       hint: 'the file may be truncated; if it is not XML, specify its format: `format: delimited`',
     });
   });
   parser.on('doctype', (doctype) => {
     if (!/<!ENTITY/i.test(doctype)) return;
     throw refuse('the file declares its own entities (<!ENTITY …>), which are not expanded', {
-      at: at(),
+      ...at(),
       hint: 'export it without a DOCTYPE',
     });
   });

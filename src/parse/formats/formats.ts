@@ -48,13 +48,12 @@ const MAX_STREAM_CELLS = 40_000;
 
 async function readDelimited(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
   const maxKeptCells = file.source.content instanceof Uint8Array ? MAX_KEPT_CELLS : MAX_STREAM_CELLS;
-  return readLines(file, { ...(await openLines(file, options)), maxKeptCells }, options);
+  return readLines(file, { ...(await openLines(file, options)), sheets: [], maxKeptCells }, options);
 }
 
 /** `format: none`: only the file name and path are read. */
 async function readNothing(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  async function* lines(): AsyncGenerator<never> {}
-  const source = { lines, format: lineFormat(undefined, 'none'), maxKeptCells: 0 };
+  const source = { lines: () => [], lineFormat: lineFormat(undefined, 'none'), sheets: [], maxKeptCells: 0 };
   return readLines(file, source, { ...options, format: 'none', tables: {} });
 }
 

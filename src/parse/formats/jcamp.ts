@@ -133,9 +133,7 @@ async function readData(record: LabelledRecord, known: Known, reading: Reading):
   const [, tuple] = TUPLES.exec(form) ?? [];
   const symbols = group ?? tuple;
   if (symbols === undefined) {
-    throw reading.file.refuse(`the data have an unknown form: ${quoted(form)}`, {
-      at: { line: record.number },
-    });
+    throw reading.file.refuse(`the data have an unknown form: ${quoted(form)}`, { line: record.number });
   }
   const columns = [...symbols].map((symbol) => variableOf(symbol, known));
   return { ...common, columns, rows: await readTuples(record, columns, group !== undefined, reading) };
@@ -205,7 +203,7 @@ async function readTuples(
     const tuples = isGrouped ? groupsIn(content, separator, variables.length) : bracketsIn(content);
     if (!tuples) {
       throw file.refuse(`this line is not data in groups of ${variables.length}`, {
-        at: { line: number },
+        line: number,
         hint: 'the file may be truncated',
       });
     }
@@ -274,7 +272,7 @@ async function readSeries(
   const step = x.last === undefined ? x.step : (x.last - start) / Math.max(points.length - 1, 1);
   if (step === undefined && points.length > 1) {
     throw file.refuse('the distance between the points is not known', {
-      at: { line: record.number },
+      line: record.number,
       hint: 'the file has neither ##LASTX nor ##DELTAX',
     });
   }
@@ -295,7 +293,7 @@ const REPEATED = ' STUVWXYZs';
 
 function decodeLine(series: Series, content: string, line: number, reading: Reading): void {
   const { options, file, maxPoints } = reading;
-  const refuse = (message: string, hint?: string) => file.refuse(message, { at: { line }, hint });
+  const refuse = (message: string, hint?: string) => file.refuse(message, { line, hint });
   const hasComma = content.includes(',');
   if (hasComma && options.decimal === undefined) {
     throw refuse(`the comma in ${quoted(content)} is ambiguous`, 'choose one: `decimal: ","` or `decimal: "."`');

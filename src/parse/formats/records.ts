@@ -161,7 +161,7 @@ function unframe(bytes: Uint8Array, refuse: Refuse): Uint8Array {
       const checksum = checksumAt(bytes, at + 1);
       if (frame && checksum !== undefined && !hasChecksum(bytes.subarray(frame.start, at + 1), checksum)) {
         throw refuse('the frame that starts here has a wrong checksum: it was damaged in transmission', {
-          at: { line: countLines(kept.subarray(0, frame.keptBefore)) },
+          line: countLines(kept.subarray(0, frame.keptBefore)),
           hint: 'send it from the instrument again, or correct the file',
         });
       }

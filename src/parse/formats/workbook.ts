@@ -21,7 +21,7 @@ export async function readWorkbook(file: OpenFile, options: ParseOptions): Promi
   const sheets = await openSheets(file, options);
   const source = {
     lines: () => sheetLines(sheets, options),
-    format: lineFormat('tab', 'none'),
+    lineFormat: lineFormat('tab', 'none'),
     sheets: sheets.map(({ name }) => name),
     maxKeptCells: MAX_KEPT_CELLS,
   };
@@ -90,9 +90,7 @@ async function partsOf(bytes: Uint8Array, refuse: Refuse): Promise<ZipPart[]> {
   const maxBytes = Math.min(MAX_UNPACKED_BYTES, Math.max(MIN_UNPACKED_BYTES, 100 * bytes.byteLength));
   const parts = await unzip(bytes, (name) => !UNUSED.test(name), maxBytes);
   if (!parts.some(({ name }) => /^xl\//i.test(name))) {
-    throw refuse('the file is a zip archive, but not an .xlsx workbook', {
-      hint: 'unpack it into the watched folder',
-    });
+    throw refuse('the file is a zip archive, but not an .xlsx workbook', { hint: 'unpack it into the watched folder' });
   }
   return parts;
 }
