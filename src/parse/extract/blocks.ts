@@ -23,39 +23,7 @@ export interface BlockSink {
   gap?(line: Line): void;
 }
 
-/**
- * Finds the lines of one table in one pass. Only one thing is known late: whether a block without its header line has
- * none, or has it further down. Until then its lines are held.
- */
-export interface TableFinder {
-  readonly options: TableOptions;
-  readonly context: Context;
-  readonly sink: BlockSink;
-  readonly region: ReturnType<typeof createRegion>;
-  readonly match: ReturnType<typeof compilePatterns>;
-  /** Whether `header` is a line pattern, not `first` or `none`. */
-  readonly isHeaderPattern: boolean;
-  readonly hasHeader: boolean;
-  /** Lines that turned out to belong to the table after they were offered. */
-  readonly late: Line[];
-  /** The first line with content below each blank line that ended a block. */
-  readonly afterBlank: Line[];
-  state: 'before' | 'between' | 'header' | 'names' | 'units' | 'rows' | 'ended';
-  /** Of the current block, and of `after`, whose captures all blocks have. */
-  captures: ReadonlyMap<string, string>;
-  afterCaptures: ReadonlyMap<string, string>;
-  head: Head | undefined;
-  /** A header above the first block, for blocks without one. */
-  headerAbove: Line | undefined;
-  names: Line[];
-  held: Line[];
-  /** The texts of the header, which are not rows if they are repeated. */
-  headerTexts: ReadonlySet<string>;
-  hasContent: boolean;
-  isAfterBlank: boolean;
-  blocks: number;
-  rows: number;
-}
+type State = 'before' | 'between' | 'header' | 'names' | 'units' | 'rows' | 'ended';
 
 /** If no header is found in this many lines, the block has none. */
 const MAX_HELD_LINES = 50;
@@ -63,18 +31,36 @@ const MAX_HELD_LINES = 50;
 const MAX_AFTER_BLANK = 1000;
 const NONE: ReadonlyMap<string, string> = new Map();
 
+/**
+ * Finds the lines of one table in one pass. Only one thing is known late: whether a block without its header line has
+ * none, or has it further down. Until then its lines are held.
+ */
+export type TableFinder = ReturnType<typeof createFinder>;
+
+const createFinder = (options: TableOptions, sink: BlockSink, context: Context) => ({
+  ...{ options, context, sink },
+  region: createRegion(options, context),
+  match: compilePatterns(options, context),
+  /** Whether `header` is a line pattern, not `first` or `none`. */
+  isHeaderPattern: options.header[0] !== 'first' && options.header[0] !== 'none',
+  hasHeader: options.header[0] !== 'none' && options.rows === undefined,
+  state: (options.after ? 'before' : 'between') as State,
+  /** Of the current block, and of `after`, whose captures all blocks have. */
+  ...{ captures: NONE, afterCaptures: NONE },
+  head: undefined as Head | undefined,
+  /** A header above the first block, for blocks without one. */
+  headerAbove: undefined as Line | undefined,
+  names: [] as Line[],
+  held: [] as Line[],
+  /** Lines that turned out to belong to the table after they were offered. */
+  late: [] as Line[],
+  /** The first line with content below each blank line that ended a block. */
+  afterBlank: [] as Line[],
+  ...{ hasContent: false, isAfterBlank: false, blocks: 0, rows: 0 },
+});
+
 export function openTableFinder(options: TableOptions, sink: BlockSink, context: Context): TableFinder {
-  const [header] = options.header;
-  const finder: TableFinder = {
-    ...{ options, context, sink, late: [], afterBlank: [] },
-    region: createRegion(options, context),
-    match: compilePatterns(options, context),
-    isHeaderPattern: header !== 'first' && header !== 'none',
-    hasHeader: header !== 'none' && options.rows === undefined,
-    state: options.after ? 'before' : 'between',
-    ...{ captures: NONE, afterCaptures: NONE, head: undefined, headerAbove: undefined, names: [], held: [] },
-    ...{ headerTexts: new Set(), hasContent: false, isAfterBlank: false, blocks: 0, rows: 0 },
-  };
+  const finder = createFinder(options, sink, context);
   if (!options.after && !options.every) openBlock(finder, NONE);
   return finder;
 }
@@ -167,7 +153,6 @@ function closeBlock(finder: TableFinder): void {
 
 function startRows(finder: TableFinder, head: Head): void {
   finder.head = head;
-  finder.headerTexts = new Set(head.header.map(({ text }) => text));
   finder.sink.begin(head, finder.captures);
   finder.state = 'rows';
 }
@@ -240,7 +225,8 @@ function takeRow(finder: TableFinder, line: Line): boolean {
     sink.gap?.(line);
     return false;
   }
-  if (!match.isRow(line) || finder.headerTexts.has(line.text)) return false;
+  const isRepeatedHeader = finder.head?.header.some(({ text }) => text === line.text);
+  if (!match.isRow(line) || isRepeatedHeader) return false;
   finder.hasContent = true;
   finder.rows++;
   sink.row(line);
@@ -265,38 +251,31 @@ export function finishTableFinder(finder: TableFinder): void {
   }
 }
 
-/** Rows whose cells are the cells of the lines. */
+/** Rows whose cells are the cells of the lines, or what the pattern `rows` captures in them. */
 export function createRowSink(table: TableBuilder): BlockSink {
   const { options, captureNames, context } = table;
+  const pattern = options.rows === undefined ? undefined : compileRow(options.rows);
   // A header that the mapping itself gives may consist of numbers.
-  const isGiven = options.header.some((pattern) => typeof pattern === 'string' && pattern !== 'first');
+  const isGiven = options.header.some((written) => typeof written === 'string' && written !== 'first');
   return {
     begin(head, captures) {
       if (!isGiven) refuseNumbers(head, context.values.numbers, context.refuse);
       const captured = captureNames.map((name) => captures.get(name) ?? '');
-      beginBlock(table, readHeader(head), captured, head.header[0]);
+      beginBlock(table, pattern?.columns ?? readHeader(head), captured, head.header[0]);
     },
-    row: (line) => addRow(table, line.cells, line),
+    row: (line) => addRow(table, pattern ? pattern.cellsIn(line) : line.cells, line),
   };
 }
 
-/** Rows that are lines of a given form, as balances print them. The named groups of the pattern are the cells. */
-export function createPatternSink(pattern: string, table: TableBuilder): BlockSink {
+/** Lines of a given form, as balances print them. The named groups of the pattern are the cells. */
+function compileRow(pattern: string) {
   const regex = new RegExp(regexSource(pattern) ?? pattern);
   const names = groupNames([pattern]);
-  const columns = names.map((name, cell) => namedColumn(name, cell));
   return {
-    begin(_, captures) {
-      const captured = table.captureNames.map((name) => captures.get(name) ?? '');
-      beginBlock(table, columns, captured, undefined);
-    },
-    row(line) {
-      const groups = namedGroups(regex.exec(line.text));
-      addRow(
-        table,
-        names.map((name) => groups.get(name)?.trim() ?? ''),
-        line,
-      );
+    columns: names.map((name, cell) => namedColumn(name, cell)),
+    cellsIn({ text }: Line): string[] {
+      const groups = namedGroups(regex.exec(text));
+      return names.map((name) => groups.get(name)?.trim() ?? '');
     },
   };
 }

@@ -7,39 +7,26 @@ import { type Cells, type PlannedColumn, splitUnit } from './columns.js';
 import { type Context, groupNames, namedGroups } from './context.js';
 
 /** The values of one column while its rows are read. */
-export interface ColumnValues {
-  readonly plan: PlannedColumn;
-  readonly context: Context;
-  readonly read: ReturnType<Context['values']['typed']>;
-  /** How many numbers the summary keeps. */
-  readonly sampleSize: number;
-  /** By row; rows without such a cell are holes. */
-  readonly values: Value[];
-  summary: Summary | undefined;
-  numbers: number;
-  others: number;
-  isEmpty: boolean;
-  /** Whether cells have a text but no value. */
-  hasTexts: boolean;
-  ambiguous: { readonly text: string; readonly line: Line | undefined } | undefined;
-  /** The unit that all numbers have: `12.4 mg`, `3.1 mg`. */
-  unit: string | undefined;
-}
+export type ColumnValues = ReturnType<typeof openColumn>;
 
 /** One literal, because there can be thousands: objects made by spreading are several times slower here. */
-export const openColumn = (plan: PlannedColumn, context: Context, sampleSize: number): ColumnValues => ({
+export const openColumn = (plan: PlannedColumn, context: Context, sampleSize: number) => ({
   plan,
   context,
   read: context.values.typed(plan.spec),
+  /** How many numbers the summary keeps. */
   sampleSize,
-  values: [],
-  summary: undefined,
+  /** By row; rows without such a cell are holes. */
+  values: [] as Value[],
+  summary: undefined as Summary | undefined,
   numbers: 0,
   others: 0,
   isEmpty: true,
+  /** Whether cells have a text but no value. */
   hasTexts: false,
-  ambiguous: undefined,
-  unit: undefined,
+  ambiguous: undefined as { readonly text: string; readonly line: Line | undefined } | undefined,
+  /** The unit that all numbers have: `12.4 mg`, `3.1 mg`. */
+  unit: undefined as string | undefined,
 });
 
 /** `unit`: from the row itself. Cells of rows that are not kept count only in the summary. */

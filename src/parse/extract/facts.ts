@@ -122,23 +122,6 @@ export function requireZone(facts: Facts, name: string): string {
   });
 }
 
-/** Finds named facts in the lines that no table claimed, or in the range that the mapping gives. */
-export interface FactFinder {
-  readonly options: Finder;
-  readonly context: Context;
-  readonly region: ReturnType<typeof createRegion>;
-  readonly read: PairReader;
-  readonly isAfter: (line: Line) => boolean;
-  readonly isUntil: (line: Line) => boolean;
-  readonly isOnly: (line: Line) => boolean;
-  readonly pairs: Pair[];
-  state: 'before' | 'within' | 'ended';
-  /** A blank line ends the range only after a line that is not blank. */
-  hasBegun: boolean;
-  isLineFound: boolean;
-  isMatched: boolean;
-}
-
 interface Pair {
   readonly name: string;
   readonly text: string;
@@ -149,20 +132,29 @@ interface Pair {
 /** More facts than this are the rows of a table that the mapping does not have. */
 const MAX_PAIRS = 100_000;
 
-export function openFinder(options: Finder, context: Context): FactFinder {
+/** Finds named facts in the lines that no table claimed, or in the range that the mapping gives. */
+export type FactFinder = ReturnType<typeof createFinder>;
+
+function createFinder(options: Finder, context: Context) {
   const region = createRegion(options, context);
-  const finder: FactFinder = {
-    ...{ options, context, region, pairs: [] },
+  return {
+    ...{ options, context, region, pairs: [] as Pair[] },
     read: createPairReader(options, region.lineFormat),
     isAfter: compileLinePattern(options.after ?? []),
     isUntil: compileLinePattern((options.until ?? []).filter((pattern) => pattern !== 'blank')),
     isOnly: compileLinePattern(options.line ?? []),
-    state: options.after === undefined ? 'within' : 'before',
-    ...{ hasBegun: false, isLineFound: false, isMatched: false },
+    state: (options.after === undefined ? 'within' : 'before') as 'before' | 'within' | 'ended',
+    /** A blank line ends the range only after a line that is not blank. */
+    hasBegun: false,
+    ...{ isLineFound: false, isMatched: false },
   };
+}
+
+export function openFinder(options: Finder, context: Context): FactFinder {
+  const finder = createFinder(options, context);
   if (options.in === 'name' || options.in === 'path') {
     const text = context.source[options.in];
-    readPairs(finder, { number: 0, text, cells: region.lineFormat.split.all(text) });
+    readPairs(finder, { number: 0, text, cells: finder.region.lineFormat.split.all(text) });
     finder.state = 'ended';
   }
   return finder;

@@ -3,25 +3,6 @@ import type { BlockSink } from './blocks.js';
 import { cleanName, createUniqueNames, type FileColumn, unnamedColumn } from './columns.js';
 import { addRow, beginBlock, type TableBuilder } from './table.js';
 
-/** Reads plates: one row per well, one column per label. Rows are held, because a well can be in several blocks. */
-export interface PlateReader {
-  readonly table: TableBuilder;
-  /** The labels that the mapping gives. */
-  readonly given: readonly string[];
-  readonly wells: Map<string, Well>;
-  readonly labels: Set<string>;
-  block: Block | undefined;
-  /** Whether rows have letters; undefined until the first row. */
-  isLettered: boolean | undefined;
-  letter: string;
-  /** Without letters: the number of the row in its plate. */
-  counted: number;
-  /** The number of the line among those with the same letter. */
-  stacked: number;
-  /** The cells to the left of the plate, filled down. */
-  left: readonly string[];
-}
-
 /** What the wells of one block share. */
 interface Block {
   readonly captures: ReadonlyMap<string, string>;
@@ -52,11 +33,25 @@ interface Well {
 const MAX_WELLS = 500_000;
 const MAX_WELL_VALUES = 1_000_000;
 
-export const openPlates = (table: TableBuilder): PlateReader => ({
+/** Reads plates: one row per well, one column per label. Rows are held, because a well can be in several blocks. */
+export type PlateReader = ReturnType<typeof openPlates>;
+
+export const openPlates = (table: TableBuilder) => ({
   table,
+  /** The labels that the mapping gives. */
   given: Array.isArray(table.options.grid) ? table.options.grid : [],
-  ...{ wells: new Map(), labels: new Set(), block: undefined, isLettered: undefined },
-  ...{ letter: '', counted: 0, stacked: 0, left: [] },
+  wells: new Map<string, Well>(),
+  labels: new Set<string>(),
+  block: undefined as Block | undefined,
+  /** Whether rows have letters; undefined until the first row. */
+  isLettered: undefined as boolean | undefined,
+  letter: '',
+  /** Without letters: the number of the row in its plate. */
+  counted: 0,
+  /** The number of the line among those with the same letter. */
+  stacked: 0,
+  /** The cells to the left of the plate, filled down. */
+  left: [] as readonly string[],
 });
 
 export const createPlateSink = (reader: PlateReader): BlockSink => ({

@@ -6,7 +6,6 @@ import type { OpenFile } from '../source.js';
 import { type DateOptions, withFixedZone } from '../values/date.js';
 import {
   type BlockSink,
-  createPatternSink,
   createRowSink,
   finishTableFinder,
   offerTableLine,
@@ -109,11 +108,7 @@ interface TableReader {
 function openTableReader(builder: TableBuilder, deferred: Deferred): TableReader {
   const { options, context } = builder;
   const plates = options.grid === undefined ? undefined : openPlates(builder);
-  const sink = plates
-    ? createPlateSink(plates)
-    : options.rows === undefined
-      ? createRowSink(builder)
-      : createPatternSink(options.rows, builder);
+  const sink = plates ? createPlateSink(plates) : createRowSink(builder);
   const finder = openTableFinder(options, context.hasAlternatives ? deferRefusals(sink, deferred) : sink, context);
   return { builder, finder, plates, claimed: new Set() };
 }

@@ -7,18 +7,6 @@ import { quoted, type Refuse, raiseLimit } from '../lines.js';
 import { decode, knownEncoding, loadText, loadWhole, type OpenFile } from '../source.js';
 import { createDecimalWriter } from '../values/value.js';
 
-/** Builds a tree while a file is read from start to end. */
-interface TreeBuilder {
-  /** Adds a node; what follows belongs to it until `close`. */
-  open(name: string, isList: boolean, at: Position): void;
-  close(): void;
-  leaf(name: string, text: string, at: Position): void;
-  /** The open node; the root if there is none. */
-  readonly here: Node;
-  readonly root: Node;
-  readonly size: number;
-}
-
 interface Position {
   readonly line: number;
   readonly column: number;
@@ -28,48 +16,50 @@ interface Position {
 const MAX_NODES = 3_000_000;
 const NONE: Node[] = [];
 
+/** A tree while its file is read from start to end. */
+type TreeBuilder = ReturnType<typeof openTree>;
+
 /** `isList`: whether the root is a list of the values in the file. */
-function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = false): TreeBuilder {
-  let size = 0;
-  let depth = 0;
-  function create(name: string, parent: Node | undefined, isList: boolean, line: number, children: Node[]) {
-    return { name, parent, children, text: undefined as string | undefined, isList, order: size++, line };
-  }
-  const root: Node = create('', undefined, isList, 1, []);
-  let here = root;
+function openTree(maxNesting: number, refuse: Refuse, isList = false) {
+  const root = createNode('', undefined, isList, [], 0, 1);
+  return { maxNesting, refuse, root, here: root, size: 1, depth: 0 };
+}
 
-  function add(name: string, isList: boolean, at: Position, children: Node[]): Node {
-    if (size > MAX_NODES) throw refuse(`the file has more than ${MAX_NODES} values`, at);
-    const node = create(name, here, isList, at.line, children);
-    here.children.push(node);
-    return node;
-  }
+function createNode(
+  name: string,
+  parent: Node | undefined,
+  isList: boolean,
+  children: Node[],
+  order: number,
+  line: number,
+): Node {
+  return { name, parent, children, text: undefined, isList, order, line };
+}
 
-  return {
-    open(name, isList, at) {
-      if (++depth > maxNesting) {
-        throw refuse(`the file is nested deeper than ${maxNesting} levels`, {
-          ...at,
-          hint: raiseLimit('nesting', maxNesting * 10),
-        });
-      }
-      here = add(name, isList, at, []);
-    },
-    close() {
-      depth--;
-      here = here.parent ?? root;
-    },
-    leaf(name, text, at) {
-      add(name, false, at, NONE).text = text;
-    },
-    get here() {
-      return here;
-    },
-    root,
-    get size() {
-      return size;
-    },
-  };
+function addNode(tree: TreeBuilder, name: string, isList: boolean, at: Position, children: Node[]): Node {
+  if (tree.size > MAX_NODES) throw tree.refuse(`the file has more than ${MAX_NODES} values`, at);
+  const node = createNode(name, tree.here, isList, children, tree.size++, at.line);
+  tree.here.children.push(node);
+  return node;
+}
+
+/** Adds a node; what follows belongs to it until `closeNode`. */
+function openNode(tree: TreeBuilder, name: string, isList: boolean, at: Position): void {
+  const { maxNesting } = tree;
+  if (++tree.depth > maxNesting) {
+    const hint = raiseLimit('nesting', maxNesting * 10);
+    throw tree.refuse(`the file is nested deeper than ${maxNesting} levels`, { ...at, hint });
+  }
+  tree.here = addNode(tree, name, isList, at, []);
+}
+
+function closeNode(tree: TreeBuilder): void {
+  tree.depth--;
+  tree.here = tree.here.parent ?? tree.root;
+}
+
+function addLeaf(tree: TreeBuilder, name: string, text: string, at: Position): void {
+  addNode(tree, name, false, at, NONE).text = text;
 }
 
 /**
@@ -78,7 +68,7 @@ function createTreeBuilder(maxNesting: number, refuse: Refuse, isList = false): 
  */
 export async function readJson(file: OpenFile, options: ParseOptions): Promise<Tree> {
   const { refuse, slice } = file;
-  const builder = createTreeBuilder(options.limits.maxNesting, refuse, true);
+  const builder = openTree(options.limits.maxNesting, refuse, true);
   const scanner = openScanner(await loadText(file, options), refuse);
   const writeNumber = createDecimalWriter(options);
   for (let n = 1; readValue(scanner, builder, writeNumber); n++) {
@@ -97,13 +87,13 @@ function readValue(scanner: Scanner, builder: TreeBuilder, writeNumber: (text: s
   const at = position(scanner);
   if (next === '{' || next === '[') {
     scanner.at++;
-    builder.open(name, next === '[', at);
+    openNode(builder, name, next === '[', at);
     if (peek(scanner) !== (next === '[' ? ']' : '}')) return true;
   } else if (next === '"') {
-    builder.leaf(name, readString(scanner), at);
+    addLeaf(builder, name, readString(scanner), at);
   } else {
     const word = readWord(scanner);
-    builder.leaf(name, word === 'null' ? '' : writeNumber(word), at);
+    addLeaf(builder, name, word === 'null' ? '' : writeNumber(word), at);
   }
   return readEnds(scanner, builder);
 }
@@ -116,7 +106,7 @@ function readEnds(scanner: Scanner, builder: TreeBuilder): boolean {
     if (next !== ',' && next !== end) throw unexpected(scanner, `a comma or ${end}`);
     scanner.at++;
     if (next === ',') return true;
-    builder.close();
+    closeNode(builder);
   }
   const { line } = scanner;
   if (peek(scanner) === undefined) return false;
@@ -134,7 +124,7 @@ export function looksLikeJson(text: string): boolean {
   const scanner = openScanner(text, refuse);
   const first = peek(scanner);
   if (first !== '{' && first !== '[') return false;
-  const builder = createTreeBuilder(MAX_CHECKED_NESTING, refuse, true);
+  const builder = openTree(MAX_CHECKED_NESTING, refuse, true);
   try {
     while (readValue(scanner, builder, String));
     return true;
@@ -144,15 +134,8 @@ export function looksLikeJson(text: string): boolean {
   }
 }
 
-interface Scanner {
-  readonly text: string;
-  readonly refuse: Refuse;
-  at: number;
-  line: number;
-  lineStart: number;
-}
-
-const openScanner = (text: string, refuse: Refuse): Scanner => ({ text, refuse, at: 0, line: 1, lineStart: 0 });
+const openScanner = (text: string, refuse: Refuse) => ({ text, refuse, at: 0, line: 1, lineStart: 0 });
+type Scanner = ReturnType<typeof openScanner>;
 
 /** Skips blanks and returns the next character; undefined at the end. */
 function peek(scanner: Scanner): string | undefined {
@@ -237,7 +220,7 @@ function readWord(scanner: Scanner): string {
 export async function readXml(file: OpenFile, options: ParseOptions): Promise<Tree> {
   const { refuse, slice } = file;
   const bytes = await loadWhole(file, options);
-  const builder = createTreeBuilder(options.limits.maxNesting, refuse);
+  const builder = openTree(options.limits.maxNesting, refuse);
   const parser = createParser(builder, refuse);
   const declared = options.encoding === 'auto' ? declaredEncoding(bytes) : options.encoding;
   for await (const text of decode([bytes], await knownEncoding([bytes], declared), refuse)) {
@@ -267,10 +250,10 @@ function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
   });
   parser.on('attribute', (attribute) => attributes.push(attribute));
   parser.on('opentag', ({ name }) => {
-    builder.open(localName(name), false, at());
+    openNode(builder, localName(name), false, at());
     for (const attribute of attributes) {
       if (!/^xmlns(?::|$)/.test(attribute.name)) {
-        builder.leaf(`@${localName(attribute.name)}`, attribute.value.trim(), at());
+        addLeaf(builder, `@${localName(attribute.name)}`, attribute.value.trim(), at());
       }
     }
     attributes = [];
@@ -286,7 +269,7 @@ function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
     // Blanks between elements are layout.
     const isBranch = here.children.some(({ name }) => !name.startsWith('@'));
     here.text = text === '' && isBranch ? undefined : text;
-    builder.close();
+    closeNode(builder);
   });
   return parser;
 }
