@@ -78,8 +78,10 @@ function parseYaml(file: string, text: string): YamlFile {
     const { line, col } = lines.linePos(offset);
     return { file, line, column: col };
   };
+  // Tabs cause most other errors in the same file.
+  const tabs = document.errors.filter(({ code }) => code === 'TAB_AS_INDENT');
   const mistakes = [
-    ...document.errors.map((error) => explainSyntax(error, text, document)),
+    ...(tabs.length > 0 ? tabs : document.errors).map((error) => explainSyntax(error, text, document)),
     ...findAliases(document, text),
   ];
   const problems = mistakes.map(

@@ -80,7 +80,6 @@ function didYouMean(name: string, known: Iterable<string>): { hint?: string } {
 }
 
 const BRACKETS_HINT = 'write a name with spaces or special characters in brackets: meta["Sample ID"]';
-const NAMES_HINT = `expected one of ${VARIABLES.join(', ')}; names from the file are in meta; ${BRACKETS_HINT}`;
 
 /** Names that Liquid defines itself; `continue` as in `offset: continue`. */
 const LIQUID_NAMES = ['forloop', 'tablerowloop', 'continue'];
@@ -93,7 +92,8 @@ export function* unknownNames({ globals, locals }: StaticAnalysis, path: Templat
     const [root, name] = segments;
     const error = (message: string, hint: string) => new TemplateError(path, location.row, location.col, message, hint);
     if (typeof root === 'string' && !known.includes(root)) {
-      const { hint = NAMES_HINT } = didYouMean(root, VARIABLES);
+      const names = `for a fact from the file, write meta.${root}; ${BRACKETS_HINT}`;
+      const { hint = names } = didYouMean(root, VARIABLES);
       yield error(`unknown name "${root}"`, hint);
     }
     if (root === 'file' && typeof name === 'string' && !fileNames.includes(name)) {

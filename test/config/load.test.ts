@@ -286,9 +286,9 @@ test('duplicate keys and tabs are reported with what to do', () => {
   expect(printed(load(`${NOTEBOOK}log: info\nlog: warn\n`))).toEqual([
     'labfeed.yaml:3:1: the key log appears twice\n  → remove one of them',
   ]);
-  expect(printed(load('notebook:\n\turl: https://eln.example.org\n'))[0]).toBe(
+  expect(printed(load('notebook:\n\turl: https://eln.example.org\n  key: { env: KEY }\n'))).toEqual([
     'labfeed.yaml:2:1: a tab cannot be used for indentation\n  → indent with spaces',
-  );
+  ]);
 });
 
 test('a configuration that is not UTF-8 is refused at its first invalid byte', () => {

@@ -186,6 +186,7 @@ describe('a mistake in a template', () => {
     ['{{ }}', '1:4', 'expected a name or a value, found ""', undefined],
     ['{{ file.nmae }}', '1:4', 'file has no "nmae"', 'did you mean name?'],
     ['{{ reading.size }}', '1:4', 'unknown name "reading"', 'did you mean readings?'],
+    ['{{ Sample }}', '1:4', 'unknown name "Sample"', expect.stringContaining('write meta.Sample;')],
     ['{{ readings | sample }}', '1:15', 'unknown filter "sample"', undefined],
   ])('%j is reported at %s', (source, at, message, hint) => {
     expect(mistakes(source)).toEqual([{ message, hint, at }]);
