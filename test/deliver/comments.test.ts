@@ -2,10 +2,10 @@ import { expect, test } from 'vitest';
 import type { Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 import { commentMark } from '../../src/markers.js';
-import { openAsked } from '../journal/asked-journal.js';
 import { fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, FIRST_ID, SERVER, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
+import { openTestJournal } from '../support/test-journal.js';
 import { setUp } from './scene.js';
 
 test('a comment whose outcome is unknown is not posted twice', async () => {
@@ -67,7 +67,7 @@ test('a comment that the notebook did not store is posted again once the field n
 
 /** A run with two comments, of which the second is gone and its repair was requested. */
 async function withMissing() {
-  const { journal, ask } = await openAsked();
+  const { journal, ask } = await openTestJournal();
   const clock = manualClock();
   const notebook = fakeNotebook({ dialect: 'elabftw' });
   await journal.outbox.server(SERVER).learn({ dialect: 'elabftw' });

@@ -1,13 +1,112 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
-import { filesOf } from '../../src/model.js';
+import { expect, onTestFinished, test } from 'vitest';
+import { type Journal, openJournal } from '../../src/journal/journal.js';
+import { type FoundFile, filesOf } from '../../src/model.js';
 import type { NewRun, RunChange } from '../../src/outbox.js';
 import { knows, take } from '../support/journal.js';
+import { manualClock } from '../support/manual-clock.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { openTestJournal } from '../support/test-journal.js';
 import { found } from '../watch/support.js';
-import { openAsked } from './asked-journal.js';
+
+async function journalAt(path = join(tempFolder(), 'state', 'journal.db')): Promise<Journal> {
+  const journal = await openJournal(path, manualClock());
+  onTestFinished(() => journal.close().catch(() => undefined));
+  return journal;
+}
+
+const fileAt = (path: string, mtimeNs = 5n): FoundFile => ({
+  path,
+  location: path,
+  size: 1,
+  mtimeNs,
+  inode: 9n,
+});
+
+test('the quick look passes what was taken and stays as it was, and nothing else', async () => {
+  const journal = await journalAt();
+  const run = newRun('a');
+  await take(journal, run, someDraft('A'));
+  expect(await journal.intake.unknown('balance', [run.file])).toEqual([]);
+  for (const change of [{ size: 2 }, { mtimeNs: run.file.mtimeNs + 1n }, { inode: 1n }, { path: '/data/b' }]) {
+    expect(await journal.intake.unknown('balance', [{ ...run.file, ...change }])).toHaveLength(1);
+  }
+  expect(await journal.intake.unknown('other', [run.file])).toHaveLength(1);
+});
+
+test('many old files are one question, which the configuration answers later', async () => {
+  const journal = await journalAt();
+  const files = [fileAt('/data/1', 1n), fileAt('/data/2', BigInt(Date.UTC(2026, 5, 1)) * 1_000_000n)];
+  await journal.intake.holdBacklog('balance', files);
+  await journal.intake.endFirstScan('balance');
+  expect(await journal.intake.firstScanAt('balance')).toBeDefined();
+  expect(await journal.intake.unknown('balance', files)).toEqual([]);
+  expect(await journal.intake.decideBacklog('balance', { since: '2026-01-01' })).toEqual({
+    files: 2,
+    toFile: 1,
+  });
+  expect((await journal.intake.unknown('balance', files)).map(({ path }) => path)).toEqual(['/data/2']);
+  expect(await journal.intake.decideBacklog('balance', 'ingest')).toEqual({ files: 0, toFile: 0 });
+});
+
+const FILES = [fileAt('/data/1', 1n), fileAt('/data/2', BigInt(Date.UTC(2026, 5, 1)) * 1_000_000n)];
+
+async function withQuestion() {
+  const scene = await openTestJournal();
+  await scene.journal.intake.holdBacklog('balance', FILES);
+  await scene.journal.intake.endFirstScan('balance');
+  const unknown = async () => (await scene.journal.intake.unknown('balance', FILES)).map(({ path }) => path);
+  return { ...scene, unknown };
+}
+
+for (const { existing, takes, text } of [
+  {
+    existing: 'ingest',
+    takes: ['/data/1', '/data/2'],
+    text: /^balance: 2 files of the backlog will be filed/,
+  },
+  { existing: 'skip', takes: [], text: /^balance: 2 files of the backlog skipped$/ },
+  {
+    existing: { since: '2026-01-01' },
+    takes: ['/data/2'],
+    text: /^balance: 1 file of the backlog will be filed.*; 1 file of the backlog skipped$/,
+  },
+] as const) {
+  test(`the question of old files, answered with ${JSON.stringify(existing)}, is settled for good`, async () => {
+    const { ask, unknown, rows } = await withQuestion();
+    expect(await unknown()).toEqual([]);
+    expect(await ask({ kind: 'backfill', instrument: 'balance', existing })).toEqual({
+      done: true,
+      text: expect.stringMatching(text),
+      rescan: 'balance',
+    });
+    expect(await unknown()).toEqual(takes);
+    expect(rows('SELECT backlog FROM instruments')).toEqual([{ backlog: 0 }]);
+    expect(await ask({ kind: 'backfill', instrument: 'balance', existing })).toEqual({
+      done: false,
+      text: 'balance has no backlog that needs a decision',
+    });
+  });
+}
+
+test('before the first scan has ended there is no question to answer', async () => {
+  const { ask, journal } = await openTestJournal();
+  await journal.intake.holdBacklog('balance', FILES);
+  expect(await ask({ kind: 'backfill', instrument: 'balance', existing: 'ingest' })).toMatchObject({
+    done: false,
+    text: expect.stringContaining('the first scan of balance has not finished'),
+  });
+  expect(await journal.intake.unknown('balance', FILES)).toEqual([]);
+});
+
+test('a backlog decision before the first scan has ended does not end it: what is listed later is backlog too', async () => {
+  const { journal } = await openTestJournal();
+  await journal.intake.holdBacklog('balance', FILES);
+  expect(await journal.intake.decideBacklog('balance', 'skip')).toEqual({ files: 2, toFile: 0 });
+  expect(await journal.intake.firstScanAt('balance')).toBeUndefined();
+});
 
 /** A run of files that are there: in a folder, or known by the first of them. */
 function runOf(at: string, names: readonly string[]): NewRun {
@@ -34,7 +133,7 @@ function runOf(at: string, names: readonly string[]): NewRun {
 const REFUSED: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
 
 test('of a run that was taken every file is known by the quick look, and one that changes is not', async () => {
-  const { journal, rows } = await openAsked();
+  const { journal, rows } = await openTestJournal();
   const run = runOf(join(tempFolder(), 's1.D'), ['a.csv', 'b.bin']);
   await take(journal, run, someDraft('one'));
   expect(await journal.intake.unknown('balance', filesOf(run.file))).toEqual([]);
@@ -44,7 +143,7 @@ test('of a run that was taken every file is known by the quick look, and one tha
 });
 
 test('a run was taken before if any of its files was, however often others were passed over since', async () => {
-  const { journal } = await openAsked();
+  const { journal } = await openTestJournal();
   const at = join(tempFolder(), 's1.D');
   await take(journal, runOf(at, ['a.csv', 'b.bin']), someDraft('one'));
   const { file: changed } = runOf(at, ['b.bin', 'late.txt']);
@@ -64,7 +163,7 @@ for (const [what, name, files] of [
   ['joined files', 's1.csv', ['.csv', '.xml']],
 ] as const) {
   test(`a quarantined run of ${what} is read anew as long as it is there`, async () => {
-    const { journal, ask } = await openAsked();
+    const { journal, ask } = await openTestJournal();
     const at = join(tempFolder(), name);
     const run = runOf(at, files);
     await take(journal, run, someDraft('one'));
@@ -85,7 +184,7 @@ const FILED: readonly RunChange[] = [
 
 /** A run of three files that is in the notebook, and others that are made of some of them. */
 async function threeFiles(...changes: readonly RunChange[]) {
-  const { journal } = await openAsked();
+  const { journal } = await openTestJournal();
   const run = runOf(join(tempFolder(), 's1.D'), ['a.csv', 'b.bin', 'c.txt']);
   await take(journal, run, someDraft('one'));
   if (changes.length > 0) await journal.outbox.record(1, ...changes);

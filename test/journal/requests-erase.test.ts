@@ -9,7 +9,7 @@ import { decide, due, knows, recheck, refuse, take } from '../support/journal.js
 import { manualClock } from '../support/manual-clock.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { type AskedJournal, openAsked } from './asked-journal.js';
+import { openTestJournal, type TestJournal } from '../support/test-journal.js';
 
 const SERVER = 'https://eln.example.org';
 const DONE: readonly RunChange[] = [
@@ -22,7 +22,7 @@ const DONE: readonly RunChange[] = [
 const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed smith' };
 
 /** A run whose name stands in everything that the journal keeps of it. */
-async function fileSmith({ journal }: AskedJournal, content: string, ...changes: RunChange[]): Promise<number> {
+async function fileSmith({ journal }: TestJournal, content: string, ...changes: RunChange[]): Promise<number> {
   const run = newRun(content, { path: `/data/smith-${content}.csv` });
   const added = await take(journal, run, someDraft(`smith ${content}`, ['readings of smith']));
   const id = added?.run ?? 0;
@@ -45,7 +45,7 @@ async function scrub(path: string): Promise<boolean> {
 }
 
 test('what is erased is nowhere in the files of the journal any more, and its bytes are not filed again', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const { journal, path } = scene;
   const id = await fileSmith(scene, 'a', ...DONE);
   await refuse(journal, newRun('b', { path: '/data/smith-b.csv' }), new FileError('smith has no table'));
@@ -89,7 +89,7 @@ test('what is erased is nowhere in the files of the journal any more, and its by
 const REFUSED: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
 
 /** Whether a name still stands anywhere once the run is erased. */
-async function leaves({ ask, path }: AskedJournal, run: number, name: string): Promise<boolean> {
+async function leaves({ ask, path }: TestJournal, run: number, name: string): Promise<boolean> {
   expect(stands(path, name)).toBe(true);
   expect(await ask({ kind: 'erase', run })).toMatchObject({ done: true });
   expect(await scrub(path)).toBe(true);
@@ -97,7 +97,7 @@ async function leaves({ ask, path }: AskedJournal, run: number, name: string): P
 }
 
 test('earlier readings of its file, which the notebook may hold, go with an erased run', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const id = await fileSmith(scene, 'a', ...DONE.slice(0, -1), REFUSED);
   const anew = newRun('a', { path: '/data/a.csv', mapping: 'm2' });
   await take(scene.journal, anew, someDraft('read anew', ['read anew']));
@@ -106,7 +106,7 @@ test('earlier readings of its file, which the notebook may hold, go with an eras
 });
 
 test('that it was to be redone, and what was answered then, goes with an erased run', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const { journal, path } = scene;
   const source = join(tempFolder(), 'smith.csv');
   writeFileSync(source, 'a');
@@ -126,7 +126,7 @@ test('that it was to be redone, and what was answered then, goes with an erased 
 });
 
 test('what its columns lack goes with an erased run', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const shaped = (...names: string[]) =>
     ({
       shape: { tables: [{ name: 'readings', columns: names.map((name) => ({ name })) }] },
@@ -140,7 +140,7 @@ test('what its columns lack goes with an erased run', async () => {
 });
 
 test('where equal files at other paths are runs of their own, an erased one is known at its path, and there alone', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const { journal, path } = scene;
   const copy = (name: string) => newRun('a', { path: name, copy: name });
   for (const name of ['/data/smith.csv', '/data/jones.csv']) await take(journal, copy(name), someDraft(name));
@@ -160,7 +160,7 @@ test('where equal files at other paths are runs of their own, an erased one is k
 });
 
 test('a run on its way, or one that waits for a decision, is not erased', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   await fileSmith(scene, 'a');
   await fileSmith(scene, 'b', HELD);
   const before = scene.rows('SELECT * FROM runs');
@@ -183,7 +183,7 @@ test('a run on its way, or one that waits for a decision, is not erased', async 
 });
 
 test('a file that still lies in the folder is told of, without its name', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const path = join(tempFolder(), 'smith.csv');
   writeFileSync(path, 'a');
   await take(scene.journal, newRun('a', { path }), someDraft('A'));
@@ -194,7 +194,7 @@ test('a file that still lies in the folder is told of, without its name', async 
 });
 
 test('an erased run that was quarantined is filed anew once somebody asks for it and its file is seen', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const run = newRun('a');
   await refuse(scene.journal, run, new FileError('no table'));
   await scene.ask({ kind: 'erase', run: 1 });
@@ -209,7 +209,7 @@ test('an erased run that was quarantined is filed anew once somebody asks for it
 });
 
 test('what a person ignores rests until they retry it: as it was read, or read anew', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const unread = newRun('b');
   await fileSmith(scene, 'a', HELD);
   await refuse(scene.journal, unread, new FileError('no table'));
@@ -227,7 +227,7 @@ test('what a person ignores rests until they retry it: as it was read, or read a
 });
 
 test('ignoring a run with changed columns does not make them the pattern; retrying it does', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const shaped = (...names: string[]) =>
     ({
       shape: { tables: [{ name: 'readings', columns: names.map((name) => ({ name })) }] },

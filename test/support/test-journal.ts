@@ -4,12 +4,12 @@ import { expect, onTestFinished } from 'vitest';
 import type { Request } from '../../src/journal/decisions.js';
 import { type Journal, openJournal } from '../../src/journal/journal.js';
 import { openClient } from '../../src/journal/requests.js';
-import { decide } from '../support/journal.js';
-import { manualClock } from '../support/manual-clock.js';
-import { tempFolder } from '../support/temp-folder.js';
+import { decide } from './journal.js';
+import { manualClock } from './manual-clock.js';
+import { tempFolder } from './temp-folder.js';
 
 /** A journal on disk, and those who ask it for something. */
-export interface AskedJournal {
+export interface TestJournal {
   readonly path: string;
   readonly journal: Journal;
   /** Asks as a command does, lets the journal apply it, and returns the answer. */
@@ -17,7 +17,7 @@ export interface AskedJournal {
   rows(sql: string): unknown[];
 }
 
-export async function openAsked(): Promise<AskedJournal> {
+export async function openTestJournal(): Promise<TestJournal> {
   const path = join(tempFolder(), 'journal.db');
   const journal = await openJournal(path, manualClock());
   onTestFinished(() => journal.close().catch(() => undefined));

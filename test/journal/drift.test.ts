@@ -4,7 +4,7 @@ import type { Shape } from '../../src/model.js';
 import type { Added, Shaped } from '../../src/outbox.js';
 import { due, knows, recheck, refuse, take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
-import { type AskedJournal, openAsked } from './asked-journal.js';
+import { openTestJournal, type TestJournal } from '../support/test-journal.js';
 
 const OLD = ['Well', 'A260'];
 const NEW = ['Well', 'A280'];
@@ -13,7 +13,7 @@ const shape = (columns: readonly string[]): Shape => ({
   tables: [{ name: 'readings', columns: columns.map((name) => ({ name })) }],
 });
 
-interface Scene extends AskedJournal {
+interface Scene extends TestJournal {
   /** Files a run of this content with these columns. */
   add(
     content: string,
@@ -23,7 +23,7 @@ interface Scene extends AskedJournal {
 }
 
 async function setUp(): Promise<Scene> {
-  const asked = await openAsked();
+  const asked = await openTestJournal();
   return {
     ...asked,
     add: (content, columns, { mapping = 'm1', drift = 'hold', kinds = 1 } = {}) =>

@@ -8,7 +8,7 @@ import { SERVER } from '../support/filing.js';
 import { due, knows, refuse, take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { type AskedJournal, openAsked } from './asked-journal.js';
+import { openTestJournal, type TestJournal } from '../support/test-journal.js';
 
 const DONE: readonly RunChange[] = [
   { kind: 'intended', server: SERVER, floor: 9, at: 1 },
@@ -21,7 +21,7 @@ const DONE: readonly RunChange[] = [
 
 const BEFORE = someDraft('before', ['one', 'two']);
 
-interface Scene extends AskedJournal {
+interface Scene extends TestJournal {
   readonly run: NewRun;
   remap(id?: number): Promise<{ done: boolean; text: string; rescan?: string | undefined }>;
   /** Reads the file under another mapping. */
@@ -31,7 +31,7 @@ interface Scene extends AskedJournal {
 
 /** A run that is done, of a file that is there. */
 async function withDoneRun(changes: Parameters<typeof newRun>[1] = {}): Promise<Scene> {
-  const asked = await openAsked();
+  const asked = await openTestJournal();
   const path = join(tempFolder(), 'a.csv');
   writeFileSync(path, 'a');
   const run = newRun('a', { path, ...changes });

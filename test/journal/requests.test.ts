@@ -6,25 +6,25 @@ import { openClient } from '../../src/journal/requests.js';
 import type { RunChange } from '../../src/outbox.js';
 import { decide, due, knows, refuse, take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
-import { type AskedJournal, openAsked } from './asked-journal.js';
+import { openTestJournal, type TestJournal } from '../support/test-journal.js';
 
 const SERVER = 'https://eln.example.org';
 const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
 const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
 
 /** A run of this content that has come so far. */
-async function run({ journal }: AskedJournal, content: string, ...changes: RunChange[]): Promise<number> {
+async function run({ journal }: TestJournal, content: string, ...changes: RunChange[]): Promise<number> {
   await take(journal, newRun(content), someDraft(content, ['one', 'two']));
   const id = (await due(journal)).at(-1) ?? 0;
   if (changes.length > 0) await journal.outbox.record(id, ...changes);
   return id;
 }
 
-const events = ({ rows }: AskedJournal, id: number): unknown[] =>
+const events = ({ rows }: TestJournal, id: number): unknown[] =>
   rows(`SELECT event FROM history WHERE run = ${id} ORDER BY id`).flatMap((row) => Object.values(row as object));
 
 test('a command leaves its request beside a journal that a daemon holds, and does not take its lock', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const id = await run(scene, 'a', INTENDED, HELD);
   expect(isFree(scene.path)).toBe(false);
   const client = openClient(scene.path);
@@ -39,7 +39,7 @@ test('a command leaves its request beside a journal that a daemon holds, and doe
 });
 
 test('retry lets a held run go on where it stood, with the experiment that it has', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const postponed: RunChange = { kind: 'postponed', dueAt: 10 ** 14, failure: 'server', reason: 'away' };
   const created: RunChange = { kind: 'created', experiment: 12, found: false };
   const id = await run(scene, 'a', INTENDED, created, postponed, HELD);
@@ -53,7 +53,7 @@ test('retry lets a held run go on where it stood, with the experiment that it ha
 });
 
 test('retry has a file that could not be read looked at again, under the same mapping too', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const file = newRun('a');
   await refuse(scene.journal, file, new FileError('no table'));
   expect(await knows(scene.journal, file)).toBe(true);
@@ -66,7 +66,7 @@ test('retry has a file that could not be read looked at again, under the same ma
 });
 
 test('what makes no sense any more is refused with the reason, and changes nothing', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const onItsWay = await run(scene, 'a');
   const done = await run(
     scene,
@@ -101,7 +101,7 @@ test('what makes no sense any more is refused with the reason, and changes nothi
 });
 
 test('a request that this version cannot read is answered and does not stop the next', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const id = await run(scene, 'a', HELD);
   const database = new DatabaseSync(scene.path);
   database.exec(`INSERT INTO inbox (at, request) VALUES (1, '{"kind":"dance"}'), (1, 'rubbish')`);
@@ -111,7 +111,7 @@ test('a request that this version cannot read is answered and does not stop the 
 });
 
 test('adopt gives a held run the experiment that a person names, and looks for its comments before posting', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const id = await run(scene, 'a', INTENDED, HELD);
   await scene.journal.outbox.server(SERVER).addSpare(11);
   expect(await scene.ask({ kind: 'adopt', run: id, server: SERVER, experiment: 11 })).toMatchObject({
@@ -132,7 +132,7 @@ test('adopt gives a held run the experiment that a person names, and looks for i
 });
 
 test('an experiment that another run has is not given away', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const owner = await run(scene, 'a', INTENDED, { kind: 'created', experiment: 12, found: false });
   const id = await run(scene, 'b', INTENDED, HELD);
   expect(await scene.ask({ kind: 'adopt', run: id, server: SERVER, experiment: 12 })).toMatchObject({
@@ -143,7 +143,7 @@ test('an experiment that another run has is not given away', async () => {
 });
 
 test('refile makes a run of its own with the same draft, another reference and no ids', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const id = await run(
     scene,
     'a',
@@ -172,7 +172,7 @@ test('refile makes a run of its own with the same draft, another reference and n
 });
 
 test('a held run that was filed anew never wakes again', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const id = await run(scene, 'a', INTENDED, HELD);
   await scene.ask({ kind: 'refile', run: id });
   expect(await due(scene.journal)).toEqual([2]);
@@ -186,7 +186,7 @@ test('a held run that was filed anew never wakes again', async () => {
 });
 
 test('a run without a draft is filed anew once its file is read again', async () => {
-  const scene = await openAsked();
+  const scene = await openTestJournal();
   const file = newRun('a');
   await scene.journal.recovery.begin(SERVER);
   const filed = { server: SERVER, experiment: 12, file: 'a.csv', copies: false, comments: [] };
@@ -201,4 +201,97 @@ test('a run without a draft is filed anew once its file is read again', async ()
   expect(await due(scene.journal)).toEqual([2]);
   const [first, second] = scene.rows('SELECT reference, experiment FROM runs ORDER BY id');
   expect(second).not.toEqual(first);
+});
+
+const FILED: readonly RunChange[] = [
+  { kind: 'intended', server: SERVER, floor: 9, at: 1 },
+  { kind: 'created', experiment: 12, found: false },
+  { kind: 'described' },
+  { kind: 'commentIntended', n: 1, at: 2 },
+  { kind: 'commented', n: 1, comment: 71, found: false },
+  { kind: 'commentIntended', n: 2, at: 3 },
+  { kind: 'commented', n: 2, comment: 72, found: false },
+  { kind: 'finished' },
+];
+
+async function withRun(...changes: readonly RunChange[]): Promise<TestJournal> {
+  const scene = await openTestJournal();
+  await take(scene.journal, newRun('a'), someDraft('a', ['one', 'two']));
+  if (changes.length > 0) await scene.journal.outbox.record(1, ...changes);
+  return scene;
+}
+
+const missing = (n: number, comment: number) => ({ kind: 'repair', run: 1, comments: [{ n, comment }] }) as const;
+
+test('repair opens a done run for the comment that is gone, and for no other', async () => {
+  const scene = await withRun(...FILED);
+  expect(await scene.ask(missing(2, 72))).toEqual({
+    done: true,
+    text: 'run 1 (a.csv): comment 2 on experiment 12 will be posted again',
+  });
+  expect(await due(scene.journal)).toEqual([1]);
+  expect(await scene.journal.outbox.load(1)).toMatchObject({
+    step: 'described',
+    experiment: 12,
+    comments: [
+      { n: 1, comment: 71 },
+      { n: 2, comment: undefined, intentAt: undefined, gone: 72 },
+    ],
+  });
+  expect(scene.rows('SELECT event, detail FROM history ORDER BY id DESC LIMIT 1')).toEqual([
+    { event: 'repaired', detail: '{"comments":[{"n":2,"comment":72}]}' },
+  ]);
+});
+
+test('asked twice, or when the comment is there again under another id, repair changes nothing more', async () => {
+  const scene = await withRun(...FILED);
+  await scene.ask(missing(2, 72));
+  expect(await scene.ask(missing(2, 72))).toEqual({
+    done: true,
+    text: 'run 1 (a.csv) is already being delivered',
+  });
+  await scene.journal.outbox.record(1, { kind: 'commented', n: 2, comment: 99, found: false }, { kind: 'finished' });
+  expect(await scene.ask(missing(2, 72))).toEqual({ done: true, text: 'run 1 (a.csv) is already repaired' });
+  expect(await due(scene.journal)).toEqual([]);
+  expect((await scene.journal.outbox.load(1)).comments).toMatchObject([{ comment: 71 }, { comment: 99 }]);
+});
+
+test('a run that waits for its next attempt goes on at once; how often it failed is not forgotten', async () => {
+  const postponed: RunChange = { kind: 'postponed', dueAt: 10 ** 14, failure: 'server', reason: 'away' };
+  const scene = await withRun(...FILED.slice(0, 2), postponed);
+  expect(await due(scene.journal, 10 ** 13, 9)).toEqual([]);
+  expect(await scene.ask({ kind: 'repair', run: 1, comments: [] })).toEqual({
+    done: true,
+    text: 'run 1 (a.csv) continues now',
+  });
+  expect(await due(scene.journal, 10 ** 13, 9)).toEqual([1]);
+  expect(await scene.journal.outbox.load(1)).toMatchObject({ step: 'created', attempts: 1 });
+});
+
+test('what a person has to decide is not repaired', async () => {
+  const scene = await withRun(...FILED.slice(0, 3), {
+    kind: 'parked',
+    as: 'held',
+    failure: 'conflict',
+    reason: 'somebody changed it',
+  });
+  expect(await scene.ask(missing(1, 71))).toMatchObject({
+    done: false,
+    text: expect.stringMatching(/is held/),
+  });
+  expect(await due(scene.journal)).toEqual([]);
+});
+
+test('comments whose text the journal does not have are not repaired', async () => {
+  const scene = await openTestJournal();
+  await scene.journal.recovery.begin(SERVER);
+  const { sha256 } = newRun('a').file;
+  const comments = [{ id: 71, reference: '0123456789abcdef', n: 1 }];
+  const filed = { server: SERVER, experiment: 12, file: 'a.csv', copies: false, comments };
+  await scene.journal.recovery.take({ ...filed, instrument: 'balance', sha256 });
+  expect(await scene.ask(missing(1, 71))).toMatchObject({
+    done: false,
+    text: expect.stringMatching(/has no draft.* refile 1$/),
+  });
+  expect(await due(scene.journal)).toEqual([]);
 });

@@ -9,7 +9,7 @@ import { SERVER } from '../support/filing.js';
 import { due, knows, recheck, take } from '../support/journal.js';
 import { newRun, someDraft } from '../support/runs.js';
 import { tempFolder } from '../support/temp-folder.js';
-import { openAsked } from './asked-journal.js';
+import { openTestJournal } from '../support/test-journal.js';
 
 const filedAs = (experiment: number): RunChange[] => [
   { kind: 'intended', server: SERVER, floor: 9, at: 1 },
@@ -48,7 +48,7 @@ function folderWith(...names: string[]): string {
 }
 
 test('a folder that was thinned out since it was filed is not filed again when it is to be redone', async () => {
-  const { journal, ask, rows } = await openAsked();
+  const { journal, ask, rows } = await openTestJournal();
   const root = folderWith('a.csv', 'b.bin');
   await take(journal, await folderRun(root), someDraft('one'));
   await journal.outbox.record(1, ...filedAs(12));
@@ -64,7 +64,7 @@ test('a folder that was thinned out since it was filed is not filed again when i
 });
 
 test('a folder with other bytes in one of its files is a run of its own, also when the old one was to be redone', async () => {
-  const { journal, ask } = await openAsked();
+  const { journal, ask } = await openTestJournal();
   const root = folderWith('a.csv', 'b.bin');
   await take(journal, await folderRun(root), someDraft('one'));
   await journal.outbox.record(1, ...filedAs(12));
@@ -74,7 +74,7 @@ test('a folder with other bytes in one of its files is a run of its own, also wh
 });
 
 test('a run that is to be redone and is repaired meanwhile is still read anew afterwards', async () => {
-  const { journal, ask } = await openAsked();
+  const { journal, ask } = await openTestJournal();
   const run = oneFile();
   await take(journal, run, someDraft('one'));
   await journal.outbox.record(1, ...filedAs(12));
@@ -88,7 +88,7 @@ test('a run that is to be redone and is repaired meanwhile is still read anew af
 });
 
 test('a run that was to be redone and is filed anew instead leaves its file to the new one', async () => {
-  const { journal, ask, rows } = await openAsked();
+  const { journal, ask, rows } = await openTestJournal();
   const run = oneFile();
   await take(journal, run, someDraft('one'));
   await journal.outbox.record(1, ...filedAs(12));
@@ -104,7 +104,7 @@ test('a run that was to be redone and is filed anew instead leaves its file to t
 });
 
 test('a copy whose name was erased with an earlier filing of it can still be redone', async () => {
-  const { journal, ask } = await openAsked();
+  const { journal, ask } = await openTestJournal();
   const single = oneFile();
   const run = { ...single, copy: single.file.path };
   await take(journal, run, someDraft('one'));
@@ -117,7 +117,7 @@ test('a copy whose name was erased with an earlier filing of it can still be red
 });
 
 test('what is to be redone is not removed with the history of old runs', async () => {
-  const { journal, ask } = await openAsked();
+  const { journal, ask } = await openTestJournal();
   const run = oneFile();
   await take(journal, run, someDraft('one'));
   await journal.outbox.record(1, ...filedAs(12));
@@ -128,7 +128,7 @@ test('what is to be redone is not removed with the history of old runs', async (
 });
 
 test('a run that was set aside so long ago that its draft is gone is read anew by retry', async () => {
-  const { journal, ask } = await openAsked();
+  const { journal, ask } = await openTestJournal();
   await take(journal, oneFile(), someDraft('one'));
   await journal.outbox.record(1, ...filedAs(12).slice(0, 2), HELD);
   await ask({ kind: 'ignore', run: 1 });
@@ -138,7 +138,7 @@ test('a run that was set aside so long ago that its draft is gone is read anew b
 });
 
 test('a run that drifted, was set aside and lost its history can be retried and filed anew', async () => {
-  const { journal, ask } = await openAsked();
+  const { journal, ask } = await openTestJournal();
   const shaped = (name: string) =>
     ({ shape: { tables: [{ name: 't', columns: [{ name }] }] }, drift: 'hold', kinds: 1 }) as const;
   await take(journal, newRun('p'), someDraft('p'), shaped('x'));
@@ -149,7 +149,7 @@ test('a run that drifted, was set aside and lost its history can be retried and 
 });
 
 test('a folder that is retried twice in a row is read anew both times, not sent as it was read before', async () => {
-  const { journal, ask } = await openAsked();
+  const { journal, ask } = await openTestJournal();
   const run = await folderRun(folderWith('a.csv', 'b.bin'));
   await take(journal, run, someDraft('one'));
   await journal.outbox.record(1, REFUSED);

@@ -1,0 +1,159 @@
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { FileError } from '../../src/errors.js';
+import { type Journal, openJournal } from '../../src/journal/journal.js';
+import { backUp } from '../../src/journal/maintenance.js';
+import { openReader } from '../../src/journal/reader.js';
+import { openClient } from '../../src/journal/requests.js';
+import type { RunChange } from '../../src/outbox.js';
+import { decide, knows, refuse, take } from '../support/journal.js';
+import { manualClock } from '../support/manual-clock.js';
+import { memoryJournal } from '../support/memory-journal.js';
+import { newRun, someDraft } from '../support/runs.js';
+import { tempFolder } from '../support/temp-folder.js';
+import { openTestJournal } from '../support/test-journal.js';
+
+const SERVER = 'https://eln.example.org';
+
+async function open(path: string): Promise<Journal> {
+  const journal = await openJournal(path, manualClock());
+  onTestFinished(() => journal.close().catch(() => undefined));
+  return journal;
+}
+
+async function setUp() {
+  const folder = tempFolder();
+  const path = join(folder, 'journal.db');
+  const journal = await open(path);
+  await take(journal, newRun('a'), someDraft('A', ['one', 'two']));
+  return { journal, path, copy: join(folder, 'copy.db'), folder };
+}
+
+test('a copy made while the journal is written to is whole, private, and a journal like any other', async () => {
+  const { journal, path, copy, folder } = await setUp();
+  const writing = take(journal, newRun('b'), someDraft('B'));
+  expect(backUp(path, copy, SERVER)).toEqual({ runs: 1, bytes: statSync(copy).size });
+  await writing;
+  expect(statSync(copy).mode & 0o777).toBe(0o600);
+  expect(readdirSync(folder).filter((name) => name.startsWith('copy'))).toEqual(['copy.db']);
+  const restored = await open(copy);
+  expect(await restored.outbox.count()).toEqual({ pending: 1 });
+  expect(await restored.outbox.load(1)).toMatchObject({ draft: { title: 'A' }, comments: [{}, {}] });
+});
+
+test('a copy knows that it is one: nothing is sent from it, and nothing asked of the original is done by it', async () => {
+  const { path, copy } = await setUp();
+  const client = openClient(path);
+  await client.ask([{ kind: 'refile', run: 1 }], 1);
+  await client.close();
+  backUp(path, copy, SERVER);
+  const restored = await open(copy);
+  expect((await restored.outbox.server(SERVER).facts()).halted).toMatch(/labfeed recover/);
+  expect(await decide(restored)).toEqual([]);
+});
+
+test('nothing is overwritten, and a copy that failed leaves nothing behind', async () => {
+  const { path, copy, folder } = await setUp();
+  writeFileSync(copy, 'my thesis');
+  expect(() => backUp(path, copy, SERVER)).toThrow(/already exists/);
+  expect(readFileSync(copy, 'utf8')).toBe('my thesis');
+  writeFileSync(join(folder, 'other.db.part'), '');
+  expect(() => backUp(path, join(folder, 'other.db'), SERVER)).toThrow(/part already exists/);
+  expect(() => backUp(path, join(folder, 'nowhere', 'copy.db'), SERVER)).toThrow(/cannot write/);
+  expect(() => backUp(join(folder, 'none.db'), join(folder, 'third.db'), SERVER)).toThrow(/no journal at/);
+  expect(existsSync(join(folder, 'third.db.part'))).toBe(false);
+});
+
+const DONE = (experiment: number): RunChange[] => [
+  { kind: 'intended', server: 'https://eln.example.org', floor: 9, at: 1 },
+  { kind: 'created', experiment, found: false },
+  { kind: 'commented', n: 1, comment: experiment, found: false },
+  { kind: 'finished' },
+];
+const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
+const LATER = Number.MAX_SAFE_INTEGER;
+
+test('of runs finished long ago, history, draft and texts go; what they are known by and their ids stay', async () => {
+  const { journal, path, ask } = await openTestJournal();
+  for (const content of ['done', 'open', 'held']) await take(journal, newRun(content), someDraft(content));
+  await refuse(journal, newRun('refused'), new FileError('no table'));
+  await refuse(journal, newRun('ignored'), new FileError('no table'));
+  await journal.outbox.record(1, ...DONE(12));
+  await journal.outbox.record(3, HELD);
+  await ask({ kind: 'ignore', run: 5 });
+  expect(await journal.outbox.prune(0, 0)).toEqual({ runs: 0, next: undefined });
+  expect(await journal.outbox.prune(LATER, 0)).toEqual({ runs: 2, next: undefined });
+  const reader = openReader(path);
+  expect(await reader.job(1)).toMatchObject({
+    state: 'done',
+    path: '/data/done.csv',
+    experiment: 12,
+    draft: undefined,
+    history: [],
+    comments: [{ n: 1, text: '', comment: 12 }],
+    paths: ['/data/done.csv'],
+  });
+  for (const id of [2, 3]) expect((await reader.job(id))?.draft).toBeDefined();
+  for (const id of [2, 3, 4]) expect((await reader.job(id))?.history).not.toEqual([]);
+  await reader.close();
+  for (const content of ['done', 'open', 'held', 'refused', 'ignored'])
+    expect(await knows(journal, newRun(content))).toBe(true);
+  expect(await journal.outbox.prune(LATER, 0)).toEqual({ runs: 0, next: undefined });
+});
+
+test('it goes in small batches, each from where the last one ended', async () => {
+  const { journal } = await openTestJournal();
+  for (let n = 1; n <= 100; n++) {
+    await take(journal, newRun(`r${n}`), someDraft(`r${n}`));
+    await journal.outbox.record(n, ...DONE(n));
+  }
+  let removed = 0;
+  let batches = 0;
+  for (let from: number | undefined = 0; from !== undefined; batches++) {
+    const { runs, next } = await journal.outbox.prune(LATER, from);
+    expect(runs).toBeLessThan(50);
+    removed += runs;
+    from = next;
+  }
+  expect(removed).toBe(100);
+  expect(batches).toBeGreaterThan(2);
+});
+
+test('a run of which only the hash is left is filed anew from its file', async () => {
+  const { journal, ask } = await openTestJournal();
+  await take(journal, newRun('a'), someDraft('a'));
+  await journal.outbox.record(1, ...DONE(12));
+  await journal.outbox.prune(LATER, 0);
+  expect(await ask({ kind: 'refile', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });
+  expect(await knows(journal, newRun('a'))).toBe(false);
+});
+
+test('what waits for a person is counted by instrument, with the newest of it', async () => {
+  const journal = memoryJournal(manualClock());
+  expect(await journal.outbox.waitingForPeople()).toEqual(new Map());
+  await refuse(journal, newRun('a'), new FileError('first'));
+  await refuse(journal, newRun('b'), new FileError('second'));
+  await take(journal, newRun('c', { instrument: 'other' }), someDraft('C'));
+  await journal.outbox.record(3, { kind: 'parked', as: 'held', failure: 'conflict', reason: 'changed' });
+  await journal.intake.holdBacklog('third', [{ ...newRun('d').file, path: '/data/d.csv' }]);
+  await journal.intake.endFirstScan('third');
+  expect(await journal.outbox.waitingForPeople()).toEqual(
+    new Map([
+      [
+        'balance',
+        {
+          quarantined: { runs: 2, path: '/data/b.csv', reason: expect.stringContaining('second') },
+          held: undefined,
+        },
+      ],
+      ['other', { quarantined: undefined, held: { runs: 1, path: '/data/c.csv', reason: 'changed' } }],
+    ]),
+  );
+  expect(await journal.intake.backlogs()).toEqual(new Map([['third', 1]]));
+  await journal.outbox.record(3, { kind: 'parked', as: 'quarantined', failure: 'request', reason: 'no' });
+  expect((await journal.outbox.waitingForPeople()).get('other')).toMatchObject({
+    held: undefined,
+    quarantined: { runs: 1, reason: 'no' },
+  });
+});
