@@ -42,5 +42,5 @@ async function work() {
   }
 }
 await Promise.all(Array.from({ length: CONCURRENCY }, work));
-// Stays until it is told to end: what it used is read from outside.
+// Runs until it is stopped: its memory and CPU time are read from outside.
 setInterval(() => {}, 60_000);

@@ -8,12 +8,12 @@ import { csv, fillFolder, makeSite, startDaemon } from './site.mjs';
 const MANY = 50_000;
 const FEW = 1000;
 const ROUNDS = { least: 3, most: 6, withinMs: 18_000 };
-/** How long a daemon is left alone before its memory is looked at. */
+/** How long a daemon is idle before its memory is measured. */
 const IDLE_MS = 1000;
-/** How often and for how long folders are listed anew, where that is what is looked at. */
+/** For the measurement of rescans: the poll interval, the number of samples and the time between them. */
 const POLL = '500ms';
-const LOOKS = 30;
-const LOOK_MS = 400;
+const SAMPLES = 30;
+const SAMPLE_MS = 400;
 
 /** With a folder full of files that are known: how long until it is watched, and what they cost in memory. */
 export async function measureStartUp(folder, tell) {
@@ -92,10 +92,10 @@ async function rescanning(...sites) {
   const daemons = sites.map(({ folder, watch }) => startDaemon(makeSite(folder, { watch, poll: POLL })));
   await Promise.all(daemons.map((daemon) => daemon.wrote('"ready"')));
   const seen = [];
-  for (let look = 0; look < LOOKS; look++) {
-    await sleep(LOOK_MS);
+  for (let sample = 0; sample < SAMPLES; sample++) {
+    await sleep(SAMPLE_MS);
     // The first half is the way there.
-    if (look >= LOOKS / 2) seen.push(daemons.map((daemon) => daemon.rssBytes()));
+    if (sample >= SAMPLES / 2) seen.push(daemons.map((daemon) => daemon.rssBytes()));
   }
   await Promise.all(daemons.map((daemon) => daemon.stop()));
   return seen;

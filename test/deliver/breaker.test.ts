@@ -177,7 +177,7 @@ test('a probe that fails locally proves nothing', async () => {
   expect(sentAt).toEqual([0, 1000, 3000]);
 });
 
-test('during an outage at most one request is in flight, and none waits for ever', async () => {
+test('during an outage at most one request is in flight, and none waits forever', async () => {
   const outages = fc.array(fc.record({ fromMs: fc.nat(60_000), forMs: fc.nat(20_000) }), { maxLength: 5 });
   const latency = fc.record({ leastMs: fc.nat(100), spreadMs: fc.nat(2000) });
   const workers = fc.integer({ min: 1, max: 16 });

@@ -31,7 +31,7 @@ async function journalAt(path = join(tempFolder(), 'state', 'journal.db')): Prom
 
 const dueRuns = (journal: Journal, limit = 100): Promise<number[]> => due(journal, Number.MAX_SAFE_INTEGER, limit);
 
-test('a journal from a newer version is refused and left as it is', async () => {
+test('a journal of a newer version is refused and not changed', async () => {
   const path = join(tempFolder(), 'journal.db');
   await (await journalAt(path)).close();
   const database = new DatabaseSync(path);
@@ -42,7 +42,7 @@ test('a journal from a newer version is refused and left as it is', async () => 
   expect(readFileSync(path)).toEqual(before);
 });
 
-test('a journal that another daemon holds is refused, and free again when that one ends', async () => {
+test('a journal that another daemon has locked is refused until that daemon ends', async () => {
   const path = join(tempFolder(), 'journal.db');
   const first = await journalAt(path);
   await expect(openJournal(path, manualClock())).rejects.toThrow(/in use by another daemon/);
@@ -51,14 +51,14 @@ test('a journal that another daemon holds is refused, and free again when that o
   expect(await dueRuns(await journalAt(path))).toHaveLength(1);
 });
 
-test('a file that is no journal is refused and left as it is', async () => {
+test('a file that is not a journal is refused and not changed', async () => {
   const path = join(tempFolder(), 'journal.db');
   writeFileSync(path, 'my thesis '.repeat(1000));
   await expect(openJournal(path, manualClock())).rejects.toThrow(/cannot open the journal/);
   expect(readFileSync(path, 'utf8')).toBe('my thesis '.repeat(1000));
 });
 
-test('a journal in a place that cannot be written is refused with what to do', async () => {
+test('a journal in a folder that cannot be written is refused with a hint', async () => {
   const file = join(tempFolder(), 'a-file');
   writeFileSync(file, '');
   await expect(openJournal(join(file, 'journal.db'), manualClock())).rejects.toMatchObject({
@@ -67,7 +67,7 @@ test('a journal in a place that cannot be written is refused with what to do', a
   });
 });
 
-test('a journal on a network share is refused with what to do, and none is made there', async () => {
+test('a journal on a network share is refused with a hint, and none is created there', async () => {
   const path = join(tempFolder(), 'journal.db');
   await expect(openDatabase(path, async () => true)).rejects.toMatchObject({
     message: expect.stringContaining('is on a network share'),
@@ -91,7 +91,7 @@ test.skipIf(process.geteuid?.() === 0)('a journal in a private folder is reporte
 
 const everything = (journal: Journal): Promise<number[]> => due(journal, Number.MAX_SAFE_INTEGER, 1000);
 
-/** A journal on a disk that is full until it is not: no page more than it has now. */
+/** A journal on a disk that can be filled: it then gets no more pages than it has. */
 function onFullDisk() {
   const database = new DatabaseSync(join(tempFolder(), 'journal.db'));
   migrate(database, 'journal.db');
@@ -107,7 +107,7 @@ function onFullDisk() {
   };
 }
 
-test('on a full disk a record is refused with what to do, and works again when there is space', async () => {
+test('on a full disk a record fails with a hint, and succeeds once there is space', async () => {
   const { journal, fill, free } = onFullDisk();
   const large = someDraft('A', ['x'.repeat(100_000)]);
   fill();
@@ -121,7 +121,7 @@ test('on a full disk a record is refused with what to do, and works again when t
   expect(await everything(journal)).toHaveLength(1);
 });
 
-test('a journal that became read-only refuses what it cannot record, and works again when it may be written', async () => {
+test('records fail while the journal is read-only, and succeed once it is writable', async () => {
   const database = new DatabaseSync(join(tempFolder(), 'journal.db'));
   migrate(database, 'journal.db');
   const journal = createJournal({ database, clock: manualClock(), release: () => undefined });
@@ -134,7 +134,7 @@ test('a journal that became read-only refuses what it cannot record, and works a
   expect(await everything(journal)).toHaveLength(1);
 });
 
-test('nothing is sent whose intent could not be recorded', async () => {
+test('nothing is sent if its intent could not be recorded', async () => {
   const { journal, clock } = onFullDisk();
   await take(journal, newRun('a'), someDraft('A'));
   const [id = 0] = await everything(journal);
@@ -147,7 +147,7 @@ test('nothing is sent whose intent could not be recorded', async () => {
   expect(notebook.writes[0]).toBe('createExperiment');
 });
 
-/** What a power cut leaves: the files as they are, without the journal having been closed. */
+/** The files as a power cut leaves them: the journal was not closed. */
 async function cutOff(runs: number): Promise<string> {
   const folder = tempFolder();
   const journal = await openJournal(join(folder, 'journal.db'), manualClock());
@@ -161,7 +161,7 @@ async function cutOff(runs: number): Promise<string> {
   return left;
 }
 
-test('rubbish at the end of what a power cut left is passed over, and all that was promised is there', async () => {
+test('garbage at the end of the write-ahead log after a power cut is ignored, and every durable record is there', async () => {
   const path = await cutOff(20);
   appendFileSync(`${path}-wal`, Buffer.alloc(3000, 0xaa));
   const journal = await openJournal(path, manualClock());
@@ -169,7 +169,7 @@ test('rubbish at the end of what a power cut left is passed over, and all that w
   expect(await everything(journal)).toHaveLength(20);
 });
 
-test('a tail that was torn off costs no more than what it held', async () => {
+test('a truncated write-ahead log loses only the records that were in the missing part', async () => {
   const path = await cutOff(20);
   const whole = await everythingAt(path);
   const torn = await cutOff(20);
@@ -186,7 +186,7 @@ async function everythingAt(path: string): Promise<number> {
   return runs.length;
 }
 
-test('killed while it makes its tables, the next start makes them', async () => {
+test('if the process is killed while the tables are created, the next start creates them', async () => {
   const path = join(tempFolder(), 'journal.db');
   const database = new DatabaseSync(path);
   database.exec('PRAGMA journal_mode = WAL');
@@ -198,7 +198,7 @@ test('killed while it makes its tables, the next start makes them', async () => 
   expect(await everything(journal)).toHaveLength(1);
 });
 
-test('a journal whose pages are damaged is refused with what to do', async () => {
+test('a journal with damaged pages is refused with a hint', async () => {
   const path = join(tempFolder(), 'journal.db');
   const journal = await openJournal(path, manualClock());
   await journal.close();

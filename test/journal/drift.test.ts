@@ -23,11 +23,11 @@ interface Scene extends TestJournal {
 }
 
 async function setUp(): Promise<Scene> {
-  const asked = await openTestJournal();
+  const opened = await openTestJournal();
   return {
-    ...asked,
+    ...opened,
     add: (content, columns, { mapping = 'm1', drift = 'hold', kinds = 1 } = {}) =>
-      take(asked.journal, newRun(content, { mapping }), someDraft(content), {
+      take(opened.journal, newRun(content, { mapping }), someDraft(content), {
         shape: shape(columns),
         drift,
         kinds,
@@ -35,7 +35,7 @@ async function setUp(): Promise<Scene> {
   };
 }
 
-test('a run that lost a column is told once, and those like it are then the pattern', async () => {
+test('a missing column is reported once, and later runs are compared with the new shape', async () => {
   const { journal, add, rows } = await setUp();
   expect(await add('a', OLD, { drift: 'warn' })).toMatchObject({
     run: 1,
@@ -53,7 +53,7 @@ test('a run that lost a column is told once, and those like it are then the patt
   expect(rows("SELECT run FROM history WHERE event = 'drifted'")).toEqual([{ run: 3 }]);
 });
 
-test('where it is off, nothing is told, and what came is still the pattern for when it is on', async () => {
+test('with drift off nothing is reported, but the shape is still recorded', async () => {
   const { add, rows } = await setUp();
   await add('a', OLD);
   expect((await add('b', NEW, { drift: 'off' }))?.drift).toBeUndefined();
@@ -61,7 +61,7 @@ test('where it is off, nothing is told, and what came is still the pattern for w
   expect(rows('SELECT * FROM drifts')).toEqual([]);
 });
 
-test('a held run is not sent, says why and how to go on, and leaves the pattern as it was', async () => {
+test('a run held for drift is not sent, has a reason and a hint, and does not change the shape to compare with', async () => {
   const { journal, add, rows } = await setUp();
   await add('a', OLD);
   expect(await add('b', NEW)).toMatchObject({ run: 2, outcome: 'held', drift: { held: true } });
@@ -78,7 +78,7 @@ test('a held run is not sent, says why and how to go on, and leaves the pattern 
   expect(await knows(journal, newRun('b'))).toBe(true);
 });
 
-test('retry files a held run, makes it the pattern, and lets those go on that wait for the same answer', async () => {
+test('retry files a held run, accepts its shape, and continues the runs held for the same drift', async () => {
   const { journal, add, ask } = await setUp();
   await add('a', OLD);
   await add('b', NEW);
@@ -94,7 +94,7 @@ test('retry files a held run, makes it the pattern, and lets those go on that wa
   expect((await add('f', OLD))?.drift).toMatchObject({ held: true, since: 2 });
 });
 
-test('a held run that is filed anew is accepted too', async () => {
+test('refiling a held run accepts its shape too', async () => {
   const { journal, add, ask } = await setUp();
   await add('a', OLD);
   await add('b', NEW);
@@ -103,7 +103,7 @@ test('a held run that is filed anew is accepted too', async () => {
   expect((await add('c', NEW))?.drift).toBeUndefined();
 });
 
-test('another mapping is another pattern, and reads what is held anew', async () => {
+test('a changed mapping starts with new shapes, and held runs are read again', async () => {
   const { journal, add, rows } = await setUp();
   await add('a', OLD);
   await add('b', NEW);
@@ -122,7 +122,7 @@ test('another mapping is another pattern, and reads what is held anew', async ()
   expect((await add('c', ['well'], { mapping: 'm2' }))?.drift).toMatchObject({ since: 2 });
 });
 
-test('a held run that the new mapping cannot read is quarantined, and waits for no answer any more', async () => {
+test('a held run that the new mapping cannot read is quarantined and needs no drift decision', async () => {
   const { journal, add, ask, rows } = await setUp();
   await add('a', OLD);
   await add('b', NEW);
@@ -132,7 +132,7 @@ test('a held run that the new mapping cannot read is quarantined, and waits for 
   expect((await ask({ kind: 'retry', run: 2 })).text).toContain('so the existing draft is sent');
 });
 
-test('an answer about runs of an older mapping does not touch the pattern of the new one', async () => {
+test('accepting the drift of an older mapping does not change the shapes of the new one', async () => {
   const { journal, add, ask } = await setUp();
   await add('a', OLD);
   await add('b', NEW);
@@ -143,7 +143,7 @@ test('an answer about runs of an older mapping does not touch the pattern of the
   expect((await add('e', NEW, { mapping: 'm2' }))?.drift).toMatchObject({ held: true });
 });
 
-test('a mapping with alternatives has as many patterns', async () => {
+test('a mapping with alternatives has one shape for each', async () => {
   const { add } = await setUp();
   const two = { kinds: 2 };
   await add('a', OLD, two);
@@ -160,7 +160,7 @@ test('a mapping with alternatives has as many patterns', async () => {
   expect((await add('g', ['Time', 'Humidity'], two))?.drift).toBeUndefined();
 });
 
-test('an alternative with more columns than another does not take its place', async () => {
+test('an alternative with more columns does not replace one with fewer', async () => {
   const { add } = await setUp();
   const more = [...OLD, 'A280'];
   for (const [content, columns] of [
@@ -173,7 +173,7 @@ test('an alternative with more columns than another does not take its place', as
     expect((await add(content, columns, { kinds: 2 }))?.drift).toBeUndefined();
 });
 
-test('instruments have patterns of their own', async () => {
+test('each instrument has its own shapes', async () => {
   const { journal, add } = await setUp();
   await add('a', OLD);
   const other = newRun('b', { instrument: 'other' });

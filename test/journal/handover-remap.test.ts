@@ -29,27 +29,27 @@ interface Scene extends TestJournal {
   state(): unknown;
 }
 
-/** A run that is done, of a file that is there. */
+/** A done run of an existing file. */
 async function withDoneRun(changes: Parameters<typeof newRun>[1] = {}): Promise<Scene> {
-  const asked = await openTestJournal();
+  const opened = await openTestJournal();
   const path = join(tempFolder(), 'a.csv');
   writeFileSync(path, 'a');
   const run = newRun('a', { path, ...changes });
-  await take(asked.journal, run, BEFORE, { shape: { tables: [] }, drift: 'hold', kinds: 1 });
-  await asked.journal.outbox.record(1, ...DONE);
+  await take(opened.journal, run, BEFORE, { shape: { tables: [] }, drift: 'hold', kinds: 1 });
+  await opened.journal.outbox.record(1, ...DONE);
   return {
-    ...asked,
+    ...opened,
     run,
-    remap: (id = 1) => asked.ask({ kind: 'remap', run: id }),
-    read: (draft) => take(asked.journal, { ...run, mapping: 'm2' }, draft),
-    state: () => asked.rows('SELECT step, parked, reason FROM runs WHERE id = 1')[0],
+    remap: (id = 1) => opened.ask({ kind: 'remap', run: id }),
+    read: (draft) => take(opened.journal, { ...run, mapping: 'm2' }, draft),
+    state: () => opened.rows('SELECT step, parked, reason FROM runs WHERE id = 1')[0],
   };
 }
 
 const events = ({ rows }: Scene) =>
   (rows('SELECT event FROM history WHERE run = 1 ORDER BY id') as { event: string }[]).map(({ event }) => event);
 
-test('a done run stays done until its file was read anew, and then has what it was filed as beside what it is to be', async () => {
+test('a done run stays done until its file is read again, and then has the new draft and the earlier one', async () => {
   const scene = await withDoneRun();
   const { journal, run } = scene;
   expect(await scene.remap()).toMatchObject({
@@ -84,7 +84,7 @@ test('a done run stays done until its file was read anew, and then has what it w
   expect(events(scene).slice(-2)).toEqual(['remapAsked', 'remapped']);
 });
 
-test('a comment for which there is no use any more is kept in mind until it is gone, and taken back where it is wanted again', async () => {
+test('a surplus comment is kept until it is deleted, and reused if a later reading needs it', async () => {
   const scene = await withDoneRun();
   await scene.remap();
   await scene.read(someDraft('after', ['uno']));
@@ -112,7 +112,7 @@ test('a comment for which there is no use any more is kept in mind until it is g
   expect(scene.rows('SELECT * FROM earlier_drafts')).toEqual([]);
 });
 
-test('what reads as before changes nothing, and is known to', async () => {
+test('an unchanged reading changes nothing, and is reported as unchanged', async () => {
   const scene = await withDoneRun();
   await scene.remap();
   expect(await scene.read(BEFORE)).toMatchObject({ run: 1, outcome: 'unchanged' });
@@ -122,7 +122,7 @@ test('what reads as before changes nothing, and is known to', async () => {
   expect(await knows(scene.journal, { ...scene.run, mapping: 'm2' })).toBe(true);
 });
 
-test('a file that does not read under the mapping of today leaves its run done as it was filed, and that is told', async () => {
+test('a file that the current mapping cannot read leaves its run done as filed, with the reason', async () => {
   const scene = await withDoneRun();
   await scene.remap();
   const refused = await refuse(scene.journal, { ...scene.run, mapping: 'm2' }, new FileError('no table any more'));
@@ -138,7 +138,7 @@ test('a file that does not read under the mapping of today leaves its run done a
   expect(scene.state()).toMatchObject({ reason: null });
 });
 
-test('the runs to come are not held against a run that was redone', async () => {
+test('later runs are not compared with a remapped run', async () => {
   const scene = await withDoneRun();
   const shapes = 'SELECT * FROM shapes';
   const before = scene.rows(shapes);
@@ -163,7 +163,7 @@ for (const [what, change, says] of [
     /a\.csv has changed/,
   ],
 ] as const) {
-  test(`a done run whose file ${what} is not redone, and that is said`, async () => {
+  test(`a done run whose file ${what} is not remapped, as the answer says`, async () => {
     const scene = await withDoneRun();
     change(scene.run.file.path);
     expect(await scene.remap()).toEqual({ done: false, text: expect.stringMatching(says) });
@@ -172,7 +172,7 @@ for (const [what, change, says] of [
   });
 }
 
-test('a file that gets other bytes before it was read anew becomes a run of its own, and the done one says so', async () => {
+test('a file that changes before it is read again becomes a run of its own, and the done run has the reason', async () => {
   const scene = await withDoneRun();
   await scene.remap();
   const { path } = scene.run.file;
@@ -187,7 +187,7 @@ test('a file that gets other bytes before it was read anew becomes a run of its 
   expect(await knows(scene.journal, { ...scene.run, mapping: 'm2' })).toBe(true);
 });
 
-test('equal bytes under another name are not what is read: the run keeps its file, unless that is gone', async () => {
+test('a run is remapped from its own file, and from a copy only if its own is gone', async () => {
   const scene = await withDoneRun();
   const copy = join(tempFolder(), 'copy.csv');
   writeFileSync(copy, 'a');
@@ -202,7 +202,7 @@ test('equal bytes under another name are not what is read: the run keeps its fil
   expect(await knows(scene.journal, seen)).toBe(false);
 });
 
-test('only a done run is redone, and only one of which it is known what was written', async () => {
+test('only a done run with a draft can be remapped', async () => {
   const scene = await withDoneRun();
   const { journal, run } = scene;
   expect(await scene.remap(77)).toEqual({ done: false, text: 'there is no run 77' });
@@ -225,7 +225,7 @@ test('only a done run is redone, and only one of which it is known what was writ
   expect(await knows(journal, run)).toBe(true);
 });
 
-test('a run that is being redone when the notebook is set back is described first, and what is gone of its comments posted', async () => {
+test('a run that is being remapped when the notebook is restored is described first, then its missing comments are posted', async () => {
   const scene = await withDoneRun();
   await scene.remap();
   await scene.read(someDraft('after', ['uno', 'due']));

@@ -23,7 +23,7 @@ interface Scene {
   retry(): Promise<{ done: boolean; text: string; rescan?: string | undefined } | undefined>;
 }
 
-/** A run of a file that is there, which has come so far. */
+/** A run of an existing file after these changes. */
 async function setUp(name: string | Buffer, ...changes: RunChange[]): Promise<Scene> {
   const folder = tempFolder();
   const journal = await emptyJournal(manualClock(), join(folder, 'journal.db'));
@@ -45,7 +45,7 @@ async function setUp(name: string | Buffer, ...changes: RunChange[]): Promise<Sc
   };
 }
 
-test('a quarantined run is read anew on request, and keeps its experiment and what was posted of it', async () => {
+test('a quarantined run is read again on request, and keeps its experiment and posted comments', async () => {
   const { journal, run, retry } = await setUp('a.csv', INTENDED, CREATED, DESCRIBED, posted(1), REFUSED);
   const intent: RunChange = { kind: 'commentIntended', n: 2, at: 5 };
   await journal.outbox.record(1, intent);
@@ -77,7 +77,7 @@ test('a quarantined run is read anew on request, and keeps its experiment and wh
   expect((await journal.outbox.load(1)).earlier).toEqual([]);
 });
 
-test('a run whose file does not read under the mapping of today keeps what was read before, and says why it waits', async () => {
+test('a run whose file the current mapping cannot read keeps its earlier draft and has the reason', async () => {
   const { journal, run, retry } = await setUp('a.csv', REFUSED);
   await retry();
   await refuse(journal, run, new FileError('no table any more'));
@@ -97,7 +97,7 @@ for (const [what, change] of [
     },
   ],
 ] as const) {
-  test(`where its file ${what}, a quarantined run goes on as it was read before, and that is said`, async () => {
+  test(`a quarantined run whose file ${what} continues with its earlier draft, as the answer says`, async () => {
     const { journal, run, retry } = await setUp('a.csv', INTENDED, CREATED, REFUSED);
     change(run.file.path);
     expect(await retry()).toMatchObject({
@@ -114,19 +114,19 @@ for (const [what, change] of [
   });
 }
 
-test('a file whose name is not UTF-8 is found where it is', async () => {
+test('a file whose name is not UTF-8 is found', async () => {
   const { retry } = await setUp(Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x2e, 0x63, 0x73, 0x76]), REFUSED);
   expect((await retry())?.text).toContain('will be re-read');
 });
 
-test('a held run is not read anew: it goes on where it stood', async () => {
+test('a held run is not read again: it continues where it stopped', async () => {
   const held: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
   const { journal, run, retry } = await setUp('a.csv', INTENDED, CREATED, held);
   expect((await retry())?.text).toContain('continues where it stopped');
   expect(await knows(journal, run)).toBe(true);
 });
 
-test('another mapping has every quarantined run read anew by itself, and no other', async () => {
+test('with another mapping every quarantined run is read again, and no other run', async () => {
   const { journal, run } = await setUp('a.csv', INTENDED, CREATED, REFUSED);
   await take(journal, newRun('b'), someDraft('b'));
   expect(await recheck(journal, 'balance', run.mapping)).toBe(0);

@@ -25,7 +25,7 @@ const fileAt = (path: string, mtimeNs = 5n): FoundFile => ({
   inode: 9n,
 });
 
-test('the quick look passes what was taken and stays as it was, and nothing else', async () => {
+test('only files that were taken and have the same size, time and inode are known', async () => {
   const journal = await journalAt();
   const run = newRun('a');
   await take(journal, run, someDraft('A'));
@@ -36,7 +36,7 @@ test('the quick look passes what was taken and stays as it was, and nothing else
   expect(await journal.intake.unknown('other', [run.file])).toHaveLength(1);
 });
 
-test('many old files are one question, which the configuration answers later', async () => {
+test('a held backlog is decided by the configuration later', async () => {
   const journal = await journalAt();
   const files = [fileAt('/data/1', 1n), fileAt('/data/2', BigInt(Date.UTC(2026, 5, 1)) * 1_000_000n)];
   await journal.intake.holdBacklog('balance', files);
@@ -53,7 +53,7 @@ test('many old files are one question, which the configuration answers later', a
 
 const FILES = [fileAt('/data/1', 1n), fileAt('/data/2', BigInt(Date.UTC(2026, 5, 1)) * 1_000_000n)];
 
-async function withQuestion() {
+async function withHeldBacklog() {
   const scene = await openTestJournal();
   await scene.journal.intake.holdBacklog('balance', FILES);
   await scene.journal.intake.endFirstScan('balance');
@@ -74,8 +74,8 @@ for (const { existing, takes, text } of [
     text: /^balance: 1 file of the backlog will be filed.*; 1 file of the backlog skipped$/,
   },
 ] as const) {
-  test(`the question of old files, answered with ${JSON.stringify(existing)}, is settled for good`, async () => {
-    const { ask, unknown, rows } = await withQuestion();
+  test(`a backlog decision is final (${JSON.stringify(existing)})`, async () => {
+    const { ask, unknown, rows } = await withHeldBacklog();
     expect(await unknown()).toEqual([]);
     expect(await ask({ kind: 'backfill', instrument: 'balance', existing })).toEqual({
       done: true,
@@ -91,7 +91,7 @@ for (const { existing, takes, text } of [
   });
 }
 
-test('before the first scan has ended there is no question to answer', async () => {
+test('a backlog decision is refused before the first scan has ended', async () => {
   const { ask, journal } = await openTestJournal();
   await journal.intake.holdBacklog('balance', FILES);
   expect(await ask({ kind: 'backfill', instrument: 'balance', existing: 'ingest' })).toMatchObject({
@@ -101,14 +101,14 @@ test('before the first scan has ended there is no question to answer', async () 
   expect(await journal.intake.unknown('balance', FILES)).toEqual([]);
 });
 
-test('a backlog decision before the first scan has ended does not end it: what is listed later is backlog too', async () => {
+test('a backlog decision does not end the first scan: files listed later are backlog too', async () => {
   const { journal } = await openTestJournal();
   await journal.intake.holdBacklog('balance', FILES);
   expect(await journal.intake.decideBacklog('balance', 'skip')).toEqual({ files: 2, toFile: 0 });
   expect(await journal.intake.firstScanAt('balance')).toBeUndefined();
 });
 
-/** A run of files that are there: in a folder, or known by the first of them. */
+/** A run of existing files: a folder, or joined files. */
 function runOf(at: string, names: readonly string[]): NewRun {
   mkdirSync(join(at, '..'), { recursive: true });
   const isFolder = !names.includes('.csv');
@@ -132,7 +132,7 @@ function runOf(at: string, names: readonly string[]): NewRun {
 
 const REFUSED: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
 
-test('of a run that was taken every file is known by the quick look, and one that changes is not', async () => {
+test('every file of a taken run is known until it changes', async () => {
   const { journal, rows } = await openTestJournal();
   const run = runOf(join(tempFolder(), 's1.D'), ['a.csv', 'b.bin']);
   await take(journal, run, someDraft('one'));
@@ -142,7 +142,7 @@ test('of a run that was taken every file is known by the quick look, and one tha
   expect(rows('SELECT path, size FROM runs')).toEqual([{ path: run.file.path, size: 999 }]);
 });
 
-test('a run was taken before if any of its files was, however often others were passed over since', async () => {
+test('a run was taken before if any of its files was, even if others were skipped since', async () => {
   const { journal } = await openTestJournal();
   const at = join(tempFolder(), 's1.D');
   await take(journal, runOf(at, ['a.csv', 'b.bin']), someDraft('one'));
@@ -162,7 +162,7 @@ for (const [what, name, files] of [
   ['a folder', 's1_%.D', ['a.csv', 'b.bin']],
   ['joined files', 's1.csv', ['.csv', '.xml']],
 ] as const) {
-  test(`a quarantined run of ${what} is read anew as long as it is there`, async () => {
+  test(`a quarantined run of ${what} is read again while its files are there`, async () => {
     const { journal, ask } = await openTestJournal();
     const at = join(tempFolder(), name);
     const run = runOf(at, files);
@@ -182,7 +182,7 @@ const FILED: readonly RunChange[] = [
   { kind: 'created', experiment: 12, found: false },
 ];
 
-/** A run of three files that is in the notebook, and others that are made of some of them. */
+/** A run of three files, and runs that consist of some of them. */
 async function threeFiles(...changes: readonly RunChange[]) {
   const { journal } = await openTestJournal();
   const run = runOf(join(tempFolder(), 's1.D'), ['a.csv', 'b.bin', 'c.txt']);
@@ -199,20 +199,20 @@ async function threeFiles(...changes: readonly RunChange[]) {
   return { isKnown, a, b };
 }
 
-test('what is left of a filed run after a clean-up is no run of its own', async () => {
+test('the remaining files of a filed run are not a run of their own', async () => {
   const { isKnown, a, b } = await threeFiles(...FILED);
   expect(await isKnown(a, b)).toBe(true);
   expect(await isKnown(b)).toBe(true);
 });
 
-test('what is left of a run beside a new file, or one that was rewritten, is a run of its own: nothing is lost', async () => {
+test('the remaining files of a run with a new or rewritten file are a run of their own', async () => {
   const { isKnown, a, b } = await threeFiles(...FILED);
   expect(await isKnown(a, { ...b, path: `${b.path}.new`, inode: 77n })).toBe(false);
   expect(await isKnown(a, { ...b, mtimeNs: b.mtimeNs + 1n })).toBe(false);
   expect(await isKnown(a, { ...b, size: b.size + 1 })).toBe(false);
 });
 
-test('what is left of a run that is not in the notebook yet is a run of its own', async () => {
+test('the remaining files of a run that is not in the notebook yet are a run of their own', async () => {
   const { isKnown, a, b } = await threeFiles();
   expect(await isKnown(a, b)).toBe(false);
 });

@@ -13,7 +13,7 @@ import { tempFolder } from '../support/temp-folder.js';
 const ALARM = { kind: 'silence', instrument: 'balance', since: 1000, text: 'no file' } as const;
 const GENERAL = { kind: 'auth', instrument: undefined, since: 2000, text: 'no key' } as const;
 
-test('alarms and what is still to be told are there again when the journal is opened again', async () => {
+test('raised alarms and unsent notices survive a restart', async () => {
   const path = `${tempFolder()}/journal.db`;
   const unsent = {
     ...GENERAL,
@@ -34,7 +34,7 @@ test('alarms and what is still to be told are there again when the journal is op
   await second.close();
 });
 
-test('the last file of an instrument, and its first scan, are known after a restart', async () => {
+test('the last file of an instrument and its first scan survive a restart', async () => {
   const clock = manualClock(5000);
   const journal = memoryJournal(clock);
   expect(await journal.outbox.lastAddedAt('balance')).toBeUndefined();
@@ -49,7 +49,7 @@ test('the last file of an instrument, and its first scan, are known after a rest
   expect(await journal.outbox.lastAddedAt('other')).toBeUndefined();
 });
 
-test('a journal that cannot be written says why, until it can again', async () => {
+test('the journal reports why it cannot be written until a write succeeds', async () => {
   const database = new DatabaseSync(':memory:');
   migrate(database, ':memory:');
   const journal = createJournal({ database, clock: manualClock(), release: () => undefined });

@@ -30,7 +30,7 @@ async function setUp() {
   return { journal, path, copy: join(folder, 'copy.db'), folder };
 }
 
-test('a copy made while the journal is written to is whole, private, and a journal like any other', async () => {
+test('a backup of a journal in use is complete, private and a valid journal', async () => {
   const { journal, path, copy, folder } = await setUp();
   const writing = take(journal, newRun('b'), someDraft('B'));
   expect(backUp(path, copy, SERVER)).toEqual({ runs: 1, bytes: statSync(copy).size });
@@ -42,7 +42,7 @@ test('a copy made while the journal is written to is whole, private, and a journ
   expect(await restored.outbox.load(1)).toMatchObject({ draft: { title: 'A' }, comments: [{}, {}] });
 });
 
-test('a copy knows that it is one: nothing is sent from it, and nothing asked of the original is done by it', async () => {
+test('a restored backup is halted, and has none of the requests of the original', async () => {
   const { path, copy } = await setUp();
   const client = openClient(path);
   await client.ask([{ kind: 'refile', run: 1 }], 1);
@@ -53,7 +53,7 @@ test('a copy knows that it is one: nothing is sent from it, and nothing asked of
   expect(await decide(restored)).toEqual([]);
 });
 
-test('nothing is overwritten, and a copy that failed leaves nothing behind', async () => {
+test('a backup overwrites nothing, and a failed one leaves no file', async () => {
   const { path, copy, folder } = await setUp();
   writeFileSync(copy, 'my thesis');
   expect(() => backUp(path, copy, SERVER)).toThrow(/already exists/);
@@ -74,7 +74,7 @@ const DONE = (experiment: number): RunChange[] => [
 const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
 const LATER = Number.MAX_SAFE_INTEGER;
 
-test('of runs finished long ago, history, draft and texts go; what they are known by and their ids stay', async () => {
+test('pruning removes history, draft and texts of finished runs; fingerprints, paths and ids stay', async () => {
   const { journal, path, ask } = await openTestJournal();
   for (const content of ['done', 'open', 'held']) await take(journal, newRun(content), someDraft(content));
   await refuse(journal, newRun('refused'), new FileError('no table'));
@@ -102,7 +102,7 @@ test('of runs finished long ago, history, draft and texts go; what they are know
   expect(await journal.outbox.prune(LATER, 0)).toEqual({ runs: 0, next: undefined });
 });
 
-test('it goes in small batches, each from where the last one ended', async () => {
+test('pruning works in small batches, each from the end of the previous one', async () => {
   const { journal } = await openTestJournal();
   for (let n = 1; n <= 100; n++) {
     await take(journal, newRun(`r${n}`), someDraft(`r${n}`));
@@ -120,7 +120,7 @@ test('it goes in small batches, each from where the last one ended', async () =>
   expect(batches).toBeGreaterThan(2);
 });
 
-test('a run of which only the hash is left is filed anew from its file', async () => {
+test('a pruned run can be refiled from its file', async () => {
   const { journal, ask } = await openTestJournal();
   await take(journal, newRun('a'), someDraft('a'));
   await journal.outbox.record(1, ...DONE(12));
@@ -129,7 +129,7 @@ test('a run of which only the hash is left is filed anew from its file', async (
   expect(await knows(journal, newRun('a'))).toBe(false);
 });
 
-test('what waits for a person is counted by instrument, with the newest of it', async () => {
+test('quarantined and held runs are counted by instrument, with the newest reason', async () => {
   const journal = memoryJournal(manualClock());
   expect(await journal.outbox.waitingForPeople()).toEqual(new Map());
   await refuse(journal, newRun('a'), new FileError('first'));

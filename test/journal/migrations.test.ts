@@ -55,7 +55,7 @@ const { mtimeNs, inode } = newRun('a').file;
 const file = (path: string, size: number, verdict: string, run: number | null): string =>
   `INSERT INTO files VALUES ('balance', '${path}', ${size}, ${mtimeNs}, ${BigInt.asIntN(64, inode)}, '${verdict}', ${run});`;
 
-/** Version 7: files referred to runs, and runs that waited for people were at rest. */
+/** Version 7: files referred to runs, and parked runs were called resting. */
 const VERSION_7 = `
   INSERT INTO runs (${COLUMNS}, resting, failure, reason, server, experiment) VALUES
     (1, 'balance', '${sha256('a')}', '', 0, 'r1', '/data/a.csv', 1, 1, 0, 'm1', 'done', 1, 1, NULL, NULL, NULL, 's', 12),

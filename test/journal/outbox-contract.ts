@@ -37,7 +37,7 @@ const postponed = (dueAt: number): RunChange => ({
   reason: 'away',
 });
 
-/** What every outbox must do, whatever stores it. */
+/** The contract that every outbox must fulfil. */
 export function testOutbox(name: string, open: () => Promise<TestedOutbox>): void {
   async function setUp() {
     const tested = await open();

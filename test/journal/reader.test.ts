@@ -70,7 +70,7 @@ test('jobs are found by state and instrument, newest first, and page by page', a
   });
 });
 
-test('one run comes with its draft, its comments, its history, where it was seen and what drifted', async () => {
+test('a run is shown with its draft, comments, history, paths and drift', async () => {
   const scene = await open();
   const shape = (...columns: string[]) => ({
     shape: { tables: [{ name: 'readings', columns: columns.map((name) => ({ name })) }] },
@@ -106,7 +106,7 @@ test('files are found by a part of their path, whether or not they became runs',
   expect(await scene.reader.files('plate 9', 10)).toEqual([]);
 });
 
-test('the overview counts runs by hour, knows the last and the oldest that waits, questions and servers', async () => {
+test('the overview has runs by hour, the last run, the oldest waiting run, backlogs and servers', async () => {
   const database = new ReusableDatabase();
   const clock = manualClock();
   const journal = createJournal({ database, clock, release: () => undefined });
@@ -200,7 +200,7 @@ async function perform(one: Operation, journal: Journal, database: ReusableDatab
   }
 }
 
-test('whatever happens to runs, the counts are those of a full count', async () => {
+test('after any sequence of changes, the counts equal a full count', async () => {
   const database = new ReusableDatabase();
   const counted = database.prepare(
     `SELECT instrument, ${STATE} AS state, count(*) AS runs FROM runs GROUP BY 1, 2 ORDER BY 1, 2`,
@@ -212,7 +212,7 @@ test('whatever happens to runs, the counts are those of a full count', async () 
       const journal = createJournal({ database, clock, release: () => undefined });
       for (const one of operations) {
         clock.advance(HOUR_MS / 3);
-        // What the tables refuse changes nothing, and is not counted either.
+        // A change that the tables reject is not counted either.
         await perform(one, journal, database).catch(() => undefined);
       }
       const { instruments } = await createReader(database, clock.now).overview();
@@ -231,7 +231,7 @@ test('whatever happens to runs, the counts are those of a full count', async () 
   );
 });
 
-/** The statements that run while something is looked up. */
+/** A reader that records its statements. */
 function watched(): { reader: JournalReader; ran: string[]; plans(): string[] } {
   const database = new ReusableDatabase();
   const ran: string[] = [];
@@ -264,7 +264,7 @@ function watched(): { reader: JournalReader; ran: string[]; plans(): string[] } 
   };
 }
 
-test('no look at the overview, or at what waits for somebody, reads all runs', async () => {
+test('neither the overview nor the list of waiting runs reads all runs', async () => {
   const { reader, ran, plans } = watched();
   await reader.overview();
   for (const state of ['queued', 'sending', 'quarantined', 'held', 'ignored'] as const) {
@@ -274,13 +274,13 @@ test('no look at the overview, or at what waits for somebody, reads all runs', a
   await reader.jobs({ instrument: 'balance', limit: 10 });
   await reader.job(1);
   expect(ran.length).toBeGreaterThan(10);
-  // These have a row an instrument or a server, or hold only what is on its way.
+  // These have one row per instrument or server, or only open runs.
   const small = /^SCAN (tallies|instruments|servers|runs USING INDEX runs_(open|due)) /;
   const scans = plans().filter((plan) => plan.startsWith('SCAN') && !small.test(plan));
   expect(scans).toEqual([]);
 });
 
-/** A journal with so many runs of two instruments: every fifth one is quarantined. */
+/** A journal with this number of runs of two instruments, every fifth one quarantined. */
 function manyRuns(runs: number) {
   const database = new DatabaseSync(':memory:');
   migrate(database, ':memory:');
@@ -296,13 +296,13 @@ function manyRuns(runs: number) {
   return { database, evidence: createReader(database) };
 }
 
-test('every done run comes once, oldest first, read when its turn comes: never are all of them in memory', async () => {
+test('done runs are listed once, oldest first, and read page by page', async () => {
   const { database, evidence } = manyRuns(3000);
   expect(await evidence.countFiled(undefined)).toBe(2400);
   const ids: number[] = [];
   for await (const { id } of evidence.filed(undefined)) {
     ids.push(id);
-    // Put aside after the first was read, and long before its turn.
+    // Parked after the first page was read, and before its own page.
     if (id === 1) database.exec("UPDATE runs SET parked = 'held' WHERE id = 2999");
   }
   expect(ids).toHaveLength(2399);
@@ -310,7 +310,7 @@ test('every done run comes once, oldest first, read when its turn comes: never a
   expect(ids).not.toContain(2999);
 });
 
-test('of one instrument only its own runs are told, filed or not', async () => {
+test('lists for one instrument contain only its runs, filed or not', async () => {
   const { evidence } = manyRuns(1500);
   const filed = await all(evidence.filed('odd'));
   expect(filed).toHaveLength(600);
@@ -319,7 +319,7 @@ test('of one instrument only its own runs are told, filed or not', async () => {
   expect((await all(evidence.unfiled('odd'))).map(({ state }) => state)).toEqual(Array(150).fill('quarantined'));
 });
 
-test('the last filing of a content counts', async () => {
+test('a content is represented by its last filing', async () => {
   const { database, evidence } = manyRuns(10);
   database.exec(
     `INSERT INTO runs (instrument, sha256, copy, refiling, reference, path, size, modified_ms, backlog, mapping, step,
@@ -332,7 +332,7 @@ test('the last filing of a content counts', async () => {
   expect(await evidence.ofContent({ ...content, copy: '/data/1' })).toBeUndefined();
 });
 
-test('a done run whose file is to be read anew is not taken for done: its file is still needed', async () => {
+test('a done run that waits for a remap counts as queued: its file is still needed', async () => {
   const { database, evidence } = manyRuns(10);
   database.exec("INSERT INTO remaps (run, instrument, path) VALUES (1, 'odd', '/data/1')");
   const content = (id: number) => ({ instrument: 'odd', sha256: `${id}`.padStart(64, '0'), copy: '' });

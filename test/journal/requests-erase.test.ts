@@ -21,7 +21,7 @@ const DONE: readonly RunChange[] = [
 ];
 const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed smith' };
 
-/** A run whose name stands in everything that the journal keeps of it. */
+/** A run whose name is in everything that the journal stores about it. */
 async function fileSmith({ journal }: TestJournal, content: string, ...changes: RunChange[]): Promise<number> {
   const run = newRun(content, { path: `/data/smith-${content}.csv` });
   const added = await take(journal, run, someDraft(`smith ${content}`, ['readings of smith']));
@@ -30,11 +30,11 @@ async function fileSmith({ journal }: TestJournal, content: string, ...changes: 
   return id;
 }
 
-/** Whether a text stands in any of the journal's files, byte by byte. */
-const stands = (path: string, text: string): boolean =>
+/** Whether the bytes of a text are in any of the journal's files. */
+const isStored = (path: string, text: string): boolean =>
   ['', '-wal'].some((ending) => existsSync(path + ending) && readFileSync(path + ending).includes(text));
 
-/** What the command does once its request is answered. */
+/** As the command does after the answer. */
 async function scrub(path: string): Promise<boolean> {
   const client = openClient(path);
   try {
@@ -44,23 +44,23 @@ async function scrub(path: string): Promise<boolean> {
   }
 }
 
-test('what is erased is nowhere in the files of the journal any more, and its bytes are not filed again', async () => {
+test('an erased name is in none of the files of the journal, and the content is not filed again', async () => {
   const scene = await openTestJournal();
   const { journal, path } = scene;
   const id = await fileSmith(scene, 'a', ...DONE);
   await refuse(journal, newRun('b', { path: '/data/smith-b.csv' }), new FileError('smith has no table'));
   await scene.ask({ kind: 'retry', run: id });
-  expect(stands(path, 'smith')).toBe(true);
+  expect(isStored(path, 'smith')).toBe(true);
   expect(await scene.ask({ kind: 'erase', run: id })).toEqual({
     done: true,
     text: 'run 1 is erased; its experiment 12 stays in the notebook',
   });
   expect(await scene.ask({ kind: 'erase', run: 2 })).toEqual({ done: true, text: 'run 2 is erased' });
   expect(await scrub(path)).toBe(true);
-  expect(stands(path, 'smith')).toBe(false);
+  expect(isStored(path, 'smith')).toBe(false);
   expect(await journal.outbox.count()).toEqual({ done: 1, ignored: 1 });
 
-  // As the next scan sees them: neither hashed again, nor read under another mapping, nor remembered by name.
+  // The next scan does not hash them again, nor read them under another mapping, nor store their names.
   for (const content of ['a', 'b']) {
     const run = newRun(content, { path: `/data/smith-${content}.csv`, mapping: 'm2' });
     expect(await journal.intake.unknown('balance', [run.file])).toEqual([]);
@@ -71,7 +71,7 @@ test('what is erased is nowhere in the files of the journal any more, and its by
   }
   expect(await recheck(journal, 'balance', 'm2')).toBe(0);
   await scrub(path);
-  expect(stands(path, 'smith')).toBe(false);
+  expect(isStored(path, 'smith')).toBe(false);
   const reader = openReader(path);
   expect(await reader.job(id)).toMatchObject({
     state: 'done',
@@ -88,31 +88,31 @@ test('what is erased is nowhere in the files of the journal any more, and its by
 
 const REFUSED: RunChange = { kind: 'parked', as: 'quarantined', failure: 'request', reason: '422' };
 
-/** Whether a name still stands anywhere once the run is erased. */
-async function leaves({ ask, path }: TestJournal, run: number, name: string): Promise<boolean> {
-  expect(stands(path, name)).toBe(true);
+/** Whether a name is still in the journal after the run was erased. */
+async function remainsAfterErase({ ask, path }: TestJournal, run: number, name: string): Promise<boolean> {
+  expect(isStored(path, name)).toBe(true);
   expect(await ask({ kind: 'erase', run })).toMatchObject({ done: true });
   expect(await scrub(path)).toBe(true);
-  return stands(path, name);
+  return isStored(path, name);
 }
 
-test('earlier readings of its file, which the notebook may hold, go with an erased run', async () => {
+test('erasing a run removes its earlier readings', async () => {
   const scene = await openTestJournal();
   const id = await fileSmith(scene, 'a', ...DONE.slice(0, -1), REFUSED);
-  const anew = newRun('a', { path: '/data/a.csv', mapping: 'm2' });
-  await take(scene.journal, anew, someDraft('read anew', ['read anew']));
+  const again = newRun('a', { path: '/data/a.csv', mapping: 'm2' });
+  await take(scene.journal, again, someDraft('read again', ['read again']));
   await scene.journal.outbox.record(id, REFUSED);
-  expect(await leaves(scene, id, 'smith')).toBe(false);
+  expect(await remainsAfterErase(scene, id, 'smith')).toBe(false);
 });
 
-test('that it was to be redone, and what was answered then, goes with an erased run', async () => {
+test('erasing a run removes its remap request and the answers to earlier requests', async () => {
   const scene = await openTestJournal();
   const { journal, path } = scene;
   const source = join(tempFolder(), 'smith.csv');
   writeFileSync(source, 'a');
   await take(journal, newRun('a', { path: source }), someDraft('A'));
   await journal.outbox.record(1, ...DONE);
-  // Not long ago: an answer that nobody fetched in time is removed anyway.
+  // Recently: an old answer is removed anyway.
   const client = openClient(path);
   const [asked = 0] = await client.ask([{ kind: 'remap', run: 1 }], manualClock().now());
   await decide(journal);
@@ -120,12 +120,12 @@ test('that it was to be redone, and what was answered then, goes with an erased 
     done: true,
     text: expect.stringContaining('smith.csv'),
   });
-  expect(await leaves(scene, 1, 'smith')).toBe(false);
+  expect(await remainsAfterErase(scene, 1, 'smith')).toBe(false);
   expect(await client.answerTo(asked)).toMatchObject({ done: true, text: 'the run was erased since' });
   await client.close();
 });
 
-test('what its columns lack goes with an erased run', async () => {
+test('erasing a run removes its drift', async () => {
   const scene = await openTestJournal();
   const shaped = (...names: string[]) =>
     ({
@@ -136,10 +136,10 @@ test('what its columns lack goes with an erased run', async () => {
   await take(scene.journal, newRun('a'), someDraft('A'), shaped('x', 'smith'));
   await take(scene.journal, newRun('b'), someDraft('B'), shaped('x'));
   await scene.journal.outbox.record(2, ...DONE);
-  expect(await leaves(scene, 2, 'smith')).toBe(false);
+  expect(await remainsAfterErase(scene, 2, 'smith')).toBe(false);
 });
 
-test('where equal files at other paths are runs of their own, an erased one is known at its path, and there alone', async () => {
+test('if copies are runs of their own, an erased run is known only at its path', async () => {
   const scene = await openTestJournal();
   const { journal, path } = scene;
   const copy = (name: string) => newRun('a', { path: name, copy: name });
@@ -147,19 +147,19 @@ test('where equal files at other paths are runs of their own, an erased one is k
   await journal.outbox.record(1, ...DONE);
   expect(await scene.ask({ kind: 'erase', run: 1 })).toMatchObject({ done: true });
   await scrub(path);
-  expect(stands(path, 'smith')).toBe(false);
+  expect(isStored(path, 'smith')).toBe(false);
   expect(await knows(journal, copy('/data/smith.csv'))).toBe(true);
   expect(await knows(journal, copy('/data/jones.csv'))).toBe(true);
   expect(await knows(journal, copy('/data/brown.csv'))).toBe(false);
 
   expect(await scene.ask({ kind: 'refile', run: 1 })).toMatchObject({ done: true, rescan: 'balance' });
   expect(await knows(journal, copy('/data/smith.csv'))).toBe(false);
-  await take(journal, copy('/data/smith.csv'), someDraft('anew'));
+  await take(journal, copy('/data/smith.csv'), someDraft('again'));
   expect(await due(journal, 1, 9)).toEqual([2, 3]);
   expect(scene.rows('SELECT count(DISTINCT reference) AS references_ FROM runs')).toEqual([{ references_: 3 }]);
 });
 
-test('a run on its way, or one that waits for a decision, is not erased', async () => {
+test('a run that is being delivered or held is not erased', async () => {
   const scene = await openTestJournal();
   await fileSmith(scene, 'a');
   await fileSmith(scene, 'b', HELD);
@@ -182,7 +182,7 @@ test('a run on its way, or one that waits for a decision, is not erased', async 
   });
 });
 
-test('a file that still lies in the folder is told of, without its name', async () => {
+test('the answer mentions a file that is still in the folder, without its name', async () => {
   const scene = await openTestJournal();
   const path = join(tempFolder(), 'smith.csv');
   writeFileSync(path, 'a');
@@ -193,7 +193,7 @@ test('a file that still lies in the folder is told of, without its name', async 
   expect(text).not.toContain('smith');
 });
 
-test('an erased run that was quarantined is filed anew once somebody asks for it and its file is seen', async () => {
+test('an erased quarantined run can be refiled once its file is seen', async () => {
   const scene = await openTestJournal();
   const run = newRun('a');
   await refuse(scene.journal, run, new FileError('no table'));
@@ -208,7 +208,7 @@ test('an erased run that was quarantined is filed anew once somebody asks for it
   expect(await due(scene.journal, 1, 9)).toEqual([1]);
 });
 
-test('what a person ignores rests until they retry it: as it was read, or read anew', async () => {
+test('an ignored run stays parked until it is retried: with its draft, or after its file is read again', async () => {
   const scene = await openTestJournal();
   const unread = newRun('b');
   await fileSmith(scene, 'a', HELD);
@@ -226,7 +226,7 @@ test('what a person ignores rests until they retry it: as it was read, or read a
   expect(await knows(scene.journal, unread)).toBe(false);
 });
 
-test('ignoring a run with changed columns does not make them the pattern; retrying it does', async () => {
+test('ignoring a drifted run does not accept its shape; retrying it does', async () => {
   const scene = await openTestJournal();
   const shaped = (...names: string[]) =>
     ({

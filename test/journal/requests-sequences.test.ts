@@ -28,7 +28,7 @@ function oneFile(): NewRun {
   return newRun('a', { path });
 }
 
-/** A run of a folder, as it is on the disk now. */
+/** A run of a folder as it is on the disk now. */
 async function folderRun(root: string): Promise<NewRun> {
   const at = join(root, 's1.D');
   const run = { folder: '*.D' };
@@ -47,7 +47,7 @@ function folderWith(...names: string[]): string {
   return root;
 }
 
-test('a folder that was thinned out since it was filed is not filed again when it is to be redone', async () => {
+test('a folder that lost files since it was filed is not filed again by a remap', async () => {
   const { journal, ask, rows } = await openTestJournal();
   const root = folderWith('a.csv', 'b.bin');
   await take(journal, await folderRun(root), someDraft('one'));
@@ -63,7 +63,7 @@ test('a folder that was thinned out since it was filed is not filed again when i
   ]);
 });
 
-test('a folder with other bytes in one of its files is a run of its own, also when the old one was to be redone', async () => {
+test('a folder with a changed file is a run of its own, even if the earlier run was to be remapped', async () => {
   const { journal, ask } = await openTestJournal();
   const root = folderWith('a.csv', 'b.bin');
   await take(journal, await folderRun(root), someDraft('one'));
@@ -73,21 +73,21 @@ test('a folder with other bytes in one of its files is a run of its own, also wh
   expect(await knows(journal, await folderRun(root))).toBe(false);
 });
 
-test('a run that is to be redone and is repaired meanwhile is still read anew afterwards', async () => {
+test('a run that is repaired while it waits for a remap is still read again afterwards', async () => {
   const { journal, ask } = await openTestJournal();
   const run = oneFile();
   await take(journal, run, someDraft('one'));
   await journal.outbox.record(1, ...filedAs(12));
   await ask({ kind: 'remap', run: 1 });
   await ask({ kind: 'repair', run: 1, comments: [{ n: 1, comment: 41 }] });
-  const anew = { ...run, mapping: 'm2' };
-  expect(await knows(journal, anew)).toBe(true);
+  const remapped = { ...run, mapping: 'm2' };
+  expect(await knows(journal, remapped)).toBe(true);
   await journal.outbox.record(1, { kind: 'commented', n: 1, comment: 50, found: false }, { kind: 'finished' });
   expect(await journal.intake.unknown('balance', [run.file])).toHaveLength(1);
-  expect(await knows(journal, anew)).toBe(false);
+  expect(await knows(journal, remapped)).toBe(false);
 });
 
-test('a run that was to be redone and is filed anew instead leaves its file to the new one', async () => {
+test('a run that is refiled instead of remapped leaves its file to the new run', async () => {
   const { journal, ask, rows } = await openTestJournal();
   const run = oneFile();
   await take(journal, run, someDraft('one'));
@@ -103,7 +103,7 @@ test('a run that was to be redone and is filed anew instead leaves its file to t
   ]);
 });
 
-test('a copy whose name was erased with an earlier filing of it can still be redone', async () => {
+test('a copy whose name was erased with an earlier filing can still be remapped', async () => {
   const { journal, ask } = await openTestJournal();
   const single = oneFile();
   const run = { ...single, copy: single.file.path };
@@ -116,7 +116,7 @@ test('a copy whose name was erased with an earlier filing of it can still be red
   expect(await knows(journal, { ...run, mapping: 'm2' })).toBe(false);
 });
 
-test('what is to be redone is not removed with the history of old runs', async () => {
+test('a run that waits for a remap is not pruned', async () => {
   const { journal, ask } = await openTestJournal();
   const run = oneFile();
   await take(journal, run, someDraft('one'));
@@ -127,7 +127,7 @@ test('what is to be redone is not removed with the history of old runs', async (
   expect(added).toMatchObject({ run: 1, outcome: 'revised' });
 });
 
-test('a run that was set aside so long ago that its draft is gone is read anew by retry', async () => {
+test('retry reads the file of an ignored run whose draft was pruned', async () => {
   const { journal, ask } = await openTestJournal();
   await take(journal, oneFile(), someDraft('one'));
   await journal.outbox.record(1, ...filedAs(12).slice(0, 2), HELD);
@@ -137,7 +137,7 @@ test('a run that was set aside so long ago that its draft is gone is read anew b
   expect(await due(journal, LATER, 9)).toEqual([]);
 });
 
-test('a run that drifted, was set aside and lost its history can be retried and filed anew', async () => {
+test('a drifted, ignored and pruned run can be retried and refiled', async () => {
   const { journal, ask } = await openTestJournal();
   const shaped = (name: string) =>
     ({ shape: { tables: [{ name: 't', columns: [{ name }] }] }, drift: 'hold', kinds: 1 }) as const;
@@ -148,7 +148,7 @@ test('a run that drifted, was set aside and lost its history can be retried and 
   expect(await ask({ kind: 'retry', run: 2 })).toMatchObject({ done: true });
 });
 
-test('a folder that is retried twice in a row is read anew both times, not sent as it was read before', async () => {
+test('a folder that is retried twice is read again both times', async () => {
   const { journal, ask } = await openTestJournal();
   const run = await folderRun(folderWith('a.csv', 'b.bin'));
   await take(journal, run, someDraft('one'));

@@ -12,7 +12,7 @@ const SERVER = 'https://eln.example.org';
 const INTENDED: RunChange = { kind: 'intended', server: SERVER, floor: 9, at: 1 };
 const HELD: RunChange = { kind: 'parked', as: 'held', failure: 'conflict', reason: 'somebody changed it' };
 
-/** A run of this content that has come so far. */
+/** A run of this content after these changes. */
 async function run({ journal }: TestJournal, content: string, ...changes: RunChange[]): Promise<number> {
   await take(journal, newRun(content), someDraft(content, ['one', 'two']));
   const id = (await due(journal)).at(-1) ?? 0;
@@ -23,7 +23,7 @@ async function run({ journal }: TestJournal, content: string, ...changes: RunCha
 const events = ({ rows }: TestJournal, id: number): unknown[] =>
   rows(`SELECT event FROM history WHERE run = ${id} ORDER BY id`).flatMap((row) => Object.values(row as object));
 
-test('a command leaves its request beside a journal that a daemon holds, and does not take its lock', async () => {
+test('a command leaves its request while a daemon runs, and does not take the lock', async () => {
   const scene = await openTestJournal();
   const id = await run(scene, 'a', INTENDED, HELD);
   expect(isFree(scene.path)).toBe(false);
@@ -38,7 +38,7 @@ test('a command leaves its request beside a journal that a daemon holds, and doe
   expect(isFree(scene.path)).toBe(true);
 });
 
-test('retry lets a held run go on where it stood, with the experiment that it has', async () => {
+test('retry continues a held run where it stopped, with its experiment', async () => {
   const scene = await openTestJournal();
   const postponed: RunChange = { kind: 'postponed', dueAt: 10 ** 14, failure: 'server', reason: 'away' };
   const created: RunChange = { kind: 'created', experiment: 12, found: false };
@@ -52,7 +52,7 @@ test('retry lets a held run go on where it stood, with the experiment that it ha
   expect(events(scene, id).at(-1)).toBe('retried');
 });
 
-test('retry has a file that could not be read looked at again, under the same mapping too', async () => {
+test('retry reads a quarantined file again, under the same mapping too', async () => {
   const scene = await openTestJournal();
   const file = newRun('a');
   await refuse(scene.journal, file, new FileError('no table'));
@@ -65,7 +65,7 @@ test('retry has a file that could not be read looked at again, under the same ma
   expect(await due(scene.journal)).toEqual([1]);
 });
 
-test('what makes no sense any more is refused with the reason, and changes nothing', async () => {
+test('a request that does not fit the state of the run is refused with the reason and changes nothing', async () => {
   const scene = await openTestJournal();
   const onItsWay = await run(scene, 'a');
   const done = await run(
@@ -100,17 +100,17 @@ test('what makes no sense any more is refused with the reason, and changes nothi
   expect(scene.rows('SELECT * FROM runs')).toEqual(before);
 });
 
-test('a request that this version cannot read is answered and does not stop the next', async () => {
+test('a request that this version cannot read is answered and does not stop the next one', async () => {
   const scene = await openTestJournal();
   const id = await run(scene, 'a', HELD);
   const database = new DatabaseSync(scene.path);
-  database.exec(`INSERT INTO inbox (at, request) VALUES (1, '{"kind":"dance"}'), (1, 'rubbish')`);
+  database.exec(`INSERT INTO inbox (at, request) VALUES (1, '{"kind":"dance"}'), (1, 'not JSON')`);
   database.close();
   expect(await scene.ask({ kind: 'retry', run: id })).toMatchObject({ done: true });
   expect(scene.rows('SELECT 1 FROM inbox WHERE answer IS NULL')).toEqual([]);
 });
 
-test('adopt gives a held run the experiment that a person names, and looks for its comments before posting', async () => {
+test('adopt gives a held run the named experiment, and looks for its comments before posting', async () => {
   const scene = await openTestJournal();
   const id = await run(scene, 'a', INTENDED, HELD);
   await scene.journal.outbox.server(SERVER).addSpare(11);
@@ -126,12 +126,12 @@ test('adopt gives a held run the experiment that a person names, and looks for i
   });
   expect(await due(scene.journal)).toEqual([id]);
   expect(scene.rows('SELECT * FROM spares')).toEqual([]);
-  // A number that was mistyped must not be taken for the end of the server's numbering.
+  // A mistyped number must not become the highest known id.
   expect((await scene.journal.outbox.server(SERVER).facts()).highest).toBeUndefined();
   expect(events(scene, id).at(-1)).toBe('adopted');
 });
 
-test('an experiment that another run has is not given away', async () => {
+test('an experiment of another run cannot be adopted', async () => {
   const scene = await openTestJournal();
   const owner = await run(scene, 'a', INTENDED, { kind: 'created', experiment: 12, found: false });
   const id = await run(scene, 'b', INTENDED, HELD);
@@ -142,7 +142,7 @@ test('an experiment that another run has is not given away', async () => {
   expect(await due(scene.journal)).toEqual([owner]);
 });
 
-test('refile makes a run of its own with the same draft, another reference and no ids', async () => {
+test('refile adds a run with the same draft, another reference and no ids', async () => {
   const scene = await openTestJournal();
   const id = await run(
     scene,
@@ -156,22 +156,22 @@ test('refile makes a run of its own with the same draft, another reference and n
     done: true,
     text: expect.stringMatching(/as run 2$/),
   });
-  const [anew = 0] = await due(scene.journal);
+  const [refiled = 0] = await due(scene.journal);
   const first = await scene.journal.outbox.load(id);
-  const second = await scene.journal.outbox.load(anew);
+  const second = await scene.journal.outbox.load(refiled);
   expect(second).toMatchObject({ step: 'pending', experiment: undefined, draft: first.draft });
   expect(second.comments).toMatchObject([{ text: 'one', comment: undefined }, { text: 'two' }]);
   expect(second.reference).not.toBe(first.reference);
   expect(await knows(scene.journal, newRun('a'))).toBe(true);
-  expect([events(scene, id).at(-1), events(scene, anew)]).toEqual(['refiled', ['refiled']]);
-  // Asked twice by mistake, it is not filed three times.
+  expect([events(scene, id).at(-1), events(scene, refiled)]).toEqual(['refiled', ['refiled']]);
+  // A second refile by mistake does not file it a third time.
   expect(await scene.ask({ kind: 'refile', run: id })).toMatchObject({
     done: false,
     text: expect.stringContaining('refiled as run 2'),
   });
 });
 
-test('a held run that was filed anew never wakes again', async () => {
+test('a held run that was refiled is never delivered', async () => {
   const scene = await openTestJournal();
   const id = await run(scene, 'a', INTENDED, HELD);
   await scene.ask({ kind: 'refile', run: id });
@@ -185,7 +185,7 @@ test('a held run that was filed anew never wakes again', async () => {
   expect(await scene.journal.outbox.count()).toEqual({ ignored: 1, pending: 1 });
 });
 
-test('a run without a draft is filed anew once its file is read again', async () => {
+test('a run without a draft is refiled once its file is read again', async () => {
   const scene = await openTestJournal();
   const file = newRun('a');
   await scene.journal.recovery.begin(SERVER);
@@ -223,7 +223,7 @@ async function withRun(...changes: readonly RunChange[]): Promise<TestJournal> {
 
 const missing = (n: number, comment: number) => ({ kind: 'repair', run: 1, comments: [{ n, comment }] }) as const;
 
-test('repair opens a done run for the comment that is gone, and for no other', async () => {
+test('repair reopens a done run only for the missing comment', async () => {
   const scene = await withRun(...FILED);
   expect(await scene.ask(missing(2, 72))).toEqual({
     done: true,
@@ -243,7 +243,7 @@ test('repair opens a done run for the comment that is gone, and for no other', a
   ]);
 });
 
-test('asked twice, or when the comment is there again under another id, repair changes nothing more', async () => {
+test('a repeated repair changes nothing, nor does one of a comment that has another id by now', async () => {
   const scene = await withRun(...FILED);
   await scene.ask(missing(2, 72));
   expect(await scene.ask(missing(2, 72))).toEqual({
@@ -256,7 +256,7 @@ test('asked twice, or when the comment is there again under another id, repair c
   expect((await scene.journal.outbox.load(1)).comments).toMatchObject([{ comment: 71 }, { comment: 99 }]);
 });
 
-test('a run that waits for its next attempt goes on at once; how often it failed is not forgotten', async () => {
+test('repair continues a postponed run at once and keeps its number of attempts', async () => {
   const postponed: RunChange = { kind: 'postponed', dueAt: 10 ** 14, failure: 'server', reason: 'away' };
   const scene = await withRun(...FILED.slice(0, 2), postponed);
   expect(await due(scene.journal, 10 ** 13, 9)).toEqual([]);
@@ -268,7 +268,7 @@ test('a run that waits for its next attempt goes on at once; how often it failed
   expect(await scene.journal.outbox.load(1)).toMatchObject({ step: 'created', attempts: 1 });
 });
 
-test('what a person has to decide is not repaired', async () => {
+test('a run that waits for a person is not repaired', async () => {
   const scene = await withRun(...FILED.slice(0, 3), {
     kind: 'parked',
     as: 'held',
@@ -282,7 +282,7 @@ test('what a person has to decide is not repaired', async () => {
   expect(await due(scene.journal)).toEqual([]);
 });
 
-test('comments whose text the journal does not have are not repaired', async () => {
+test('a comment whose text is not in the journal is not repaired', async () => {
   const scene = await openTestJournal();
   await scene.journal.recovery.begin(SERVER);
   const { sha256 } = newRun('a').file;

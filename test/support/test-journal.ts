@@ -8,11 +8,11 @@ import { decide } from './journal.js';
 import { manualClock } from './manual-clock.js';
 import { tempFolder } from './temp-folder.js';
 
-/** A journal on disk, and those who ask it for something. */
+/** A journal on disk that takes requests. */
 export interface TestJournal {
   readonly path: string;
   readonly journal: Journal;
-  /** Asks as a command does, lets the journal apply it, and returns the answer. */
+  /** Leaves a request as a command does, has it applied, and returns the answer. */
   ask(request: Request): Promise<{ done: boolean; text: string; rescan?: string | undefined }>;
   rows(sql: string): unknown[];
 }
