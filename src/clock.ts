@@ -126,8 +126,9 @@ export async function retry(
   }
 }
 
-/** Resolves when the work has ended, or after `ms`. */
-export async function atMost(ms: number, clock: Clock, work: Promise<unknown>): Promise<void> {
+/** The result of the work, or undefined if it takes longer than `ms`. */
+export function atMost<T>(ms: number, clock: Clock, work: Promise<T>): Promise<T | undefined> {
   const ended = new AbortController();
-  await Promise.race([work, clock.sleep(ms, ended.signal)]).finally(() => ended.abort());
+  const tooLate = clock.sleep(ms, ended.signal).then(() => undefined);
+  return Promise.race([work, tooLate]).finally(() => ended.abort());
 }

@@ -40,13 +40,7 @@ export function createMapper({ instrument, experiment, comments, readDate = read
     const tags = cleanTags(templates.tags?.map((render) => render(input)) ?? [instrument]);
     const made = makeComments({ record, file, options: comments, text: templates.comment?.(input) });
     input.scope[ROWS_LOCATION] = made.allRowsIn;
-    const body = makeBody({
-      template: templates.body?.(input),
-      record,
-      file,
-      instrument,
-      allRowsIn: made.allRowsIn,
-    });
+    const body = makeBody({ template: templates.body?.(input), record, file, instrument, allRowsIn: made.allRowsIn });
     return { draft: { title, date, body, tags, comments: made.comments }, dateFrom };
   };
 }
@@ -61,33 +55,28 @@ const segmenter = new Intl.Segmenter('en', { granularity: 'grapheme' });
 
 /** One line, not empty, with a visible "…" if it was cut. */
 export function cleanTitle(rendered: string, file: SourceFile): string {
-  const where = { file: file.path };
   const title = cutGraphemes(singleLine(rendered.replace(/\s*[\r\n]+\s*/g, ' ')).trim());
   if (title === '') {
-    throw new FileError('the title is empty', {
-      where,
-      hint: 'add a fallback, for example {{ meta.Sample | default: file.stem }}',
-    });
+    throw refused(file, 'the title is empty', 'add a fallback, for example {{ meta.Sample | default: file.stem }}');
   }
   // Delivery recognises experiments that were created but not yet filled in by such titles.
   if (isProvisional(title.toLowerCase())) {
-    throw new FileError(`the title ${JSON.stringify(title)} is reserved for labfeed`, {
-      where,
-      hint: 'add something to the title, for example {{ instrument }}',
-    });
+    const hint = 'add something to the title, for example {{ instrument }}';
+    throw refused(file, `the title ${JSON.stringify(title)} is reserved for labfeed`, hint);
   }
   return title;
 }
 
+const refused = ({ path }: SourceFile, message: string, hint?: string): FileError =>
+  new FileError(message, { where: { file: path }, hint });
+
 function cutGraphemes(text: string): string {
   // A grapheme has at least one code unit, so a short text needs no counting.
   if (text.length <= MAX_TITLE_GRAPHEMES) return text;
-  let count = 0;
-  let end = 0;
+  const starts: number[] = [];
   for (const { index } of segmenter.segment(text)) {
-    if (count === MAX_TITLE_GRAPHEMES - 1) end = index;
-    if (count === MAX_TITLE_GRAPHEMES) return `${text.slice(0, end)}…`;
-    count++;
+    starts.push(index);
+    if (starts.length > MAX_TITLE_GRAPHEMES) return `${text.slice(0, starts.at(-2))}…`;
   }
   return text;
 }
@@ -110,8 +99,7 @@ function cutCharacters(text: string): string {
   if (text.length <= MAX_TAG_CHARACTERS) return text;
   // A code point has at most two code units.
   const characters = Array.from(text.slice(0, 2 * MAX_TAG_CHARACTERS + 2));
-  if (characters.length <= MAX_TAG_CHARACTERS) return text;
-  return `${characters.slice(0, MAX_TAG_CHARACTERS - 1).join('')}…`;
+  return characters.length > MAX_TAG_CHARACTERS ? `${characters.slice(0, MAX_TAG_CHARACTERS - 1).join('')}…` : text;
 }
 
 /** The day of the run as YYYY-MM-DD: always a real day, at most one day after the file was modified. */
@@ -132,10 +120,8 @@ function chooseDate(
   const date = readDay(written.trim(), file, readDate);
   // One day of difference is allowed for clocks and time zones.
   if (dayNumber(date) - dayNumber(modified) > 1) {
-    throw new FileError(`the date ${date} is more than one day after the file was modified (${modified})`, {
-      where: { file: file.path },
-      hint: 'check the clocks of the instrument and of this computer, and the date format (parse.dates)',
-    });
+    const hint = 'check the clocks of the instrument and of this computer, and the date format (parse.dates)';
+    throw refused(file, `the date ${date} is more than one day after the file was modified (${modified})`, hint);
   }
   return { date, dateFrom };
 }
@@ -151,30 +137,22 @@ function dateFactInAnyCase(meta: FileRecord['meta'], readDate: ReadDate): Value 
 const isIso = ({ value }: Value): boolean => typeof value === 'string' && ISO_DATE.test(value);
 
 function readDay(text: string, file: SourceFile, readDate: ReadDate): string {
-  const where = { file: file.path };
   if (text === '') {
-    throw new FileError('the date is empty', {
-      where,
-      hint: 'add a fallback, for example {{ meta.Date | default: file.modified }}',
-    });
+    throw refused(file, 'the date is empty', 'add a fallback, for example {{ meta.Date | default: file.modified }}');
   }
   const read = ISO_DATE.test(text) ? { iso: text } : readDate(text);
   if (read === undefined) {
-    throw new FileError(`cannot read ${JSON.stringify(text)} as a date`, {
-      where,
-      hint: `add the date format under parse, for example ${formatLine('dd/MM/yyyy')}`,
-    });
+    const hint = `add the date format under parse, for example ${formatLine('dd/MM/yyyy')}`;
+    throw refused(file, `cannot read ${JSON.stringify(text)} as a date`, hint);
   }
   if ('ambiguous' in read) {
     const lines = new Set(read.ambiguous.map(formatLine));
-    throw new FileError(`the date ${JSON.stringify(text)} is ambiguous`, {
-      where,
-      hint: `add the date format under parse: ${[...lines].join(' or ')}`,
-    });
+    const hint = `add the date format under parse: ${[...lines].join(' or ')}`;
+    throw refused(file, `the date ${JSON.stringify(text)} is ambiguous`, hint);
   }
   const day = read.iso.slice(0, 10);
   if (!ISO_DATE.test(day) || !isRealDay(day)) {
-    throw new FileError(`the date ${JSON.stringify(text)} is not a calendar date`, { where });
+    throw refused(file, `the date ${JSON.stringify(text)} is not a calendar date`);
   }
   return day;
 }

@@ -1,4 +1,5 @@
 import { type Comparable, type ComparableResult, Drop, toValue } from 'liquidjs';
+import { DateTime } from 'luxon';
 import type { Column, FileRecord, Table, Value } from '../model.js';
 import { formatBytes, formatTime, plural, singleLine } from '../text.js';
 import { isPartial, partialRows, type RowsLocation } from './tables.js';
@@ -30,11 +31,7 @@ export const describeSource = ({ name, size, modifiedMs, parts }: SourcePart): s
 /** Local time with its UTC offset: `2026-03-04T10:11:12+01:00`. */
 const isoTime = (ms: number): string => formatTime(ms).replace(' ', 'T') + utcOffset(ms);
 
-function utcOffset(ms: number): string {
-  const minutes = -Math.round(new Date(ms).getTimezoneOffset());
-  const [hours, rest] = [Math.floor(Math.abs(minutes) / 60), Math.abs(minutes) % 60];
-  return `${minutes < 0 ? '-' : '+'}${String(hours).padStart(2, '0')}:${String(rest).padStart(2, '0')}`;
-}
+const utcOffset = (ms: number): string => DateTime.fromMillis(ms).toFormat('ZZ');
 
 /** What the templates of one run are rendered with. */
 export interface TemplateInput {

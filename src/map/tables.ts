@@ -47,18 +47,15 @@ export function shortenTable(table: TableRows, maxRows: number, allRowsIn: RowsL
   return { shown, rest };
 }
 
-const SUMMARY_COLUMNS: readonly Column[] = ['column', 'unit', 'n', 'min', 'median', 'max'].map((name) => ({
-  name,
-}));
+const SUMMARY_COLUMNS: readonly Column[] = ['column', 'unit', 'n', 'min', 'median', 'max'].map((name) => ({ name }));
 const NO_VALUE: Value = { value: null, text: '' };
 
 /** One row per column: count, minimum, median and maximum. Minimum and maximum are as written in the file. */
 export function summariseColumns(table: TableRows, which: 'all columns' | 'numeric columns'): TableRows {
   const rows = table.columns.flatMap((column, i) => {
-    const figures = isPartial(table) ? figuresOfSummary(column) : computeFigures(table.rows, i);
-    if (figures.min === NO_VALUE && which === 'numeric columns') return [];
     const { name, unit = '' } = column;
-    const { n, min, median, max } = figures;
+    const { n, min, median, max } = isPartial(table) ? figuresOfSummary(column) : computeFigures(table.rows, i);
+    if (min === NO_VALUE && which === 'numeric columns') return [];
     return [[{ value: name, text: name }, { value: unit, text: unit }, n, min, median, max]];
   });
   return { columns: SUMMARY_COLUMNS, rows, count: rows.length };
@@ -175,14 +172,8 @@ function clampIndex(at: number, length: number): number {
 /** A longer cell overflows its column instead of widening every row. */
 const MAX_WIDTH = 32;
 
-interface AlignedTable {
-  /** The headings and the rule below them. */
-  readonly head: string;
-  line(cells: readonly Value[]): string;
-}
-
 /** A table in plain text: one line per row, aligned columns, numbers to the right. */
-export function alignTable(columns: readonly Column[], rows: readonly (readonly Value[])[]): AlignedTable {
+export function alignTable(columns: readonly Column[], rows: readonly (readonly Value[])[]) {
   const headings = columns.map((column) => singleLine(headingOf(column)));
   const widths = headings.map((heading) => Math.min(heading.length, MAX_WIDTH));
   const numeric = columns.map(() => false);
@@ -198,8 +189,9 @@ export function alignTable(columns: readonly Column[], rows: readonly (readonly 
   const pad = (text: string, i: number): string =>
     numeric[i] ? text.padStart(widths[i] ?? 0) : text.padEnd(widths[i] ?? 0);
   return {
+    /** The headings and the rule below them. */
     head: `${headings.map(pad).join(' | ').trimEnd()}\n${widths.map((width) => '-'.repeat(width)).join('-|-')}`,
-    line(cells) {
+    line(cells: readonly Value[]): string {
       let line = '';
       for (let i = 0; i < cells.length; i++) line += (i > 0 ? ' | ' : '') + pad(singleLine(cells[i]?.text ?? ''), i);
       // A blank line would look like the end of the table.

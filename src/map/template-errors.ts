@@ -150,23 +150,17 @@ function missingName(path: string, part: Part, input: TemplateInput): FileError 
 /** The name as a template writes it, and the nearest name that the file has. Liquid joins a path with dots. */
 function lookUp(path: string, { record }: TemplateInput): { written: string; suggestion: string | undefined } {
   const [root = '', ...rest] = path.split('.');
-  if (root === 'meta' || root === 'tables') {
-    const known = root === 'meta' ? record.meta.keys() : record.tables.map(({ name }) => name);
-    const name = rest.join('.');
+  const result = (parent: string, name: string, known: Iterable<string>) => {
     const near = nearest(name, known);
-    return {
-      written: root + access(name),
-      suggestion: near === undefined ? undefined : root + access(near),
-    };
-  }
-  const parent = root + rest.slice(0, -1).map(access).join('');
-  const name = rest.at(-1) ?? '';
-  const columns = new Set(record.tables.flatMap((table) => table.columns.map((column) => column.name)));
-  const near = /^-?\d*$/.test(name) ? undefined : nearest(name, columns);
-  return {
-    written: parent + (rest.length > 0 ? access(name) : ''),
-    suggestion: near === undefined ? undefined : parent + access(near),
+    return { written: parent + access(name), suggestion: near === undefined ? undefined : parent + access(near) };
   };
+  if (rest.length === 0) return { written: root, suggestion: undefined };
+  if (root === 'meta') return result(root, rest.join('.'), record.meta.keys());
+  const tables = record.tables.map(({ name }) => name);
+  if (root === 'tables') return result(root, rest.join('.'), tables);
+  const name = rest.at(-1) ?? '';
+  const columns = record.tables.flatMap((table) => table.columns.map((column) => column.name));
+  return result(root + rest.slice(0, -1).map(access).join(''), name, /^-?\d*$/.test(name) ? [] : columns);
 }
 
 function access(name: string): string {

@@ -59,26 +59,13 @@ export const ISO_DATE = /^\d{4}-\d{2}-\d{2}(?!\d)/;
 
 export const readIsoOnly: ReadDate = (text) => (ISO_DATE.test(text) ? { iso: text } : undefined);
 
-type Render = (input: TemplateInput) => string;
-
-interface Templates {
-  readonly title: Render | undefined;
-  readonly date: Render | undefined;
-  readonly body: Render | undefined;
-  readonly tags: readonly Render[] | undefined;
-  readonly comment: Render | undefined;
-}
-
 export interface TemplateSources {
   readonly experiment: ExperimentTemplates;
   readonly comments: Pick<CommentOptions, 'text'>;
 }
 
 /** The templates of one instrument, and all mistakes in them. */
-export function compileTemplates(
-  { experiment, comments }: TemplateSources,
-  readDate: ReadDate,
-): { templates: Templates; errors: readonly TemplateError[] } {
+export function compileTemplates({ experiment, comments }: TemplateSources, readDate: ReadDate) {
   // One engine for each way to print values.
   const text = createEngine(printText, readDate);
   const date = createEngine(printDate, readDate);
@@ -89,7 +76,7 @@ export function compileTemplates(
     const parsed = parse(engine, path, source, errors);
     return (input: TemplateInput) => render(engine, parsed, part, input);
   };
-  const templates: Templates = {
+  const templates = {
     title: compile(text, 'title', ['experiment', 'title'], experiment.title),
     date: compile(date, 'date', ['experiment', 'date'], experiment.date),
     body: compile(html, 'body', ['experiment', 'body'], experiment.body),

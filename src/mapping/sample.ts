@@ -1,14 +1,12 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { InstrumentConfig, RunKind } from '../config/schema.js';
+import type { Claim } from '../config/load.js';
+import type { RunKind } from '../config/schema.js';
 import { LabfeedError, systemCode } from '../errors.js';
 import type { FoundFile, IdentifiedFile } from '../model.js';
 import { identify, stampOf } from '../watch/identify.js';
 import { createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
-
-/** The keys of an instrument that define which files make a run. */
-type RunDefinition = Pick<InstrumentConfig, 'watch' | 'files' | 'ignore' | 'ready' | 'run'>;
 
 const NEVER = new AbortController().signal;
 
@@ -22,7 +20,7 @@ export async function openSample(path: string, signal: AbortSignal = NEVER): Pro
 /** Opens a run that a person names by its file, or if it has several, by its folder or one of its files. */
 export async function openRun(
   path: string,
-  instrument: RunDefinition,
+  instrument: Omit<Claim, 'name'>,
   signal: AbortSignal = NEVER,
 ): Promise<IdentifiedFile> {
   const { run } = instrument;

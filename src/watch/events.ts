@@ -73,23 +73,10 @@ interface FolderWatchesDeps {
   readonly open?: WatchFolder | undefined;
 }
 
-/** The watches on the folders of one instrument. */
-export interface FolderWatches {
-  /** Resolves when events arrive from the folder, or when it cannot be watched. */
-  add(folder: Folder): Promise<void>;
-  has(folder: Folder): boolean;
-  /** Removes the watch on a folder and on everything below it. */
-  remove(path: string): void;
-  removeAll(): void;
-  /** Called before a full scan, which retries watches that the system refused. */
-  beginScan(): void;
-  /** Called after a full scan: folders it did not find no longer exist. */
-  endScan(): void;
-  /** Whether the system refuses watches, so that events are missing. */
-  areRefused(): boolean;
-}
+export type FolderWatches = ReturnType<typeof createFolderWatches>;
 
-export function createFolderWatches({ root, event, log, signal, open }: FolderWatchesDeps): FolderWatches {
+/** The watches on the folders of one instrument. */
+export function createFolderWatches({ root, event, log, signal, open = watchFolder }: FolderWatchesDeps) {
   const watches = new Map<string, FolderWatch & { readonly id: string }>();
   /** The folders found by the current scan, or by events since it began. */
   let found: Set<string> | undefined;
@@ -112,12 +99,13 @@ export function createFolderWatches({ root, event, log, signal, open }: FolderWa
   }
 
   return {
-    async add({ path, location, id }) {
+    /** Resolves when events arrive from the folder, or when it cannot be watched. */
+    async add({ path, location, id }: Folder): Promise<void> {
       found?.add(path);
       if (refused || signal.aborted || watches.get(path)?.id === id) return;
       if (isWatchable(location)) {
         remove(path);
-        const watch = (open ?? watchFolder)(path, {
+        const watch = open(path, {
           event: (name) => event(path, name),
           ended: (error) => ended(path, error),
         });
@@ -128,26 +116,30 @@ export function createFolderWatches({ root, event, log, signal, open }: FolderWa
         log.warn({ folder: path }, 'cannot watch a folder with this name, using rescans only');
       }
     },
-    has: ({ path, id }) => watches.get(path)?.id === id,
-    remove(path) {
+    has: ({ path, id }: Folder): boolean => watches.get(path)?.id === id,
+    /** Removes the watch on a folder and on everything below it. */
+    remove(path: string): void {
       if (!watches.has(path)) return;
       for (const other of [...watches.keys()]) if (other === path || other.startsWith(`${path}/`)) remove(other);
     },
-    removeAll() {
+    removeAll(): void {
       for (const path of [...watches.keys()]) remove(path);
     },
-    beginScan() {
+    /** Called before a full scan, which retries watches that the system refused. */
+    beginScan(): void {
       refused = false;
       found = new Set();
     },
-    endScan() {
+    /** Called after a full scan: folders it did not find no longer exist. */
+    endScan(): void {
       for (const path of [...watches.keys()]) if (found?.has(path) === false) remove(path);
       found = undefined;
       if (!isWarned || refused) return;
       isWarned = false;
       log.info({ folder: root }, 'all folders are watched again');
     },
-    areRefused: () => refused,
+    /** Whether the system refuses watches, so that events are missing. */
+    areRefused: (): boolean => refused,
   };
 }
 
@@ -180,23 +172,18 @@ export type ChangedNames = ReadonlySet<string> | 'all';
 const MAX_NAMES = 200;
 
 /** File events that were not processed yet, by folder. Holds a bounded number of names for each. */
-export interface PendingEvents {
-  add(folder: string, name: string | undefined): void;
-  /** Removes and returns all of them. */
-  take(): ReadonlyMap<string, ChangedNames>;
-}
-
-export function createPendingEvents(): PendingEvents {
+export function createPendingEvents() {
   let pending = new Map<string, Set<string> | 'all'>();
   return {
-    add(folder, name) {
+    add(folder: string, name: string | undefined): void {
       const names = pending.get(folder) ?? new Set<string>();
       // U+FFFD stands for bytes that are not UTF-8: a file with that name cannot be opened.
       const isUnknown = name === undefined || name === '' || name.includes('\ufffd');
       if (names === 'all' || isUnknown || names.size >= MAX_NAMES) pending.set(folder, 'all');
       else pending.set(folder, names.add(name));
     },
-    take() {
+    /** Removes and returns all of them. */
+    take(): ReadonlyMap<string, ChangedNames> {
       const taken = pending;
       pending = new Map();
       return taken;

@@ -228,17 +228,8 @@ const contentAt = (path: string, { size, sha256 }: Content): Promise<SourceState
   }).catch(() => 'nothing');
 
 /** Undefined if it fails or takes too long. */
-async function inTime<T>(probe: Promise<T>): Promise<T | undefined> {
-  let result: T | undefined;
-  await atMost(
-    MAX_PROBE_MS,
-    systemClock,
-    probe.then((value) => {
-      result = value;
-    }),
-  ).catch(() => undefined);
-  return result;
-}
+const inTime = <T>(probe: Promise<T>): Promise<T | undefined> =>
+  atMost(MAX_PROBE_MS, systemClock, probe).catch(() => undefined);
 
 /** At the path as text, or at the bytes that it stands for: bytes that are not UTF-8 are written as `\xNN`. */
 const atEither = <T>(path: string, probe: (place: string | Buffer) => Promise<T>): Promise<T> =>

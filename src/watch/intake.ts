@@ -7,65 +7,46 @@ import type { Unmatched } from './scan.js';
 import type { Progress } from './settle.js';
 import type { FileOrigin, ScanResult } from './watcher.js';
 
-/** What one instrument is doing now, for status, page and alarms. Its size does not depend on the number of files. */
-export interface Activity {
-  readonly waiting: WaitingFiles;
-  unmatchedArrivals: UnmatchedArrivals['seen'];
-  setState(state: LiveInstrument['line']): void;
-  setFolder(state: LiveInstrument['folder']['state'], reason?: string): void;
-  scanned(result: ScanResult): void;
-  /** A file was found that the journal does not know. */
-  found(): void;
-  /** The instrument delivered a file. */
-  fileArrived(at: number): void;
-  live(): LiveInstrument;
-}
+export type Activity = ReturnType<typeof createActivity>;
 
-export function createActivity(
-  { name, watch }: { readonly name: string; readonly watch: string },
-  clock: Clock,
-): Activity {
+/** What one instrument is doing now, for status, page and alarms. Its size does not depend on the number of files. */
+export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'watch'>, clock: Clock) {
   const waiting = createWaitingFiles(clock);
   const arrivals = createUnmatchedArrivals();
-  let line: LiveInstrument['line'] = 'starting';
-  let folder: LiveInstrument['folder'] = { state: 'unknown' };
-  let scannedAt: number | undefined;
-  let files = 0;
-  let unmatched: Unmatched = new Map();
   let found = 0;
-  let lastFileAt: number | undefined;
+  let live: Omit<LiveInstrument, 'waiting'> = {
+    name,
+    watch,
+    line: 'starting',
+    folder: { state: 'unknown' },
+    scannedAt: undefined,
+    files: 0,
+    unmatched: summaryOf(new Map()),
+    lastFileAt: undefined,
+  };
 
   return {
     waiting,
     unmatchedArrivals: arrivals.seen,
-    setState(state) {
-      line = state;
+    setState(line: LiveInstrument['line']): void {
+      live = { ...live, line };
     },
-    setFolder(state, reason) {
-      folder = { state, reason };
+    setFolder(state: LiveInstrument['folder']['state'], reason?: string): void {
+      live = { ...live, folder: { state, reason } };
     },
-    scanned(result) {
-      ({ files, unmatched } = result);
+    scanned({ files, unmatched, complete }: ScanResult): void {
       arrivals.scanned(unmatched, files, found);
-      if (result.complete) scannedAt = clock.now();
+      live = { ...live, files, unmatched: summaryOf(unmatched), scannedAt: complete ? clock.now() : live.scannedAt };
     },
-    found() {
+    /** A file was found that the journal does not know. */
+    found(): void {
       found += 1;
     },
-    fileArrived(at) {
-      lastFileAt = Math.max(at, lastFileAt ?? at);
+    /** The instrument delivered a file. */
+    fileArrived(at: number): void {
+      live = { ...live, lastFileAt: Math.max(at, live.lastFileAt ?? at) };
     },
-    live: () => ({
-      name,
-      watch,
-      line,
-      folder,
-      scannedAt,
-      files,
-      unmatched: summaryOf(unmatched),
-      waiting: waiting.list(),
-      lastFileAt,
-    }),
+    live: (): LiveInstrument => ({ ...live, waiting: waiting.list() }),
   };
 }
 
@@ -84,17 +65,10 @@ type Wait =
   | { readonly for: 'reader' }
   | { readonly for: 'retry'; readonly reason: string };
 
-/** The files of one instrument that are on their way into the journal. */
-interface WaitingFiles {
-  begin(path: string): void;
-  update(path: string, wait: Wait): void;
-  end(path: string): void;
-  list(): LiveInstrument['waiting'];
-}
-
 const MAX_LISTED = 20;
 
-export function createWaitingFiles(clock: Clock): WaitingFiles {
+/** The files of one instrument that are on their way into the journal. */
+export function createWaitingFiles(clock: Clock) {
   const files = new Map<string, { readonly since: number; wait: Wait }>();
 
   function describe(path: string): WaitingFile[] {
@@ -103,13 +77,13 @@ export function createWaitingFiles(clock: Clock): WaitingFiles {
   }
 
   return {
-    begin: (path) => void files.set(path, { since: clock.now(), wait: { for: 'reader' } }),
-    update(path, wait) {
+    begin: (path: string) => void files.set(path, { since: clock.now(), wait: { for: 'reader' } }),
+    update(path: string, wait: Wait): void {
       const file = files.get(path);
       if (file) file.wait = wait;
     },
-    end: (path) => void files.delete(path),
-    list: () => ({ files: files.size, first: firstByName(files.keys()).flatMap(describe) }),
+    end: (path: string) => void files.delete(path),
+    list: (): LiveInstrument['waiting'] => ({ files: files.size, first: firstByName(files.keys()).flatMap(describe) }),
   };
 }
 
@@ -143,20 +117,13 @@ function firstByName(paths: Iterable<string>): string[] {
   return first;
 }
 
-/** Tells files that arrive in place of runs from files that an instrument always writes next to its runs. */
-interface UnmatchedArrivals {
-  /** Called after each scan with the unmatched files, the number of matching files, and how many of those ever came. */
-  scanned(unmatched: Unmatched, files: number, found: number): void;
-  /** How often unexpected files have arrived since the last run, and one of them. */
-  seen(): { readonly occasions: number; readonly example: string | undefined };
-}
-
 /**
+ * Distinguishes files that arrive in place of runs from files that an instrument always writes next to its runs.
  * Extensions that are in the folder when a run arrives are expected: logs and pictures of the instrument. All others
  * are unexpected, and so is everything until a run has arrived. A scan that finds more unexpected files than the one
  * before counts once: a hundred files copied at the same time are one arrival.
  */
-export function createUnmatchedArrivals(): UnmatchedArrivals {
+export function createUnmatchedArrivals() {
   let expected: ReadonlySet<string> = new Set();
   let before: Unmatched | undefined;
   let foundBefore = 0;
@@ -164,7 +131,8 @@ export function createUnmatchedArrivals(): UnmatchedArrivals {
   let example: string | undefined;
 
   return {
-    scanned(unmatched, files, found) {
+    /** Called after each scan with the unmatched files, the number of matching files, and how many of those ever came. */
+    scanned(unmatched: Unmatched, files: number, found: number): void {
       const hasRuns = before === undefined ? files > 0 : found > foundBefore;
       if (hasRuns) {
         expected = new Set(unmatched.keys());
@@ -180,6 +148,7 @@ export function createUnmatchedArrivals(): UnmatchedArrivals {
       before = unmatched;
       foundBefore = found;
     },
+    /** How often unexpected files have arrived since the last run, and one of them. */
     seen: () => ({ occasions, example }),
   };
 }

@@ -2,22 +2,16 @@ import { isUtf8 } from 'node:buffer';
 import { isAbsolute, posix, relative, sep } from 'node:path';
 import picomatch from 'picomatch';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
-import type { Ready, RunKind } from '../config/schema.js';
+import type { RunKind } from '../config/schema.js';
 import type { DiskFile, Part } from '../model.js';
 
-export interface MatchOptions {
-  readonly files: readonly string[];
-  readonly ignore: readonly string[];
-  readonly ready?: Pick<Ready, 'doneFile'> | undefined;
-  readonly run?: RunKind | undefined;
-}
+export type MatchOptions = Pick<Claim, 'files' | 'ignore'> & Partial<Pick<Claim, 'ready' | 'run'>>;
 
 /** Whether a file is a run or part of one, and the rule that decides it, which `why` shows. */
 type Verdict =
   | { readonly taken: true; readonly pattern: string }
-  | { readonly taken: false; readonly rule: 'ignore' | 'doneFile'; readonly pattern: string }
-  /** It is in no folder that is a run, or is none of the joined files. */
-  | { readonly taken: false; readonly rule: 'run'; readonly pattern: string }
+  /** `run`: it is in no folder that is a run, or is none of the joined files. */
+  | { readonly taken: false; readonly rule: 'ignore' | 'doneFile' | 'run'; readonly pattern: string }
   | { readonly taken: false; readonly rule: 'files' };
 
 /** Paths are relative to the watched folder, with `/` as separator. */
