@@ -31,17 +31,13 @@ export function connect(config: NotebookConfig, key: Key, schedule: Schedule, on
   });
 }
 
-interface CommandOptions {
-  /** When it is aborted, nothing more is sent. */
-  readonly signal?: AbortSignal;
-  /** Instead of the configured one. */
-  readonly key?: Key;
-}
-
-/** The client of a command: with the configured key, and within the configured rate. */
+/**
+ * The client of a command: within the configured rate, and with the configured key unless another one is given.
+ * After the signal is aborted, nothing more is sent.
+ */
 export function openNotebook(
   config: Pick<UsableConfig, 'notebook' | 'placeOf'>,
-  { signal, key = keyOf(config) }: CommandOptions = {},
+  { signal, key = keyOf(config) }: { readonly signal?: AbortSignal; readonly key?: Key } = {},
 ): Notebook {
   const { log } = createLog({ level: 'silent', pretty: false });
   const limiter = new Limiter({ perSecond: config.notebook.rate, clock: systemClock, log });

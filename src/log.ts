@@ -3,21 +3,15 @@ import pretty from 'pino-pretty';
 
 export type Log = Logger;
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: string;
   /** Readable lines for a terminal; otherwise JSON lines. */
   readonly pretty: boolean;
   readonly destination?: DestinationStream;
 }
 
-export interface LogWithSecrets {
-  readonly log: Log;
-  /** From now on the log shows `[secret]` instead of this text, in fields, URLs and messages. */
-  conceal(secret: string): void;
-}
-
 /** Redacts the whole line, not certain fields: a key can appear in the text of an error or in a server's response. */
-export function createLog({ level, pretty: readable, destination }: LogOptions): LogWithSecrets {
+export function createLog({ level, pretty: readable, destination }: LogOptions) {
   const secrets = new Set<string>();
   const out =
     destination ??
@@ -33,7 +27,8 @@ export function createLog({ level, pretty: readable, destination }: LogOptions):
   };
   return {
     log: pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, concealing),
-    conceal(secret) {
+    /** From now on the log shows `[secret]` instead of this text, in fields, URLs and messages. */
+    conceal(secret: string): void {
       if (!secret) return;
       secrets.add(secret);
       // JSON may escape it.

@@ -75,10 +75,7 @@ export function originIn(body: string): Origin | undefined {
 }
 
 /** Splits a label. Instrument names may contain spaces: the longest that fits is used. */
-export function readLabel(
-  label: string,
-  instruments: readonly string[],
-): { readonly instrument: string; readonly file: string } | undefined {
+export function readLabel(label: string, instruments: readonly string[]) {
   const [instrument] = instruments.filter((name) => label.startsWith(`${name} `)).sort((a, b) => b.length - a.length);
   return instrument === undefined ? undefined : { instrument, file: label.slice(instrument.length + 1) };
 }

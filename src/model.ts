@@ -134,21 +134,18 @@ export const dialectOf = (keys: readonly Readonly<Record<string, unknown>>[]): D
 
 /** What the runs of an instrument have in common: their tables, with the names and units of the columns. */
 export interface Shape {
-  readonly tables: readonly TableShape[];
+  readonly tables: readonly {
+    readonly name: string;
+    readonly columns: readonly { readonly name: string; readonly unit?: string | undefined }[];
+  }[];
 }
 
-interface TableShape {
-  readonly name: string;
-  readonly columns: readonly { readonly name: string; readonly unit?: string | undefined }[];
-}
+type TableShape = Shape['tables'][number];
 
 export const shapeOf = ({ tables }: FileRecord): Shape => ({
   tables: tables.map(({ name, columns }) => ({
     name,
-    columns: columns.map((column) => ({
-      name: column.name,
-      ...(column.unit !== undefined && { unit: column.unit }),
-    })),
+    columns: columns.map(({ name, unit }) => ({ name, ...(unit !== undefined && { unit }) })),
   })),
 });
 
