@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { request } from 'undici';
 import { backoffMs, type Clock } from '../clock.js';
 import type { CommandLine } from '../config/settings.js';
-import { LabfeedError } from '../errors.js';
+import { explain, LabfeedError, systemCode } from '../errors.js';
 import type { LiveAlarm } from '../live.js';
 import type { Log } from '../log.js';
 import type { AlarmBook, Channel, Notice } from '../model.js';
@@ -89,7 +89,7 @@ export class Notifier {
   #retry(notice: Notice, error: unknown): readonly Notice[] {
     const { clock, log } = this.#deps;
     const { channel, kind, instrument, state } = notice;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = explain(error);
     const attempts = notice.attempts + 1;
     const fields = { channel, alarm: kind, instrument, state, attempts, reason };
     if (clock.now() - notice.at > GIVE_UP_MS) {
@@ -216,7 +216,7 @@ export function createWebhook(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Send
       // The next alarm may be weeks away, so the connection is closed.
       reset: true,
     }).catch((error: unknown) => {
-      const reason = limit.aborted ? `no response within ${timeoutMs / 1000} s` : reasonOf(error);
+      const reason = limit.aborted ? `no response within ${timeoutMs / 1000} s` : (systemCode(error) ?? explain(error));
       throw new LabfeedError(`cannot reach the webhook at ${host}: ${reason}`);
     });
     // The body does not matter, whatever its size.
@@ -226,24 +226,8 @@ export function createWebhook(url: string, timeoutMs = WEBHOOK_TIMEOUT_MS): Send
   };
 }
 
-const reasonOf = (error: unknown): string => {
-  if (!(error instanceof Error)) return String(error);
-  return 'code' in error && typeof error.code === 'string' ? error.code : error.message;
-};
-
 /** What a webhook receives. Chats show only `text`. */
-export interface Message {
-  readonly state: Notice['state'];
-  readonly kind: Notice['kind'];
-  readonly instrument: string | null;
-  /** ISO 8601, like `at`. */
-  readonly since: string;
-  readonly at: string;
-  readonly text: string;
-  readonly host: string;
-}
-
-const messageOf = (notice: Notice, host = hostname()): Message => ({
+const messageOf = (notice: Notice, host = hostname()) => ({
   state: notice.state,
   kind: notice.kind,
   instrument: notice.instrument ?? null,
@@ -252,3 +236,5 @@ const messageOf = (notice: Notice, host = hostname()): Message => ({
   text: `labfeed on ${host}: ${notice.text}`,
   host,
 });
+
+export type Message = ReturnType<typeof messageOf>;

@@ -49,16 +49,7 @@ export function addComments(comments: Command): void {
     .action(deleteComment);
 }
 
-/** Fields that the server does not return are undefined. */
-interface ShownComment {
-  readonly id: number;
-  readonly text: string | undefined;
-  readonly author: string | undefined;
-  readonly created: string | undefined;
-  readonly modified: string | undefined;
-  /** Whether labfeed posted it. */
-  readonly byLabfeed: boolean;
-}
+type ShownComment = ReturnType<typeof describe>;
 
 async function listComments(experiment: number, { json, ...options }: JsonOption): Promise<void> {
   await withNotebook(options, async (notebook, field) => {
@@ -134,7 +125,8 @@ async function withNotebook(
   }
 }
 
-function describe(record: Comment, field: string): ShownComment {
+/** Fields that the server does not return are undefined. */
+function describe(record: Comment, field: string) {
   const first = (...names: string[]): string | undefined => {
     const value = names.map((name) => record[name]).find((one) => one !== undefined && one !== null);
     return value === undefined ? undefined : String(value);

@@ -14,6 +14,7 @@ import { onStopRequest, stopRequested } from '../process.js';
 import { createSandbox } from '../sandbox/server.js';
 import { formatDay, indent } from '../text.js';
 import { createFolder, portOption, requireUsable, withExamples } from './options.js';
+import { createProgressLine } from './terminal.js';
 
 /** The same port every time, if it is free: with another address the journal would expect another notebook. */
 const NOTEBOOK_PORT = 7781;
@@ -127,15 +128,16 @@ async function waitForRuns(daemon: Daemon, runs: number, stop: AbortSignal): Pro
   }
 }
 
-/** Prints one line per run; on a terminal also a progress bar. */
+/** Prints one line per run; on a terminal also how many are finished. */
 function createProgress(url: string, total: number): Observer {
-  const terminal = process.stdout.isTTY;
+  const progress = createProgressLine();
   let finished = 0;
 
   function print(state: string, instrument: string, text: string): void {
     finished += 1;
-    process.stdout.write(`${terminal ? '\r\x1b[K' : ''}  ${state.padEnd(13)}${instrument.padEnd(14)}${text}\n`);
-    if (terminal && finished < total) process.stdout.write(progressBar(finished, total));
+    progress.end();
+    console.log(`  ${state.padEnd(13)}${instrument.padEnd(14)}${text}`);
+    if (finished < total) progress.show(`  ${finished} of ${total}`);
   }
 
   return {
@@ -146,13 +148,6 @@ function createProgress(url: string, total: number): Observer {
       if (change.kind === 'parked') print(change.as, run.instrument, `${run.draft.title}: ${change.reason}`);
     },
   };
-}
-
-const BAR_WIDTH = 24;
-
-function progressBar(finished: number, total: number): string {
-  const full = Math.round((BAR_WIDTH * finished) / total);
-  return `  [${'#'.repeat(full)}${'-'.repeat(BAR_WIDTH - full)}] ${finished} of ${total}`;
 }
 
 function summary(counts: Record<string, number>, folder: string, url: string, page: string | undefined): string {

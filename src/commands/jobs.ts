@@ -3,7 +3,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { systemClock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
 import type { Job, JobDetail } from '../journal/reader.js';
-import type { Live } from '../live.js';
+import type { Live, WaitingFile } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { describeEvent } from '../status/history.js';
 import {
@@ -66,13 +66,7 @@ const noRuns = (state: RunState | undefined, instrument: string | undefined): st
   `no ${state === undefined ? '' : `${state} `}runs${instrument === undefined ? '' : ` of ${instrument}`}`;
 
 /** A file that is not settled yet; the journal does not know it. */
-interface WaitingJob {
-  readonly state: 'waiting';
-  readonly instrument: string;
-  readonly path: string;
-  readonly since: number;
-  readonly reason: string;
-}
+type WaitingJob = WaitingFile & { readonly state: 'waiting'; readonly instrument: string };
 
 function waitingFiles(live: Live | undefined, instrument: string | undefined): WaitingJob[] {
   const instruments = (live?.instruments ?? []).filter(({ name }) => (instrument ?? name) === name);

@@ -66,13 +66,6 @@ async function backup(file: string, { json, ...options }: JsonOption): Promise<v
   else console.log(`${target}: ${plural(runs, 'run')}, ${formatBytes(bytes)}`);
 }
 
-interface SandboxOptions {
-  readonly port: number;
-  readonly data?: string;
-  readonly dialect: Dialect;
-  readonly json?: boolean;
-}
-
 export function addSandbox(command: Command): void {
   withExamples(command, ['labfeed sandbox --port 7781 --data notebook.db'])
     .addOption(portOption(7781))
@@ -86,7 +79,8 @@ export function addSandbox(command: Command): void {
     .action(sandbox);
 }
 
-async function sandbox({ port, data, dialect, json }: SandboxOptions): Promise<void> {
+async function sandbox(options: { port: number; data?: string; dialect: Dialect; json?: boolean }): Promise<void> {
+  const { port, data, dialect, json } = options;
   const { createSandbox } = await import('../sandbox/server.js');
   const file = data === undefined ? join(dirname(defaultJournal()), 'sandbox.db') : resolve(data);
   createFolder(dirname(file), '--data');

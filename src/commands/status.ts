@@ -106,17 +106,10 @@ function queue({ instruments }: Overview, now: number): string {
   return `${plural(runs, 'run')}${since}`;
 }
 
-interface InstrumentRow {
-  readonly name: string;
-  readonly runs: Readonly<Record<RunState, number>>;
-  readonly lastAt: number | undefined;
-  readonly folder: string;
-}
-
 const NO_RUNS = Object.fromEntries(RUN_STATES.map((state) => [state, 0])) as Record<RunState, number>;
 
 /** The instruments of the configuration, of the daemon and of the journal. */
-function instrumentRows({ overview, running, live, listed }: Status): InstrumentRow[] {
+function instrumentRows({ overview, running, live, listed }: Status) {
   const watched = new Map((running ? (live?.instruments ?? []) : []).map((one) => [one.name, one]));
   const recorded = new Map(overview.instruments.map((one) => [one.name, one]));
   return [...new Set([...listed, ...watched.keys(), ...recorded.keys()])].map((name) => {
@@ -136,28 +129,23 @@ function folder({ line, folder: { state, reason }, watch }: Live['instruments'][
   return `${watch} is ${state}${reason ? `: ${reason}` : ''}`;
 }
 
+type InstrumentRow = ReturnType<typeof instrumentRows>[number];
+
 /** Without the states that no run is in. */
 function columns(rows: readonly InstrumentRow[], now: number): Column<InstrumentRow>[] {
   const states = RUN_STATES.filter((state) => state === 'done' || rows.some(({ runs }) => runs[state] > 0));
   const hasFolders = rows.some((row) => row.folder !== '');
   return [
     { title: 'instrument', flexible: true, text: ({ name }) => name },
-    ...states.map(
-      (state): Column<InstrumentRow> => ({
-        title: state,
-        align: 'right',
-        text: ({ runs }) => String(runs[state]),
-      }),
-    ),
-    {
-      title: 'last file',
-      text: ({ lastAt }) => (lastAt === undefined ? '-' : formatShortTime(lastAt, now)),
-    },
-    ...(hasFolders ? [FOLDER] : []),
+    ...states.map((state) => ({
+      title: state,
+      align: 'right' as const,
+      text: ({ runs }: InstrumentRow) => String(runs[state]),
+    })),
+    { title: 'last file', text: ({ lastAt }) => (lastAt === undefined ? '-' : formatShortTime(lastAt, now)) },
+    ...(hasFolders ? [{ title: 'folder', flexible: true, text: (row: InstrumentRow) => row.folder }] : []),
   ];
 }
-
-const FOLDER: Column<InstrumentRow> = { title: 'folder', flexible: true, text: (row) => row.folder };
 
 export function needsAttention({ overview, notebook: url, running, problems }: Status): Attention[] {
   const halted = overview.servers.filter((server) => server.url === url && server.halted !== undefined);

@@ -11,7 +11,7 @@ import type { Observer } from '../pipeline.js';
 import { version } from '../process.js';
 import type { StatusAddress } from '../status/api.js';
 import { createStatusPage, type StatusPage, statusAddressOf } from './page.js';
-import { createReporting, createRequestCounter, type Reporting, type RequestCounter } from './reporting.js';
+import { createReporting, createRequestCounter, type Reporting } from './reporting.js';
 import { createRuntime, listInstruments, type Runtime } from './runtime.js';
 
 interface DaemonOptions {
@@ -39,7 +39,7 @@ export interface Daemon {
 interface Parts extends Required<DaemonOptions> {
   readonly journalPath: string;
   readonly page: StatusPage;
-  readonly requests: RequestCounter;
+  readonly requests: ReturnType<typeof createRequestCounter>;
   readonly started: Pick<Live, 'pid' | 'version' | 'startedAt'>;
   /** Shown on the page until the runtime exists. */
   readonly starting: Runtime['instruments'];

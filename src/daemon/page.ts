@@ -140,13 +140,6 @@ async function submit(request: Request, until: number, client: JournalClient, cl
 
 /** Recent changes are in the WAL file. */
 async function bytesOf(path: string): Promise<number> {
-  const sizes = await Promise.all(
-    [path, `${path}-wal`].map((file) =>
-      stat(file).then(
-        ({ size }) => size,
-        () => 0,
-      ),
-    ),
-  );
-  return sizes.reduce((sum, size) => sum + size, 0);
+  const found = await Promise.all([path, `${path}-wal`].map((file) => stat(file).catch(() => undefined)));
+  return found.reduce((sum, stats) => sum + (stats?.size ?? 0), 0);
 }

@@ -25,15 +25,11 @@ export async function previewSample(sample: Sample, deps: PreviewDeps): Promise<
   if (sample.learn) return byLearning(sample, deps);
   const instrument =
     sample.instrument === undefined
-      ? config.instruments.find((candidate) => matches(candidate, sample.name))
+      ? config.instruments.find((candidate) => createMatcher(candidate).takes(sample.name))
       : config.instruments.find(({ name }) => name === sample.instrument);
   if (instrument) return byInstrument(instrument, sample, deps);
   if (sample.instrument !== undefined) return { ok: false, reason: unknownInstrument(sample.instrument, config) };
   return byLearning(sample, deps);
-}
-
-function matches({ files, ignore, ready }: Instrument, name: string): boolean {
-  return createMatcher({ files, ignore, ready }).takes(name);
 }
 
 async function byInstrument(instrument: Instrument, sample: Sample, { nowMs, signal }: PreviewDeps): Promise<Preview> {
@@ -41,9 +37,11 @@ async function byInstrument(instrument: Instrument, sample: Sample, { nowMs, sig
   const [mistake] = checkMapping(instrument);
   if (mistake) return { ok: false, reason: explainProblem(mistake), mapping };
   const file = asFile(sample, instrument.watch);
-  return orRefusal(file, { mapping }, async () => {
-    return { mapping, doubts: [], ...resultOf(await tryFile(instrument, file, nowMs, signal)) };
-  });
+  return orRefusal(file, { mapping }, async () => ({
+    mapping,
+    doubts: [],
+    ...resultOf(await tryFile(instrument, file, nowMs, signal)),
+  }));
 }
 
 async function byLearning(sample: Sample, { nowMs, signal }: PreviewDeps): Promise<Preview> {
@@ -78,10 +76,8 @@ function unknownInstrument(name: string, { instruments, listed }: LoadedConfig):
   if (listed.some((one) => one.name === name)) {
     return `the configuration of instrument ${JSON.stringify(name)} has an error`;
   }
-  const guess = nearest(
-    name,
-    instruments.map((one) => one.name),
-  );
+  const names = instruments.map((one) => one.name);
+  const guess = nearest(name, names);
   return `there is no instrument ${JSON.stringify(name)}${guess === undefined ? '' : `. Did you mean ${guess}?`}`;
 }
 
@@ -117,10 +113,10 @@ const MAX_ROWS = 50;
 
 const previewTable = ({ name, columns, rows, count }: Table): PreviewTable => ({
   name,
-  columns: columns.map(({ name, unit }) => ({ name, ...(unit === undefined ? {} : { unit }) })),
+  columns: columns.map(({ name, unit }) => ({ name, ...(unit !== undefined && { unit }) })),
   rows: rows.slice(0, MAX_ROWS).map((row) => row.map(({ text }) => text)),
   count,
 });
 
 const previewFacts = ({ meta }: FileRecord) =>
-  [...meta].map(([name, { text, unit }]) => ({ name, text, ...(unit === undefined ? {} : { unit }) }));
+  [...meta].map(([name, { text, unit }]) => ({ name, text, ...(unit !== undefined && { unit }) }));

@@ -95,18 +95,19 @@ function createStatusWriter({ journalPath, clock, log }: ReportingDeps): (live: 
 /** Where alarms are sent, as the current configuration says. */
 function createChannels({ runtime, log, conceal }: ReportingDeps) {
   let madeFor: UsableConfig | undefined;
-  let channels: ReadonlyMap<Channel, Send> = new Map();
+  let channels = new Map<Channel, Send>();
 
   return (): ReadonlyMap<Channel, Send> => {
     const config = runtime()?.config;
     if (config === undefined || config === madeFor) return channels;
     madeFor = config;
     const { webhook, command } = config.settings.alarms ?? {};
-    if (webhook !== undefined) conceal(webhook);
-    const made: [Channel, Send][] = [];
-    if (webhook !== undefined) made.push(['webhook', createWebhook(webhook)]);
-    if (command) made.push(['command', createCommand({ command, log, env: withoutSecrets(config) })]);
-    channels = new Map(made);
+    channels = new Map();
+    if (webhook !== undefined) {
+      conceal(webhook);
+      channels.set('webhook', createWebhook(webhook));
+    }
+    if (command) channels.set('command', createCommand({ command, log, env: withoutSecrets(config) }));
     return channels;
   };
 }
@@ -180,19 +181,14 @@ export function createJournalWatch(path: string): () => Promise<string | undefin
 }
 
 /** Counts requests by method and status. */
-export interface RequestCounter {
-  count(method: string, status: number | undefined): void;
-  list(): RequestCount[];
-}
-
-export function createRequestCounter(): RequestCounter {
+export function createRequestCounter() {
   const counts = new Map<string, RequestCount>();
   return {
-    count(method, answered) {
+    count(method: string, answered: number | undefined): void {
       const status = answered === undefined ? 'none' : String(answered);
       const key = `${method} ${status}`;
       counts.set(key, { method, status, count: (counts.get(key)?.count ?? 0) + 1 });
     },
-    list: () => [...counts.keys()].sort().flatMap((key) => counts.get(key) ?? []),
+    list: (): RequestCount[] => [...counts.keys()].sort().flatMap((key) => counts.get(key) ?? []),
   };
 }

@@ -83,13 +83,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
     if (!isWarned) log.warn({ journal: journalOf(config) }, NEW_JOURNAL);
     isWarned = true;
   }
-  const shared = {
-    journal,
-    observer: { ...observer, foundBacklog },
-    wakeDelivery: delivery.wake,
-    clock,
-    log,
-  };
+  const shared = { journal, observer: { ...observer, foundBacklog }, wakeDelivery: delivery.wake, clock, log };
   const intakes = instruments.flatMap(({ usable, activity }) =>
     usable ? createIntake(usable, { ...shared, activity, claims: claimsAround(usable, config) }) : [],
   );
@@ -108,7 +102,7 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
       loops = [applyDecisions({ apply, clock, log, wakeDelivery: delivery.wake, rescan })];
       // A mistake in `keep` must not remove anybody's history.
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
-      if (keepMs !== undefined) loops.push(pruneDaily({ outbox: journal.outbox, keepMs, clock, log }));
+      if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));
       await Promise.all([...restored, ...intakes.map((intake) => intake.start())]);
@@ -196,16 +190,8 @@ interface DeliveryOptions {
   readonly random?: () => number;
 }
 
-interface OpenDelivery {
-  start(): void;
-  wake(): void;
-  /** Why requests are sent, or why they wait. */
-  gate: Limiter['state'];
-  stop(withinMs: number): Promise<void>;
-}
-
 /** Puts together the limiter, the notebook client and the delivery queue. */
-export function openDelivery(options: DeliveryOptions): OpenDelivery {
+export function openDelivery(options: DeliveryOptions) {
   const { notebook: config, instruments, outbox, clock, log, observer, random = Math.random } = options;
   const limiter = new Limiter({ perSecond: config.rate, clock, log, random });
   const notebook = options.connect((send, signal) => limiter.schedule(send, signal));
@@ -232,7 +218,7 @@ export function openDelivery(options: DeliveryOptions): OpenDelivery {
     start: queue.start,
     wake: queue.wake,
     gate: () => limiter.state(),
-    async stop(withinMs) {
+    async stop(withinMs: number) {
       stopping.abort(new StoppedError('labfeed is stopping'));
       limiter.stop();
       await atMost(withinMs, clock, Promise.all([queue.stop(), notebook.close()]));
@@ -298,21 +284,13 @@ function logDecision({ done, text, request }: Outcome, log: Log): void {
   else log.warn({ ...request, reason: text }, 'decision refused');
 }
 
-interface PruneDeps {
-  readonly outbox: Pick<Outbox, 'prune'>;
-  /** How long the history of finished runs is kept. */
-  readonly keepMs: number;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 const DAY_MS = 86_400_000;
 
 /** Between two batches, so that intake and delivery are not delayed. */
 const PRUNE_PAUSE_MS = 50;
 
-/** Removes old history from the journal, now and then once a day. */
-export function pruneDaily({ outbox, keepMs, clock, log }: PruneDeps): Loop {
+/** Removes history of finished runs that is older than `keepMs` from the journal, now and then once a day. */
+export function pruneDaily(outbox: Pick<Outbox, 'prune'>, keepMs: number, clock: Clock, log: Log): Loop {
   return every(DAY_MS, clock, async (signal) => {
     const before = clock.now() - keepMs;
     let removed = 0;

@@ -1,13 +1,6 @@
 import { z } from 'zod';
 import { capitalize, formatClock, plural } from '../text.js';
 
-/** An entry in the history of a run. */
-interface HistoryEvent {
-  readonly at: number;
-  readonly event: string;
-  readonly detail: unknown;
-}
-
 const text = z.string().optional();
 const number = z.number().optional();
 const detailSchema = z.looseObject({
@@ -32,7 +25,7 @@ const detailSchema = z.looseObject({
 type Detail = z.output<typeof detailSchema>;
 
 /** One event of a run's history as a sentence, for the page and for `labfeed show`. */
-export function describeEvent({ at, event, detail }: HistoryEvent): string {
+export function describeEvent({ at, event, detail }: { at: number; event: string; detail: unknown }): string {
   const known = detailSchema.safeParse(detail ?? {}).data;
   const sentence = known && SENTENCES[event]?.(known, at);
   // An event of a later version is shown as it is stored.

@@ -6,11 +6,10 @@ import { RUN_STATES } from '../model.js';
 import type { Overview, StatusDeps } from './api.js';
 
 interface MonitoringDeps extends Pick<StatusDeps, 'live' | 'journal'> {
-  readonly metrics: Metrics;
+  readonly metrics: ReturnType<typeof createMetrics>;
   isAuthorized(request: FastifyRequest): boolean;
 }
 
-/** Health, readiness and metrics, for monitoring systems. */
 export function serveMonitoring(app: FastifyInstance, { live, journal, metrics, isAuthorized }: MonitoringDeps): void {
   // Checks nothing else: a restart would not bring back a notebook that is down.
   app.get('/healthz', async () => ({ status: 'ok' }));
@@ -66,11 +65,7 @@ function instrumentProblems({ name, line, folder, watch }: Live['instruments'][n
 }
 
 /** Metrics for Prometheus, collected at each scrape. */
-export interface Metrics {
-  collect(): Promise<{ readonly type: string; readonly text: string }>;
-}
-
-export function createMetrics({ clock, log, live, journal }: StatusDeps): Metrics {
+export function createMetrics({ clock, log, live, journal }: StatusDeps) {
   let processMetrics: Registry | undefined;
 
   async function readOverview(): Promise<Overview | undefined> {

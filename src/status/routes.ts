@@ -17,7 +17,7 @@ import {
 import { HttpError } from './auth.js';
 
 interface ApiDeps extends Pick<StatusDeps, 'journal' | 'decide'> {
-  readonly feed: Feed;
+  readonly feed: ReturnType<typeof createFeed>;
   state(): Promise<PageState>;
 }
 
@@ -122,15 +122,6 @@ async function readAttention(journal: StatusDeps['journal']): Promise<readonly J
 const countAttention = ({ instruments }: Overview): number =>
   instruments.reduce((sum, { runs }) => sum + runs.quarantined + runs.held, 0);
 
-/** Sends the state to every open page when it changes (server-sent events). */
-export interface Feed {
-  /** The head of the response must have been written. */
-  add(client: ServerResponse): void;
-  /** Throws if there are too many clients. */
-  requireCapacity(): void;
-  stop(): void;
-}
-
 const MAX_CLIENTS = 50;
 const CHECK_MS = 1000;
 /** In checks. Proxies and our own timeouts close silent connections. */
@@ -138,8 +129,8 @@ const PING_EVERY = 15;
 /** A client that has stopped reading is disconnected. */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024;
 
-/** One loop for all clients, which runs while there are any. */
-export function createFeed(state: () => Promise<PageState>, clock: Clock, log: Log): Feed {
+/** Sends the state to every open page when it changes (server-sent events), in one loop while there are any. */
+export function createFeed(state: () => Promise<PageState>, clock: Clock, log: Log) {
   const clients = new Set<ServerResponse>();
   let loop: Loop | undefined;
   let content = '';
@@ -184,11 +175,12 @@ export function createFeed(state: () => Promise<PageState>, clock: Clock, log: L
   }
 
   return {
-    requireCapacity() {
+    requireCapacity(): void {
       if (clients.size >= MAX_CLIENTS)
         throw new HttpError(503, `${MAX_CLIENTS} status pages are already open; close one of them`, 30);
     },
-    add(client) {
+    /** The head of the response must have been written. */
+    add(client: ServerResponse): void {
       clients.add(client);
       client.on('close', () => remove(client));
       client.on('error', () => client.destroy());
@@ -196,7 +188,7 @@ export function createFeed(state: () => Promise<PageState>, clock: Clock, log: L
       client.write(event);
       loop ??= every(CHECK_MS, clock, check);
     },
-    stop() {
+    stop(): void {
       for (const client of clients) client.end();
     },
   };

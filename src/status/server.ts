@@ -10,7 +10,7 @@ import { systemCode } from '../errors.js';
 import type { Log } from '../log.js';
 import type { StatusAddress, StatusDeps } from './api.js';
 import { addGuard, createErrorHandler, createTokenCheck, HttpError, type TokenCheck } from './auth.js';
-import { createMetrics, type Metrics, serveMonitoring } from './metrics.js';
+import { createMetrics, serveMonitoring } from './metrics.js';
 import { createFeed, createPageState, serveApi, servePreview } from './routes.js';
 
 /** The status page at the configured address. */
@@ -93,7 +93,7 @@ function explainListenError(error: unknown, { host, port }: StatusAddress): stri
 
 /** What does not change when the server moves to another address. */
 export interface ServerDeps extends StatusDeps {
-  readonly metrics: Metrics;
+  readonly metrics: ReturnType<typeof createMetrics>;
   readonly pageToken: string;
 }
 
@@ -169,7 +169,6 @@ const FOLDER = join(import.meta.dirname, '../../dist/status/page');
 
 const HTML = 'text/html; charset=utf-8';
 
-/** The page, its files, and the login form. */
 async function servePage(app: FastifyInstance, pageToken: string, tokens: TokenCheck | undefined): Promise<void> {
   const page = readFileSync(join(FOLDER, 'index.html'), 'utf8').replace(
     '<meta name="labfeed-token" content="">',

@@ -183,7 +183,7 @@ describe('old history', () => {
         return answer(calls.length);
       },
     };
-    return { clock, calls, loop: pruneDaily({ outbox, keepMs, clock, log: silentLog() }) };
+    return { clock, calls, loop: pruneDaily(outbox, keepMs, clock, silentLog()) };
   }
 
   test('is removed at the start and then daily, in batches with a pause between them', async () => {

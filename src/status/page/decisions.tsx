@@ -15,7 +15,6 @@ interface Question {
   readonly title: string;
   readonly paragraphs: readonly string[];
   readonly action: string;
-  /** A value that the decision needs. */
   readonly field?: { readonly label: string; readonly type: 'number' | 'date'; readonly initial?: string };
 }
 
@@ -130,7 +129,6 @@ function ChoiceButton({ choice, isPrimary }: { choice: Choice; isPrimary: boolea
 
 type RunChoice = 'retry' | 'adopt' | 'refile' | 'ignore';
 
-/** What a person can decide about a run; nothing if there is nothing to decide. */
 export function RunChoices({ job }: { job: Job }) {
   const needsDecision = job.state === 'quarantined' || job.state === 'held';
   const choices = choicesFor(job);

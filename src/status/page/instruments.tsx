@@ -5,15 +5,7 @@ import { formatCount, formatDay, plural } from '../../text.js';
 import type { InstrumentSummary, PageState } from '../api.js';
 import { Ago, Now, RunLink, StateChip } from './parts.js';
 import { runsHref } from './route.js';
-import {
-  type DayCount,
-  fileName,
-  type InstrumentView,
-  instrumentsOf,
-  PLOT_DAYS,
-  runsByDay,
-  type Tone,
-} from './summary.js';
+import { fileName, type InstrumentView, instrumentsOf, PLOT_DAYS, runsByDay, type Tone } from './summary.js';
 
 export function InstrumentList({ state }: { state: PageState }) {
   const instruments = instrumentsOf(state);
@@ -161,7 +153,7 @@ function RunsPlot({ hours }: { hours: InstrumentSummary['hours'] }) {
 /** A single run is not a full bar. */
 const MIN_TOP = 4;
 
-function describeBars(bars: readonly DayCount[], index = -1): string {
+function describeBars(bars: ReturnType<typeof runsByDay>, index = -1): string {
   const bar = bars[index];
   if (bar) return `${bar.day}: ${bar.runs === 0 ? 'no runs' : plural(bar.runs, 'run')}`;
   const total = bars.reduce((sum, { runs }) => sum + runs, 0);

@@ -49,7 +49,6 @@ function HealthBanner({ health, isStale }: Omit<OverviewProps, 'state'>) {
   );
 }
 
-/** Errors in the running configuration, and in a newer one that was rejected. */
 function ConfigProblems({ state: { live } }: { state: PageState }) {
   const { problems, refused, config } = live;
   if (problems.length === 0 && refused === undefined) return null;
@@ -145,7 +144,6 @@ function AttentionList({ state }: { state: PageState }) {
   );
 }
 
-/** How much is waiting to be sent, and why. */
 function QueuePanel({ state }: { state: PageState }) {
   const now = useContext(Now);
   const { url, gate, requests } = state.live.notebook;

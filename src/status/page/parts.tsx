@@ -53,7 +53,6 @@ export function StateChip({ state, label = state }: { state: RunState; label?: s
   );
 }
 
-/** The age of an event, kept up to date. */
 export function Ago({ at }: { at: number }) {
   const now = useContext(Now);
   return (
@@ -198,7 +197,6 @@ export function Draft({ title, details, tags, body, frame }: DraftProps) {
   );
 }
 
-/** Preformatted text under a caption or buttons. */
 export const TextPanel = ({ head, text }: { head: ComponentChildren; text: string }) => (
   <figure class="panel comment">
     <figcaption>{head}</figcaption>

@@ -45,7 +45,6 @@ function useAnswer<T>(load: () => Promise<T>, inputs: Inputs): Answer<T> {
 
 const PAGE_SIZE = 50;
 
-/** The runs in the journal, newest first, filtered by state and instrument. */
 export function RunList({ route, state }: { route: RunsRoute; state: PageState | undefined }) {
   const { view: _, ...filter } = route;
   const { value, error } = useAnswer(
@@ -130,7 +129,6 @@ const RunRow = ({ job }: { job: Job }) => (
   </li>
 );
 
-/** One run: its state and why, what was or will be sent, and its history. */
 export function RunDetail({ id, state }: { id: number; state: PageState | undefined }) {
   const { value: job, error } = useAnswer(() => fetchJob(id), [state]);
   return (

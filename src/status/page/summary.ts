@@ -23,9 +23,7 @@ interface Problem {
 
 export interface Health {
   readonly tone: Tone;
-  /** The sentence at the top of the page. */
   readonly sentence: string;
-  /** Further problems. */
   readonly others: readonly string[];
 }
 
@@ -193,13 +191,8 @@ export const fileName = (path: string): string => path.split(/[\\/]/).at(-1) || 
 
 export const PLOT_DAYS = 30;
 
-export interface DayCount {
-  readonly day: string;
-  readonly runs: number;
-}
-
 /** Runs per local day, ending today. Hours are counted since 1970; those without runs are absent. */
-export function runsByDay(hours: InstrumentSummary['hours'], now: number): DayCount[] {
+export function runsByDay(hours: InstrumentSummary['hours'], now: number) {
   const sums = new Map<string, number>();
   for (const { hour, runs } of hours) {
     const day = formatDay(hour * 3_600_000);
