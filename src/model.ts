@@ -1,62 +1,56 @@
 import type { LiveAlarm } from './live.js';
 import { nearest } from './text.js';
 
-/**
- * The words that every stage uses, in the order in which one run meets them:
- * a file is found, becomes a run with an identity, is read into a record,
- * and is mapped to the draft that the notebook will hold.
- */
+/** The types that all stages share, in the order of the pipeline: found file, identified file, record, draft. */
 
-/** What the quick look compares: if none of it changed, the bytes are taken to be the same. */
+/** If none of these changed since the last scan, the content is assumed to be unchanged. */
 export interface FileStamp {
   readonly size: number;
-  /** Nanoseconds, since instruments can write two files within one millisecond. */
+  /** In nanoseconds: instruments can write two files within one millisecond. */
   readonly mtimeNs: bigint;
   readonly inode: bigint;
 }
 
-/** A file in an instrument's folder, as the listing saw it. */
+/** A file in an instrument's folder at the time of a scan. */
 export interface DiskFile extends FileStamp {
-  /** For people, journal and templates. Bytes that are not UTF-8 stand in it as `\xNN`. */
+  /** For people, journal and templates. Bytes that are not UTF-8 are written as `\xNN`. */
   readonly path: string;
-  /** What the file system knows it by: the same text, or the very bytes where they are not UTF-8. */
+  /** For the file system: the path, or its bytes if it is not UTF-8. */
   readonly location: string | Buffer;
 }
 
-/** Which of a run's files one is. */
+/** One file of a run that has several. */
 export interface Part {
-  /** Seen from the run's folder, or from where the files lie that are joined. */
+  /** Relative to the folder of the run, or to the folder of the joined files. */
   readonly name: string;
-  /** What it is in every run of its kind, whatever that is called: by this and its bytes the run is known. */
+  /** The same in every run: its name in the folder, or its pattern such as `{stem}.csv`. Part of the fingerprint. */
   readonly role: string;
 }
 
 /**
- * What may become a run: a file, or several. Of several, path and location are those of their folder, or of the first
- * of those that are joined; the size is that of all together, the time that of the latest.
+ * A possible run: one file or several. For several, path and location are those of their folder or of the first joined
+ * file, the size is the total, and the time is that of the latest.
  */
 export interface FoundFile extends DiskFile {
   readonly parts?: readonly (DiskFile & Part)[];
 }
 
 export interface Hashed {
-  /** Of several files: of the list of their hashes and roles. */
+  /** For several files: the hash of the list of their hashes and roles. */
   readonly sha256: string;
-  /** The bytes that were hashed, where they were few enough to keep: parsing then reads exactly those. */
+  /** The bytes that were hashed, if they are few enough to keep. Parsing then reads exactly these. */
   readonly content?: Uint8Array;
 }
 
-/** A file that held still and whose whole content was hashed; or several. */
+/** A run whose files have settled and were hashed. */
 export interface IdentifiedFile extends DiskFile, Hashed {
   readonly parts?: readonly (DiskFile & Part & Hashed)[];
 }
 
-/** What of a run is on the disk: itself, or its parts. */
 export const filesOf = (run: FoundFile): readonly DiskFile[] => run.parts ?? [run];
 
-/** One value of a file: what it means, and how it was written there. */
 export interface Value {
-  /** A number, a text, an ISO date or time, a boolean; null where the file says that there is none. */
+  /** Dates and times are ISO texts; null if the file marks the value as missing. */
   readonly value: string | number | boolean | null;
   /** As written in the file (`2.100`, `007`, `OVRFLW`): templates print this. */
   readonly text: string;
@@ -66,16 +60,15 @@ export interface Value {
 export interface Column {
   readonly name: string;
   readonly unit?: string;
-  /** Of all numbers of the column, where the table has more rows than are kept. */
+  /** Covers all rows; present if the table has more rows than are kept. */
   readonly summary?: ColumnSummary;
 }
 
-/** What very many readings come to. Least and greatest are as the file writes them. */
 export interface ColumnSummary {
-  /** How many cells hold a number. */
+  /** The number of cells that hold a number. */
   readonly n: number;
   readonly min: Value;
-  /** Of a fair sample of the numbers, where there are too many to sort. */
+  /** Of a random sample, if there are too many numbers to sort. */
   readonly median: number;
   readonly isMedianExact: boolean;
   readonly max: Value;
@@ -84,17 +77,17 @@ export interface ColumnSummary {
 export interface Table {
   readonly name: string;
   readonly columns: readonly Column[];
-  /** One array a row, in the order of `columns`. The first ones only, where there are very many. */
+  /** The first rows, in the order of `columns`. */
   readonly rows: readonly (readonly Value[])[];
-  /** How many rows the file has. */
+  /** The number of rows in the file. */
   readonly count: number;
 }
 
-/** What a file says, once it was read. The first table is `readings` in templates. */
+/** The result of parsing. The first table is `readings` in templates. */
 export interface FileRecord {
   readonly meta: ReadonlyMap<string, Value>;
   readonly tables: readonly Table[];
-  /** As the mapping says it, or as it was measured: what templates print is read in the same way. */
+  /** From the mapping, or measured. Dates that templates print are parsed with it, too. */
   readonly dates?: DateHabits;
 }
 
@@ -103,11 +96,11 @@ export interface DateHabits {
   readonly format?: readonly string[] | undefined;
   readonly zone?: string | { readonly from: string } | undefined;
   readonly locale?: string | undefined;
-  /** Texts that another file of the run, which writes dates in its own way, means as these. */
+  /** Dates of another file of the run, which has its own format: from the text to the ISO date. */
   readonly known?: ReadonlyMap<string, string>;
 }
 
-/** What the notebook is to hold for one run. Comments are still without their mark. */
+/** What is sent to the notebook for one run. The comments have no marker lines yet. */
 export interface Draft {
   readonly title: string;
   /** YYYY-MM-DD. */
@@ -117,18 +110,15 @@ export interface Draft {
   readonly comments: readonly string[];
 }
 
-/**
- * Where a run is, in the words that people see in commands, page and metrics. `waiting`: its file is not yet still, so
- * that the journal does not know it. `sending`: its delivery has begun. `held`: it needs a decision.
- */
+/** The same words in commands, page and metrics. `waiting`: the file has not settled and is not in the journal yet. */
 export const RUN_STATES = ['waiting', 'queued', 'sending', 'done', 'quarantined', 'held', 'ignored'] as const;
 
 export type RunState = (typeof RUN_STATES)[number];
 
-/** `v2` is the contract to the letter; eLabFTW departs from it here and there. */
+/** `v2`: exactly the REST API v2. `elabftw`: with the deviations of eLabFTW. */
 export type Dialect = 'v2' | 'elabftw';
 
-/** A documented request whose answer differs: eLabFTW's records of API keys name the team. */
+/** The list of API keys tells them apart: only eLabFTW's records name the team. */
 export const dialectOf = (keys: readonly Readonly<Record<string, unknown>>[]): Dialect =>
   keys.some((key) => 'team' in key && 'can_write' in key) ? 'elabftw' : 'v2';
 
@@ -149,7 +139,7 @@ export const shapeOf = ({ tables }: FileRecord): Shape => ({
   })),
 });
 
-/** What of an earlier shape is gone or has another unit, in words. What was added is no change. */
+/** Describes columns and tables that are missing or have another unit. Added ones are not a change. */
 export function changesBetween(before: Shape, now: Shape): string[] {
   const several = before.tables.length > 1 || now.tables.length > 1;
   return before.tables.flatMap((table) => {
@@ -200,10 +190,10 @@ export interface AlarmBook {
   readonly unsent: readonly Notice[];
 }
 
-/** The middle one of numbers in their order; between the two in the middle, where there are two. */
+/** The mean of the two in the middle if the count is even. */
 export function medianOf(sorted: Float64Array): number {
   const upper = sorted[sorted.length >> 1] ?? Number.NaN;
   const lower = sorted[(sorted.length - 1) >> 1] ?? Number.NaN;
-  // Halved before they are added: the sum of two great numbers is infinite.
+  // Halved before they are added: the sum of two large numbers can be infinite.
   return upper === lower ? upper : lower / 2 + upper / 2;
 }

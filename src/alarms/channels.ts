@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { hostname } from 'node:os';
+import { setImmediate } from 'node:timers/promises';
 import { request } from 'undici';
 import { backoffMs, type Clock } from '../clock.js';
 import type { CommandLine } from '../config/settings.js';
@@ -180,24 +182,20 @@ function collectOutput({ stdout, stderr }: ChildProcess): () => string {
 }
 
 /** The exit status, or the signal that killed it. Rejects if it could not be started. */
-function exitOf(child: ChildProcess, ending: AbortSignal): Promise<number | string> {
-  return new Promise((resolve, reject) => {
-    const kill = (): void => {
-      try {
-        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // It has just exited.
-      }
-    };
-    ending.addEventListener('abort', kill, { once: true });
-    child.once('error', reject);
-    child.once('exit', (status, signal) => {
-      ending.removeEventListener('abort', kill);
-      // Its last output may still be in the pipe.
-      setImmediate(() => resolve(status ?? signal ?? 'no status'));
-    });
-    if (ending.aborted) kill();
-  });
+async function exitOf(child: ChildProcess, ending: AbortSignal): Promise<number | string> {
+  const kill = (): void => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+    } catch {
+      // It has just exited.
+    }
+  };
+  ending.addEventListener('abort', kill, { once: true });
+  if (ending.aborted) kill();
+  const [status, signal] = await once(child, 'exit').finally(() => ending.removeEventListener('abort', kill));
+  // Its last output may still be in the pipe.
+  await setImmediate();
+  return status ?? signal;
 }
 
 const WEBHOOK_TIMEOUT_MS = 10_000;

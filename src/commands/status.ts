@@ -4,7 +4,7 @@ import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import { describeProblem, type LimiterState, type Live } from '../live.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { formatShortTime, formatTime, plural, relativeTime, terminalLine, terminalText } from '../text.js';
-import { daemonState, type JsonOption, withJson, withReader } from './options.js';
+import { type ConfigOption, daemonState, type JsonOption, withJson, withReader } from './options.js';
 import { type Column, formatTable, terminalWidth } from './terminal.js';
 
 export function addStatus(command: Command): void {
@@ -12,8 +12,15 @@ export function addStatus(command: Command): void {
 }
 
 async function status({ json, ...options }: JsonOption): Promise<void> {
-  const now = systemClock.now();
-  const state = await withReader(options, async ({ config, journal, reader }) => ({
+  const state = await readStatus(options, systemClock.now());
+  if (!json) return console.log(statusAsText(state, terminalWidth()));
+  const { listed, notebook, ...shown } = state;
+  console.log(JSON.stringify({ ...shown, attention: needsAttention(state) }, null, 2));
+}
+
+/** Problems, notebook and instruments of the configuration as it is now, which the daemon may not have loaded. */
+const readStatus = (options: ConfigOption, now: number) =>
+  withReader(options, async ({ config, journal, reader }) => ({
     at: now,
     journal,
     ...daemonState(journal, now),
@@ -22,26 +29,8 @@ async function status({ json, ...options }: JsonOption): Promise<void> {
     listed: config.listed.map(({ name }) => name),
     overview: await reader.overview(),
   }));
-  if (!json) return console.log(statusAsText(state, terminalWidth()));
-  const { listed, notebook, ...shown } = state;
-  console.log(JSON.stringify({ ...shown, attention: needsAttention(state) }, null, 2));
-}
 
-export interface Status {
-  readonly at: number;
-  /** The journal's path. */
-  readonly journal: string;
-  readonly running: boolean;
-  /** The daemon's status; if it does not run, the last one that a crashed daemon left. */
-  readonly live: Live | undefined;
-  /** Mistakes in the configuration as it is now. */
-  readonly problems: Live['problems'];
-  /** The server in the configuration. */
-  readonly notebook: string | undefined;
-  /** The instruments in the configuration. */
-  readonly listed: readonly string[];
-  readonly overview: Overview;
-}
+export type Status = Awaited<ReturnType<typeof readStatus>>;
 
 /** Something that waits for a person, with the command to run next. */
 interface Attention {

@@ -62,7 +62,7 @@ export function createDaemon(options: DaemonOptions): Daemon {
     ...options,
     observer,
     journalPath,
-    page: createStatusPage({ journal: journalPath, clock, log, live }),
+    page: createStatusPage(journalPath, clock, log, live),
     requests: createRequestCounter(),
     started,
     starting: listInstruments(config, [], clock),

@@ -13,23 +13,10 @@ import { describeEvent } from '../status/history.js';
 import type { StatusServer } from '../status/server.js';
 import { createJournalWatch } from './reporting.js';
 
-interface StatusPageDeps {
-  readonly journal: string;
-  readonly clock: Clock;
-  readonly log: Log;
-  live(): Live;
-}
+export type StatusPage = ReturnType<typeof createStatusPage>;
 
 /** The page that shows what the daemon does and accepts decisions. */
-export interface StatusPage {
-  /** Serves the page at this address, if there is one. The journal must exist. */
-  show(config: UsableConfig, address: StatusAddress | undefined): Promise<void>;
-  /** Why the page is not available. */
-  problem(): string | undefined;
-  stop(): Promise<void>;
-}
-
-export function createStatusPage({ journal: path, clock, log, live }: StatusPageDeps): StatusPage {
+export function createStatusPage(path: string, clock: Clock, log: Log, live: () => Live) {
   let config: UsableConfig | undefined;
   // Separate connections: reads for the page never wait for the daemon's transactions.
   let reader: JournalReader | undefined;
@@ -66,13 +53,15 @@ export function createStatusPage({ journal: path, clock, log, live }: StatusPage
   }
 
   return {
-    async show(next, address) {
+    /** Serves the page at this address, if there is one. The journal must exist. */
+    async show(next: UsableConfig, address: StatusAddress | undefined): Promise<void> {
       config = next;
       if (address) status ??= await makeStatus();
       await status?.moveTo(address);
     },
+    /** Why the page is not available. */
     problem: () => status?.problem(),
-    async stop() {
+    async stop(): Promise<void> {
       await status?.stop();
       await reader?.close();
       await client?.close();

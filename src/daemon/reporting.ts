@@ -27,20 +27,15 @@ interface ReportingDeps {
   conceal(secret: string): void;
 }
 
-/** Once a second: raises and clears alarms, and writes the status file next to the journal. */
-export interface Reporting {
-  alarms(): Live['alarms'];
-  start(): Promise<void>;
-  /** Resolves when the journal is no longer used. */
-  stop(): Promise<void>;
-}
-
 const REPORT_MS = 1000;
 
 /** The status file is written at least this often, so that readers can tell it is current. */
 const MAX_AGE_MS = 10_000;
 
-export function createReporting(deps: ReportingDeps): Reporting {
+export type Reporting = ReturnType<typeof createReporting>;
+
+/** Once a second: raises and clears alarms, and writes the status file next to the journal. */
+export function createReporting(deps: ReportingDeps) {
   const { journal, journalPath, runtime, live, page, clock, log } = deps;
   const journalProblem = createJournalWatch(journalPath);
   const alarms = new Alarms({
@@ -57,14 +52,15 @@ export function createReporting(deps: ReportingDeps): Reporting {
   let loop: Loop | undefined;
   return {
     alarms: () => alarms.raised(),
-    async start() {
+    async start(): Promise<void> {
       await alarms.open();
       loop = every(REPORT_MS, clock, async () => {
         if (runtime()) await alarms.check();
         await writeStatus(live(alarms.raised()));
       });
     },
-    async stop() {
+    /** Resolves when the journal is no longer used. */
+    async stop(): Promise<void> {
       await Promise.all([loop?.stop(), alarms.stop()]);
       await removeLive(journalPath).catch(() => undefined);
     },

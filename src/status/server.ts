@@ -13,18 +13,12 @@ import { addGuard, createErrorHandler, createTokenCheck, HttpError, type TokenCh
 import { createMetrics, serveMonitoring } from './metrics.js';
 import { createFeed, createPageState, serveApi, servePreview } from './routes.js';
 
-/** The status page at the configured address. */
-export interface StatusServer {
-  /** Listens at another address, or nowhere. Does not wait for a port that is in use. */
-  moveTo(address: StatusAddress | undefined): Promise<void>;
-  /** Why the page is not served although it should be. */
-  problem(): string | undefined;
-  stop(): Promise<void>;
-}
+export type StatusServer = ReturnType<typeof createStatusServer>;
 
 const RETRY_MS = 5000;
 
-export function createStatusServer(deps: StatusDeps): StatusServer {
+/** The status page at the configured address. */
+export function createStatusServer(deps: StatusDeps) {
   const { clock, log } = deps;
   const shared: ServerDeps = {
     ...deps,
@@ -33,7 +27,7 @@ export function createStatusServer(deps: StatusDeps): StatusServer {
     pageToken: randomBytes(24).toString('base64url'),
   };
   let address: StatusAddress | undefined;
-  let server: RunningServer | undefined;
+  let server: Awaited<ReturnType<typeof startServer>> | undefined;
   let problem: string | undefined;
   let retries: Loop | undefined;
 
@@ -62,7 +56,8 @@ export function createStatusServer(deps: StatusDeps): StatusServer {
   }
 
   return {
-    async moveTo(next) {
+    /** Listens at another address, or nowhere. Does not wait for a port that is in use. */
+    async moveTo(next: StatusAddress | undefined): Promise<void> {
       if (isDeepStrictEqual(next, address)) return;
       await stop();
       address = next;
@@ -71,6 +66,7 @@ export function createStatusServer(deps: StatusDeps): StatusServer {
       // Runs are filed even if the page cannot be served, so the daemon does not wait for it.
       if (!server) retries = every(RETRY_MS, clock, () => retry(next));
     },
+    /** Why the page is not served although it should be. */
     problem: () => problem,
     stop,
   };
@@ -97,16 +93,11 @@ export interface ServerDeps extends StatusDeps {
   readonly pageToken: string;
 }
 
-interface RunningServer {
-  readonly url: string;
-  stop(): Promise<void>;
-}
-
 /** How long requests may take to finish; idle connections of browsers stay open much longer. */
 const STOP_GRACE_MS = 1000;
 
 /** Rejects if it cannot listen there. */
-export async function startServer(deps: ServerDeps, address: StatusAddress): Promise<RunningServer> {
+export async function startServer(deps: ServerDeps, address: StatusAddress) {
   const { clock, log } = deps;
   const stopping = new AbortController();
   const state = createPageState(deps);
