@@ -150,7 +150,7 @@ const latest = ({ path, reason }: ParkedRuns): string =>
   `the latest is ${basename(path) || '(erased)'}: ${withoutPath(reason ?? NO_REASON, path)}`;
 
 /** Everything that alarms depend on, at one moment. */
-export interface Facts {
+export interface Facts extends Pick<Live, 'problems' | 'refused'> {
   readonly now: number;
   readonly notebook: {
     readonly url: string;
@@ -161,8 +161,6 @@ export interface Facts {
     readonly halted: string | undefined;
   };
   readonly instruments: readonly InstrumentFacts[];
-  readonly problems: Live['problems'];
-  readonly refused: Live['refused'];
   /** Why the status page is not available, if it should be. */
   readonly page: string | undefined;
   /** Why the journal cannot be written. */

@@ -86,11 +86,7 @@ const columns = (now: number): Column<Listed>[] => [
   { title: 'instrument', flexible: true, text: ({ instrument }) => instrument },
   { title: 'file', flexible: true, text: ({ path }) => (path === '' ? '(erased)' : basename(path)) },
   { title: 'since', text: (job) => formatShortTime('id' in job ? job.updatedAt : job.since, now) },
-  {
-    title: 'exp.',
-    align: 'right',
-    text: (job) => ('id' in job && job.experiment !== undefined ? String(job.experiment) : ''),
-  },
+  { title: 'exp.', align: 'right', text: (job) => ('id' in job ? String(job.experiment ?? '') : '') },
   { title: 'details', flexible: true, text: reasonOrTitle },
 ];
 

@@ -37,11 +37,9 @@ async function byInstrument(instrument: Instrument, sample: Sample, { nowMs, sig
   const [mistake] = checkMapping(instrument);
   if (mistake) return { ok: false, reason: explainProblem(mistake), mapping };
   const file = asFile(sample, instrument.watch);
-  return orRefusal(file, { mapping }, async () => ({
-    mapping,
-    doubts: [],
-    ...resultOf(await tryFile(instrument, file, nowMs, signal)),
-  }));
+  return orRefusal(file, { mapping }, async () => {
+    return { mapping, doubts: [], ...resultOf(await tryFile(instrument, file, nowMs, signal)) };
+  });
 }
 
 async function byLearning(sample: Sample, { nowMs, signal }: PreviewDeps): Promise<Preview> {

@@ -129,12 +129,9 @@ function cookiesIn({ cookie = '' }: IncomingHttpHeaders): string[] {
  * rebinding) and then counts as the same site for the browser, but it cannot send a different `Host`.
  * The port is not checked: it differs behind a tunnel (`ssh -L 8080:localhost:7780`) and proves nothing.
  */
-export function createHostCheck({
-  host,
-  names,
-}: StatusAddress): (header: string | undefined, localAddress: string | undefined) => boolean {
+export function createHostCheck({ host, names }: StatusAddress) {
   const own = new Set(['localhost', ...[host, ...names].map(normalizeHost)]);
-  return (header, localAddress) => {
+  return (header: string | undefined, localAddress: string | undefined): boolean => {
     const name = hostIn(header);
     // A server on all addresses accepts the address that the connection was made to.
     return name !== undefined && (own.has(name) || name === normalizeHost(localAddress ?? ''));

@@ -140,13 +140,9 @@ function measureInstruments({ instruments, alarms }: Live, nowMs: number, define
   for (const { kind, instrument = '' } of alarms) alarm.set({ kind, instrument }, 1);
   const folder = define('folder_up', "Whether the instrument's folder is present.", ['instrument']);
   const age = define('last_file_age_seconds', 'Time since the last file arrived.', ['instrument']);
-  for (const {
-    name,
-    folder: { state },
-    lastFileAt,
-  } of instruments) {
-    if (state !== 'unknown') folder.set({ instrument: name }, state === 'present' ? 1 : 0);
-    if (lastFileAt !== undefined) age.set({ instrument: name }, seconds(nowMs - lastFileAt));
+  for (const { name: instrument, folder: watched, lastFileAt } of instruments) {
+    if (watched.state !== 'unknown') folder.set({ instrument }, watched.state === 'present' ? 1 : 0);
+    if (lastFileAt !== undefined) age.set({ instrument }, seconds(nowMs - lastFileAt));
   }
 }
 

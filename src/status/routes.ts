@@ -80,11 +80,7 @@ const MAX_ATTENTION = 100;
 const CACHE_MS = 900;
 
 /** What the page shows first. Read at most about once a second, however many pages are open. */
-export function createPageState({
-  clock,
-  live,
-  journal,
-}: Pick<StatusDeps, 'clock' | 'live' | 'journal'>): () => Promise<PageState> {
+export function createPageState({ clock, live, journal }: StatusDeps): () => Promise<PageState> {
   let cached: { readonly state: Promise<PageState>; readonly at: number } | undefined;
 
   async function read(): Promise<PageState> {

@@ -188,6 +188,7 @@ test('a large backlog is held until the configuration decides about it', async (
   await until(
     'the old ones filed',
     () => sandbox.experiments().filter(({ comments }) => comments.length > 0).length === 52,
+    45_000,
   );
   await second.stop();
 });

@@ -127,6 +127,14 @@ function ChoiceButton({ choice, isPrimary }: { choice: Choice; isPrimary: boolea
   );
 }
 
+const Choices = ({ choices, hasPrimary }: { choices: readonly Choice[]; hasPrimary: boolean }) => (
+  <div class="actions">
+    {choices.map((choice, index) => (
+      <ChoiceButton key={choice.label} choice={choice} isPrimary={index === 0 && hasPrimary} />
+    ))}
+  </div>
+);
+
 type RunChoice = 'retry' | 'adopt' | 'refile' | 'ignore';
 
 export function RunChoices({ job }: { job: Job }) {
@@ -136,11 +144,7 @@ export function RunChoices({ job }: { job: Job }) {
   return (
     <div class="decision">
       <p class="soft">{adviceFor(job)}</p>
-      <div class="actions">
-        {choices.map((name, index) => (
-          <ChoiceButton key={name} choice={RUN_CHOICES[name](job)} isPrimary={index === 0 && needsDecision} />
-        ))}
-      </div>
+      <Choices choices={choices.map((name) => RUN_CHOICES[name](job))} hasPrimary={needsDecision} />
     </div>
   );
 }
@@ -244,11 +248,5 @@ export function BacklogChoices({ instrument, asked }: { instrument: string; aske
       request: () => ({ kind: 'backfill', instrument, existing: 'skip' }),
     },
   ];
-  return (
-    <div class="actions">
-      {choices.map((choice, index) => (
-        <ChoiceButton key={choice.label} choice={choice} isPrimary={index === 0} />
-      ))}
-    </div>
-  );
+  return <Choices choices={choices} hasPrimary />;
 }
