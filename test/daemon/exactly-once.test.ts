@@ -63,7 +63,8 @@ test.each([401, 403])(
     for (const n of [1, 2, 3, 4]) scene.site.drop(`w${n}.csv`, weighing(n));
     await daemon.logged('notebook unavailable, waiting');
     await new Promise((resolve) => setTimeout(resolve, 1500));
-    expect(scene.sandbox.control.requests().filter(({ method }) => method === 'POST').length).toBeLessThan(10);
+    // Two of the first run, then one per run and probe: four runs, at most a few probes on a busy machine.
+    expect(scene.sandbox.control.requests().filter(({ method }) => method === 'POST').length).toBeLessThan(20);
     scene.sandbox.control.decide = () => 'pass';
     await allFiled(daemon, 5);
     await daemon.stop();
