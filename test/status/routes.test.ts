@@ -147,7 +147,7 @@ describe('the event feed', () => {
     expect(await call('/api/events')).toMatchObject({
       status: 503,
       headers: { 'retry-after': '30' },
-      json: { error: expect.stringContaining('50 status pages are open') },
+      json: { error: expect.stringContaining('50 status pages are already open') },
     });
     expect((await call('/api/state')).status).toBe(200);
     everybody.find(({ status }) => status === 200)?.close();
