@@ -134,9 +134,7 @@ export class Limiter {
 
   #failed(ticket: Ticket, error: NotebookError | undefined): void {
     const before = this.#breaker.blockedUntil;
-    const { perSecond, isRecovering } = this.#rate;
-    if (this.#breaker.failed(ticket, error, { perSecond, isRecovering }))
-      this.#rate.refused(ticket.askedAt, this.#clock.monotonic());
+    if (this.#breaker.failed(ticket, error, this.#rate)) this.#rate.refused(ticket.askedAt, this.#clock.monotonic());
     if (this.#breaker.blockedUntil !== before) this.#bucket.restart(this.#breaker.blockedUntil);
   }
 

@@ -15,9 +15,11 @@ import { isEntryStatus } from './failures.js';
 interface Preparation {
   /** As configured. */
   readonly dialect: 'auto' | Dialect;
-  /** Whether an experiment with this origin line was filed by one of our instruments and is not in the journal. */
-  isUnknownRun(origin: Origin): Promise<boolean>;
+  readonly isUnknownRun: IsUnknownRun;
 }
+
+/** Whether an experiment with this origin line was filed by one of our instruments and is not in the journal. */
+type IsUnknownRun = (origin: Origin) => Promise<boolean>;
 
 /** Before anything is sent: finds out the dialect, and whether journal and notebook are of the same age. */
 export async function prepareServer({ dialect, isUnknownRun }: Preparation, context: DeliveryContext): Promise<void> {
@@ -35,10 +37,7 @@ export async function prepareServer({ dialect, isUnknownRun }: Preparation, cont
 }
 
 /** On an unknown server: there may have been a journal before this one. An empty result proves nothing. */
-async function searchUnknownRuns(
-  isUnknownRun: Preparation['isUnknownRun'],
-  { notebook }: DeliveryContext,
-): Promise<void> {
+async function searchUnknownRuns(isUnknownRun: IsUnknownRun, { notebook }: DeliveryContext): Promise<void> {
   const found = await notebook.searchBodies(['labfeed ', ' sha256:']).catch((error: unknown) => {
     // Older versions do not support this search.
     if (error instanceof NotebookError && !error.retryable) return [];
@@ -48,22 +47,14 @@ async function searchUnknownRuns(
 }
 
 /** Our runs above our highest id that are not in the journal: the journal is older than the notebook. */
-async function checkNewerEntries(
-  highest: number,
-  isUnknownRun: Preparation['isUnknownRun'],
-  context: DeliveryContext,
-): Promise<void> {
+async function checkNewerEntries(highest: number, isUnknownRun: IsUnknownRun, context: DeliveryContext): Promise<void> {
   for await (const { id, record } of readUpward(highest, context)) {
     await checkKnown(id, record, isUnknownRun);
     await keepStray(id, record, context.server);
   }
 }
 
-async function checkKnown(
-  id: number,
-  { body }: ExperimentRecord,
-  isUnknownRun: Preparation['isUnknownRun'],
-): Promise<void> {
+async function checkKnown(id: number, { body }: ExperimentRecord, isUnknownRun: IsUnknownRun): Promise<void> {
   const origin = typeof body === 'string' ? originIn(body) : undefined;
   if (!origin || !(await isUnknownRun(origin))) return;
   throw new HaltedError(

@@ -18,21 +18,14 @@ export class JournalInUseError extends LabfeedError {
   override readonly name = 'JournalInUseError';
 }
 
-interface OpenDatabase {
-  readonly database: Database;
-  /** Whether it was created just now. */
-  readonly isNew: boolean;
-  /** Gives the lock back. */
-  release(): void;
-}
-
 /** Opens the journal for its one writer, and holds the lock that keeps other daemons out. */
-export async function openDatabase(path: string, isShare = isNetworkFilesystem): Promise<OpenDatabase> {
+export async function openDatabase(path: string, isShare = isNetworkFilesystem) {
   await prepareFolder(path, isShare);
   return openLocked(path);
 }
 
-function openLocked(path: string): OpenDatabase {
+/** `isNew`: it was created just now. `release` gives the lock back. */
+function openLocked(path: string) {
   const lock = takeLock(path, LOCK_WAIT_MS);
   let database: Database | undefined;
   try {
@@ -74,15 +67,12 @@ function makeFolder(folder: string): void {
 
 /** Keeps other daemons out. Commands that only read the journal do not need it. */
 function takeLock(path: string, waitMs: number): Database {
-  let isMine: boolean;
-  let lock: Database;
   try {
-    lock = openOwned(`${path}.lock`, waitMs);
-    isMine = lockForLife(lock);
+    const lock = openOwned(`${path}.lock`, waitMs);
+    if (lockForLife(lock)) return lock;
   } catch (error) {
     throw cannotOpen(path, error);
   }
-  if (isMine) return lock;
   throw new JournalInUseError(`the journal ${path} is in use by another daemon or command`, {
     hint: 'stop that one first (systemctl stop labfeed); a second daemon needs its own journal',
   });

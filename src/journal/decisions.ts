@@ -268,10 +268,7 @@ function refile(run: RunRow, { nextRun }: Facts): Decision {
   const refiling = run.refiling + 1;
   const reference = referenceOf({ instrument, sha256, copy, refiling });
   // A parked run is replaced: it must not be filed beside its successor one day.
-  const replaced: Change = {
-    kind: 'set',
-    values: { parked: 'ignored', reason: `refiled as run ${nextRun}` },
-  };
+  const replaced: Change = { kind: 'set', values: { parked: 'ignored', reason: `refiled as run ${nextRun}` } };
   const { answer, changes } = accepted(
     `${nameOf(run)} is refiled as run ${nextRun}${hasDraft ? '' : ' once its file has been read'}`,
     { kind: 'cancelRemap' },

@@ -2,33 +2,14 @@ import { z } from 'zod';
 import type { Clock } from '../clock.js';
 import { ALARM_KINDS } from '../live.js';
 import { type AlarmBook, CHANNELS } from '../model.js';
-import type { Outbox } from '../outbox.js';
-import { createStore, type Database, nullable, openDatabase, type Store } from './database.js';
-import { createIntakeJournal, type IntakeJournal } from './intake.js';
+import { createStore, type Database, nullable, openDatabase, parseRows, type Store } from './database.js';
+import { createIntakeJournal } from './intake.js';
 import { createOutbox } from './outbox.js';
-import { createRecovery, type Recovery } from './recovery.js';
-import { createRequestStore, type RequestStore } from './requests.js';
+import { createRecovery } from './recovery.js';
+import { createRequestStore } from './requests.js';
 
 /** The durable record of files and runs, open for its one writer. */
-export interface Journal {
-  /** Whether it was created just now: it does not know what was filed before. */
-  readonly isNew: boolean;
-  readonly intake: IntakeJournal;
-  readonly outbox: Outbox;
-  readonly requests: RequestStore;
-  readonly recovery: Recovery;
-  readonly alarms: AlarmJournal;
-  /** Why the last change could not be written; undefined once a later one succeeded. */
-  trouble(): string | undefined;
-  /** Writes what is waiting, and gives the journal back. */
-  close(): Promise<void>;
-}
-
-interface AlarmJournal {
-  load(): Promise<AlarmBook>;
-  /** Replaces what was there. */
-  save(book: AlarmBook): Promise<void>;
-}
+export type Journal = ReturnType<typeof createJournal>;
 
 export async function openJournal(path: string, clock: Clock): Promise<Journal> {
   return createJournal({ ...(await openDatabase(path)), clock });
@@ -45,17 +26,20 @@ interface JournalParts {
   schedule?(flush: () => void): void;
 }
 
-export function createJournal({ database, isNew = false, clock, release, schedule }: JournalParts): Journal {
+export function createJournal({ database, isNew = false, clock, release, schedule }: JournalParts) {
   const store = createStore(database, clock.now, schedule);
   return {
+    /** Whether it was created just now: it does not know what was filed before. */
     isNew,
     intake: createIntakeJournal(store),
     outbox: createOutbox(store),
     requests: createRequestStore(store),
     recovery: createRecovery(store),
     alarms: createAlarmJournal(store),
+    /** Why the last change could not be written; undefined once a later one succeeded. */
     trouble: store.trouble,
-    async close() {
+    /** Writes what is waiting, and gives the journal back. */
+    async close(): Promise<void> {
       try {
         store.flush();
         // The whole journal in one file again, so that copying that file copies everything.
@@ -83,18 +67,16 @@ const noticeRow = alarmRow.extend({
 });
 
 /** A few rows, rewritten whenever one of them changes. */
-const createAlarmJournal = ({ db, commit }: Store): AlarmJournal => ({
-  async load() {
+const createAlarmJournal = ({ db, commit }: Store) => ({
+  async load(): Promise<AlarmBook> {
     const alarms = db.rows`SELECT kind, instrument, since, text FROM alarms ORDER BY since`;
     const notices = db.rows`
       SELECT kind, instrument, since, text, channel, state, at, attempts, due_at AS dueAt FROM notices
         ORDER BY id`;
-    return {
-      raised: alarms.map((row) => alarmRow.parse(row)),
-      unsent: notices.map((row) => noticeRow.parse(row)),
-    };
+    return { raised: parseRows(alarmRow, alarms), unsent: parseRows(noticeRow, notices) };
   },
-  save: ({ raised, unsent }) =>
+  /** Replaces what was there. */
+  save: ({ raised, unsent }: AlarmBook) =>
     commit(() => {
       db.run`DELETE FROM alarms`;
       db.run`DELETE FROM notices`;

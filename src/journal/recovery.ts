@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
-import { addHistory, type Connection, parseRow, parseRows, part, type Store } from './database.js';
+import { addHistory, type Connection, parseRows, part, type Store } from './database.js';
 import { dropSpare } from './outbox.js';
 
 interface Beginning {
@@ -111,8 +111,6 @@ function begin(db: Connection, server: string): Beginning {
   return { halted: before?.halted ?? undefined, restoredFrom: before?.restoredFrom ?? undefined };
 }
 
-const runRow = z.object({ id: z.number(), experiment: z.number().nullable() });
-
 function take(db: Connection, filed: FiledRun, at: number): 'recovered' | 'completed' | 'known' {
   const { server, experiment, instrument, sha256, copies } = filed;
   const refilings = refilingsOf({ instrument, sha256, copy: '' });
@@ -144,15 +142,14 @@ function referenceIn(
 }
 
 function findRun(db: Connection, { instrument, sha256 }: FiledRun, reference: string | undefined) {
-  const row =
-    reference === undefined
-      ? db.row`
+  type Found = { readonly id: number; readonly experiment: number | null };
+  return reference === undefined
+    ? db.row<Found>`
         SELECT id, experiment FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256}
           ORDER BY experiment IS NULL, parked IS 'ignored', refiling LIMIT 1`
-      : db.row`
+    : db.row<Found>`
         SELECT id, experiment FROM runs WHERE reference = ${reference} AND instrument = ${instrument}
           AND sha256 = ${sha256}`;
-  return parseRow(runRow, row);
 }
 
 type CommentIds = ReadonlyMap<number, number>;

@@ -115,14 +115,6 @@ function connectionHint(error: Error, isSent: boolean): string {
     : 'check `notebook.url`, and that the server is running';
 }
 
-interface Verdict {
-  readonly failure: FailureClass;
-  readonly outcomeUnknown: boolean;
-  readonly hint: string;
-  /** Only if it differs from what the class implies. */
-  readonly scope?: 'run';
-}
-
 const HINTS = {
   key: 'check that the key in `notebook.key` is complete, still valid and allowed to write, or replace it with `labfeed keys set`',
   locked:
@@ -198,7 +190,7 @@ const UNKNOWN_OUTCOME: readonly Rule[] = [
 /** Any other 5xx, and statuses that HTTP does not define. */
 const OTHERWISE = { failure: 'server', hint: HINTS.outage, scope: undefined } as const;
 
-function classify(request: RequestInfo, status: number, body: ErrorBody): Verdict {
+function classify(request: RequestInfo, status: number, body: ErrorBody) {
   const fits = (rule: Rule): boolean => applies(rule, request, status, body);
   const notDone = NOT_DONE.find(fits);
   const { failure, hint, scope } = notDone ?? UNKNOWN_OUTCOME.find(fits) ?? OTHERWISE;
