@@ -13,25 +13,19 @@ export interface QueueDeps {
   work(run: number, signal: AbortSignal): Promise<void>;
 }
 
-export interface Queue {
-  start(): void;
-  /** Checks for due runs now. */
-  wake(): void;
-  /** Starts no more runs, and resolves when the current ones have ended. */
-  stop(): Promise<void>;
-}
-
 /** The wait if the journal cannot be read. */
 const JOURNAL_RETRY_MS = 5000;
 
 /** With nothing due or no worker free, the queue waits to be woken; this limits the wait. */
 const IDLE_MS = 60_000;
 
+export type Queue = ReturnType<typeof createQueue>;
+
 /**
  * Takes due runs from the journal as workers become free. Only the runs being worked on are in memory, so that a
  * backlog of any length waits on disk.
  */
-export function createQueue({ concurrency, clock, log, outbox, work }: QueueDeps): Queue {
+export function createQueue({ concurrency, clock, log, outbox, work }: QueueDeps) {
   const workers = new PQueue({ concurrency });
   let active = 0;
   const stopping = new AbortController();
@@ -60,7 +54,7 @@ export function createQueue({ concurrency, clock, log, outbox, work }: QueueDeps
   }
 
   return {
-    start() {
+    start(): void {
       loop = every(IDLE_MS, clock, async (signal) => {
         try {
           return await startDue();
@@ -71,8 +65,10 @@ export function createQueue({ concurrency, clock, log, outbox, work }: QueueDeps
         }
       });
     },
+    /** Checks for due runs now. */
     wake: () => loop?.wake(),
-    async stop() {
+    /** Starts no more runs, and resolves when the current ones have ended. */
+    async stop(): Promise<void> {
       stopping.abort();
       await loop?.stop();
       await workers.onIdle();

@@ -264,20 +264,6 @@ export class Connection {
 
 const firstColumn = (row: unknown): unknown => Object.values((row as object | undefined) ?? {})[0] ?? undefined;
 
-/** The journal as its one writer uses it. */
-export interface Store {
-  readonly db: Connection;
-  now(): number;
-  /** Makes a change durable: the promise resolves when it is on disk. */
-  commit<T>(change: () => T): Promise<T>;
-  /** For a change that nobody waits for: written together with the next commit, or after a short delay. */
-  writeLater(change: () => void): void;
-  /** Writes everything that is waiting. */
-  flush(): void;
-  /** Why the last change could not be written; undefined once a later one succeeded. */
-  trouble(): string | undefined;
-}
-
 interface Waiting {
   readonly change: () => unknown;
   readonly resolve: (result: unknown) => void;
@@ -287,6 +273,9 @@ interface Waiting {
 /** How long a change waits for a commit to share. */
 const WRITE_LATER_MS = 100;
 
+/** The journal as its one writer uses it. */
+export type Store = ReturnType<typeof createStore>;
+
 /**
  * Group commit: all changes of one turn of the event loop share one transaction and one fsync. Each has a savepoint of
  * its own, so that a bad one does not take its neighbours down.
@@ -295,7 +284,7 @@ export function createStore(
   database: Database,
   now: () => number,
   schedule: (flush: () => void) => void = setImmediate,
-): Store {
+) {
   const db = new Connection(database);
   let waiting: Waiting[] = [];
   let isScheduled = false;
@@ -323,17 +312,21 @@ export function createStore(
   return {
     db,
     now,
-    commit: (change) =>
+    /** Makes a change durable: the promise resolves when it is on disk. */
+    commit: <T>(change: () => T): Promise<T> =>
       new Promise((resolve, reject) => {
         if (!isScheduled) schedule(flush);
         isScheduled = true;
         waiting.push({ change, resolve: resolve as (result: unknown) => void, reject });
       }),
-    writeLater(change) {
+    /** For a change that nobody waits for: written together with the next commit, or after a short delay. */
+    writeLater(change: () => void): void {
       timer ??= setTimeout(flush, WRITE_LATER_MS);
       waiting.push({ change, resolve: () => undefined, reject: () => undefined });
     },
+    /** Writes everything that is waiting. */
     flush,
+    /** Why the last change could not be written; undefined once a later one succeeded. */
     trouble: () => trouble,
   };
 }

@@ -68,16 +68,11 @@ function forget(db: Connection, run: number): void {
   db.run`UPDATE comments SET text = '' WHERE run = ${run}`;
 }
 
-interface Backup {
-  readonly runs: number;
-  readonly bytes: number;
-}
-
 /**
  * Writes a consistent copy of the journal while the daemon runs. The copy is marked: a daemon that starts from it asks
  * for `recover` first, because the notebook has changed since.
  */
-export function backUp(journal: string, file: string, server: string | undefined): Backup {
+export function backUp(journal: string, file: string, server: string | undefined) {
   if (existsSync(file)) throw exists(file);
   const part = `${file}.part`;
   claim(part);

@@ -157,7 +157,6 @@ function copyRun(
   if (hasDraft) db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
 }
 
-/** Removes everything but the run's identity and the ids that the notebook assigned. */
 function eraseRun(db: Connection, row: RunRow): void {
   const { id, instrument, sha256, copy } = row;
   for (const table of ['drafts', 'earlier_drafts', 'earlier_comments', 'remaps', 'drifts', 'history'])
