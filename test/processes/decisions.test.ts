@@ -142,7 +142,7 @@ test('a quarantined file is read again on request, even if neither file nor mapp
   site.drop('prose.csv', '');
   await daemon.logged('run quarantined');
   const { status, stdout } = await labfeed(['retry', '--quarantined', '--config', site.config]);
-  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('is read again') });
+  expect({ status, stdout }).toEqual({ status: 0, stdout: expect.stringContaining('will be re-read') });
   const twice = () => daemon.lines.filter(({ msg }) => msg === 'run quarantined').length === 2;
   await daemon.logged(twice);
   await daemon.stop();

@@ -51,7 +51,7 @@ test('a reload with the same mapping does not read it again, but retry does', as
   const { status, stdout } = await labfeed(['retry', '--quarantined', '--config', site.config]);
   expect({ status, stdout }).toEqual({
     status: 0,
-    stdout: expect.stringMatching(/^run 2 \(w1\.csv\) is read again .*; it keeps experiment 2\n$/),
+    stdout: expect.stringMatching(/^run 2 \(w1\.csv\) will be re-read .*; it keeps experiment 2\n$/),
   });
   await filed(daemon, 2);
   expect(await daemon.stop()).toBe(0);
@@ -67,7 +67,7 @@ test('a refused run whose file is gone is retried with its existing draft, whate
   const { status, stdout } = await labfeed(['retry', '2', '--config', scene.site.config]);
   expect({ status, stdout }).toEqual({
     status: 0,
-    stdout: expect.stringMatching(/its file is no longer at .*w1\.csv, so the earlier reading is sent/),
+    stdout: expect.stringMatching(/its file is no longer at .*w1\.csv, so the existing draft is sent/),
   });
   await filed(daemon, 2);
   expect(await daemon.stop()).toBe(0);

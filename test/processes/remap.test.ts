@@ -31,7 +31,7 @@ test.each(DIALECTS)(
     const { status, stdout } = await retry(scene, '--remap', '--instrument', 'balance');
     expect({ status, stdout }).toEqual({
       status: 0,
-      stdout: expect.stringMatching(/^run 1 .* is read again .*\nrun 2 .* is read again .*\n$/),
+      stdout: expect.stringMatching(/^run 1 .* will be re-read .*\nrun 2 .* will be re-read .*\n$/),
     });
     await allFiled(daemon, 2);
     expect(shown(scene)).toEqual([asAfter('w0'), asAfter('w1')]);
@@ -117,7 +117,7 @@ test('a run whose file is gone or has changed is not remapped: the reason is pri
       .sort(),
   ).toEqual([
     expect.stringMatching(/^\(w0\.csv\) .* no longer at .*w0\.csv/),
-    expect.stringMatching(/^\(w1\.csv\) .*w1\.csv has other content now/),
+    expect.stringMatching(/^\(w1\.csv\) .*w1\.csv has changed/),
   ]);
   for (const wrong of [
     ['--remap'],
