@@ -82,9 +82,11 @@ function readSecret(what: string, source: SecretSource, where: Place, env: NodeJ
     const value = env[source.env]?.trim();
     return value || refuse(`the environment variable ${source.env} is not set`, `set it to the ${what}`);
   }
+  // systemd puts credentials in a folder and passes its path in the environment.
+  const folder = env['CREDENTIALS_DIRECTORY'];
   const path =
     source.file ??
-    credentialPath(source.credential ?? '', env) ??
+    (folder === undefined ? undefined : join(folder, source.credential ?? '')) ??
     refuse(
       `the systemd credential ${source.credential} does not exist`,
       `add LoadCredential=${source.credential}:/path/to/file to the service`,
@@ -108,10 +110,4 @@ function readSecret(what: string, source: SecretSource, where: Place, env: NodeJ
       `it must contain the ${what} on one line and nothing else`,
     );
   return content;
-}
-
-/** systemd puts credentials in a folder and passes its path in the environment. */
-function credentialPath(name: string, env: NodeJS.ProcessEnv): string | undefined {
-  const folder = env['CREDENTIALS_DIRECTORY'];
-  return folder === undefined ? undefined : join(folder, name);
 }

@@ -293,15 +293,14 @@ const fileSchema = z
   });
 
 /** `table: T` is short for `tables: { readings: T }`. */
-const withTables = <Written extends WithTables>({ table, tables, ...rest }: Written) => ({
+const withTables = <W extends Pick<z.output<typeof fileSchema>, 'table' | 'tables'>>({
+  table,
+  tables,
+  ...rest
+}: W) => ({
   ...rest,
   tables: tables ?? (table ? { readings: table } : {}),
 });
-
-interface WithTables {
-  table?: TableOptions | undefined;
-  tables?: Record<string, TableOptions> | undefined;
-}
 
 const PARSE = 'a map such as { delimiter: ",", table: {} }, or a list of alternatives';
 const alternatives = <S extends z.ZodType>(reading: S) =>

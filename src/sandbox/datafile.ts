@@ -1,4 +1,4 @@
-import { closeSync, openSync, readSync, realpathSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, realpathSync, rmSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { LabfeedError, systemCode } from '../errors.js';
@@ -131,6 +131,7 @@ function reasonFor(error: unknown): string {
 
 /** Reads the header without SQLite, which would create -wal and -shm files beside the file. */
 function refuseForeign(path: string): void {
+  if (!existsSync(path)) return;
   const header = readHeader(path);
   const ours =
     header.length === 100 &&
@@ -145,13 +146,7 @@ function refuseForeign(path: string): void {
 
 function readHeader(path: string): Buffer {
   const header = Buffer.alloc(100);
-  let descriptor: number;
-  try {
-    descriptor = openSync(path, 'r');
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') return header.subarray(0, 0);
-    throw error;
-  }
+  const descriptor = openSync(path, 'r');
   try {
     return header.subarray(0, readSync(descriptor, header));
   } finally {

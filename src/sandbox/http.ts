@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import type { Log } from '../log.js';
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -34,12 +35,10 @@ export function readId(text: string | undefined, name: string): number {
   return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
 }
 
+const day = z.iso.date();
+
 /** A date that exists, as YYYY-MM-DD. */
-export function isDate(text: string): boolean {
-  const day = /^\d{4}-\d{2}-\d{2}$/.test(text) ? new Date(`${text}T00:00:00Z`) : undefined;
-  // Some engines turn 30 February into a day in March.
-  return day !== undefined && !Number.isNaN(day.getTime()) && day.toISOString().startsWith(text);
-}
+export const isDate = (text: string): boolean => day.safeParse(text).success;
 
 const MAX_BODY_BYTES = 8 * 1024 * 1024;
 

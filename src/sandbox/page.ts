@@ -48,7 +48,7 @@ export function servePages(app: FastifyInstance, store: Store): void {
       const asked = Number(request.query['page'] ?? 1);
       const page = Number.isInteger(asked) ? Math.min(Math.max(asked, 1), pages) : 1;
       const list = listSummaries(store, PAGE_SIZE, (page - 1) * PAGE_SIZE);
-      return send(reply, renderList({ list, total, page, pages }));
+      return send(reply, renderList(list, total, page, pages));
     },
   });
 
@@ -77,22 +77,15 @@ export function isLocal({ hostname, ip }: Pick<FastifyRequest, 'hostname' | 'ip'
   return byAddress && /^(?:::ffff:)?127\.|^::1$/.test(ip);
 }
 
-interface Layout {
-  readonly title: string;
-  readonly content: Html;
-  /** Reloads the page, so that new experiments appear without a script. */
-  readonly refreshSeconds?: number;
-}
-
-function layOut({ title, content, refreshSeconds }: Layout): string {
-  const refresh = refreshSeconds ? html`<meta http-equiv="refresh" content="${refreshSeconds}">` : '';
+/** `reloads`: every five seconds, so that new experiments appear without a script. */
+function layOut(title: string, content: Html, reloads = false): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-${refresh}
-<title>${title}</title>
+${reloads ? html`<meta http-equiv="refresh" content="5">` : ''}
+<title>${title} · Sandbox notebook</title>
 <link rel="stylesheet" href="/style.css">
 </head>
 <body>
@@ -110,14 +103,7 @@ const named = (title: string) => title.trim() || 'Untitled';
 
 const showTags = (tags: readonly string[]) => tags.map((tag) => html`<span class="tag">${tag}</span>`);
 
-interface ListPage {
-  readonly list: readonly ExperimentSummary[];
-  readonly total: number;
-  readonly page: number;
-  readonly pages: number;
-}
-
-function renderList({ list, total, page, pages }: ListPage): string {
+function renderList(list: readonly ExperimentSummary[], total: number, page: number, pages: number): string {
   const rows = list.map(
     (one) => html`<tr><td class="fixed">${one.id}</td><td class="fixed">${one.date}</td>
 <td><a href="/view/${one.id}">${named(one.title)}</a> ${showTags(one.tags)}</td>
@@ -135,14 +121,11 @@ ${rows}</tbody>
   const newer = page > 1 ? html`<a href="/?page=${page - 1}" rel="prev">← Newer</a>` : '';
   const older = page < pages ? html`<a href="/?page=${page + 1}" rel="next">Older →</a>` : '';
   const paging = html`<nav><span>${newer}</span><span>Page ${page} of ${pages}</span><span>${older}</span></nav>`;
-  return layOut({
-    title: 'Experiments · Sandbox notebook',
-    content: html`<h1>Experiments</h1>
+  const content = html`<h1>Experiments</h1>
 ${total === 0 ? empty : table}
-${pages > 1 ? paging : ''}`,
-    // Not on later pages, where a reload would disturb reading.
-    ...(page === 1 ? { refreshSeconds: 5 } : {}),
-  });
+${pages > 1 ? paging : ''}`;
+  // Not on later pages, where a reload would disturb reading.
+  return layOut('Experiments', content, page === 1);
 }
 
 function renderExperiment(experiment: Experiment, comments: readonly Comment[]): string {
@@ -151,9 +134,9 @@ function renderExperiment(experiment: Experiment, comments: readonly Comment[]):
   const body = experiment.body.trim()
     ? html`<section class="card content">${trusted(sanitise(experiment.body))}</section>`
     : html`<p class="soft">The body is empty.</p>`;
-  return layOut({
-    title: `${title} · Sandbox notebook`,
-    content: html`<nav><a href="/">← All experiments</a></nav>
+  return layOut(
+    title,
+    html`<nav><a href="/">← All experiments</a></nav>
 <h1>${title}</h1>
 <p class="facts"><span>No. <b>${experiment.id}</b></span><span>Date <b>${experiment.date}</b></span>
 <span>Created ${experiment.created_at} UTC</span><span>Last change ${experiment.modified_at} UTC</span></p>
@@ -161,7 +144,7 @@ function renderExperiment(experiment: Experiment, comments: readonly Comment[]):
 ${body}
 <h2>${plural(comments.length, 'comment')}</h2>
 ${comments.map(renderComment)}`,
-  });
+  );
 }
 
 /** Comments are plain text. Browsers drop the first line break after `<pre>`, so one is added. */
@@ -172,13 +155,12 @@ ${comment}</pre></article>
 `;
 }
 
-function renderMissing(id: number): string {
-  return layOut({
-    title: 'Not found · Sandbox notebook',
-    content: html`<nav><a href="/">← All experiments</a></nav>
+const renderMissing = (id: number): string =>
+  layOut(
+    'Not found',
+    html`<nav><a href="/">← All experiments</a></nav>
 <div class="card empty"><b>There is no experiment ${id}</b>It was deleted, or it never existed.</div>`,
-  });
-}
+  );
 
 /** Markup that needs no escaping. */
 interface Html {

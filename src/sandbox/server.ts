@@ -35,15 +35,10 @@ export interface Sandbox {
   stop(): Promise<void>;
 }
 
-interface Running {
-  readonly app: FastifyInstance;
-  readonly store: Store;
-}
-
 /** The built-in notebook: an HTTP server over one data file. */
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { file, host = '127.0.0.1', port, clock = systemClock, log } = options;
-  let running: Running | undefined;
+  let running: { readonly app: FastifyInstance; readonly store: Store } | undefined;
 
   async function stop(): Promise<void> {
     if (!running) return;

@@ -36,7 +36,7 @@ export const USERS = {
   owner: { userid: 1, firstname: 'Sam', lastname: 'Sandbox', email: 'sam@eln.invalid' },
   colleague: { userid: 2, firstname: 'Kim', lastname: 'Colleague', email: 'kim@eln.invalid' },
   administrator: { userid: 3, firstname: 'Ada', lastname: 'Admin', email: 'ada@eln.invalid' },
-} as const satisfies Record<string, User>;
+} satisfies Record<string, User>;
 
 export const userOf = (userid: number): User =>
   Object.values(USERS).find((user) => user.userid === userid) ?? USERS.owner;
@@ -105,7 +105,7 @@ const encodeTags = (value: unknown) => (Array.isArray(value) ? JSON.stringify(va
 export function createExperiment(
   { prepare, clock }: Store,
   fields: NewExperiment,
-  userid: number = USERS.owner.userid,
+  userid = USERS.owner.userid,
 ): number {
   const { title = 'Untitled', date = today(clock), body = '', tags = [], team = 1 } = fields;
   const { private: hidden = 0, content_type: type = 1, metadata = null } = fields;
@@ -133,7 +133,7 @@ export function changeExperiment(
   { prepare, clock }: Store,
   id: number,
   changes: ExperimentChange,
-  userid: number = USERS.owner.userid,
+  userid = USERS.owner.userid,
 ): Experiment | undefined {
   const columns = CHANGEABLE.filter((column) => changes[column] !== undefined);
   const assignments = [...columns, 'modified_at', 'lastchangeby'].map((column) => `${column} = ?`);
@@ -185,7 +185,7 @@ export function createComment(
   { prepare, clock }: Store,
   experiment: number,
   comment: string,
-  userid: number = USERS.owner.userid,
+  userid = USERS.owner.userid,
 ): number | undefined {
   const row: { id: number } | undefined = prepare(
     `INSERT INTO comments (comment, item_id, created_at, modified_at, userid)

@@ -164,19 +164,8 @@ function sortEntries(
   }
 }
 
-interface StatResult {
-  readonly files: readonly FoundFile[];
-  readonly folders: readonly Folder[];
-  /** Candidates that have disappeared. */
-  readonly absent: readonly Candidate[];
-  readonly unread: readonly Unread[];
-}
-
-/** Stats each candidate once and returns the files that `takes` accepts, and all folders. */
-export async function statCandidates(
-  candidates: readonly Candidate[],
-  takes: (relative: string) => boolean,
-): Promise<StatResult> {
+/** Stats each candidate once. Returns the files that `takes` accepts, all folders, and what has disappeared. */
+export async function statCandidates(candidates: readonly Candidate[], takes: (relative: string) => boolean) {
   const files: FoundFile[] = [];
   const folders: Folder[] = [];
   const absent: Candidate[] = [];

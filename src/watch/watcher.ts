@@ -326,7 +326,7 @@ async function checkNames(folder: string, names: ReadonlySet<string>, context: W
   if (folder === root && names.has(basename(root)) && !(await isSameFolder(root, watches))) {
     void context.rescan();
   }
-  if (files.length > 0) await context.found([...files], 'event');
+  if (files.length > 0) await context.found(files, 'event');
   for (const found of folders) {
     if (!watches.has(found) && !(await isLink(found))) await listChanged(found.path, context);
   }

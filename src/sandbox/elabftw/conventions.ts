@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { isDate, Refusal, readBody } from '../http.js';
 import { sanitise } from '../sanitise.js';
 import {
@@ -144,17 +145,15 @@ export function toText(value: unknown): string {
 }
 
 /** PHP converts nothing where a type is declared. Null counts as absent. */
-export function optionalText(value: unknown): string | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'string') throw typeError();
-  return value;
-}
-
-export function optionalInteger(value: unknown): number | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value !== 'number' || !Number.isInteger(value)) throw typeError();
-  return value;
-}
+const optional =
+  <T>(type: z.ZodType<T>) =>
+  (value: unknown): T | undefined => {
+    const { success, data } = type.nullish().safeParse(value);
+    if (!success) throw typeError();
+    return data ?? undefined;
+  };
+export const optionalText = optional(z.string());
+export const optionalInteger = optional(z.int());
 
 /** If a parameter was given several times, the last one counts. */
 export const single = (value: string | string[] | undefined) => (Array.isArray(value) ? value.at(-1) : value);
