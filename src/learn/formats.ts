@@ -1,4 +1,4 @@
-import { type Format, type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
+import { type Format, type ParseMapping, withDefaults } from '../config/vocabulary.js';
 import { firstLines, openText } from '../parse/cells.js';
 import { type Node, type Tree, valueAt } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
@@ -14,20 +14,18 @@ import type { FinderMapping } from './facts.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
 
 /** Measures a file: which mapping reads it, and what the file leaves open. Throws a FileError if that is unclear. */
-export async function measureFile(file: OpenFile): Promise<Measured> {
-  const options = withDefaults({});
-  const measure = MEASURERS[await formatOf(file, options)];
-  const read: MeasureContext['read'] = (mapping) => readFile(file, withDefaults(mapping));
-  return measure({ ...file, name: file.source.name, read }, options);
+export async function measureFile(opened: OpenFile): Promise<Measured> {
+  const file = { ...opened, options: withDefaults({}) };
+  const read: MeasureContext['read'] = (mapping) => readFile({ ...file, options: withDefaults(mapping) });
+  return MEASURERS[await formatOf(file)]({ ...file, name: file.source.name, read });
 }
 
-type Measurer = (file: OpenFile & MeasureContext, options: ParseOptions) => Promise<Measured>;
+type Measurer = (file: OpenFile & MeasureContext) => Promise<Measured>;
 
 /** More lines would not show more of the layout. */
 const MAX_LINES = 20_000;
 
-const measureDelimited: Measurer = async (file, options) =>
-  measureText(await firstLines(await openText(file, options), MAX_LINES), file);
+const measureDelimited: Measurer = async (file) => measureText(await firstLines(await openText(file), MAX_LINES), file);
 
 /** These formats need no further keys. */
 const formatOnly =
@@ -37,10 +35,10 @@ const formatOnly =
 const MEASURERS: Readonly<Record<Format, Measurer>> = {
   delimited: measureDelimited,
   text: measureDelimited,
-  json: async (file, options) => measureTree('json', await readJson(file, options), file),
-  xml: async (file, options) => measureTree('xml', await readXml(file, options), file),
-  records: async (file, options) => measureRecords(await readRecords(file, options), file),
-  xlsx: async (file, options) => measureSheets(await openSheets(file, options), file),
+  json: async (file) => measureTree('json', await readJson(file), file),
+  xml: async (file) => measureTree('xml', await readXml(file), file),
+  records: async (file) => measureRecords(await readRecords(file), file),
+  xlsx: async (file) => measureSheets(await openSheets(file), file),
   jcamp: formatOnly('jcamp'),
   none: formatOnly('none'),
 };

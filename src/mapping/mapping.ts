@@ -106,7 +106,7 @@ export async function parseRun(
   const { mapping, ambiguity } = await measureFile(file);
   if (ambiguity) throw ambiguity;
   try {
-    return await readFile(file, withDefaults(mapping));
+    return await readFile({ ...file, options: withDefaults(mapping) });
   } catch (error) {
     throw error instanceof FileError ? withMapping(error, mapping) : error;
   }

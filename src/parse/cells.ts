@@ -5,14 +5,15 @@ import type { ParseOptions } from '../config/vocabulary.js';
 import { depthFromEnd, type Line, numberFromEnd, toLines } from './lines.js';
 import { decode, knownEncoding, type OpenFile, readChunks } from './source.js';
 
-type Texts = () => AsyncIterable<readonly string[]>;
+type Batches = AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
+type Texts = () => Batches;
 
 /** The lines of a text file, split into cells. `lines` starts from the first line at each call. */
 export async function openLines(
   file: OpenFile,
-  options: ParseOptions,
 ): Promise<{ lineFormat: LineFormat; lines(): AsyncIterable<readonly Line[]> }> {
-  const texts = await openText(file, options);
+  const { options } = file;
+  const texts = await openText(file);
   const { delimiter, from } = chooseDelimiter(await firstLines(texts, SAMPLE_LINES), options);
   const format = lineFormat(delimiter, options.quote);
   const depth = depthFromEnd(options);
@@ -28,20 +29,16 @@ export async function openLines(
 const MAX_TEXT_BYTES = 2 ** 30;
 
 /** The lines of a text file, from the first at each call. A long file is never in memory as a whole. */
-export async function openText(file: OpenFile, { encoding, limits }: ParseOptions): Promise<Texts> {
-  const { source, refuse } = file;
-  const chunks = () => readChunks(file, limits.maxBytes ?? MAX_TEXT_BYTES);
-  const known = await knownEncoding(chunks(), encoding);
+export async function openText(file: OpenFile): Promise<Texts> {
+  const { source, refuse, options } = file;
+  const chunks = () => readChunks(file, options.limits.maxBytes ?? MAX_TEXT_BYTES);
+  const known = await knownEncoding(chunks(), options.encoding);
   const lines = () => toLines(decode(chunks(), known, refuse), refuse);
   if (!(source.content instanceof Uint8Array)) return lines;
   // The bytes are in memory already, so they are decoded only once.
   const batches: (readonly string[])[] = [];
   for await (const batch of lines()) batches.push(batch);
-  return () => replay(batches);
-}
-
-async function* replay(batches: readonly (readonly string[])[]): AsyncGenerator<readonly string[]> {
-  yield* batches;
+  return () => batches;
 }
 
 export async function firstLines(texts: Texts, count: number): Promise<readonly string[]> {
@@ -53,7 +50,7 @@ export async function firstLines(texts: Texts, count: number): Promise<readonly 
   return head.slice(0, count);
 }
 
-async function* skipFirst(batches: AsyncIterable<readonly string[]>, lines: number): AsyncGenerator<readonly string[]> {
+async function* skipFirst(batches: Batches, lines: number): AsyncGenerator<readonly string[]> {
   let left = lines;
   for await (const batch of batches) {
     yield left === 0 ? batch : batch.slice(left);
@@ -153,11 +150,7 @@ const MAX_QUOTED_LINES = 100;
 const MAX_STRAY_QUOTES = 10;
 
 /** `from` is the number of the first line. */
-async function* splitLines(
-  batches: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
-  format: LineFormat,
-  from: number,
-): AsyncGenerator<Line[]> {
+async function* splitLines(batches: Batches, format: LineFormat, from: number): AsyncGenerator<Line[]> {
   let waiting: readonly string[] = [];
   let number = from;
   for await (const batch of batches) {

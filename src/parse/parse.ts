@@ -43,7 +43,7 @@ async function readRun(
   signal: AbortSignal | undefined,
 ): Promise<FileRecord> {
   const main = mainFile(run, options);
-  const record = await readFile({ ...openFile(main, options, signal), hasAlternatives }, options);
+  const record = await readFile({ ...openFile(main, options, signal), hasAlternatives });
   const others: FileRecord[] = [];
   for (const [name, alternatives] of Object.entries(options.also ?? {})) {
     others.push(await parse(furtherFile(run, main, name), alternatives, signal));
@@ -52,19 +52,18 @@ async function readRun(
 }
 
 /** Reads one file by one mapping. */
-export async function readFile(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const format = FORMATS[await formatOf(file, options)];
-  await requireWhen(file, options, format);
-  const record = await format.read(file, options);
-  return { ...record, dates: options.dates };
+export async function readFile(file: OpenFile): Promise<FileRecord> {
+  const format = FORMATS[await formatOf(file)];
+  await requireWhen(file, format);
+  return { ...(await format.read(file)), dates: file.options.dates };
 }
 
 /** Refuses a file without a line that matches `when`. */
-async function requireWhen(file: OpenFile, options: ParseOptions, format: FormatReader): Promise<void> {
-  const { when } = options;
+async function requireWhen(file: OpenFile, format: FormatReader): Promise<void> {
+  const { when } = file.options;
   if (when === undefined) return;
   const matches = compileLinePattern(when);
-  const lines = format.lines ? await format.lines(file, options) : (await openLines(file, options)).lines;
+  const lines = format.lines ? await format.lines(file) : (await openLines(file)).lines;
   const firstLines: Line[] = [];
   for await (const batch of lines()) {
     if (batch.some(matches)) return;

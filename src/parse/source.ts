@@ -24,6 +24,8 @@ export interface Part extends Source {
 /** A file that is being read. */
 export interface OpenFile {
   readonly source: Source;
+  /** How it is read. */
+  readonly options: ParseOptions;
   /** Whether further mappings are tried if this one does not match the file. */
   readonly hasAlternatives?: boolean;
   readonly refuse: Refuse;
@@ -32,9 +34,9 @@ export interface OpenFile {
 }
 
 /** `limits.maxMs` covers everything that is done with the opened file. */
-export function openFile(source: Source, { limits }: Pick<ParseOptions, 'limits'>, signal?: AbortSignal): OpenFile {
+export function openFile(source: Source, options: ParseOptions, signal?: AbortSignal): OpenFile {
   const refuse = createRefuse(source.path);
-  return { source, refuse, slice: createTimeSlice(limits.maxMs, refuse, signal), signal };
+  return { source, options, refuse, slice: createTimeSlice(options.limits.maxMs, refuse, signal), signal };
 }
 
 /** The bytes of a file in chunks, so that a long file is never in memory as a whole. Refuses more than `maxBytes`. */
@@ -84,17 +86,15 @@ const concat = (chunks: readonly Uint8Array[]): Uint8Array =>
 const MAX_WHOLE_BYTES = 32 * 2 ** 20;
 
 /** All bytes of a file, for formats that cannot be read in chunks. */
-export const loadWhole = (file: OpenFile, { limits }: Pick<ParseOptions, 'limits'>): Promise<Uint8Array> =>
-  readHead(file, Number.POSITIVE_INFINITY, limits.maxBytes ?? MAX_WHOLE_BYTES);
+export const loadWhole = (file: OpenFile): Promise<Uint8Array> =>
+  readHead(file, Number.POSITIVE_INFINITY, file.options.limits.maxBytes ?? MAX_WHOLE_BYTES);
 
 /** The text of such a file. */
-export async function loadText(file: OpenFile, options: Pick<ParseOptions, 'limits' | 'encoding'>): Promise<string> {
-  return decodeText(await loadWhole(file, options), options.encoding, file);
-}
+export const loadText = async (file: OpenFile): Promise<string> => decodeText(await loadWhole(file), file);
 
-export async function decodeText(bytes: Uint8Array, encoding: string, { refuse, slice }: OpenFile): Promise<string> {
+export async function decodeText(bytes: Uint8Array, { options, refuse, slice }: OpenFile): Promise<string> {
   const texts: string[] = [];
-  for await (const text of decode([bytes], await knownEncoding([bytes], encoding), refuse)) {
+  for await (const text of decode([bytes], await knownEncoding([bytes], options.encoding), refuse)) {
     texts.push(text);
     if (slice.isOver()) await slice.renew();
   }

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { withDefaults } from '../../src/config/vocabulary.js';
 import { readJson } from '../../src/parse/formats/documents.js';
 import { mutations } from '../support/mutations.js';
 import { meta, opened, readAs, readOrRefuse, refusalAs, rows } from '../support/reading.js';
@@ -106,9 +105,8 @@ describe('invalid JSON is refused at its place', () => {
 });
 
 describe('any JSON', () => {
-  const options = withDefaults({});
   const accepts = async (text: string) =>
-    readJson(opened(text), options).then(
+    readJson(opened(text)).then(
       () => true,
       () => false,
     );
@@ -119,7 +117,7 @@ describe('any JSON', () => {
     await fc.assert(
       fc.asyncProperty(fc.dictionary(name, scalar, { minKeys: 1 }), async (item) => {
         const written = JSON.stringify([{ nested: [[{ item }]] }], null, 1);
-        const tree = await readJson(opened(written), options);
+        const tree = await readJson(opened(written));
         const [row] = tree.rows('//item') ?? [];
         const read = [...tree.values(row ?? expect.fail('no row'))].map(([key, { text }]) => [key, text]);
         const expected = Object.entries(item).map(([key, value]) => [

@@ -9,7 +9,7 @@ import { mutations } from '../support/mutations.js';
 import { opened, readOrRefuse } from '../support/reading.js';
 
 const sheets = (bytes: Uint8Array, mapping: ParseMapping = {}) =>
-  openSheets(opened(bytes, 'runs/plate.xlsx'), withDefaults(mapping));
+  openSheets({ ...opened(bytes, 'runs/plate.xlsx'), options: withDefaults(mapping) });
 
 async function refusal(bytes: Uint8Array, mapping?: ParseMapping): Promise<FileError> {
   const outcome = await sheets(bytes, mapping).catch((error: unknown) => error);
@@ -214,7 +214,7 @@ describe('malicious and damaged workbooks', () => {
 
   test('a signal terminates reading', async () => {
     const file = opened(bytesOf(bookOf({ S: [[1]] })), 'runs/plate.xlsx');
-    const reading = openSheets({ ...file, signal: AbortSignal.timeout(5) }, withDefaults({}));
+    const reading = openSheets({ ...file, signal: AbortSignal.timeout(5) });
     await expect(reading).rejects.toThrow(/abort|timeout/i);
   });
 });

@@ -11,7 +11,6 @@ import type { Found } from './tree.js';
 
 /** What the facts and tables of one file share. */
 export interface Context extends OpenFile, FileLayout {
-  readonly options: ParseOptions;
   readonly values: ValueReader;
   /** Searched for the nearest line if a pattern is not found. */
   readonly firstLines: Line[];
@@ -31,16 +30,17 @@ export interface FileLayout {
 /** A cell takes about 100 bytes. */
 export const MAX_KEPT_CELLS = 2_000_000;
 
-export function openContext(file: OpenFile, options: ParseOptions, layout: FileLayout, dates: DateOptions): Context {
+export function openContext(file: OpenFile, layout: FileLayout, dates: DateOptions): Context {
+  const { options, refuse } = file;
   const { maxRows } = options.limits;
   let rows = 0;
   return {
-    ...{ ...file, ...layout, options, firstLines: [] },
+    ...{ ...file, ...layout, firstLines: [] },
     values: createValueReader(options, dates),
-    cells: watchCells(options, layout.sheets, file.refuse),
+    cells: watchCells(options, layout.sheets, refuse),
     countRow(line) {
       if (++rows <= maxRows) return;
-      throw file.refuse(`the tables have more than ${maxRows} rows`, { line, hint: raiseLimit('rows', 10 * maxRows) });
+      throw refuse(`the tables have more than ${maxRows} rows`, { line, hint: raiseLimit('rows', 10 * maxRows) });
     },
   };
 }

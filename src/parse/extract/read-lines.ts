@@ -1,4 +1,4 @@
-import type { ParseOptions, TableOptions } from '../../config/vocabulary.js';
+import type { TableOptions } from '../../config/vocabulary.js';
 import { FileError } from '../../errors.js';
 import type { FileRecord, Table } from '../../model.js';
 import { type Line, lineKey } from '../lines.js';
@@ -27,8 +27,8 @@ interface FileSource extends FileLayout {
 }
 
 /** Reads a file of lines: tables claim theirs, `meta` reads the others, `facts` selects from all. */
-export async function readLines(file: OpenFile, source: FileSource, options: ParseOptions): Promise<FileRecord> {
-  const { tables, facts, deferred } = await scan(file, source, options);
+export async function readLines(file: OpenFile, source: FileSource): Promise<FileRecord> {
+  const { tables, facts, deferred } = await scan(file, source);
   if (deferred.error) throw deferred.error;
   const record = { meta: facts.meta, tables: tables.map((table) => finishTableReader(table, facts)) };
   return requireContent(record, facts.context, 'if the file is a plain table: `table: {}`');
@@ -43,23 +43,19 @@ interface Scan {
 }
 
 /** Reads the facts of any file, and the tables of a file that is made of lines. */
-export async function scan(file: OpenFile, source: FileSource, options: ParseOptions): Promise<Scan> {
-  const dates = withFixedZone(options.dates);
-  const { zone } = options.dates;
-  if (typeof zone !== 'object') return scanWith(dates, file, source, options);
+export async function scan(file: OpenFile, source: FileSource): Promise<Scan> {
+  const dates = withFixedZone(file.options.dates);
+  const { zone } = file.options.dates;
+  if (typeof zone !== 'object') return scanWith(dates, file, source);
   // Dates need the zone, which can be anywhere in the file, so a first pass looks for it.
-  const { facts } = await scanWith(dates, file, source, options);
-  return scanWith({ ...dates, zone: requireZone(facts, zone.from) }, file, source, options);
+  const { facts } = await scanWith(dates, file, source);
+  return scanWith({ ...dates, zone: requireZone(facts, zone.from) }, file, source);
 }
 
-async function scanWith(
-  dates: DateOptions,
-  file: OpenFile,
-  { lines, contents, ...layout }: FileSource,
-  options: ParseOptions,
-): Promise<Scan> {
-  const context = openContext(file, options, layout, dates);
-  const { refuse, slice, firstLines, cells } = context;
+async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource): Promise<Scan> {
+  const { lines, contents, ...layout } = source;
+  const context = openContext(file, layout, dates);
+  const { options, refuse, slice, firstLines, cells } = context;
   const deferred: Deferred = { error: undefined };
   const tables = Object.entries(contents ? {} : options.tables).map(([name, table]) =>
     openTableReader(openTable(name, table, captureNames(table), context), deferred),

@@ -1,5 +1,5 @@
 import type { Where } from '../../config/grammar.js';
-import { type ParseOptions, type TableOptions, tableSchema } from '../../config/vocabulary.js';
+import { type TableOptions, tableSchema } from '../../config/vocabulary.js';
 import type { FileRecord, Table, Value } from '../../model.js';
 import { lineFormat } from '../cells.js';
 import type { Line } from '../lines.js';
@@ -12,24 +12,20 @@ import { addRow, beginBlock, compileConditions, finishTable, openTable, skipRow 
 import type { Found, Missing, Row, Tree } from './tree.js';
 
 /** Reads JSON, XML or records: facts and tables by their paths. `lines`: of records, for `meta` and cells. */
-export async function readTree(
-  file: OpenFile,
-  tree: Tree,
-  options: ParseOptions,
-  lines: readonly Line[] = [],
-): Promise<FileRecord> {
-  const { facts } = await scan(file, { ...layoutOf(options), lines: () => [lines], contents: { tree } }, options);
+export async function readTree(file: OpenFile, tree: Tree, lines: readonly Line[] = []): Promise<FileRecord> {
+  const { facts } = await scan(file, { ...layoutOf(file), lines: () => [lines], contents: { tree } });
   const reading = { ...facts, tree };
   const tables: Table[] = [];
-  for (const [name, table] of Object.entries(options.tables)) {
+  for (const [name, table] of Object.entries(file.options.tables)) {
     tables.push(await readTreeTable(name, table, reading));
   }
   const hint = 'specify their paths: `facts: { sample: //Sample }`, `table: { rows: //Reading }`';
   return requireContent({ meta: facts.meta, tables }, facts.context, hint);
 }
 
-const layoutOf = ({ delimiter, quote }: ParseOptions): FileLayout => ({
-  ...{ lineFormat: lineFormat(delimiter ?? 'tab', quote), sheets: [], maxKeptCells: MAX_KEPT_CELLS },
+const layoutOf = ({ options: { delimiter, quote } }: OpenFile): FileLayout => ({
+  lineFormat: lineFormat(delimiter ?? 'tab', quote),
+  ...{ sheets: [], maxKeptCells: MAX_KEPT_CELLS },
 });
 
 /** The facts of a file whose tables are read next. */
@@ -295,16 +291,12 @@ export interface LabelledTable {
 }
 
 /** A mapping can name facts and, in file order, tables and their columns. */
-export async function readLabelled(
-  file: OpenFile,
-  { labels, tables: data }: LabelledFile,
-  options: ParseOptions,
-): Promise<FileRecord> {
-  const { facts } = await scan(file, { ...layoutOf(options), lines: () => [], contents: { labels } }, options);
+export async function readLabelled(file: OpenFile, { labels, tables: data }: LabelledFile): Promise<FileRecord> {
+  const { facts } = await scan(file, { ...layoutOf(file), lines: () => [], contents: { labels } });
   const { meta, context } = facts;
   const date = meta.has('date') ? undefined : dateIn(labels, context);
   if (date) meta.set('date', date);
-  const wanted = Object.entries(options.tables);
+  const wanted = Object.entries(file.options.tables);
   const [extra] = wanted[data.length] ?? [];
   if (extra !== undefined) {
     throw file.refuse(`there are no data for table ${extra}: the file has ${data.length} tables`, {

@@ -1,6 +1,5 @@
 import iconv from 'iconv-lite';
 import { SaxesParser } from 'saxes';
-import type { ParseOptions } from '../../config/vocabulary.js';
 import { FileError } from '../../errors.js';
 import { createNodeTree, type Node, type Tree } from '../extract/tree.js';
 import { quoted, type Refuse, raiseLimit } from '../lines.js';
@@ -21,25 +20,16 @@ type TreeBuilder = ReturnType<typeof openTree>;
 
 /** `isList`: whether the root is a list of the values in the file. */
 function openTree(maxNesting: number, refuse: Refuse, isList = false) {
-  const root = createNode('', undefined, isList, [], 0, 1);
+  const root: Node = { name: '', parent: undefined, children: [], text: undefined, isList, order: 0, line: 1 };
   return { maxNesting, refuse, root, here: root, size: 1, depth: 0 };
-}
-
-function createNode(
-  name: string,
-  parent: Node | undefined,
-  isList: boolean,
-  children: Node[],
-  order: number,
-  line: number,
-): Node {
-  return { name, parent, children, text: undefined, isList, order, line };
 }
 
 function addNode(tree: TreeBuilder, name: string, isList: boolean, at: Position, children: Node[]): Node {
   if (tree.size > MAX_NODES) throw tree.refuse(`the file has more than ${MAX_NODES} values`, at);
-  const node = createNode(name, tree.here, isList, children, tree.size++, at.line);
-  tree.here.children.push(node);
+  const { here: parent, size: order } = tree;
+  tree.size++;
+  const node: Node = { name, parent, children, text: undefined, isList, order, line: at.line };
+  parent.children.push(node);
   return node;
 }
 
@@ -66,10 +56,10 @@ function addLeaf(tree: TreeBuilder, name: string, text: string, at: Position): v
  * Reads JSON and JSON lines. Not by JSON.parse, which loses how numbers are written (`2.100`), has no limit of nesting,
  * keeps only the last of duplicate names, and blocks the event loop.
  */
-export async function readJson(file: OpenFile, options: ParseOptions): Promise<Tree> {
-  const { refuse, slice } = file;
+export async function readJson(file: OpenFile): Promise<Tree> {
+  const { options, refuse, slice } = file;
   const builder = openTree(options.limits.maxNesting, refuse, true);
-  const scanner = openScanner(await loadText(file, options), refuse);
+  const scanner = openScanner(await loadText(file), refuse);
   const writeNumber = createDecimalWriter(options);
   for (let n = 1; readValue(scanner, builder, writeNumber); n++) {
     if (n % 512 === 0 && slice.isOver()) await slice.renew();
@@ -217,9 +207,9 @@ function readWord(scanner: Scanner): string {
 }
 
 /** Reads XML without namespaces. Only the predefined entities are expanded. */
-export async function readXml(file: OpenFile, options: ParseOptions): Promise<Tree> {
-  const { refuse, slice } = file;
-  const bytes = await loadWhole(file, options);
+export async function readXml(file: OpenFile): Promise<Tree> {
+  const { options, refuse, slice } = file;
+  const bytes = await loadWhole(file);
   const builder = openTree(options.limits.maxNesting, refuse);
   const parser = createParser(builder, refuse);
   const declared = options.encoding === 'auto' ? declaredEncoding(bytes) : options.encoding;

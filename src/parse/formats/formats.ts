@@ -1,6 +1,6 @@
 import iconv from 'iconv-lite';
 import { SaxesParser } from 'saxes';
-import type { Format, ParseOptions } from '../../config/vocabulary.js';
+import type { Format } from '../../config/vocabulary.js';
 import type { FileRecord } from '../../model.js';
 import { lineFormat, openLines } from '../cells.js';
 import { MAX_KEPT_CELLS } from '../extract/context.js';
@@ -15,29 +15,29 @@ import { openSheets, readWorkbook, sheetLines } from './workbook.js';
 
 /** How files of one format are read. */
 export interface FormatReader {
-  read(file: OpenFile, options: ParseOptions): Promise<FileRecord>;
+  read(file: OpenFile): Promise<FileRecord>;
   /** The lines that `when` searches, if they are not the lines of the file's text. */
-  lines?(file: OpenFile, options: ParseOptions): Promise<() => AsyncIterable<readonly Line[]>>;
+  lines?(file: OpenFile): Promise<() => AsyncIterable<readonly Line[]>>;
 }
 
 /** Plain text is delimited text that is split only where the mapping says so. */
 export const FORMATS: Readonly<Record<Format, FormatReader>> = {
   delimited: { read: readDelimited },
   text: { read: readDelimited },
-  json: { read: async (file, options) => readTree(file, await readJson(file, options), options) },
-  xml: { read: async (file, options) => readTree(file, await readXml(file, options), options) },
-  jcamp: { read: async (file, options) => readLabelled(file, await readJcamp(file, options), options) },
+  json: { read: async (file) => readTree(file, await readJson(file)) },
+  xml: { read: async (file) => readTree(file, await readXml(file)) },
+  jcamp: { read: async (file) => readLabelled(file, await readJcamp(file)) },
   records: {
-    async read(file, options) {
-      const { tree, lines } = await readRecords(file, options);
-      return readTree(file, tree, options, lines);
+    async read(file) {
+      const { tree, lines } = await readRecords(file);
+      return readTree(file, tree, lines);
     },
   },
   xlsx: {
     read: readWorkbook,
-    async lines(file, options) {
-      const sheets = await openSheets(file, options);
-      return () => sheetLines(sheets, options);
+    async lines(file) {
+      const sheets = await openSheets(file);
+      return () => sheetLines(sheets, file.options);
     },
   },
   none: { read: readNothing },
@@ -46,22 +46,23 @@ export const FORMATS: Readonly<Record<Format, FormatReader>> = {
 /** A stream is larger than a file in memory, so that fewer cells are kept. */
 const MAX_STREAM_CELLS = 40_000;
 
-async function readDelimited(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
+async function readDelimited(file: OpenFile): Promise<FileRecord> {
   const maxKeptCells = file.source.content instanceof Uint8Array ? MAX_KEPT_CELLS : MAX_STREAM_CELLS;
-  return readLines(file, { ...(await openLines(file, options)), sheets: [], maxKeptCells }, options);
+  return readLines(file, { ...(await openLines(file)), sheets: [], maxKeptCells });
 }
 
 /** `format: none`: only the file name and path are read. */
-async function readNothing(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
+async function readNothing(file: OpenFile): Promise<FileRecord> {
   const source = { lines: () => [], lineFormat: lineFormat(undefined, 'none'), sheets: [], maxKeptCells: 0 };
-  return readLines(file, source, { ...options, format: 'none', tables: {} });
+  return readLines({ ...file, options: { ...file.options, format: 'none', tables: {} } }, source);
 }
 
 /** Enough bytes to recognise the format of a file. */
 const HEAD_BYTES = 64 * 1024;
 
 /** The format in the mapping; with `auto`, the one that is recognised. */
-export async function formatOf(file: OpenFile, { format, limits }: ParseOptions): Promise<Format> {
+export async function formatOf(file: OpenFile): Promise<Format> {
+  const { format, limits } = file.options;
   if (format !== 'auto') return format;
   const head = await readHead(file, HEAD_BYTES, limits.maxBytes ?? Number.POSITIVE_INFINITY);
   const recognised = recognise(head, file.source.name);

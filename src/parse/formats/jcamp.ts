@@ -1,4 +1,3 @@
-import type { ParseOptions } from '../../config/vocabulary.js';
 import type { NamedFact } from '../extract/facts.js';
 import type { LabelledFile, LabelledTable } from '../extract/read-tree.js';
 import { type Line, quoted } from '../lines.js';
@@ -28,9 +27,7 @@ interface DataTable extends LabelledTable {
   readonly page: { readonly name: string; readonly unit: string | undefined; readonly text: string } | undefined;
 }
 
-interface Reading {
-  readonly file: OpenFile;
-  readonly options: ParseOptions;
+interface Reading extends OpenFile {
   /** Limits repetitions, of which a few characters can be any number. */
   readonly maxPoints: number;
   writeNumber(text: string): string;
@@ -39,8 +36,9 @@ interface Reading {
 const MAX_POINTS = 3_000_000;
 
 /** Reads a JCAMP-DX file of one block, or of several that are nested or follow each other. */
-export async function readJcamp(file: OpenFile, options: ParseOptions): Promise<LabelledFile> {
-  const text = await loadText(file, options);
+export async function readJcamp(file: OpenFile): Promise<LabelledFile> {
+  const { options } = file;
+  const text = await loadText(file);
   const records = recordsIn(text.split(/\r\n|\n|\r/));
   if (records.length === 0) {
     throw file.refuse('the file is not JCAMP-DX: no line starts with ##', {
@@ -49,7 +47,7 @@ export async function readJcamp(file: OpenFile, options: ParseOptions): Promise<
     });
   }
   const maxPoints = Math.min(options.limits.maxRows, MAX_POINTS, 1_000_000 + text.length);
-  const reading = { file, options, maxPoints, writeNumber: createDecimalWriter(options) };
+  const reading = { ...file, maxPoints, writeNumber: createDecimalWriter(options) };
   const labels: NamedFact[] = [];
   const tables: DataTable[] = [];
   let pages: DataTable[] = [];
@@ -133,7 +131,7 @@ async function readData(record: LabelledRecord, known: Known, reading: Reading):
   const [, tuple] = TUPLES.exec(form) ?? [];
   const symbols = group ?? tuple;
   if (symbols === undefined) {
-    throw reading.file.refuse(`the data have an unknown form: ${quoted(form)}`, { line: record.number });
+    throw reading.refuse(`the data have an unknown form: ${quoted(form)}`, { line: record.number });
   }
   const columns = [...symbols].map((symbol) => variableOf(symbol, known));
   return { ...common, columns, rows: await readTuples(record, columns, group !== undefined, reading) };
@@ -193,7 +191,7 @@ async function readTuples(
   record: LabelledRecord,
   variables: readonly Variable[],
   isGrouped: boolean,
-  { file, options, writeNumber }: Reading,
+  { options, refuse, slice, writeNumber }: Reading,
 ): Promise<Line[]> {
   const separator = options.decimal === ',' ? /[\s;]+/ : /[\s,;]+/;
   const rows: Line[] = [];
@@ -202,7 +200,7 @@ async function readTuples(
     const number = record.number + n;
     const tuples = isGrouped ? groupsIn(content, separator, variables.length) : bracketsIn(content);
     if (!tuples) {
-      throw file.refuse(`this line is not data in groups of ${variables.length}`, {
+      throw refuse(`this line is not data in groups of ${variables.length}`, {
         line: number,
         hint: 'the file may be truncated',
       });
@@ -211,7 +209,7 @@ async function readTuples(
       const cells = variables.map(({ factor }, at) => scale(tuple[at] ?? '', factor, writeNumber));
       rows.push({ number, text: '', cells });
     }
-    if (n % 64 === 0 && file.slice.isOver()) await file.slice.renew();
+    if (n % 64 === 0 && slice.isOver()) await slice.renew();
   }
   return rows;
 }
@@ -258,20 +256,20 @@ async function readSeries(
   [x, y]: readonly [Variable, Variable],
   reading: Reading,
 ): Promise<Line[]> {
-  const { file, writeNumber } = reading;
+  const { refuse, slice, writeNumber } = reading;
   const series: Series = {
     ...{ factor: y.factor, firstX: undefined, points: [] },
     ...{ last: 0, lastText: '', difference: undefined, isCheck: false },
   };
   for (const [n, content] of record.lines.entries()) {
     if (n > 0 && content !== '') decodeLine(series, content, record.number + n, reading);
-    if (n % 64 === 0 && file.slice.isOver()) await file.slice.renew();
+    if (n % 64 === 0 && slice.isOver()) await slice.renew();
   }
   const { points, firstX = 0 } = series;
   const start = x.first ?? firstX * x.factor;
   const step = x.last === undefined ? x.step : (x.last - start) / Math.max(points.length - 1, 1);
   if (step === undefined && points.length > 1) {
-    throw file.refuse('the distance between the points is not known', {
+    throw refuse('the distance between the points is not known', {
       line: record.number,
       hint: 'the file has neither ##LASTX nor ##DELTAX',
     });
@@ -292,8 +290,8 @@ const DIFFERENCE = '%JKLMNOPQRjklmnopqr';
 const REPEATED = ' STUVWXYZs';
 
 function decodeLine(series: Series, content: string, line: number, reading: Reading): void {
-  const { options, file, maxPoints } = reading;
-  const refuse = (message: string, hint?: string) => file.refuse(message, { line, hint });
+  const { options, maxPoints } = reading;
+  const refuse = (message: string, hint?: string) => reading.refuse(message, { line, hint });
   const hasComma = content.includes(',');
   if (hasComma && options.decimal === undefined) {
     throw refuse(`the comma in ${quoted(content)} is ambiguous`, 'choose one: `decimal: ","` or `decimal: "."`');

@@ -1,4 +1,3 @@
-import type { ParseOptions } from '../../config/vocabulary.js';
 import { findDelimiter, lineFormat, splitLine } from '../cells.js';
 import {
   type Condition,
@@ -24,10 +23,10 @@ export interface Records {
 const LINE_BREAK = /\r\r\n|\r\n|\n|\r/;
 
 /** Reads lines whose first cell is their type: ASTM E1394 and LIS2-A2, HL7 version 2, and others. */
-export async function readRecords(file: OpenFile, options: ParseOptions): Promise<Records> {
-  const { refuse, slice } = file;
-  const bytes = unframe(await loadWhole(file, options), refuse);
-  const texts = withoutFrameNumbers((await decodeText(bytes, options.encoding, file)).split(LINE_BREAK));
+export async function readRecords(file: OpenFile): Promise<Records> {
+  const { options, refuse, slice } = file;
+  const bytes = unframe(await loadWhole(file), refuse);
+  const texts = withoutFrameNumbers((await decodeText(bytes, file)).split(LINE_BREAK));
   const lines: Line[] = [];
   const records: TypedLine[] = [];
   const format = lineFormat(options.delimiter ?? findDelimiter(texts), options.quote);

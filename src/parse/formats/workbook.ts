@@ -17,15 +17,15 @@ export interface Sheet {
   readonly lines: readonly (readonly string[])[];
 }
 
-export async function readWorkbook(file: OpenFile, options: ParseOptions): Promise<FileRecord> {
-  const sheets = await openSheets(file, options);
+export async function readWorkbook(file: OpenFile): Promise<FileRecord> {
+  const sheets = await openSheets(file);
   const source = {
-    lines: () => sheetLines(sheets, options),
+    lines: () => sheetLines(sheets, file.options),
     lineFormat: lineFormat('tab', 'none'),
     sheets: sheets.map(({ name }) => name),
     maxKeptCells: MAX_KEPT_CELLS,
   };
-  return readLines(file, source, withDateCells(options));
+  return readLines({ ...file, options: withDateCells(file.options) }, source);
 }
 
 /** The lines of all sheets. */
@@ -52,11 +52,12 @@ const UNUSED =
 const [MIN_UNPACKED_BYTES, MAX_UNPACKED_BYTES] = [16 * 2 ** 20, 256 * 2 ** 20];
 
 /** The stored value of every cell of an .xlsx or .xls, as text. Charts are empty sheets, so that sheet numbers match. */
-export async function openSheets(file: OpenFile, options: ParseOptions): Promise<readonly Sheet[]> {
-  const { refuse, signal } = file;
-  const bytes = await loadWhole(file, options);
+export async function openSheets(file: OpenFile): Promise<readonly Sheet[]> {
+  const { options, refuse, signal } = file;
+  const bytes = await loadWhole(file);
   try {
     const parts = await partsOf(bytes, refuse);
+    // Numbers get the decimal mark of the mapping.
     const decimal = createDecimalWriter(options)('.');
     return await readInThread({ parts, decimal }, options.limits.maxMs, signal);
   } catch (error) {
@@ -95,16 +96,10 @@ async function partsOf(bytes: Uint8Array, refuse: Refuse): Promise<ZipPart[]> {
   return parts;
 }
 
-interface Workbook {
-  readonly parts: readonly ZipPart[];
-  /** The decimal mark for numbers. */
-  readonly decimal: string;
-}
-
 const MAX_MEMORY_MB = 1024;
 
 /** Reads a workbook in a thread, which is terminated if it exceeds its time or memory. */
-function readInThread(workbook: Workbook, maxMs: number, signal?: AbortSignal): Promise<Sheet[]> {
+function readInThread(workbook: object, maxMs: number, signal?: AbortSignal): Promise<Sheet[]> {
   signal?.throwIfAborted();
   const worker = new Worker(new URL('./sheet-worker.js', import.meta.url), {
     workerData: workbook,
