@@ -1,4 +1,4 @@
-import { backoffMs, type Clock } from './clock.js';
+import { backoffMs, type Clock, systemClock } from './clock.js';
 import type { CommentRecord, ExperimentRecord, Notebook } from './deliver/context.js';
 import { isEntryStatus } from './deliver/failures.js';
 import { tryRead } from './deliver/reconcile.js';
@@ -6,30 +6,23 @@ import { NotebookError } from './errors.js';
 import type { JournalReader, KnownRun } from './journal/reader.js';
 import { originIn, readLabel } from './markers.js';
 
-/** Reads the notebook for `audit` and `recover`, and waits while it is unavailable. */
-export interface NotebookReader {
-  readExperiment(id: number): Promise<ExperimentRecord | 'missing' | 'private'>;
-  listComments(experiment: number): Promise<readonly CommentRecord[]>;
-  /** Undefined if the comment does not exist. */
-  readComment(experiment: number, comment: number): Promise<CommentRecord | undefined>;
-  /** Rejects unless the notebook itself answers. A proxy that lost the notebook behind it answers 404 to everything. */
-  checkPresence(): Promise<void>;
-}
+export type NotebookReader = ReturnType<typeof createNotebookReader>;
 
 interface ReaderOptions {
-  readonly clock: Clock;
+  readonly clock?: Clock;
   readonly signal: AbortSignal;
-  /** Called before each repeated request. */
-  onRetry(reason: string): void;
+  /** Called with a message before each repeated request. */
+  onRetry(message: string): void;
 }
 
 /** With the waits between them, the attempts last for some minutes. */
 const MAX_ATTEMPTS = 8;
 
+/** Reads the notebook for `audit` and `recover`, and waits while it is unavailable. */
 export function createNotebookReader(
   notebook: Pick<Notebook, 'listKeys' | 'readExperiment' | 'listComments' | 'readComment'>,
-  { clock, signal, onRetry }: ReaderOptions,
-): NotebookReader {
+  { clock = systemClock, signal, onRetry }: ReaderOptions,
+) {
   async function retry<T>(request: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted();
@@ -37,7 +30,7 @@ export function createNotebookReader(
         return await request();
       } catch (error) {
         if (!isTemporary(error) || attempt === MAX_ATTEMPTS) throw error;
-        onRetry(error.message);
+        onRetry(`the notebook is unavailable, retrying: ${error.message}`);
         // A failure that concerns the whole server makes the limiter wait.
         if (error.scope === 'run') await clock.sleep(backoffMs(attempt), signal);
       }
@@ -45,14 +38,16 @@ export function createNotebookReader(
   }
 
   return {
-    readExperiment: (id) => retry(() => tryRead(id, notebook)),
-    listComments: (experiment) => retry(() => notebook.listComments(experiment)),
-    readComment: (experiment, comment) =>
+    readExperiment: (id: number) => retry(() => tryRead(id, notebook)),
+    listComments: (experiment: number) => retry(() => notebook.listComments(experiment)),
+    /** Undefined if the comment does not exist. */
+    readComment: (experiment: number, comment: number): Promise<CommentRecord | undefined> =>
       retry(() => notebook.readComment(experiment, comment)).catch((error: unknown) => {
         if (!isEntryStatus(error, 404)) throw error;
         return undefined;
       }),
-    checkPresence: async () => void (await retry(() => notebook.listKeys())),
+    /** Rejects unless the notebook itself answers. A proxy that lost the notebook behind it answers 404 to everything. */
+    checkPresence: async (): Promise<void> => void (await retry(() => notebook.listKeys())),
   };
 }
 
@@ -67,17 +62,8 @@ interface FiledRun {
   readonly experiment: number;
 }
 
-/** What the notebook has as the experiment of a run. */
-export type ReadBack =
-  | 'missing'
-  | 'private'
-  | {
-      readonly record: ExperimentRecord;
-      /** Whether its body ends with the origin line of this run. */
-      readonly hasOrigin: boolean;
-    };
-
-export async function readBack(run: FiledRun, notebook: NotebookReader): Promise<ReadBack> {
+/** What the notebook has as the experiment of a run. `hasOrigin`: whether the body has the origin line of the run. */
+export async function readBack(run: FiledRun, notebook: NotebookReader) {
   const record = await notebook.readExperiment(run.experiment);
   if (record === 'missing') await notebook.checkPresence();
   return typeof record === 'string' ? record : { record, hasOrigin: hasOrigin(record, run) };

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { NO_DAEMON, type RequestResult, sendRequests } from '../commands/decisions.js';
-import { type ConfigOption, unknownInstrument, usableConfigFrom, withJson } from '../commands/options.js';
+import { type JsonOption, requireInstrument, usableConfigFrom, withJson } from '../commands/options.js';
 import { createProgressLine, terminalWidth } from '../commands/terminal.js';
 import { journalOf, type UsableConfig } from '../config/load.js';
 import { openNotebook } from '../connection.js';
@@ -13,12 +13,11 @@ import { compareFolders } from './folders.js';
 import { type AuditResult, differs, type Repair, report, type SafeFile, toJson } from './report.js';
 import { compareRuns } from './runs.js';
 
-interface AuditOptions extends ConfigOption {
+interface AuditOptions extends JsonOption {
   readonly repair?: boolean;
   readonly instrument?: string;
   readonly safe?: boolean;
   readonly null?: boolean;
-  readonly json?: boolean;
 }
 
 export function addAudit(command: Command): void {
@@ -70,8 +69,7 @@ async function audit(config: UsableConfig, instrument: string | undefined): Prom
     stoppedBy: undefined,
   };
   try {
-    const known = new Set([...config.claims.map(({ name }) => name), ...(await journal.instruments())]);
-    if (instrument !== undefined && !known.has(instrument)) throw unknownInstrument(instrument, [...known]);
+    if (instrument !== undefined) await requireInstrument(instrument, { config, reader: journal });
     const deps = { config, instrument, journal, notebook, signal, progress };
     // If the notebook is unavailable, the folders can still be compared with the journal.
     const failures = [

@@ -1,5 +1,4 @@
-import type { ProgressLine } from '../commands/terminal.js';
-import { type Claim, journalOf, type UsableConfig } from '../config/load.js';
+import { type Claim, journalOf } from '../config/load.js';
 import { LabfeedError } from '../errors.js';
 import { runWithContent } from '../evidence.js';
 import type { JournalReader, KnownPath, KnownRun } from '../journal/reader.js';
@@ -7,19 +6,10 @@ import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
 import { createRuns, type Runs } from '../watch/runs.js';
 import { type Listing, list } from '../watch/scan.js';
-import type { AuditResult, FileCounts, FindingKind, SafeFile } from './report.js';
-
-interface FoldersDeps {
-  readonly config: UsableConfig;
-  /** Only its folder. */
-  readonly instrument: string | undefined;
-  readonly journal: JournalReader;
-  readonly signal: AbortSignal;
-  readonly progress: ProgressLine;
-}
+import type { AuditDeps, AuditResult, FileCounts, FindingKind, SafeFile } from './report.js';
 
 /** Compares the files in the folders with the journal. Adds to the result as it goes, in case it stops early. */
-export async function compareFolders(deps: FoldersDeps, result: AuditResult): Promise<void> {
+export async function compareFolders(deps: AuditDeps, result: AuditResult): Promise<void> {
   const { config, instrument, journal, progress } = deps;
   for (const claim of config.claims) {
     const { name, watch } = claim;
@@ -39,7 +29,7 @@ export async function compareFolders(deps: FoldersDeps, result: AuditResult): Pr
   }
 }
 
-function openFolder(claim: Claim, { config, signal }: FoldersDeps): Folder {
+function openFolder(claim: Claim, { config, signal }: AuditDeps): Folder {
   const { watch, run } = claim;
   const isClaimed = claimedBy(claimsBefore(claim, config));
   const isOthers = (path: string): boolean => path.startsWith(journalOf(config)) || isClaimed(path);

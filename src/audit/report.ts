@@ -1,4 +1,8 @@
 import type { RequestResult } from '../commands/decisions.js';
+import type { ProgressLine } from '../commands/terminal.js';
+import type { UsableConfig } from '../config/load.js';
+import type { JournalReader } from '../journal/reader.js';
+import type { Notebook } from '../notebook/client.js';
 import { plural, terminalLine, withoutPath } from '../text.js';
 
 /** What differs between folders, journal and notebook, or is worth knowing. */
@@ -107,6 +111,16 @@ export interface FileCounts {
   resting: number;
   /** Changed, never taken, skipped or unreadable. */
   notTaken: number;
+}
+
+export interface AuditDeps {
+  readonly config: UsableConfig;
+  /** Only this instrument. */
+  readonly instrument: string | undefined;
+  readonly journal: JournalReader;
+  readonly notebook: Notebook;
+  readonly signal: AbortSignal;
+  readonly progress: ProgressLine;
 }
 
 export interface AuditResult {

@@ -1,6 +1,3 @@
-import { systemClock } from '../clock.js';
-import type { ProgressLine } from '../commands/terminal.js';
-import type { UsableConfig } from '../config/load.js';
 import { hasMark } from '../deliver/comments.js';
 import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
 import { cellTexts } from '../deliver/revise.js';
@@ -8,34 +5,21 @@ import { NotebookError } from '../errors.js';
 import { createNotebookReader, type NotebookReader, readBack } from '../evidence.js';
 import type { FiledRun, Filing, JournalReader, UnfiledRun } from '../journal/reader.js';
 import { commentMark, markComment } from '../markers.js';
-import type { Notebook } from '../notebook/client.js';
 import { inParallel } from './folders.js';
-import type { AuditResult, Finding, FindingKind, Repair } from './report.js';
-
-interface RunsDeps {
-  readonly config: UsableConfig;
-  /** Only its runs. */
-  readonly instrument: string | undefined;
-  readonly journal: JournalReader;
-  readonly notebook: Notebook;
-  readonly signal: AbortSignal;
-  readonly progress: ProgressLine;
-}
+import type { AuditDeps, AuditResult, Finding, FindingKind, Repair } from './report.js';
 
 /** Compares the runs in the journal with the notebook. Adds to the result as it goes, in case it stops early. */
-export async function compareRuns(deps: RunsDeps, result: AuditResult): Promise<void> {
+export async function compareRuns(deps: AuditDeps, result: AuditResult): Promise<void> {
   const { config, instrument, journal, notebook, signal, progress } = deps;
   const { url, concurrency, dialect } = config.notebook;
   const server = await journal.server(url);
   await reportUnfiled(deps, server, result);
   // Without retries: a wrong key or address is reported at once.
   await notebook.listKeys();
-  const onRetry = (reason: string): void => progress.print(`the notebook is unavailable, retrying: ${reason}`);
-  const reader = createNotebookReader(notebook, { clock: systemClock, signal, onRetry });
   const verifyDeps = {
     server: url,
     dialect: dialect === 'auto' ? server.dialect : dialect,
-    notebook: reader,
+    notebook: createNotebookReader(notebook, { signal, onRetry: progress.print }),
     journal,
   };
   const total = await journal.countFiled(instrument);
@@ -52,7 +36,7 @@ export async function compareRuns(deps: RunsDeps, result: AuditResult): Promise<
 
 /** What needs no request: a halt, runs that are not filed, and spares. */
 async function reportUnfiled(
-  { config, instrument, journal }: RunsDeps,
+  { config, instrument, journal }: AuditDeps,
   server: Awaited<ReturnType<JournalReader['server']>>,
   { findings, repairs }: AuditResult,
 ): Promise<void> {

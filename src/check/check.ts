@@ -5,14 +5,13 @@ import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { configFrom, type JsonOption, withJson } from '../commands/options.js';
 import { testSummary } from '../commands/try.js';
-import { journalOf, type LoadedConfig } from '../config/load.js';
+import { journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
 import { readKey, readToken } from '../config/secrets.js';
-import type { NotebookConfig } from '../config/settings.js';
+import { openNotebook } from '../connection.js';
 import { ConfigError, EXIT, explainProblem, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests } from '../mapping/tests.js';
-import { createNotebook } from '../notebook/client.js';
 import { plural } from '../text.js';
 import { checkFolders, type Finding, mergeOverlaps, overlapFinding, possibleOverlaps } from './folders.js';
 
@@ -113,7 +112,7 @@ async function checkTests(config: LoadedConfig): Promise<Finding[]> {
 const problemFinding = ({ where, message, hint }: Problem): Finding => ({
   level: 'wrong',
   text: `${formatPlace(where)}: ${message}`,
-  ...(hint === undefined ? {} : { hint }),
+  hint,
 });
 
 async function checkJournal(path: string): Promise<Finding> {
@@ -130,11 +129,7 @@ async function checkJournal(path: string): Promise<Finding> {
         hint: 'update labfeed, or choose another journal',
       };
     case 'unreadable':
-      return {
-        level: 'wrong',
-        text: inspection.message,
-        ...(inspection.hint === undefined ? {} : { hint: inspection.hint }),
-      };
+      return { level: 'wrong', text: inspection.message, hint: inspection.hint };
   }
 }
 
@@ -175,14 +170,11 @@ function secretProblems(read: () => void): Finding[] {
   }
 }
 
-async function checkNotebook({ notebook: config, placeOf }: LoadedConfig): Promise<Finding[]> {
-  if (!config) return [];
-  let key = '';
-  const problems = secretProblems(() => {
-    key = readKey(config.key, placeOf(['notebook', 'key']));
-  });
+async function checkNotebook({ notebook, placeOf }: LoadedConfig): Promise<Finding[]> {
+  if (!notebook) return [];
+  const problems = secretProblems(() => readKey(notebook.key, placeOf(['notebook', 'key'])));
   if (problems.length > 0) return problems;
-  return [...checkKeyFile(config.key.file), await checkServer(config, key)];
+  return [...checkKeyFile(notebook.key.file), await checkServer({ notebook, placeOf })];
 }
 
 /** The group may read the key file: this is how root gives it to a service. */
@@ -192,21 +184,16 @@ function checkKeyFile(path: string | undefined): Finding[] {
   return [{ level: 'note', text, hint: `restrict it: chmod 600 ${path}` }];
 }
 
-async function checkServer(config: NotebookConfig, key: string): Promise<Finding> {
-  const notebook = createNotebook({
-    url: config.url,
-    key: () => key,
-    timeoutMs: config.timeout,
-    connections: 1,
-    commentField: config.commentField,
-  });
+async function checkServer(config: Pick<UsableConfig, 'notebook' | 'placeOf'>): Promise<Finding> {
+  const { url } = config.notebook;
+  const notebook = openNotebook(config);
   try {
     const account = describeAccount(await notebook.listKeys());
-    return { level: 'good', text: `${config.url} accepts the key; ${account}` };
+    return { level: 'good', text: `${url} accepts the key; ${account}` };
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
-    const text = error.message.includes(config.url) ? error.message : `${config.url}: ${error.message}`;
-    return { level: 'wrong', text, ...(error.hint ? { hint: error.hint } : {}) };
+    const text = error.message.includes(url) ? error.message : `${url}: ${error.message}`;
+    return { level: 'wrong', text, hint: error.hint };
   } finally {
     await notebook.close();
   }

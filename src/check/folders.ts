@@ -10,7 +10,7 @@ import { addUnmatched, type Listing, list, type Unmatched } from '../watch/scan.
 export interface Finding {
   readonly level: 'good' | 'note' | 'wrong';
   readonly text: string;
-  readonly hint?: string;
+  readonly hint?: string | undefined;
 }
 
 interface FolderFindings {
@@ -32,7 +32,8 @@ async function checkFolder(instrument: Instrument, config: LoadedConfig): Promis
   const matcher = createMatcher(instrument);
   const { group } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
   const runs = new Set<string>();
-  const overlaps = createOverlapCount(name, claimsBefore(instrument, config));
+  const earlier = claimsBefore(instrument, config).map(toTaker);
+  const overlaps = new Map<string, Required<Overlap>>();
   const isOthers = claimedBy(config.claims.filter((claim) => claim.name !== name));
   const unmatched = new Map<string, { readonly files: number; readonly example: string }>();
   const listing = list(watch, {
@@ -44,7 +45,12 @@ async function checkFolder(instrument: Instrument, config: LoadedConfig): Promis
   });
   let next = await listing.next();
   for (; !next.done; next = await listing.next()) {
-    for (const { path } of next.value) overlaps.add(path);
+    for (const { path } of next.value) {
+      const first = earlier.find(({ takes }) => takes(path))?.claim.name;
+      if (first === undefined) continue;
+      const { files, example } = overlaps.get(first) ?? { files: 0, example: path };
+      overlaps.set(first, { first, second: name, example, files: files + 1 });
+    }
     for (const { path } of group(next.value)) runs.add(path);
   }
   const { value: result } = next;
@@ -55,7 +61,7 @@ async function checkFolder(instrument: Instrument, config: LoadedConfig): Promis
       ({ path, reason }): Finding => ({ level: 'note', text: `${name}: cannot read ${path}: ${reason}` }),
     ),
   ];
-  return { findings, overlaps: overlaps.found() };
+  return { findings, overlaps: [...overlaps.values()] };
 }
 
 function noFolder(
@@ -94,21 +100,6 @@ function folderFinding(
   return { level: 'good', text: `${name}: ${plural(files, 'matching file')}${grouped} in ${watch}` };
 }
 
-/** Counts the files of an instrument that go to instruments before it. */
-function createOverlapCount(second: string, earlier: readonly Claim[]) {
-  const claims = earlier.map((claim) => ({ first: claim.name, takes: claimedBy([claim]) }));
-  const counts = new Map<string, { example: string; files: number }>();
-  return {
-    add(path: string): void {
-      const first = claims.find(({ takes }) => takes(path))?.first;
-      if (first === undefined) return;
-      const { example, files } = counts.get(first) ?? { example: path, files: 0 };
-      counts.set(first, { example, files: files + 1 });
-    },
-    found: (): Overlap[] => [...counts].map(([first, counted]) => ({ first, second, ...counted })),
-  };
-}
-
 /** Two instruments whose globs match the same files. */
 interface Overlap {
   /** The one that comes first in the configuration, and gets the files. */
@@ -121,7 +112,7 @@ interface Overlap {
 
 /** Finds instruments whose globs can match the same file, whether or not such a file exists. */
 export function possibleOverlaps(claims: readonly Claim[]): Overlap[] {
-  const takers = claims.map((claim): Taker => ({ claim, takes: claimedBy([claim]) }));
+  const takers = claims.map(toTaker);
   return takers.flatMap((second, n) =>
     takers.slice(0, n).flatMap((first) => {
       const example = fileOfBoth(first, second);
@@ -130,10 +121,9 @@ export function possibleOverlaps(claims: readonly Claim[]): Overlap[] {
   );
 }
 
-interface Taker {
-  readonly claim: Claim;
-  takes(path: string): boolean;
-}
+type Taker = ReturnType<typeof toTaker>;
+
+const toTaker = (claim: Claim) => ({ claim, takes: claimedBy([claim]) });
 
 /** Overlaps that were found in the folders replace those that are only possible. */
 export const mergeOverlaps = (seen: readonly Overlap[], possible: readonly Overlap[]): Overlap[] => [

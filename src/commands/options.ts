@@ -110,7 +110,10 @@ export async function withReader<T>(options: ConfigOption, use: (opened: OpenedJ
 }
 
 /** Rejects an instrument that neither the configuration nor the journal has. */
-export async function requireInstrument(name: string, { config, reader }: OpenedJournal): Promise<void> {
+export async function requireInstrument(
+  name: string,
+  { config, reader }: Pick<OpenedJournal, 'config' | 'reader'>,
+): Promise<void> {
   const { instruments } = await reader.overview();
   const names = new Set([...config.listed, ...instruments].map((instrument) => instrument.name));
   if (names.has(name)) return;

@@ -126,8 +126,6 @@ export function createReader(database: Database, now = systemClock.now) {
     atPath: async (instrument: string, file: DiskFile) => readPath(db, instrument, file),
     /** The last filing of this content. */
     ofContent: async (content: ContentKey & { readonly instrument: string }) => lastFiling(db, content),
-    /** The instruments that have runs, also those that are no longer configured. */
-    instruments: async () => db.values<string>`SELECT DISTINCT instrument FROM tallies ORDER BY 1`,
     countFiled: async (instrument: string | undefined) =>
       db.value<number>`
         SELECT ifnull(sum(runs), 0) AS runs FROM tallies WHERE state = 'done'

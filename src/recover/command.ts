@@ -1,16 +1,15 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { type ConfigOption, configFrom, parseNumber, requireJournal, withJson } from '../commands/options.js';
+import { configFrom, type JsonOption, parseNumber, requireJournal, withJson } from '../commands/options.js';
 import { createProgressLine } from '../commands/terminal.js';
-import { journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
+import type { LoadedConfig, UsableConfig } from '../config/load.js';
 import { END_OF_IDS } from '../deliver/reconcile.js';
 import { ConfigError, explainProblem } from '../errors.js';
 import { onStopRequest } from '../process.js';
 import { plural } from '../text.js';
 import { type IdRange, type Recovered, recoverJournal } from './recover.js';
 
-interface RecoverOptions extends ConfigOption {
+interface RecoverOptions extends JsonOption {
   readonly ids?: IdRange;
-  readonly json?: boolean;
 }
 
 export function addRecover(command: Command): void {
@@ -39,12 +38,11 @@ async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<vo
   requireInstrumentNames(config);
   const progress = createProgressLine();
   const result = await recoverJournal(config, {
-    path: journalOf(config),
     signal: onStopRequest(),
     range: ids,
     onProgress: (id, { recovered, completed }) =>
       progress.show(`reading experiment ${id}; ${plural(recovered + completed, 'run')} recovered`),
-    onRetry: (reason) => progress.print(`the notebook is unavailable, retrying: ${reason}`),
+    onRetry: progress.print,
   }).finally(progress.end);
   console.log(json ? JSON.stringify(result, null, 2) : summary(result, ids === undefined));
 }

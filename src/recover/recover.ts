@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.js';
-import type { ListedInstrument, UsableConfig } from '../config/load.js';
+import { journalOf, type ListedInstrument, type UsableConfig } from '../config/load.js';
 import { openNotebook } from '../connection.js';
 import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
 import { END_OF_IDS, isOurCreation, isRestored } from '../deliver/reconcile.js';
@@ -52,32 +52,23 @@ export interface Recovered {
   reopened: number[];
 }
 
-interface RecoverOptions {
-  /** The path of the journal. */
-  readonly path: string;
+interface RecoverOptions extends Pick<RecoverDeps, 'range' | 'onProgress'> {
   readonly signal: AbortSignal;
-  readonly range: IdRange | undefined;
-  onProgress(id: number, result: Recovered): void;
-  onRetry(reason: string): void;
+  onRetry(message: string): void;
 }
 
 /** Opens the notebook and the journal, which must not be in use by a daemon, and recovers the journal. */
-export async function recoverJournal(config: UsableConfig, options: RecoverOptions): Promise<Recovered> {
-  const { path, signal, range, onProgress, onRetry } = options;
+export async function recoverJournal(
+  config: UsableConfig,
+  { signal, onRetry, ...deps }: RecoverOptions,
+): Promise<Recovered> {
   const server = config.notebook.url;
   // The key is read first: without a key, no journal is created.
   const notebook = openNotebook(config, { signal });
-  const journal = await openJournal(path, systemClock);
+  const journal = await openJournal(journalOf(config), systemClock);
   try {
-    const reader = createNotebookReader(notebook, { clock: systemClock, signal, onRetry });
-    return await recover({
-      server,
-      instruments: config.listed,
-      journal,
-      notebook: reader,
-      range,
-      onProgress,
-    });
+    const reader = createNotebookReader(notebook, { signal, onRetry });
+    return await recover({ server, instruments: config.listed, journal, notebook: reader, ...deps });
   } catch (error) {
     if (!signal.aborted) throw error;
     const { halted } = await journal.outbox.server(server).facts();
