@@ -55,21 +55,17 @@ export function createNotebookReader(
 export const isTemporary = (error: unknown): error is NotebookError =>
   error instanceof NotebookError && error.retryable && error.failure !== 'auth';
 
-/** A run that the journal has as filed. */
-interface FiledRun {
-  readonly instrument: string;
-  readonly sha256: string;
-  readonly experiment: number;
-}
+/** A run, with the experiment that the journal has for it. */
+type PlacedRun = Readonly<Record<'instrument' | 'sha256', string> & { experiment: number }>;
 
 /** What the notebook has as the experiment of a run. `hasOrigin`: whether the body has the origin line of the run. */
-export async function readBack(run: FiledRun, notebook: NotebookReader) {
+export async function readBack(run: PlacedRun, notebook: NotebookReader) {
   const record = await notebook.readExperiment(run.experiment);
   if (record === 'missing') await notebook.checkPresence();
   return typeof record === 'string' ? record : { record, hasOrigin: hasOrigin(record, run) };
 }
 
-function hasOrigin({ body }: ExperimentRecord, { instrument, sha256 }: FiledRun): boolean {
+function hasOrigin({ body }: ExperimentRecord, { instrument, sha256 }: PlacedRun): boolean {
   const origin = typeof body === 'string' ? originIn(body) : undefined;
   return origin?.sha256 === sha256 && readLabel(origin.label, [instrument]) !== undefined;
 }

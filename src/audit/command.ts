@@ -10,7 +10,7 @@ import { openReader } from '../journal/reader.js';
 import { onStopRequest } from '../process.js';
 import { plural } from '../text.js';
 import { compareFolders } from './folders.js';
-import { type AuditResult, differs, type Repair, report, type SafeFile, toJson } from './report.js';
+import { type AuditResult, differs, emptyResult, type Repair, report, type SafeFile, toJson } from './report.js';
 import { compareRuns } from './runs.js';
 
 interface AuditOptions extends JsonOption {
@@ -61,13 +61,7 @@ async function audit(config: UsableConfig, instrument: string | undefined): Prom
   const progress = createProgressLine();
   const notebook = openNotebook(config, { signal });
   const journal = openReader(journalOf(config));
-  const result: AuditResult = {
-    server: config.notebook.url,
-    ...{ findings: [], repairs: [], safe: [], folders: [] },
-    filed: 0,
-    verified: new Set(),
-    stoppedBy: undefined,
-  };
+  const result = emptyResult(config.notebook.url);
   try {
     if (instrument !== undefined) await requireInstrument(instrument, { config, reader: journal });
     const deps = { config, instrument, journal, notebook, signal, progress };

@@ -123,20 +123,22 @@ export interface AuditDeps {
   readonly progress: ProgressLine;
 }
 
-export interface AuditResult {
-  readonly server: string;
-  readonly findings: Finding[];
+export type AuditResult = ReturnType<typeof emptyResult>;
+
+export const emptyResult = (server: string) => ({
+  server,
+  findings: [] as Finding[],
   /** What can be repaired without touching anything that a person did. */
-  readonly repairs: Repair[];
-  readonly safe: SafeFile[];
+  repairs: [] as Repair[],
+  safe: [] as SafeFile[],
   /** How many runs that are done in the journal were compared. */
-  filed: number;
+  filed: 0,
   /** Those of them that the notebook has as they were filed. */
-  readonly verified: Set<number>;
-  readonly folders: (Readonly<FileCounts> & { readonly name: string; readonly watch: string })[];
+  verified: new Set<number>(),
+  folders: [] as (FileCounts & { name: string; watch: string })[],
   /** Why the audit is incomplete. */
-  stoppedBy: string | undefined;
-}
+  stoppedBy: undefined as string | undefined,
+});
 
 export const toJson = (
   { server, findings, safe, filed, verified, folders, stoppedBy }: AuditResult,

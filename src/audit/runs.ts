@@ -131,13 +131,10 @@ async function verifyContent(
     comments.length === 0 ? [] : (embedded(record, comments) ?? (await notebook.listComments(run.experiment)));
   const verified = await Promise.all(comments.map((filed) => verifyComment(filed, listed, run, notebook)));
   return {
-    findings: [
-      ...edits.map((text) => describe(run, 'edited', text)),
-      ...verified.flatMap(({ finding }) => (finding ? [describe(run, ...finding)] : [])),
-    ],
+    findings: [...edits.map((text) => describe(run, 'edited', text)), ...verified.flatMap(({ findings }) => findings)],
     // A title is only a name, but a body or a comment that was changed may no longer contain what the file does.
     isVerified: verified.every(({ isVerified }) => isVerified) && !edits.includes(BODY_CHANGED),
-    missing: verified.flatMap(({ missing }) => missing ?? []),
+    missing: verified.flatMap(({ missing }) => missing),
   };
 }
 
@@ -157,39 +154,29 @@ const withoutSpaces = (text: string): string => text.replace(/\s+/g, '');
 
 type FiledComment = Filing['comments'][number];
 
-interface VerifiedComment {
-  readonly isVerified: boolean;
-  readonly finding?: readonly [FindingKind, string];
-  readonly missing?: Repair['comments'][number];
-}
-
 async function verifyComment(
   { n, text, comment }: FiledComment,
   listed: readonly CommentRecord[],
-  { experiment, reference }: PlacedRun,
+  run: PlacedRun,
   notebook: NotebookReader,
-): Promise<VerifiedComment> {
+): Promise<Verification> {
+  const { experiment, reference } = run;
   const marked = listed.filter((record) => hasMark(record, commentMark(reference, n)));
   // The text of a recovered comment is not in the journal, so only its marker line can be compared.
   const isAsFiled = (record: CommentRecord): boolean =>
     text === '' ? marked.includes(record) : contains(record, markComment(text, reference, n));
   if (marked.length > 1) {
     const ids = marked.map(({ id }) => id).join(', ');
-    return {
-      isVerified: marked.some(isAsFiled),
-      finding: ['comment twice', `comment ${n} exists ${marked.length} times, with ids ${ids}`],
-    };
+    const twice = unverified(run, 'comment twice', `comment ${n} exists ${marked.length} times, with the ids ${ids}`);
+    return { ...twice, isVerified: marked.some(isAsFiled) };
   }
   const record = marked[0] ?? (await findById(comment, listed, experiment, notebook));
   if (record === undefined) {
-    return {
-      isVerified: false,
-      finding: ['comment missing', `comment ${n} (id ${comment ?? 'unknown'}) is missing`],
-      ...(comment !== undefined && { missing: { n, comment } }),
-    };
+    const missing = comment === undefined ? [] : [{ n, comment }];
+    return { ...unverified(run, 'comment missing', `comment ${n} (id ${comment ?? 'unknown'}) is missing`), missing };
   }
-  if (isAsFiled(record)) return { isVerified: true };
-  return { isVerified: false, finding: ['edited', `comment ${n} (id ${record.id}) was changed`] };
+  if (isAsFiled(record)) return { findings: [], isVerified: true, missing: [] };
+  return unverified(run, 'edited', `comment ${n} (id ${record.id}) was changed`);
 }
 
 /** An incomplete list does not prove that a comment is missing. */

@@ -21,16 +21,10 @@ import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { z } from 'zod';
 import { LabfeedError, systemCode } from '../errors.js';
 
-/** A file that a key can be written to. */
-export interface KeyFile {
-  /** The file itself, if the configuration names a link to it. */
-  readonly path: string;
-  /** Durable when it returns. Readers see the old key or the new one, never a part. */
-  write(key: string): void;
-}
+export type KeyFile = ReturnType<typeof openKeyFile>;
 
 /** Checks that a key can be written before anybody creates one. Tests replace `rename`. */
-export function openKeyFile(configured: string, rename: typeof renameSync = renameSync): KeyFile {
+export function openKeyFile(configured: string, rename: typeof renameSync = renameSync) {
   const path = resolveLinks(configured);
   const folder = dirname(path);
   const owner = ownerOf(path, folder);
@@ -40,8 +34,10 @@ export function openKeyFile(configured: string, rename: typeof renameSync = rena
     throw cannotWrite(path, error);
   }
   return {
+    /** The file itself, if the configuration names a link to it. */
     path,
-    write(key) {
+    /** Durable when it returns. Readers see the old key or the new one, never a part. */
+    write(key: string): void {
       // Always the same name: the next write removes what a crash left there.
       const temporary = `${path}.new`;
       try {

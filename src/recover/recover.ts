@@ -29,28 +29,30 @@ export interface RecoverDeps {
 }
 
 /** The result, which `--json` prints. Lists contain ids of experiments, except for `gone` and `reopened`. */
-export interface Recovered {
-  from: number;
+export type Recovered = ReturnType<typeof emptyResult>;
+
+const emptyResult = () => ({
+  from: 0,
   /** The last experiment that exists. */
-  to: number;
+  to: 0,
   /** Runs that were not in the journal. */
-  recovered: number;
+  recovered: 0,
   /** Runs that were unfinished in the journal. */
-  completed: number;
-  known: number;
+  completed: 0,
+  known: 0,
   /** Experiments that labfeed created and did not fill in: the next runs use them. */
-  spares: number;
+  spares: 0,
   /** Experiments of other people. */
-  others: number;
+  others: 0,
   /** Filed by labfeed from instruments that are not in this configuration. */
-  unknownInstruments: number[];
+  unknownInstruments: [] as number[],
   /** Recovered without any comment of labfeed, although the instrument has comments. */
-  withoutComments: number[];
+  withoutComments: [] as number[],
   /** Runs whose experiments no longer exist, because the server was restored. */
-  gone: number[];
+  gone: [] as number[],
   /** Runs whose experiments are incomplete because the server was restored: the rest is sent again. */
-  reopened: number[];
-}
+  reopened: [] as number[],
+});
 
 interface RecoverOptions extends Pick<RecoverDeps, 'range' | 'onProgress'> {
   readonly signal: AbortSignal;
@@ -130,13 +132,6 @@ async function refill(deps: RecoverDeps): Promise<Recovered> {
   await journal.recovery.end(server, leavesGap ? halted : undefined);
   return result;
 }
-
-const emptyResult = (): Recovered => ({
-  from: 0,
-  to: 0,
-  ...{ recovered: 0, completed: 0, known: 0, spares: 0, others: 0 },
-  ...{ unknownInstruments: [], withoutComments: [], gone: [], reopened: [] },
-});
 
 const foundNothing = (server: string): LabfeedError =>
   new LabfeedError(`none of the first ${END_OF_IDS} ids is an experiment on ${server}`, {

@@ -75,23 +75,15 @@ function explanationText({ path, answer, findings }: Explanation): string {
   return [terminalLine(path), indent(toLines(answer)), ...evidence].join('\n');
 }
 
-interface FoundFiles {
-  readonly paths: readonly string[];
-  /** Whether there are more than these. */
-  readonly more: boolean;
-  /** Folders that did not respond in time or could not be read completely. */
-  readonly unsearched: readonly string[];
-}
-
 const MAX_FILES = 100;
 
 /**
  * The file at this path if there is or was one, otherwise all files whose paths contain the text: in the journal, in
  * the status of the daemon and in the folders.
  */
-async function findFiles(text: string, { config, reader, live }: Sources): Promise<FoundFiles> {
+async function findFiles(text: string, { config, reader, live }: Sources) {
   const path = toWatchedPath(resolve(text), config.claims);
-  const only = { paths: [path], more: false, unsearched: [] };
+  const only = { paths: [path], more: false, unsearched: [] as string[] };
   const isKnown = (await reader?.files(path, MAX_FILES))?.some((file) => file.path === path);
   if (isKnown || lstatSync(path, { throwIfNoEntry: false })) return only;
   const recorded = (await reader?.files(text, MAX_FILES + 1))?.map((file) => file.path) ?? [];
@@ -103,6 +95,7 @@ async function findFiles(text: string, { config, reader, live }: Sources): Promi
     ...waiting.map((file) => file.path).filter((one) => one.includes(text)),
     ...searches.flatMap(({ found }) => found),
   ]);
+  /** Folders that did not respond in time or could not be read completely. */
   const unsearched = searches.flatMap(({ folder, isComplete }) => (isComplete ? [] : [folder]));
   if (all.size === 0 && text.includes('/')) return { ...only, unsearched };
   const paths = [...all].sort((a, b) => rank(a, text) - rank(b, text) || (a < b ? -1 : 1));

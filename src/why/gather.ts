@@ -147,9 +147,7 @@ function toKnownRun(job: Job) {
   return { ...run, nextStep: nextStep(job) };
 }
 
-interface Context {
-  readonly config: LoadedConfig;
-  readonly live: Live | undefined;
+interface Context extends Pick<Sources, 'config' | 'live'> {
   readonly asked: number;
   /** Whether the path may be that of a folder. */
   readonly mayBeFolder: boolean;

@@ -145,7 +145,7 @@ for (const dialect of DIALECTS) {
     scene.control.as('colleague').deleteComment(experimentOf(scene, 'w1').id, id);
     const words = await labfeed(['audit', '--repair', '--config', scene.site.config]);
     expect(words.stdout).toMatch(/comment 1 on experiment 1 will be posted again\n/);
-    expect(words.stderr).toContain('no daemon is running');
+    expect(words.stderr).toContain('the daemon is not running');
     expect(commentsOf(scene)).toEqual([]);
     // The comment is posted and answered, but not recorded in the journal yet.
     const dying = startCrashing(scene.site.config, 1, { when: 'before', kind: 'commented' });
