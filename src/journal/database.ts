@@ -241,6 +241,10 @@ export class Connection {
     return statement.get(...bound) as Row | undefined;
   }
 
+  exists(text: TemplateStringsArray, ...values: Values): boolean {
+    return this.row(text, ...values) !== undefined;
+  }
+
   /** The first column of every row. */
   values<T>(text: TemplateStringsArray, ...values: Values): T[] {
     return this.rows(text, ...values).map(firstColumn) as T[];

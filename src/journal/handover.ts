@@ -279,8 +279,8 @@ const remapPath = (db: Connection, run: number): string | undefined =>
   db.value<string>`SELECT path FROM remaps WHERE run = ${run}`;
 
 const hasOtherRemap = (db: Connection, instrument: string, path: string, run: number): boolean =>
-  db.row`
-    SELECT 1 FROM remaps WHERE instrument = ${instrument} AND path = ${path} AND run <> ${run}` !== undefined;
+  db.exists`
+    SELECT 1 FROM remaps WHERE instrument = ${instrument} AND path = ${path} AND run <> ${run}`;
 
 /** The file that other runs were to be remapped from now belongs to this run, or is incomplete. */
 function cancelRemaps(

@@ -135,16 +135,16 @@ function skip(db: Connection, instrument: string, { path, size, mtimeNs, inode }
 
 function isKnown(db: Connection, instrument: string, { path, size, mtimeNs, inode }: DiskFile): boolean {
   const isSame = (name: string): boolean =>
-    db.row`
+    db.exists`
       SELECT 1 FROM files WHERE instrument = ${instrument} AND path = ${name} AND size = ${size}
-        AND mtime_ns = ${mtimeNs} AND inode = ${signed(inode)}` !== undefined;
+        AND mtime_ns = ${mtimeNs} AND inode = ${signed(inode)}`;
   return isSame(path) || isSame(erasedPath(instrument, path));
 }
 
 const wasTakenWithOtherBytes = (db: Connection, instrument: string, path: string, sha256: string): boolean =>
-  db.row`
+  db.exists`
     SELECT 1 FROM files WHERE instrument = ${instrument} AND path = ${path} AND verdict = 'taken'
-      AND sha256 <> ${sha256}` !== undefined;
+      AND sha256 <> ${sha256}`;
 
 function findRest(db: Connection, instrument: string, parts: readonly DiskFile[]): ContentKey | undefined {
   // A file that is to be hashed again has lost its time: size and inode are what is left to compare.

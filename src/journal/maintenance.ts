@@ -58,9 +58,9 @@ async function prune({ db, commit }: Store, before: number, from: number): Promi
 }
 
 const isFinished = (db: Connection, run: number, before: number): boolean =>
-  db.row`
+  db.exists`
     SELECT 1 FROM runs WHERE id = ${run} AND updated_at < ${before} AND id NOT IN (SELECT run FROM remaps)
-      AND (step = 'done' AND parked IS NULL OR parked = 'ignored')` !== undefined;
+      AND (step = 'done' AND parked IS NULL OR parked = 'ignored')`;
 
 function forget(db: Connection, run: number): void {
   for (const table of ['drafts', 'earlier_drafts', 'drifts', 'history'])

@@ -41,9 +41,8 @@ function createDeliveries({ db, commit, now }: Store): Deliveries {
         for (const change of changes) applyChange(db, run, change, now());
       }),
     hasContent: async (instrument, sha256) =>
-      db.row`
-        SELECT 1 FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND experiment IS NOT NULL` !==
-      undefined,
+      db.exists`
+        SELECT 1 FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND experiment IS NOT NULL`,
   };
 }
 
@@ -215,20 +214,17 @@ function createServer(store: Store, url: string): ServerOutbox {
       return commit(() => claimSpare(store, url, run));
     },
     addSpare: (experiment, reference = undefined) =>
-      commit(() => {
-        db.run`INSERT OR IGNORE INTO spares VALUES (${url}, ${experiment}, ${reference ?? null})`;
-      }),
+      commit(() => void db.run`INSERT OR IGNORE INTO spares VALUES (${url}, ${experiment}, ${reference ?? null})`),
     hasExperiment: async (experiment) =>
-      db.row`
+      db.exists`
         SELECT 1 FROM runs WHERE server = ${url} AND experiment = ${experiment} UNION SELECT 1 FROM spares
-          WHERE server = ${url} AND experiment = ${experiment}` !== undefined,
+          WHERE server = ${url} AND experiment = ${experiment}`,
     lastExperiments: async (count) =>
       db.values<number>`
         SELECT experiment FROM runs WHERE server = ${url} AND experiment IS NOT NULL
           ORDER BY experiment DESC LIMIT ${count}`,
-    hasReference: async (reference) => db.row`SELECT 1 FROM runs WHERE reference = ${reference}` !== undefined,
-    isCreating: async (reference) =>
-      db.row`SELECT 1 FROM runs WHERE reference = ${reference} AND step = 'creating'` !== undefined,
+    hasReference: async (reference) => db.exists`SELECT 1 FROM runs WHERE reference = ${reference}`,
+    isCreating: async (reference) => db.exists`SELECT 1 FROM runs WHERE reference = ${reference} AND step = 'creating'`,
     countUnknown: async () =>
       db.value<number>`
         SELECT count(*) + ifnull(sum(unseen), 0) FROM runs WHERE step = 'creating' AND server = ${url}` ?? 0,

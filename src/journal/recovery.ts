@@ -3,13 +3,6 @@ import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
 import { addHistory, type Connection, parseRows, part, type Store } from './database.js';
 import { dropSpare } from './outbox.js';
 
-interface Beginning {
-  /** Why nothing was sent before. */
-  readonly halted: string | undefined;
-  /** See `ServerFacts`. */
-  readonly restoredFrom: number | undefined;
-}
-
 /** An experiment of the notebook that names the run it belongs to. */
 interface FiledRun {
   readonly server: string;
@@ -66,7 +59,7 @@ export function createRecovery({ db, commit, now }: Store) {
           WHERE url = ${server}`,
     /** Whether a run has this experiment. */
     owns: async (server: string, experiment: number) =>
-      db.row`SELECT 1 FROM runs WHERE server = ${server} AND experiment = ${experiment}` !== undefined,
+      db.exists`SELECT 1 FROM runs WHERE server = ${server} AND experiment = ${experiment}`,
     /** Takes in an experiment that no run has: of a run that is unknown here, or not finished. */
     take: (run: FiledRun) => commit(() => take(db, run, now())),
     /** There is an experiment with this id, of any origin. */
@@ -76,9 +69,7 @@ export function createRecovery({ db, commit, now }: Store) {
       }),
     /** Allows sending again, or leaves it halted for another reason. */
     end: (server: string, halted?: string) =>
-      commit(() => {
-        db.run`UPDATE servers SET halted = ${halted ?? null} WHERE url = ${server}`;
-      }),
+      commit(() => void db.run`UPDATE servers SET halted = ${halted ?? null} WHERE url = ${server}`),
     /** The runs that have an experiment with this id or a higher one, highest first. */
     placedFrom: async (server: string, experiment: number) =>
       placed(part`server = ${server} AND experiment >= ${experiment} ORDER BY experiment DESC`),
@@ -99,9 +90,10 @@ export function createRecovery({ db, commit, now }: Store) {
   };
 }
 
-function begin(db: Connection, server: string): Beginning {
+/** Returns why nothing was sent before, and `restoredFrom` of the `ServerFacts`. */
+function begin(db: Connection, server: string) {
   db.run`INSERT OR IGNORE INTO servers (url) VALUES (${server})`;
-  const before = db.row<Record<keyof Beginning, never>>`
+  const before = db.row<{ halted: string | null; restoredFrom: number | null }>`
     SELECT halted, restored_from AS restoredFrom FROM servers WHERE url = ${server}`;
   db.run`UPDATE servers SET halted = ${UNFINISHED} WHERE url = ${server}`;
   // A comment that an older journal has not posted yet may have been posted since.
@@ -137,7 +129,7 @@ function referenceIn(
   const marks = comments.map(({ reference }) => reference);
   return (
     marks.find((mark) => refilings.has(mark)) ??
-    marks.find((mark) => !db.row`SELECT 1 FROM runs WHERE reference = ${mark} AND sha256 <> ${sha256}`)
+    marks.find((mark) => !db.exists`SELECT 1 FROM runs WHERE reference = ${mark} AND sha256 <> ${sha256}`)
   );
 }
 

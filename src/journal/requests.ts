@@ -62,9 +62,7 @@ export function createRequestStore({ db, commit, now }: Store) {
     answer: (pending: number, answer: Answer) => commit(() => putAnswer(pending, answer)),
     /** Removes old answers. */
     tidy: () =>
-      commit(() => {
-        db.run`DELETE FROM inbox WHERE answer IS NOT NULL AND at < ${now() - ANSWER_KEPT_MS}`;
-      }),
+      commit(() => void db.run`DELETE FROM inbox WHERE answer IS NOT NULL AND at < ${now() - ANSWER_KEPT_MS}`),
   };
 }
 
@@ -325,8 +323,7 @@ export function openClient(path: string, busyMs?: number) {
       return answer === undefined ? undefined : answerSchema.parse(JSON.parse(answer));
     },
     /** Whether a request is still there without an answer. */
-    isWaiting: async (asked: number) =>
-      db.row`SELECT 1 FROM inbox WHERE id = ${asked} AND answer IS NULL` !== undefined,
+    isWaiting: async (asked: number) => db.exists`SELECT 1 FROM inbox WHERE id = ${asked} AND answer IS NULL`,
     /** Removes erased names from the write-ahead log too. False while others still read it. */
     async scrub() {
       // Briefly: waiting here for a reader keeps the daemon from writing.

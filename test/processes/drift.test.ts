@@ -60,7 +60,7 @@ test('a missing column is only reported by default, and a changed mapping starts
   expect(await daemon.logged('columns or units have changed since the previous run')).toMatchObject({
     level: 40,
     run: 2,
-    changes: ['the column "Weight" is gone'],
+    changes: ['the column "Weight" is missing'],
   });
   await filed(2);
   const config = readFileSync(site.config, 'utf8');

@@ -18,7 +18,7 @@ function rowsOf({ site }: Scene): unknown[] {
 }
 
 test.each(DIALECTS)(
-  'done runs are redone in place with the mapping of today, and what reads so already is not sent (%s)',
+  'done runs are updated in place with the current mapping, and unchanged readings are not sent (%s)',
   async (dialect) => {
     const scene = await setUp(dialect);
     await fileBefore(scene, 2);
@@ -46,7 +46,7 @@ test.each(DIALECTS)(
 );
 
 test.each(DIALECTS)(
-  'what people changed, locked or deleted since is held, and stays as they left it (%s)',
+  'an experiment that people changed, locked or deleted is held and not overwritten (%s)',
   async (dialect) => {
     const scene = await setUp(dialect);
     await fileBefore(scene, 5);
@@ -83,7 +83,7 @@ test.each(DIALECTS)(
   120_000,
 );
 
-test('a mapping that does not read a done run leaves it as it was filed, and says why', async () => {
+test('a mapping that cannot read the file of a done run leaves it as filed, with the reason', async () => {
   const scene = await setUp();
   await fileBefore(scene, 1);
   readAs(scene, { ...AFTER, column: 'Colour' });
@@ -130,7 +130,7 @@ test('a run whose file is gone or has changed is not remapped: the reason is pri
 }, 120_000);
 
 test.each(DIALECTS)(
-  'killed while it redoes a run, the daemon goes on from there: one experiment, its comments once (%s)',
+  'a daemon that is killed during a remap continues it: one experiment, each comment once (%s)',
   async (dialect) => {
     const scene = await setUp(dialect);
     await fileBefore(scene, 1);
