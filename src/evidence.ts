@@ -70,16 +70,11 @@ function hasOrigin({ body }: ExperimentRecord, { instrument, sha256 }: PlacedRun
   return origin?.sha256 === sha256 && readLabel(origin.label, [instrument]) !== undefined;
 }
 
-interface Content {
-  readonly instrument: string;
-  readonly sha256: string;
-  readonly path: string;
-  /** Whether equal bytes at other paths are runs of their own. */
-  readonly copies: boolean;
-}
-
-/** The run as which the daemon would recognise this content; undefined if the content is new. */
+/**
+ * The run as which the daemon would recognise this content; undefined if the content is new. `copies`: whether equal
+ * bytes at other paths are runs of their own.
+ */
 export const runWithContent = (
-  { instrument, sha256, path, copies }: Content,
+  { instrument, sha256, path, copies }: { instrument: string; sha256: string; path: string; copies: boolean },
   journal: Pick<JournalReader, 'ofContent'>,
 ): Promise<KnownRun | undefined> => journal.ofContent({ instrument, sha256, copy: copies ? path : '' });

@@ -170,24 +170,15 @@ async function verifyComment(
     const twice = unverified(run, 'comment twice', `comment ${n} exists ${marked.length} times, with the ids ${ids}`);
     return { ...twice, isVerified: marked.some(isAsFiled) };
   }
-  const record = marked[0] ?? (await findById(comment, listed, experiment, notebook));
+  const [listedRecord] = [...marked, ...listed.filter(({ id }) => id === comment)];
+  // An incomplete list does not prove that a comment is missing.
+  const record = listedRecord ?? (comment === undefined ? undefined : await notebook.readComment(experiment, comment));
   if (record === undefined) {
     const missing = comment === undefined ? [] : [{ n, comment }];
     return { ...unverified(run, 'comment missing', `comment ${n} (id ${comment ?? 'unknown'}) is missing`), missing };
   }
   if (isAsFiled(record)) return { findings: [], isVerified: true, missing: [] };
   return unverified(run, 'edited', `comment ${n} (id ${record.id}) was changed`);
-}
-
-/** An incomplete list does not prove that a comment is missing. */
-async function findById(
-  comment: number | undefined,
-  listed: readonly CommentRecord[],
-  experiment: number,
-  notebook: NotebookReader,
-): Promise<CommentRecord | undefined> {
-  if (comment === undefined) return undefined;
-  return listed.find(({ id }) => id === comment) ?? notebook.readComment(experiment, comment);
 }
 
 /** Some notebooks show comments with the experiment. They prove that a comment exists, not that one is missing. */

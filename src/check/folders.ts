@@ -13,12 +13,7 @@ export interface Finding {
   readonly hint?: string | undefined;
 }
 
-interface FolderFindings {
-  readonly findings: readonly Finding[];
-  readonly overlaps: readonly Overlap[];
-}
-
-export async function checkFolders(config: LoadedConfig): Promise<FolderFindings> {
+export async function checkFolders(config: LoadedConfig) {
   const all = await Promise.all(config.instruments.map((instrument) => checkFolder(instrument, config)));
   return {
     findings: all.flatMap(({ findings }) => findings),
@@ -26,7 +21,7 @@ export async function checkFolders(config: LoadedConfig): Promise<FolderFindings
   };
 }
 
-async function checkFolder(instrument: Instrument, config: LoadedConfig): Promise<FolderFindings> {
+async function checkFolder(instrument: Instrument, config: LoadedConfig) {
   const { name, watch, run } = instrument;
   const { signal } = new AbortController();
   const matcher = createMatcher(instrument);
