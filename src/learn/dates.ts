@@ -3,12 +3,11 @@ import type { FileRecord, Table, Value } from '../model.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { readIso } from '../parse/values/date.js';
 import { type DateCandidate, dateCandidates } from '../parse/values/date-candidates.js';
-import { escapeRegex } from './describe.js';
+import { escapeRegex, mapTables, type TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
 
 /** Which values of a file are dates, how they are written, and which of them is the date of the run. */
 
-/** The dates of a file. */
 export interface FoundDates {
   /** Each pool holds dates that are written alike: a column, or a single fact. */
   readonly pools: readonly (readonly string[])[];
@@ -22,17 +21,11 @@ export interface FoundDates {
   readonly columns: ReadonlyMap<string, readonly [day: string, time: string]>;
 }
 
-/** Adds the dates to a mapping. */
-interface SettledDates {
-  /** With what the file itself proves. */
-  sure(mapping: ParseMapping): ParseMapping;
-  /** Also with the more likely order of day and month where the file leaves it open. */
-  likely(mapping: ParseMapping): ParseMapping;
-  readonly doubts: readonly string[];
-}
-
-/** `isDated`: the mapping already defines the date of the run. */
-export function settleDates(found: FoundDates, fileName: string, isDated = false): SettledDates {
+/**
+ * Adds the dates to a mapping. `sure`: with what the file itself proves. `likely`: also with the more likely order of day
+ * and month where the file leaves it open. `isDated`: the mapping already defines the date of the run.
+ */
+export function settleDates(found: FoundDates, fileName: string, isDated = false) {
   const { sure, open } = findDateFormats(found.pools);
   const likely = [...new Set([...sure, ...open.map(({ formats }) => formats[0] ?? '')])];
   const settle = (formats: readonly string[], inLine: LineDate | undefined) => (mapping: ParseMapping) => {
@@ -249,7 +242,7 @@ function describeDates(
   formats: readonly string[],
   mapping: ParseMapping,
 ): ParseMapping {
-  const withTime = (name: string, table: NonNullable<ParseMapping['table']>) => {
+  const withTime = (table: TableMapping, name: string) => {
     const pair = columns.get(name);
     // Rows of a tree have exactly the columns that are listed.
     if (!pair || table.rows !== undefined) return table;
@@ -262,10 +255,7 @@ function describeDates(
     ...mapping,
     ...(formats.length > 0 && !isIsoOnly && { dates: { format: formats.length === 1 ? formats[0] : [...formats] } }),
     ...(fact && !isDateByName && { facts: { ...mapping.facts, date: format === undefined ? from : { from, format } } }),
-    ...(mapping.table && { table: withTime('readings', mapping.table) }),
-    ...(mapping.tables && {
-      tables: Object.fromEntries(Object.entries(mapping.tables).map(([name, table]) => [name, withTime(name, table)])),
-    }),
+    ...mapTables(mapping, withTime),
   } as ParseMapping;
 }
 
@@ -311,14 +301,8 @@ export function findLineDate(lines: readonly Line[]): LineDate | undefined {
   return undefined;
 }
 
-interface DateInLine {
-  /** The text of the line before the date. */
-  readonly before: string;
-  readonly text: string;
-  readonly score: number;
-}
-
-function dateIn({ text }: Line): DateInLine[] {
+/** The most likely date in a line, and the text before it. */
+function dateIn({ text }: Line): { before: string; text: string; score: number }[] {
   for (const pattern of [DAY_AND_TIME, TIME_AND_DAY, STAMP, DAY_ALONE]) {
     const found = pattern.exec(text);
     if (!found || dateCandidates(found[0]).length === 0) continue;

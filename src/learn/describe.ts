@@ -7,6 +7,17 @@ import { type FoundPlate, type FoundRows, type FoundTable, isRule, kindsOf, merg
 
 export type TableMapping = NonNullable<ParseMapping['table']>;
 
+/** `table: T` is short for `tables: { readings: T }`. */
+export const mapTables = (
+  { table, tables }: ParseMapping,
+  change: (table: TableMapping, name: string) => TableMapping,
+): ParseMapping => ({
+  ...(table && { table: change(table, 'readings') }),
+  ...(tables && {
+    tables: Object.fromEntries(Object.entries(tables).map(([name, each]) => [name, change(each, name)])),
+  }),
+});
+
 export interface DescribedFile {
   readonly lines: readonly Line[];
   /** The line as in the file, with its comment mark. */
@@ -195,7 +206,7 @@ function describePlates({ parts, titles }: Group<FoundPlate>, file: DescribedFil
   const last = parts.at(-1);
   if (!first || !last) return undefined;
   const { lines, raw } = file;
-  const until = describePlatesEnd(first, last, parts, lines);
+  const until = describePlatesEnd(parts, first.from, last.to, lines);
   const header = lines[first.from];
   const isDistant = parts.some(({ from }, n) => {
     const title = titles[n];
@@ -219,14 +230,14 @@ function describePlates({ parts, titles }: Group<FoundPlate>, file: DescribedFil
 const hasReading = ({ text }: Line): boolean => /[:=].*\d[.,]\d/.test(text);
 
 function describePlatesEnd(
-  first: FoundPlate,
-  last: FoundPlate,
   parts: readonly FoundPlate[],
+  from: number,
+  to: number,
   lines: readonly Line[],
 ): TableMapping {
-  const next = lines.slice(last.to).find((line) => !isBlank(line));
+  const next = lines.slice(to).find((line) => !isBlank(line));
   const hasGaps = parts.some((part) => part.hasGaps);
-  if (next && (hasGaps || next === lines[last.to])) return { until: locatePlateEnd(next, lines, first.from, last.to) };
+  if (next && (hasGaps || next === lines[to])) return { until: locatePlateEnd(next, lines, from, to) };
   return hasGaps ? { until: 'eof' } : {};
 }
 

@@ -1,5 +1,6 @@
 import type { ParseMapping } from '../config/vocabulary.js';
 import { compileSplit } from '../parse/cells.js';
+import { letterAt } from '../parse/extract/grid.js';
 import { isBlank, type Line } from '../parse/lines.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { bareUnit, isUnit } from '../parse/values/unit.js';
@@ -8,18 +9,11 @@ import { bareUnit, isUnit } from '../parse/values/unit.js';
 
 export type FinderMapping = Exclude<NonNullable<ParseMapping['meta']>, readonly unknown[]>;
 
-interface FoundPairs {
-  readonly finders: FinderMapping[];
-  /** What separates name and value, in lines of one pair each. */
-  readonly separators: readonly string[];
-  /** The lines that hold pairs. */
-  readonly read: ReadonlySet<Line>;
-}
-
 /** Longer lines are data. Splitting them in a dozen ways would take too long. */
 const MAX_LINE = 20_000;
 
-export function findPairs(lines: readonly Line[], delimiter: string | undefined): FoundPairs {
+/** `separators`: in lines of one pair each. `read`: the lines that hold pairs. */
+export function findPairs(lines: readonly Line[], delimiter: string | undefined) {
   const filled = lines.filter((line) => line.text.length <= MAX_LINE && !isBlank(line));
   const several = findPairsInCells(filled, delimiter);
   const read = new Set<Line>(several?.read);
@@ -121,7 +115,6 @@ function bestSeparator(
 /** Name, type, value, unit, comment. */
 const MAX_PIECES = 5;
 
-/** The lines that are a name and a value. */
 function pairLines(lines: readonly Line[], separator: string, delimiter: string | undefined): Line[] {
   const { once } = compileSplit(separator);
   const isDelimited = delimiter !== undefined && compileSplit(delimiter).text !== undefined;
@@ -193,7 +186,7 @@ function describeUnnamed({ number: line, text, cells }: Line, delimiter: string 
   // A date can contain commas.
   if (dateCandidates(text).length > 0) return whole;
   const byCell = (places: readonly number[]) =>
-    Object.fromEntries(places.map((place) => [`${columnLetter(place)}${line}`, place]));
+    Object.fromEntries(places.map((place) => [`${letterAt(place - 1)}${line}`, place]));
   const filled = filledPlaces(cells);
   // A single quoted cell: without its quotes.
   if (text.trim().startsWith('"') && filled.length === 1) return { line, cells: byCell(filled) };
@@ -209,9 +202,3 @@ function describeUnnamed({ number: line, text, cells }: Line, delimiter: string 
 
 /** From 1. */
 const filledPlaces = (cells: readonly string[]): number[] => cells.flatMap((cell, n) => (cell === '' ? [] : [n + 1]));
-
-/** As in a spreadsheet: A to Z, AA, AB … */
-const columnLetter = (place: number): string =>
-  place > 26
-    ? columnLetter(Math.floor((place - 1) / 26)) + columnLetter(((place - 1) % 26) + 1)
-    : String.fromCharCode(64 + place);

@@ -9,7 +9,7 @@ import { isBlank, type Line } from '../parse/lines.js';
 import { readFile } from '../parse/parse.js';
 import type { OpenFile } from '../parse/source.js';
 import { findDates, isDate, settleDates } from './dates.js';
-import type { TableMapping } from './describe.js';
+import { mapTables, type TableMapping } from './describe.js';
 import type { FinderMapping } from './facts.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
 
@@ -204,7 +204,6 @@ function recordColumns(type: string, tree: Records['tree']): TableMapping {
 /** Charts and explanations come after the data. */
 const MAX_SHEETS = 8;
 
-/** Measures each sheet of a workbook and joins the mappings. */
 async function measureSheets(sheets: readonly Sheet[], file: MeasureContext): Promise<Measured> {
   const measured: Measured[] = [];
   let firstError: unknown;
@@ -235,14 +234,11 @@ async function measureSheet(key: SheetKey, lines: readonly Line[], file: Measure
   return { ...measured, mapping: inSheet(measured.mapping), likely: inSheet(measured.likely) };
 }
 
-function withSheet({ meta, table, tables }: ParseMapping, key: SheetKey): ParseMapping {
-  const finders = [meta ?? []].flat().map((finder): FinderMapping => ({ ...finder, ...key }));
+function withSheet(mapping: ParseMapping, key: SheetKey): ParseMapping {
+  const finders = [mapping.meta ?? []].flat().map((finder): FinderMapping => ({ ...finder, ...key }));
   return {
     ...(finders.length > 0 && { meta: finders.length === 1 && finders[0] ? finders[0] : finders }),
-    ...(table && { table: { ...table, ...key } }),
-    ...(tables && {
-      tables: Object.fromEntries(Object.entries(tables).map(([name, each]) => [name, { ...each, ...key }])),
-    }),
+    ...mapTables(mapping, (table) => ({ ...table, ...key })),
   };
 }
 

@@ -14,7 +14,6 @@ interface Range {
 
 export type FoundTable = FoundRows | FoundPlate;
 
-/** Header and rows. */
 export interface FoundRows extends Range {
   readonly kind: 'rows';
   readonly body: Body;
@@ -51,14 +50,8 @@ const MAX_TABLES = 40;
 /** Two similar lines occur anywhere. The search continues around this many of them that are not a table. */
 const MAX_TRIES = 8;
 
-interface Layout {
-  /** In the order of the lines. */
-  readonly tables: readonly FoundTable[];
-  /** The first of some lines that look like rows but have no header. */
-  readonly headless: Line | undefined;
-}
-
-export async function findLayout(lines: readonly Line[], slice: TimeSlice): Promise<Layout> {
+/** The tables in the order of the lines. `headless`: the first of some lines that look like rows but have no header. */
+export async function findLayout(lines: readonly Line[], slice: TimeSlice) {
   const plates = findPlates(lines);
   const found: FoundTable[] = [...plates];
   const headless: Line[] = [];

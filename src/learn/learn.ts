@@ -120,7 +120,6 @@ interface Choice<File> {
   readonly unread: readonly { readonly file: File; readonly reason: string }[];
 }
 
-/** What measuring one sample gave. */
 interface MeasuredSample<File> {
   readonly file: File;
   readonly mapping: ParseMapping;
@@ -243,7 +242,6 @@ const cleanName = (name: string): string =>
     .replace(/^[^\p{L}\p{N}]+|[ ._-]+$/gu, '')
     .slice(0, 64);
 
-/** The folder that contains all samples. */
 export const commonFolder = (paths: readonly string[]): string =>
   paths
     .map((path) => dirname(path))

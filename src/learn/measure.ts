@@ -38,7 +38,6 @@ interface LineSource extends DescribedFile {
   readonly base: ParseMapping;
 }
 
-/** Measures a text by its first lines. */
 export async function measureText(texts: readonly string[], file: MeasureContext): Promise<Measured> {
   if (texts.every((text) => text.trim() === '')) throw file.refuse('the file is empty: it has only blank lines');
   const comment = findCommentMark(texts);
@@ -216,14 +215,8 @@ interface AmbiguousNumber extends NumberCell {
   readonly choices: readonly MarksMapping[];
 }
 
-interface NumberFormat {
-  readonly sure: MarksMapping;
-  readonly likely: MarksMapping;
-  readonly ambiguous?: AmbiguousNumber;
-}
-
 /** The marks with which all numbers of the tables can be read. */
-function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]): NumberFormat {
+function findNumberFormat(lines: readonly Line[], found: readonly FoundTable[]) {
   const cells = found.flatMap((table) => (table.kind === 'rows' ? numberCells(lines, table.body) : []));
   if (cells.every(({ text }) => PLAIN.read(text) !== undefined)) return { sure: {}, likely: {} };
   const fitting = NUMBER_FORMATS.map((marks) => ({ marks, read: createNumberReader(marks).read })).filter(({ read }) =>

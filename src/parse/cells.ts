@@ -77,13 +77,6 @@ const CHARACTERS = ['tab', ';', '|', ','];
 const BLANKS = ['spaces', 'whitespace'];
 const SAMPLE_LINES = 1000;
 
-interface Candidate {
-  readonly delimiter: string;
-  /** The longest run of lines that it splits into the same number of cells, and that number. */
-  readonly run: number;
-  readonly width: number;
-}
-
 /** The delimiter that splits the longest run of lines into the same number of cells. */
 export function findDelimiter(texts: readonly string[]): string | undefined {
   const sample = texts.slice(0, SAMPLE_LINES).map((text) => text.replace(/"[^"]*"/g, 'q'));
@@ -93,6 +86,8 @@ export function findDelimiter(texts: readonly string[]): string | undefined {
   const isBlank = blank !== undefined && blank.run >= 3 && blank.run > 2 * (character?.run ?? 0);
   return (isBlank ? blank : character)?.delimiter;
 }
+
+type Candidate = ReturnType<typeof longestRun>;
 
 function best(delimiters: readonly string[], texts: readonly string[]): Candidate | undefined {
   let found: Candidate | undefined;
@@ -107,9 +102,10 @@ function best(delimiters: readonly string[], texts: readonly string[]): Candidat
 const isBetter = (later: Candidate, found: Candidate): boolean =>
   later.run > 1.2 * found.run || (1.2 * later.run >= found.run && later.width >= 2 * found.width);
 
-function longestRun(delimiter: string, texts: readonly string[]): Candidate {
+/** The longest run of lines that a delimiter splits into the same number of cells, and that number. */
+function longestRun(delimiter: string, texts: readonly string[]) {
   const split = compileSplit(delimiter);
-  let longest: Candidate = { delimiter, run: 0, width: 0 };
+  let longest = { delimiter, run: 0, width: 0 };
   let run = 0;
   let width = 0;
   for (const text of texts) {
@@ -122,7 +118,6 @@ function longestRun(delimiter: string, texts: readonly string[]): Candidate {
   return longest;
 }
 
-/** How lines are split into cells. */
 export interface LineFormat {
   readonly split: Split;
   /** Undefined if cells are not quoted. */

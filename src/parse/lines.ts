@@ -123,6 +123,9 @@ function columnOf(line: Line, cell: number): number {
   return Math.max(at, line.text.indexOf(line.cells[cell] ?? '', at)) + 1;
 }
 
+/** The texts that are not empty, with a space between them. */
+export const joinTexts = (texts: readonly (string | undefined)[]): string => texts.filter(Boolean).join(' ');
+
 /** Text from a file in quotes, shortened for a message. */
 export const quoted = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 

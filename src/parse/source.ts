@@ -21,10 +21,8 @@ export interface Part extends Source {
   readonly relativePath: string;
 }
 
-/** A file that is being read. */
 export interface OpenFile {
   readonly source: Source;
-  /** How it is read. */
   readonly options: ParseOptions;
   /** Whether further mappings are tried if this one does not match the file. */
   readonly hasAlternatives?: boolean;
@@ -68,7 +66,6 @@ export async function* readChunks(
 const inMegabytes = (bytes: number): string =>
   bytes < 2 ** 20 ? `${bytes} bytes` : `${(bytes / 2 ** 20).toFixed(1)} MB`;
 
-/** The first bytes of a file. */
 export async function readHead(file: OpenFile, bytes: number, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -89,7 +86,6 @@ const MAX_WHOLE_BYTES = 32 * 2 ** 20;
 export const loadWhole = (file: OpenFile): Promise<Uint8Array> =>
   readHead(file, Number.POSITIVE_INFINITY, file.options.limits.maxBytes ?? MAX_WHOLE_BYTES);
 
-/** The text of such a file. */
 export const loadText = async (file: OpenFile): Promise<string> => decodeText(await loadWhole(file), file);
 
 export async function decodeText(bytes: Uint8Array, { options, refuse, slice }: OpenFile): Promise<string> {

@@ -146,17 +146,7 @@ function createRandom(): () => number {
 }
 
 /** Turns columns that are one quantity under many names, `A1`, `A2`, …, into rows. */
-export interface Unpivot {
-  readonly regex: RegExp;
-  /** The groups of the pattern, which become columns. */
-  readonly names: readonly string[];
-  readonly groups: readonly ColumnValues[];
-  /** Columns for the cells: `value`, or what a group of that name captures. */
-  readonly values: Map<string, ColumnValues>;
-  readonly pivoted: PivotedColumn[];
-  readonly units: TableOptions['units'];
-  readonly open: (plan: PlannedColumn) => ColumnValues;
-}
+type Unpivot = ReturnType<typeof createUnpivot>;
 
 interface PivotedColumn {
   readonly plan: PlannedColumn;
@@ -166,12 +156,19 @@ interface PivotedColumn {
   readonly unit: string | undefined;
 }
 
-export function createUnpivot(pattern: string, units: TableOptions['units'], open: Unpivot['open']): Unpivot {
+export function createUnpivot(
+  pattern: string,
+  units: TableOptions['units'],
+  open: (plan: PlannedColumn) => ColumnValues,
+) {
   const names = groupNames([pattern]).filter((name) => name !== 'value');
   return {
-    ...{ names, units, open, values: new Map(), pivoted: [] },
+    ...{ names, units, open, pivoted: [] as PivotedColumn[] },
     regex: new RegExp(regexSource(pattern) ?? pattern),
+    /** The groups of the pattern, which become columns. */
     groups: names.map((name) => open(addedColumn(name, undefined))),
+    /** Columns for the cells: `value`, or what a group of that name captures. */
+    values: new Map<string, ColumnValues>(),
   };
 }
 

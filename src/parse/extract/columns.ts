@@ -1,6 +1,6 @@
 import type { Where } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
-import { type Line, type Refuse, suggestName } from '../lines.js';
+import { joinTexts, type Line, type Refuse, suggestName } from '../lines.js';
 import { bareUnit, unitAfterSlash, unitInBrackets } from '../values/unit.js';
 import type { NumberReader } from '../values/value.js';
 import type { Context } from './context.js';
@@ -102,12 +102,7 @@ function plan(given: string, spec: Where, table: ColumnPlanning): PlannedColumn 
   const [only] = parts;
   if (parts.length === 1 && typeof only === 'object') return { ...keep(only, table, given), spec };
   const texts = parts.map((part) => (typeof part === 'function' ? part : textOf(part, table)));
-  const text = (cells: Cells) =>
-    texts
-      .map((part) => part(cells))
-      .filter((part) => part !== '')
-      .join(' ');
-  return { given, column: undefined, spec, text };
+  return { given, column: undefined, spec, text: (cells) => joinTexts(texts.map((part) => part(cells))) };
 }
 
 /** A renamed column keeps its place. Added columns, and second uses of a column, go to the end. */
@@ -185,10 +180,8 @@ export function readHeader({ header, units }: Head): FileColumn[] {
 }
 
 /** A name that spans several header rows. Repetitions come from merged cells. */
-function joinRows(header: readonly Line[], cell: number): string {
-  const parts = header.map(({ cells }) => cells[cell] ?? '').filter((part) => part !== '');
-  return parts.filter((part, n) => parts.indexOf(part) === n).join(' ');
-}
+const joinRows = (header: readonly Line[], cell: number): string =>
+  joinTexts([...new Set(header.map(({ cells }) => cells[cell]))]);
 
 /** A header of numbers is probably a row. */
 export function refuseNumbers({ header }: Head, numbers: NumberReader, refuse: Refuse): void {

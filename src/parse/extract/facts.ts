@@ -3,7 +3,7 @@ import type { Finder } from '../../config/vocabulary.js';
 import type { Value } from '../../model.js';
 import { nearest } from '../../text.js';
 import { compileSplit, type LineFormat, type Split } from '../cells.js';
-import { isBlank, type Line, lineKey, quoted, suggestName } from '../lines.js';
+import { isBlank, joinTexts, type Line, lineKey, quoted, suggestName } from '../lines.js';
 import { parseZone } from '../values/date-candidates.js';
 import { bareUnit, unitInBrackets } from '../values/unit.js';
 import { isUnreadable } from '../values/value.js';
@@ -53,10 +53,7 @@ export function readFacts(named: readonly NamedFact[], context: Context, tree: T
 function selectFact(name: string, spec: Where, facts: Facts): Value {
   const parts = (spec.from ?? [name]).map((part) => requireFact(facts, String(part)));
   const [first] = parts;
-  const text = parts
-    .map((part) => part.text.trim())
-    .filter((part) => part !== '')
-    .join(' ');
+  const text = joinTexts(parts.map((part) => part.text.trim()));
   const isTyped = spec.type !== undefined || spec.format !== undefined;
   const isOne = parts.length === 1;
   const read = isOne && first && !isTyped ? first.value : facts.context.values.typed(spec)(text);

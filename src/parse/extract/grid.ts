@@ -172,8 +172,8 @@ function platesIn(header: Line | undefined): Plate[] {
   return plates;
 }
 
-/** A, B … Z, AA, AB …, as plates count their rows. */
-function letterAt(n: number): string {
+/** A, B … Z, AA, AB …, as plates count their rows and spreadsheets their columns. */
+export function letterAt(n: number): string {
   const letter = String.fromCharCode(65 + (n % 26));
   return n < 26 ? letter : letterAt(Math.floor(n / 26) - 1) + letter;
 }

@@ -2,7 +2,7 @@ import type { Where } from '../../config/grammar.js';
 import { type TableOptions, tableSchema } from '../../config/vocabulary.js';
 import type { FileRecord, Table, Value } from '../../model.js';
 import { lineFormat } from '../cells.js';
-import type { Line } from '../lines.js';
+import { joinTexts, type Line } from '../lines.js';
 import type { OpenFile } from '../source.js';
 import { createUniqueNames, namedColumn } from './columns.js';
 import { type Context, type FileLayout, MAX_KEPT_CELLS } from './context.js';
@@ -181,9 +181,8 @@ async function joinedCells(
 
 function join(parts: readonly (Found | undefined)[]): Found | undefined {
   if (parts.length === 1) return parts[0];
-  const present = parts.filter((part) => part !== undefined && part.text !== '');
-  const [first] = present;
-  return first && { ...first, unit: undefined, text: present.map((part) => part?.text).join(' ') };
+  const first = parts.find((part) => part && part.text !== '');
+  return first && { ...first, unit: undefined, text: joinTexts(parts.map((part) => part?.text)) };
 }
 
 /** The value of a path in each row. At least one row must have it. */
@@ -271,10 +270,8 @@ function itemsOf(paths: readonly (string | number)[], reading: Reading): readonl
       line: first[0]?.line,
     });
   }
-  return first.map((item, n) => {
-    const texts = [item, ...others.map((other) => other[n])].map((found) => found?.text ?? '');
-    return { ...item, text: texts.filter((text) => text !== '').join(' ') };
-  });
+  const textAt = (n: number) => joinTexts([first, ...others].map((list) => list[n]?.text));
+  return first.map((item, n) => ({ ...item, text: textAt(n) }));
 }
 
 /** A file of labels and data that needs no mapping, such as JCAMP-DX. */

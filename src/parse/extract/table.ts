@@ -16,7 +16,6 @@ import {
   openColumn,
   refuseAmbiguous,
   summaryOf,
-  type Unpivot,
   unpivotRow,
 } from './column-values.js';
 import {
@@ -38,33 +37,25 @@ import type { Context } from './context.js';
 import { type Facts, requireFact, requireNumber, unitOf } from './facts.js';
 
 /** One table of a file while its rows are read. Order: rows, fill, columns, where, unpivot. */
-export interface TableBuilder extends ColumnPlanning {
-  readonly name: string;
-  /** Columns that the lines which start a block can fill. */
-  readonly captureNames: readonly string[];
-  captured: readonly string[];
-  header: Line | undefined;
-  /** The cells of the columns that a header names. */
-  readonly cellOf: Map<string, number>;
-  /** The numbers of cells that rows have. */
-  readonly widths: Set<number>;
-  /** Set when the first block starts. */
-  rows: Rows | undefined;
-  /** For a block with a header of its own: the cell of the table for each of its cells. */
-  order: number[] | undefined;
-  count: number;
-  last: Line | undefined;
-}
+export type TableBuilder = ReturnType<typeof openTable>;
 
-export const openTable = (
-  name: string,
-  options: TableOptions,
-  captureNames: readonly string[],
-  context: Context,
-): TableBuilder => ({
-  ...{ name, options, captureNames, context, captured: [], header: undefined },
+export const openTable = (name: string, options: TableOptions, captureNames: readonly string[], context: Context) => ({
+  ...{ name, options, context },
+  /** Columns that the lines which start a block can fill. */
+  captureNames,
+  captured: [] as readonly string[],
   columns: captureNames.map((captured, n) => namedColumn(captured, -1 - n)),
-  ...{ cellOf: new Map(), widths: new Set(), rows: undefined, order: undefined, count: 0, last: undefined },
+  header: undefined as Line | undefined,
+  /** The cells of the columns that a header names. */
+  cellOf: new Map<string, number>(),
+  /** The numbers of cells that rows have. */
+  widths: new Set<number>(),
+  /** Set when the first block starts. */
+  rows: undefined as Rows | undefined,
+  /** For a block with a header of its own: the cell of the table for each of its cells. */
+  order: undefined as number[] | undefined,
+  count: 0,
+  last: undefined as Line | undefined,
 });
 
 const widthOf = ({ columns, captureNames }: TableBuilder): number => columns.length - captureNames.length;
@@ -187,29 +178,12 @@ function requireCount({ name, options, count, last, context }: TableBuilder, fac
 }
 
 /** The rows of a table, once its columns are known. */
-interface Rows {
-  readonly options: TableOptions;
-  readonly context: Context;
-  readonly columns: ColumnValues[];
-  readonly unpivot: Unpivot | undefined;
-  readonly fill: ((cells: Cells) => Cells) | undefined;
-  readonly conditions: readonly ((cells: Cells) => boolean)[];
-  /** The unit of a cell from another column, for `units: { column }`. */
-  readonly unitFor: ((plan: PlannedColumn, cells: Cells) => string | undefined) | undefined;
-  readonly hasAxis: boolean;
-  readonly open: (plan: PlannedColumn) => ColumnValues;
-  /** For each kept row, the number of its row in the file: rows can be left out, or become several. */
-  readonly origins: number[];
-  lastOrigin: number;
-  taken: number;
-  count: number;
-  kept: number;
-}
+type Rows = ReturnType<typeof openRows>;
 
 /** Numbers that the summaries of all columns keep together, 8 bytes each. */
 const SAMPLED_NUMBERS = 300_000;
 
-function openRows(table: TableBuilder): Rows {
+function openRows(table: ColumnPlanning) {
   const { options, context } = table;
   const planned = planColumns(table);
   const columns: ColumnValues[] = [];
@@ -217,25 +191,26 @@ function openRows(table: TableBuilder): Rows {
     const share = Math.floor(SAMPLED_NUMBERS / (Math.max(planned.length, columns.length) + 1));
     return openColumn(plan, context, Math.max(1000, Math.min(100_000, share)));
   };
-  const rows: Rows = {
-    ...{ options, context, columns, origins: [], lastOrigin: 0, taken: 0, count: 0, kept: 0 },
+  const rows = {
+    ...{ options, context, columns, open, lastOrigin: 0, taken: 0, count: 0, kept: 0 },
     unpivot: options.unpivot === undefined ? undefined : createUnpivot(options.unpivot, options.units, open),
     fill: options.fill && createFill(options.fill.map((name) => findColumn(name, table))),
     conditions: Object.entries(options.where ?? {}).map(([name, wanted]) => {
       const test = compileConditions(wanted, context.values);
       const known = planned.find(({ given }) => given === name);
       const text = known?.text ?? textOf(findColumn(name, table), table);
-      return (cells) => test(text(cells));
+      return (cells: Cells) => test(text(cells));
     }),
     unitFor: createUnitColumn(table),
     hasAxis: planned.some(({ spec }) => spec.start !== undefined),
-    open,
+    /** For each kept row, the number of its row in the file: rows can be left out, or become several. */
+    origins: [] as number[],
   };
   for (const plan of planned) addPlanned(rows, plan);
   return rows;
 }
 
-function addPlanned(rows: Rows, plan: PlannedColumn): void {
+function addPlanned(rows: Pick<Rows, 'columns' | 'unpivot' | 'open'>, plan: PlannedColumn): void {
   if (!rows.unpivot || !claimColumn(rows.unpivot, plan)) rows.columns.push(rows.open(plan));
 }
 
@@ -292,12 +267,13 @@ function createFill(columns: readonly FileColumn[]): (cells: Cells) => Cells {
 }
 
 /** `units: { column: Unit }`: the column has the units of the numbers to its left. */
-function createUnitColumn(table: TableBuilder): Rows['unitFor'] {
+function createUnitColumn(table: ColumnPlanning) {
   const { units } = table.options;
   if (typeof units !== 'object') return undefined;
   const column = findColumn(units.column, table);
   const text = textOf(column, table);
-  return (plan, cells) => (plan.column?.cell === column.cell - 1 ? bareUnit(text(cells)) : undefined);
+  return (plan: PlannedColumn, cells: Cells) =>
+    plan.column?.cell === column.cell - 1 ? bareUnit(text(cells)) : undefined;
 }
 
 type Condition = string | number | boolean;

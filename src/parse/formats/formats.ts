@@ -13,7 +13,6 @@ import { readJcamp } from './jcamp.js';
 import { delimitersIn, readRecords } from './records.js';
 import { openSheets, readWorkbook, sheetLines } from './workbook.js';
 
-/** How files of one format are read. */
 export interface FormatReader {
   read(file: OpenFile): Promise<FileRecord>;
   /** The lines that `when` searches, if they are not the lines of the file's text. */

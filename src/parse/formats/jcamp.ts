@@ -1,11 +1,9 @@
+// Not jcampconverter: it accepts wrong check values and skips damaged data, and a line of 13 characters can take 3 GB.
 import type { NamedFact } from '../extract/facts.js';
 import type { LabelledFile, LabelledTable } from '../extract/read-tree.js';
-import { type Line, quoted } from '../lines.js';
+import { joinTexts, type Line, quoted } from '../lines.js';
 import { loadText, type OpenFile } from '../source.js';
 import { createDecimalWriter } from '../values/value.js';
-
-// Not jcampconverter 10: it accepts wrong check values, skips damaged characters and missing points, loses how numbers
-// are written (`2.100`), and takes a minute and 3 GB for a line of 13 characters that repeats a point 10⁷ times.
 
 /** A labelled data record: `##LABEL= value`, and the lines up to the next one. */
 interface LabelledRecord {
@@ -20,7 +18,6 @@ interface LabelledRecord {
 /** The records of a block so far, by their keys. */
 type Known = ReadonlyMap<string, LabelledRecord>;
 
-/** The data of one block or page. */
 interface DataTable extends LabelledTable {
   /** Pages of the same form are one table. */
   readonly form: string;
@@ -89,7 +86,7 @@ const isEmptyPrivate = ({ label, lines }: LabelledRecord): boolean =>
 
 /** Private labels have their texts in angle brackets. */
 function labelOf({ label, lines, number }: LabelledRecord): NamedFact {
-  const written = lines.filter((line) => line !== '').join(' ');
+  const written = joinTexts(lines);
   const text = /^<[^<>]*>$/.test(written) ? written.slice(1, -1).trim() : written;
   return { name: label, text, unit: undefined, line: number };
 }
@@ -138,17 +135,10 @@ async function readData(record: LabelledRecord, known: Known, reading: Reading):
 }
 
 /** What the labels say about one variable of the data. */
-interface Variable {
-  readonly name: string;
-  readonly unit: string | undefined;
-  readonly factor: number;
-  readonly first: number | undefined;
-  readonly last: number | undefined;
-  readonly step: number | undefined;
-}
+type Variable = ReturnType<typeof variableOf>;
 
 /** From the lists of an NTUPLES block, otherwise from labels such as ##XUNITS. */
-function variableOf(symbol: string, known: Known): Variable {
+function variableOf(symbol: string, known: Known) {
   const index = listAt(known, 'SYMBOL').indexOf(symbol);
   const letter = symbol.toUpperCase();
   const at = (listKey: string, key: string) =>
@@ -239,17 +229,18 @@ function bracketsIn(content: string): string[][] | undefined {
 }
 
 /** `(X++(Y..Y))` while it is decoded: each line has its X, then as many Y as fit. */
-interface Series {
-  readonly factor: number;
-  firstX: number | undefined;
-  readonly points: { readonly text: string; readonly line: number }[];
-  last: number;
-  lastText: string;
+type Series = ReturnType<typeof openSeries>;
+
+const openSeries = (factor: number) => ({
+  factor,
+  firstX: undefined as number | undefined,
+  points: [] as { readonly text: string; readonly line: number }[],
+  ...{ last: 0, lastText: '' },
   /** Undefined after a value that is not a difference. */
-  difference: number | undefined;
+  difference: undefined as number | undefined,
   /** After differences, the next line repeats the last value as a check. */
-  isCheck: boolean;
-}
+  isCheck: false,
+});
 
 async function readSeries(
   record: LabelledRecord,
@@ -257,10 +248,7 @@ async function readSeries(
   reading: Reading,
 ): Promise<Line[]> {
   const { refuse, slice, writeNumber } = reading;
-  const series: Series = {
-    ...{ factor: y.factor, firstX: undefined, points: [] },
-    ...{ last: 0, lastText: '', difference: undefined, isCheck: false },
-  };
+  const series = openSeries(y.factor);
   for (const [n, content] of record.lines.entries()) {
     if (n > 0 && content !== '') decodeLine(series, content, record.number + n, reading);
     if (n % 64 === 0 && slice.isOver()) await slice.renew();

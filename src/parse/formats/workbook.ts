@@ -28,7 +28,6 @@ export async function readWorkbook(file: OpenFile): Promise<FileRecord> {
   return readLines({ ...file, options: withDateCells(file.options) }, source);
 }
 
-/** The lines of all sheets. */
 export const sheetLines = (sheets: readonly Sheet[], options: ParseOptions): AsyncIterable<readonly Line[]> =>
   numberFromEnd(replay(sheets), depthFromEnd(options));
 
@@ -68,7 +67,6 @@ export async function openSheets(file: OpenFile): Promise<readonly Sheet[]> {
   }
 }
 
-/** Why a workbook cannot be read. */
 class WorkbookProblem extends Error {
   readonly hint: string | undefined;
 

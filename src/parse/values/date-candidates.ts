@@ -64,13 +64,13 @@ function ctimeCandidates(text: string): DateCandidate[] {
 }
 
 function momentCandidates(text: string): DateCandidate[] {
-  const [day, separator, clock] = splitMoment(text);
+  const { day, gap, clock, isTimeFirst } = splitMoment(text);
   return dayCandidates(day).flatMap(({ format, iso }) => {
     // If a day can have one digit, so can the hour.
     const time = clock === undefined ? { format: '', iso: '' } : readClock(clock, /dd/.test(format));
     if (!time) return [];
-    const parts = separator.isTimeFirst ? [time.format, format] : [format, time.format];
-    return [{ format: parts.join(separator.text), iso: iso + time.iso }];
+    const parts = isTimeFirst ? [time.format, format] : [format, time.format];
+    return [{ format: parts.join(gap), iso: iso + time.iso }];
   });
 }
 
@@ -91,19 +91,12 @@ function takeWeekday(text: string): [format: string, rest: string] {
   return all === undefined ? ['', text] : [`${name.length === 3 ? 'EEE' : 'EEEE'}${gap}`, text.slice(all.length)];
 }
 
-interface Separator {
-  readonly text: string;
-  /** The time comes first: `00:30:00 21/Nov/2025`. */
-  readonly isTimeFirst: boolean;
-}
-
-function splitMoment(text: string): [day: string, separator: Separator, clock: string | undefined] {
-  const [, earlier, gap, rest] = /^(\d{1,2}:\S+(?: [AP]M)?)( (?:on )?)(.+)$/i.exec(text) ?? [];
-  if (earlier !== undefined && gap !== undefined && rest !== undefined)
-    return [rest, { text: gap, isTimeFirst: true }, earlier];
-  const [, day, joint, clock] = /^(.+?)(, | at | |T)(\d{1,2}:.+)$/.exec(text) ?? [];
-  if (day === undefined || joint === undefined) return [text, { text: '', isTimeFirst: false }, undefined];
-  return [day, { text: joint === 'T' ? "'T'" : joint, isTimeFirst: false }, clock];
+/** `isTimeFirst`: `00:30:00 21/Nov/2025`. */
+function splitMoment(text: string): { day: string; gap: string; clock?: string | undefined; isTimeFirst?: boolean } {
+  const [, earlier, gap = '', rest] = /^(\d{1,2}:\S+(?: [AP]M)?)( (?:on )?)(.+)$/i.exec(text) ?? [];
+  if (earlier !== undefined && rest !== undefined) return { day: rest, gap, clock: earlier, isTimeFirst: true };
+  const [, day = text, joint = '', clock] = /^(.+?)(, | at | |T)(\d{1,2}:.+)$/.exec(text) ?? [];
+  return { day, gap: joint === 'T' ? "'T'" : joint, clock };
 }
 
 function readClock(clock: string, isPadded: boolean): DateCandidate | undefined {
@@ -170,7 +163,6 @@ function valid(format: string, year: string, month: string, day: string): DateCa
   return isDay(y, m, d) ? [{ format, iso: `${String(y).padStart(4, '0')}-${pad(m)}-${pad(d)}` }] : [];
 }
 
-/** Whether the calendar has such a day. */
 export const isDay = (year: number, month: number, day: number): boolean =>
   month >= 1 && month <= 12 && day >= 1 && day <= new Date(Date.UTC(year, month, 0)).getUTCDate();
 

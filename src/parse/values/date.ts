@@ -18,7 +18,6 @@ export interface DateReader {
 
 type ReadDate = (text: string) => string | undefined;
 
-/** How dates are written. */
 export interface DateOptions {
   readonly format?: readonly string[] | undefined;
   readonly zone?: string | undefined;

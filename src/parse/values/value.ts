@@ -13,11 +13,9 @@ export interface ValueReader {
   typed(spec: Pick<Where, 'type' | 'format'>): (text: string) => Value | Unreadable;
   readonly numbers: NumberReader;
   readonly dates: DateReader;
-  /** Texts that mean no value. */
   readonly missing: ReadonlySet<string>;
 }
 
-/** An empty cell. */
 export const EMPTY: Value = Object.freeze({ value: null, text: '' });
 
 export function createValueReader(
@@ -163,7 +161,6 @@ const notA = (what: string, text: string): Unreadable => ({
   hint: `if it means no value: \`missing: [${JSON.stringify(text)}]\``,
 });
 
-/** The decimal mark and the thousands separator. */
 export type NumberMarks = Pick<ParseOptions, 'decimal' | 'thousands'>;
 
 export interface NumberReader {
