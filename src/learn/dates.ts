@@ -59,10 +59,7 @@ const dateDoubt = ({ text, formats: [assumed, ...others] }: OpenDate): string =>
   `${text} is ambiguous. This mapping assumes ${assumed}; if that is wrong, write ${others.join(' or ')} under dates`;
 
 /** `sure`: the only formats that fit all dates of their pools. */
-function findDateFormats(pools: readonly (readonly string[])[]): {
-  sure: readonly string[];
-  open: readonly OpenDate[];
-} {
+function findDateFormats(pools: readonly (readonly string[])[]) {
   const isIso = (text: string) => readIso(text) !== undefined;
   const candidates = pools
     .filter((pool) => !pool.every(isIso))

@@ -28,17 +28,10 @@ export function findPairs(lines: readonly Line[], delimiter: string | undefined)
 /** Two or more spaces, but not those that align the separators: `Method   :  A     Vial : 1`. */
 const GAPS = '/(?<![ :=]) {2,}(?![ :=])/';
 
-interface CellPairs {
-  readonly finder: FinderMapping;
-  readonly read: readonly Line[];
-  /** How many pairs were found in lines with several. */
-  readonly hits: number;
-}
-
 /** Several pairs per line, each in one cell (`User: A, Test: 3`) or in two (`User:` `A` `Test:` `3`). */
-function findPairsInCells(lines: readonly Line[], delimiter: string | undefined): CellPairs | undefined {
+function findPairsInCells(lines: readonly Line[], delimiter: string | undefined) {
   const delimiters = [delimiter, ',', ';', 'spaces', 'tab', GAPS].filter((each) => each !== undefined);
-  let best: CellPairs | undefined;
+  let best: (ReturnType<typeof countPairs> & { finder: FinderMapping }) | undefined;
   for (const candidate of new Set(delimiters)) {
     const split = compileSplit(candidate).all;
     const own = candidate === delimiter ? {} : { delimiter: candidate };
@@ -61,6 +54,7 @@ function findPairsInCells(lines: readonly Line[], delimiter: string | undefined)
   return best;
 }
 
+/** `hits`: how many pairs are in lines with several. */
 function countPairs(lines: readonly Line[], pairsIn: (line: Line) => number) {
   const counted = lines.map((line) => ({ line, pairs: pairsIn(line) }));
   const several = counted.filter(({ pairs }) => pairs > 1);

@@ -35,20 +35,10 @@ async function learnCommand(paths: string[], { json }: { readonly json?: boolean
   console.log(JSON.stringify({ instruments: { [name]: instrument }, doubts }, null, 2));
 }
 
-/** An instrument as in a configuration, made from samples. */
-interface Learned {
-  readonly name: string;
-  readonly instrument: {
-    readonly watch: string;
-    readonly files: string | string[];
-    readonly parse: ParseMapping;
-    readonly experiment: { readonly title: string };
-  };
-  /** What a person should check. */
-  readonly doubts: readonly string[];
-}
+type Learned = Awaited<ReturnType<typeof learn>>;
 
-export async function learn(files: readonly IdentifiedFile[], nowMs: number, signal?: AbortSignal): Promise<Learned> {
+/** Makes an instrument as in a configuration from samples. `doubts`: what a person should check. */
+export async function learn(files: readonly IdentifiedFile[], nowMs: number, signal?: AbortSignal) {
   const paths = files.map(({ path }) => path);
   const watch = commonFolder(paths);
   const name = suggestName(watch, paths);
@@ -154,9 +144,7 @@ export async function chooseMapping<File>(files: readonly File[], deps: ChooseDe
 }
 
 /** The mapping of each sample, fewest doubts first; each also with the words for no value of all samples. */
-function candidates<File>(
-  samples: readonly MeasuredSample<File>[],
-): Pick<MeasuredSample<File>, 'mapping' | 'doubts'>[] {
+function candidates<File>(samples: readonly MeasuredSample<File>[]) {
   const wordsOf = ({ missing = [] }: ParseMapping) => [missing].flat();
   const words = [...new Set(samples.flatMap(({ mapping }) => wordsOf(mapping)))];
   const sorted = samples.toSorted((a, b) => a.doubts.length - b.doubts.length);
@@ -205,10 +193,7 @@ const countNumbers = ({ tables }: FileRecord): number =>
     .flatMap(({ rows }) => rows.flat())
     .reduce((count, { value }) => count + (typeof value === 'number' ? 1 : 0), 0);
 
-export async function measureSample(
-  file: IdentifiedFile,
-  signal?: AbortSignal,
-): Promise<Pick<MeasuredSample<IdentifiedFile>, 'mapping' | 'doubts'>> {
+export async function measureSample(file: IdentifiedFile, signal?: AbortSignal) {
   const { path, size } = file;
   const source = { path, name: basename(path), size, content: contentOf(file) };
   const { likely, doubts, ambiguity } = await measureFile(openFile(source, withDefaults({}), signal));

@@ -9,9 +9,7 @@ type Batches = AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
 type Texts = () => Batches;
 
 /** The lines of a text file, split into cells. `lines` starts from the first line at each call. */
-export async function openLines(
-  file: OpenFile,
-): Promise<{ lineFormat: LineFormat; lines(): AsyncIterable<readonly Line[]> }> {
+export async function openLines(file: OpenFile) {
   const { options } = file;
   const texts = await openText(file);
   const { delimiter, from } = chooseDelimiter(await firstLines(texts, SAMPLE_LINES), options);

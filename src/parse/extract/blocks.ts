@@ -35,7 +35,7 @@ const NONE: ReadonlyMap<string, string> = new Map();
  * Finds the lines of one table in one pass. Only one thing is known late: whether a block without its header line has
  * none, or has it further down. Until then its lines are held.
  */
-export type TableFinder = ReturnType<typeof createFinder>;
+type TableFinder = ReturnType<typeof createFinder>;
 
 const createFinder = (options: TableOptions, sink: BlockSink, context: Context) => ({
   ...{ options, context, sink },

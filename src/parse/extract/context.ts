@@ -122,10 +122,7 @@ export function lineNotFound(
 }
 
 /** The line whose start is most similar to one of these texts. */
-function nearestStart(
-  written: readonly LinePattern[],
-  lines: readonly Line[],
-): { line: Line; start: string } | undefined {
+function nearestStart(written: readonly LinePattern[], lines: readonly Line[]) {
   for (const wanted of written) {
     if (typeof wanted === 'number' || regexSource(wanted) !== undefined) continue;
     const starts = lines.map(({ text }) => startOf(text.trim(), wanted.length));

@@ -34,7 +34,7 @@ const MAX_WELLS = 500_000;
 const MAX_WELL_VALUES = 1_000_000;
 
 /** Reads plates: one row per well, one column per label. Rows are held, because a well can be in several blocks. */
-export type PlateReader = ReturnType<typeof openPlates>;
+type PlateReader = ReturnType<typeof openPlates>;
 
 export const openPlates = (table: TableBuilder) => ({
   table,

@@ -4,17 +4,10 @@ import type { FileRecord, Table } from '../../model.js';
 import { type Line, lineKey } from '../lines.js';
 import type { OpenFile } from '../source.js';
 import { type DateOptions, withFixedZone } from '../values/date.js';
-import {
-  type BlockSink,
-  createRowSink,
-  finishTableFinder,
-  offerTableLine,
-  openTableFinder,
-  type TableFinder,
-} from './blocks.js';
+import { type BlockSink, createRowSink, finishTableFinder, offerTableLine, openTableFinder } from './blocks.js';
 import { type Context, type FileLayout, groupNames, HINT_LINES, openContext } from './context.js';
 import { type Facts, finishFinders, type NamedFact, offerLine, openFinder, readFacts, requireZone } from './facts.js';
-import { createPlateSink, finishPlates, fitsPlate, openPlates, type PlateReader } from './grid.js';
+import { createPlateSink, finishPlates, fitsPlate, openPlates } from './grid.js';
 import { finishTable, firstFitting, openTable, type TableBuilder } from './table.js';
 import type { Tree } from './tree.js';
 
@@ -34,16 +27,8 @@ export async function readLines(file: OpenFile, source: FileSource): Promise<Fil
   return requireContent(record, facts.context, 'if the file is a plain table: `table: {}`');
 }
 
-/** What one pass over the lines yields. */
-interface Scan {
-  readonly facts: Facts;
-  /** Empty if the file is not made of lines. */
-  readonly tables: readonly TableReader[];
-  readonly deferred: Deferred;
-}
-
 /** Reads the facts of any file, and the tables of a file that is made of lines. */
-export async function scan(file: OpenFile, source: FileSource): Promise<Scan> {
+export async function scan(file: OpenFile, source: FileSource) {
   const dates = withFixedZone(file.options.dates);
   const { zone } = file.options.dates;
   if (typeof zone !== 'object') return scanWith(dates, file, source);
@@ -52,7 +37,7 @@ export async function scan(file: OpenFile, source: FileSource): Promise<Scan> {
   return scanWith({ ...dates, zone: requireZone(facts, zone.from) }, file, source);
 }
 
-async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource): Promise<Scan> {
+async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) {
   const { lines, contents, ...layout } = source;
   const context = openContext(file, layout, dates);
   const { options, refuse, slice, firstLines, cells } = context;
@@ -93,20 +78,18 @@ export function requireContent(record: FileRecord, { options, refuse }: Context,
 const captureNames = ({ every, after, grid }: TableOptions): string[] =>
   groupNames([...(every ?? []), ...(after ?? [])]).filter((name) => name !== 'label' || grid === undefined);
 
-interface TableReader {
-  readonly builder: TableBuilder;
-  readonly finder: TableFinder;
-  readonly plates: PlateReader | undefined;
-  /** Lines below the table that another table claimed. */
-  readonly claimed: Set<string>;
-}
+type TableReader = ReturnType<typeof openTableReader>;
 
-function openTableReader(builder: TableBuilder, deferred: Deferred): TableReader {
+function openTableReader(builder: TableBuilder, deferred: Deferred) {
   const { options, context } = builder;
   const plates = options.grid === undefined ? undefined : openPlates(builder);
   const sink = plates ? createPlateSink(plates) : createRowSink(builder);
   const finder = openTableFinder(options, context.hasAlternatives ? deferRefusals(sink, deferred) : sink, context);
-  return { builder, finder, plates, claimed: new Set() };
+  return {
+    ...{ builder, finder, plates },
+    /** Lines below the table that another table claimed. */
+    claimed: new Set<string>(),
+  };
 }
 
 function noteClaimed({ finder, claimed }: TableReader, line: Line): void {

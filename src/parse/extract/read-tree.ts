@@ -145,11 +145,7 @@ async function findRows(path: string, options: TableOptions, reading: Reading): 
   return { columns, lines, where, keeps: (row) => tests.every((test) => test(row)) };
 }
 
-async function selectColumns(
-  wanted: NonNullable<TableOptions['columns']>,
-  rows: readonly Row[],
-  reading: Reading,
-): Promise<FoundColumn[]> {
+async function selectColumns(wanted: NonNullable<TableOptions['columns']>, rows: readonly Row[], reading: Reading) {
   const specs: [string, Where | undefined][] = Array.isArray(wanted)
     ? wanted.filter((name) => name !== '_').map((name) => [name, undefined])
     : Object.entries(wanted);
@@ -162,12 +158,7 @@ async function selectColumns(
 }
 
 /** Joins `[Date, Time]` with a space. `unit: { from }` is looked up in each row. */
-async function joinedCells(
-  name: string,
-  spec: Where | undefined,
-  rows: readonly Row[],
-  reading: Reading,
-): Promise<(Found | undefined)[]> {
+async function joinedCells(name: string, spec: Where | undefined, rows: readonly Row[], reading: Reading) {
   const parts: (Found | undefined)[][] = [];
   for (const part of spec?.from ?? [name]) parts.push(await cellsAt(part, rows, reading));
   const joined = rows.map((_, n) => join(parts.map((part) => part[n])));

@@ -58,30 +58,22 @@ function withoutFrameNumbers(texts: readonly string[]): readonly string[] {
 }
 
 /** The delimiters that the header of a message declares. */
-interface Delimiters {
-  readonly standard: 'astm' | 'hl7';
-  readonly field: string;
-  readonly repeat: string;
-  readonly component: string;
-  readonly escapeMark: string;
-  /** HL7 only. */
-  readonly subcomponent: string | undefined;
-}
+type Delimiters = NonNullable<ReturnType<typeof delimitersIn>>;
 
 const ASTM = /^H([^\w\s])([^\w\s])([^\w\s])([^\w\s])(?:\1|$)/;
 const HL7 = /^(?:MSH|FHS|BHS)([^\w\s])([^\w\s])([^\w\s])([^\w\s])?([^\w\s])?/;
 
 /** Undefined if the line is not the header of a message. */
-export function delimitersIn(text: string): Delimiters | undefined {
+export function delimitersIn(text: string) {
   const [, field = '', repeat = '', component = '', escapeMark = ''] = ASTM.exec(text) ?? [];
   if (areDistinct([field, repeat, component, escapeMark])) {
-    return { standard: 'astm', field, repeat, component, escapeMark, subcomponent: undefined };
+    return { standard: 'astm' as const, field, repeat, component, escapeMark, subcomponent: undefined };
   }
   const [, separator = '', ...others] = HL7.exec(text) ?? [];
   const [first = '', second = '', third = '\\', fourth = '&'] = others;
   if (!areDistinct([separator, first, second])) return undefined;
   return {
-    ...{ standard: 'hl7', field: separator, component: first },
+    ...{ standard: 'hl7' as const, field: separator, component: first },
     ...{ repeat: second, escapeMark: third, subcomponent: fourth },
   };
 }
