@@ -65,20 +65,10 @@ export function backoffMs(
   return Math.round(fullMs * (0.5 + random() / 2));
 }
 
-/** A task that is repeated until it is stopped. */
-export interface Loop {
-  /** Ends the current wait. During a run, the next one follows without a wait. */
-  wake(): void;
-  /** Resolves when the current run has ended. */
-  stop(): Promise<void>;
-}
+export type Loop = ReturnType<typeof every>;
 
-/** Runs the task now and then every `intervalMs`, or after the milliseconds that the task returns. */
-export function every(
-  intervalMs: number,
-  clock: Clock,
-  task: (signal: AbortSignal) => Promise<number | undefined>,
-): Loop {
+/** Runs the task now and then every `intervalMs`, or after the milliseconds that the task returns, until it is stopped. */
+export function every(intervalMs: number, clock: Clock, task: (signal: AbortSignal) => Promise<number | undefined>) {
   const stopping = new AbortController();
   let waiting = new AbortController();
 
@@ -92,8 +82,10 @@ export function every(
 
   const running = Promise.resolve().then(repeat);
   return {
-    wake: () => waiting.abort(),
-    async stop() {
+    /** Ends the current wait. During a run, the next one follows without a wait. */
+    wake: (): void => waiting.abort(),
+    /** Resolves when the current run has ended. */
+    async stop(): Promise<void> {
       stopping.abort();
       waiting.abort();
       await running;

@@ -84,37 +84,31 @@ function pad(text: string, width: number, align: 'right' | undefined): string {
   return align === 'right' ? blanks + text : text + blanks;
 }
 
-/** A line on stderr that shows how far a command has come. */
-export interface ProgressLine {
-  /** Replaces the line. Does nothing if stderr is not a terminal. */
-  show(text: string): void;
-  /** Prints a message that stays, on a line of its own. */
-  print(message: string): void;
-  /** Removes the line. */
-  end(): void;
-}
+export type ProgressLine = ReturnType<typeof createProgressLine>;
 
 /** Each write to a terminal takes time. */
 const SHOW_INTERVAL_MS = 100;
 
-export function createProgressLine(): ProgressLine {
+/** A line on stderr that shows how far a command has come. Not shown if stderr is not a terminal. */
+export function createProgressLine() {
   const { stderr } = process;
   const replaceLine = (text: string): void => {
     if (stderr.isTTY) stderr.write(`\r\x1b[K${text}`);
   };
   let shownAt = Number.NEGATIVE_INFINITY;
   return {
-    show(text) {
+    show(text: string): void {
       const now = systemClock.monotonic();
       if (now - shownAt < SHOW_INTERVAL_MS) return;
       shownAt = now;
       replaceLine(text);
     },
-    print(message) {
+    /** Prints a message that stays, on a line of its own. */
+    print(message: string): void {
       replaceLine('');
       stderr.write(`${message}\n`);
     },
-    end: () => replaceLine(''),
+    end: (): void => replaceLine(''),
   };
 }
 

@@ -23,18 +23,7 @@ interface DaemonOptions {
   readonly observer?: Observer;
 }
 
-export interface Daemon {
-  /** Resolves after the first scan of every folder. */
-  start(): Promise<void>;
-  /** Continues with another configuration. If that has mistakes, it is refused and the current one stays. */
-  reload(load: () => LoadedConfig): Promise<void>;
-  /** Starts nothing new, waits for the current steps, and closes the journal. */
-  stop(): Promise<void>;
-  /** The number of runs in each step or parked state. */
-  count(): Promise<Record<string, number>>;
-  /** The current state, beyond what the journal holds. */
-  live(): Live;
-}
+export type Daemon = ReturnType<typeof createDaemon>;
 
 interface Parts extends Required<DaemonOptions> {
   readonly journalPath: string;
@@ -44,15 +33,15 @@ interface Parts extends Required<DaemonOptions> {
   /** Shown on the page until the runtime exists. */
   readonly starting: Runtime['instruments'];
   readonly stopping: AbortSignal;
-  journal: Journal | undefined;
+  journal?: Journal;
   /** Of the current configuration. */
-  runtime: Runtime | undefined;
-  reporting: Reporting | undefined;
-  refused: Live['refused'];
+  runtime?: Runtime;
+  reporting?: Reporting;
+  refused?: Live['refused'];
 }
 
 /** The composition root: the journal, status file, alarms and page, and the runtime of the current configuration. */
-export function createDaemon(options: DaemonOptions): Daemon {
+export function createDaemon(options: DaemonOptions) {
   const { config, clock, log, observer = {} } = options;
   const journalPath = journalOf(config);
   const started = { pid: process.pid, version: version(), startedAt: clock.now() };
@@ -67,10 +56,6 @@ export function createDaemon(options: DaemonOptions): Daemon {
     started,
     starting: listInstruments(config, [], clock),
     stopping: stopping.signal,
-    journal: undefined,
-    runtime: undefined,
-    reporting: undefined,
-    refused: undefined,
   };
   /** Start, reloads and stop run one after the other. */
   let turn: Promise<void> = Promise.resolve();
@@ -79,18 +64,22 @@ export function createDaemon(options: DaemonOptions): Daemon {
     return turn;
   };
   return {
-    async start() {
+    /** Resolves after the first scan of every folder. */
+    async start(): Promise<void> {
       await inTurn(() => open(daemon));
       await daemon.runtime?.start();
     },
-    reload: (load) => inTurn(() => reload(load, daemon)),
-    stop() {
+    /** Continues with another configuration. If that has mistakes, it is refused and the current one stays. */
+    reload: (load: () => LoadedConfig): Promise<void> => inTurn(() => reload(load, daemon)),
+    /** Starts nothing new, waits for the current steps, and closes the journal. */
+    stop(): Promise<void> {
       // Ends mapping tests that are still running.
       stopping.abort();
       return inTurn(() => close(daemon));
     },
     live,
-    count: async () => (await daemon.journal?.outbox.count()) ?? {},
+    /** The number of runs in each step or parked state. */
+    count: async (): Promise<Record<string, number>> => (await daemon.journal?.outbox.count()) ?? {},
   };
 }
 

@@ -18,7 +18,7 @@ import type { Origin } from '../markers.js';
 import type { Outbox } from '../outbox.js';
 import { createDelivery, createIntake, type Observer } from '../pipeline.js';
 import { sourceProbe } from '../watch/identify.js';
-import { type Activity, createActivity } from '../watch/intake.js';
+import { createActivity } from '../watch/intake.js';
 import { claimedBy, claimsBefore } from '../watch/match.js';
 
 interface RuntimeDeps {
@@ -26,31 +26,17 @@ interface RuntimeDeps {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly log: Log;
-  readonly observer?: Observer;
+  readonly observer: Observer;
   readonly key: Key;
   /** Mistakes found by the tests of the mappings. */
   readonly failedTests: readonly Problem[];
   /** Whether this is the first runtime since the journal was opened. */
   readonly isFirst: boolean;
   /** Called after each request. */
-  readonly onResponse?: OnResponse;
+  readonly onResponse: OnResponse;
 }
 
-/** Everything that runs for one configuration. A reload replaces it. */
-export interface Runtime {
-  readonly config: UsableConfig;
-  /** Mistakes in the configuration. */
-  readonly problems: readonly ConfigProblem[];
-  /** All configured instruments, including those that are stopped. */
-  readonly instruments: readonly RunningInstrument[];
-  readonly gate: Limiter['state'];
-  /** Whether the notebook has accepted a request. */
-  hasAnswered(): boolean;
-  /** Resolves after the first scan of every folder. */
-  start(): Promise<void>;
-  /** Starts nothing new, and waits for the current steps. */
-  stop(): Promise<void>;
-}
+export type Runtime = ReturnType<typeof createRuntime>;
 
 /** A stop may take 10 s; this part of it is for pending requests. */
 const FINISH_WITHIN_MS = 8000;
@@ -58,16 +44,19 @@ const FINISH_WITHIN_MS = 8000;
 const NEW_JOURNAL =
   'the journal is new, but the folders already contain files. If you had a journal before, stop labfeed now and run `labfeed recover`; otherwise runs that are already filed will be filed again';
 
-export function createRuntime(deps: RuntimeDeps): Runtime {
-  const { config, journal, clock, log, observer = {}, key, failedTests } = deps;
+/** Everything that runs for one configuration. A reload replaces it. */
+export function createRuntime(deps: RuntimeDeps) {
+  const { config, journal, clock, log, observer, key, failedTests } = deps;
   const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
-  logProblems(mistakes, failedTests, config, log);
+  for (const problem of mistakes) log.error(fields(problem), 'configuration error');
+  for (const problem of failedTests) log.error(fields(problem), 'mapping test failed, instrument stopped');
+  for (const problem of config.warnings) log.warn(fields(problem), 'configuration warning');
   const problems = [...mistakes, ...failedTests].map(describeProblem);
   const instruments = listInstruments(config, problems, clock);
   let hasAnswered = false;
   const onResponse: OnResponse = (method, status) => {
     hasAnswered ||= status !== undefined && status >= 200 && status < 300;
-    deps.onResponse?.(method, status);
+    deps.onResponse(method, status);
   };
   const delivery = openDelivery({
     notebook: config.notebook,
@@ -96,8 +85,10 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
     problems,
     instruments,
     gate: delivery.gate,
+    /** Whether the notebook has accepted a request. */
     hasAnswered: () => hasAnswered,
-    async start() {
+    /** Resolves after the first scan of every folder. */
+    async start(): Promise<void> {
       const apply = () => applyRequests(journal, sourceProbe);
       loops = [applyDecisions({ apply, clock, log, wakeDelivery: delivery.wake, rescan })];
       // A mistake in `keep` must not remove anybody's history.
@@ -108,22 +99,12 @@ export function createRuntime(deps: RuntimeDeps): Runtime {
       await Promise.all([...restored, ...intakes.map((intake) => intake.start())]);
       log.info({ instruments: intakes.length, runs: await journal.outbox.count() }, 'ready');
     },
-    async stop() {
+    /** Starts nothing new, and waits for the current steps. */
+    async stop(): Promise<void> {
       const parts = [...loops, ...intakes].map((part) => part.stop());
       await Promise.all([...parts, delivery.stop(FINISH_WITHIN_MS)]);
     },
   };
-}
-
-function logProblems(
-  mistakes: readonly Problem[],
-  failedTests: readonly Problem[],
-  { warnings }: LoadedConfig,
-  log: Log,
-): void {
-  for (const problem of mistakes) log.error(fields(problem), 'configuration error');
-  for (const problem of failedTests) log.error(fields(problem), 'mapping test failed, instrument stopped');
-  for (const problem of warnings) log.warn(fields(problem), 'configuration warning');
 }
 
 const fields = (problem: Problem) => ({
@@ -131,19 +112,12 @@ const fields = (problem: Problem) => ({
   problem: explainProblem(problem),
 });
 
-interface RunningInstrument {
-  readonly name: string;
-  readonly activity: Activity;
-  /** Undefined if a mistake or a failed test stops it. */
-  readonly usable: Instrument | undefined;
-}
-
-/** All configured instruments, each once. */
+/** All configured instruments, each once. One that is stopped by a mistake or a failed test is not `usable`. */
 export function listInstruments(
   { listed, claims, instruments }: LoadedConfig,
   problems: readonly ConfigProblem[],
   clock: Clock,
-): RunningInstrument[] {
+) {
   const broken = new Set(problems.map(({ instrument }) => instrument));
   return [...new Set(listed.map(({ name }) => name))].map((name) => {
     const watch = claims.find((claim) => claim.name === name)?.watch ?? '';
@@ -153,6 +127,8 @@ export function listInstruments(
     return { name, activity, usable };
   });
 }
+
+type RunningInstrument = ReturnType<typeof listInstruments>[number];
 
 /** So that an instrument does not look silent after a restart. */
 async function restoreLastFile({ name, activity }: RunningInstrument, { outbox }: Journal): Promise<void> {

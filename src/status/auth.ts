@@ -73,12 +73,7 @@ function requireOwnPage(request: FastifyRequest, pageToken: string): void {
 
 const COOKIE = 'labfeed';
 
-/** Access by token: as a bearer token, or by the cookie that logging in sets. Throws after too many wrong tokens. */
-export interface TokenCheck {
-  accepts(request: Pick<FastifyRequest, 'headers' | 'ip'>): boolean;
-  /** The cookie, if the token is right. */
-  logIn(given: string, sender: string): string | undefined;
-}
+export type TokenCheck = ReturnType<typeof createTokenCheck>;
 
 /** Wrong tokens without a wait; each further one doubles the wait. */
 const FREE_ATTEMPTS = 5;
@@ -86,7 +81,8 @@ const MAX_WAIT_S = 300;
 /** Bounds memory. Forgetting a sender helps nobody to guess: the token is too long. */
 const MAX_SENDERS = 1000;
 
-export function createTokenCheck(token: string, clock: Clock): TokenCheck {
+/** Access by token: as a bearer token, or by the cookie that logging in sets. Throws after too many wrong tokens. */
+export function createTokenCheck(token: string, clock: Clock) {
   // Not the token itself: browsers send cookies to every port of this machine. A new token makes the cookie invalid.
   const pass = createHmac('sha256', token).update('labfeed page').digest('hex');
   const failures = new Map<string, { count: number; until: number }>();
@@ -106,13 +102,14 @@ export function createTokenCheck(token: string, clock: Clock): TokenCheck {
   }
 
   return {
-    accepts({ headers, ip }) {
+    accepts({ headers, ip }: Pick<FastifyRequest, 'headers' | 'ip'>): boolean {
       const bearer = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1];
       if (bearer !== undefined) return isToken(bearer, ip);
       // Not counted: the cookie is too long to guess, and a wall display with an old one would lock everybody out.
       return cookiesIn(headers).some((value) => isEqual(value, pass));
     },
-    logIn: (given, sender) =>
+    /** The cookie, if the token is right. */
+    logIn: (given: string, sender: string): string | undefined =>
       isToken(given, sender) ? `${COOKIE}=${pass}; Path=/; HttpOnly; SameSite=Strict` : undefined,
   };
 }
