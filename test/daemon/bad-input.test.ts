@@ -28,7 +28,7 @@ test('files that do not fit their mapping are quarantined with a reason each, an
     daemon.logged(({ msg, file }) => msg === 'run quarantined' && String(file).endsWith(name), 40_000);
   expect((await quarantined('empty.csv'))['reason']).toMatch(/empty/);
   expect((await quarantined('rubbish.csv'))['reason']).toMatch(/not text|binary/i);
-  expect((await quarantined('huge.csv'))['reason']).toMatch(/larger than 1024\.0 MB: it has 2048\.0 MB.*limits/s);
+  expect((await quarantined('huge.csv'))['reason']).toMatch(/too large: 2048\.0 MB, the limit is 1024\.0 MB.*limits/s);
   await daemon.logged('run filed');
   expect(await daemon.stop()).toBe(0);
   expect(sandbox.experiments().map(({ title }) => title)).toContain('good (balance)');
