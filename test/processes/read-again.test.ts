@@ -31,7 +31,7 @@ test('a reload with a changed mapping reads the file of a refused run again, and
   const { scene, daemon } = await withRefusedRun();
   remap(scene, '{{ file.stem }} weighed');
   daemon.child.kill('SIGHUP');
-  await daemon.logged('reading the files of quarantined runs again');
+  await daemon.logged('re-reading the files of quarantined runs');
   expect(await filed(daemon, 2)).toMatchObject({ experiment: 2 });
   expect(await daemon.stop()).toBe(0);
   expect(experiments(scene)).toEqual([
