@@ -115,7 +115,7 @@ test('a mistake in a mapping, a failed test and a refused reload raise alarms wi
     state: 'raised',
     kind: 'configuration',
     instrument: null,
-    text: expect.stringMatching(/refused, the old one stays in use: .*labfeed\.yaml:9:1: unknown key "instrumnets"/),
+    text: expect.stringMatching(/rejected; the previous one stays in effect: .*labfeed\.yaml:9:1: unknown key "instrumnets"/),
   });
   writeFileSync(site.config, good);
   daemon.child.kill('SIGHUP');
@@ -211,7 +211,7 @@ test('existing files that wait for a decision raise an alarm, which the decision
   for (let n = 0; n < 51; n += 1) site.drop(`old${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);
   await until('sent', () => webhook.messages.length > 0, LONG_MS);
-  expect(webhook.messages[0]?.text).toContain('51 existing files need for a decision');
+  expect(webhook.messages[0]?.text).toContain('51 existing files need a decision');
   writeFileSync(
     site.config,
     readFileSync(site.config, 'utf8').replace('quiet: 150ms }', 'quiet: 150ms }, existing: skip'),

@@ -165,14 +165,14 @@ test('a command without a journal says so and makes none', async () => {
 test('a request that the daemon does not answer in time is saved, reported, and not a success', async () => {
   const { site, daemon } = await withHeldRun();
   await daemon.stop();
-  // Whoever holds the journal now is busy with something else.
+  // Another process holds the journal and does not answer requests.
   const busy = await openJournal(site.journal, systemClock);
   const { status, stdout, stderr } = await labfeed(['refile', '2', '--config', site.config]);
   await busy.close();
   expect({ status, stdout, stderr }).toEqual({
     status: 1,
     stdout: '',
-    stderr: expect.stringMatching(/^run 2: the daemon has not answered yet. The request is saved/),
+    stderr: expect.stringMatching(/^run 2: the daemon has not responded yet. The request is saved/),
   });
   const again = startDaemon(site.config);
   await filedAs(again, 3);

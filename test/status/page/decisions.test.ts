@@ -45,7 +45,7 @@ inBrowser('a quarantined run says why, and Retry files it once the file is fixed
 
   setDay('2026-03-05');
   await item.getByRole('button', { name: 'Retry' }).click();
-  await page.locator('.outcome.done').getByText('is read again').waitFor();
+  await page.locator('.outcome.done').getByText('will be re-read').waitFor();
   await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();
   expect(await page.locator('#attention').isVisible()).toBe(false);
   expect(sandbox.experiments().map(({ title, date }) => [title, date])).toEqual([['Caffeine', '2026-03-04']]);
