@@ -10,6 +10,8 @@ import type { Preview, PreviewTable, UploadedSample as Sample } from '../status/
 import { nearest } from '../text.js';
 import { createMatcher } from '../watch/match.js';
 
+/** `page.ts` loads this file on demand: learning a mapping needs code that the daemon does not need otherwise. */
+
 export interface PreviewDeps {
   readonly config: LoadedConfig;
   readonly nowMs: number;
