@@ -119,8 +119,8 @@ async function* readAgain(file: DiskFile & Hashed): AsyncGenerator<Uint8Array> {
   } catch (error) {
     throw explained(file, error);
   }
-  const [stats] = await statAll([file.location]);
-  if (stats === undefined || stats instanceof Error || !sameStamp(stampOf(stats), file)) {
+  const stats = await statOne(file.location);
+  if (stats instanceof Error || !sameStamp(stampOf(stats), file)) {
     throw changed(file, 'it was written to or replaced while it was being read');
   }
 }
@@ -143,6 +143,9 @@ export function isAbsent(error: unknown): boolean {
   const code = systemCode(error);
   return code === 'ENOENT' || code === 'ENOTDIR' || code === 'ELOOP';
 }
+
+export const statOne = (location: string | Buffer): Promise<BigIntStats | Error> =>
+  disk.stat(location, { bigint: true }).catch((error: Error) => error);
 
 /**
  * All at once with callbacks, because each iteration of the event loop then handles many results: 50,000 stat calls

@@ -120,17 +120,13 @@ async function statJoined(run: FoundFile, roles: readonly string[], { isClaimed 
   return { ...combine(run, parts), ...(missing !== undefined && { missing }) };
 }
 
-interface IdentifyPartsOptions extends IdentifyOptions {
-  stat(run: FoundFile): Promise<RunSnapshot>;
-}
-
 /**
  * Hashes every file of a settled run, then checks the run again: a file that was added meanwhile belongs to it.
  * The contents returned for all files together are no larger than those of a single file.
  */
 async function identifyParts(
   run: FoundFile,
-  { stat, signal, keepBytes = MAX_KEPT_BYTES }: IdentifyPartsOptions,
+  { stat, signal, keepBytes = MAX_KEPT_BYTES }: IdentifyOptions & Pick<Runs, 'stat'>,
 ): Promise<IdentifiedFile> {
   const parts: (DiskFile & Part & Hashed)[] = [];
   let left = keepBytes;

@@ -3,7 +3,7 @@ import type { Clock } from '../clock.js';
 import type { Ready } from '../config/schema.js';
 import type { Log } from '../log.js';
 import { type FoundFile, filesOf } from '../model.js';
-import { isAbsent, sameStamp, stampOf, statAll } from './identify.js';
+import { isAbsent, sameStamp, stampOf, statOne } from './identify.js';
 import { doneFileOf } from './match.js';
 
 /** Applies if neither a quiet period nor a done-file is configured, so that no half-written file is ever taken. */
@@ -76,7 +76,7 @@ export async function settle(
     if (waitMs > 0) await clock.sleep(waitMs, signal);
     signal.throwIfAborted();
     // The done-file first: whatever was written before it appeared is then part of the snapshot.
-    const isDone = doneFile === undefined || (await limit(() => exists(doneFile)));
+    const isDone = doneFile === undefined || !((await limit(() => statOne(doneFile))) instanceof Error);
     const now = await limit(() => stat(run));
     signal.throwIfAborted();
     if (now === 'absent') return undefined;
@@ -127,15 +127,10 @@ export function isSame(a: FoundFile, b: FoundFile): boolean {
   );
 }
 
-async function exists(location: string | Buffer): Promise<boolean> {
-  const [stats] = await statAll([location]);
-  return stats !== undefined && !(stats instanceof Error);
-}
-
 /** A share that does not respond is no proof that the file is gone. */
 export async function statFile(file: FoundFile): Promise<RunSnapshot> {
-  const [stats] = await statAll([file.location]);
-  if (stats === undefined || stats instanceof Error) return isAbsent(stats) ? 'absent' : 'no answer';
+  const stats = await statOne(file.location);
+  if (stats instanceof Error) return isAbsent(stats) ? 'absent' : 'no answer';
   if (!stats.isFile()) return 'absent';
   return { path: file.path, location: file.location, ...stampOf(stats) };
 }

@@ -352,8 +352,7 @@ const MIN_RESCAN_MS = 100;
 /** Listing takes at most one twentieth of the time. */
 const MAX_SCAN_SHARE = 20;
 
-interface RescanFacts {
-  readonly poll: InstrumentConfig['poll'];
+interface RescanFacts extends Pick<InstrumentConfig, 'poll'> {
   readonly network: boolean;
   /** Whether some folder cannot be watched. */
   readonly eventsMissing: boolean;
