@@ -18,7 +18,7 @@ const run = () => import('./commands/run.js');
 const status = () => import('./commands/status.js');
 const tryFile = () => import('./commands/try.js');
 
-/** By the headings under which the help lists them. */
+/** Grouped by their headings in the help. */
 const COMMANDS: Readonly<Record<string, Readonly<Record<string, readonly [summary: string, load: Load]>>>> = {
   'Getting started:': {
     demo: ['Try labfeed with sample instruments and a built-in notebook', async () => (await demo()).addDemo],
@@ -98,7 +98,7 @@ function pointToHelp(command: Command, name: string): void {
 }
 
 function report(error: unknown, debug: boolean): number {
-  // Mistakes in the configuration start with their place, as compilers write it.
+  // Configuration errors start with their location, as compiler errors do.
   process.stderr.write(`${error instanceof ConfigError ? '' : 'labfeed: '}${explain(error)}\n`);
   if (debug) console.error(error);
   else if (!(error instanceof LabfeedError))

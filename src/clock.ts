@@ -18,8 +18,8 @@ export const systemClock: Clock = {
 };
 
 /**
- * All sleeps on one signal share a listener: an AbortSignal searches its listeners at each addition, so that 10,000
- * sleeps with a listener each take seconds of CPU time.
+ * All sleeps on one signal share a listener: adding a listener to an AbortSignal searches the existing ones, so 10,000
+ * sleeps with one each would take seconds of CPU time.
  */
 function createSleep(): Clock['sleep'] {
   const sleepers = new WeakMap<AbortSignal, Set<() => void>>();
@@ -56,7 +56,7 @@ export interface BackoffOptions {
   readonly random?: () => number;
 }
 
-/** Doubles with every attempt (from 0). The upper half is random, so that clients do not come back in step. */
+/** Doubles with every attempt (from 0). The upper half is random, so that clients do not retry in step. */
 export function backoffMs(
   attempt: number,
   { firstMs = 1000, maxMs = 5 * 60_000, random = Math.random }: BackoffOptions = {},
@@ -82,9 +82,9 @@ export function every(intervalMs: number, clock: Clock, task: (signal: AbortSign
 
   const running = Promise.resolve().then(repeat);
   return {
-    /** Ends the current wait. During a run, the next one follows without a wait. */
+    /** Ends the current wait. If the task is running, it is repeated without a wait. */
     wake: (): void => waiting.abort(),
-    /** Resolves when the current run has ended. */
+    /** Resolves when the current execution has ended. */
     async stop(): Promise<void> {
       stopping.abort();
       waiting.abort();

@@ -92,7 +92,7 @@ export class NotebookError extends LabfeedError {
   /** The server may have carried out the write, or may still do so. If false, it certainly did not. */
   readonly outcomeUnknown: boolean;
   readonly retryAfterMs?: number;
-  /** Whether the failure concerns one run or all of them. A `server` failure of scope `run` is no outage. */
+  /** Whether the failure concerns one run or all of them. A `server` failure of scope `run` is not an outage. */
   readonly scope: 'run' | 'server';
 
   constructor(failure: FailureClass, message: string, details: NotebookErrorDetails = {}) {

@@ -15,7 +15,7 @@ interface ReaderOptions {
   onRetry(message: string): void;
 }
 
-/** With the waits between them, the attempts last for some minutes. */
+/** Including the waits, the attempts span a few minutes. */
 const MAX_ATTEMPTS = 8;
 
 /** Reads the notebook for `audit` and `recover`, and waits while it is unavailable. */
@@ -46,12 +46,12 @@ export function createNotebookReader(
         if (!isEntryStatus(error, 404)) throw error;
         return undefined;
       }),
-    /** Rejects unless the notebook itself answers. A proxy that lost the notebook behind it answers 404 to everything. */
+    /** Rejects unless the notebook itself answers. A proxy that has lost its backend answers 404 to everything. */
     checkPresence: async (): Promise<void> => void (await retry(() => notebook.listKeys())),
   };
 }
 
-/** Whether the notebook may answer later without anybody doing something. A rejected key is not such a failure. */
+/** Whether the request may succeed later without intervention. A rejected key needs intervention. */
 export const isTemporary = (error: unknown): error is NotebookError =>
   error instanceof NotebookError && error.retryable && error.failure !== 'auth';
 

@@ -95,8 +95,8 @@ const systemProbe: FilesystemProbe = {
 };
 
 /**
- * Takes a kernel lock by keeping a transaction open on a separate database file. The lock ends with the process,
- * however that ends, and does not affect readers of the data it protects. Returns false, and closes the database, if
+ * Takes a kernel lock by keeping a transaction open on a separate database file. The lock ends with the process, even
+ * if it crashes, and does not affect readers of the data it protects. Returns false, and closes the database, if
  * another process holds the lock.
  */
 export function lockForLife(lock: DatabaseSyncInstance): boolean {

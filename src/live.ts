@@ -29,7 +29,7 @@ export const describeProblem = ({ where, message, hint, stops }: Problem): Confi
   instrument: typeof stops === 'object' ? stops.instrument : undefined,
 });
 
-/** `slowed`: to what the server was seen to accept. `slow start`: after an outage. */
+/** `slowed`: to the learned limit. `slow start`: after an outage. */
 const limiterSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.enum(['open', 'slowed', 'slow start']), perSecond: z.number() }),
   z.object({ kind: z.literal('held'), until: z.number(), reason: z.string() }),
@@ -136,7 +136,7 @@ export function readLive(journalPath: string): Live | undefined {
   }
 }
 
-/** Replaces the file in one step. It is readable by those who may read the journal, and by nobody else. */
+/** Replaces the file atomically. Only users who can read the journal can read it. */
 export async function writeLive(journalPath: string, live: Live): Promise<void> {
   const path = liveFileOf(journalPath);
   const { mode } = await stat(journalPath);

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { decodeEntities } from './text.js';
 
-/** What identifies a run. `copy` is the path if the instrument files equal bytes at other paths again, else empty. */
+/** What identifies a run. `copy` is the path if equal content at another path is a separate run, else empty. */
 export interface RunIdentity {
   readonly instrument: string;
   readonly sha256: string;
   readonly copy: string;
-  /** How often a person had this run refiled. */
+  /** How many times a person has had this run refiled. */
   readonly refiling: number;
 }
 
@@ -28,7 +28,7 @@ const MAX_REFILINGS = 100;
 export const refilingsOf = (identity: Omit<RunIdentity, 'refiling'>): ReadonlyMap<string, number> =>
   new Map(Array.from({ length: MAX_REFILINGS }, (_, refiling) => [referenceOf({ ...identity, refiling }), refiling]));
 
-/** The title of an experiment between its creation and its description. */
+/** The provisional title, which an experiment has until its draft is written. */
 export const provisionalTitle = (reference: string): string => `labfeed ${reference}`;
 
 /** No draft has such a title: the map stage rejects it. */
@@ -39,7 +39,7 @@ export const provisionalReference = (title: string): string | undefined => PROVI
 
 const PROVISIONAL = /^labfeed ([0-9a-f]{16})$/;
 
-/** The last line of a run's n-th comment (from 1), which identifies it. */
+/** The marker line that ends and identifies a run's n-th comment (from 1). */
 export const commentMark = (reference: string, n: number): string => `labfeed ${reference}.${n}`;
 
 export interface CommentMark {
@@ -47,7 +47,7 @@ export interface CommentMark {
   readonly n: number;
 }
 
-/** The last mark in a comment's text that is a whole line, of whichever run. */
+/** The last marker line in a comment, of any run. Part of a line does not count. */
 export function markIn(text: string): CommentMark | undefined {
   const marks = text.matchAll(/^labfeed ([0-9a-f]{16})\.([1-9][0-9]{0,4})\r?$/gm);
   const [, reference, n] = [...marks].at(-1) ?? [];
@@ -57,7 +57,7 @@ export function markIn(text: string): CommentMark | undefined {
 export const markComment = (text: string, reference: string, n: number): string =>
   `${text.trimEnd()}\n\n${commentMark(reference, n)}`;
 
-/** The maximum size of a mark with its line breaks. */
+/** The maximum size of a marker line with its line breaks. */
 export const MARK_BYTES = Buffer.byteLength(markComment('', '0'.repeat(16), 99_999));
 
 /** The content of an origin line. `label`: the instrument and the file, separated by a space. */
@@ -81,8 +81,8 @@ export function readLabel(label: string, instruments: readonly string[]) {
 }
 
 /**
- * Stands in for a name that a person erased: the same name is recognised, but cannot be read back. Paths are absolute,
- * so none begins like this.
+ * Replaces an erased name: the same name is still recognised, but cannot be read back. Paths are absolute, so none
+ * starts like this.
  */
 const erased = (...parts: readonly string[]): string =>
   `${ERASED}${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
@@ -91,6 +91,6 @@ export const ERASED = 'erased:';
 
 export const erasedPath = (instrument: string, path: string): string => erased(instrument, path);
 
-/** The same for all runs of these bytes at this path, later ones included. */
+/** The same for all runs with this content at this path, including later ones. */
 export const erasedCopy = ({ instrument, sha256, copy }: Omit<RunIdentity, 'refiling'>): string =>
   copy === '' || copy.startsWith(ERASED) ? copy : erased(instrument, sha256, copy);

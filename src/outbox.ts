@@ -2,8 +2,8 @@ import type { FailureClass, FileError } from './errors.js';
 import type { Dialect, Draft, IdentifiedFile, Shape } from './model.js';
 
 /**
- * The seam between the program and the store of runs. Intake hands runs over, delivery claims them and records each
- * step. Every call is asynchronous and stands alone: no call relies on a transaction that includes another one.
+ * The interface to the store of runs. Intake hands runs over, delivery claims them and records each step. Every call
+ * is asynchronous and independent: no call relies on a transaction that includes another one.
  * A change is durable when its promise resolves.
  */
 export interface Outbox extends Handover, Deliveries, Upkeep {
@@ -39,7 +39,7 @@ export interface Deliveries {
   load(run: number): Promise<OpenRun>;
   /** All changes of one call become durable together, or none of them does. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
-  /** Whether a run of this content has an experiment. */
+  /** Whether a run with this content has an experiment. */
   hasContent(instrument: string, sha256: string): Promise<boolean>;
 }
 
@@ -94,10 +94,10 @@ export interface ServerOutbox {
   countUnknown(): Promise<number>;
 }
 
-/** The content of a run: what identifies it, apart from how often a person had it refiled. */
+/** The content of a run: its identity without the refiling count. */
 export interface ContentKey {
   readonly sha256: string;
-  /** The path, if the instrument files equal bytes at other paths as runs of their own; else empty. */
+  /** The path, if equal content at other paths is a separate run; else empty. */
   readonly copy: string;
 }
 
@@ -110,7 +110,7 @@ export interface NewRun {
   readonly backlog: boolean;
   /** Fingerprint of the mapping that reads the file. */
   readonly mapping: string;
-  /** The run whose remaining files these may be: all are unchanged since it was taken, and some are gone. */
+  /** The run that these files may be the rest of: they are unchanged since it was taken, but others are gone. */
   readonly partOf?: ContentKey | undefined;
 }
 
@@ -122,7 +122,7 @@ export type Match =
   | { readonly kind: 'new' | 'unread' | 'busy' }
   | ({ readonly kind: 'known'; readonly run: number } & Taken);
 
-/** Under which key intake remembers the files of a run. */
+/** The key under which intake remembers the files of a run. */
 export interface Taken extends ContentKey {
   /** The run was erased: its files are remembered without their names. */
   readonly isErased: boolean;
@@ -151,7 +151,7 @@ export interface Drift {
 export interface Added extends Taken {
   readonly run: number;
   /**
-   * `known`: the run was added before, and nothing changed. Of a done run that was read again on request: `revised`,
+   * `known`: the run was added before, and nothing changed. For a done run that was read again on request: `revised`,
    * `unchanged` (it reads as it was filed) or `refused` (it cannot be read, and stays as it was filed).
    */
   readonly outcome: 'known' | 'queued' | 'held' | 'quarantined' | 'revised' | 'unchanged' | 'refused';
@@ -172,7 +172,7 @@ export type RunStep = 'pending' | 'creating' | 'created' | 'described' | 'done';
 export interface PlannedComment {
   readonly n: number;
   readonly text: string;
-  /** When a POST of it may last have been sent. */
+  /** The latest time a POST of it may have been sent. */
   readonly intentAt: number | undefined;
   /** Its id, once the notebook has it. */
   readonly comment: number | undefined;
@@ -205,14 +205,14 @@ export interface OpenRun {
   readonly step: RunStep;
   readonly server: string | undefined;
   readonly floor: number | undefined;
-  /** Earlier creations of it with an unknown outcome that could not be reconciled: no id, or no title, was known. */
+  /** Earlier creations with an unknown outcome that could not be reconciled because no id or no title was known. */
   readonly unseen: number;
   readonly experiment: number | undefined;
   /** Whether a person said that this experiment is the run's, whatever it contains. */
   readonly adopted: boolean;
   readonly attempts: number;
   readonly draft: Omit<Draft, 'comments'>;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly earlier: readonly EarlierDraft[];
   readonly comments: readonly PlannedComment[];
   readonly surplus: readonly SurplusComment[];
@@ -220,7 +220,7 @@ export interface OpenRun {
 
 /** Everything that can happen to a run on its way to the notebook. */
 export type RunChange =
-  /** Durable before the POST: after a crash the experiment is looked for, and no second one is created. */
+  /** Durable before the POST: after a crash, delivery looks for the experiment instead of creating a second one. */
   | {
       readonly kind: 'intended';
       readonly server: string;
@@ -261,12 +261,12 @@ export type RunChange =
       readonly reason: string;
     };
 
-/** What was learnt about a server, so that it need not be found out again. */
+/** What was learnt about a server, stored so that it need not be detected again. */
 export interface ServerFacts {
   readonly dialect: Dialect | undefined;
   /** The highest experiment id seen there: a new experiment gets a higher one. */
   readonly highest: number | undefined;
-  /** Whether the title of a creation is kept. Unknown until one was read back. */
+  /** Whether titles of creations are kept. Unknown until one has been read back. */
   readonly keepsTitle: boolean | undefined;
   /** What a new experiment looks like, except for ids and times, on a server that drops titles. */
   readonly blank: string | undefined;
@@ -276,7 +276,7 @@ export interface ServerFacts {
   readonly halted: string | undefined;
   /** The server was restored to an older state: ids from this one on may have been assigned twice. */
   readonly restoredFrom: number | undefined;
-  /** Whether comments hold the text that was sent. Unknown until one was read back. */
+  /** Whether comments hold the text that was sent. Unknown until one has been read back. */
   readonly keepsComments: boolean | undefined;
 }
 

@@ -111,7 +111,7 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
     mapping: createMapping(instrument),
     takes: new PQueue({ concurrency: MAX_UNDER_WAY }),
     underWay: new Set<string>(),
-    // A share that hangs must not block all threads for file access, nor the content of many files fill the memory.
+    // A hung share must not block all threads for file access, and the contents of many files must not fill memory.
     stats: new PQueue({ concurrency: 4 }),
     reads: new PQueue({ concurrency: 4 }),
     backlog: createBacklog(existing, async () => (await deps.journal.intake.firstScanAt(name)) !== undefined),
@@ -128,18 +128,18 @@ async function applyConfiguration(intake: IntakeState): Promise<void> {
   if (again > 0) log.info({ files: again }, 're-reading the files of quarantined runs');
 }
 
-/** Has files read again: after their mapping was changed, or because a person wants it. Returns their number. */
+/** Schedules files to be read again, after a mapping change or at a person's request. Returns their number. */
 async function recheck({ instrument: { name, mapping }, journal }: IntakeState): Promise<number> {
   return journal.intake.recheck(name, await journal.outbox.unread(name, mapping));
 }
 
-/** Found: the watcher hands over files that exist. A file that is known and unchanged costs one look-up. */
+/** Found: the watcher hands over files that exist. A known, unchanged file costs one lookup. */
 async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: IntakeState): Promise<void> {
   const { instrument, journal, claims, runs, underWay, backlog } = intake;
   const own = files.filter(({ path }) => !claims.isClaimed(path));
   const changed = runs.group(await journal.intake.unknown(instrument.name, own));
   const found = changed.filter(({ path }) => !underWay.has(path));
-  // `existing` decides about files from before the first scan, or a person if there are many.
+  // `existing` decides about the backlog; if it is large, a person does.
   const { take, skip, hold, isBacklog } = await backlog.sort(found, origin);
   if (isBacklog && found.length > 0) intake.observer.foundBacklog?.();
   if (skip.length > 0) await journal.intake.skip(instrument.name, skip);
@@ -147,7 +147,7 @@ async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: 
   await takeAll(take, isBacklog, intake);
 }
 
-/** Only a complete scan of a folder that is present ends the first scan. That is recorded durably. */
+/** The first scan ends only with a complete scan of an existing folder. This is recorded durably. */
 async function endScan(result: ScanResult, intake: IntakeState): Promise<void> {
   const { instrument, journal, activity, backlog, log } = intake;
   activity.scanned(result);
@@ -171,7 +171,7 @@ async function takeAll(found: Iterable<FoundFile>, isBacklog: boolean, intake: I
   }
 }
 
-/** One run, as often as it needs: a file in use, a share that is away or a full disk only delays it. */
+/** One run, with as many attempts as it needs: a file in use, a missing share or a full disk only delays it. */
 async function take(found: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<void> {
   const { activity, signal, clock, log } = intake;
   const file = found.path;

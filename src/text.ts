@@ -40,7 +40,7 @@ export function relativeTime(ms: number, now: number): string {
 
 const two = (n: number): string => String(n).padStart(2, '0');
 
-/** `2026-03-04`, in local time as all times here. */
+/** `2026-03-04`, in local time like all times here. */
 export function formatDay(ms: number): string {
   const date = new Date(ms);
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
@@ -79,7 +79,7 @@ export const capitalize = (text: string): string => text.charAt(0).toUpperCase()
 export const asSentence = (text: string): string =>
   text === '' || /[.!?:]$/.test(text) ? capitalize(text) : `${capitalize(text)}.`;
 
-/** Replaces the `PATH:7:4: ` at the start of a reason by `line 7, column 4: `, for places that already name the file. */
+/** Replaces `PATH:7:4: ` at the start of a reason with `line 7, column 4: `, for places that already name the file. */
 export function withoutPath(reason: string, path: string): string {
   if (path === '' || !reason.startsWith(`${path}:`)) return reason;
   const rest = reason.slice(path.length + 1);
@@ -109,7 +109,7 @@ function distanceBetween(a: string, b: string): number {
   const maxEdits = Math.floor(long.length / 3);
   const edits = long.length - short.length > maxEdits ? Number.POSITIVE_INFINITY : countEdits(a, b);
   if (edits <= maxEdits) return edits;
-  // `Sample` may stand for `Sample Name`, but a typing error is the more likely explanation.
+  // `Sample` may stand for `Sample Name`, but a typo is more likely.
   return short.length >= 3 && long.includes(short) ? long.length : Number.POSITIVE_INFINITY;
 }
 
@@ -145,7 +145,7 @@ const HTML_ENTITIES: Readonly<Record<string, string>> = {
   "'": '&#39;',
 };
 
-/** Text that cannot become markup, neither between tags nor in a quoted attribute. */
+/** Escapes text for use between tags or in a quoted attribute. */
 export function escapeHtml(text: string): string {
   return HTML_SPECIAL.test(text) ? text.replace(/[&<>"']/g, (char) => HTML_ENTITIES[char] ?? char) : text;
 }

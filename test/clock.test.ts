@@ -55,7 +55,7 @@ describe('retry', () => {
   });
 });
 
-test('atMost resolves with the work or after the time, whichever is first', async () => {
+test('atMost resolves when the work is done or the time is up, whichever comes first', async () => {
   const clock = simulatedClock();
   const ended: number[] = [];
   const wait = async (workMs: number): Promise<void> => {
@@ -92,7 +92,7 @@ describe('every', () => {
     expect(ranAt).toEqual([0, 1000, 1050, 2050]);
   });
 
-  test('wake ends the wait; during a run it saves the next wait', async () => {
+  test('wake ends the wait; while the task is running, it skips the next one', async () => {
     const clock = simulatedClock();
     let runs = 0;
     const loop = every(60_000, clock, async () => {
@@ -107,7 +107,7 @@ describe('every', () => {
     await loop.stop();
   });
 
-  test('stop waits for the current run, aborts its signal and ends the loop', async () => {
+  test('stop aborts the signal, waits for the running task and ends the loop', async () => {
     const clock = simulatedClock();
     const steps: string[] = [];
     const loop = every(10, clock, async (signal) => {

@@ -56,7 +56,7 @@ describe('network file systems', () => {
     expect(await isNetworkFilesystem('/data', probe(FUSE, device))).toBe(network);
   });
 
-  test('a path that does not exist is judged by its parent', async () => {
+  test('a path that does not exist is classified by its parent', async () => {
     const asked: string[] = [];
     const nfs: FilesystemProbe = {
       ...probe(0x6969),
@@ -70,7 +70,7 @@ describe('network file systems', () => {
     expect(asked).toEqual(['/mnt/new/journal.db', '/mnt/new', '/mnt']);
   });
 
-  test('an error of the system is not hidden', async () => {
+  test('a system error is not swallowed', async () => {
     const dead: FilesystemProbe = {
       ...probe(0),
       magic: async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createLog } from '../src/log.js';
 
-/** A log, and all that it wrote. */
+/** A log, and everything written to it. */
 function written() {
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
@@ -18,7 +18,7 @@ test('a secret is redacted in messages, fields, URLs and errors', () => {
   expect(text()).not.toContain('k-0815');
 });
 
-test('a secret that JSON escapes is redacted too, and so is a second one', () => {
+test('a second secret, and one that JSON escapes, are redacted too', () => {
   const { log, conceal, text } = written();
   conceal('say "friend"\\');
   conceal('another');

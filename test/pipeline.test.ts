@@ -133,7 +133,7 @@ describe('intake', () => {
     expect(scene.wakeUps()).toBe(0);
   });
 
-  test('with drift: hold, a run with another column is held, and delivery is not woken', async () => {
+  test('with drift: hold, a run with a different column is held, and delivery is not woken', async () => {
     const scene = setUp('existing: ingest, drift: hold');
     scene.write('a.csv');
     await start(scene);
@@ -175,7 +175,7 @@ describe('intake', () => {
   });
 
   describe('of a backlog', () => {
-    test('takes up to 50 files without asking, as backlog', async () => {
+    test('takes up to 50 files as backlog without a decision', async () => {
       const scene = setUp('duplicates: ingest');
       scene.write(...names(50));
       await start(scene);
@@ -197,7 +197,7 @@ describe('intake', () => {
       expect(scene.added).toHaveLength(100);
     });
 
-    test('takes a held backlog when it is decided, after live runs', async () => {
+    test('takes a held backlog once it is decided, after live runs', async () => {
       const scene = setUp('changed: new');
       scene.write(...names(51));
       await start(scene);
@@ -270,7 +270,7 @@ describe('intake', () => {
       expect(scene.added).toHaveLength(1);
     });
 
-    test('takes files from a day on with existing: { since }', async () => {
+    test('with existing: { since }, takes files from that day on', async () => {
       const scene = setUp('existing: { since: 2026-01-01 }');
       scene.write('old.csv', 'new.csv');
       const day = (iso: string): Date => new Date(`${iso}T12:00:00`);
@@ -281,7 +281,7 @@ describe('intake', () => {
     });
   });
 
-  test('with very many files, the scan waits while 10,000 of them are on their way', async () => {
+  test('the scan pauses while 10,000 files are being processed', async () => {
     const scene = setUp('existing: ingest, ready: { quiet: 1h }');
     for (const name of names(10_300)) writeFileSync(join(scene.folder, name), '');
     let isScanned = false;

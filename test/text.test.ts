@@ -75,7 +75,7 @@ test('text cannot become markup', () => {
   expect(escapeHtml(`<a b="c" d='e'>&</a>`)).toBe('&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;&lt;/a&gt;');
 });
 
-test('text for a terminal moves no cursor and reverses no direction', () => {
+test('text for a terminal cannot move the cursor or reverse the text direction', () => {
   expect(terminalLine('a\x1b[2Jb\u202ec\nd')).toBe('a [2Jb c d');
   expect(terminalText('a\x1b[2Jb\u202ec\r\n\td')).toBe('a\ufffd[2Jb\ufffdc\n\td');
 });
@@ -103,7 +103,7 @@ describe('nearest', () => {
     expect(nearest('max-bytes', ['maxBytes', 'bytes'])).toBe('maxBytes');
   });
 
-  test('a name that contains the other is close, but less so than one with a typing error', () => {
+  test('a name that contains the other is close, but less so than one with a typo', () => {
     expect(nearest('Sample', ['Operator', 'Sample Description'])).toBe('Sample Description');
     expect(nearest('Sample', ['Sample Description', 'Samples'])).toBe('Samples');
   });

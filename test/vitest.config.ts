@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** The slow proofs run by name (`npm run processes`, `chaos`, `simulate`), everything else with `npm test`. */
+/** The slow suites run by name (`npm run processes`, `chaos`, `simulate`), everything else with `npm test`. */
 const slow = process.env['LABFEED_SLOW'];
 
 export default defineConfig({
@@ -10,9 +10,9 @@ export default defineConfig({
     exclude: slow ? [] : ['chaos/**', 'processes/**'],
     testTimeout: slow ? 120_000 : 60_000,
     restoreMocks: true,
-    // Whole-daemon tests mostly wait for processes of their own.
+    // Whole-daemon tests mostly wait for child processes.
     maxWorkers: 4,
-    // No module has state of its own, so files can share what they import: a quarter of the time is loading it.
+    // Modules have no state, so test files can share them: loading them takes a quarter of the time.
     isolate: false,
   },
 });

@@ -12,7 +12,7 @@ interface AlarmsDeps {
   load(): Promise<AlarmBook>;
   /** May fail: the alarms stay in memory and are saved later. */
   save(book: AlarmBook): Promise<void>;
-  /** How to notify people, by the current configuration. */
+  /** How to notify people, according to the current configuration. */
   channels(): ReadonlyMap<Channel, Send>;
   readonly clock: Clock;
   readonly log: Log;
@@ -24,12 +24,12 @@ const MAX_TEXT_LENGTH = 1500;
 /** If only the text of an alarm changes, it is saved no more often than this. */
 const SAVE_TEXT_MS = 60_000;
 
-/** Raises an alarm when a condition appears, clears it when the condition is gone, and has people notified of both. */
+/** Raises an alarm when a condition appears, clears it when the condition is gone, and notifies people of both. */
 export class Alarms {
   readonly #deps: AlarmsDeps;
   readonly #notifier: Notifier;
   readonly #raised = new Map<string, LiveAlarm>();
-  /** Since when conditions last that are within their grace period, by the monotonic clock. */
+  /** When conditions began that have not yet lasted long enough for an alarm, on the monotonic clock. */
   readonly #pending = new Map<string, number>();
   #isUnsaved = false;
   #savedAtMs: number;
@@ -90,7 +90,7 @@ export class Alarms {
     const key = keyOf({ kind, instrument });
     const known = this.#raised.get(key);
     if (known) {
-      // The text may change while the alarm lasts, for example with the number of runs. That notifies nobody.
+      // The text may change while the alarm lasts, for example with the number of runs. That sends no notice.
       this.#raised.set(key, { ...known, text });
       this.#isUnsaved ||= text !== known.text && clock.monotonic() - this.#savedAtMs > SAVE_TEXT_MS;
       return;

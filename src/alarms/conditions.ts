@@ -7,7 +7,7 @@ import { formatDuration, plural, withoutPath } from '../text.js';
 /** A restart of the notebook is not an outage. */
 const OUTAGE_GRACE_MS = 5 * 60_000;
 
-/** When an alarm was raised, if it is. */
+/** When an alarm was raised, if it is raised now. */
 type RaisedAt = (kind: LiveAlarm['kind'], instrument: string | undefined) => number | undefined;
 
 /** Every condition that is present, and every one that cannot be judged now. */
@@ -39,7 +39,7 @@ function notebookFindings({ url, gate, answered, halted }: Facts['notebook']): F
   return [...findings, { kind: 'outage', text, graceMs: OUTAGE_GRACE_MS }, { kind: 'auth' }];
 }
 
-/** Mistakes outside single instruments. */
+/** Mistakes that do not belong to one instrument. */
 function configurationFindings({ refused, problems, page }: Facts): Finding[] {
   const general = problems.filter(({ instrument }) => instrument === undefined);
   const parts = [

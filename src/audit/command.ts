@@ -90,7 +90,7 @@ async function failureOf(comparison: Promise<void>, signal: AbortSignal): Promis
   }
 }
 
-/** The daemon repairs; this command sends nothing to the notebook. */
+/** The daemon does the repairs; this command sends nothing to the notebook. */
 const requestRepairs = async (repairs: readonly Repair[], journal: string): Promise<RequestResult[]> =>
   repairs.length === 0
     ? []

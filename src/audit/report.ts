@@ -20,7 +20,7 @@ interface Meaning {
   readonly title: string;
   /** What can be done. */
   readonly hint?: string;
-  /** Somebody wanted it, or nobody needs to do anything: reported, but not counted as a difference. */
+  /** Intended, or needs no action: reported, but not counted as a difference. */
   readonly isIntended?: true;
 }
 
@@ -133,7 +133,7 @@ export const emptyResult = (server: string) => ({
   safe: [] as SafeFile[],
   /** How many runs that are done in the journal were compared. */
   filed: 0,
-  /** Those of them that the notebook has as they were filed. */
+  /** How many of these the notebook has as they were filed. */
   verified: new Set<number>(),
   folders: [] as (FileCounts & { name: string; watch: string })[],
   /** Why the audit is incomplete. */
@@ -153,7 +153,7 @@ export const toJson = (
   ...(repaired && { repaired }),
 });
 
-/** More are only in the JSON. */
+/** The rest is only in the JSON. */
 const MAX_SHOWN = 20;
 
 /** The result as text. `width`: that of the terminal. */

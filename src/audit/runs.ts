@@ -34,7 +34,7 @@ export async function compareRuns(deps: AuditDeps, result: AuditResult): Promise
   });
 }
 
-/** What needs no request: a halt, runs that are not filed, and spares. */
+/** Findings that need no request: a halt, runs that are not filed, and spares. */
 async function reportUnfiled(
   { config, instrument, journal }: AuditDeps,
   server: Awaited<ReturnType<JournalReader['server']>>,
@@ -195,7 +195,7 @@ function embedded(
 const isComment = (value: unknown): value is CommentRecord =>
   typeof value === 'object' && value !== null && 'id' in value && typeof value.id === 'number';
 
-/** As it was sent, or as markup of it. The contract names no field for the text. */
+/** As it was sent, or converted to markup. The contract names no field for the text. */
 const contains = (record: CommentRecord, wanted: string): boolean =>
   Object.values(record).some(
     (value) => typeof value === 'string' && [withoutSpaces(value), cellTexts(value)].includes(withoutSpaces(wanted)),

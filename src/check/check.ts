@@ -159,7 +159,7 @@ function checkToken({ settings: { status }, placeOf }: LoadedConfig): Finding[] 
   return secretProblems(() => readToken(token, placeOf(['status', 'token'])));
 }
 
-/** The problems of reading a secret; none if it can be read. */
+/** Problems with reading a secret; none if it can be read. */
 function secretProblems(read: () => void): Finding[] {
   try {
     read();

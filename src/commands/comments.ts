@@ -169,7 +169,7 @@ export function textOf(record: Readonly<Record<string, unknown>>, field: string)
   return typeof text === 'string' ? text : undefined;
 }
 
-/** The new text. A comment of labfeed keeps its marker line, which recovery relies on. */
+/** The new text. A comment posted by labfeed keeps its marker line, which recovery relies on. */
 export function replaceText(before: string, text: string): string {
   const mark = markIn(before);
   const own = mark && commentMark(mark.reference, mark.n);

@@ -121,7 +121,7 @@ const fact = (name: string, value: string): string => `${name.padEnd(13)}${termi
 function facts(job: JobDetail): string[] {
   const { path, size, modifiedMs, paths } = job;
   const others = paths.filter((other) => other !== path);
-  // Of a run that was recovered from the notebook only the file's name is known.
+  // For a run that was recovered from the notebook, only the file's name is known.
   const modified = modifiedMs === 0 ? '' : ` (${formatBytes(size)}, modified ${formatTime(modifiedMs)})`;
   return [
     fact('instrument', job.instrument),

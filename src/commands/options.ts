@@ -36,7 +36,7 @@ export const withJson = (command: Command, examples: readonly string[], note?: s
 
 export const configFrom = ({ config }: ConfigOption): LoadedConfig => loadConfig(findConfig(config));
 
-/** Rejects a configuration with which the daemon cannot start, with all its mistakes. */
+/** Rejects a configuration that the daemon cannot start with, listing all its mistakes. */
 export function requireUsable(config: LoadedConfig): asserts config is UsableConfig {
   if (!config.notebook || config.problems.some(({ stops }) => stops === 'daemon'))
     throw new ConfigError(config.problems);
@@ -109,7 +109,7 @@ export async function withReader<T>(options: ConfigOption, use: (opened: OpenedJ
   }
 }
 
-/** Rejects an instrument that neither the configuration nor the journal has. */
+/** Rejects an instrument that neither the configuration nor the journal knows. */
 export async function requireInstrument(
   name: string,
   { config, reader }: Pick<OpenedJournal, 'config' | 'reader'>,

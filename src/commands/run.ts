@@ -30,7 +30,7 @@ async function run(options: ConfigOption): Promise<void> {
   keepHeapSmall();
   const config = usableConfigFrom(options);
   const stop = onStopRequest();
-  // The daemon goes on if nobody reads its log any more. Other commands end then.
+  // The daemon continues if nobody reads its log any more. Other commands exit.
   process.stdout.removeAllListeners('error').on('error', () => undefined);
   const logging = createLog({ level: config.settings.log, pretty: process.stdout.isTTY });
   const daemon = createDaemon({ config, ...logging, clock: systemClock });

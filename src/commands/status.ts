@@ -120,7 +120,7 @@ function folder({ line, folder: { state, reason }, watch }: Live['instruments'][
 
 type InstrumentRow = ReturnType<typeof instrumentRows>[number];
 
-/** Without the states that no run is in. */
+/** Omits states without runs. */
 function columns(rows: readonly InstrumentRow[], now: number): Column<InstrumentRow>[] {
   const states = RUN_STATES.filter((state) => state === 'done' || rows.some(({ runs }) => runs[state] > 0));
   const hasFolders = rows.some((row) => row.folder !== '');

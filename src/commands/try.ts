@@ -69,7 +69,7 @@ function usableInstrument(name: string, config: LoadedConfig): Instrument {
   ];
   if (problems.length > 0) throw new ConfigError(problems);
   if (instrument) return instrument;
-  // If nothing could be read, the mistakes say more than an unknown instrument.
+  // If nothing could be read, the mistakes are more helpful than `unknown instrument`.
   if (config.instruments.length === 0 && config.problems.length > 0) throw new ConfigError(config.problems);
   throw unknownInstrument(
     name,

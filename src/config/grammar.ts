@@ -36,7 +36,7 @@ interface AmountKind {
   readonly separator: string;
   /** Suggested for a number without a unit. */
   readonly usual: string;
-  /** What one of each unit counts. */
+  /** The value of one of each unit. */
   readonly units: Readonly<Record<string, number>>;
 }
 

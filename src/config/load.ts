@@ -41,7 +41,7 @@ export interface LoadedConfig {
   /** Every instrument, including those with mistakes. */
   readonly listed: readonly ListedInstrument[];
   readonly problems: readonly Problem[];
-  /** The problems because of which instruments may be missing from `listed`. */
+  /** Problems that may hide instruments from `listed`. */
   readonly incompleteBecause: readonly Problem[];
   /** Settings that have a mistake or could not be read. */
   readonly invalidSettings: ReadonlySet<string>;
@@ -56,7 +56,7 @@ export type UsableConfig = LoadedConfig & Required<Pick<LoadedConfig, 'notebook'
 /** A mistake in one of these keeps the daemon from starting. */
 const NEEDED_TO_START: ReadonlySet<string> = new Set(['notebook', 'journal', 'status']);
 
-/** `hiding`: problems because of which instruments may be missing. */
+/** `hiding`: problems that may hide instruments. */
 interface Found {
   readonly problems: Problem[];
   readonly hiding: Problem[];
@@ -226,7 +226,7 @@ function toInstrument(name: string, config: InstrumentConfig, written: WrittenIn
   };
 }
 
-/** Of the YAML rather than of the validated values, which may contain functions. */
+/** A hash of the YAML, not of the validated values, which may contain functions. */
 function fingerprint({ parse, experiment, comments }: WrittenInstrument): string {
   return createHash('sha256')
     .update(JSON.stringify([parse, experiment, comments]))

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { ConfigError, type Place, type Problem, systemCode } from '../errors.js';
 import { ARROW, text } from './grammar.js';
 
-/** A secret is never in the configuration, only the place where it is. */
+/** The configuration never contains a secret, only its location. */
 export const secret = (what: string) =>
   z
     .strictObject(

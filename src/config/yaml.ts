@@ -22,9 +22,9 @@ export interface YamlFile {
   readonly file: string;
   readonly value: unknown;
   readonly problems: readonly Problem[];
-  /** The location of the value at this path, or of the nearest thing around it. */
+  /** The location of the value at this path, or of the nearest value around it. */
   placeOf(path: ConfigPath): Place;
-  /** The location of the last part of this path as a key. */
+  /** The location of the key that is the last part of this path. */
   placeOfKey(path: ConfigPath): Place;
 }
 

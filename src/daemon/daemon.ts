@@ -135,7 +135,7 @@ async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
   next.start().catch((error: unknown) => log.fatal({ err: error }, 'cannot start with the new configuration'));
 }
 
-/** A reload is all or nothing: what runs is better than half of what was meant. */
+/** A reload is all or nothing: the current configuration is better than half of the new one. */
 function refuseMistakes(config: LoadedConfig, journalPath: string): asserts config is UsableConfig {
   const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   if (problems.length > 0) throw new ConfigError(problems);
@@ -145,7 +145,7 @@ function refuseMistakes(config: LoadedConfig, journalPath: string): asserts conf
   });
 }
 
-/** Why a configuration was refused. An error without a place concerns the whole file. */
+/** Why a configuration was refused. An error without a location concerns the whole file. */
 function refusalProblems(error: LabfeedError, file: string): ConfigProblem[] {
   if (error instanceof ConfigError) return error.problems.map(describeProblem);
   const { message, hint, where = { file } } = error;
@@ -153,7 +153,7 @@ function refusalProblems(error: LabfeedError, file: string): ConfigProblem[] {
 }
 
 async function close({ runtime, page, reporting, journal, log }: Parts): Promise<void> {
-  // Without a runtime it could not start, and has said why.
+  // Without a runtime, the daemon could not start and has reported why.
   if (runtime) log.info('stopping');
   await runtime?.stop();
   await page.stop();

@@ -18,7 +18,7 @@ export interface PreviewDeps {
   readonly signal: AbortSignal;
 }
 
-/** The folder of an instrument that does not exist yet. It has no meaning, so that the sample provides the name. */
+/** The folder of an instrument that does not exist yet. A neutral name, so that the sample provides the name. */
 const ANY_FOLDER = '/data';
 
 /** The experiment that this file would become, by a configured mapping or by one learned from the file. */

@@ -88,7 +88,7 @@ function createStatusWriter({ journalPath, clock, log }: ReportingDeps): (live: 
   };
 }
 
-/** Where alarms are sent, as the current configuration says. */
+/** Where alarms are sent, according to the current configuration. */
 function createChannels({ runtime, log, conceal }: ReportingDeps) {
   let madeFor: UsableConfig | undefined;
   let channels = new Map<Channel, Send>();

@@ -231,7 +231,7 @@ interface DecisionsDeps {
   rescan(instrument: string, asBacklog: boolean): void;
 }
 
-/** How often to poll for decisions: one look-up in an index that is usually empty. */
+/** How often to poll for decisions: one lookup in an index that is usually empty. */
 const DECISIONS_MS = 500;
 const DECISIONS_RETRY_MS = 5000;
 
@@ -262,7 +262,7 @@ function logDecision({ done, text, request }: Outcome, log: Log): void {
 
 const DAY_MS = 86_400_000;
 
-/** Between two batches, so that intake and delivery are not delayed. */
+/** The wait between two batches, so that intake and delivery are not delayed. */
 const PRUNE_PAUSE_MS = 50;
 
 /** Removes history of finished runs that is older than `keepMs` from the journal, now and then once a day. */

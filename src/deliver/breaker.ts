@@ -87,7 +87,7 @@ export class Breaker {
   }
 
   /**
-   * The server refused or failed; without an error of its own, the request failed here and proves nothing.
+   * The server refused or failed. Without a server error, the request failed on our side and proves nothing.
    * Returns whether this is new information about the server.
    */
   failed({ isProbe, trips }: Ticket, error: NotebookError | undefined, rate: SendingRate): boolean {

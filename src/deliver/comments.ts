@@ -72,11 +72,11 @@ async function checkStored(n: number, comment: number, filing: Filing): Promise<
 const findMarked = (mark: string, listed: readonly CommentRecord[]): number | undefined =>
   listed.find((record) => hasMark(record, mark))?.id;
 
-/** The mark as a whole line of any text in the record, since the contract names no fields. */
+/** The marker line as a whole line of any text in the record, since the contract names no fields. */
 export const hasMark = (record: CommentRecord, mark: string): boolean =>
   Object.values(record).some((value) => typeof value === 'string' && value.split(/\r?\n/).includes(mark));
 
-/** Before anything of the run is written: throws if somebody changed or deleted one of its comments. */
+/** Called before anything of the run is written. Throws if somebody changed or deleted one of its comments. */
 export async function checkComments(filing: Filing): Promise<void> {
   const { run, experiment, notebook } = filing;
   if (![...run.comments, ...run.surplus].some(({ comment }) => comment !== undefined)) return;
@@ -94,7 +94,7 @@ export async function checkComments(filing: Filing): Promise<void> {
   }
 }
 
-/** Replaces the text of an earlier reading by that of the draft. */
+/** Replaces the text of an earlier reading with that of the draft. */
 export async function reviseComment(
   { n, text, earlier }: PlannedComment,
   comment: number,
@@ -132,7 +132,7 @@ export async function dropComment({ n, texts, ...known }: SurplusComment, filing
 
 async function readIfPresent(comment: number, { experiment, notebook }: Filing): Promise<CommentRecord | undefined> {
   const record = await notebook.readComment(experiment, comment).catch(ignoreMissing);
-  // A proxy that lost the notebook behind it answers 404 to everything.
+  // A proxy that has lost its backend answers 404 to everything.
   if (record === undefined) await notebook.listKeys();
   return record;
 }

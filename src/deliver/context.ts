@@ -102,8 +102,8 @@ export function trackUnknownOutcomes(clock: Clock, timeoutMs: number): UnknownOu
 }
 
 /**
- * Creations run side by side; reconciliation runs alone. With another creation in flight, that one's experiment could
- * be mistaken for the one that is looked for.
+ * Creations run side by side; reconciliation runs alone. With another creation in flight, its experiment could be
+ * mistaken for the one that reconciliation looks for.
  */
 class CreationLock {
   /** The last exclusive section that was requested. Later requests wait for it, so that it is not starved. */
@@ -138,7 +138,7 @@ export class OutcomeTimes {
   readonly #clock: Clock;
   readonly #keepMs: number;
   readonly #startedAt: number;
-  /** The oldest first. */
+  /** Oldest first. */
   readonly #times = new Map<number, number>();
   #adoptedAt: number;
 
@@ -160,7 +160,7 @@ export class OutcomeTimes {
     }
   }
 
-  /** Whether this process noted one of this run recently. */
+  /** Whether this process recently noted such a request of this run. */
   has(run: number): boolean {
     return this.#times.has(run);
   }

@@ -93,7 +93,7 @@ async function create(run: OpenRun, unseen: number, context: DeliveryContext): P
   checkHalt(facts);
   const { highest, keepsTitle } = facts;
   const intent = { server: server.url, floor: highest, unseen, at: clock.now() };
-  // Durable before the POST: after a crash the experiment is looked for, and no second one is created.
+  // Durable before the POST: after a crash, delivery looks for the experiment instead of creating a second one.
   await outbox.record(run.id, { kind: 'intended', ...intent });
   const experiment = await notebook
     .createExperiment({ title: provisionalTitle(run.reference) })
@@ -143,7 +143,7 @@ async function describe(filing: Filing, isNew: boolean): Promise<void> {
 }
 
 /**
- * Only immediately after our own 201 can nobody have changed the experiment, so that it is patched without a read.
+ * Immediately after our own 201, nobody can have changed the experiment, so it is patched without a read.
  * False if the limiter held the request back for longer than that.
  */
 async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<boolean> {

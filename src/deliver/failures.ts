@@ -3,7 +3,7 @@ import { explain, type FailureClass, LabfeedError, NotebookError } from '../erro
 import type { RunChange } from '../outbox.js';
 import { type Filing, type Notebook, NotYetError, StoppedError } from './context.js';
 
-/** The request was not sent within the time for which its reason holds. */
+/** The request was not sent while its reason was still valid. */
 export class ExpiredError extends LabfeedError {
   override readonly name = 'ExpiredError';
 }
@@ -29,7 +29,7 @@ export const isEntryStatus = (error: unknown, status: 403 | 404): error is Noteb
   error instanceof NotebookError && error.failure === 'conflict' && error.status === status;
 
 /**
- * A 404 concerns the run, unless the keys cannot be listed either: then a proxy has lost the notebook behind it.
+ * A 404 concerns the run, unless the keys cannot be listed either: then a proxy has lost its backend.
  * Resolves with the error that tells the cause.
  */
 export async function attributeNotFound(error: unknown, { listKeys }: Notebook): Promise<unknown> {
@@ -41,9 +41,9 @@ export async function attributeNotFound(error: unknown, { listKeys }: Notebook):
 }
 
 /**
- * Makes each 403 of the notebook concern the entry and not the key: if the keys cannot be listed either, that error is
- * thrown instead. The request is then repeated, since the check may have waited until a refused key was replaced. A
- * repetition is harmless: a 403 is certainly not done.
+ * Ensures that a 403 concerns the entry and not the key: if the keys cannot be listed either, that error is thrown
+ * instead. The request is then repeated, since the check may have waited until a refused key was replaced. This is
+ * safe: a request answered with 403 was certainly not carried out.
  */
 export function confirmForbidden<N extends Notebook>(notebook: N): N {
   const confirmed =
@@ -122,7 +122,7 @@ const postponed = (dueAt: number, failure: FailureClass, reason: string): RunCha
   reason,
 });
 
-/** Whether the notebook itself, not a proxy, failed at a write of this run. A read can fail at another's entry. */
+/** Whether the notebook itself, not a proxy, failed on a write of this run. A read can fail on another entry. */
 const isRejection = (error: unknown): boolean =>
   error instanceof NotebookError && error.scope === 'run' && error.outcomeUnknown && (error.status ?? 0) >= 500;
 
@@ -130,7 +130,7 @@ const isRejection = (error: unknown): boolean =>
 export class Rejections {
   readonly #counts = new Map<number, number>();
 
-  /** `attempts`: as counted in the outbox, where every step starts again at 0. */
+  /** `attempts`: as counted in the outbox, where every step resets it to 0. */
   count(run: number, attempts: number): number {
     if (attempts === 0) this.#counts.delete(run);
     return this.#counts.get(run) ?? 0;

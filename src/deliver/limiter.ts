@@ -157,7 +157,7 @@ const MAX_STARTS = 1000;
 
 /** The configured rate, as a limit on every second and not on the average. */
 class Ceiling {
-  /** What can be sustained below it. */
+  /** The rate that can be sustained below it. */
   readonly perSecond: number;
   readonly #starts: Float64Array;
   readonly #windowMs: number;
@@ -186,7 +186,7 @@ class Ceiling {
 /** Tokens for this time may be saved up: timers are late, and have a resolution of a millisecond. */
 const MAX_BURST_MS = 100;
 
-/** Spreads requests evenly, so that the allowance of a second or a minute is not used up at its start. */
+/** Spreads requests evenly, so that the quota of a second or a minute is not used up at its start. */
 class TokenBucket {
   #tokens = 0;
   #filledAt = Number.NEGATIVE_INFINITY;
@@ -227,9 +227,9 @@ const SLOW_START = 1 / 32;
 /**
  * The rate that the server accepts. Servers count by the second or the minute, in fixed or sliding windows or with a
  * bucket, and do not say which. What they accept and refuse brackets their limit, and each refusal halves the bracket.
- * Measured in simulation over the first 1,000 requests, with 1 to 16 in flight and 5 to 500 ms latency: under 15/s of
- * any of these kinds 0.2 to 1.4 % are refused and 90 to 107 % of the limit is used on average, 4 % and 81 % at worst;
- * later 0.1 % and 94 %. A limit that was raised fourfold is found within a minute.
+ * Measured in simulation over the first 1,000 requests, with 1 to 16 in flight and 5 to 500 ms latency: with a limit of
+ * 15/s of any of these kinds, 0.2 to 1.4 % are refused and 90 to 107 % of the limit is used on average, 4 % and 81 % at
+ * worst; later 0.1 % and 94 %. A limit that was raised fourfold is found within a minute.
  */
 class LearnedRate {
   readonly #max: number;
@@ -265,10 +265,10 @@ class LearnedRate {
     return this.#perSecond < this.#resumeTo;
   }
 
-  /** The server accepted a request that was asked for at that time. */
+  /** The server accepted a request that the caller asked to send at that time. */
   accepted(askedAt: number, now: number): void {
     const sinceMs = this.#answered(1, askedAt, now);
-    // Without requests nothing is tested: only as much time counts as the rate itself puts between two.
+    // Idle time tests nothing: at most the interval between two requests at this rate counts.
     if (this.#refusedFrom === undefined) this.#grow(Math.min(sinceMs, Math.max(1000, 2000 / this.#perSecond)));
   }
 
@@ -342,9 +342,9 @@ const CLOSE = 0.95;
 const BACK_OFF_TO = 0.9;
 
 /**
- * What the server accepted over all the time, refusing or not, it can always accept. What it accepted until its last
- * refusal was too much. The limit, and the rate to continue with, lie between the two: half-way, by ratio.
- * `was`: the rate at which requests were really sent, which may be below the permitted one.
+ * The server can sustain its average over all the time, refusals included. The rate up to its last refusal was too
+ * high. The limit, and the rate to continue with, lie between the two: half-way, by ratio.
+ * `was`: the rate at which requests were actually sent, which may be below the permitted one.
  */
 function estimateLimit(
   throughput: Throughput,
@@ -366,7 +366,7 @@ function estimateLimit(
   return { was, limit, rate };
 }
 
-/** One more than was counted, so that a count of none does not become a rate of zero. */
+/** One more than was counted, so that a count of zero does not become a rate of zero. */
 const perSecond = (accepted: number, ms: number): number => (1000 * (accepted + 1)) / Math.max(1, ms);
 
 const HORIZONS_MS = [2000, 10_000, 60_000, 240_000];
@@ -399,9 +399,9 @@ class Throughput {
 
 /** The limit is approached in half the time that the server took to accept again, within these bounds. */
 const APPROACH_MS = { min: 3000, max: 30_000 };
-/** A limit is trusted for twenty times what a refusal costs, in time and in requests, */
+/** A limit is trusted for twenty times the cost of a refusal, in time and in requests. */
 const TRUSTED = { minMs: 60_000, maxMs: 400_000, toClosed: 20, requests: 100 };
-/** but only for a ninth or a third of that until refusals were met near it twice more. */
+/** Until refusals were met near it twice more, it is trusted only for a ninth or a third of that. */
 const CONFIRMATIONS = 2;
 const NEAR = 1.1;
 /** Then the limit is raised by this much within the time of an approach, and ever faster. */
@@ -420,7 +420,7 @@ class LimitTrust {
     return this.#approachMs;
   }
 
-  /** Refusals were met at this rate and lasted so long. */
+  /** Refusals began at this rate and lasted this long. */
   confirm(rate: number, limit: number, closedMs: number): void {
     const isNear = rate < this.#lastRate * NEAR && rate > this.#lastRate / NEAR;
     this.#confirmed = isNear ? Math.min(this.#confirmed + 1, CONFIRMATIONS) : 0;

@@ -69,7 +69,7 @@ async function checkKnown(id: number, { body }: ExperimentRecord, isUnknownRun: 
 async function checkRestored({ server, notebook }: DeliveryContext): Promise<void> {
   const last = await server.lastExperiments(END_OF_IDS);
   if (!(await isRestored(last, (id) => tryRead(id, notebook)))) return;
-  // A proxy that lost the notebook behind it answers 404 to everything.
+  // A proxy that has lost its backend answers 404 to everything.
   await notebook.listKeys();
   const from = Math.min(...last);
   await haltRestored(from, `the last experiments that labfeed created, ${from} to ${last[0]}, no longer exist`, server);
@@ -87,7 +87,7 @@ async function keepStray(id: number, { title }: ExperimentRecord, server: Server
 
 /**
  * Adopts what an earlier POST of this run created. A match counts at once; absence counts only if the search began
- * after the grace period. Must run alone: with another creation in flight, that one's experiment could be taken.
+ * after the grace period. Must run alone: with another creation in flight, its experiment could be adopted instead.
  */
 export async function adoptCreated(
   run: OpenRun,
@@ -113,7 +113,7 @@ export async function adoptCreated(
     if (facts.keepsTitle === false) context.unknown.posts.adopted(run.id);
     return experiment;
   }
-  // A proxy that lost the notebook behind it answers 404 to everything.
+  // A proxy that has lost its backend answers 404 to everything.
   await context.notebook.listKeys();
   checkGrace();
   return undefined;
@@ -136,7 +136,7 @@ export async function gracePeriod(
   };
 }
 
-/** The id above which everything lies that creations of this run left behind; unknown if one was unseen. */
+/** Everything that creations of this run left behind has an id above this one; unknown if one was unseen. */
 export const windowFloor = ({ floor, unseen }: OpenRun): number | undefined => (unseen > 0 ? undefined : floor);
 
 /** In ascending order. */
@@ -227,7 +227,7 @@ export async function isRestored(last: readonly number[], read: (id: number) => 
   return true;
 }
 
-/** From this id on, at the latest, ids do not mean what they meant, and no id window can be trusted. */
+/** From this id on, at the latest, ids may refer to other experiments, and no id window can be trusted. */
 export async function haltRestored(id: number, sign: string, server: Server): Promise<never> {
   const halted = `the notebook was restored to an older state, or does not assign ascending ids: ${sign}. Stop labfeed, run \`labfeed recover\` and start labfeed again`;
   await server.learn({ halted, restoredFrom: id });

@@ -23,7 +23,7 @@ export function checkUnedited(
   const isWritten = earlier.some(({ written }) => written);
   const isOurs = (part: Part): boolean =>
     [draft, ...earlier].some((reading) => shows(part, record, reading)) ||
-    // There, tags are not part of the PATCH, and people's own are kept.
+    // On eLabFTW, tags are not part of the PATCH, and people's own are kept.
     (part === 'tags' && dialect === 'elabftw' && !(isWritten && lacksCommonTag(record, draft, earlier))) ||
     // No reading was written in full, so this part may not have been written at all.
     (!isWritten && isBlank(part, record));

@@ -8,7 +8,7 @@ import { MIGRATIONS } from './migrations.js';
 
 export type Database = DatabaseSyncInstance;
 
-/** Commands write requests while the daemon runs: each waits for the other's few milliseconds. */
+/** Commands write requests while the daemon runs: each waits a few milliseconds for the other. */
 const BUSY_MS = 5000;
 
 /** A command may hold the lock for a moment, to apply its request while no daemon runs. */
@@ -33,7 +33,7 @@ function openLocked(path: string) {
     const isNew = readVersion(database, path) === 0;
     // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
-    // Erased names are overwritten on the disk. For 5,000 deliveries it costs nothing measurable.
+    // Overwrites erased names on disk. Over 5,000 deliveries, the cost was not measurable.
     database.exec('PRAGMA secure_delete = ON');
     migrate(database, path);
     return { database, isNew, release: () => lock.close() };
@@ -109,7 +109,7 @@ export function migrate(database: Database, path: string): void {
   }
 }
 
-/** Opens a second connection, without the lock by which the daemon is recognised. */
+/** Opens a second connection, without the lock that identifies the daemon. */
 export function openBeside(path: string, busyMs = BUSY_MS): Database {
   if (!journalExists(path)) throw noJournal(path);
   let database: Database | undefined;
@@ -176,7 +176,7 @@ export function cannotOpen(path: string, error: unknown): LabfeedError {
   return new LabfeedError(`cannot open the journal ${path}: ${reason}`, { hint, cause: error });
 }
 
-/** Throws if this user may not look into its folder: `existsSync` would report that there is none. */
+/** Throws if this user may not access its folder: `existsSync` would report that there is none. */
 export function journalExists(path: string): boolean {
   try {
     return statSync(path, { throwIfNoEntry: false }) !== undefined;
@@ -255,7 +255,7 @@ export class Connection {
     return firstColumn(this.row(text, ...values)) as T | undefined;
   }
 
-  /** The strings of a template are the same object in every call, which saves putting the text together. */
+  /** The strings of a template are the same object in every call, which saves assembling the text. */
   #bind(strings: TemplateStringsArray, values: Values): [StatementSyncInstance, readonly Value[]] {
     const known = this.#statements.get(strings);
     if (known) return [known, values as readonly Value[]];
@@ -282,7 +282,7 @@ export type Store = ReturnType<typeof createStore>;
 
 /**
  * Group commit: all changes of one turn of the event loop share one transaction and one fsync. Each has a savepoint of
- * its own, so that a bad one does not take its neighbours down.
+ * its own, so that one that fails does not affect the others.
  */
 export function createStore(
   database: Database,
@@ -328,7 +328,7 @@ export function createStore(
       timer ??= setTimeout(flush, WRITE_LATER_MS);
       waiting.push({ change, resolve: () => undefined, reject: () => undefined });
     },
-    /** Writes everything that is waiting. */
+    /** Writes all pending changes. */
     flush,
     /** Why the last change could not be written; undefined once a later one succeeded. */
     trouble: () => trouble,

@@ -20,7 +20,7 @@ export const requestSchema = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('erase'), run: id }),
   /** Decide about the backlog of an instrument. */
   z.strictObject({ kind: z.literal('backfill'), instrument: z.string(), existing: existingSchema }),
-  /** Post comments again that are gone: each with the id that it had. Without comments: continue at once. */
+  /** Post missing comments again, each named by the id that it had. Without comments: continue at once. */
   z.strictObject({
     kind: z.literal('repair'),
     run: id,
@@ -62,7 +62,7 @@ export const runRowSchema = z.object({
   dueAt: z.number(),
   /** Whether there is a draft. A run that was recovered or pruned has none. */
   hasDraft: z.number().transform((count) => count > 0),
-  /** The last run as which it was refiled. */
+  /** The run that it was last refiled as. */
   refiledAs: z.number().nullable(),
 });
 
@@ -83,7 +83,7 @@ export interface Facts {
   readonly nextRun: number;
 }
 
-/** What is at the place that a run was read from. */
+/** What is now where a run was read from. */
 export interface Source {
   readonly path: string;
   readonly has: 'nothing' | 'otherBytes' | 'itsBytes';
@@ -172,7 +172,7 @@ const accepted = (text: string, ...changes: readonly Change[]): Decision => ({
   changes,
 });
 
-/** These take a run as it is, with whatever columns and units it has. */
+/** These accept a run as it is, whatever its columns and units. */
 const ACCEPTS_DRIFT: ReadonlySet<Request['kind']> = new Set(['retry', 'adopt', 'refile']);
 
 function withDriftAccepted(run: RunRow, { driftPeers }: Facts, { answer, changes }: Decision): Decision {
@@ -223,7 +223,7 @@ function continuation({ step, experiment }: RunRow): string {
     : 'starts again; none of it is in the notebook yet';
 }
 
-/** Until its file is read it is quarantined, also if it was ignored: intake reads only the files of such runs again. */
+/** Quarantined until its file is read, even if it was ignored: intake re-reads only the files of such runs. */
 function readAgain(run: RunRow): Decision {
   const keeps = run.experiment === null ? '' : `; it keeps experiment ${run.experiment}`;
   const { answer, changes } = accepted(
@@ -267,7 +267,7 @@ function refile(run: RunRow, { nextRun }: Facts): Decision {
   if (!hasDraft && step === 'pending') return readAgain(run);
   const refiling = run.refiling + 1;
   const reference = referenceOf({ instrument, sha256, copy, refiling });
-  // A parked run is replaced: it must not be filed beside its successor one day.
+  // A parked run is replaced: otherwise it could be filed in addition to its successor.
   const replaced: Change = { kind: 'set', values: { parked: 'ignored', reason: `refiled as run ${nextRun}` } };
   const { answer, changes } = accepted(
     `${nameOf(run)} is refiled as run ${nextRun}${hasDraft ? '' : ' once its file has been read'}`,
@@ -294,7 +294,7 @@ function refuseRemap(run: RunRow, { source }: Facts): string | undefined {
   return undefined;
 }
 
-/** The run stays done until its file was read and differs from what was filed. */
+/** The run stays done until its file has been read and differs from what was filed. */
 function remap(run: RunRow, { source: { path } }: Facts): Decision {
   const { answer, changes } = accepted(
     `${nameOf(run)} will be re-read as soon as ${path} is seen; edits that people made to experiment ${run.experiment} are kept`,

@@ -24,7 +24,7 @@ export function compareShape(
   { shape, drift: policy, kinds }: Shaped,
 ): Comparison {
   const { shapes, run } = lastOf(db, instrument, mapping);
-  // Nearly always: nothing to compare, nothing to write.
+  // The usual case: nothing to compare, nothing to write.
   if (shapes === JSON.stringify([shape])) return {};
   const before = readShapes(shapes);
   if (before.some((one) => JSON.stringify(one) === JSON.stringify(shape))) return {};

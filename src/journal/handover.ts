@@ -104,7 +104,7 @@ function findRecovered(db: Connection, run: NewRun): { id: number; refiling: num
       AND copy = '' AND mapping = '' AND step = 'done' AND matched = 0 ORDER BY refiling`;
   if (found.length === 0) return [];
   const rows = parseRows(recoveredRow, found);
-  // A run that was refiled after it was erased has a reference of the stand-in.
+  // A run that was refiled after it was erased has a reference derived from the stand-in.
   const erased = refilingsOf({ instrument, sha256, copy: erasedCopy({ instrument, sha256, copy }) });
   const own = new Map([...erased, ...refilingsOf({ instrument, sha256, copy })]);
   const certain = rows.flatMap(({ id, reference }) => {
@@ -214,7 +214,7 @@ function putDraft(db: Connection, run: number, { title, date, body, tags, commen
 /** `sent`: whether a POST of it may have been sent. */
 const sentRow = z.object({ n: z.number(), text: z.string(), comment: z.number().nullable(), sent: flag });
 
-/** Moves texts that the notebook may have to the earlier ones, and comments beyond today's number aside. */
+/** Moves texts that the notebook may have to the earlier ones, and sets surplus comments aside. */
 function dropComments(db: Connection, run: number, texts: readonly string[]): void {
   const rows = db.rows`
     SELECT n, text, comment, intent_at IS NOT NULL OR comment IS NOT NULL AS sent FROM comments
@@ -239,7 +239,7 @@ function putComment(db: Connection, run: number, n: number, text: string): void 
   if (restored.changes === 0) db.run`INSERT INTO comments (run, n, text) VALUES (${run}, ${n}, ${text})`;
 }
 
-/** The done run that a person wants remapped from this very file takes the new reading. */
+/** The done run that a person wants remapped from this file takes the new reading. */
 function revise(db: Connection, run: NewRun, { draft, problem }: Reading, at: number): Added | undefined {
   const { file, mapping } = run;
   const found = findRun(db, run);

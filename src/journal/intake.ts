@@ -29,10 +29,10 @@ export function createIntakeJournal(store: Store) {
     if (filesOf(file).some(({ path }) => pending.has(path))) store.flush();
   };
   return {
-    /** Of these files, those that are new or have another size, time or inode than before. */
+    /** Those of these files that are new or whose size, time or inode has changed. */
     async unknown(instrument: string, files: readonly FoundFile[]) {
       files.forEach(flushIfPending);
-      // Within one transaction the look-ups of a batch cost half: 50,000 take 0.2 s.
+      // Within one transaction, the lookups of a batch cost half as much: 50,000 take 0.2 s.
       db.run`BEGIN`;
       try {
         return files.filter((file) => !isKnown(db, instrument, file));
@@ -40,7 +40,7 @@ export function createIntakeJournal(store: Store) {
         db.run`COMMIT`;
       }
     },
-    /** Whether a run was taken from there before, with other bytes. */
+    /** Whether a run with other content was taken from there before. */
     async wasTaken(instrument: string, file: IdentifiedFile) {
       flushIfPending(file);
       return filesOf(file)
@@ -64,13 +64,13 @@ export function createIntakeJournal(store: Store) {
       commit(() => {
         for (const file of files.flatMap(filesOf)) skip(db, instrument, file);
       }),
-    /** Has the files of these runs hashed again, and returns how many there are. */
+    /** Marks the files of these runs to be hashed again, and returns how many there are. */
     recheck: (instrument: string, runs: readonly UnreadRun[]) =>
       commit(() => runs.reduce((sum, run) => sum + recheck(db, instrument, run), 0)),
     /** When the instrument's folder was first listed completely. */
     firstScanAt: async (instrument: string) =>
       db.value<number>`SELECT first_scan_at AS at FROM instruments WHERE name = ${instrument}`,
-    /** To be called only after a complete listing: a share that is away looks like an empty folder. */
+    /** To be called only after a complete listing: an unavailable share looks like an empty folder. */
     endFirstScan: (instrument: string) =>
       commit(() => {
         db.run`
@@ -147,7 +147,7 @@ const wasTakenWithOtherBytes = (db: Connection, instrument: string, path: string
       AND sha256 <> ${sha256}`;
 
 function findRest(db: Connection, instrument: string, parts: readonly DiskFile[]): ContentKey | undefined {
-  // A file that is to be hashed again has lost its time: size and inode are what is left to compare.
+  // A file that is to be hashed again has no stored time, so only size and inode are compared.
   const contents = parts.map(
     ({ path, size, inode, mtimeNs }) => db.row<ContentKey>`
       SELECT sha256, copy FROM files WHERE instrument = ${instrument}

@@ -38,11 +38,11 @@ export function createJournal({ database, isNew = false, clock, release, schedul
     alarms: createAlarmJournal(store),
     /** Why the last change could not be written; undefined once a later one succeeded. */
     trouble: store.trouble,
-    /** Writes what is waiting, and gives the journal back. */
+    /** Writes pending changes, and releases the journal. */
     async close(): Promise<void> {
       try {
         store.flush();
-        // The whole journal in one file again, so that copying that file copies everything.
+        // Merges the whole journal into one file, so that copying that file copies everything.
         database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
       } finally {
         database.close();

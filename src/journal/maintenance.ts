@@ -39,7 +39,7 @@ function newest(db: Connection, { instrument, state }: Count): Pick<ParkedRuns, 
   return { path: row?.path ?? '', reason: row?.reason ?? undefined };
 }
 
-/** History events of some twenty runs: a few milliseconds at a time. */
+/** History events of about twenty runs: a few milliseconds at a time. */
 const BATCH = 150;
 
 /** The oldest events belong to runs that are to be pruned, or to the few that are still open. */

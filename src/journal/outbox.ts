@@ -47,8 +47,8 @@ function createDeliveries({ db, commit, now }: Store): Deliveries {
 }
 
 /**
- * The conditions for open runs are those of the indexes, word by word: otherwise SQLite does not use them. A bare
- * `LIMIT ?` makes it compile the statement whenever it is bound: two to three times the cost.
+ * The conditions for open runs are those of the indexes, word for word: otherwise SQLite does not use them. A bare
+ * `LIMIT ?` makes it recompile the statement at each binding: two to three times the cost.
  */
 function dueRuns(db: Connection, now: number, limit: number, claimed: ReadonlySet<number>): number[] {
   const candidates = [...openInstruments(db)].flatMap((instrument) => {

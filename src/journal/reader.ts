@@ -58,7 +58,7 @@ type Verdict = 'taken' | 'skipped' | 'asked';
 export interface KnownPath {
   readonly verdict: Verdict;
   readonly run: KnownRun | undefined;
-  /** Whether its size, time and inode are as they were. */
+  /** Whether its size, time and inode are unchanged. */
   readonly isUntouched: boolean;
 }
 
@@ -81,7 +81,7 @@ export interface Overview {
   readonly servers: readonly (ServerSummary & { readonly url: string })[];
 }
 
-/** An instrument that the journal knows; also one that is no longer configured. */
+/** An instrument that the journal knows, even if it is no longer configured. */
 export interface InstrumentSummary {
   readonly name: string;
   readonly runs: Readonly<Record<RunState, number>>;
@@ -91,7 +91,7 @@ export interface InstrumentSummary {
   readonly asked: number;
   /** The number of runs that came in each hour since 1970, without empty hours, oldest first. */
   readonly hours: readonly { readonly hour: number; readonly runs: number }[];
-  /** When the run was added that has waited longest for its delivery. */
+  /** When the run that has waited longest for its delivery was added. */
   readonly oldestAt: number | undefined;
 }
 
@@ -110,17 +110,17 @@ export function createReader(database: Database, now = systemClock.now) {
   return {
     /** All instruments and servers, at a cost that does not grow with the number of runs. */
     overview: async () => readOverview(db, now()),
-    /** The newest first. */
+    /** Newest first. */
     jobs: async (filter: JobFilter) => listJobs(db, filter),
     job: async (id: number) => readJob(db, id),
-    /** Runs with this content, of any instrument, the newest first. */
+    /** Runs with this content, of any instrument, newest first. */
     sameContent: async (sha256: string) =>
       // By instrument, because the index begins with it.
       findJobs(
         db,
         part`runs.instrument IN (SELECT instrument FROM tallies) AND sha256 = ${sha256} ORDER BY runs.id DESC LIMIT ${MAX_COPIES}`,
       ),
-    /** Files whose path contains this text, the newest first; also files that are gone. */
+    /** Files whose path contains this text, newest first, including files that are gone. */
     files: async (text: string, limit: number) => findFiles(db, text, limit),
     /** What is known about the file at this path. */
     atPath: async (instrument: string, file: DiskFile) => readPath(db, instrument, file),
@@ -177,7 +177,7 @@ const JOB = `runs.id, runs.instrument, ${STATE} AS state, step, path, size, modi
   backlog, drafts.title AS title, server, experiment, failure, reason, attempts, due_at AS dueAt, added_at AS addedAt,
   updated_at AS updatedAt FROM runs LEFT JOIN drafts ON drafts.run = runs.id`;
 
-/** Each state as in the condition of an index, word by word: otherwise SQLite does not use it. */
+/** Each state as in the condition of an index, word for word: otherwise SQLite does not use it. */
 const IN_STATE: Readonly<Record<RunState, string>> = {
   waiting: 'false',
   queued: "step <> 'done' AND parked IS NULL AND step = 'pending'",

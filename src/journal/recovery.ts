@@ -60,7 +60,7 @@ export function createRecovery({ db, commit, now }: Store) {
     /** Whether a run has this experiment. */
     owns: async (server: string, experiment: number) =>
       db.exists`SELECT 1 FROM runs WHERE server = ${server} AND experiment = ${experiment}`,
-    /** Takes in an experiment that no run has: of a run that is unknown here, or not finished. */
+    /** Takes in an experiment that no run has: its run is unknown here, or not finished. */
     take: (run: FiledRun) => commit(() => take(db, run, now())),
     /** There is an experiment with this id, of any origin. */
     saw: (server: string, experiment: number) =>
@@ -120,7 +120,7 @@ function take(db: Connection, filed: FiledRun, at: number): 'recovered' | 'compl
   return open ? 'completed' : 'recovered';
 }
 
-/** The reference in the marks of the comments. A mark that belongs to other bytes was copied here by somebody. */
+/** The reference in the comments' marker lines. A marker line for other content was copied here by somebody. */
 function referenceIn(
   db: Connection,
   { comments, sha256 }: FiledRun,
@@ -146,13 +146,13 @@ function findRun(db: Connection, { instrument, sha256 }: FiledRun, reference: st
 
 type CommentIds = ReadonlyMap<number, number>;
 
-/** The notebook's ids of the run's comments. If a mark occurs twice, the first one is ours. */
+/** The notebook's ids of the run's comments. If a marker line occurs twice, the first one is ours. */
 function commentIds({ comments }: FiledRun, reference: string | undefined): CommentIds {
   const ours = comments.filter((mark) => mark.reference === reference);
   return new Map(ours.sort((a, b) => b.id - a.id).map(({ n, id }) => [n, id]));
 }
 
-/** The journal is older than the notebook, and has the run as not filed yet. Missing comments are still sent. */
+/** The journal is older than the notebook, and the run is not filed in it yet. Missing comments are still sent. */
 function complete(db: Connection, run: number, { server, experiment }: FiledRun, ids: CommentIds, at: number): number {
   for (const [n, comment] of ids) db.run`UPDATE comments SET comment = ${comment} WHERE run = ${run} AND n = ${n}`;
   db.run`UPDATE comments SET intent_at = 0 WHERE run = ${run} AND comment IS NULL`;
@@ -229,7 +229,7 @@ function keepComments(
 const postedComments = (db: Connection, run: number): number[] =>
   db.values`SELECT n FROM comments WHERE run = ${run} AND comment IS NOT NULL`;
 
-/** They are looked for before they are posted, like all with an unknown outcome. */
+/** They are looked for before they are posted, like all comments with an unknown outcome. */
 function forgetComments(db: Connection, run: number, numbers: readonly number[]): void {
   for (const n of numbers) db.run`UPDATE comments SET comment = NULL, intent_at = 0 WHERE run = ${run} AND n = ${n}`;
 }

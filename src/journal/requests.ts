@@ -106,7 +106,7 @@ function applyChange(db: Connection, row: RunRow, change: Change, at: number): u
     case 'lookForComments':
       return db.run`UPDATE comments SET comment = NULL, intent_at = 0 WHERE run = ${id}`;
     case 'repostComments':
-      // Without an intent, which would be waited for: the first POST was answered long ago.
+      // Without an intent, which would cause a wait: the first POST was answered long ago.
       return change.comments.map(
         ({ n, comment }) =>
           db.run`
@@ -137,7 +137,7 @@ function setValues(db: Connection, run: number, values: RunValues, at: number): 
   db.run`UPDATE runs SET ${assignments} WHERE id = ${run}`;
 }
 
-/** Without a draft, the copy is quarantined until its file was read. */
+/** Without a draft, the copy is quarantined until its file is read. */
 function copyRun(
   db: Connection,
   { id, hasDraft }: RunRow,
@@ -161,7 +161,7 @@ function eraseRun(db: Connection, row: RunRow): void {
     db.run`DELETE FROM ${raw(table)} WHERE run = ${id}`;
   db.run`DELETE FROM comments WHERE run = ${id} AND comment IS NULL`;
   db.run`UPDATE comments SET text = '' WHERE run = ${id}`;
-  // A quarantined run must not be read again one day, so it is ignored.
+  // A quarantined run must never be read again, so it is ignored.
   db.run`
     UPDATE runs SET path = '', size = 0, modified_ms = 0, failure = NULL, reason = NULL, parked = iif(parked IS
       NULL, NULL, 'ignored') WHERE id = ${id}`;
@@ -176,7 +176,7 @@ function eraseRun(db: Connection, row: RunRow): void {
       AND CASE WHEN json_valid(request) THEN json_extract(request, '$.run') END = ${id}`;
 }
 
-/** Looks at the file system. Given by the caller: the journal itself reads no files. */
+/** Inspects the file system. Provided by the caller: the journal itself reads no files. */
 export interface SourceProbe {
   /** Whether the file is still there, with this size. */
   isThere(file: SourceFile): Promise<boolean>;
@@ -195,7 +195,7 @@ interface Halves {
   readonly requests: RequestStore;
 }
 
-/** Handled at once; between batches, deliveries get their turn. */
+/** The size of a batch; between batches, deliveries get their turn. */
 const BATCH = 100;
 
 /** Decides about the requests that people made, in their order. Each is applied completely or not at all. */
@@ -203,7 +203,7 @@ export async function applyRequests(journal: Halves, probe: SourceProbe): Promis
   const { requests } = journal;
   const pending = await requests.pending(BATCH);
   if (pending.length === 0) return [];
-  // Before the commits, none of which may wait for a disk that is far away.
+  // Before the commits, none of which may wait for a network share.
   const facts = await Promise.all(pending.map(({ request }) => findFacts(journal, request, probe)));
   // First, so that the new answers are not removed.
   const tidied = requests.tidy();
@@ -283,7 +283,7 @@ async function findFacts(
   }
 }
 
-/** What is where the run's file was. `isHashed`: by its content, at any path where it was seen. */
+/** What is now at the run's path. `isHashed`: by its content, at any path where it was seen. */
 async function findSource(intake: IntakeJournal, row: RunRow, probe: SourceProbe, isHashed: boolean): Promise<Source> {
   const { instrument, path, size } = row;
   const file = (await intake.sourceOf(instrument, row, path)) ?? { path, size };

@@ -55,7 +55,7 @@ export function addKeys(keys: Command): void {
   ).action(rotateKey);
 }
 
-/** Without a name the notebook would choose one, by which nobody recognises the key. */
+/** Otherwise the notebook would choose a name by which nobody recognises the key. */
 function parseName(text: string): string {
   if (text.trim() === '') throw new InvalidArgumentError('Expected a name.');
   return text;

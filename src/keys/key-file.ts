@@ -94,7 +94,7 @@ function refuseShared(path: string, { uid, gid, mode }: Stats): void {
 function writeDurably(path: string, text: string, owner: Owner | undefined): void {
   const descriptor = openSync(path, 'wx', 0o600);
   try {
-    // The umask may have removed more than it should.
+    // The umask may have removed more permissions than intended.
     fchmodSync(descriptor, 0o600);
     writeSync(descriptor, text);
     if (owner) chownSync(path, owner.uid, owner.gid);

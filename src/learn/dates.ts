@@ -34,7 +34,7 @@ export function settleDates(found: FoundDates, fileName: string, isDated = false
     const withFinder = other ? { ...mapping, meta } : mapping;
     return describeDates(found, [...formats, ...(other?.formats ?? [])], withFinder);
   };
-  // An ambiguous date of printing must not quarantine the file.
+  // An ambiguous print date must not quarantine the file.
   const isUnusable = open.some(({ text }) => text === found.inLine?.text) && !found.inLine?.isOfRun;
   return {
     sure: settle(sure, isUnusable ? undefined : found.inLine),
@@ -83,8 +83,9 @@ function findDateFormats(pools: readonly (readonly string[])[]) {
 }
 
 /**
- * How unusual a format is; only a likelihood, for a person to confirm. Usual: the day first with dots or dashes, and with
- * slashes if zeros are written and the day has 24 hours; otherwise the month first. A recent year; dates near each other.
+ * How unusual a format is; only a likelihood, for a person to confirm. Usual: the day first with dots or dashes, and
+ * with slashes if numbers are zero-padded and times use 24 hours; otherwise the month first. A recent year; dates near
+ * each other.
  */
 function oddity({ format, iso, days }: Candidate): number {
   // Hardly anybody writes a two-digit year before the name of a month.
@@ -98,7 +99,7 @@ function oddity({ format, iso, days }: Candidate): number {
 
 /** A format that fits all dates of a pool, and the first date read with it. */
 interface Candidate extends DateCandidate {
-  /** Between the first and the last date, if read with it. */
+  /** The span from the first to the last date, if read with it. */
   readonly days: number;
 }
 
@@ -190,7 +191,7 @@ interface NamedText {
   readonly text: string;
 }
 
-/** `20231120` and `163016` are numbers except for their names. */
+/** Only their names show that `20231120` and `163016` are not numbers. */
 function compactFact(facts: readonly NamedText[]): Pick<FoundDates, 'fact' | 'format'> {
   const day = facts.find(({ name, text }) => /date/i.test(name) && /^(19|20)\d\d[01]\d[0-3]\d(\d{6})?$/.test(text));
   if (!day) return { fact: undefined };
@@ -220,7 +221,7 @@ const RUN_WORDS = /acqui|measur|collect|start|run|scan|test|creat|record|analys|
 const OTHER_WORDS =
   /report|print|export|calib|expir|version|valid|saved|modif|end|stop|finish|complet|software|due|install|manufact|birth/i;
 
-/** How much suggests that a date is that of the run. */
+/** How likely a date is to be that of the run. */
 function runDateScore({ name, text }: NamedText): number {
   // The last part of a path in a tree is the name; the whole path tells what the date is about.
   const last = name.startsWith('/') ? name.slice(name.lastIndexOf('/') + 1) : name;

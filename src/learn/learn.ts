@@ -143,7 +143,7 @@ export async function chooseMapping<File>(files: readonly File[], deps: ChooseDe
   throw new FileError(errors.map((error) => explain(error)).join('\n'));
 }
 
-/** The mapping of each sample, fewest doubts first; each also with the words for no value of all samples. */
+/** The mapping of each sample, fewest doubts first; each also with all samples' words for no value. */
 function candidates<File>(samples: readonly MeasuredSample<File>[]) {
   const wordsOf = ({ missing = [] }: ParseMapping) => [missing].flat();
   const words = [...new Set(samples.flatMap(({ mapping }) => wordsOf(mapping)))];

@@ -18,7 +18,7 @@ export interface Measured {
   readonly likely: ParseMapping;
   /** Those questions. */
   readonly doubts: readonly string[];
-  /** Why the file must not be read without a mapping by a person. */
+  /** Why the file must not be read unless a person writes the mapping. */
   readonly ambiguity: FileError | undefined;
 }
 
@@ -188,7 +188,7 @@ function findNoValues(lines: readonly Line[], found: readonly FoundTable[]): str
   return [...new Set(words)];
 }
 
-/** More rows would not tell more. If one does not fit, reading the file reports it. */
+/** More rows would add nothing. If one does not fit, reading the file reports it. */
 const MAX_ROWS = 2000;
 
 /** `1.234` has one meaning everywhere, so plain numbers need no evidence. */
@@ -210,7 +210,7 @@ interface NumberCell {
   readonly text: string;
 }
 
-/** A number that the file leaves ambiguous, and marks for each way to read it, the likely one first. */
+/** An ambiguous number, and the marks for each way to read it, most likely first. */
 interface AmbiguousNumber extends NumberCell {
   readonly choices: readonly MarksMapping[];
 }

@@ -34,11 +34,11 @@ export function makeComments({ record, file, options, text }: CommentSources): C
   if (tables.length === 0) return { comments: commentFacts(record, file, limits) ?? summary(), allRowsIn: 'file' };
   const comments = commentTables(tables, options.readings, file, limits);
   if (!comments) return { comments: summary(), allRowsIn: 'file' };
-  // A comment that was cut ends with "…". One that happens to end so is in the file as well.
+  // A comment that was cut ends with "…". One that happens to end like that is in the file as well.
   return { comments, allRowsIn: comments.some((comment) => comment.endsWith('…')) ? 'file' : 'comments' };
 }
 
-/** Undefined if a summary is wanted, or needed because the rows are too many or not all in memory. */
+/** Undefined if a summary is wanted, or needed because there are too many rows or not all are in memory. */
 function commentTables(
   tables: readonly Table[],
   readings: 'table' | 'each' | 'summary',

@@ -14,7 +14,7 @@ export interface MapperOptions {
   readonly instrument: string;
   readonly experiment: ExperimentTemplates;
   readonly comments: CommentOptions;
-  /** Reads dates as the mapping's formats say. Default: ISO dates only. */
+  /** Reads dates in the mapping's formats. Default: ISO dates only. */
   readonly readDate?: ReadDate;
 }
 

@@ -51,7 +51,7 @@ export function createMapping(instrument: Instrument): Mapping {
   };
 }
 
-/** Mistakes in an instrument's templates, at their place in the configuration. */
+/** Mistakes in an instrument's templates, with their locations in the configuration. */
 export function checkMapping(instrument: Instrument): Problem[] {
   return checkTemplates(instrument).map(({ path, line, column, message, hint }) => ({
     where: instrument.placeOf(path),
@@ -93,7 +93,7 @@ export const DATE_FROM: Readonly<Record<Mapped['dateFrom'], string>> = {
   modified: 'the day the file was modified',
 };
 
-/** Without `parse`, the file is measured and read with the mapping that results. */
+/** Without `parse`, the file is measured and read with the resulting mapping. */
 export async function parseRun(
   source: Source,
   alternatives: Instrument['parse'],
@@ -112,7 +112,7 @@ export async function parseRun(
   }
 }
 
-/** Of an ambiguous date, the map stage needs only the formats that would settle it. */
+/** For an ambiguous date, the map stage needs only the formats that would settle it. */
 function readDateWith(dates: DateHabits, text: string): ReturnType<ReadDate> {
   const read = readDate(text, dates);
   return read && 'ambiguous' in read ? { ambiguous: read.ambiguous.map(({ format }) => format) } : read;

@@ -319,7 +319,7 @@ function quoteDifference(expected: string, actual: string): [string, string] {
   return [quoteFrom(expected, same), quoteFrom(actual, same)];
 }
 
-/** What a long text has where the wanted part should continue: after the longest beginning of it that occurs. */
+/** What a long text has where the wanted part should continue: after the longest prefix of it that occurs. */
 function quoteInstead(part: string, text: string): string {
   let end = 0;
   let at = 0;

@@ -150,12 +150,12 @@ interface Rule {
 }
 
 /**
- * Certainly not done. The first rule that fits applies. A status that the contract lists is a verdict even if a proxy
- * adds a web page; with any other status, a web page means an outage.
+ * Certainly not done. The first rule that fits applies. A status that the contract lists counts even if a proxy adds a
+ * web page; with any other status, a web page means an outage.
  */
 const NOT_DONE: readonly Rule[] = [
   { status: 400, says: ABOUT_THE_KEY, failure: 'auth', hint: HINTS.key },
-  // Temporary, but not an outage: nobody else waits.
+  // Temporary, but not an outage: other runs do not wait.
   { status: 400, says: /^this entry is being edited by/i, failure: 'server', scope: 'run', hint: HINTS.edited },
   { status: 400, method: 'PATCH', code: 422, failure: 'conflict', hint: HINTS.deleted },
   { status: 400, failure: 'request', hint: HINTS.rejected },
@@ -164,7 +164,7 @@ const NOT_DONE: readonly Rule[] = [
   { status: 403, subject: 'experiments', failure: 'conflict', hint: HINTS.rights },
   { status: 403, failure: 'conflict', hint: HINTS.locked },
   { status: 404, subject: 'entry', failure: 'conflict', hint: HINTS.gone },
-  // No run can make a collection disappear: the URL is wrong, or a proxy lost the notebook behind it.
+  // No run can make a collection disappear: the URL is wrong, or a proxy has lost its backend.
   { status: 404, failure: 'server', hint: HINTS.address },
   { status: 405, kind: 'html', failure: 'server', hint: HINTS.page },
   { status: 405, failure: 'request', hint: HINTS.rejected },
@@ -212,7 +212,7 @@ const MAX_CHARACTERS = 300;
 
 /** One short line without control characters, and without the key even if the server echoes it. */
 export function quote(texts: readonly string[], key: string): string {
-  // The key is removed before anything is cut, so that no half of it stays, and again after lines were joined.
+  // The key is removed before anything is cut, so that no part of it remains, and again after lines are joined.
   const line = texts.map((text) => withoutKey(printable(withoutKey(text, key)), key)).join(' — ');
   if (line.length <= MAX_CHARACTERS) return line;
   // By code points: half a surrogate pair cannot be written to a log.

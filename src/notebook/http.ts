@@ -28,7 +28,7 @@ type Exchange =
   | { readonly response: undefined; readonly isSent: boolean; readonly error: Error };
 
 interface Limits {
-  /** For the whole exchange: a body that arrives in drips never exceeds a time-out between two chunks. */
+  /** For the whole exchange: a body that trickles in never exceeds a timeout between two chunks. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
 }

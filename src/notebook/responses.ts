@@ -9,7 +9,7 @@ class UnusableResponse extends Error {
 
 /*
  * The contract shows no fields of records. Only what we rely on is checked, and everything else is passed through:
- * reconciliation compares whole records, and looks for marks in fields that it cannot name.
+ * reconciliation compares whole records, and looks for marker lines in fields that it cannot name.
  */
 
 const looseId = z

@@ -75,12 +75,12 @@ const CHARACTERS = ['tab', ';', '|', ','];
 const BLANKS = ['spaces', 'whitespace'];
 const SAMPLE_LINES = 1000;
 
-/** The delimiter that splits the longest run of lines into the same number of cells. */
+/** The delimiter that splits the longest sequence of lines into the same number of cells. */
 export function findDelimiter(texts: readonly string[]): string | undefined {
   const sample = texts.slice(0, SAMPLE_LINES).map((text) => text.replace(/"[^"]*"/g, 'q'));
   const character = best(CHARACTERS, sample);
   const blank = best(BLANKS, sample);
-  // Blanks also split the words of sentences, so they must be by far the more regular.
+  // Blanks also separate the words of sentences, so they must be far more regular.
   const isBlank = blank !== undefined && blank.run >= 3 && blank.run > 2 * (character?.run ?? 0);
   return (isBlank ? blank : character)?.delimiter;
 }
@@ -285,7 +285,7 @@ function byPositions(written: readonly number[]): Split {
 
 /** `isTrimmed`: matches at the start and end of a line yield no empty cells. */
 function byRegex(regex: RegExp, isTrimmed: boolean): Split {
-  // `split` adds the groups of the pattern to the pieces, from where they are removed.
+  // `split` adds the groups of the pattern to the pieces, so they are removed here.
   const step = new RegExp(`${regex.source}|`).exec('')?.length ?? 1;
   return {
     all(text) {

@@ -11,7 +11,7 @@ import { createRefuse, type Line, MismatchError, type Refuse } from './lines.js'
 import { type OpenFile, openFile, type Part, type Source } from './source.js';
 
 /**
- * Reads a run by the first of its alternative mappings whose patterns are all found in it.
+ * Reads a run with the first of its alternative mappings whose patterns are all found in it.
  * Throws a FileError if the run does not match them, or if a value would have to be guessed.
  */
 export async function parse(
@@ -51,7 +51,7 @@ async function readRun(
   return mergeRecords(record, others);
 }
 
-/** Reads one file by one mapping. */
+/** Reads one file with one mapping. */
 export async function readFile(file: OpenFile): Promise<FileRecord> {
   const format = FORMATS[await formatOf(file)];
   await requireWhen(file, format);

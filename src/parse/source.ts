@@ -5,7 +5,7 @@ import { createRefuse, createTimeSlice, type Refuse, raiseLimit, type TimeSlice 
 
 /** A file as the caller has it: its bytes, or a function that reads them from the beginning. */
 export interface Source {
-  /** For places in messages and `in: path`. */
+  /** For locations in messages and `in: path`. */
   readonly path: string;
   /** The file name, for `in: name`. */
   readonly name: string;
@@ -189,7 +189,7 @@ const SIGNATURES: readonly [start: string, what: string][] = [
   ['MATLAB 5.0 MAT-file', 'a MATLAB file'],
 ];
 
-/** What a file is that starts with the signature of a binary format. */
+/** The kind of a file that starts with the signature of a binary format. */
 export function binaryKind(bytes: Uint8Array): string | undefined {
   const start = Buffer.from(bytes.subarray(0, 20)).toString('latin1');
   return SIGNATURES.find(([signature]) => start.startsWith(signature))?.[1];

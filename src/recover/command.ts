@@ -48,8 +48,8 @@ async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<vo
 }
 
 /**
- * Only the notebook, the journal and the names of the instruments are needed; other mistakes are printed. But the runs
- * of an instrument whose name cannot be read would not be recovered, and be filed again once it can.
+ * Only the notebook, the journal and the names of the instruments are needed; other mistakes are printed. But runs of
+ * an instrument whose name cannot be read would not be recovered, and would be filed again once it can.
  */
 function requireInstrumentNames(config: LoadedConfig): asserts config is UsableConfig {
   requireJournal(config);

@@ -27,7 +27,7 @@ const HEADERS = {
 };
 
 /**
- * Read-only pages. They need no key, because everybody at this machine may see a trial notebook. So they are served
+ * Read-only pages. They need no key, because everybody on this machine may see a trial notebook. So they are served
  * to this machine only, and not under the name of another site.
  */
 export function servePages(app: FastifyInstance, store: Store): void {

@@ -155,7 +155,7 @@ export interface StatusDeps {
   readonly log: Log;
   live(): Live;
   readonly journal: JournalView;
-  /** Resolves when the decision was carried out or refused. */
+  /** Resolves when the decision has been carried out or refused. */
   decide(request: DecisionRequest): Promise<DecisionAnswer>;
   preview(sample: UploadedSample, signal: AbortSignal): Promise<Preview>;
 }

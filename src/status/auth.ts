@@ -26,13 +26,13 @@ const HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
-/** Needs no token: the code of the page is no secret. */
+/** Needs no token: the code of the page is not secret. */
 const isPublic = (path: string): boolean =>
   ['/healthz', '/readyz', '/login'].includes(path) || path.startsWith('/page/');
 
 const pathOf = ({ url }: FastifyRequest): string => url.split('?', 1)[0] ?? '';
 
-/** Checks every request, also those for routes that do not exist. */
+/** Checks every request, including those for routes that do not exist. */
 export function addGuard(app: FastifyInstance, { address, tokens, pageToken, sendLogin }: GuardOptions): void {
   const isOwnHost = createHostCheck(address);
   app.addHook('onRequest', async (request, reply) => {
@@ -78,7 +78,7 @@ export type TokenCheck = ReturnType<typeof createTokenCheck>;
 /** Wrong tokens without a wait; each further one doubles the wait. */
 const FREE_ATTEMPTS = 5;
 const MAX_WAIT_S = 300;
-/** Bounds memory. Forgetting a sender helps nobody to guess: the token is too long. */
+/** Bounds memory. Forgetting a sender does not help guessing: the token is too long. */
 const MAX_SENDERS = 1000;
 
 /** Access by token: as a bearer token, or by the cookie that logging in sets. Throws after too many wrong tokens. */

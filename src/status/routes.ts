@@ -146,7 +146,7 @@ export function createFeed(state: () => Promise<PageState>, clock: Clock, log: L
 
   async function readState(): Promise<boolean> {
     const current = await state();
-    // A new timestamp alone is no change.
+    // A new timestamp alone is not a change.
     const next = JSON.stringify({ ...current, at: 0, live: { ...current.live, at: 0 } });
     if (next === content) return false;
     content = next;
@@ -201,7 +201,7 @@ const previewQuery = z.object({
   instrument: z.string().max(200).optional(),
   /** Ignore the configured instruments. */
   learn: z.literal('1').optional(),
-  /** When the file was modified, as the browser knows it; the date of the experiment may depend on it. */
+  /** When the file was modified, as reported by the browser; the date of the experiment may depend on it. */
   modified: z.coerce.number().pipe(z.int().nonnegative().max(MAX_TIME_MS)).optional(),
 });
 

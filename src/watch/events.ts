@@ -171,7 +171,7 @@ export type ChangedNames = ReadonlySet<string> | 'all';
 /** Above this number of names, listing the folder is cheaper than a stat call per file. */
 const MAX_NAMES = 200;
 
-/** File events that were not processed yet, by folder. Holds a bounded number of names for each. */
+/** File events not yet processed, by folder. Holds a bounded number of names for each. */
 export function createPendingEvents() {
   let pending = new Map<string, Set<string> | 'all'>();
   return {

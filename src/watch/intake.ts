@@ -42,7 +42,7 @@ export function createActivity({ name, watch }: Pick<LiveInstrument, 'name' | 'w
     found(): void {
       found += 1;
     },
-    /** The instrument delivered a file. */
+    /** A file of the instrument arrived. */
     fileArrived(at: number): void {
       live = { ...live, lastFileAt: Math.max(at, live.lastFileAt ?? at) };
     },
@@ -131,7 +131,7 @@ export function createUnmatchedArrivals() {
   let example: string | undefined;
 
   return {
-    /** Called after each scan with the unmatched files, the number of matching files, and how many of those ever came. */
+    /** Called after a scan with the unmatched files, the number of matching files, and how many of those ever arrived. */
     scanned(unmatched: Unmatched, files: number, found: number): void {
       const hasRuns = before === undefined ? files > 0 : found > foundBefore;
       if (hasRuns) {

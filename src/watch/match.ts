@@ -158,10 +158,10 @@ function byStem(patterns: readonly string[]): Grouping {
   };
 }
 
-/** The place of a joined run is that of its first file. */
+/** The location of a joined run is that of its first file. */
 type Place = Pick<DiskFile, 'path' | 'location'>;
 
-/** The places of all files of a joined run, whether or not they exist. */
+/** The locations of all files of a joined run, whether or not they exist. */
 export function placesOf({ path, location }: Place, roles: readonly string[]): (Place & Part)[] {
   const [first = ''] = roles;
   const { base, stem } = cut(path, first) ?? { base: '', stem: '' };
@@ -178,7 +178,7 @@ const locateSibling = (location: string | Buffer, role: string, other: string): 
     return base + fill(encode(other), stem);
   });
 
-/** `x/y/a.csv` by `{stem}.csv`: the base `x/y/` and the stem `a`. */
+/** `x/y/a.csv` with `{stem}.csv`: the base `x/y/` and the stem `a`. */
 function cut(path: string, pattern: string): { base: string; stem: string } | undefined {
   const [before = '', after = ''] = pattern.split('{stem}');
   if (!path.endsWith(after)) return undefined;

@@ -12,7 +12,7 @@ const DEFAULT_QUIET_MS = 5000;
 export const quietMsOf = ({ quiet, doneFile }: Ready): number =>
   quiet ?? (doneFile === undefined ? DEFAULT_QUIET_MS : 0);
 
-/** A done-file is checked for often at first, then less often: after each tenth of the time it has been missing. */
+/** Checks for a done-file become less frequent: the interval is a tenth of the time it has been missing. */
 const MIN_DONE_CHECK_MS = 1000;
 const MAX_DONE_CHECK_MS = 10_000;
 const DONE_CHECK_SHARE = 0.1;
@@ -69,7 +69,7 @@ export async function settle(
   let isWarned = false;
   let unchangedSinceMs = startedMs;
   progress?.({ unchangedSinceMs, quietMs, missing: missingOf(doneFile, undefined, 0) });
-  // Of several files, only those found so far are known: their quiet period begins with the first complete check.
+  // With several files, only those found so far are known: the quiet period begins with the first complete check.
   let waitMs = run.parts ? 0 : quietMs;
 
   for (;;) {

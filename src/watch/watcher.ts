@@ -212,7 +212,7 @@ async function listAll(
       if (!isOthers(path)) addUnmatched(unmatched, path);
     },
   });
-  // The time the receiver takes does not count as cost of the listing.
+  // The time the receiver takes does not count toward the cost of the listing.
   let tookMs = 0;
   for (;;) {
     const since = clock.monotonic();
@@ -252,7 +252,7 @@ function createMountCheck(root: string): (listing: Listing) => Promise<Listing> 
   };
 }
 
-/** Returns a function that warns of each path a scan skips, once for as long as the cause persists. */
+/** Returns a function that warns about each path a scan skips, once for as long as the cause persists. */
 function createSkipWarnings(log: Log): (listing: Extract<Listing, { state: 'present' }>) => void {
   let warned = new Set<string>();
   return ({ unread, links }) => {

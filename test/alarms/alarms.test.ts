@@ -62,7 +62,7 @@ function world() {
     breakDisk(broken: boolean) {
       canSave = !broken;
     },
-    /** Lets seconds pass, with one check in each. */
+    /** Lets seconds pass, with one check per second. */
     async pass(alarms: Alarms, given: Facts, seconds = 1) {
       now = given;
       for (let n = 0; n < seconds; n += 1) {
@@ -74,7 +74,7 @@ function world() {
   };
 }
 
-test('an alarm is saved before it is sent, so that a crash in between sends nothing twice', async () => {
+test('an alarm is saved before it is sent, so a crash in between does not send it twice', async () => {
   const { clock } = world();
   const events: string[] = [];
   const send: Send = async ({ kind }) => void events.push(`sent ${kind}`);
@@ -106,7 +106,7 @@ test('an alarm is sent once when it is raised and once when it is cleared', asyn
   expect(alarms.raised()).toEqual([]);
 });
 
-test('a change of the text sends nothing', async () => {
+test('a changed text alone sends nothing', async () => {
   const { start, pass, sent, saves } = world();
   const alarms = start();
   for (let runs = 1; runs <= 50; runs += 1)
@@ -190,7 +190,7 @@ test('notices that could not be sent are sent later, in order, even after a rest
   expect(disk()).toEqual(EMPTY);
 });
 
-test('retries back off, and a notice is given up after a week', async () => {
+test('retries back off, and a notice is dropped after a week', async () => {
   const { start, pass, failing, disk, clock } = world();
   const alarms = start();
   failing('webhook');
@@ -203,7 +203,7 @@ test('retries back off, and a notice is given up after a week', async () => {
   expect(disk().unsent).toEqual([]);
 });
 
-test('of an alarm that comes and goes while nothing can be sent, only the last occurrence is sent', async () => {
+test('if an alarm comes and goes while nothing can be sent, only its last occurrence is sent', async () => {
   const { start, pass, failing, disk } = world();
   const alarms = start();
   failing('webhook');
@@ -214,7 +214,7 @@ test('of an alarm that comes and goes while nothing can be sent, only the last o
   expect(disk().unsent.map(({ state }) => state)).toEqual(['raised', 'over']);
 });
 
-test('a channel that was removed from the configuration is not used any more', async () => {
+test('a channel that was removed from the configuration is no longer used', async () => {
   const { start, pass, failing, disk, sent } = world();
   const first = start(['webhook', 'command']);
   failing('webhook');
@@ -244,7 +244,7 @@ test('the text is one line of limited length', async () => {
   const reason = `line 3\n\u0000\u001b[31m${'x'.repeat(10_000)}`;
   await pass(alarms, facts({ instruments: [instrument({ quarantined: { runs: 1, path: 'a', reason } })] }));
   const [alarm] = alarms.raised();
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not pass
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters must not get through
   expect(alarm?.text).not.toMatch(/[\u0000-\u001f]/);
   expect(alarm?.text.length).toBeLessThan(1600);
 });

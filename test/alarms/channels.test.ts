@@ -66,7 +66,7 @@ describe('the webhook', () => {
     expect(bodies).toHaveLength(1);
   });
 
-  test('fails if nobody answers, if the answer is late, and if labfeed stops', async () => {
+  test('fails if the answer is missing or late, or if labfeed stops', async () => {
     const reason = (sending: Promise<void>) => sending.catch((error: Error) => error.message);
     const nobody = await reason(createWebhook('http://127.0.0.1:9/SECRET')(NOTICE, never));
     expect(nobody).toBe('cannot reach the webhook at 127.0.0.1:9: ECONNREFUSED');

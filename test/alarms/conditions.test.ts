@@ -21,11 +21,11 @@ const down = (failure: string): LimiterState => ({
   reason: 'the server says why',
 });
 
-test('nothing is found if all is well', () => {
+test('nothing is found in a healthy daemon', () => {
   expect(found(facts())).toEqual([]);
 });
 
-test('silence is found after its time, but not for a missing folder or a stopped instrument', () => {
+test('silence is found after the configured time, but not for a missing folder or a stopped instrument', () => {
   const silence = { afterMs: 24 * HOUR, days: EVERY_DAY };
   const quietSince = NOW - 24 * HOUR;
   expect(ofInstrument({ silence, quietSince: quietSince + 1 })).toEqual([]);
@@ -49,12 +49,12 @@ test('unmatched files are found on the third occasion', () => {
   expect(on(2)).toEqual(['unmatched unknown']);
   expect(on(3)).toEqual([expect.stringContaining('files are arriving, but `files` matches none of them')]);
   expect(on(3)[0]).toContain('/data/y.txt');
-  // Raised before a restart, which counts from zero: the alarm stays until a matching file arrives.
+  // Raised before a restart, which resets the count: the alarm stays until a matching file arrives.
   expect(on(0, NOW - 10)).toEqual(['unmatched unknown']);
   expect(on(0, NOW - 10, NOW - 5)).toEqual([]);
 });
 
-test('a folder that was not checked yet is unknown, and a missing one is found with the reason', () => {
+test('a folder that has not been checked is unknown, and a missing one is found with the reason', () => {
   expect(ofInstrument({ live: { folder: { state: 'unknown' } } })).toEqual(['folder unknown']);
   expect(ofInstrument({ live: { folder: { state: 'missing', reason: 'it does not exist' } } })).toEqual([
     'folder nanodrop: nanodrop: the folder /data/nanodrop is missing: it does not exist',
@@ -69,7 +69,7 @@ test('quarantined runs are one finding, with their number and the latest reason'
   ]);
 });
 
-test('held runs and existing files are one finding, and a halt is another', () => {
+test('held runs and a held backlog are one finding, and a halt is another', () => {
   const held = { runs: 1, path: '/data/a.tsv', reason: 'somebody changed it' };
   expect(ofInstrument({ asked: 80, held })).toEqual([
     expect.stringMatching(/^held nanodrop: nanodrop: 80 existing files need .*\. 1 run needs .* somebody changed it$/),
@@ -122,7 +122,7 @@ describe('time without files', () => {
   const ZURICH = 'Europe/Zurich';
   const WORKDAYS = new Set([1, 2, 3, 4, 5]);
 
-  /** Whether 24 hours on these days are between two times. */
+  /** Whether 24 hours on these days have passed between two times. */
   const after24h = (days: ReadonlySet<number>, from: string, to: string): boolean =>
     isSilent({ afterMs: 24 * HOUR, days }, Date.parse(from), Date.parse(to), ZURICH);
 
@@ -137,8 +137,8 @@ describe('time without files', () => {
     expect(after24h(WORKDAYS, friday, '2026-01-05T18:00:00+01:00')).toBe(true);
   });
 
-  test('days are local days, not days of UTC', () => {
-    // 23:30 UTC on Sunday is Monday half past midnight in Zurich.
+  test('days are local days, not UTC days', () => {
+    // 23:30 UTC on Sunday is 00:30 on Monday in Zurich.
     const days = new Set([1]);
     const from = Date.parse('2026-01-04T23:30:00Z');
     expect(isSilent({ afterMs: HOUR, days }, from, from + HOUR, ZURICH)).toBe(true);
@@ -153,7 +153,7 @@ describe('time without files', () => {
     expect(silent(23 * HOUR + 1)).toBe(false);
   });
 
-  test('a clock that was set back is not silence', () => {
+  test('setting the clock back does not count as silence', () => {
     expect(after24h(EVERY_DAY, '2026-01-04T12:00:00Z', '2026-01-01T12:00:00Z')).toBe(false);
     expect(after24h(WORKDAYS, '1970-01-01T12:00:00Z', '2026-01-01T12:00:00Z')).toBe(true);
   });

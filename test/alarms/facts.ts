@@ -5,7 +5,7 @@ export const NOW = Date.UTC(2026, 0, 5, 12);
 
 type Overrides = Partial<Omit<InstrumentFacts, 'live'>> & { readonly live?: Partial<LiveInstrument> };
 
-/** An instrument without any condition, except for the overrides. */
+/** An instrument with nothing to report, apart from the overrides. */
 export const instrument = ({ live, ...rest }: Overrides = {}): InstrumentFacts => ({
   live: {
     name: 'nanodrop',
@@ -28,7 +28,7 @@ export const instrument = ({ live, ...rest }: Overrides = {}): InstrumentFacts =
   ...rest,
 });
 
-/** A daemon without any condition, except for the overrides. */
+/** A daemon with nothing to report, apart from the overrides. */
 export const facts = (overrides: Partial<Facts> = {}): Facts => ({
   now: NOW,
   notebook: {

@@ -23,7 +23,7 @@ const identified = ({ parts: _, ...file }: FoundFile, sha256: string): Identifie
 type Changes = Partial<Omit<FolderDeps, 'folder'>> &
   Partial<FolderDeps['folder']> & { readonly verified?: ReadonlySet<number> };
 
-/** A folder of these files, each with its path as its hash. By default every run is verified. */
+/** A folder with these files; the hash of each is its path. By default every run is verified. */
 async function compare(paths: readonly string[], changes: Changes) {
   const findings: Finding[] = [];
   const safe: SafeFile[] = [];
@@ -56,7 +56,7 @@ async function compare(paths: readonly string[], changes: Changes) {
 
 const PRESENT = { state: 'present', files: 1, empty: false, unread: [], links: [] } as const;
 
-test('a file is safe if its run is done and verified; files of unverified, unsent and parked runs are only counted', async () => {
+test('only files of done and verified runs are safe; files of other runs are counted', async () => {
   const states = {
     a: 'done',
     b: 'sending',
@@ -101,7 +101,7 @@ test('a file is matched by its content, not by a path that was filed with other 
   expect(ignored).toMatchObject({ kinds: ['skipped rewritten'], safe: [] });
 });
 
-test('a run of several files is verified as a whole, also if the listing splits it, and then each of its files is safe', async () => {
+test('a run of several files is verified as a whole, even if the listing splits it, and all its files are then safe', async () => {
   const part = (path: string) => ({ ...found(path), name: path, role: path });
   const whole = { ...found('s.D'), parts: [part('s.D/a'), part('s.D/b')] };
   const deps: Changes = {
@@ -136,7 +136,7 @@ test('a run of several files is verified as a whole, also if the listing splits 
   });
 });
 
-test('if copies are runs of their own, a copy that was not filed is not safe', async () => {
+test('if copies are separate runs, a copy that was not filed is not safe', async () => {
   const ofContent: FolderDeps['journal']['ofContent'] = async ({ sha256, copy }) =>
     copy === 'first' ? run(1, sha256) : undefined;
   const journal = { atPath: async () => undefined, ofContent };
@@ -148,7 +148,7 @@ test('if copies are runs of their own, a copy that was not filed is not safe', a
   expect(result).toMatchObject({ kinds: ['never taken second'], safe: ['first'] });
 });
 
-test('skipped files and backlog files are reported without being read, and unreadable files are reported', async () => {
+test('skipped and backlog files are reported without being read; unreadable files are reported too', async () => {
   const verdicts = { old: 'asked', unwanted: 'skipped' } as const;
   const result = await compare(['old', 'unwanted', 'busy'], {
     journal: {

@@ -52,7 +52,7 @@ const verify = ({ filingOf = async () => FILING, dialect = 'v2', ...requests }: 
 
 const kinds = ({ findings }: { findings: readonly { kind: string }[] }) => findings.map(({ kind }) => kind);
 
-test('a run is verified if its experiment and comments contain what was sent, in whatever markup', async () => {
+test('a run is verified if its experiment and comments contain what was sent, whatever the markup', async () => {
   expect(await verify()).toEqual(VERIFIED);
   const readExperiment = async () => ({
     ...PAGE,
@@ -65,7 +65,7 @@ test('a run is verified if its experiment and comments contain what was sent, in
   expect(await verify({ readExperiment, listComments })).toEqual(VERIFIED);
 });
 
-test('comments that are shown with the experiment need no request of their own, unless one is missing there', async () => {
+test('comments included in the experiment are not requested separately, unless one is missing', async () => {
   let lists = 0;
   const listComments = async () => {
     lists += 1;
@@ -88,7 +88,7 @@ test('a comment is missing only if it is neither listed nor found by its id', as
   expect(kinds(gone)).toEqual(['comment missing']);
 });
 
-test('a comment with another id is not missing, and a duplicate comment is reported', async () => {
+test('a comment with a different id is not missing, and a duplicate comment is reported', async () => {
   const moved = { ...TWO, id: 99 };
   expect(await verify({ listComments: async () => [ONE, moved] })).toEqual(VERIFIED);
   const twice = await verify({ listComments: async () => [ONE, TWO, moved] });
@@ -107,7 +107,7 @@ test('a changed body or comment is reported, makes the run unverified and is not
   }
 });
 
-test('a number that was moved to another cell is a change of the body', async () => {
+test('a number moved to another cell is a change of the body', async () => {
   const table = (...cells: string[]) =>
     `<table><tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr></table>${BODY}`;
   const filingOf = async () => ({
@@ -142,7 +142,7 @@ test('a 404 counts only if the notebook itself answers', async () => {
   expect(kinds(await verify({ readExperiment }))).toEqual(['vanished']);
 });
 
-test('an experiment that is private or at another notebook is neither verified nor missing', async () => {
+test('an experiment that is private or in another notebook is neither verified nor missing', async () => {
   const hidden = await verify({ readExperiment: async () => 'private' });
   expect([kinds(hidden), hidden.isVerified]).toEqual([['forbidden'], false]);
   const elsewhere = await verify({}, { ...RUN, server: 'https://old.example.org' });

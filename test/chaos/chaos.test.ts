@@ -30,7 +30,7 @@ for (const dialect of ['v2', 'elabftw'] as const) {
     const { url, key } = await sandbox.start();
     onTestFinished(() => sandbox.stop());
     const { control } = sandbox;
-    // A slow machine may never finish its first scan between two kills, which must not hold the backlog.
+    // On a slow machine the first scan may never finish between kills. That must not hold the backlog.
     const instruments = '  balance: { watch: data/balance, ready: { quiet: 150ms }, existing: ingest }';
     const site = makeSite(folder, { url, key, timeout: '300ms', instruments });
     let runs = 0;
@@ -59,7 +59,7 @@ for (const dialect of ['v2', 'elabftw'] as const) {
 
 interface Users {
   readonly created: number[];
-  /** Our experiments that they edited, and the titles of those that they deleted. */
+  /** Our experiments that users edited, and the titles of those that users deleted. */
   readonly edited: Set<number>;
   readonly deleted: Set<string>;
 }
@@ -104,11 +104,11 @@ function planFault(control: Control, random: Random): () => void {
 }
 
 async function allDone(daemon: DaemonProcess, control: Control, runs: number, users: Users): Promise<void> {
-  // eLabFTW may carry out a cut-off request for two minutes, so nothing is decided before.
+  // eLabFTW may carry out a cut-off request for two minutes, so nothing is decided before then.
   await until(
     `${runs} runs filed`,
     () => {
-      // A run whose experiment was deleted meanwhile is rightly held; any other is missing from the count below.
+      // A run whose experiment was deleted meanwhile is rightly held; any other would be missing from the count below.
       const parked = daemon.lines.find(({ msg, failure }) => msg === 'run parked' && failure !== 'conflict');
       if (parked) throw new Error(`a run was parked: ${JSON.stringify(parked)}`);
       const filed = control.experiments().filter(({ comments, state }) => comments.length > 0 && state === 'normal');

@@ -33,11 +33,11 @@ const STEPS: readonly Step[] = [
   { name: 'finished', when: 'after', kind: 'finished', request: comment },
 ];
 
-test('killed at any step of a run, the daemon continues there after a restart', async () => {
+test('a daemon killed at any step of a run continues there after a restart', async () => {
   await crashAtEach(await setUp(), 0, () => () => 'pass');
 }, 120_000);
 
-test('killed at any step after a lost response, the daemon continues there after a restart', async () => {
+test('a daemon killed at any step after a lost response continues there after a restart', async () => {
   const scene = await setUp();
   await (await withOneFiled(scene)).stop();
   await crashAtEach(scene, 1, losingOnce);
@@ -54,8 +54,8 @@ function losingOnce({ request }: Step): Decide {
 }
 
 /**
- * One run for each step: the daemon is killed there, and the next process finishes this run before it is killed at the
- * next step.
+ * One run per step: the daemon is killed at the step, and the next process finishes that run before it is killed at
+ * the next step.
  */
 async function crashAtEach(scene: Scene, filed: number, decide: (step: Step) => Decide): Promise<void> {
   const { site, sandbox } = scene;

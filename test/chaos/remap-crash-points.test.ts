@@ -48,7 +48,7 @@ test.each(['v2', 'elabftw'] as const)(
     expect(shown(scene)).toEqual(all.map(asAfter));
     readAs(scene, BEFORE);
     for (const [index, point] of SHRINKING.entries()) await remapThroughCrash(scene, index + 1, point);
-    // The numbers of files that arrive together are arbitrary.
+    // Files that arrive together are numbered in arbitrary order.
     const titles = shown(scene).map(({ title }) => title);
     const back = all.filter((stem) => titles.includes(asBefore(stem).title));
     expect(back).toHaveLength(SHRINKING.length);

@@ -34,7 +34,7 @@ test('instruments that cannot match the same file do not overlap', () => {
   expect(example(csv, claim('b', '/data', '*.csv', '!*.csv'))).toBeUndefined();
 });
 
-test('overlaps found in the folders replace possible ones', () => {
+test('actual overlaps in the folders replace possible ones', () => {
   const possible = possibleOverlaps([claim('a', '/d', '*'), claim('b', '/d', '*.csv'), claim('c', '/d', '*.tsv')]);
   const seen = [{ first: 'a', second: 'b', example: '/d/1.csv', files: 3 }];
   expect(mergeOverlaps(seen, possible).map((one) => overlapFinding(one).text)).toEqual([
@@ -52,7 +52,7 @@ test('runs of folders and of joined files overlap only if they match the same fi
   expect(example(pairs, claim('c', '/data', '*.xml'))).toBe('/data/x.xml');
 });
 
-test('a glob that matches nothing is noted if there are files of no other instrument', async () => {
+test('a glob that matches nothing is noted if there are files that no other instrument takes', async () => {
   const folder = tempFolder();
   mkdirSync(join(folder, 'data'));
   for (const name of ['run-1.txt', 'run-2.txt', 'log.json']) writeFileSync(join(folder, 'data', name), 'x');

@@ -22,13 +22,13 @@ function trySite(): string {
   return folder;
 }
 
-test('without a configuration the default places are named and the exit status is 78', async () => {
+test('without a configuration, the default locations are listed and the exit status is 78', async () => {
   const { status, stderr } = await labfeed(['run']);
   expect(status).toBe(78);
   expect(stderr).toMatch(/labfeed\.yaml.*\/etc\/labfeed\/config\.yaml[\s\S]*→/);
 });
 
-test('a wrong configuration exits with 78 and lists every mistake at file:line:column, without a stack trace', async () => {
+test('an invalid configuration exits with 78 and lists every error at file:line:column, without a stack trace', async () => {
   const folder = tempFolder();
   const config = join(folder, 'labfeed.yaml');
   writeFileSync(config, 'notebook: { url: "https://eln.example.org", kye: { env: A } }\njournal: []\n');
@@ -66,7 +66,7 @@ test('try shows what would be sent, and needs no notebook section', async () => 
   expect(text.stdout).toContain('date        2026-04-03 (from the fact "date")');
 });
 
-test('try reports what would be quarantined with its place and exits with 1', async () => {
+test('try reports why and where a file would be quarantined, and exits with 1', async () => {
   const folder = trySite();
   writeFileSync(join(folder, 'bad.tsv'), 'nothing of the kind\n');
   const { status, stderr } = await labfeed(['try', 'nanodrop', 'bad.tsv'], folder);
@@ -111,7 +111,7 @@ test('check tests folders, journal, key and notebook, and shows the account of t
   });
 });
 
-test('demo --once files the samples and exits with 0; in the same folder it adds nothing', async () => {
+test('demo --once files the samples and exits with 0; repeated in the same folder, it adds nothing', async () => {
   const folder = tempFolder();
   const first = await labfeed(['demo', '--once', '--dir', folder]);
   expect(first).toMatchObject({ status: 0, stderr: '' });
@@ -188,7 +188,7 @@ test('check does not check the journal without a configuration, and notes a conf
   expect(stdout).toContain('note   the configuration has no instruments, so nothing is watched');
 });
 
-test('a file in the place of a folder is an error of the user, not a bug', async () => {
+test('a file in place of a folder is a user error, not a bug', async () => {
   const folder = tempFolder();
   const file = join(folder, 'file');
   writeFileSync(file, '');

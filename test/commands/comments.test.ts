@@ -29,7 +29,7 @@ test('a comment cannot become empty', () => {
   expect(() => replaceText(`a\n\n${MARK}`, `\n${MARK}\n`)).toThrow(/cannot be empty/);
 });
 
-test('the text is read from the configured field, else from that of eLabFTW', () => {
+test('the text is read from the configured field, or else from the field of eLabFTW', () => {
   expect(textOf({ id: 1, content: 'a', comment: 'b' }, 'content')).toBe('a');
   expect(textOf({ id: 1, comment: 'b' }, 'content')).toBe('b');
   expect(textOf({ id: 1, note: 'c' }, 'content')).toBeUndefined();

@@ -38,14 +38,14 @@ test('a healthy daemon needs only a few lines', () => {
   expect(text).not.toMatch(/needs attention|alarms|mistakes/);
 });
 
-test('a daemon that is not running comes first, and its last report is not shown as current', () => {
+test('a stopped daemon is reported first, and its last status is not shown as current', () => {
   const text = statusAsText(status({ running: false }), 80);
   expect(text).toMatch(/^daemon +not running; it stopped unexpectedly \(last report /);
   expect(text).toContain('the daemon is not running → systemctl start labfeed, or labfeed run');
   expect(text).not.toMatch(/accepts requests|WAITING/);
 });
 
-test('everything that needs attention comes with the command to run next', () => {
+test('everything that needs attention is shown with the command to run next', () => {
   const overview = {
     instruments: [summary('pH meter', { quarantined: 1, held: 2, queued: 3 }), summary('logger', {}, 120)],
     servers: [{ url: 'https://eln.example.org', dialect: undefined, halted: 'the journal is older' }],
@@ -86,7 +86,7 @@ test('alarms, configuration errors, a missing folder and a notebook that is down
   expect(text).toMatch(/the reload at .* was rejected:\n {2}b\.yaml:1:1: empty$/m);
 });
 
-test('without a daemon, the mistakes in the current configuration are shown, and check comes before start', () => {
+test('without a daemon, errors in the current configuration are shown, and check is suggested before start', () => {
   const mistake = {
     at: '/etc/labfeed/config.yaml:3:5',
     message: 'unknown key "rat"',

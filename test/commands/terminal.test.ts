@@ -45,13 +45,13 @@ test('a name cannot move the cursor or break the line', () => {
   expect(table).toBe('ID  NAME\n 1  a [2Jb c d');
 });
 
-test('the width is that of COLUMNS, else of the terminal, else unlimited', () => {
+test('the width is taken from COLUMNS, else from the terminal, else it is unlimited', () => {
   expect(terminalWidth({ COLUMNS: '60' }, 100)).toBe(60);
   expect(terminalWidth({ COLUMNS: 'wide' }, 100)).toBe(100);
   expect(terminalWidth({}, 100)).toBe(100);
   expect(terminalWidth({}, undefined)).toBe(Number.POSITIVE_INFINITY);
 });
 
-test('a terminal that does not report its width cuts nothing', () => {
+test('nothing is cut on a terminal that does not report its width', () => {
   expect(terminalWidth({}, 0)).toBe(Number.POSITIVE_INFINITY);
 });

@@ -51,7 +51,7 @@ test.each([
   expect(printed(config).join()).not.toContain('secret@');
 });
 
-test('silence is a duration that counts on all days or on some', () => {
+test('silence is a duration that counts on all days or on selected days', () => {
   const silence = (written: string) => load('{}', written).instruments[0]?.silence;
   expect(silence('24h')).toEqual({ afterMs: 86_400_000, days: new Set([1, 2, 3, 4, 5, 6, 7]) });
   expect(silence('{ after: 2h }')?.days.size).toBe(7);

@@ -93,7 +93,7 @@ lgo: debug
   ]);
 });
 
-test('a misspelt key is not reported as missing, too', () => {
+test('a misspelt key is not also reported as missing', () => {
   const notebook = 'notebook: { url: "https://eln.example.org", key: { env: KEY } }\n';
   expect(printed(load(`${notebook}instruments:\n  a: { wacth: . }\n`))).toEqual([
     'labfeed.yaml:3:8: unknown key "wacth"\n  → did you mean watch?',
@@ -162,7 +162,7 @@ test('the API key must be in exactly one place', () => {
   );
 });
 
-test('a mistake in an instrument stops only this instrument', () => {
+test('a mistake in an instrument stops only that instrument', () => {
   const config = load(`${NOTEBOOK}instruments:\n  good: { watch: a }\n  bad: { watch: a, files: 3 }\n`);
   expect(config.instruments.map(({ name }) => name)).toEqual(['good']);
   expect(config.problems).toMatchObject([{ stops: { instrument: 'bad' } }]);
@@ -241,7 +241,7 @@ test('the keys main and also are only for runs of several files', () => {
   ]);
 });
 
-test('an instrument with a wrong run still keeps its files from others', () => {
+test('an instrument with an invalid run setting still claims its files', () => {
   const { claims } = load(`${NOTEBOOK}instruments:\n  a: { watch: ., run: growing }\n`);
   expect(claims).toMatchObject([{ name: 'a', run: 'file' }]);
 });
@@ -260,7 +260,7 @@ test('names with special characters are refused', () => {
   expect(config.instruments.map(({ name }) => name)).toEqual(['Gerät 2']);
 });
 
-test('a timeout of zero, or longer than a timer can wait, is a mistake', () => {
+test('a timeout that is zero, or longer than a timer can wait, is refused', () => {
   const config = load(
     'notebook: { url: "https://eln.example.org", key: { env: KEY }, timeout: 60d }\n' +
       'instruments: { a: { watch: ., parse: { limits: { seconds: 60d } } } }\n',
@@ -274,7 +274,7 @@ test('a timeout of zero, or longer than a timer can wait, is a mistake', () => {
   ]);
 });
 
-test('a key of the main file in an included file is refused with a hint', () => {
+test('a key of the main file is refused in an included file, with a hint', () => {
   const parts = { 'more.yaml': 'notebook: {}\nbalance: { watch: . }\n' };
   expect(printed(load(`${NOTEBOOK}include: more.yaml\n`, parts))).toEqual([
     'more.yaml:1:1: unknown key "notebook"\n  → move it to the main configuration file',
@@ -282,7 +282,7 @@ test('a key of the main file in an included file is refused with a hint', () => 
   ]);
 });
 
-test('duplicate keys and tabs are reported with what to do', () => {
+test('duplicate keys and tabs are reported with a hint', () => {
   expect(printed(load(`${NOTEBOOK}log: info\nlog: warn\n`))).toEqual([
     'labfeed.yaml:3:1: the key log appears twice\n  → remove one of them',
   ]);
@@ -335,7 +335,7 @@ test.each([
   expect(printedAll).not.toContain('s3cr3t');
 });
 
-test('an alias with an anchor is used', () => {
+test('an alias that has an anchor is resolved', () => {
   const config = load(`${NOTEBOOK}instruments:\n  a: { watch: &x data }\n  b: { watch: *x }\n`);
   expect(printed(config)).toEqual([]);
   expect(config.instruments[1]?.watch).toBe(config.instruments[0]?.watch);

@@ -24,7 +24,7 @@ test('the API key is read from a file, an environment variable or a systemd cred
   expect(readKey({ credential: 'key' }, WHERE, { CREDENTIALS_DIRECTORY: folder })).toBe('3-abc');
 });
 
-test('a missing API key is reported with its location in the configuration and what to do', () => {
+test('a missing API key is reported with its location in the configuration and a hint', () => {
   const folder = tempFolder();
   mkdirSync(join(folder, 'folder'));
   writeFileSync(join(folder, 'empty'), '\n');
@@ -41,7 +41,7 @@ test('a missing API key is reported with its location in the configuration and w
   expect(message).not.toContain('one-key');
 });
 
-test('every key is concealed before it is used, and an unreadable one does not replace the last', () => {
+test('every key is redacted before its first use, and an unreadable one does not replace the last', () => {
   const file = join(tempFolder(), 'key');
   writeFileSync(file, 'first');
   const concealed: string[] = [];

@@ -137,7 +137,7 @@ describe('for editors', () => {
   });
 });
 
-describe('the small grammars', () => {
+describe('short notations', () => {
   test('text that begins and ends with a slash is a regular expression', () => {
     expect(regexSource('/^a/')).toBe('^a');
     for (const text of ['/', '//', 'a/', '/a', '//Exported']) expect(regexSource(text)).toBeUndefined();

@@ -14,7 +14,7 @@ async function setUp(options: Partial<SiteOptions> = {}) {
   return { folder, sandbox, site: makeSite(folder, { url: sandbox.url, key: sandbox.key, ...options }) };
 }
 
-test('files that do not fit their mapping are quarantined with a reason each, and the good file next to them is filed', async () => {
+test('files that do not fit their mapping are each quarantined with a reason, and a good file next to them is filed', async () => {
   const { site, sandbox, folder } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -34,7 +34,7 @@ test('files that do not fit their mapping are quarantined with a reason each, an
   expect(sandbox.experiments().map(({ title }) => title)).toContain('good (balance)');
 }, 60_000);
 
-test('a corrected mapping reads quarantined files again after a restart', async () => {
+test('quarantined files are read again after a restart with a corrected mapping', async () => {
   const instruments = (decimal: string) =>
     `  balance: { watch: data/balance, ready: { quiet: 100ms }, parse: { delimiter: ";", ${decimal} table: {} } }`;
   const { site, sandbox, folder } = await setUp({ instruments: instruments('') });
@@ -100,7 +100,7 @@ test('markup and templates in cells stay text in the notebook', async () => {
   expect(experiment?.body).toContain('{{ meta }}{% raw %}');
 });
 
-test('a missing folder stops no other instrument, and is watched when it appears', async () => {
+test('a missing folder does not stop other instruments, and is watched when it appears', async () => {
   const { site, sandbox, folder } = await setUp({
     instruments: `  balance: { watch: data/balance, ready: { quiet: 100ms } }\n  later: { watch: data/later, ready: { quiet: 100ms } }`,
   });
@@ -121,7 +121,7 @@ test('a missing folder stops no other instrument, and is watched when it appears
   expect(sandbox.experiments()).toHaveLength(2);
 });
 
-test('a mistake in one instrument stops only that one, and is reported with its place', async () => {
+test('a mistake in one instrument stops only that one, and is reported with its location', async () => {
   const { site, sandbox } = await setUp({
     instruments: [
       '  balance: { watch: data/balance, ready: { quiet: 100ms } }',
@@ -167,7 +167,7 @@ test('a growing file is taken once, when it is complete', async () => {
   expect(sandbox.experiments()[0]?.comments[0]).toContain('S7');
 });
 
-test('a large backlog is held until the configuration decides about it', async () => {
+test('a large backlog is held until the configuration decides', async () => {
   const { site, sandbox, folder } = await setUp();
   for (let n = 0; n < 51; n++) site.drop(`old${n}.csv`, weighing(n));
   const first = startDaemon(site.config);
@@ -217,7 +217,7 @@ test.skipIf(!NOBODY_STARTS)('a folder without permission is reported and stops n
   await daemon.stop();
 });
 
-test('a journal of a newer version or of another running daemon is refused with what to do', async () => {
+test('a journal that is from a newer version or in use by another daemon is refused with a hint', async () => {
   const { site } = await setUp();
   const first = startDaemon(site.config);
   await first.logged('ready');
@@ -235,7 +235,7 @@ test('a journal of a newer version or of another running daemon is refused with 
   expect(third.output()).toMatch(/newer labfeed[\s\S]*→ update labfeed/);
 });
 
-test('a file that disappears before it was taken causes no error', async () => {
+test('a file that disappears before it is taken causes no error', async () => {
   const { site, folder, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');

@@ -38,7 +38,7 @@ test('files that arrive while the daemon is stopped, or are renamed, are handled
   expectEachOnce(scene, 4);
 });
 
-test('a recorded run is delivered even if its file disappears and the notebook was unavailable', async () => {
+test('a recorded run is delivered even if its file disappears while the notebook is unavailable', async () => {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
   scene.sandbox.control.decide = () => ({ answer: 503, headers: { 'retry-after': '1' } });

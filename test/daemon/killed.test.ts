@@ -26,7 +26,7 @@ for (const write of [1, 2, 3]) {
   }
 }
 
-test('a daemon killed after a run is in the outbox, before intake remembers its file, files it once after a restart', async () => {
+test('a daemon killed after a run is in the outbox, before intake records its file, files it once after a restart', async () => {
   const scene = await setUp();
   await (await withOneFiled(scene)).stop();
   const first = startCrashing(scene.site.config, 2, { when: 'before', kind: 'remembered' });

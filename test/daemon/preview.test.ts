@@ -82,12 +82,12 @@ describe('a dropped file', () => {
     });
   });
 
-  test('is read by the named instrument, whatever its own name', async () => {
+  test('is read by the selected instrument, whatever its name', async () => {
     const shown = await preview({ name: 'x.dat', instrument: 'nanodrop' }, RUN);
     expect(shown).toMatchObject({ ok: true, instrument: 'nanodrop' });
   });
 
-  test('that matches no instrument is learned from, and has a mapping to copy', async () => {
+  test('that matches no instrument yields a learned mapping to copy', async () => {
     const shown = await preview({ name: 'plate-7.csv' }, 'Well,A260,A280\nA1,1.5,1.1\nA2,2.5,1.2\n');
     expect(shown).toMatchObject({ ok: true, instrument: 'plate', draft: { title: 'plate-7 (plate)' } });
     expect(shown.doubts).toContain('this mapping is based on one file. Add samples: labfeed learn FILE FILE…');

@@ -80,7 +80,7 @@ test('the alarm command gets the text of the alarm, and no key in its environmen
   expect(env).not.toContain('TOPSECRET');
 });
 
-test('the webhook URL, which may contain a secret, is concealed before it is used', async () => {
+test('the webhook URL, which may contain a secret, is redacted before its first use', async () => {
   const webhook = 'http://127.0.0.1:1/hooks/TOPSECRET';
   const scene = await reportingOn(() => `{ webhook: "${webhook}" }`, PAGE);
   await until('raised', () => kinds(scene).includes('configuration'));

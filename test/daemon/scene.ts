@@ -33,7 +33,7 @@ export function expectEachOnce({ sandbox }: Scene, runs: number): void {
   for (const { comments } of experiments) expect(comments).toHaveLength(1);
 }
 
-/** With the first run the daemon learns about the notebook, so that faults affect only the second. */
+/** The daemon learns about the notebook from the first run, so that faults affect only the second. */
 export async function withOneFiled(scene: Scene): Promise<DaemonProcess> {
   scene.site.drop('w0.csv', weighing(0));
   const daemon = startDaemon(scene.site.config);

@@ -78,7 +78,7 @@ test('SIGHUP loads a new configuration without losing a step, and refuses one wi
   site.drop('a.csv', weighing(1));
   await daemon.logged('run filed');
 
-  // Written right before the reload: the old or the new configuration finds the file, and it is filed once.
+  // Written right before the reload: whichever configuration finds the file, it is filed once.
   site.drop('b.csv', weighing(2));
   writeFileSync(site.config, `${good}  second: { watch: data/second, ready: { quiet: 100ms } }\n`);
   daemon.child.kill('SIGHUP');
@@ -94,7 +94,7 @@ test('SIGHUP loads a new configuration without losing a step, and refuses one wi
   ).toEqual(['a (balance)', 'b (balance)', 'c (second)']);
 });
 
-test('SIGTERM ends it cleanly even if nobody reads its log', async () => {
+test('SIGTERM exits cleanly even if nobody reads the log', async () => {
   const { site, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');

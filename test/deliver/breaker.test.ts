@@ -12,7 +12,7 @@ function setUp(perSecond = 100, random = () => 1) {
   const clock = simulatedClock();
   const limiter = new Limiter({ perSecond, clock, log: silentLog(), random });
   const sentAt: number[] = [];
-  /** A request that takes this long, and fails if there is an error. */
+  /** A request that takes this long, and fails if an error is given. */
   const send = (latencyMs = 0, failure?: () => Error): Promise<void> =>
     limiter
       .schedule(async () => {
@@ -117,7 +117,7 @@ const requests = fc.array(
   { minLength: 1, maxLength: 60 },
 );
 
-test('no request is sent before the time that any response asked for, and all are sent in the end', async () => {
+test('no request is sent before the time that any response asked for, and all are sent eventually', async () => {
   await fc.assert(
     fc.asyncProperty(requests, fc.integer(), async (all, seed) => {
       const clock = simulatedClock();

@@ -15,7 +15,7 @@ test('a comment whose outcome is unknown is not posted twice', async () => {
   expectExactly(['A']);
 });
 
-test('a comment is not posted again if the list lacks one that we know', async () => {
+test('a comment is not posted again if the list lacks another known comment', async () => {
   const { add, attempt, deliverAll, notebook, journal } = await setUp();
   let posts = 0;
   const failing: Notebook = {
@@ -32,7 +32,7 @@ test('a comment is not posted again if the list lacks one that we know', async (
   expect(await journal.outbox.count()).toEqual({ held: 1 });
 });
 
-test('text of a person that contains a mark is not taken for our comment', async () => {
+test('text by a person that contains a marker line is not taken for our comment', async () => {
   const { add, fail, deliverAll, notebook, journal } = await setUp();
   const run = await add('A', ['only']);
   await fail(run, { postComment: 'dropped' });
@@ -50,7 +50,7 @@ const forgetful = (notebook: Notebook): Notebook => ({
   postComment: (experiment) => notebook.postComment(experiment, ''),
 });
 
-test('a wrong field name, with which the notebook stores nothing, is noticed at the first comment', async () => {
+test('a wrong field name, which makes the notebook store no text, is noticed at the first comment', async () => {
   const { add, deliverAll, notebook, journal, context } = await setUp();
   await add('A');
   await deliverAll({ ...context, notebook: forgetful(notebook) });
@@ -65,7 +65,7 @@ test('a comment that the notebook did not store is posted again once the field n
   expect(texts.filter((text) => text.startsWith('only'))).toHaveLength(1);
 });
 
-/** A run with two comments, of which the second is gone and its repair was requested. */
+/** A run with two comments. The second is missing, and its repair was requested. */
 async function withMissing() {
   const { journal, ask } = await openTestJournal();
   const clock = manualClock();
@@ -84,7 +84,7 @@ async function withMissing() {
   return { notebook, comments, text, deliverNow, clock, journal };
 }
 
-test('a missing comment is posted again at once, with the same text and mark', async () => {
+test('a missing comment is posted again at once, with the same text and marker line', async () => {
   const { notebook, comments, text, deliverNow, clock } = await withMissing();
   const before = clock.now();
   await deliverNow();

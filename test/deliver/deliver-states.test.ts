@@ -89,7 +89,7 @@ test.each(NOTEBOOK_KINDS.flatMap((kind) => [true, false].map((first) => ({ kind,
   },
 );
 
-test('whatever happened to a few processes and their requests, each run is filed exactly once', async () => {
+test('each run is filed exactly once, whatever happens to a few processes and their requests', async () => {
   const database = openDatabase();
   await fc.assert(
     fc.asyncProperty(
@@ -167,7 +167,7 @@ test.each(NOTEBOOK_KINDS.flatMap((kind) => Object.keys(READINGS).map((reading) =
   },
 );
 
-test('whatever happened to a few processes between several remaps, a run ends with its last reading', async () => {
+test('after several remaps, a run has its last draft, whatever happens to processes in between', async () => {
   const database = openDatabase();
   const reading = fc.record({
     title: fc.constantFrom('run', 'redone', 'again'),
@@ -186,7 +186,7 @@ test('whatever happened to a few processes between several remaps, a run ends wi
         for (const [draft, pasts] of readings) {
           await history.remap('run', draft);
           for (const past of pasts) await history.process(past);
-          // A last process without faults, and everything late arrives before the next remap.
+          // A last process without faults. Everything late arrives before the next remap.
           await history.process();
           await history.carryOutLate();
           expectOnly(history, draft);

@@ -114,7 +114,7 @@ test('an experiment that somebody deleted is held, not created again', async () 
   expect(await journal.outbox.count()).toEqual({ held: 1 });
 });
 
-test('an edit of a new experiment is not overwritten if the limiter held the PATCH back meanwhile', async () => {
+test('an edit of a new experiment is not overwritten if the rate limiter delayed the PATCH', async () => {
   const { add, attempt, deliverAll, notebook, journal } = await setUp();
   const run = await add('A');
   const held: Notebook = {
@@ -140,7 +140,7 @@ test('a run that was started on another notebook is held, not continued under th
   expect([...notebook.experiments.values()][0]?.comments.size).toBe(0);
 });
 
-test('a stop between two steps leaves the run where it is, and it continues there', async () => {
+test('a run that is stopped between two steps continues there', async () => {
   const { add, deliverAll, notebook, journal, context, expectExactly } = await setUp();
   const id = await add('A');
   const stopping = new AbortController();

@@ -22,7 +22,7 @@ export interface DoneRun {
   readonly notebook: FakeNotebook;
   /** The grace periods that were waited for. */
   readonly waits: string[];
-  /** Remaps it to this draft and delivers it, with other behaviour of these requests. */
+  /** Remaps it to this draft and delivers it, with different behaviour of these requests. */
   remap(draft: Draft, overrides?: Partial<Notebook>): Promise<void>;
   /** Applies a decision and delivers it. */
   decide(request: Request): Promise<void>;

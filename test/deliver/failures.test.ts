@@ -50,7 +50,7 @@ test('a write that gets 500 with JSON is retried a few times, then quarantined; 
   expect(afterFailure(failed('server', { status: 400, scope: 'run' }), failures(50), NOW).kind).toBe('postponed');
 });
 
-test('a single 500 after many outages quarantines nothing, nor does a failing read', () => {
+test('neither a single 500 after many outages nor a failing read quarantines a run', () => {
   const written = failed('server', { status: 500, scope: 'run', outcomeUnknown: true });
   expect(afterFailure(written, failures(50), NOW).kind).toBe('postponed');
   const read = failed('server', { status: 500, scope: 'run' });
@@ -63,7 +63,7 @@ test('a wait is rounded up to whole milliseconds', () => {
   });
 });
 
-test('a grace period postpones the run, and so does a fault of our own', () => {
+test('a grace period postpones the run, and so does an internal error', () => {
   expect(afterFailure(new NotYetError('later', NOW + 6.2), failures(0), NOW)).toMatchObject({
     kind: 'postponed',
     dueAt: NOW + 7,
@@ -138,7 +138,7 @@ test('a reconciliation ends when the key is rejected, and does not take every id
   expect(readIds.length).toBe(1);
 });
 
-test('a key that works again when it is checked holds no run', async () => {
+test('no run is held if the key works again when it is checked', async () => {
   let isRefused = true;
   const fake = fakeNotebook();
   const notebook = confirmForbidden({

@@ -30,7 +30,7 @@ export interface ProcessScript {
   readonly records?: number;
   /** What becomes of the request that is in flight when it crashes. */
   readonly atDeath?: 'lost' | 'dropped' | 'late';
-  /** After how many further requests of anybody a late one is carried out; always within the grace period. */
+  /** A late request is carried out after this many further requests, always within the grace period. */
   readonly lateness?: number;
 }
 
@@ -57,7 +57,7 @@ interface LateRequest {
 
 export type History = ReturnType<typeof createHistory>;
 
-/** A journal and a notebook, and the processes that used them. `seed`: of the back-offs, which decide the order of runs. */
+/** A journal, a notebook, and the processes that used them. `seed` sets the back-offs, and so the order of runs. */
 export function createHistory(database: ReusableDatabase, kind: NotebookKind, seed = 1) {
   database.empty();
   const clock = manualClock();
@@ -103,7 +103,7 @@ export function createHistory(database: ReusableDatabase, kind: NotebookKind, se
       return (await Promise.all(open)).map(stateOf);
     },
     carryOutLate: () => carryOutLate(),
-    /** Whether a spare experiment of ours is left, which the next run uses before it creates one. */
+    /** Whether a spare experiment of ours is left; the next run uses it instead of creating one. */
     hasSpares: (): boolean =>
       database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !== undefined,
   };

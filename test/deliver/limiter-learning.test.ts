@@ -6,7 +6,7 @@ import { changing, fixedWindow, type ServerLimit, slidingWindow, tokenBucket } f
 const refusedShare = ({ refusedAt, servedAt }: LoadResult): number =>
   refusedAt.length / (refusedAt.length + servedAt.length);
 
-/** The share of what server and workers could handle, from that time on. */
+/** Throughput from that time on, as a share of what server and workers could handle. */
 function use({ servedAt, ms }: LoadResult, cap: number, options: LoadOptions, fromMs = 0): number {
   const { concurrency = 4, latencyMs = 20, jitterMs = 0 } = options;
   const reach = Math.min(cap, (concurrency * 1000) / (latencyMs + jitterMs / 2));
@@ -40,7 +40,7 @@ describe.each<{ kind: string; caps: [number, number]; serverLimit(cap: number, s
   },
   { kind: 'a sliding minute', caps: [1, 10], serverLimit: (cap) => slidingWindow(60 * cap, 60_000) },
 ])('a server that limits by $kind', ({ caps: [min, max], serverLimit }) => {
-  test('refuses under 5 % and is used to at least 80 % from the first request', async () => {
+  test('refuses under 5 % and is at least 80 % used from the first request', async () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min, max }), conditions, async (cap, { timesTooFast, ...others }) => {
         const requests = Math.max(1000, cap * 100);
@@ -54,7 +54,7 @@ describe.each<{ kind: string; caps: [number, number]; serverLimit(cap: number, s
     );
   });
 
-  test('is used to at least 85 % in the long run, with very few refusals', async () => {
+  test('is at least 85 % used in the long run, with very few refusals', async () => {
     const cap = Math.round((min + max) / 2);
     const options = {
       perSecond: 4 * cap,
@@ -83,7 +83,7 @@ test.each([429, 503] as const)('a proxy that limits with %i and no Retry-After i
   expect(use(result, 15, options)).toBeGreaterThan(0.8);
 });
 
-test('a server that asks for a minute at every refusal rarely refuses and is used to 75 %', async () => {
+test('a server whose refusals ask for a minute rarely refuses and is 75 % used', async () => {
   const options = { perSecond: 20, requests: 20_000, serverLimit: fixedWindow(15, 1000), retryAfter: 60_000 };
   const result = await load(options);
   expect(result.refusedAt.length).toBeLessThan(10);

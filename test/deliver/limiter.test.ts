@@ -144,7 +144,7 @@ test('stopping also rejects requests that wait for a probe or the end of an outa
   await clock.run(probe);
 });
 
-test('it works with a clock that jumps at each sleep', async () => {
+test('the limiter works with a clock that jumps at each sleep', async () => {
   const clock = manualClock();
   const { log } = createLog({ level: 'silent', pretty: false });
   const limiter = new Limiter({ perSecond: 5, clock, log });

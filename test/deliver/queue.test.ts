@@ -46,7 +46,7 @@ const until = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await systemClock.sleep(5);
 };
 
-test('all due runs are worked on, never more at once than the configured concurrency', async () => {
+test('all due runs are delivered, never more at once than the configured concurrency', async () => {
   const { queue, due, claimed, most } = setUp(() => systemClock.sleep(2));
   for (let id = 1; id <= 40; id++) due.set(id, 0);
   queue.start();

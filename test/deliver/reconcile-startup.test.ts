@@ -46,7 +46,7 @@ test('an entry that mentions labfeed does not halt delivery, nor does a version 
   await expect(prepareServer(ELABFTW, contextOf(journal, away, manualClock()))).rejects.toThrow('away');
 });
 
-test('a creation that an older journal does not know is used by its run, even if the file is seen later', async () => {
+test('an experiment that an older journal does not know is used by its run, even if the file is seen later', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   const journal = await file(notebook, clock, 'a');
@@ -69,7 +69,7 @@ test('a creation that an older journal does not know is used by its run, even if
   expectExactly(notebook, ['a', 'b', 'c']);
 });
 
-test('a proxy that lost the notebook and answers 404 to everything does not make it look restored', async () => {
+test('404s from a proxy that has lost its backend do not make the notebook look restored', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   const journal = await file(notebook, clock, ...'abcdefgh');
@@ -88,7 +88,7 @@ test('a proxy that lost the notebook and answers 404 to everything does not make
   expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: expect.any(String) });
 });
 
-test('a run of ours above our highest id that is not in the journal means that the journal is older', async () => {
+test('an experiment of ours above the highest known id means that the journal is older than the notebook', async () => {
   const { add, attempt, notebook, context } = await setUp();
   await attempt(await add('A'));
   const body = `<p>labfeed balance a &amp; b.csv sha256:${'ab'.repeat(32)}</p>`;

@@ -52,7 +52,7 @@ test('a creation that appears during the search is not missed, even if the searc
   let reads = 0;
   const slow = intercept<Notebook>(notebook, async ({ operation, carryOut }) => {
     const result = carryOut();
-    // The first id was just seen to be missing when the late creation gets it and the grace period ends.
+    // Just after the first id was found missing, the late creation gets it and the grace period ends.
     if (operation === 'readExperiment' && reads++ === 0) {
       await result.catch(() => undefined);
       notebook.addExperiment(title, 1);
@@ -74,7 +74,7 @@ test('a creation that never took effect is repeated after the grace period', asy
   expect(count('A')).toBe(1);
 });
 
-test('a 404 from something else than the notebook does not prove that a creation never took effect', async () => {
+test('a 404 from anything other than the notebook does not prove that a creation never took effect', async () => {
   const { run, fail, attempt, deliverAll, notebook, clock, count } = await withKnown();
   await fail(run, { createExperiment: 'lost' });
   clock.advance(GRACE_MS);
@@ -105,7 +105,7 @@ test.each(NOTEBOOK_KINDS)(
   },
 );
 
-/** On a notebook that drops titles, before this is known: A has an id that was not read back, B was created and lost. */
+/** On a notebook that drops titles, before this is known: A's id was not read back, the outcome of B is unknown. */
 async function lostBeforeTitlesAreKnown() {
   const scene = await setUp({ keepsTitle: false });
   await scene.fail(await scene.add('A'), { readExperiment: 'unreachable' });
@@ -115,7 +115,7 @@ async function lostBeforeTitlesAreKnown() {
   return { ...scene, b };
 }
 
-test('an experiment that could not be recognised is used although another run learns meanwhile what ours look like', async () => {
+test('an experiment that could not be recognised is used even if another run meanwhile learns what ours look like', async () => {
   const { add, attempt, deliverAll, b, expectExactly } = await lostBeforeTitlesAreKnown();
   const c = await add('C');
   await Promise.all([attempt(b), attempt(c)]);
@@ -124,7 +124,7 @@ test('an experiment that could not be recognised is used although another run le
   expectExactly(['A', 'B', 'C', 'D']);
 });
 
-test('two creations of one run, both lost before titles were known, are both used', async () => {
+test('two creations of unknown outcome of one run, from before titles were known, are both used', async () => {
   const { add, fail, deliverAll, notebook, b, expectExactly } = await lostBeforeTitlesAreKnown();
   await fail(b, { createExperiment: 'lost' });
   expect(notebook.experiments.size).toBe(3);
@@ -150,7 +150,7 @@ test.each([1, 2, 3, 4, 5, 6])(
     const scene = await setUp({ keepsTitle: false });
     const { add, fail, attempt, deliverAll, notebook, journal, context, clock } = scene;
     const [a, b, c] = [await add('A'), await add('B'), await add('C')];
-    // A: lost before any id was known. B: created, but not read back. C: lost, created again, and not read back.
+    // A: unknown outcome, no id known. B: created, but not read back. C: unknown outcome, created again, not read back.
     await fail(a, { createExperiment: 'lost' });
     await fail(b, { readExperiment: 'unreachable' });
     await fail(c, { createExperiment: 'lost' });
@@ -175,7 +175,7 @@ test.each([1, 2, 3, 4, 5, 6])(
   },
 );
 
-test('where blank experiments are interchangeable, absence is proved only after the grace period of the run that adopted one', async () => {
+test('if blank experiments are interchangeable, absence is proved only after the grace period of the run that adopted one', async () => {
   const scene = await withKnown({ keepsTitle: false });
   const { run: first, add, fail, attempt, deliverAll, notebook, clock } = scene;
   await fail(first, { createExperiment: 'dropped' });
@@ -196,7 +196,7 @@ test('blank experiments of another user are not adopted, nor are more of our own
   const { run, fail, deliverAll, notebook, journal, count } = await withKnown({ keepsTitle: false });
   await fail(run, { createExperiment: 'dropped' });
   notebook.addExperiment('Untitled', 7);
-  // Two blank experiments of our account for one unknown outcome: one of them is a person's.
+  // Two blank experiments of our account for one unknown outcome: a person created one of them.
   notebook.addExperiment('Untitled', 1);
   notebook.addExperiment('Untitled', 1);
   await deliverAll();

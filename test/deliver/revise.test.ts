@@ -107,7 +107,7 @@ for (const kind of KINDS) {
     });
   }
 
-  test(`a held run is revised after its edit was undone and it was retried (${kind.dialect})`, async () => {
+  test(`a held run is revised once its edit is undone and it is retried (${kind.dialect})`, async () => {
     const scene = await withDone(BEFORE, kind);
     scene.editComment(1, 'mine');
     await scene.remap(AFTER);
@@ -154,7 +154,7 @@ for (const [state, shown] of [
   ['archived', { state: 2 }],
   ['deleted', { state: 3 }],
 ] as const) {
-  test(`an experiment that is ${state} in eLabFTW is held, whatever the key may do`, async () => {
+  test(`an experiment that is ${state} in eLabFTW is held, whatever the permissions of the key`, async () => {
     const scene = await withDone(BEFORE, { dialect: 'elabftw' });
     scene.notebook.writes.length = 0;
     await scene.remap(AFTER, {
@@ -235,7 +235,7 @@ interface Quarantined {
 
 const rejection = (): Promise<never> => Promise.reject(new NotebookError('request', 'refused', { status: 422 }));
 
-/** A run that was quarantined at this request, after the requests before it. */
+/** A run that was quarantined at this request; the requests before it succeeded. */
 async function quarantinedAt(
   refused: keyof Pick<Notebook, 'patchExperiment' | 'postComment'>,
   before = reading('before', 'old'),
@@ -270,7 +270,7 @@ for (const refused of ['patchExperiment', 'postComment'] as const) {
   });
 }
 
-test('a changed body is written although title and date are as before', async () => {
+test('a changed body is written even if title and date are unchanged', async () => {
   const scene = await quarantinedAt('postComment', reading('same', 'old'));
   const shown = only(scene);
   // As sanitised by a server.
@@ -279,14 +279,14 @@ test('a changed body is written although title and date are as before', async ()
   expect(only(scene)?.body).toContain('new');
 });
 
-test('an unchanged reading is not written again', async () => {
+test('an unchanged draft is not written again', async () => {
   const scene = await quarantinedAt('postComment');
   const writes = scene.notebook.writes.length;
   await readAgain(scene, reading('before', 'old'));
   expect(scene.notebook.writes.slice(writes)).toEqual(['postComment', 'postComment']);
 });
 
-test('an edit by a person is held, not overwritten', async () => {
+test('a run that a person edited is held, not overwritten', async () => {
   for (const edit of [{ title: 'mine' }, { body: `<h1>It is <b>mine</b></h1>${origin}` }]) {
     const scene = await quarantinedAt('postComment');
     const shown = only(scene);
@@ -297,7 +297,7 @@ test('an edit by a person is held, not overwritten', async () => {
   }
 });
 
-test('a partial PATCH of an earlier reading is completed with the new one', async () => {
+test('a partial PATCH of an earlier draft is completed with the new one', async () => {
   const scene = await quarantinedAt('patchExperiment');
   Object.assign(only(scene) ?? {}, { title: 'before', date: reading('', '').date });
   await readAgain(scene, reading('after', 'new'));

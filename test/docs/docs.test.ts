@@ -39,7 +39,7 @@ describe('links', () => {
       const target = file === '' ? page : relative(ROOT, join(ROOT, dirname(page), file));
       expect(existsSync(join(ROOT, target)), `${link} in ${page}`).toBe(true);
       if (anchor !== undefined) expect(anchors(target), `${link} in ${page}`).toContain(anchor);
-      // What npm publishes has no dead links either.
+      // The published npm package has no dead links either.
       if (isPackaged(page)) expect(isPackaged(target), `${target} is in the package, for ${page}`).toBe(true);
     }
   });

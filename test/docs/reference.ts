@@ -51,7 +51,7 @@ function row(key: string, schema: Schema, isRequired: boolean): string {
   return `| \`${key}\` | ${cell(typeOf(schema))} | ${fallback} | ${cell(meaning)} |`;
 }
 
-/** The alternatives of a value, each of them and of a list's items included. */
+/** The alternatives of a value, including nested ones and those of list items. */
 function formsOf(schema: Schema): Schema[] {
   const forms = schema.anyOf ?? schema.oneOf;
   if (forms) return forms.flatMap(formsOf);

@@ -29,7 +29,7 @@ describe('a date within a line', () => {
     expect(meta(other)['date']).toBe('2021-12-03T09:05:00');
   });
 
-  test('that is ambiguous is a doubt; an ambiguous date of printing is ignored', async () => {
+  test('that is ambiguous is a doubt; an ambiguous print date is ignored', async () => {
     const ambiguous = await learnt(`Performed 03/04/2020 10:31:55\n\n${XY}`);
     expect(ambiguous.mapping.dates).toBeUndefined();
     expect(ambiguous.doubts[0]).toContain(
@@ -47,7 +47,7 @@ describe('a date within a line', () => {
   );
 });
 
-test('the more likely date order is the one with dates near each other', async () => {
+test('the date order that puts dates closer together is more likely', async () => {
   const { mapping, likely } = await learnt('day,n,m\n25/07/21,1,1\n26/07/21,2,1\n27/07/21,3,1\n');
   expect(mapping.dates).toBeUndefined();
   expect(likely.dates).toEqual({ format: 'dd/MM/yy' });
@@ -130,7 +130,7 @@ describe('tables', () => {
     expect(rows(await read(text)).map(({ RT }) => RT)).toEqual([12.8, 15.6, 17.2, 16.6]);
   });
 
-  test('wide rows are a table even if each starts with another name', async () => {
+  test('wide rows are a table even if each starts with a different name', async () => {
     const text = [
       'Sample,,,Atrazine,,Simazine,',
       'Name,File,Level,RT,Conc.,RT,Conc.',

@@ -75,7 +75,7 @@ test('a sample that only a person can interpret has a doubt with the line to wri
   ]);
 });
 
-test('words for no value are collected from all samples', async () => {
+test('words for missing values are collected from all samples', async () => {
   const with_ = (name: string, word: string) => sample(name, `Well,A260\nA1,1.5\nA2,2.5\nA3,3.5\nA4,${word}\nA5,4.5\n`);
   const { mapping, unread } = await learn(with_('a.csv', 'OVRFLW'), with_('b.csv', 'N/A'));
   expect(mapping.missing).toEqual(['OVRFLW', 'N/A']);
@@ -122,7 +122,7 @@ test.each([
   expect(unread).toEqual([{ file: 'b', reason: expect.stringMatching(reason) }]);
 });
 
-test('a file of which a mapping loses a fact counts as not read', async () => {
+test('a file counts as not read if the mapping loses one of its facts', async () => {
   const { unread } = await chooseMapping(['a', 'b'], {
     measure: async (file) => ({ mapping: { comment: file }, doubts: [] }),
     read: async (file, { comment }) =>

@@ -6,7 +6,7 @@ import type { ColumnSummary, FileRecord, Table, Value } from '../../src/model.js
 import { type Given, map, record, renderBody, renderTitle, SHA, table, v } from '../support/map-samples.js';
 
 const bodyOf = (given: Given = {}): string => map(given).draft.body;
-/** Of the machine's time zone on that day. */
+/** The UTC offset of this machine on that day. */
 const offset = renderTitle('{{ file.modified }}').slice(-6);
 const source = `<p>Source: run 7.csv, 1,234 bytes, modified 2026-03-04 12:30:15 ${offset}</p>`;
 

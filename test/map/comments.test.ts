@@ -73,7 +73,7 @@ describe('readings as a table', () => {
     expect(commentsOf({ record: many })[0]).toContain('1,000,000 rows');
   });
 
-  test('cut a row that is longer than a comment, visibly', () => {
+  test('visibly cut a row that is longer than a comment', () => {
     const long = record(
       {},
       table(
@@ -144,7 +144,7 @@ describe('a file without readings', () => {
     ]);
   });
 
-  test('but with an empty table has one with its facts too', () => {
+  test('but with an empty table also has a comment with its facts', () => {
     const empty = { ...facts, tables: [table('readings', ['a'], [])] };
     expect(commentsOf({ record: empty })).toEqual([expect.stringContaining('facts, from')]);
   });

@@ -24,7 +24,7 @@ describe('the title', () => {
     expect(map({ file: { stem: 'a\nb' } }).draft.title).toBe('a b (nanodrop)');
   });
 
-  test('contains no half of a surrogate pair', () => {
+  test('contains no lone surrogates', () => {
     expect(cleanTitle('a\ud83d', file)).toBe('a\ufffd');
   });
 

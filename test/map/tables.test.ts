@@ -58,7 +58,7 @@ describe('the filter table', () => {
 });
 
 describe('the filter table, if rows are left out,', () => {
-  test('ends with their number, their place and a summary', () => {
+  test('ends with their number, their location and a summary', () => {
     const { html, rows } = shown('{{ readings | table }}', { record: record({}, many(1434)) });
     expect(rows).toBe(200);
     expect(html).toMatch(
@@ -308,7 +308,7 @@ describe('with a partial table, a template', () => {
     expect(hint).toContain('{{ tables["raw data"] | table }}');
   });
 
-  test('fails with the alternatives at a limit of Liquid too', () => {
+  test('fails with the alternatives at a Liquid limit too', () => {
     const endless = record({}, partial(kept, 30_000_000));
     const { message, hint } = fileErrorOf(() => renderTitle('{{ readings | map: "n" }}', { record: endless }));
     expect(message).toContain('limit');

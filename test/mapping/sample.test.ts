@@ -38,7 +38,7 @@ function setUp(instrument: string) {
   };
 }
 
-test('a run of a folder is opened by its folder or any of its files, in any place', async () => {
+test('a run of a folder is opened by its folder or any of its files, in any location', async () => {
   const { open } = setUp(GC);
   const run = { path: 'samples/seq/s1.D', parts: ['acq/method.txt', 'report.csv'] };
   expect(await open('samples/seq/s1.D')).toEqual(run);
@@ -49,12 +49,12 @@ test('a run of a folder is opened by its folder or any of its files, in any plac
   await expect(open('samples/gone.D')).rejects.toThrow(/no such file/);
 });
 
-test('in the watched folder, a run is what it is for the daemon', async () => {
+test('in the watched folder, a run is the same as for the daemon', async () => {
   const { open } = setUp('watch: samples, run: folder');
   expect((await open('samples/seq/s1.D/acq/method.txt')).path).toBe('samples/seq');
 });
 
-test('joined files are opened by any of them, and only if complete', async () => {
+test('joined files are opened by any one of them, and only if all exist', async () => {
   const { open } = setUp(READER);
   expect(await open('samples/p.xml')).toEqual({ path: 'samples/p.csv', parts: ['p.csv', 'p.xml'] });
   await expect(open('samples/alone.csv')).rejects.toThrow(/the run is incomplete: .*alone\.xml is missing/);

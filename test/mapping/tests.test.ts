@@ -29,7 +29,7 @@ const differences = (expected: Record<string, unknown>, outcome: Outcome = OUTCO
     ]),
   );
 
-test('an outcome as expected has no failures', () => {
+test('an outcome that matches the test has no failures', () => {
   expect(
     differences({
       title: 'Plasmid <A> on nanodrop',
@@ -139,7 +139,7 @@ test('comments are compared by number or by content', () => {
   );
 });
 
-test('a long body is shown from shortly before its difference', () => {
+test('a long body is shown from shortly before the difference', () => {
   const body = `<p>${'x'.repeat(500)}</p><p>Measured by Ada at noon</p>${'y'.repeat(500)}`;
   const made = { ...OUTCOME, draft: { ...OUTCOME.draft, body } };
   const { body: shown = '' } = differences({ body: 'Measured by Ada at midnight' }, made);

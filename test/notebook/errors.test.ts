@@ -77,7 +77,7 @@ test('a key is removed in every encoding', () => {
   expect(quote(said, key)).toBe('[key] — "[key]" — [key] — a"b\\c');
 });
 
-test('records of keys are in no error, whatever the status', async () => {
+test('no error contains key records, whatever the status', async () => {
   const records = [{ id: 1, name: 'n', hash: '$2y$10$secret' }];
   for (const status of [201, 202, 400, 403, 500]) {
     const { notebook } = await openContract({ getApikeys: () => HttpResponse.json(records, { status }) });
@@ -94,7 +94,7 @@ test('records of keys are in no error, whatever the status', async () => {
   }
 });
 
-test('a new key is in no error, even if its creation failed', async () => {
+test('no error contains a new key, even if its creation failed', async () => {
   const location = { Location: 'https://eln.example.org/api/v2/apikeys/fresh-secret' };
   for (const [status, field] of [
     [200, 'message'],

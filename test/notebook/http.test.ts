@@ -127,7 +127,7 @@ test('a rejection counts when its status has arrived, even if the body is incomp
   expect(error).toMatchObject({ failure: 'request', status: 422, outcomeUnknown: false });
 });
 
-test('a body that arrives in drips is subject to the time-out', async () => {
+test('a body that trickles in is subject to the time-out', async () => {
   const server = await serveRaw((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"id":1');
     const drip = setInterval(() => socket.write(' '), 20);
@@ -146,7 +146,7 @@ test('a body that arrives in drips is subject to the time-out', async () => {
   expect(performance.now() - started).toBeLessThan(2000);
 });
 
-test('a response that is too long is cut off, and stops no other run', async () => {
+test('a response that is too long is cut off, and does not stop other runs', async () => {
   const server = await serveRaw((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n');
     const megabyte = `100000\r\n${' '.repeat(0x100000)}\r\n`;

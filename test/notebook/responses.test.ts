@@ -96,7 +96,7 @@ describe('comments', () => {
     expect(await notebook.patchComment(7, 5, 'six')).toStrictEqual({ id: 5, text: 'six' });
   });
 
-  test('of which a change is confirmed without a record have an unknown outcome', async () => {
+  test('whose change is confirmed without a record have an unknown outcome', async () => {
     const { notebook } = await openContract({ patchEntityComment: () => HttpResponse.text('') });
     expect(await failureOf(notebook.patchComment(7, 5, 'six'))).toMatchObject({
       failure: 'server',

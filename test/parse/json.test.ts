@@ -48,7 +48,7 @@ describe('JSON', () => {
     expect(rows(record)).toEqual([{ v: 1 }, { v: 2 }]);
   });
 
-  test('a duplicate name is found at its first place and becomes a column of its own', async () => {
+  test('a duplicate name is found at its first occurrence and becomes a separate column', async () => {
     const text = '[{"a":1,"a":2}]';
     expect(meta(await readAs('json', text, { facts: { a: '/0/a' } }))).toEqual({ a: 1 });
     expect(rows(await readAs('json', text, { table: { rows: '/' } }))).toEqual([{ a: 1, 'a (2)': 2 }]);
@@ -73,7 +73,7 @@ describe('JSON', () => {
   });
 });
 
-describe('invalid JSON is refused at its place', () => {
+describe('invalid JSON is refused with its location', () => {
   test.each([
     ['{"a":1,\n "b" 2}', '2:6', 'expected a colon, found "2}"'],
     ['{"a":1,\n}', '2:1', 'expected a name in quotes'],

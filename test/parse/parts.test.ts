@@ -26,7 +26,7 @@ const table = { delimiter: ',', table: {} } satisfies ParseMapping;
 const pairs = { delimiter: 'tab', meta: { separator: ':' } } satisfies ParseMapping;
 
 describe('the main file of a run', () => {
-  test('is the one that `main` matches, also in subfolders', async () => {
+  test('is the one that `main` matches, including in subfolders', async () => {
     const files = { 'a.csv': 'No,Good\n1,2\n', 'sub/report.csv': CSV };
     const { tables } = await read(files, { ...table, main: 'sub/*.csv' });
     expect(tables[0]?.columns.map(({ name }) => name)).toEqual(['Peak', 'Area']);

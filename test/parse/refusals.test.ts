@@ -4,7 +4,7 @@ import { read, refusal, rows } from '../support/reading.js';
 const CSV = { delimiter: ',', table: {} };
 
 describe('refused, never guessed', () => {
-  test('an ambiguous number in a numeric column, with its place and both settings', async () => {
+  test('an ambiguous number in a numeric column, with its location and both settings', async () => {
     const error = await refusal('id;n\na;5\nb;"1,234"\nc;7\n', { delimiter: ';', table: {} });
     expect(error.message).toContain('"1,234"');
     expect(error.where).toEqual({ file: 'runs/plate 7_scan.csv', line: 3, column: 4 });

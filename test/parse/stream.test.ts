@@ -116,7 +116,7 @@ describe('a long file that is read as a stream', () => {
   });
 });
 
-describe('a line without end', () => {
+describe('an endless line', () => {
   test('is refused at its maximum length', async () => {
     let pieces = 0;
     async function* endless() {

@@ -18,7 +18,7 @@ describe('the place of a table', () => {
     ]);
   });
 
-  test('ends at a blank line, also one of delimiters', async () => {
+  test('ends at a blank line, or at a line of only delimiters', async () => {
     const record = await read('a,b\n1,2\n,\nMean,none,x\n', { delimiter: ',', table: {} });
     expect(rows(record)).toEqual([{ a: 1, b: 2 }]);
   });
@@ -273,7 +273,7 @@ describe('rows', () => {
     expect(rows(record).map(({ name }) => name)).toEqual(kept);
   });
 
-  test('texts without a value are kept in a column beside', async () => {
+  test('texts without a value are kept in an adjacent column', async () => {
     const record = await read('well,abs,conc\nA1,2.100,5\nA2,OVRFLW,< 20.00\nA3,,7\n', {
       delimiter: ',',
       missing: ['OVRFLW'],

@@ -148,7 +148,7 @@ describe('a date', () => {
     expect(value('2026-02-30').value).toBe('2026-02-30');
   });
 
-  test('is not made of epoch or serial numbers unless typed', () => {
+  test('is not read from epoch or serial numbers unless typed', () => {
     const reader = createDateReader({ format: ['epoch', 'excel'] });
     expect(reader.read('1741720420')).toBeUndefined();
     expect(reader.readAsDate('1741720420')).toBe('2025-03-11T19:13:40Z');

@@ -79,7 +79,7 @@ describe.each(['xlsx', 'xls'] as const)('a workbook as .%s', (type) => {
     ]);
   });
 
-  test('lines and cells keep their places', async () => {
+  test('lines and cells keep their positions', async () => {
     const book = bookOf({
       S: [[null, 'B1'], [], [null, null, 'C3'], [], ['', null]],
       Empty: [[]],

@@ -4,7 +4,7 @@ import { parse as parseYaml } from 'yaml';
 import { columns, meta, read, rows } from '../support/reading.js';
 
 /**
- * Complete mappings for exports of instruments. The files are invented, in the form of real ones.
+ * Complete mappings for instrument exports. The files are invented but have the form of real ones.
  * Tabs are written as → for readability.
  */
 const file = (text: string) => text.replace(/^\n/, '').replaceAll('→', '\t');

@@ -87,7 +87,7 @@ describe('dangerous XML is refused', () => {
   });
 });
 
-describe('invalid XML is refused at its place', () => {
+describe('invalid XML is refused with its location', () => {
   test.each([
     ['<a>\n  <b></a>', '2:9', 'unexpected close tag'],
     ['<a>\n<b>1</b>\n', '3:1', 'unclosed tag'],

@@ -12,7 +12,7 @@ import { alarmScene } from './alarm-scene.js';
 
 const LONG_MS = 60_000;
 
-/** The daemon within this process, with a clock that can be put forward. */
+/** The daemon in this process, with a clock that can be advanced. */
 async function startWithin(config: string): Promise<{ daemon: Daemon; forward(ms: number): void }> {
   const loaded = loadConfig(config);
   requireUsable(loaded);
@@ -35,7 +35,7 @@ async function startWithin(config: string): Promise<{ daemon: Daemon; forward(ms
 
 const isRaised = (daemon: Daemon, kind: string): boolean => daemon.live().alarms.some((alarm) => alarm.kind === kind);
 
-test('many quarantined files raise one alarm, which a restart does not repeat and which is cleared once they are read', async () => {
+test('many quarantined files raise one alarm, which a restart does not repeat and reading them clears', async () => {
   const instruments = (decimal: string) =>
     `  balance: { watch: data/balance, ready: { quiet: 100ms }, parse: { delimiter: ";", ${decimal}table: {} } }`;
   const { site, webhook, commanded } = await alarmScene(instruments(''));
@@ -115,7 +115,9 @@ test('a mistake in a mapping, a failed test and a refused reload raise alarms wi
     state: 'raised',
     kind: 'configuration',
     instrument: null,
-    text: expect.stringMatching(/rejected; the previous one stays in effect: .*labfeed\.yaml:9:1: unknown key "instrumnets"/),
+    text: expect.stringMatching(
+      /rejected; the previous one stays in effect: .*labfeed\.yaml:9:1: unknown key "instrumnets"/,
+    ),
   });
   writeFileSync(site.config, good);
   daemon.child.kill('SIGHUP');
@@ -206,7 +208,7 @@ test('unmatched files raise an alarm on the third occasion, and a readme does no
   expect(webhook.received()).toEqual(['raised unmatched balance', 'over unmatched balance']);
 }, 180_000);
 
-test('existing files that wait for a decision raise an alarm, which the decision clears', async () => {
+test('a backlog that waits for a decision raises an alarm, which the decision clears', async () => {
   const { webhook, site } = await alarmScene();
   for (let n = 0; n < 51; n += 1) site.drop(`old${n}.csv`, weighing(n));
   const daemon = startDaemon(site.config);

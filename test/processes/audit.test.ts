@@ -117,7 +117,7 @@ for (const dialect of DIALECTS) {
     hand.deleteComment(experimentOf(scene, 'w1').id, id);
     hand.edit(experimentOf(scene, 'w1').id, { title: 'renamed by hand' });
     scene.control.forgetRequests();
-    // Two people at once: the later one may find it done already.
+    // Two people at once: the later one may find it already done.
     const asked = await Promise.all([audit(scene, '--repair'), audit(scene, '--repair')]);
     const outcomes = asked.flatMap(({ repaired = [] }) => repaired);
     expect(outcomes.length).toBeGreaterThan(0);
@@ -189,7 +189,7 @@ test('files that were never taken, have changed or are quarantined are reported 
   expect(lines.stderr).toContain('use -0');
 }, 120_000);
 
-test('the files of a run are safe together, and none is safe after one of them changed, was added or is gone', async () => {
+test('the files of a run are safe only together: if one is changed, added or missing, none is safe', async () => {
   const several =
     '  balance: { watch: data/balance, run: folder, parse: { main: "w.csv", table: {} }, ready: { quiet: 150ms } }';
   const scene = await withFiled('v2', 0, several);
@@ -214,7 +214,7 @@ test('the files of a run are safe together, and none is safe after one of them c
   });
 }, 120_000);
 
-test('the report is text; without the notebook, folders and journal are still compared', async () => {
+test('the report is plain text; without the notebook, folders and journal are still compared', async () => {
   const scene = await withFiled('v2', 1);
   await scene.daemon.stop();
   const words = await labfeed(['audit', '--config', scene.site.config]);

@@ -37,7 +37,7 @@ test('a backlog waits for a decision, and the running daemon files only what bac
   const titles = sandbox.experiments().map(({ title }) => title);
   expect(titles.sort()).toEqual(['w57 (balance)', 'w58 (balance)', 'w59 (balance)']);
 
-  // While it still runs, and its files still lie there.
+  // While the daemon is running and the files still exist.
   const erased = await run('erase', '1', '2', '3');
   expect(erased).toMatchObject({ status: 0, stderr: '' });
   expect(erased.stdout.match(/is erased; .*its file is still in the folder of balance/g)).toHaveLength(3);

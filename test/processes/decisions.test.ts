@@ -13,7 +13,7 @@ interface Scene {
   readonly site: Site;
   readonly sandbox: RunningSandbox;
   readonly daemon: DaemonProcess;
-  /** What somebody made of the experiment of the run that is held. */
+  /** What somebody did to the experiment of the held run. */
   readonly touched: number;
 }
 
@@ -104,7 +104,7 @@ for (const { name, prepare, command, says, run, leaves } of decisions) {
     expect(scene.sandbox.experiments().at(-1)?.comments).toHaveLength(1);
   }, 60_000);
 
-  test(`a held run, ${name}: also when no daemon runs`, async () => {
+  test(`a held run, ${name}: also without a daemon`, async () => {
     const scene = await withHeldRun();
     await scene.daemon.stop();
     await prepare(scene);
@@ -148,7 +148,7 @@ test('a quarantined file is read again on request, even if neither file nor mapp
   await daemon.stop();
 }, 60_000);
 
-test('a command without a journal says so and makes none', async () => {
+test('a command without a journal says so and does not create one', async () => {
   const folder = tempFolder();
   const { config, journal } = makeSite(folder, { url: 'http://127.0.0.1:9', key: 'k' });
   for (const args of [
@@ -162,7 +162,7 @@ test('a command without a journal says so and makes none', async () => {
   expect(existsSync(journal)).toBe(false);
 });
 
-test('a request that the daemon does not answer in time is saved, reported, and not a success', async () => {
+test('a request that the daemon does not answer in time is saved and reported, and the command fails', async () => {
   const { site, daemon } = await withHeldRun();
   await daemon.stop();
   // Another process holds the journal and does not answer requests.

@@ -45,7 +45,7 @@ async function setUp() {
   return { shell };
 }
 
-/** Commands that a test elsewhere runs: the two of the README, and the daemon, which runs here already. */
+/** Commands that other tests run: the two of the README, and the daemon, which is already running here. */
 const ELSEWHERE = /^(npm ci && npm (test|run demo)|labfeed run)\b/;
 
 test.each(PAGES.filter((page) => blocks(page, 'sh').length > 0))(

@@ -58,7 +58,7 @@ test('check and try --test count passing tests, of one instrument or all', async
   expect((await labfeed(['try', '--test', 'nanodrop'], folder)).stdout).toBe('nanodrop: 2 tests passed\n');
 }, 60_000);
 
-test('a failing test shows the expected and actual value, the sample and the place of the expectation', async () => {
+test('a failing test shows the expected and actual value, the sample and the location of the expectation', async () => {
   const folder = site(FAILING);
   const part = join(folder, 'parts', 'nanodrop.yaml');
   const { status, stdout, stderr } = await labfeed(['try', '--test', 'nanodrop'], folder);

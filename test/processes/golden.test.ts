@@ -20,7 +20,7 @@ async function setUp(rows: number) {
   return { sandbox, site };
 }
 
-test('an instrument whose tests fail is stopped with the reason; the others run, its files wait', async () => {
+test('an instrument whose tests fail is stopped with the reason and its files wait; the others run', async () => {
   const { sandbox, site } = await setUp(7);
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
@@ -40,7 +40,7 @@ test('an instrument whose tests fail is stopped with the reason; the others run,
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(sandbox.experiments().map(({ title }) => title)).toEqual(['a (balance)']);
 
-  // Mended and reloaded, it takes what has waited.
+  // Once it is fixed and reloaded, it takes the waiting files.
   writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('readings: 7', 'readings: 2'));
   daemon.child.kill('SIGHUP');
   await daemon.logged('configuration reloaded');

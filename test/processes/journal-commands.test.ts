@@ -37,7 +37,7 @@ async function withRuns(): Promise<Steered> {
   return { site, journal, run: (...args) => labfeed([...args, '--config', site.config]) };
 }
 
-test('jobs, show and status work while a daemon holds the journal, and show files that are not settled', async () => {
+test('jobs, show and status work while a daemon holds the journal, and show files that have not settled', async () => {
   const { site, run } = await withRuns();
   writeFileSync(liveFileOf(site.journal), JSON.stringify(someLive()));
   const [jobs, waiting, quarantined, show, status] = await Promise.all([
@@ -89,7 +89,7 @@ test('without a daemon, jobs, show and status use the journal and say what to do
   expect(none).toMatchObject({ status: 1, stderr: expect.stringMatching(/no run 77\n.*the last run is 2/) });
 }, 60_000);
 
-test('an unknown state or instrument comes with the nearest match', async () => {
+test('an unknown state or instrument is reported with the nearest match', async () => {
   const { run } = await withRuns();
   const [state, instrument, backfill] = await Promise.all([
     run('jobs', '--state', 'quarantned'),

@@ -17,7 +17,7 @@ async function setUp(instruments?: string) {
     key: sandbox.key,
     ...(instruments === undefined ? {} : { instruments }),
   });
-  /** Resolves with the daemon's live file once the condition holds. */
+  /** Resolves with the daemon's status file once the condition holds. */
   async function says(what: string, holds: (live: Live) => boolean): Promise<Live> {
     let found: Live | undefined;
     const look = (): boolean => {
@@ -32,7 +32,7 @@ async function setUp(instruments?: string) {
   return { folder, site, sandbox, says };
 }
 
-test('the live file names files that are not ready, with the reason, and counts files that match no pattern', async () => {
+test('the status file names files that are not ready, with the reason, and counts files that match no pattern', async () => {
   const { folder, site, says } = await setUp(
     [
       '  balance: { watch: data/balance, files: "*.csv", ready: { quiet: 10m }, poll: 200ms }',
@@ -131,7 +131,7 @@ test('configuration errors have file, line and column, and the time of the last 
   await second.stop();
 }, 180_000);
 
-test('the live file has the permissions of the journal, is refreshed, and is removed on stop', async () => {
+test('the status file has the permissions of the journal, is refreshed, and is removed on stop', async () => {
   const { site, says } = await setUp();
   const daemon = startDaemon(site.config);
   const { at } = await says('written', () => true);

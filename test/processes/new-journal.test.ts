@@ -34,7 +34,7 @@ test('there is no warning for a new journal with empty folders, or for an existi
   expect(warned(known)).toEqual([]);
 }, 60_000);
 
-test('a new journal next to existing files is reported once, with what to do', async () => {
+test('a new journal next to existing files is reported once, with a hint', async () => {
   const { site, loseJournal } = await setUp('v2');
   for (const n of [0, 1]) site.drop(`w${n}.csv`, weighing(n));
   loseJournal();

@@ -43,7 +43,7 @@ inBrowser(
     startDaemon(site.config);
     await page.locator('[data-connection="live"]').waitFor();
     await page.locator('#health[data-stale="false"]').waitFor();
-    // The token has changed with the restart; decisions work nevertheless.
+    // The restart changed the token, but decisions still work.
     await page.getByRole('button', { name: 'Retry' }).click();
     await page.locator('.outcome.done').waitFor();
   },

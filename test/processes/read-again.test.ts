@@ -5,7 +5,7 @@ import { type Scene, setUp, withOneFiled } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
 
-/** The notebook refuses to have the second run's experiment filled in: it stays as it was created. */
+/** The notebook refuses the request that fills in the second run's experiment, which stays as it was created. */
 async function withRefusedRun(): Promise<{ scene: Scene; daemon: DaemonProcess }> {
   const scene = await setUp();
   const daemon = await withOneFiled(scene);
@@ -40,7 +40,7 @@ test('a reload with a changed mapping reads the file of a refused run again, and
   ]);
 }, 60_000);
 
-test('a reload with the same mapping does not read it again, but retry does', async () => {
+test('a reload with the same mapping does not read the file again, but retry does', async () => {
   const { scene, daemon } = await withRefusedRun();
   const { site, sandbox } = scene;
   makeSite(site.folder, { url: sandbox.url, key: sandbox.key, timeout: '2s' });
@@ -58,7 +58,7 @@ test('a reload with the same mapping does not read it again, but retry does', as
   expect(experiments(scene)).toMatchObject([{ title: 'w0 (balance)' }, { title: 'w1 (balance)', comments: 1 }]);
 }, 60_000);
 
-test('a refused run whose file is gone is retried with its existing draft, whatever the mapping', async () => {
+test('a refused run whose file is missing is retried with its existing draft, whatever the mapping', async () => {
   const { scene, daemon } = await withRefusedRun();
   rmSync(join(scene.site.folder, 'data/balance/w1.csv'));
   remap(scene, '{{ file.stem }} weighed');

@@ -18,7 +18,7 @@ import { tempFolder } from '../support/temp-folder.js';
 const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
 for (const kind of KINDS) {
-  test(`whenever the journal was copied, continuing from the copy files nothing twice on a notebook ${JSON.stringify(kind)}`, async () => {
+  test(`continuing from a copy of the journal, whenever it was made, files nothing twice on a notebook ${JSON.stringify(kind)}`, async () => {
     for (let at = 1; await copiedAt(at, kind); at++);
   }, 120_000);
 }

@@ -108,7 +108,7 @@ test('a run whose file is gone or has changed is not remapped: the reason is pri
   writeFileSync(join(scene.site.folder, 'data/balance/w1.csv'), 'other bytes');
   const { status, stderr } = await retry(scene, '1', '2', '--remap');
   expect(status).toBe(1);
-  // Which file became which run is not certain.
+  // It is not certain which file became which run.
   expect(
     stderr
       .trim()

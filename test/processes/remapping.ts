@@ -3,7 +3,7 @@ import { allFiled, dropAll, type Scene } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, startDaemon } from '../support/daemon-process.js';
 import { type Ended, labfeed } from '../support/labfeed.js';
 
-/** How the balance's files are read: under a title, with one comment for all readings or one for each. */
+/** The mapping for the balance: a title, and one comment for all readings or one for each. */
 export interface Reading {
   readonly title: string;
   readonly readings: 'table' | 'each';
@@ -29,7 +29,7 @@ export function readAs({ site, sandbox }: Scene, { title, readings, tags = '[bal
   makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments });
 }
 
-/** So many runs, filed as they read before. */
+/** This many runs, filed with the old mapping. */
 export async function fileBefore(scene: Scene, runs: number): Promise<void> {
   readAs(scene, BEFORE);
   dropAll(scene, runs);
@@ -55,7 +55,7 @@ export function shown({ sandbox }: Scene) {
   return experiments.sort((a, b) => (a.title < b.title ? -1 : 1));
 }
 
-/** A run of that stem as it is to be. */
+/** The expected run with that stem. */
 export const asBefore = (stem: string) => ({
   title: `${stem} weighed`,
   tags: ['balance'],

@@ -13,7 +13,7 @@ interface Scene {
   drop(...numbers: number[]): void;
   /** Keeps a copy of the notebook's data. */
   save(): Promise<void>;
-  /** Replaces the data by the copy, as an administrator would. */
+  /** Replaces the data with the copy, as an administrator would. */
   restore(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ async function start({ site }: Scene): Promise<DaemonProcess> {
 
 const recover = ({ site }: Scene, ...args: string[]) => labfeed(['recover', ...args, '--config', site.config]);
 
-test('a restored server is sent one creation and nothing more; recover continues, and refile files what is gone', async () => {
+test('a restored server is sent one creation and nothing else until recover; refile then files what is missing', async () => {
   const scene = await setUp();
   await fileAndStop(scene, 0, 1);
   await scene.save();

@@ -88,7 +88,7 @@ test('a folder becomes one run when everything in it has settled, and is filed o
   await daemon.stop();
 });
 
-test('a folder is not filed again after a restart, rename, copy or clean-up, but with other bytes it is', async () => {
+test('a folder is not filed again after a restart, rename, copy or clean-up, but is if its content changes', async () => {
   const scene = await setUp(FOLDERS);
   scene.write(injection('s1'));
   const first = startDaemon(scene.config);

@@ -31,7 +31,7 @@ async function post(url: string, path: string, body: string, type = 'application
   return call(url, path, { method: 'POST', headers, body });
 }
 
-/** Without the live file, which the daemon replaces at any time. */
+/** Without the status file, which the daemon replaces at any time. */
 const filesIn = (...folders: string[]): string[] =>
   folders
     .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name))))
@@ -77,7 +77,7 @@ test('the page is served before the first scan, and shows the instruments as sta
     write(line: string) {
       const told = JSON.parse(line) as { msg: string; url?: string };
       lines.push(told);
-      // At this moment, before the daemon continues to start.
+      // Immediately, before the daemon continues to start.
       if (told.url) early.push(daemon.live().instruments);
     },
   };

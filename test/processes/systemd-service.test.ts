@@ -29,7 +29,7 @@ async function setUp() {
       ].join('\n'),
     );
   const drop = (instrument: string, n: number): void => writeFileSync(join(srv, instrument, `${n}.csv`), weighing(n));
-  /** Of what has more than its mark as a title. */
+  /** Of experiments with more than a provisional title. */
   const titles = (): string[] =>
     sandbox.experiments().flatMap(({ title }) => (title.startsWith('labfeed ') ? [] : [title]));
   const filed = (runs: number): Promise<void> =>
@@ -48,7 +48,7 @@ test.skipIf(!CAN_BOOT)(
     expect(await machine.run('systemctl', 'start', 'labfeed')).toEqual({ status: 0, output: '' });
     drop('balance', 1);
     await filed(1);
-    // The journal is the service's alone, and so is the key.
+    // Only the service can read the journal and the key.
     const { output } = await machine.run(
       'stat',
       '--format=%U %a %n',

@@ -7,7 +7,7 @@ import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 import { until } from '../support/until.js';
 
-/** Each command is a process of its own, and the machine may be busy. */
+/** Each command is a process, and the machine may be busy. */
 vi.setConfig({ testTimeout: 60_000 });
 
 const INSTRUMENTS = `

@@ -91,7 +91,7 @@ test('without a range, ids are read from the first unknown one until eight in a 
     ...notebook,
     async readExperiment(id: number) {
       asked.push(id);
-      // Somebody's private entry, and not a gap.
+      // Somebody's private entry, not a gap.
       if (id === FIRST_ID + 6) throw new NotebookError('conflict', 'no', { status: 403 });
       return read(id);
     },
@@ -139,7 +139,7 @@ test('experiments of other instruments are left alone, and the longest matching 
   expect(await knows(journal, newRun('a', { instrument: 'plate reader 2', path }))).toBe(true);
 });
 
-test('copies that are runs of their own are recovered, one run for each', async () => {
+test('copies that are separate runs are recovered as one run each', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   const paths = ['/data/1/a.csv', '/data/2/a.csv'];
@@ -148,7 +148,7 @@ test('copies that are runs of their own are recovered, one run for each', async 
   await deliverAll(first, contextOf(first, notebook, clock), clock);
   const instruments = [instrument('balance', 'ingest')];
   for (const bare of [false, true]) {
-    // Without comments, only the name of the file is left to know them by.
+    // Without comments, only the file name identifies them.
     if (bare) for (const { comments } of notebook.experiments.values()) comments.clear();
     const journal = await emptyJournal(clock);
     expect(await recoverInto(journal, notebook, { instruments })).toMatchObject({ recovered: 2 });
@@ -223,7 +223,7 @@ test('if the notebook cannot be reached at all, the journal is not halted', asyn
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
-test('404s of a proxy that lost the notebook do not end the recovery as if all ids were read', async () => {
+test('404s from a proxy that has lost its backend do not end the recovery as if all ids were read', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b');

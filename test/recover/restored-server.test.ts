@@ -125,7 +125,7 @@ test('an interrupted reconciliation is completed by the next recover', async () 
   expectExactly(notebook, ['a', 'k']);
 });
 
-test('404s of a proxy that lost the notebook do not make runs held', async () => {
+test('404s from a proxy that has lost its backend do not cause runs to be held', async () => {
   const scene = await setUp();
   const { notebook, journal } = scene;
   await scene.file('a', 'b');
@@ -144,7 +144,7 @@ test('404s of a proxy that lost the notebook do not make runs held', async () =>
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });
 
-test('whenever the restored state was saved, each run is filed once or held, and no blank experiment remains', async () => {
+test('each run is filed once or held, whenever the restored state was saved, and no blank experiment remains', async () => {
   for (let at = 1; await savedAt(at); at++) expect(at).toBeLessThan(100);
 });
 
@@ -172,7 +172,7 @@ async function savedAt(at: number): Promise<boolean> {
   if (!restore) return false;
   restore();
   await see(journal, 'e');
-  // If the last experiment exists, ids continue as if nothing had happened, and only a person can know better.
+  // If the last experiment exists, ids continue as if nothing had happened, and only a person can tell.
   const isHalted = notebook.experiments.size < 4;
   if (isHalted) await scene.expectHalt();
   else await journal.outbox.server(SERVER).learn({ halted: 'by a person', restoredFrom: FIRST_ID + 4 });

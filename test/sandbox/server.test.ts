@@ -53,7 +53,7 @@ test('an answered request survives a kill of the process', async () => {
   const folder = await temporaryFolder();
   const running = await sandboxClient({ file: join(folder, 'notebook.db') });
   const path = await newExperiment(running.call, { title: 'answered' });
-  // What a kill leaves behind: the files as they are, never closed.
+  // The files as a kill leaves them, never closed.
   await copyFile(join(folder, 'notebook.db'), join(folder, 'killed.db'));
   await copyFile(join(folder, 'notebook.db-wal'), join(folder, 'killed.db-wal'));
   const { call, key } = await sandboxClient({ file: join(folder, 'killed.db') });

@@ -10,7 +10,7 @@ import { runOf, type Trace, type World } from './world.js';
 export interface SimulatedDaemon {
   /** Records the n-th run of the history. */
   add(n: number): Promise<void>;
-  /** Records another reading of the n-th run, after a remap was requested. */
+  /** Records another draft of the n-th run, after a remap was requested. */
   remap(n: number, version: number): Promise<void>;
   wake(): void;
   /** Whether every run in the journal is done or parked. */

@@ -14,7 +14,7 @@ export interface Timeline {
   /** Runs events until the work is done. */
   until<T>(work: Promise<T>): Promise<T>;
   elapsedMs(): number;
-  /** Sets the wall clock by so much; waits are not affected. */
+  /** Shifts the wall clock by this much; waits are not affected. */
   setClock(byMs: number): void;
 }
 

@@ -195,7 +195,7 @@ const cookieOf = (headers: Readonly<Record<string, unknown>>): string =>
   String(headers['set-cookie']).split(';')[0] ?? '';
 
 describe('a page with a token', () => {
-  test('serves only its health, the login form and its code without the token', async () => {
+  test('serves only its health, login form and code without the token', async () => {
     const missing = someInstrument('balance', { folder: { state: 'missing' } });
     const { call } = await serve({ live: () => someLive({ instruments: [missing] }) }, { token: TOKEN });
     for (const path of ['/api/state', '/api/events', '/api/jobs', '/api/jobs/1', '/metrics', '/nothing'])

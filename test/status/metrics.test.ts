@@ -162,7 +162,7 @@ describe('/metrics', () => {
     expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1e6);
   });
 
-  test('has no cleared alarms, and its counters go on', async () => {
+  test('has no cleared alarms, and its counters continue', async () => {
     let now = live;
     const { call } = await serve({ clock, live: () => now, overview: async () => overview });
     await call('/metrics');

@@ -174,7 +174,7 @@ describe('the event feed', () => {
     expect(states[1]?.attention).toMatchObject([{ id: 9 }]);
   });
 
-  test('gives a client with pipelined requests one place, and frees it', async () => {
+  test('gives a client with pipelined requests one slot, and frees it', async () => {
     const { url } = await serve();
     const { port, host } = new URL(url);
     const socket = connect(Number(port), '127.0.0.1');

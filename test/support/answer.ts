@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 
-/** What a server answered, as a whole. */
+/** A complete response. */
 export interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;

@@ -1,7 +1,7 @@
 import { createStore, type Database } from '../../src/journal/database.js';
 import { createRequestStore } from '../../src/journal/requests.js';
 
-/** Asks for a remap as `retry --remap` does, of a file that is assumed to be there; false if it is refused. */
+/** Requests a remap as `retry --remap` does, assuming that the file exists; false if it is refused. */
 export function askRemap(database: Database, run: number, path: string, at: number): boolean {
   const store = createStore(
     database,

@@ -14,17 +14,17 @@ interface LogLine extends Record<string, unknown> {
   readonly msg: string;
 }
 
-/** The real daemon as a process of its own, to be signalled and killed. */
+/** The real daemon as a child process, to be signalled and killed. */
 export interface DaemonProcess {
   readonly child: ChildProcess;
   readonly lines: LogLine[];
-  /** Everything that it wrote, on both streams. */
+  /** Everything it wrote to stdout and stderr. */
   output(): string;
-  /** Resolves with the first line, from now or from before, that fits. Fails when the daemon ends without it. */
+  /** Resolves with the first matching line, past or future. Fails if the daemon exits without one. */
   logged(fits: string | ((line: LogLine) => boolean), withinMs?: number): Promise<LogLine>;
-  /** Asks it to end, and resolves with its exit status. */
+  /** Asks it to stop, and resolves with its exit status. */
   stop(): Promise<number | null>;
-  /** Ends it as a power cut would. */
+  /** Kills it, as a power failure would. */
   kill(): Promise<void>;
   readonly ended: Promise<number | null>;
 }
@@ -42,7 +42,7 @@ export interface CrashPoint {
   readonly kind: RunChange['kind'] | 'remembered';
 }
 
-/** The same daemon, which kills itself at this point of one run's way. */
+/** The same daemon, which kills itself at this point of one run. */
 export const startCrashing = (config: string, run: number, { when, kind }: CrashPoint): DaemonProcess =>
   follow([CRASHING, config, String(run), when, kind]);
 
@@ -94,7 +94,7 @@ export interface Site {
   readonly folder: string;
   readonly config: string;
   readonly journal: string;
-  /** Makes the folder of an instrument, if need be, and writes a file into it. */
+  /** Writes a file into the folder of an instrument, creating the folder if needed. */
   drop(name: string, content: string | Buffer, instrument?: string): void;
 }
 
@@ -102,11 +102,11 @@ export interface SiteOptions {
   readonly url: string;
   readonly key: string;
   readonly timeout?: string;
-  /** More lines of the configuration, each with its end. */
+  /** More configuration lines, each with its line break. */
   readonly settings?: string;
-  /** Under `instruments:`; by default one instrument with nothing but a folder and a short quiet. */
+  /** Under `instruments:`; by default one instrument with only a folder and a short quiet period. */
   readonly instruments?: string;
-  /** Where the page is to be; nowhere, unless the test is about it. */
+  /** The address of the status page. None by default. */
   readonly status?: string;
 }
 
@@ -137,5 +137,5 @@ export function makeSite(
   };
 }
 
-/** A small file of a balance, different for every n. */
+/** A small balance file, different for every n. */
 export const weighing = (n: number): string => `Sample,Weight (mg)\nS${n},${n}.125\nS${n}b,${n}.5\n`;

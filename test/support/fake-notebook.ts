@@ -219,7 +219,7 @@ function lost(outcomeUnknown: boolean): NotebookError {
   return new NotebookError('server', 'connection reset', { outcomeUnknown });
 }
 
-/** Each request of an operation in the script meets its fault. */
+/** Applies the faults in the script to the requests of their operations. */
 export const withFaults = <N extends Notebook>(
   notebook: N,
   script: Partial<Record<Operation, Exclude<Fault, 'late'> | NotebookError>>,

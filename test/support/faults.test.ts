@@ -129,7 +129,7 @@ test('a held request is carried out even if its client has gone', async () => {
   expect(titles(client)).toEqual(['Untitled']);
 });
 
-test('a fault meets the requests it is meant for, after those it lets pass, as often as it says', async () => {
+test('a fault applies to matching requests, after those it lets pass, as often as planned', async () => {
   const client = await sandboxClient();
   const path = await newExperiment(client.call);
   const fault = client.control.plan(
@@ -143,7 +143,7 @@ test('a fault meets the requests it is meant for, after those it lets pass, as o
   expect(fault.met).toBe(2);
 });
 
-test('faults that fit together are met in the order in which they were planned', async () => {
+test('matching faults apply in the order in which they were planned', async () => {
   const { call, control } = await sandboxClient();
   control.plan({ answer: 500 });
   control.plan({ answer: 502 });

@@ -128,7 +128,7 @@ function answerOf(outage: Outage, method: string): CannedAnswer {
   }
 }
 
-/** A proxy's limit: so many requests per window. A window begins with its first request. */
+/** A proxy's limit: this many requests per window. A window begins with its first request. */
 export interface RateLimit {
   readonly requests: number;
   readonly perMs: number;

@@ -42,7 +42,7 @@ export const contextOf = (
   stopping: new AbortController().signal,
 });
 
-/** As the map stage makes it: the body ends with the line that says where it came from. */
+/** As the map stage makes it: the body ends with the origin line. */
 export function draftOf(content: string, { instrument, file }: NewRun, comments = ['one', 'two']): Draft {
   const body = `<p>labfeed ${instrument} ${content}.csv sha256:${file.sha256}</p>`;
   return { ...someDraft(content, comments), body };

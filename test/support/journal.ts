@@ -7,7 +7,7 @@ import { sourceProbe } from '../../src/watch/identify.js';
 
 type Halves = Pick<Journal, 'intake' | 'outbox'>;
 
-/** Hands a run over as the pipeline does: first to the outbox, then intake remembers the file. */
+/** Hands a run over as the pipeline does: first to the outbox, then intake records the file. */
 export async function take({ intake, outbox }: Halves, run: NewRun, draft: Draft, shaped?: Shaped): Promise<Added> {
   const added = await outbox.add(run, { draft, shaped });
   await remember(intake, run, added);
@@ -45,11 +45,11 @@ export async function due(
   return runs;
 }
 
-/** Has the files read again whose runs wait for it, as a rescan does; returns how many there are. */
+/** Re-reads the files whose runs wait for it, as a rescan does, and returns their number. */
 export const recheck = async ({ intake, outbox }: Halves, instrument: string, mapping: string): Promise<number> =>
   intake.recheck(instrument, await outbox.unread(instrument, mapping));
 
-/** Applies what people asked for, as the daemon does, and has the files read again that they want read again. */
+/** Applies pending requests as the daemon does, and re-reads the files that they ask for. */
 export async function decide(journal: Journal): Promise<Outcome[]> {
   const outcomes = await applyRequests(journal, sourceProbe);
   for (const { rescan } of outcomes) if (rescan !== undefined) await recheck(journal, rescan, 'm1');

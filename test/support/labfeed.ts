@@ -8,7 +8,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** Runs a command to its end, as a process of its own. */
+/** Runs a command in a child process until it exits. */
 export const labfeed = (args: readonly string[], cwd = tempFolder(), env: NodeJS.ProcessEnv = {}): Promise<Ended> =>
   new Promise((resolve) => {
     execFile(

@@ -1,6 +1,6 @@
 import type { Live } from '../../src/live.js';
 
-/** What a daemon without any trouble tells of itself. */
+/** The status of a healthy daemon. */
 export const someLive = (changes: Partial<Live> = {}): Live => ({
   at: Date.now(),
   pid: process.pid,

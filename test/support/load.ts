@@ -12,7 +12,7 @@ export interface LoadOptions {
   readonly concurrency?: number;
   /** Round trip. */
   readonly latencyMs?: number;
-  /** How much longer the way to the server may take. */
+  /** How much longer a request may take to reach the server. */
   readonly jitterMs?: number;
   /** The Retry-After of a refusal: the true wait rounded up to seconds, none, or a constant. */
   readonly retryAfter?: 'seconds' | 'never' | number;

@@ -8,7 +8,7 @@ import { until } from './until.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const BOOT = fileURLToPath(new URL('boot-systemd.sh', import.meta.url));
-/** Systemd, and the right to make a machine for it. */
+/** Needs systemd, and permission to create a machine for it. */
 export const CAN_BOOT =
   spawnSync('/lib/systemd/systemd', ['--version']).status === 0 &&
   spawnSync('unshare', [...namespaces(), 'mount', '-t', 'tmpfs', 'tmpfs', '/run']).status === 0;
@@ -17,7 +17,7 @@ function namespaces(): string[] {
   return ['--pid', '--fork', '--kill-child', '--mount', '--uts', '--ipc', '--cgroup', '--mount-proc'];
 }
 
-/** What every service waits for; here there is nothing to do for it. */
+/** Every service waits for this; it has nothing to do here. */
 const TARGETS = ['boot', 'sysinit', 'basic', 'network-online', 'remote-fs', 'shutdown', 'multi-user'];
 
 export interface Machine {
@@ -25,13 +25,13 @@ export interface Machine {
   readonly srv: string;
   /** Becomes /etc/labfeed. */
   readonly etc: string;
-  /** Runs a command there. */
+  /** Runs a command in the machine. */
   run(command: string, ...args: string[]): Promise<{ readonly status: number; readonly output: string }>;
   /** A property of the service, as systemd shows it. */
   shows(property: string): Promise<string>;
 }
 
-/** A real systemd as the first process of namespaces of its own, with labfeed installed as its unit file says. */
+/** A real systemd as PID 1 of its own namespaces, with labfeed installed as its unit file says. */
 export async function bootMachine(): Promise<Machine> {
   const folder = tempFolder();
   const [units, etc, srv] = ['units', 'etc', 'srv'].map((name) => join(folder, name)) as [string, string, string];
@@ -39,7 +39,7 @@ export async function bootMachine(): Promise<Machine> {
   for (const target of TARGETS)
     writeFileSync(join(units, `${target}.target`), `[Unit]\nDescription=${target}\nDefaultDependencies=no\n`);
   copyFileSync(join(PROJECT, 'systemd/labfeed.service'), join(units, 'labfeed.service'));
-  // There is no systemd-journald to tell.
+  // There is no systemd-journald to log to.
   mkdirSync(join(units, 'labfeed.service.d'));
   writeFileSync(
     join(units, 'labfeed.service.d/log.conf'),
@@ -52,7 +52,7 @@ export async function bootMachine(): Promise<Machine> {
   onTestFinished(() => {
     outside.kill('SIGKILL');
   });
-  /** The process that is number 1 in there. */
+  /** The process that is PID 1 in the machine. */
   const first = (): string => readFileSync(`/proc/${outside.pid}/task/${outside.pid}/children`, 'utf8').trim();
   const run: Machine['run'] = (command, ...args) =>
     new Promise((resolve) => {

@@ -4,7 +4,7 @@ import type { Clock } from '../../src/clock.js';
 import { migrate } from '../../src/journal/database.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 
-/** The journal as it is, but for the disk: for tests that make hundreds. */
+/** The real journal, but in memory: for tests that create hundreds. */
 export function memoryJournal(clock: Clock): Journal {
   const database = new DatabaseSync(':memory:');
   migrate(database, ':memory:');

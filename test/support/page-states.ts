@@ -10,7 +10,7 @@ export const someSummary = (name: string, changes: Partial<InstrumentSummary> = 
   ...changes,
 });
 
-/** So many instruments, with everything that a card can show. */
+/** This many instruments, with everything that a card can show. */
 export function manyInstruments(many: number): { live: Live; overview: Overview } {
   const names = Array.from({ length: many }, (_, n) => `instrument-${n}`);
   const hour = Math.floor(Date.now() / 3_600_000);

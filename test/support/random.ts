@@ -1,6 +1,6 @@
-/** A generator of numbers that a seed repeats exactly (mulberry32). */
+/** A seeded random number generator (mulberry32). */
 export interface Random {
-  /** From 0 up to, and without, 1. */
+  /** From 0 (inclusive) to 1 (exclusive). */
   next(): number;
   below(limit: number): number;
   chance(probability: number): boolean;

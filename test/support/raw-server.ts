@@ -3,18 +3,18 @@ import { onTestFinished } from 'vitest';
 
 export interface RawServer {
   readonly url: string;
-  /** Whole requests that arrived, as text. */
+  /** Complete requests that arrived, as text. */
   readonly requests: readonly string[];
 }
 
-/** Does with its sockets what no HTTP server would: `act` is called when a whole request is in. */
+/** Uses its sockets as no HTTP server would: `act` is called when a complete request has arrived. */
 export async function serveRaw(act: (socket: Socket, request: string) => void): Promise<RawServer> {
   const requests: string[] = [];
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     let received = '';
     sockets.add(socket);
-    // What a test cuts may be reset in return.
+    // The client may reset a connection that a test cuts.
     socket.on('error', () => {});
     socket.on('close', () => sockets.delete(socket));
     socket.on('data', (chunk) => {

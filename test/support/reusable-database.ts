@@ -2,8 +2,8 @@ import { DatabaseSync, type StatementSyncInstance } from '@photostructure/sqlite
 import { migrate } from '../../src/journal/database.js';
 
 /**
- * A journal's database in memory for one history after another. Opening it, making its tables and compiling the
- * statements of every process that starts cost ten times as much as a history itself.
+ * An in-memory journal database that is reused for each history. Opening it, creating its tables and compiling the
+ * statements of every process costs ten times as much as a history itself.
  */
 export class ReusableDatabase extends DatabaseSync {
   readonly #statements = new Map<string, StatementSyncInstance>();
@@ -14,7 +14,7 @@ export class ReusableDatabase extends DatabaseSync {
     migrate(this, ':memory:');
     const rows = this.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
     const tables = (rows as { name: string }[]).map(({ name }) => name);
-    // Those that refer to others were made after them, and are emptied before.
+    // Tables that refer to others were created after them, and are emptied first.
     this.#emptying = tables.reverse().map((name) => this.prepare(`DELETE FROM ${name}`));
   }
 
@@ -26,7 +26,7 @@ export class ReusableDatabase extends DatabaseSync {
     return statement;
   }
 
-  /** As after its tables were made. */
+  /** Resets it to empty tables. */
   empty(): void {
     for (const statement of this.#emptying) statement.run();
   }

@@ -43,13 +43,13 @@ interface HeldExperiment extends Omit<Experiment, 'state' | 'private'> {
   readonly uploads: readonly Upload[];
 }
 
-/** Faults, simulated users, and a view of what the notebook holds and was asked. */
+/** Faults, simulated users, and a view of the notebook's content and requests. */
 export interface Control {
   /** Makes requests fail from now on. Of several faults that match, the one planned first applies. */
   plan(fault: Fault, scope?: Scope): PlannedFault;
   /** Answers 429 above this rate; undefined removes the limit. */
   limitRate(limit: RateLimit | undefined): void;
-  /** Decides about every request that meets no planned fault. It may wait, or stop a process meanwhile. */
+  /** Decides about every request that no planned fault applies to. It may wait, or stop a process meanwhile. */
   decide: Decide;
   /** Takes the whole server down; undefined brings it back. */
   setOutage(outage: Outage | undefined): void;
@@ -258,7 +258,7 @@ export interface RunningSandbox {
   readonly stop: () => Promise<void>;
   /** Starts it again after a stop, on the same port. */
   readonly start: () => Promise<unknown>;
-  /** Everything in its data file, also while it is stopped. */
+  /** Everything in its data file, even while it is stopped. */
   experiments(): FiledExperiment[];
   readonly control: Control;
 }

@@ -106,7 +106,7 @@ export async function call(url: string, path: string, sending: Sending = {}): Pr
   return answerOf(await request(url + path.slice(1), { method, headers, body }));
 }
 
-/** The page's server with dependencies of the test, until the test ends. */
+/** The page's server with the test's dependencies, until the test ends. */
 export async function serve(changes: Changes = {}, address: Partial<StatusAddress> = {}): Promise<Serving> {
   const deps = someDeps(changes);
   const { url, stop } = await startServer(
@@ -131,7 +131,7 @@ export async function serve(changes: Changes = {}, address: Partial<StatusAddres
   };
 }
 
-/** What comes over the page's event stream, until the test ends. */
+/** The events of the page's stream, until the test ends. */
 export interface Listening {
   readonly status: number;
   readonly states: PageState[];

@@ -1,4 +1,4 @@
-/** Waits until something holds, and says what did not when it takes too long. */
+/** Waits until a condition holds, and names it if that takes too long. */
 export async function until(what: string, holds: () => boolean | Promise<boolean>, withinMs = 15_000): Promise<void> {
   const deadline = Date.now() + withinMs;
   while (!(await holds())) {

@@ -37,7 +37,7 @@ describe('folder watches', () => {
     expect(watches.has(folderOf(folder, 'old'))).toBe(false);
   });
 
-  test('a folder is removed with everything below it, and after a scan everything it did not find', async () => {
+  test('a folder is removed with everything below it, and a scan removes every folder that it did not find', async () => {
     const folder = tempFolder();
     mkdirSync(join(folder, 'a/b'), { recursive: true });
     mkdirSync(join(folder, 'ab'));
@@ -53,7 +53,7 @@ describe('folder watches', () => {
     await eventually(() => expect(inotifyWatches() - before).toBe(1));
   });
 
-  test('an event of the parent of a missing folder ends its watch', async () => {
+  test('an event in the parent of a missing folder ends the watch', async () => {
     const parent = tempFolder();
     const watches = someWatches(parent);
     const gone = folderOf(join(parent, 'gone'));

@@ -30,7 +30,7 @@ describe('waiting files', () => {
     expect(waiting.list()).toEqual({ files: 0, first: [] });
   });
 
-  test('of thousands, the first twenty by name are listed and all are counted', () => {
+  test('the first twenty by name are listed, and all are counted', () => {
     const waiting = createWaitingFiles(manualClock());
     const paths = Array.from({ length: 5000 }, (_, n) => `/data/${(n * 7919) % 5000}.csv`);
     for (const path of paths) waiting.begin(path);

@@ -39,7 +39,7 @@ describe('a rescan', () => {
     expect(watched).toEqual(new Set([folder]));
   });
 
-  test('happens with poll: never only at the start, after events, and on request', async () => {
+  test('happens only at the start, after events and on request with poll: never', async () => {
     const folder = tempFolder();
     const watcher = watching({ watch: folder }, {}, { watchFolder: silentWatches() });
     await watcher.start();

@@ -37,7 +37,7 @@ describe('a listing', () => {
     expect(entered).toEqual(['']);
   });
 
-  test('returns batches of at most 500 files, also across many folders', async () => {
+  test('returns batches of at most 500 files, even across many folders', async () => {
     const folder = tempFolder();
     for (let n = 0; n < 40; n += 1) mkdirSync(join(folder, `d${n}`));
     for (let n = 0; n < 1240; n += 1) writeFileSync(join(folder, `d${n % 40}`, `${n}.csv`), '');

@@ -86,7 +86,7 @@ export interface Watching extends Watcher {
   paths(origin?: FileOrigin): string[];
 }
 
-/** A watcher that records what it finds, and is stopped with the test. */
+/** A watcher that records what it finds, and is stopped after the test. */
 export function watching(
   options: Partial<WatchOptions> & { watch: string },
   deps: Partial<WatcherDeps> = {},
@@ -122,7 +122,7 @@ export function watching(
   return { ...watcher, batches, scans, states, logged, paths };
 }
 
-/** Retries until it holds, for long, because a busy machine is slow. */
+/** Retries until it holds, with a long limit: a busy machine is slow. */
 export const eventually = (holds: () => void) => vi.waitFor(holds, { timeout: 15_000, interval: 20 });
 
 /** The number of inotify watches of this process. */

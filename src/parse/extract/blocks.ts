@@ -45,7 +45,7 @@ const createFinder = (options: TableOptions, sink: BlockSink, context: Context) 
   isHeaderPattern: options.header[0] !== 'first' && options.header[0] !== 'none',
   hasHeader: options.header[0] !== 'none' && options.rows === undefined,
   state: (options.after ? 'before' : 'between') as State,
-  /** Of the current block, and of `after`, whose captures all blocks have. */
+  /** Captures of the current block, and those of `after`, which all blocks have. */
   ...{ captures: NONE, afterCaptures: NONE },
   head: undefined as Head | undefined,
   /** A header above the first block, for blocks without one. */

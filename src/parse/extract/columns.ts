@@ -44,7 +44,7 @@ export interface PlannedColumn {
   text(cells: Cells): string;
 }
 
-/** What decides about the columns of a table. */
+/** What determines the columns of a table. */
 export interface ColumnPlanning {
   readonly options: TableOptions;
   readonly context: Context;

@@ -189,7 +189,7 @@ function createCrop(area: string): (line: Line) => Line | undefined {
 /** Collects the cells to which a mapping refers, such as `=C3`. */
 interface CellWatcher {
   take(line: Line): void;
-  /** The cell at a reference; undefined if the text is none. Refuses a cell that the file does not have. */
+  /** The cell at a reference; undefined if the text is not one. Refuses a cell that the file does not have. */
   at(written: string): Found | undefined;
 }
 

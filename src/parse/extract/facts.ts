@@ -302,13 +302,13 @@ function nameAndValue(cell: string): { name: string; text: string } | undefined 
 /** Splits a line, or each of its cells, at the first separator. */
 function separatedPairs(line: Line, split: Split, finder: Finder, format: LineFormat): Pair[] {
   if (finder.in === 'cells') {
-    // A name without a value has it in the next cell, for another finder.
+    // If a name has no value here, it is in the next cell, for another finder.
     return line.cells.flatMap((cell) => splitPair(cell, split, finder, line)).filter(({ text }) => text !== '');
   }
   if (split.text === undefined || split.text !== format.split.text) {
     return splitPair(plainText(line, format), split, finder, line);
   }
-  // The separator is the delimiter, so the line is already split, with respect to quotes.
+  // The separator is the delimiter, so the line is already split, respecting quotes.
   if (line.cells.length < 2) return [];
   const cells = withoutTrailingEmpty(line.cells);
   const [name = '', ...rest] = cells;

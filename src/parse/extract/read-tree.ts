@@ -94,7 +94,7 @@ function textColumns({ name, spec, cells }: FoundColumn, facts: Facts): Texts[] 
   return [column, { name: `${name} unit`, unit: undefined, spec: spec && { type: 'text' }, texts: beside }];
 }
 
-/** Reads the values of a table by the code that also reads tables of lines. Undefined is a row that is left out. */
+/** Reads the values of a table with the code that also reads tables of lines. Undefined is an omitted row. */
 async function buildTable(
   name: string,
   options: TableOptions,

@@ -278,7 +278,7 @@ function createUnitColumn(table: ColumnPlanning) {
 
 type Condition = string | number | boolean;
 
-/** Tests a cell against the conditions of `where`, of which one must be met. */
+/** Tests a cell against the conditions of `where`, one of which must be met. */
 export function compileConditions(wanted: readonly Condition[], values: ValueReader): (text: string) => boolean {
   const tests = wanted.map((condition) => compileCondition(condition, values));
   return (text) => tests.some((test) => test(text));

@@ -53,7 +53,7 @@ function addLeaf(tree: TreeBuilder, name: string, text: string, at: Position): v
 }
 
 /**
- * Reads JSON and JSON lines. Not by JSON.parse, which loses how numbers are written (`2.100`), has no limit of nesting,
+ * Reads JSON and JSON lines. Not with JSON.parse, which loses how numbers are written (`2.100`), has no nesting limit,
  * keeps only the last of duplicate names, and blocks the event loop.
  */
 export async function readJson(file: OpenFile): Promise<Tree> {

@@ -42,7 +42,7 @@ export const FORMATS: Readonly<Record<Format, FormatReader>> = {
   none: { read: readNothing },
 };
 
-/** A stream is larger than a file in memory, so that fewer cells are kept. */
+/** A streamed file is larger than one in memory, so fewer of its cells are kept. */
 const MAX_STREAM_CELLS = 40_000;
 
 async function readDelimited(file: OpenFile): Promise<FileRecord> {
@@ -121,7 +121,7 @@ function looksLikeXml(start: string): boolean {
   return isWellFormed;
 }
 
-/** The header of an ASTM or HL7 message, also inside a transmission frame. */
+/** The header of an ASTM or HL7 message, possibly inside a transmission frame. */
 function isRecords(text: string): boolean {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: frames start with control characters.
   const start = text.replace(/^[\s\x02\x05\x0b]+/, '');

@@ -25,7 +25,7 @@ interface DataTable extends LabelledTable {
 }
 
 interface Reading extends OpenFile {
-  /** Limits repetitions, of which a few characters can be any number. */
+  /** Limits repetitions: a few characters can encode any number of them. */
   readonly maxPoints: number;
   writeNumber(text: string): string;
 }
@@ -219,7 +219,7 @@ function groupsIn(content: string, separator: RegExp, size: number): string[][] 
 }
 
 function bracketsIn(content: string): string[][] | undefined {
-  // The pattern with nested brackets is slow on long lines, which nobody writes.
+  // The pattern with nested brackets is slow on long lines, which do not occur in practice.
   if (content.length > MAX_TUPLE_LINE) return undefined;
   const groups = [...content.matchAll(/\(((?:<[^>]*>|[^<>()])*)\)/g)];
   if (groups.length === 0) return undefined;

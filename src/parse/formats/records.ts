@@ -172,7 +172,7 @@ function checksumAt(bytes: Uint8Array, at: number): number | undefined {
   return /^[0-9A-F]{2}$/i.test(text) ? Number.parseInt(text, 16) : undefined;
 }
 
-/** The sum from the frame number to its end, also if a program has since replaced CR by CR LF or LF. */
+/** The sum from the frame number to its end, even if a program has since replaced CR with CR LF or LF. */
 function hasChecksum(frame: Uint8Array, checksum: number): boolean {
   let [sum, feeds] = [0, 0];
   for (const byte of frame) {

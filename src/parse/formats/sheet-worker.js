@@ -91,7 +91,7 @@ function momentOf(serial, format, is1904) {
   if (ms < 0) return undefined;
   const day = Math.floor(ms / 86_400_000) + (is1904 ? 1462 : 0);
   if (isElapsed || day === 0 || (!hasDay && ms < 86_400_000)) return clockOf(ms);
-  // Spreadsheets have a 29 February 1900, so that later days are one too many.
+  // Spreadsheets have a 29 February 1900, so later days are one too high.
   const date = new Date(Date.UTC(1899, 11, day < 60 ? 31 : 30) + day * 86_400_000);
   if (Number.isNaN(date.getTime()) || date.getUTCFullYear() > 9999) return undefined;
   const text = date.toISOString().slice(0, 10);

@@ -1,6 +1,6 @@
 import { IANAZone } from 'luxon';
 
-/** One reading of a text as a date: the format that reads it so, and the date. */
+/** One interpretation of a text as a date: the format and the date. */
 export interface DateCandidate {
   readonly format: string;
   readonly iso: string;
@@ -23,7 +23,7 @@ const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', '
 const LONG_MONTHS = 'january february march april may june july august september october november december'.split(' ');
 
 /**
- * All readings of a text as a date, by the common orders of day, month and year.
+ * All interpretations of a text as a date, by the common orders of day, month and year.
  * None: not a date. Several that differ: ambiguous, and must not be guessed.
  */
 export function dateCandidates(written: string): DateCandidate[] {
@@ -182,7 +182,7 @@ const HOURS: Readonly<Record<string, number>> = {
 /** luxon knows other zones by some of these: `BST` is Bangladesh there. */
 const ABBREVIATION = /^[A-Z]{3,5}$/;
 
-/** Replaces a zone abbreviation by its offset, `+01:00`. Undefined if there is no known one. */
+/** Replaces a zone abbreviation with its offset, `+01:00`. Undefined if there is no known one. */
 export function abbreviationToOffset(text: string): string | undefined {
   let isFound = false;
   const written = text.replace(/\b[A-Z]{3,4}\b/g, (word) => {

@@ -12,7 +12,7 @@ import {
 export interface DateReader {
   /** The date as ISO text, if the whole text matches one of the formats. */
   read(text: string): string | undefined;
-  /** The same for a value that is used as a date: also a number such as `epoch`, or, without a format, any unambiguous date. */
+  /** For a value used as a date: also accepts a number such as `epoch` or, without a format, any unambiguous date. */
   readAsDate(text: string): string | undefined;
 }
 

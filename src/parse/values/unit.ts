@@ -40,7 +40,7 @@ const prefixed = new Set(
   ),
 );
 
-/** Replaces the variants of µ, °, Ω, Å, superscripts and minus by one form each. */
+/** Replaces the variants of µ, °, Ω, Å, superscripts and minus with one form each. */
 function normalise(unit: string): string {
   return unit
     .replace(/[µμ]/g, 'u')

@@ -128,7 +128,7 @@ function readDay(text: string, dates: DateReader): Value | Unreadable {
 const CLOCK = /^(?:(\d+)(?:\.| days? |d ))?(\d+):([0-5]?\d):([0-5]?\d(?:[.,]\d+)?)$/;
 const MINUTES = /^(\d+):([0-5]?\d[.,]\d+)$/;
 
-/** In seconds, also more than a day: `31:06:22`. `12:30` can be hours or minutes and is not guessed. */
+/** In seconds; can exceed a day: `31:06:22`. `12:30` can be hours or minutes and is not guessed. */
 function readDuration(text: string, { numbers }: ValueReader): Value | Unreadable {
   const number = numbers.read(text);
   if (number !== undefined) return { value: number, text };

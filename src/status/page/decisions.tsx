@@ -215,7 +215,7 @@ const RUN_CHOICES: Readonly<Record<RunChoice, (job: Job) => Choice>> = {
 
 const MONTH_MS = 30 * 86_400_000;
 
-/** What a person can decide about the files that were there before the first scan. */
+/** What a person can decide about a backlog. */
 export function BacklogChoices({ instrument, asked }: { instrument: string; asked: number }) {
   const files = plural(asked, 'existing file');
   const choices: Choice[] = [

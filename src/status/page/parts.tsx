@@ -178,7 +178,7 @@ interface DraftProps {
   frame: { src: string } | { srcdoc: string };
 }
 
-/** An experiment. Its body is in a sandboxed frame, which runs no scripts and loads nothing from other places. */
+/** An experiment. Its body is in a sandboxed frame, which runs no scripts and loads nothing from elsewhere. */
 export function Draft({ title, details, tags, body, frame }: DraftProps) {
   // A sandboxed frame cannot be measured, so its height is estimated; people can resize it.
   const lines = body.match(/<(?:p|tr|h\d|li|br|pre|div)\b/gi)?.length ?? 0;

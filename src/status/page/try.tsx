@@ -164,7 +164,7 @@ function ExperimentPreview({ preview }: { preview: Filed }) {
   );
 }
 
-/** The frame inherits the page's policy: no scripts, no other styles, nothing from other places. */
+/** The frame inherits the page's policy: no scripts, no other styles, nothing from elsewhere. */
 const asPage = (body: string): string => `<!doctype html><link rel="stylesheet" href="/page/paper.css">${body}`;
 
 /** The text of a value may already end with its unit. */

@@ -45,7 +45,7 @@ const withGate = (gate: LimiterState) =>
     instruments: [someInstrument('balance')],
   });
 
-test('the sentence at the top says how things are', () => {
+test('the sentence at the top summarises the state', () => {
   const sentenceOf = (changes: Partial<PageState>) => healthOf(stateOf(changes), NOW).sentence;
   expect(sentenceOf({ live: someLive() })).toBe('No instruments configured yet');
   expect(sentenceOf({})).toBe('All good: watching 1 folder, no runs yet');
