@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { constants } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 
 /** The version of labfeed. */
@@ -32,12 +33,9 @@ export function limitBacktracking(): void {
  */
 export function onStopRequest(): AbortSignal {
   const stop = new AbortController();
-  for (const [name, number] of [
-    ['SIGTERM', 15],
-    ['SIGINT', 2],
-  ] as const) {
+  for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, () => {
-      if (stop.signal.aborted) process.exit(128 + number);
+      if (stop.signal.aborted) process.exit(128 + constants.signals[name]);
       stop.abort();
     });
   }

@@ -44,23 +44,7 @@ interface JobFilter {
   readonly before?: number | undefined;
 }
 
-/** A file, whether or not it became a run. */
-interface KnownFile {
-  readonly instrument: string;
-  readonly path: string;
-  readonly verdict: Verdict;
-  readonly run: number | undefined;
-}
-
-/** `asked`: part of a backlog that waits for a decision. */
-type Verdict = 'taken' | 'skipped' | 'asked';
-
-export interface KnownPath {
-  readonly verdict: Verdict;
-  readonly run: KnownRun | undefined;
-  /** Whether its size, time and inode are unchanged. */
-  readonly isUntouched: boolean;
-}
+export type KnownPath = NonNullable<ReturnType<typeof readPath>>;
 
 export type KnownRun = z.output<typeof knownRow>;
 
@@ -69,33 +53,12 @@ export type FiledRun = z.output<typeof filedRow>;
 
 export type UnfiledRun = z.output<typeof unfiledRow>;
 
-export interface Filing {
-  /** Absent if the run was recovered from the notebook, pruned or erased. */
-  readonly draft: Omit<z.output<typeof draftRow>, 'tags'> | undefined;
-  /** The text is empty if it is unknown. */
-  readonly comments: readonly StoredComment[];
-}
+export type Filing = ReturnType<typeof readFiling>;
 
-export interface Overview {
-  readonly instruments: readonly InstrumentSummary[];
-  readonly servers: readonly (ServerSummary & { readonly url: string })[];
-}
+export type Overview = ReturnType<typeof readOverview>;
 
 /** An instrument that the journal knows, even if it is no longer configured. */
-export interface InstrumentSummary {
-  readonly name: string;
-  readonly runs: Readonly<Record<RunState, number>>;
-  /** The newest run. */
-  readonly last: Job | undefined;
-  /** The number of files in the backlog that wait for a decision. */
-  readonly asked: number;
-  /** The number of runs that came in each hour since 1970, without empty hours, oldest first. */
-  readonly hours: readonly { readonly hour: number; readonly runs: number }[];
-  /** When the run that has waited longest for its delivery was added. */
-  readonly oldestAt: number | undefined;
-}
-
-type ServerSummary = z.output<typeof serverRow>;
+export type InstrumentSummary = Overview['instruments'][number];
 
 export const openReader = (path: string): JournalReader => createReader(openCurrent(path));
 
@@ -134,7 +97,7 @@ export function createReader(database: Database, now = systemClock.now) {
     filed: (instrument: string | undefined): AsyncIterable<FiledRun> =>
       inPages((after) => filedAfter(db, after, instrument)),
     /** What was sent for a run. */
-    filingOf: async (run: number): Promise<Filing> => ({ draft: readDraft(db, run), comments: readComments(db, run) }),
+    filingOf: async (run: number) => readFiling(db, run),
     /** The runs that are not in the notebook, or not completely; without the ignored ones. */
     unfiled: (instrument: string | undefined): AsyncIterable<UnfiledRun> =>
       inPages((after) => unfiledAfter(db, after, instrument)),
@@ -238,12 +201,13 @@ const readComments = (db: Connection, run: number): StoredComment[] =>
 const fileRow = z.object({
   instrument: z.string(),
   path: z.string(),
-  verdict: z
-    .enum(['taken', 'skipped', 'backlog'])
-    .transform((verdict): Verdict => (verdict === 'backlog' ? 'asked' : verdict)),
+  /** `asked`: part of a backlog that waits for a decision. */
+  verdict: z.enum(['taken', 'skipped', 'backlog']).transform((verdict) => (verdict === 'backlog' ? 'asked' : verdict)),
   sha256: text,
   copy: z.string(),
 });
+
+type KnownFile = Omit<z.output<typeof fileRow>, 'sha256' | 'copy'> & { readonly run: number | undefined };
 
 /** By the intake half and by the outbox half: a recovered run knows its file by name only. */
 function findFiles(db: Connection, part: string, limit: number): KnownFile[] {
@@ -261,9 +225,10 @@ function findFiles(db: Connection, part: string, limit: number): KnownFile[] {
   return [...all.values()].sort((a, b) => (b.run ?? 0) - (a.run ?? 0) || (a.path < b.path ? -1 : 1)).slice(0, limit);
 }
 
+/** `isUntouched`: size, time and inode are unchanged. */
 const pathRow = fileRow.extend({ isUntouched: flag });
 
-function readPath(db: Connection, instrument: string, { path, size, mtimeNs, inode }: DiskFile): KnownPath | undefined {
+function readPath(db: Connection, instrument: string, { path, size, mtimeNs, inode }: DiskFile) {
   const row = db.row`
     SELECT instrument, path, verdict, sha256, copy, size = ${size} AND mtime_ns = ${mtimeNs}
       AND inode = ${signed(inode)} AS isUntouched FROM files WHERE instrument = ${instrument} AND path = ${path}`;
@@ -284,6 +249,9 @@ function lastFiling(db: Connection, content: ContentKey & { readonly instrument:
       ORDER BY refiling DESC LIMIT 1`;
   return parseRow(knownRow, row);
 }
+
+/** Without a draft if the run was recovered, pruned or erased. A comment's text is empty if it is unknown. */
+const readFiling = (db: Connection, run: number) => ({ draft: readDraft(db, run), comments: readComments(db, run) });
 
 /** Empty in the journal if the run was erased. */
 const name = z.string().transform((path) => path || undefined);
@@ -343,7 +311,7 @@ const HOUR_MS = 3_600_000;
 const serverRow = z.object({ dialect: text, halted: text });
 
 /** Called every second while somebody looks at the page: nothing here reads all runs. */
-function readOverview(db: Connection, now: number): Overview {
+function readOverview(db: Connection, now: number) {
   const counts = db.rows<{ instrument: string; state: RunState; runs: number }>`
     SELECT instrument, state, runs FROM tallies ORDER BY instrument`;
   const scanned = db.rows<{ name: string; backlog: number }>`SELECT name, backlog FROM instruments`;
@@ -355,8 +323,11 @@ function readOverview(db: Connection, now: number): Overview {
       name,
       runs: tallyOf(counts.filter(({ instrument }) => instrument === name)),
       last: listJobs(db, { instrument: name, limit: 1 })[0],
+      /** The number of files in the backlog that wait for a decision. */
       asked: backlogs.get(name) ?? 0,
+      /** The number of runs that came in each hour since 1970, without empty hours, oldest first. */
       hours: hoursOf(db, name, Math.floor(now / HOUR_MS) - DAYS_SHOWN * 24),
+      /** When the run that has waited longest for its delivery was added. */
       oldestAt: oldestOf(db, name),
     })),
     servers: servers.map((row) => ({ url: row.url, ...serverRow.parse(row) })),

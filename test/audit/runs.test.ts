@@ -17,7 +17,7 @@ const RUN: FiledRun = {
 };
 const BODY = `<p>1.5 &lt; 2</p><p>labfeed balance a.csv sha256:${RUN.sha256}</p>`;
 const FILING: Filing = {
-  draft: { title: 'a', date: '2026-01-02', body: BODY },
+  draft: { title: 'a', date: '2026-01-02', body: BODY, tags: [] },
   comments: [
     { n: 1, text: 'one', comment: 71 },
     { n: 2, text: 'two', comment: 72 },
