@@ -112,7 +112,7 @@ test('a number moved to another cell is a change of the body', async () => {
     `<table><tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr></table>${BODY}`;
   const filingOf = async () => ({
     ...FILING,
-    draft: { title: 'a', date: '2026-01-02', body: table('1', '23') },
+    draft: { title: 'a', date: '2026-01-02', body: table('1', '23'), tags: [] },
   });
   const as = (body: string) => verify({ filingOf, readExperiment: async () => ({ ...PAGE, body }) });
   expect(await as(table('1', '23').replaceAll('><', '>\n<'))).toEqual(VERIFIED);
