@@ -47,7 +47,7 @@ test('doubts are comments, whatever the files and their names contain', async ()
   writeFileSync(join(folder, 'other.csv'), 'Dear diary\n');
   const { status, stdout } = await labfeed(['learn', nasty, 'other.csv'], folder);
   expect(status).toBe(0);
-  expect(stdout).toMatch(/^# Unsure: .*other\.csv : /m);
+  expect(stdout).toMatch(/^# Unsure: this mapping cannot read .*other\.csv: /m);
   expect(stdout).toMatch(
     /^# Unsure: 03\/04\/2099 is ambiguous\. This mapping assumes dd\/MM\/yyyy; if .* write MM\/dd\/yyyy under dates/m,
   );
