@@ -105,7 +105,9 @@ export function lockForLife(lock: DatabaseSyncInstance): boolean {
     return true;
   } catch (error) {
     lock.close();
-    if (error instanceof Error && /locked|busy/i.test(error.message)) return false;
+    if (isLocked(error)) return false;
     throw error;
   }
 }
+
+export const isLocked = (error: unknown): boolean => error instanceof Error && /locked|busy/i.test(error.message);

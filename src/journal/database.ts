@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { explain, LabfeedError, systemCode } from '../errors.js';
-import { isNetworkFilesystem, lockForLife } from '../filesystem.js';
+import { isLocked, isNetworkFilesystem, lockForLife } from '../filesystem.js';
 import { MIGRATIONS } from './migrations.js';
 
 export type Database = DatabaseSyncInstance;
@@ -78,14 +78,18 @@ function takeLock(path: string, waitMs: number): Database {
   });
 }
 
-/** Whether no daemon holds the journal at this moment. */
+/** Whether no daemon holds the journal at this moment. Asks for a shared lock, so that commands do not see each other. */
 export function isFree(path: string): boolean {
+  let lock: Database | undefined;
   try {
-    takeLock(path, 0).close();
+    lock = openOwned(`${path}.lock`, 0);
+    lock.exec('SELECT count(*) FROM sqlite_master');
     return true;
   } catch (error) {
-    if (error instanceof JournalInUseError) return false;
-    throw error;
+    if (isLocked(error)) return false;
+    throw cannotOpen(path, error);
+  } finally {
+    lock?.close();
   }
 }
 

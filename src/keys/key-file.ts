@@ -20,6 +20,7 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { LabfeedError, systemCode } from '../errors.js';
+import { isLocked } from '../filesystem.js';
 
 export type KeyFile = ReturnType<typeof openKeyFile>;
 
@@ -171,7 +172,7 @@ export function openRotation(keyFile: string, server: string): RotationFile {
   } catch (error) {
     database?.close();
     const reason = error instanceof Error ? error.message : String(error);
-    throw /locked|busy/i.test(reason) ? alreadyRotating(file) : cannotRecord(file, reason, error);
+    throw isLocked(error) ? alreadyRotating(file) : cannotRecord(file, reason, error);
   }
 }
 

@@ -38,6 +38,15 @@ test('a command leaves its request while a daemon runs, and does not take the lo
   expect(isFree(scene.path)).toBe(true);
 });
 
+test('a command that asks whether a daemon runs does not see another command that asks', async () => {
+  const scene = await openTestJournal();
+  await scene.journal.close();
+  const asking = new DatabaseSync(`${scene.path}.lock`);
+  asking.exec('BEGIN; SELECT count(*) FROM sqlite_master');
+  expect(isFree(scene.path)).toBe(true);
+  asking.close();
+});
+
 test('retry continues a held run where it stopped, with its experiment', async () => {
   const scene = await openTestJournal();
   const postponed: RunChange = { kind: 'postponed', dueAt: 10 ** 14, failure: 'server', reason: 'away' };

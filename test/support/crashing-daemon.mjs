@@ -38,5 +38,7 @@ const runtime = createRuntime({
   key: holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal),
   failedTests: [],
   isFirst: true,
+  observer: {},
+  onResponse: () => undefined,
 });
 await runtime.start();
