@@ -208,7 +208,7 @@ export function addAdopt(command: Command): void {
     });
 }
 
-const ADOPT_NOTE = 'This replaces the title, date and body of the experiment.';
+const ADOPT_NOTE = 'Replaces the title, date and body of the experiment, and adds the tags and comments of the run.';
 
 export function addErase(command: Command): void {
   withJson(command, ['labfeed erase 17', 'labfeed erase --before 2020-01-01'], ERASE_NOTE)

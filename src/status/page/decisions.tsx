@@ -187,7 +187,9 @@ const RUN_CHOICES: Readonly<Record<RunChoice, (job: Job) => Choice>> = {
     label: 'Adopt…',
     question: {
       title: `Which experiment belongs to run ${id}?`,
-      paragraphs: ['The title, date, body, tags and comments of the run replace those of the experiment.'],
+      paragraphs: [
+        'This replaces the title, date and body of the experiment and adds the tags and comments of the run.',
+      ],
       field: { label: 'Experiment number', type: 'number' },
       action: 'Adopt experiment',
     },

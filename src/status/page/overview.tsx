@@ -114,8 +114,8 @@ function AttentionList({ state }: { state: PageState }) {
               {plural(asked, 'existing file')} of {name}
             </h3>
             <p>
-              {plural(asked, 'file was', 'files were')} in the folder before {name} was first scanned. Should they be
-              filed in the notebook?
+              {plural(asked, 'file was', 'files were')} in the folder before {name} was first scanned. Should labfeed
+              file {asked === 1 ? 'it' : 'them'} in the notebook?
             </p>
             <BacklogChoices instrument={name} asked={asked} />
           </li>
