@@ -19,9 +19,9 @@ const checkedText = (what: string, mistakeIn: (written: string) => string | unde
   });
 
 /** One value or a list of them, read as a list. */
-export const listOf = <S extends z.ZodType>(one: S, what: string) =>
+export const listOf = <S extends z.ZodType>(one: S, what: string, atLeast = 1) =>
   z
-    .union([one, z.array(one)], { error: `expected ${what}` })
+    .union([one, z.array(one).min(atLeast, `expected ${what}`)], { error: `expected ${what}` })
     .transform((written) => (Array.isArray(written) ? written : [written]) as z.output<S>[]);
 
 /** The message for a value that should be a map, with an example of one. */

@@ -172,11 +172,8 @@ const testSchema = z.strictObject({
   expect: expectSchema,
 });
 
-const globs = (example: string) =>
-  listOf(text(`a glob such as ${example}`), `a glob such as ${example}, or a list of globs`).refine(
-    (list) => list.length > 0,
-    'expected at least one glob',
-  );
+const globs = (example: string, atLeast = 1) =>
+  listOf(text(`a glob such as ${example}`), `a glob such as ${example}, or a list of globs`, atLeast);
 
 export const instrumentSchema = z
   .strictObject(
@@ -190,7 +187,7 @@ export const instrumentSchema = z
       files: globs('"**/*.csv"')
         .prefault('**/*')
         .describe('Which files are runs: one glob or a list, relative to the folder.'),
-      ignore: globs('"**/~*"')
+      ignore: globs('"**/~*"', 0)
         .prefault(['**/.*', '**/~*', '**/*.tmp', '**/*.part'])
         .describe('Which files are ignored: one glob or a list, relative to the folder.'),
       ready: readySchema.prefault({ quiet: '5s' }),

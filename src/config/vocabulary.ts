@@ -233,9 +233,7 @@ const fileSchema = z
       .optional()
       .describe('With several alternatives: use this one only for files that contain a line that matches.'),
     format: z
-      .enum(['auto', ...FORMATS], {
-        error: `unknown format${ARROW}use auto, ${FORMATS.slice(0, -1).join(', ')} or none`,
-      })
+      .enum(['auto', ...FORMATS])
       .default('auto')
       .describe(
         'The format of the file. auto: by content and name. none: only the name and path are read, not the content.',

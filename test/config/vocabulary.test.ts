@@ -64,7 +64,6 @@ describe('a mapping', () => {
 describe('a mistake is reported at its key', () => {
   test.each<[unknown, string]>([
     [{ dates: { format: 'dd' } }, 'a date needs a year, month and day'],
-    [{ format: 'excel' }, 'format: unknown format → use auto, delimited, text'],
     [{ encoding: 'utf-9' }, 'encoding: unknown encoding → use auto, or a name such as'],
     [{ delimiter: '/(/' }, 'delimiter: /(/ is not a valid regular expression: Unterminated group'],
     [{ delimiter: '/x*/' }, 'delimiter: /x*/ also matches empty text'],
