@@ -100,12 +100,12 @@ export interface RetryOptions extends BackoffOptions {
   failed(error: unknown, waitMs: number): void;
 }
 
-/** Repeats the task, with back-off, until it succeeds or the signal is aborted. */
+/** Repeats the task, with back-off, until it succeeds or the signal is aborted; it runs at least once in any case. */
 export async function retry(
   task: () => Promise<unknown>,
   { clock, signal, failed, ...backoff }: RetryOptions,
 ): Promise<void> {
-  for (let attempt = 0; !signal.aborted; attempt += 1) {
+  for (let attempt = 0; attempt === 0 || !signal.aborted; attempt += 1) {
     try {
       await task();
       return;

@@ -33,6 +33,7 @@ export function createQueue({ concurrency, clock, log, outbox, work }: QueueDeps
 
   async function run(id: number): Promise<void> {
     await work(id, stopping.signal);
+    // Also while this queue stops: after a reload, another queue works with the same outbox.
     const failed = (error: unknown) =>
       log.error({ run: id, reason: explain(error) }, 'cannot release the run, retrying');
     await retry(() => outbox.release(id), { clock, signal: stopping.signal, failed });

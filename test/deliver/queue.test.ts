@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { createQueue, type QueueDeps } from '../../src/deliver/queue.js';
@@ -5,7 +6,7 @@ import { silentLog } from '../support/silent-log.js';
 
 /** An outbox that knows only when each run is due. */
 function setUp(
-  work: (id: number) => Promise<void>,
+  work: (id: number, signal: AbortSignal) => Promise<void>,
   { outbox, ...overrides }: Partial<Omit<QueueDeps, 'outbox'>> & { outbox?: Partial<QueueDeps['outbox']> } = {},
 ) {
   const due = new Map<number, number>();
@@ -30,10 +31,10 @@ function setUp(
       nextDueAt: async () => Math.min(...free().map(([, at]) => at)),
       ...outbox,
     },
-    async work(id) {
+    async work(id, signal) {
       underWay += 1;
       most = Math.max(most, underWay);
-      await work(id);
+      await work(id, signal);
       due.delete(id);
       underWay -= 1;
     },
@@ -53,6 +54,15 @@ test('all due runs are delivered, never more at once than the configured concurr
   await until(() => due.size === 0);
   await queue.stop();
   expect(most()).toBe(3);
+  expect(claimed.size).toBe(0);
+});
+
+test('a run whose work ends while the queue stops is released, for the queue that follows a reload', async () => {
+  const { queue, due, claimed } = setUp((_, signal) => once(signal, 'abort').then(() => undefined));
+  due.set(1, 0);
+  queue.start();
+  await until(() => claimed.has(1));
+  await queue.stop();
   expect(claimed.size).toBe(0);
 });
 
