@@ -113,7 +113,7 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (server, experiment)
   ) STRICT, WITHOUT ROWID;
 
-  -- What people ask through commands: whoever holds the journal carries it out between steps, and answers.
+  -- What people ask through commands: the process that holds the journal carries it out between steps, and answers.
   CREATE TABLE inbox (
     id      INTEGER PRIMARY KEY,
     at      INTEGER NOT NULL,
