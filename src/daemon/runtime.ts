@@ -7,7 +7,7 @@ import { connect, type OnResponse, type Schedule } from '../connection.js';
 import { type DeliveryContext, type Notebook, StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
 import { confirmForbidden } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
-import { prepareServer } from '../deliver/reconcile.js';
+import { prepareServer } from '../deliver/server.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import { applyRequests, type Outcome } from '../journal/requests.js';

@@ -4,8 +4,9 @@ import type { OpenRun, PlannedComment, ServerFacts } from '../outbox.js';
 import { checkComments, dropComment, postComment, reviseComment } from './comments.js';
 import { type DeliveryContext, type ExperimentChanges, type Filing, HaltedError } from './context.js';
 import { attributeNotFound, certainlyNotDone, ExpiredError, sendEdit } from './failures.js';
-import { adoptCreated, collectSpares, haltRestored, isUntouched, learnTitles, windowFloor } from './reconcile.js';
+import { adoptCreated, collectSpares, isUntouched, learnTitles, windowFloor } from './reconcile.js';
 import { awaitEarlierEdits, changedBeforeFilled, checkUnedited, setTags, showsDraft } from './revise.js';
+import { haltRestored } from './server.js';
 
 /**
  * Delivers one run from whatever step it has reached. Record, act, record: after a crash at any point, the next

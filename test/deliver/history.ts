@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { type DeliveryContext, type Notebook, trackUnknownOutcomes } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { afterFailure } from '../../src/deliver/failures.js';
-import { prepareServer } from '../../src/deliver/reconcile.js';
+import { prepareServer } from '../../src/deliver/server.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import type { Draft } from '../../src/model.js';
 import type { OpenRun } from '../../src/outbox.js';

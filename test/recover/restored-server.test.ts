@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deliver } from '../../src/deliver/deliver.js';
-import { prepareServer } from '../../src/deliver/reconcile.js';
+import { prepareServer } from '../../src/deliver/server.js';
 import { NotebookError } from '../../src/errors.js';
 import type { FakeNotebook, NotebookKind } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, expectExactly, FIRST_ID, recoverInto, SERVER, see } from '../support/filing.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { HaltedError, type Notebook } from '../../src/deliver/context.js';
-import { prepareServer } from '../../src/deliver/reconcile.js';
+import { prepareServer } from '../../src/deliver/server.js';
 import { NotebookError } from '../../src/errors.js';
 import { provisionalTitle } from '../../src/markers.js';
 import { type FakeNotebook, fakeNotebook, withFaults } from '../support/fake-notebook.js';
