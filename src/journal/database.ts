@@ -31,11 +31,15 @@ function openLocked(path: string) {
   try {
     database = openOwned(path);
     const isNew = readVersion(database, path) === 0;
-    // WAL lets commands read while the daemon writes; FULL makes a commit wait for the disk.
+    // WAL lets commands read while the daemon writes; FULL makes the commit of a migration wait for the disk.
     database.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;');
     // Overwrites erased names on disk. Over 5,000 deliveries, the cost was not measurable.
     database.exec('PRAGMA secure_delete = ON');
     migrate(database, path);
+    // What a process left in the log may not be on disk, if its sync failed: a checkpoint writes it again.
+    database.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    // From here on the store syncs the log itself. SQLite still syncs log and database at each checkpoint.
+    database.exec('PRAGMA synchronous = NORMAL');
     return { database, isNew, release: () => lock.close() };
   } catch (error) {
     database?.close();
@@ -271,108 +275,6 @@ export class Connection {
 }
 
 const firstColumn = (row: unknown): unknown => Object.values((row as object | undefined) ?? {})[0] ?? undefined;
-
-interface Waiting {
-  readonly change: () => unknown;
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** How long a change waits for a commit to share. */
-const WRITE_LATER_MS = 100;
-
-/** The journal as its one writer uses it. */
-export type Store = ReturnType<typeof createStore>;
-
-/**
- * Group commit: all changes of one turn of the event loop share one transaction and one fsync. Each has a savepoint of
- * its own, so that one that fails does not affect the others.
- */
-export function createStore(
-  database: Database,
-  now: () => number,
-  schedule: (flush: () => void) => void = setImmediate,
-) {
-  const db = new Connection(database);
-  let waiting: Waiting[] = [];
-  let isScheduled = false;
-  let timer: NodeJS.Timeout | undefined;
-  let trouble: string | undefined;
-
-  function flush(): void {
-    const group = waiting;
-    waiting = [];
-    isScheduled = false;
-    clearTimeout(timer);
-    timer = undefined;
-    if (group.length === 0) return;
-    try {
-      const settle = writeGroup(db, group);
-      trouble = undefined;
-      for (const one of settle) one();
-    } catch (error) {
-      trouble = explain(error);
-      const failure = notRecorded(error);
-      for (const { reject } of group) reject(failure);
-    }
-  }
-
-  return {
-    db,
-    now,
-    /** Makes a change durable: the promise resolves when it is on disk. */
-    commit: <T>(change: () => T): Promise<T> =>
-      new Promise((resolve, reject) => {
-        if (!isScheduled) schedule(flush);
-        isScheduled = true;
-        waiting.push({ change, resolve: resolve as (result: unknown) => void, reject });
-      }),
-    /** For a change that nobody waits for: written together with the next commit, or after a short delay. */
-    writeLater(change: () => void): void {
-      timer ??= setTimeout(flush, WRITE_LATER_MS);
-      waiting.push({ change, resolve: () => undefined, reject: () => undefined });
-    },
-    /** Writes all pending changes. */
-    flush,
-    /** Why the last change could not be written; undefined once a later one succeeded. */
-    trouble: () => trouble,
-  };
-}
-
-/** Resolves or rejects the promise of each change, once the transaction has succeeded. */
-function writeGroup(db: Connection, group: readonly Waiting[]): (() => void)[] {
-  try {
-    db.run`BEGIN IMMEDIATE`;
-    const settle = group.map((one) => attempt(db, one));
-    db.run`COMMIT`;
-    return settle;
-  } catch (error) {
-    // After some errors SQLite has rolled back by itself, and a closed journal has nothing to roll back.
-    if (db.database.isOpen && db.database.isTransaction) db.run`ROLLBACK`;
-    throw error;
-  }
-}
-
-function attempt(db: Connection, { change, resolve, reject }: Waiting): () => void {
-  db.run`SAVEPOINT change`;
-  try {
-    const result = change();
-    db.run`RELEASE change`;
-    return () => resolve(result);
-  } catch (error) {
-    // On a full disk SQLite rolls back the whole transaction: then the group fails for this reason.
-    if (!db.database.isTransaction) throw error;
-    db.run`ROLLBACK TO change`;
-    db.run`RELEASE change`;
-    return () => reject(error);
-  }
-}
-
-const notRecorded = (error: unknown): LabfeedError =>
-  new LabfeedError(`cannot write the journal: ${explain(error)}`, {
-    hint: 'check the free space and permissions on its disk; labfeed sends nothing that it cannot record',
-    cause: error,
-  });
 
 /** Within a commit. Events keep the names under which older versions stored them. */
 export function addHistory(db: Connection, run: number, at: number, event: string, detail?: object): void {

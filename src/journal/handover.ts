@@ -4,8 +4,9 @@ import { explain, explainProblem } from '../errors.js';
 import { erasedCopy, type RunIdentity, referenceOf, refilingsOf } from '../markers.js';
 import type { Draft } from '../model.js';
 import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
-import { addHistory, type Connection, flag, parseRow, parseRows, type Store } from './database.js';
+import { addHistory, type Connection, flag, parseRow, parseRows } from './database.js';
 import { compareShape, recordShape } from './drift.js';
+import type { Store } from './store.js';
 
 /** From intake to outbox: the run is stored here first, and only then does intake remember the file. */
 export const createHandover = (store: Store): Handover => ({

@@ -2,7 +2,8 @@ import { type Existing, skipBeforeNs } from '../config/schema.js';
 import { ERASED, erasedCopy, erasedPath } from '../markers.js';
 import { type DiskFile, type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import type { ContentKey, Taken, UnreadRun } from '../outbox.js';
-import { type Connection, raw, type Store } from './database.js';
+import { type Connection, raw } from './database.js';
+import type { Store } from './store.js';
 
 interface Backlog {
   readonly files: number;

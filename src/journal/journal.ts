@@ -2,11 +2,12 @@ import { z } from 'zod';
 import type { Clock } from '../clock.js';
 import { ALARM_KINDS } from '../live.js';
 import { type AlarmBook, CHANNELS } from '../model.js';
-import { createStore, type Database, nullable, openDatabase, parseRows, type Store } from './database.js';
+import { type Database, nullable, openDatabase, parseRows } from './database.js';
 import { createIntakeJournal } from './intake.js';
 import { createOutbox } from './outbox.js';
 import { createRecovery } from './recovery.js';
 import { createRequestStore } from './requests.js';
+import { createStore, type Store, type StoreOptions } from './store.js';
 
 /** The durable record of files and runs, open for its one writer. */
 export type Journal = ReturnType<typeof createJournal>;
@@ -15,19 +16,17 @@ export async function openJournal(path: string, clock: Clock): Promise<Journal> 
   return createJournal({ ...(await openDatabase(path)), clock });
 }
 
-interface JournalParts {
+interface JournalParts extends StoreOptions {
   /** Open, and of the current version. */
   readonly database: Database;
   readonly isNew?: boolean;
   readonly clock: Clock;
   /** Called when the journal is closed. */
   release(): void;
-  /** When a group of changes is written: by default at the end of the event loop's turn. */
-  schedule?(flush: () => void): void;
 }
 
-export function createJournal({ database, isNew = false, clock, release, schedule }: JournalParts) {
-  const store = createStore(database, clock.now, schedule);
+export function createJournal({ database, isNew = false, clock, release, ...options }: JournalParts) {
+  const store = createStore(database, clock.now, options);
   return {
     /** Whether it was created just now: it does not know what was filed before. */
     isNew,
@@ -41,7 +40,7 @@ export function createJournal({ database, isNew = false, clock, release, schedul
     /** Writes pending changes, and releases the journal. */
     async close(): Promise<void> {
       try {
-        store.flush();
+        await store.close();
         // Merges the whole journal into one file, so that copying that file copies everything.
         database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
       } finally {

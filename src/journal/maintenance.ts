@@ -2,8 +2,9 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { DatabaseSync } from '@photostructure/sqlite';
 import { explain, LabfeedError, systemCode } from '../errors.js';
 import type { ParkedRuns, Pruned, Upkeep, WaitingForPeople } from '../outbox.js';
-import { Connection, cannotOpen, journalExists, openBeside, raw, type Store } from './database.js';
+import { Connection, cannotOpen, journalExists, openBeside, raw } from './database.js';
 import { MIGRATIONS } from './migrations.js';
+import type { Store } from './store.js';
 
 export const createUpkeep = (store: Store): Upkeep => ({
   waitingForPeople: async () => waitingForPeople(store.db),

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { Deliveries, LearntFacts, OpenRun, Outbox, RunChange, ServerOutbox } from '../outbox.js';
-import { addHistory, type Connection, columnOf, flag, nullable, parseRows, type Store, textList } from './database.js';
+import { addHistory, type Connection, columnOf, flag, nullable, parseRows, textList } from './database.js';
 import { createHandover } from './handover.js';
 import { createUpkeep } from './maintenance.js';
+import type { Store } from './store.js';
 
 /** The outbox half of the journal. It never reads the tables of the intake half. */
 export const createOutbox = (store: Store): Outbox => ({

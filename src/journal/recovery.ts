@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
-import { addHistory, type Connection, parseRows, part, type Store } from './database.js';
+import { addHistory, type Connection, parseRows, part } from './database.js';
 import { dropSpare } from './outbox.js';
+import type { Store } from './store.js';
 
 /** An experiment of the notebook that names the run it belongs to. */
 interface FiledRun {

@@ -1,7 +1,7 @@
 import { explain, LabfeedError } from '../errors.js';
 import { erasedCopy } from '../markers.js';
 import { parseJson } from '../text.js';
-import { addHistory, Connection, columnOf, openCurrent, parseRow, part, raw, type Store } from './database.js';
+import { addHistory, Connection, columnOf, openCurrent, parseRow, part, raw } from './database.js';
 import {
   type Answer,
   answerSchema,
@@ -21,6 +21,7 @@ import {
 import { acceptShape, driftPeers } from './drift.js';
 import type { IntakeJournal, SourceFile } from './intake.js';
 import { dropSpare } from './outbox.js';
+import type { Store } from './store.js';
 
 interface PendingRequest {
   readonly id: number;
