@@ -191,8 +191,15 @@ export interface SurplusComment {
   readonly texts: readonly string[];
 }
 
+/**
+ * Fingerprints of the parts that the server stored differently from what was sent, as it returned them to our own
+ * write. A part that still has this fingerprint was changed by nobody else.
+ */
+export type StoredParts = Partial<Readonly<Record<'title' | 'date' | 'body', string>>>;
+
 /** What a run's file was read as before it was read again. */
 interface EarlierDraft extends Omit<Draft, 'comments'> {
+  readonly stored: StoredParts;
   /** Whether the notebook had all of it; if not, a PATCH of it may have been applied, perhaps in part. */
   readonly written: boolean;
 }
@@ -238,7 +245,7 @@ export type RunChange =
       /** Unseen creations of this run may have left experiments below this id. */
       readonly sweepBelow?: number;
     }
-  | { readonly kind: 'described' }
+  | { readonly kind: 'described'; readonly stored?: StoredParts | undefined }
   | { readonly kind: 'commentIntended'; readonly n: number; readonly at: number }
   /** The comment was certainly not posted. */
   | { readonly kind: 'notCommented'; readonly n: number }

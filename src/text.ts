@@ -150,11 +150,43 @@ export function escapeHtml(text: string): string {
   return HTML_SPECIAL.test(text) ? text.replace(/[&<>"']/g, (char) => HTML_ENTITIES[char] ?? char) : text;
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: ' ' };
+/** The named characters of HTML 4 in the order of their code points, from these on. */
+const NAMED_CHARACTERS: readonly (readonly [from: number, names: string])[] = [
+  [
+    160,
+    `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute micro
+     para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig Ccedil
+     Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave
+     Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml
+     igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute
+     thorn yuml`,
+  ],
+  [
+    0x391,
+    `Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota Kappa Lambda Mu Nu Xi Omicron Pi Rho - Sigma Tau Upsilon Phi Chi
+     Psi Omega`,
+  ],
+  [
+    0x3b1,
+    `alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigmaf sigma tau upsilon phi
+     chi psi omega`,
+  ],
+];
 
-/** The text that HTML shows for these entities. Names that servers do not use by themselves stay as they are. */
+const ENTITIES: Readonly<Record<string, string>> = {
+  ...Object.fromEntries(
+    NAMED_CHARACTERS.flatMap(([from, names]) =>
+      names.split(/\s+/).map((name, n) => [name, String.fromCodePoint(from + n)]),
+    ),
+  ),
+  ...{ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: ' ' },
+  ...{ ndash: '–', mdash: '—', hellip: '…', bull: '•', permil: '‰', prime: '′', Prime: '″', euro: '€', trade: '™' },
+  ...{ larr: '←', rarr: '→', minus: '−', infin: '∞', asymp: '≈', ne: '≠', le: '≤', ge: '≥', radic: '√', sum: '∑' },
+};
+
+/** The text that HTML shows for these entities. Other names stay as they are. */
 export const decodeEntities = (text: string): string =>
-  text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|([a-z]+));/gi, (entity, decimal?: string, hex?: string, name = '') => {
+  text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|([a-z][a-z0-9]*));/gi, (entity, decimal?: string, hex?: string, name = '') => {
     const code = decimal ? Number(decimal) : Number.parseInt(hex ?? '', 16);
     return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : (ENTITIES[name] ?? entity);
   });

@@ -49,6 +49,11 @@ const MEANINGS = {
   },
   'comment twice': { title: 'duplicate comments', hint: 'delete all but one in the notebook' },
   edited: { title: 'edited in the notebook, and left as they are', isIntended: true },
+  altered: {
+    title: 'stored differently by the notebook, so that their files are not called safe to delete',
+    hint: 'compare the experiment with the file',
+    isIntended: true,
+  },
   held: { title: 'held runs', hint: 'to see the options: labfeed show RUN' },
   quarantined: {
     title: 'quarantined runs',

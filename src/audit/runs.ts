@@ -1,6 +1,6 @@
 import { hasMark } from '../deliver/comments.js';
 import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
-import { cellTexts } from '../deliver/revise.js';
+import { cellTexts, isAsStored } from '../deliver/revise.js';
 import { NotebookError } from '../errors.js';
 import { createNotebookReader, type NotebookReader, readBack } from '../evidence.js';
 import type { FiledRun, Filing, JournalReader, UnfiledRun } from '../journal/reader.js';
@@ -125,30 +125,45 @@ async function verifyContent(
   record: ExperimentRecord,
   { journal, notebook }: VerifyDeps,
 ): Promise<Verification> {
-  const { draft, comments } = await journal.filingOf(run.id);
-  const edits = draft ? findEdits(record, draft) : [];
+  const { draft, stored, comments } = await journal.filingOf(run.id);
+  const edits = draft ? findEdits(record, draft, stored) : [];
+  // Servers sanitise markup, so only the text is compared.
+  const isComplete = draft === undefined || cellTexts(String(record['body'])) === cellTexts(draft.body);
+  const altered = isComplete || edits.includes(BODY_CHANGED) ? [] : [describe(run, 'altered', BODY_ALTERED)];
   const listed =
     comments.length === 0 ? [] : (embedded(record, comments) ?? (await notebook.listComments(run.experiment)));
   const verified = await Promise.all(comments.map((filed) => verifyComment(filed, listed, run, notebook)));
   return {
-    findings: [...edits.map((text) => describe(run, 'edited', text)), ...verified.flatMap(({ findings }) => findings)],
+    findings: [
+      ...edits.map((text) => describe(run, 'edited', text)),
+      ...altered,
+      ...verified.flatMap(({ findings }) => findings),
+    ],
     // A title is only a name, but a body or a comment that was changed may no longer contain what the file does.
-    isVerified: verified.every(({ isVerified }) => isVerified) && !edits.includes(BODY_CHANGED),
+    isVerified: verified.every(({ isVerified }) => isVerified) && isComplete,
     missing: verified.flatMap(({ missing }) => missing),
   };
 }
 
-function findEdits({ title, date, body }: ExperimentRecord, draft: NonNullable<Filing['draft']>): string[] {
+/** What people changed. What the server itself changed when it stored the draft is no edit. */
+function findEdits(record: ExperimentRecord, draft: NonNullable<Filing['draft']>, stored: Filing['stored']): string[] {
+  const { title, date, body } = record;
   const edits: string[] = [];
-  if (typeof title === 'string' && withoutSpaces(title) !== withoutSpaces(draft.title))
+  if (
+    typeof title === 'string' &&
+    withoutSpaces(title) !== withoutSpaces(draft.title) &&
+    !isAsStored('title', record, stored)
+  )
     edits.push(`the title is now ${JSON.stringify(title)}`);
-  if (typeof date === 'string' && !date.startsWith(draft.date)) edits.push(`the date is now ${date}`);
-  // Servers sanitise markup, so only the text is compared.
-  if (cellTexts(String(body)) !== cellTexts(draft.body)) edits.push(BODY_CHANGED);
+  if (typeof date === 'string' && !date.startsWith(draft.date) && !isAsStored('date', record, stored))
+    edits.push(`the date is now ${date}`);
+  if (cellTexts(String(body)) !== cellTexts(draft.body) && !isAsStored('body', record, stored))
+    edits.push(BODY_CHANGED);
   return edits;
 }
 
 const BODY_CHANGED = 'the body was changed';
+const BODY_ALTERED = 'the notebook itself changed the text of the body when it stored it';
 
 const withoutSpaces = (text: string): string => text.replace(/\s+/g, '');
 

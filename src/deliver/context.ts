@@ -45,7 +45,8 @@ export interface ExperimentChanges {
 export interface Notebook {
   createExperiment(fields: { title: string }): Promise<number>;
   readExperiment(id: number): Promise<ExperimentRecord>;
-  patchExperiment(id: number, changes: ExperimentChanges, signal?: AbortSignal): Promise<void>;
+  /** Resolves with the experiment as it then is, if the server returns it. */
+  patchExperiment(id: number, changes: ExperimentChanges, signal?: AbortSignal): Promise<ExperimentRecord | undefined>;
   /** eLabFTW only, as are the next two: its PATCH does not accept tags. Idempotent. */
   addTag(experiment: number, tag: string): Promise<void>;
   listTags(experiment: number): Promise<readonly { readonly id: number; readonly tag: string }[]>;

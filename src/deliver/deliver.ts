@@ -2,10 +2,23 @@ import { NotebookError } from '../errors.js';
 import { originIn, provisionalTitle } from '../markers.js';
 import type { OpenRun, PlannedComment, ServerFacts } from '../outbox.js';
 import { checkComments, dropComment, postComment, reviseComment } from './comments.js';
-import { type DeliveryContext, type ExperimentChanges, type Filing, HaltedError } from './context.js';
+import {
+  type DeliveryContext,
+  type ExperimentChanges,
+  type ExperimentRecord,
+  type Filing,
+  HaltedError,
+} from './context.js';
 import { attributeNotFound, certainlyNotDone, ExpiredError, sendEdit } from './failures.js';
 import { adoptCreated, collectSpares, isUntouched, learnTitles, windowFloor } from './reconcile.js';
-import { awaitEarlierEdits, changedBeforeFilled, checkUnedited, setTags, showsDraft } from './revise.js';
+import {
+  awaitEarlierEdits,
+  changedBeforeFilled,
+  checkUnedited,
+  setTags,
+  showsDraft,
+  storedDifferently,
+} from './revise.js';
 import { haltRestored } from './server.js';
 
 /**
@@ -136,18 +149,23 @@ async function describe(filing: Filing, isNew: boolean): Promise<void> {
   const { tags: _, ...fields } = run.draft;
   // eLabFTW refuses a PATCH with tags after saving the rest, and may take bodies for markdown.
   const changes = dialect === 'elabftw' ? { ...fields, content_type: HTML } : run.draft;
-  const isPatched = isNew && (await patchNew(changes, filing));
-  if (!isPatched && !(await isDescribed(filing)))
-    await sendEdit(filing, () => notebook.patchExperiment(experiment, changes));
+  let patched = isNew ? await patchNew(changes, filing) : undefined;
+  if (!patched && !(await isDescribed(filing)))
+    patched = { record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes)) };
   if (dialect === 'elabftw') await setTags(filing);
-  await outbox.record(run.id, { kind: 'described' });
+  await outbox.record(run.id, { kind: 'described', stored: storedDifferently(patched?.record, run.draft) });
+}
+
+/** `record`: the experiment after the PATCH, if the server returned it. */
+interface Patched {
+  readonly record: ExperimentRecord | undefined;
 }
 
 /**
  * Immediately after our own 201, nobody can have changed the experiment, so it is patched without a read.
- * False if the limiter held the request back for longer than that.
+ * Undefined if the limiter held the request back for longer than that.
  */
-async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<boolean> {
+async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<Patched | undefined> {
   const { experiment, notebook, server, clock } = filing;
   const expired = new AbortController();
   const sent = new AbortController();
@@ -155,10 +173,9 @@ async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<boo
     if (!sent.signal.aborted) expired.abort(new ExpiredError('not sent in time'));
   });
   try {
-    await sendEdit(filing, () => notebook.patchExperiment(experiment, changes, expired.signal));
-    return true;
+    return { record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes, expired.signal)) };
   } catch (error) {
-    if (error instanceof ExpiredError) return false;
+    if (error instanceof ExpiredError) return undefined;
     throw error;
   } finally {
     sent.abort();

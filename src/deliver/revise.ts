@@ -1,12 +1,14 @@
+import { createHash } from 'node:crypto';
 import { NotebookError } from '../errors.js';
+import { originIn } from '../markers.js';
 import type { Dialect, Draft } from '../model.js';
-import type { OpenRun } from '../outbox.js';
+import type { OpenRun, StoredParts } from '../outbox.js';
 import { decodeEntities } from '../text.js';
 import { type ExperimentRecord, type Filing, gracePeriodMs, NotYetError } from './context.js';
 import { sendEdit } from './failures.js';
 
-type Description = Omit<Draft, 'comments'>;
-type Part = keyof Description;
+type Description = Omit<Draft, 'comments'> & { readonly stored?: StoredParts };
+type Part = keyof Omit<Draft, 'comments'>;
 
 const PARTS: readonly Part[] = ['title', 'date', 'body', 'tags'];
 
@@ -47,6 +49,7 @@ export function showsDraft(
 }
 
 function shows(part: Part, record: ExperimentRecord, reading: Description): boolean {
+  if (part !== 'tags' && isAsStored(part, record, reading.stored)) return true;
   switch (part) {
     case 'title':
     case 'date':
@@ -57,6 +60,26 @@ function shows(part: Part, record: ExperimentRecord, reading: Description): bool
       return isSameTags(tagsOf(record) ?? reading.tags, reading.tags);
   }
 }
+
+/** Whether a part is as the server returned it to our own write. */
+export const isAsStored = (part: keyof StoredParts, record: ExperimentRecord, stored: StoredParts = {}): boolean =>
+  stored[part] !== undefined && stored[part] === fingerprintOf(record[part]);
+
+/**
+ * The parts that the server stored differently from the draft, as its response to our PATCH shows them; undefined if
+ * there are none. A response without our origin line does not show the result of the PATCH.
+ */
+export function storedDifferently(record: ExperimentRecord | undefined, draft: Description): StoredParts | undefined {
+  if (typeof record?.['body'] !== 'string' || originIn(record['body'])?.sha256 !== originIn(draft.body)?.sha256)
+    return undefined;
+  const parts = (['title', 'date', 'body'] as const).filter(
+    (part) => typeof record[part] === 'string' && record[part] !== draft[part],
+  );
+  return parts.length === 0 ? undefined : Object.fromEntries(parts.map((part) => [part, fingerprintOf(record[part])]));
+}
+
+const fingerprintOf = (value: unknown): string =>
+  createHash('sha256').update(String(value).replace(/\s+/g, '')).digest('hex').slice(0, 32);
 
 function isBlank(part: Part, record: ExperimentRecord): boolean {
   const { body } = record;
@@ -147,11 +170,14 @@ export function showsBody(shown: unknown, written: string): boolean {
   return [...countMarkup(shown)].every(([what, count]) => count <= (before.get(what) ?? 0));
 }
 
-/** The text with the ends of table cells: a number that was moved to the next cell is a change. */
-export const cellTexts = (html: string): string => textOf(html.replace(/<\/(?:td|th)\s*>/gi, '\u0000'));
+/**
+ * The text with the starts of table cells: a number that was moved to the next cell is a change. Their ends may be
+ * missing, and servers add them.
+ */
+export const cellTexts = (html: string): string => textOf(html.replace(/<(?:td|th)\b[^>]*>/gi, '\u0000'));
 
-/** The text of markup, without spaces. */
-const textOf = (html: string): string => decodeEntities(html.replace(/<[^>]*>/g, '')).replace(/\s+/g, '');
+/** The text of markup, without spaces. A `<` that starts no tag is text. */
+const textOf = (html: string): string => decodeEntities(html.replace(/<[/!?a-z][^>]*>/gi, '')).replace(/\s+/g, '');
 
 /** Elements that servers add, drop or move by themselves. */
 const LAYOUT = /^(?:p|br|div|thead|tbody|tfoot|colgroup|col|html|head|body)$/;

@@ -302,6 +302,15 @@ const texts = z.array(z.string());
 /** A JSON array of strings. */
 export const textList = z.string().transform((json) => texts.parse(JSON.parse(json)));
 
+/** A JSON object of fingerprints (`StoredParts`). */
+export const storedParts = nullable(z.string()).transform((json) => fingerprints.parse(JSON.parse(json ?? '{}')));
+
+const fingerprints = z.object({
+  title: z.string().exactOptional(),
+  date: z.string().exactOptional(),
+  body: z.string().exactOptional(),
+});
+
 /** A run's state as people see it, as an SQL expression over the table `runs`. */
 export const STATE = `CASE WHEN runs.parked IS NOT NULL THEN runs.parked WHEN runs.step = 'done' THEN 'done'
   WHEN runs.step = 'pending' THEN 'queued' ELSE 'sending' END`;

@@ -202,10 +202,12 @@ function putRun(
  */
 function putDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): void {
   db.run`
-    INSERT INTO earlier_drafts (run, title, date, body, tags, written)
-      SELECT run, title, date, body, tags, step IN ('described', 'done') FROM drafts JOIN runs ON runs.id = run
-      WHERE run = ${run} AND step <> 'pending'`;
-  db.run`INSERT OR REPLACE INTO drafts VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)})`;
+    INSERT INTO earlier_drafts (run, title, date, body, tags, written, stored)
+      SELECT run, title, date, body, tags, step IN ('described', 'done'), stored FROM drafts JOIN runs
+      ON runs.id = run WHERE run = ${run} AND step <> 'pending'`;
+  db.run`
+    INSERT OR REPLACE INTO drafts (run, title, date, body, tags)
+      VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)})`;
   // It was described by the earlier reading: that is read back, and replaced unless a person changed it.
   db.run`UPDATE runs SET step = 'created' WHERE id = ${run} AND step IN ('described', 'done')`;
   dropComments(db, run, comments);

@@ -1,8 +1,10 @@
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { DatabaseSync } from '@photostructure/sqlite';
+import { z } from 'zod';
 import { explain, LabfeedError, systemCode } from '../errors.js';
-import type { ParkedRuns, Pruned, Upkeep, WaitingForPeople } from '../outbox.js';
-import { Connection, cannotOpen, journalExists, openBeside, raw } from './database.js';
+import type { ParkedRuns, Pruned, RunChange, Upkeep, WaitingForPeople } from '../outbox.js';
+import { parseJson } from '../text.js';
+import { addHistory, Connection, cannotOpen, journalExists, openBeside, raw } from './database.js';
 import { MIGRATIONS } from './migrations.js';
 import type { Store } from './store.js';
 
@@ -38,6 +40,46 @@ function newest(db: Connection, { instrument, state }: Count): Pick<ParkedRuns, 
     SELECT path, reason FROM runs WHERE instrument = ${instrument} AND parked = ${state} AND parked IS NOT NULL
       ORDER BY id DESC LIMIT 1`;
   return { path: row?.path ?? '', reason: row?.reason ?? undefined };
+}
+
+/** How far back the same postponement is looked for: a run may be postponed for a few reasons in turn. */
+const MAX_LOOK_BACK = 12;
+
+/** Events of an attempt that certainly changed nothing, by the event that says so. */
+const WITHDRAWN: Readonly<Record<string, string>> = { notCreated: 'intended', notCommented: 'commentIntended' };
+
+const postponedDetail = z.looseObject({ reason: z.string(), times: z.number().optional() });
+
+/**
+ * Adds a postponement to the history of a run. If nothing has happened since the run was last postponed for the same
+ * reason, that event is counted up instead: a week of outage is one line. Within a commit.
+ */
+export function addPostponement(
+  db: Connection,
+  run: number,
+  at: number,
+  { dueAt, failure, reason }: Extract<RunChange, { kind: 'postponed' }>,
+): void {
+  const events = db.rows<{ id: number; event: string; detail: string | null }>`
+    SELECT id, event, detail FROM history WHERE run = ${run} ORDER BY id DESC LIMIT ${MAX_LOOK_BACK}`;
+  const withdrawn: number[] = [];
+  for (let n = 0; n < events.length; n += 1) {
+    const { id, event, detail: json } = events[n] ?? { id: 0, event: '', detail: null };
+    const before = events[n + 1];
+    if (before && WITHDRAWN[event] === before.event) {
+      withdrawn.push(id, before.id);
+      n += 1;
+      continue;
+    }
+    if (event !== 'postponed') break;
+    const known = postponedDetail.safeParse(parseJson(json ?? ''));
+    if (known.data?.reason !== reason) continue;
+    const counted = JSON.stringify({ dueAt, failure, reason, times: (known.data.times ?? 1) + 1, lastAt: at });
+    db.run`UPDATE history SET detail = ${counted} WHERE id = ${id}`;
+    for (const one of withdrawn) db.run`DELETE FROM history WHERE id = ${one}`;
+    return;
+  }
+  addHistory(db, run, at, 'postponed', { dueAt, failure, reason });
 }
 
 /** History events of about twenty runs: a few milliseconds at a time. */

@@ -246,4 +246,9 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE seen_files RENAME TO files;
   CREATE INDEX files_content ON files (sha256) WHERE sha256 IS NOT NULL;
   `,
+  // What the server stored differently from what was sent, such as markup that it cleaned up: fingerprints, as JSON.
+  `
+  ALTER TABLE drafts ADD COLUMN stored TEXT;
+  ALTER TABLE earlier_drafts ADD COLUMN stored TEXT;
+  `,
 ];

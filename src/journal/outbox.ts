@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Deliveries, LearntFacts, OpenRun, Outbox, RunChange, ServerOutbox } from '../outbox.js';
-import { addHistory, type Connection, columnOf, flag, nullable, parseRows, textList } from './database.js';
+import { addHistory, type Connection, columnOf, flag, nullable, parseRows, storedParts, textList } from './database.js';
 import { createHandover } from './handover.js';
-import { createUpkeep } from './maintenance.js';
+import { addPostponement, createUpkeep } from './maintenance.js';
 import type { Store } from './store.js';
 
 /** The outbox half of the journal. It never reads the tables of the intake half. */
@@ -91,7 +91,7 @@ const runRow = z.object({
   attempts: z.number(),
   ...draftColumns,
 });
-const earlierRow = z.object({ ...draftColumns, written: flag });
+const earlierRow = z.object({ ...draftColumns, written: flag, stored: storedParts });
 const earlierCommentRow = z.object({ n: z.number(), text: z.string(), comment: optional });
 const commentRow = earlierCommentRow.extend({ intentAt: optional, gone: optional });
 
@@ -102,7 +102,7 @@ function loadRun(db: Connection, run: number): OpenRun {
         body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${run}`,
   );
   const earlier = db.rows`
-    SELECT title, date, body, tags, written FROM earlier_drafts WHERE run = ${run} ORDER BY rowid`;
+    SELECT title, date, body, tags, written, stored FROM earlier_drafts WHERE run = ${run} ORDER BY rowid`;
   return {
     ...rest,
     draft: { title, date, body, tags },
@@ -130,7 +130,9 @@ function loadComments(db: Connection, run: number): Pick<OpenRun, 'comments' | '
 function applyChange(db: Connection, run: number, change: RunChange, at: number): void {
   updateRun(db, run, change, at);
   const { kind, ...detail } = change;
-  addHistory(db, run, at, kind === 'parked' ? 'rested' : kind, detail);
+  if (change.kind === 'postponed') addPostponement(db, run, at, change);
+  else if (kind === 'described') addHistory(db, run, at, kind);
+  else addHistory(db, run, at, kind === 'parked' ? 'rested' : kind, detail);
 }
 
 function updateRun(db: Connection, run: number, change: RunChange, at: number): unknown {
@@ -151,6 +153,7 @@ function updateRun(db: Connection, run: number, change: RunChange, at: number): 
           WHERE id = ${run}`;
       return noteCreation(db, run, change.experiment, change.sweepBelow);
     case 'described':
+      if (change.stored) db.run`UPDATE drafts SET stored = ${JSON.stringify(change.stored)} WHERE run = ${run}`;
       return db.run`UPDATE runs SET step = 'described', attempts = 0, updated_at = ${at} WHERE id = ${run}`;
     case 'commentIntended':
       return db.run`UPDATE comments SET intent_at = ${change.at} WHERE run = ${run} AND n = ${change.n}`;

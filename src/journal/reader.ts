@@ -13,6 +13,7 @@ import {
   part,
   raw,
   STATE,
+  storedParts,
   textList,
 } from './database.js';
 import { copyOf } from './handover.js';
@@ -251,7 +252,11 @@ function lastFiling(db: Connection, content: ContentKey & { readonly instrument:
 }
 
 /** Without a draft if the run was recovered, pruned or erased. A comment's text is empty if it is unknown. */
-const readFiling = (db: Connection, run: number) => ({ draft: readDraft(db, run), comments: readComments(db, run) });
+const readFiling = (db: Connection, run: number) => ({
+  draft: readDraft(db, run),
+  stored: storedParts.parse(db.value<string>`SELECT stored FROM drafts WHERE run = ${run}`),
+  comments: readComments(db, run),
+});
 
 /** Empty in the journal if the run was erased. */
 const name = z.string().transform((path) => path || undefined);

@@ -152,7 +152,9 @@ function copyRun(
       iif(${Number(hasDraft)}, NULL, 'quarantined'), iif(${Number(hasDraft)}, NULL, 'file'),
       iif(${Number(hasDraft)}, NULL, ${'refiled, but its file has not been seen since'}), ${at}, ${at} FROM runs
       WHERE id = ${id}`;
-  db.run`INSERT INTO drafts SELECT ${as}, title, date, body, tags FROM drafts WHERE run = ${id}`;
+  db.run`
+    INSERT INTO drafts (run, title, date, body, tags)
+      SELECT ${as}, title, date, body, tags FROM drafts WHERE run = ${id}`;
   if (hasDraft) db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
 }
 

@@ -13,6 +13,7 @@ import {
   readExperiments,
   readKeys,
   readPatched,
+  readPatchedExperiment,
   readTags,
 } from './responses.js';
 
@@ -65,9 +66,9 @@ export function createNotebook(options: NotebookOptions) {
     createExperiment: async ({ title }: { readonly title?: string } = {}) =>
       post(EXPERIMENTS, { title }, readCreatedId),
     readExperiment: async (id: number) => get(experiment(id), readExperiment(id)),
-    /** If the signal is aborted before the request is sent, it is not sent. */
+    /** Resolves with the experiment, if the server returns it. If the signal is aborted before it is sent, it is not. */
     patchExperiment: async (id: number, changes: ExperimentChanges, signal?: AbortSignal) =>
-      patch(experiment(id), inOrder(changes), readPatched, signal),
+      patch(experiment(id), inOrder(changes), readPatchedExperiment(id), signal),
 
     /** eLabFTW only, as are the next three: its PATCH does not accept tags. Idempotent. */
     addTag: async (id: number, tag: string) => post(tags(id), { tag }, () => undefined),

@@ -81,6 +81,16 @@ export function readPatched(response: HttpResponse): void {
   if (isHtml(response)) throw new UnusableResponse('a web page');
 }
 
+/** The experiment as it is after the PATCH, if the server returns it, as eLabFTW does. */
+export const readPatchedExperiment =
+  (id: number) =>
+  (response: HttpResponse): Experiment | undefined => {
+    readPatched(response);
+    if (response.incomplete) return undefined;
+    const { success, data } = experimentRecord.safeParse(parseJson(response.text));
+    return success && typeof data.body === 'string' && data.id === id ? { ...data, id } : undefined;
+  };
+
 export const readComment =
   (id: number) =>
   (response: HttpResponse): Comment => ({ ...parse(commentRecord, response), id });

@@ -29,6 +29,7 @@ export function sanitise(source: string): string {
     else if (tag[1]) out.push(close(open, open.lastIndexOf(name)));
     else if (DROPPED.has(name)) at = endOfElement(source, name, at);
     else if (KEPT.has(name) && open.length < MAX_DEPTH) {
+      out.push(close(open, impliedEnd(open, name)));
       if (!VOID.has(name)) open.push(name);
       out.push(`<${name}${attributes(name, source.slice(start, at))}>`);
     }
@@ -62,6 +63,23 @@ function endOfElement(source: string, name: string, from: number): number {
   closing.lastIndex = from;
   const match = closing.exec(source);
   return match ? endOfTag(source, match.index) : source.length;
+}
+
+/** Elements whose end tags may be left out, with the starts that end them, and the element they end within. */
+const IMPLIED_ENDS: Readonly<Record<string, readonly [ends: RegExp, within: RegExp]>> = {
+  td: [/^(?:td|th)$/, /^table$/],
+  th: [/^(?:td|th)$/, /^table$/],
+  tr: [/^(?:td|th|tr)$/, /^table$/],
+  li: [/^li$/, /^(?:ul|ol)$/],
+};
+
+/** The outermost open element that the start of this one ends; -1 if there is none. */
+function impliedEnd(open: readonly string[], name: string): number {
+  const [ends, within] = IMPLIED_ENDS[name] ?? [];
+  if (!ends || !within) return -1;
+  const from = open.findLastIndex((one) => within.test(one)) + 1;
+  const index = open.slice(from).findIndex((one) => ends.test(one));
+  return index === -1 ? -1 : from + index;
 }
 
 /** Closes an open element and everything open inside it. A stray closing tag (-1) is ignored. */

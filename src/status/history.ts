@@ -13,6 +13,8 @@ const detailSchema = z.looseObject({
   comment: number,
   comments: z.union([z.number(), z.array(z.object({ n: z.number() }))]).optional(),
   dueAt: number,
+  times: number,
+  lastAt: number,
   as: z.union([z.string(), z.number()]).optional(),
   of: number,
   with: number,
@@ -48,7 +50,10 @@ const SENTENCES: Readonly<Record<string, (detail: Detail, at: number) => string>
   commentRevised: ({ n }) => `Comment ${n} updated`,
   commentDropped: ({ n }) => `Comment ${n} removed: the file no longer contains it`,
   finished: () => 'Filed: everything is in the notebook',
-  postponed: ({ dueAt = 0, reason }, at) => `Postponed until ${formatClock(dueAt, at)}: ${reason}`,
+  postponed: ({ dueAt = 0, reason, times = 1, lastAt = 0 }, at) =>
+    times === 1
+      ? `Postponed until ${formatClock(dueAt, at)}: ${reason}`
+      : `Postponed ${times} times since then, the last time at ${formatClock(lastAt, at)} until ${formatClock(dueAt, at)}: ${reason}`,
   rested: ({ as, reason }) => `${capitalize(String(as))}: ${reason}`,
   retried: (detail) => (detail.with === undefined ? 'Retry requested' : `Released together with run ${detail.with}`),
   remapAsked: () => 'Update with the current mapping requested',

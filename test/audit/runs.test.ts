@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { type VerifyDeps, verifyRun } from '../../src/audit/runs.js';
 import type { CommentRecord } from '../../src/deliver/context.js';
+import { storedDifferently } from '../../src/deliver/revise.js';
 import { NotebookError } from '../../src/errors.js';
 import type { FiledRun, Filing } from '../../src/journal/reader.js';
 import { markComment } from '../../src/markers.js';
@@ -18,6 +19,7 @@ const RUN: FiledRun = {
 const BODY = `<p>1.5 &lt; 2</p><p>labfeed balance a.csv sha256:${RUN.sha256}</p>`;
 const FILING: Filing = {
   draft: { title: 'a', date: '2026-01-02', body: BODY, tags: [] },
+  stored: {},
   comments: [
     { n: 1, text: 'one', comment: 71 },
     { n: 2, text: 'two', comment: 72 },
@@ -107,6 +109,21 @@ test('a changed body or comment is reported, makes the run unverified and is not
   }
 });
 
+test('what the server changed when it stored the draft is no edit; the file is safe only if no text is lost', async () => {
+  const as = async (sent: string, shown: string, now = shown) => {
+    const draft = { title: 'a\u2028b', date: '2026-01-02', body: sent + BODY, tags: [] };
+    const record = { title: 'a b…', date: '2026-01-02', body: shown + BODY };
+    const filingOf = async () => ({ ...FILING, draft, stored: storedDifferently(record, draft) ?? {} });
+    return verify({ filingOf, readExperiment: async () => ({ ...record, body: now + BODY }) });
+  };
+  expect(await as('<p>5 &micro;g, 5 < 6</p>', '<p>5 µg, 5 &lt; 6</p>')).toEqual(VERIFIED);
+  expect(await as('<table><tr><td>1<td>2</table>', '<table><tr><td>1</td><td>2</td></tr></table>')).toEqual(VERIFIED);
+  const cut = await as('<p>1</p><p>2</p>', '<p>1</p>');
+  expect(kinds(cut)).toEqual(['altered']);
+  expect(cut.isVerified).toBe(false);
+  expect(kinds(await as('<p>1</p><p>2</p>', '<p>1</p>', '<p>3</p>'))).toEqual(['edited']);
+});
+
 test('a number moved to another cell is a change of the body', async () => {
   const table = (...cells: string[]) =>
     `<table><tr>${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr></table>${BODY}`;
@@ -158,6 +175,7 @@ test('an experiment with the origin line of other content is not ours', async ()
 test('a run without a draft in the journal is verified by its origin line and marker lines', async () => {
   const filingOf = async () => ({
     draft: undefined,
+    stored: {},
     comments: FILING.comments.map((one) => ({ ...one, text: '' })),
   });
   expect(await verify({ filingOf, readExperiment: async () => ({ ...PAGE, title: 'another' }) })).toEqual(VERIFIED);

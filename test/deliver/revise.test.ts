@@ -175,6 +175,42 @@ test('sanitising by the server is not taken for an edit', async () => {
   expect(scene.entry()).toMatchObject({ title: 'after', comments: texts(scene, 'uno', 'two', 'drei') });
 });
 
+/** A server that stores something else than it was sent, and returns it. */
+const cleansUp =
+  ({ notebook }: DoneRun) =>
+  async (id: number, { title, body, ...rest }: Parameters<Notebook['patchExperiment']>[1]) =>
+    notebook.patchExperiment(id, { ...rest, title: title.slice(0, 8), body: body.replace(/<svg>.*<\/svg>/, '<img>') });
+
+test('what the server itself changed in our PATCH is not taken for an edit, and an edit of it is', async () => {
+  const before = { ...BEFORE, title: 'before, at length', body: `<svg>axis</svg>${BEFORE.body}` };
+  const revised = async (edit: Parameters<DoneRun['edit']>[0]): Promise<DoneRun> => {
+    const scene = await withDone(BEFORE, { dialect: 'elabftw' });
+    await scene.remap(before, { patchExperiment: cleansUp(scene) });
+    expect(scene.entry()).toMatchObject({ title: 'before, ', body: expect.stringContaining('<img>') });
+    scene.edit(edit);
+    await scene.remap(AFTER, { patchExperiment: cleansUp(scene) });
+    return scene;
+  };
+  expect((await revised({})).entry().title).toBe('after');
+  const mine = await revised({ title: 'before!' });
+  expect(await mine.held()).toMatch(/changed the title of experiment/);
+  expect(mine.entry().title).toBe('before!');
+  expect(await (await revised({ body: BEFORE.body })).held()).toMatch(/changed the body of experiment/);
+});
+
+test('a response to the PATCH that does not show its result proves nothing', async () => {
+  const scene = await withDone(reading('before', 'old'), { dialect: 'elabftw' });
+  await scene.remap(reading('between', 'new'), {
+    async patchExperiment(id, changes) {
+      await scene.notebook.patchExperiment(id, changes);
+      return { id, title: '', date: '', body: '' };
+    },
+  });
+  scene.edit({ body: '' });
+  await scene.remap(reading('after', 'newer'));
+  expect(await scene.held()).toMatch(/changed the body of experiment/);
+});
+
 test('a change that the notebook confirms but does not apply holds the run', async () => {
   const scene = await withDone(BEFORE, { dialect: 'elabftw' });
   await scene.remap(AFTER, {
@@ -212,8 +248,9 @@ for (const [what, comments] of [
     const scene = await withDone(TWO_COMMENTS, { dialect: 'v2' });
     await scene.remap(someDraft('after', comments), {
       async patchExperiment(id, changes) {
-        await scene.notebook.patchExperiment(id, changes);
+        const shown = await scene.notebook.patchExperiment(id, changes);
         scene.editComment(2, 'mine');
+        return shown;
       },
     });
     expect(await scene.held()).toMatch(/changed comment 1002/);

@@ -157,3 +157,33 @@ test('quarantined and held runs are counted by instrument, with the newest reaso
     quarantined: { runs: 1, reason: 'no' },
   });
 });
+
+test('repeated postponements for the same reasons are one history event each, until something else happens', async () => {
+  const { journal, path } = await setUp();
+  const history = async () => {
+    const reader = openReader(path);
+    const job = await reader.job(1);
+    await reader.close();
+    return (job?.history ?? []).slice(1).map(({ event, detail }) => {
+      const { reason = '', times = 1 } = (detail ?? {}) as { reason?: string; times?: number };
+      return `${event} ${reason} ${times}`;
+    });
+  };
+  const postponed = (reason: string): RunChange => ({ kind: 'postponed', dueAt: 5, failure: 'server', reason });
+  const intended: RunChange = { kind: 'intended', server: SERVER, floor: 1, at: 1 };
+  for (let n = 0; n < 37; n += 1) await journal.outbox.record(1, postponed('down'));
+  expect(await history()).toEqual(['postponed down 37']);
+  for (let n = 0; n < 3; n += 1)
+    for (const reason of ['no answer', 'down']) await journal.outbox.record(1, postponed(reason));
+  expect(await history()).toEqual(['postponed down 40', 'postponed no answer 3']);
+  // Attempts that certainly created nothing are part of the repetition.
+  await journal.outbox.record(1, intended);
+  await journal.outbox.record(1, { kind: 'notCreated' });
+  await journal.outbox.record(1, postponed('down'));
+  expect(await history()).toEqual(['postponed down 41', 'postponed no answer 3']);
+  // A creation with an unknown outcome stays on record.
+  await journal.outbox.record(1, intended);
+  await journal.outbox.record(1, postponed('down'));
+  await journal.outbox.record(1, postponed('down'));
+  expect(await history()).toEqual(['postponed down 41', 'postponed no answer 3', 'intended  1', 'postponed down 2']);
+});

@@ -2,8 +2,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, test } from 'vitest';
-import { allFiled, type Scene, setUp } from '../daemon/scene.js';
-import { startCrashing, startDaemon } from '../support/daemon-process.js';
+import { allFiled, dropAll, type Scene, setUp } from '../daemon/scene.js';
+import { makeSite, startCrashing, startDaemon } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
 import { AFTER, asAfter, asBefore, BEFORE, fileBefore, filed, readAs, retry, shown } from './remapping.js';
 
 const DIALECTS = ['v2', 'elabftw'] as const;
@@ -82,6 +83,33 @@ test.each(DIALECTS)(
   },
   120_000,
 );
+
+test('what eLabFTW cleans up in a body is no edit: audit has no differences, and a remap updates the experiment', async () => {
+  const scene = await setUp('elabftw');
+  const readWith = (title: string): void => {
+    const body = '<p>5 &micro;g, 5 < 6</p><table><tr><td>1<td>2<tr><td>3</table><svg>axis</svg>';
+    const instruments = `  balance: { watch: data/balance, ready: { quiet: 150ms }, experiment: { title: "${title}", body: "${body}" } }`;
+    makeSite(scene.site.folder, { url: scene.sandbox.url, key: scene.sandbox.key, instruments });
+  };
+  readWith('{{ file.stem }} before');
+  dropAll(scene, 1);
+  const daemon = startDaemon(scene.site.config);
+  await allFiled(daemon, 1);
+  const [stored] = scene.sandbox.control.experiments();
+  expect(stored?.body).toContain(
+    '<p>5 µg, 5 &lt; 6</p><table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>',
+  );
+  const audit = await labfeed(['audit', '--json', '--config', scene.site.config]);
+  const { findings } = JSON.parse(audit.stdout) as { findings: { kind: string }[] };
+  expect({ status: audit.status, kinds: findings.map(({ kind }) => kind) }).toEqual({ status: 0, kinds: ['altered'] });
+  readWith('{{ file.stem }} after');
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('configuration reloaded');
+  expect((await retry(scene, '1', '--remap')).status).toBe(0);
+  await allFiled(daemon, 2);
+  expect(scene.sandbox.control.experiments().map(({ title }) => title)).toEqual(['w0 after']);
+  expect(await daemon.stop()).toBe(0);
+}, 120_000);
 
 test('a mapping that cannot read the file of a done run leaves it as filed, with the reason', async () => {
   const scene = await setUp();

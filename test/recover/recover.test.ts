@@ -122,7 +122,7 @@ test('if no experiment is found from id 1 on, the halt stays and --ids is sugges
 
 test('experiments of other instruments are left alone, and the longest matching instrument name counts', async () => {
   const notebook = fakeNotebook();
-  const write = (body: string): Promise<void> =>
+  const write = (body: string) =>
     notebook.patchExperiment(notebook.addExperiment('x'), { title: 'x', date: '2026-01-02', body });
   await write('<p>my notes</p>');
   await write(`<p>labfeed plate reader 2 run &amp; more.csv sha256:${sha256('a')}</p><p>seen, fine</p>`);

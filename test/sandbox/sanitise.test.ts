@@ -29,6 +29,8 @@ test.each([
   ['<unknown>kept text</unknown><p-x>y</p-x>', 'kept texty'],
   ['x <p class="never ends', 'x <p></p>'],
   ['5 <', '5 &lt;'],
+  ['<table><tr><th>a<td>1<tr><td>2</table>', '<table><tr><th>a</th><td>1</td></tr><tr><td>2</td></tr></table>'],
+  ['<ul><li>a<ul><li>b</ul><li>c</ul>', '<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>'],
 ])('%s', (source, expected) => {
   expect(sanitise(source)).toBe(expected);
 });

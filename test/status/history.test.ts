@@ -54,6 +54,13 @@ test('a postponement to another day names the day', () => {
   );
 });
 
+test('repeated postponements are one sentence with their number', () => {
+  const detail = { dueAt: AT + 240_000, reason: 'no answer', times: 37, lastAt: AT + 180_000 };
+  expect(describe('postponed', detail)).toBe(
+    'Postponed 37 times since then, the last time at 14:03:00 until 14:04:00: no answer',
+  );
+});
+
 test('every decision is described in a sentence', () => {
   expect(describe('retried')).toBe('Retry requested');
   expect(describe('retried', { with: 3 })).toBe('Released together with run 3');

@@ -48,6 +48,10 @@ export function fakeNotebook({ dialect = 'v2', keepsTitle = true }: NotebookKind
     if (!found) throw notFound();
     return found;
   };
+  const shown = (id: number): ExperimentRecord => {
+    const { comments: _, ...parts } = get(id);
+    return { id, ...parts, created_at: `at ${id}` };
+  };
   const add = (title: string, userid: number): number => {
     lastId += 1;
     experiments.set(lastId, { title, date: '2026-01-01', body: '', tags: [], userid, comments: new Map() });
@@ -72,15 +76,16 @@ export function fakeNotebook({ dialect = 'v2', keepsTitle = true }: NotebookKind
     },
     async readExperiment(id): Promise<ExperimentRecord> {
       if (privateIds.has(id)) throw new NotebookError('conflict', 'forbidden', { status: 403 });
-      const { comments: _, ...shown } = get(id);
-      return { id, ...shown, created_at: `at ${id}` };
+      return shown(id);
     },
     async patchExperiment(id, { tags, ...changes }) {
       writes.push('patchExperiment');
       Object.assign(get(id), changes);
-      if (tags === undefined) return;
+      // The contract does not say what a PATCH returns; eLabFTW returns the experiment.
+      if (tags === undefined) return dialect === 'elabftw' ? shown(id) : undefined;
       if (dialect === 'elabftw') throw new NotebookError('request', 'Invalid update target.', { status: 400 });
       get(id).tags = [...tags];
+      return undefined;
     },
     listKeys: async () => [dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' }],
     async searchBodies(texts) {

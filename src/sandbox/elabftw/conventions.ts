@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createHash, randomBytes } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import { decodeEntities, escapeHtml } from '../../text.js';
 import { isDate, Refusal, readBody } from '../http.js';
 import { sanitise } from '../sanitise.js';
 import {
@@ -199,12 +200,17 @@ export function cleanTitle(text: string): string {
 /** These elements lose their tags and keep their content. */
 const UNWRAPPED = /<\/?(?:thead|tbody|tfoot|i|small|del|ins)>/g;
 
-/** Removes scripts, comments, images and wrappers, and decodes quotes. */
+/** Removes scripts, comments, images and wrappers, and decodes all entities but those for `&`, `<` and `>`. */
 export function cleanBody(text: string): string {
   if (Buffer.byteLength(text) > MAX_CONTENT_BYTES) throw improper('Content is too big! Cannot save!');
   return sanitise(text)
     .replace(UNWRAPPED, '')
-    .replace(/<[^>]*>|&quot;|&#0?39;/g, (part) => (part.startsWith('<') ? part : part === '&quot;' ? '"' : "'"));
+    .replace(/<[^>]*>|&(?!(?:amp|lt|gt);)#?\w+;/g, (part) => (part.startsWith('<') ? part : decodeText(part)));
+}
+
+function decodeText(entity: string): string {
+  const text = entity === '&nbsp;' ? '\u00a0' : decodeEntities(entity);
+  return /^[&<>]$/.test(text) ? escapeHtml(text) : text;
 }
 
 export function cleanTag(tag: unknown): string {
