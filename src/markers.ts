@@ -64,14 +64,23 @@ export const MARK_BYTES = Buffer.byteLength(markComment('', '0'.repeat(16), 99_9
 export interface Origin {
   readonly label: string;
   readonly sha256: string;
+  /** The id of the journal that it was filed from. Lines of older versions have none. */
+  readonly journal?: string | undefined;
 }
+
+/** The line that ends every body, as plain text. */
+export const originLine = ({ label, sha256, journal }: Origin): string =>
+  `labfeed ${label} sha256:${sha256}${journal === undefined ? '' : ` journal:${journal}`}`;
+
+/** A body without the journal's id in its origin line, as older versions wrote it. */
+export const withoutJournalId = (body: string): string => body.replace(/ journal:[0-9a-f]{8}(?=<\/p>$)/, '');
 
 /** The last origin line in a body as the notebook returns it. */
 export function originIn(body: string): Origin | undefined {
-  const last = [...body.matchAll(/labfeed ([^<>]*) sha256:([0-9a-f]{64})/g)].at(-1);
+  const last = [...body.matchAll(/labfeed ([^<>]*) sha256:([0-9a-f]{64})(?: journal:([0-9a-f]{8})\b)?/g)].at(-1);
   if (last === undefined) return undefined;
-  const [, label = '', sha256 = ''] = last;
-  return { label: decodeEntities(label), sha256 };
+  const [, label = '', sha256 = '', journal] = last;
+  return { label: decodeEntities(label), sha256, journal };
 }
 
 /** Splits a label. Instrument names may contain spaces: the longest that fits is used. */

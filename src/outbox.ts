@@ -7,6 +7,8 @@ import type { Dialect, Draft, IdentifiedFile, Shape } from './model.js';
  * A change is durable when its promise resolves.
  */
 export interface Outbox extends Handover, Deliveries, Upkeep {
+  /** Part of the origin line of everything that is filed from it; 8 hexadecimal digits. */
+  readonly id: string;
   /** What is known about one notebook server. */
   server(url: string): ServerOutbox;
   /** The number of runs in each step or parked state. */

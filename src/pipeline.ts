@@ -108,7 +108,7 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
     signal,
     log: deps.log.child({ instrument: name }),
     runs: createRuns({ root, run, matcher, signal, isClaimed: deps.claims.isClaimed }),
-    mapping: createMapping(instrument),
+    mapping: createMapping(instrument, deps.journal.outbox.id),
     takes: new PQueue({ concurrency: MAX_UNDER_WAY }),
     underWay: new Set<string>(),
     // A hung share must not block all threads for file access, and the contents of many files must not fill memory.
@@ -301,14 +301,24 @@ export interface DeliveryDeps {
   readonly random: () => number;
 }
 
-type Delivery = DeliveryDeps & { readonly rejections: Rejections };
+type Delivery = DeliveryDeps & { readonly rejections: Rejections; logHalt(error: HaltedError): void };
 
 /** Due runs are delivered several at a time, as soon as there are any. */
 export function createDelivery(deps: DeliveryDeps): Queue {
   const { outbox, concurrency, context, log } = deps;
-  const delivery = { ...deps, rejections: new Rejections() };
+  const delivery = { ...deps, rejections: new Rejections(), logHalt: logEachHaltOnce(log) };
   const work = (id: number, signal: AbortSignal) => deliverRun(id, signal, delivery);
   return createQueue({ outbox, concurrency, clock: context.clock, log, work });
+}
+
+/** Every run meets the same halt, again and again. */
+function logEachHaltOnce(log: Log): Delivery['logHalt'] {
+  let logged: string | undefined;
+  return (error) => {
+    const reason = explain(error);
+    if (reason !== logged) log.error({ reason }, 'delivery is halted until `labfeed recover` has run');
+    logged = reason;
+  };
 }
 
 /** One run, from the step it has reached. Each step is recorded before and after its request. */
@@ -340,12 +350,12 @@ async function handleFailure(
   id: number,
   run: OpenRun | undefined,
   signal: AbortSignal,
-  { outbox, context: { clock }, rejections, observer, log, random }: Delivery,
+  { outbox, context: { clock }, rejections, logHalt, observer, log, random }: Delivery,
 ): Promise<void> {
   // The run continues with the same step after the restart.
   if (error instanceof StoppedError) return;
   if (error instanceof HaltedError) {
-    log.error({ reason: explain(error) }, 'delivery is halted until `labfeed recover` has run');
+    logHalt(error);
     return clock.sleep(HALT_CHECK_MS, signal);
   }
   const attempts = run?.attempts ?? 0;

@@ -202,8 +202,16 @@ export function openDelivery(options: DeliveryOptions) {
   };
 }
 
-/** Whether a filed run is missing from the journal. Runs of other labfeed installations are not expected in it. */
-async function isMissing({ label, sha256 }: Origin, instruments: readonly string[], outbox: Outbox): Promise<boolean> {
+/**
+ * Whether a run that was filed from this journal is missing from it. Another PC may have an instrument of the same
+ * name; the journal's id tells whose run it is. A line without one is ours if the instrument is.
+ */
+async function isMissing(
+  { label, sha256, journal }: Origin,
+  instruments: readonly string[],
+  outbox: Outbox,
+): Promise<boolean> {
+  if (journal !== undefined && journal !== outbox.id) return false;
   const ours = instruments.filter((name) => label.startsWith(`${name} `));
   const known = await Promise.all(ours.map((name) => outbox.hasContent(name, sha256)));
   return ours.length > 0 && !known.includes(true);

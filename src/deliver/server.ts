@@ -1,6 +1,7 @@
 import { NotebookError } from '../errors.js';
 import { type Origin, originIn, provisionalReference } from '../markers.js';
 import { type Dialect, dialectOf } from '../model.js';
+import type { LearntFacts } from '../outbox.js';
 import { type DeliveryContext, type ExperimentRecord, HaltedError, type Server } from './context.js';
 import { END_OF_IDS, readUpward, tryRead } from './reconcile.js';
 
@@ -10,7 +11,7 @@ interface Preparation {
   readonly isUnknownRun: IsUnknownRun;
 }
 
-/** Whether an experiment with this origin line was filed by one of our instruments and is not in the journal. */
+/** Whether an experiment with this origin line was filed from this journal and is not in it. */
 type IsUnknownRun = (origin: Origin) => Promise<boolean>;
 
 /** Before anything is sent: finds out the dialect, and whether journal and notebook are of the same age. */
@@ -29,32 +30,33 @@ export async function prepareServer({ dialect, isUnknownRun }: Preparation, cont
 }
 
 /** On an unknown server: there may have been a journal before this one. An empty result proves nothing. */
-async function searchUnknownRuns(isUnknownRun: IsUnknownRun, { notebook }: DeliveryContext): Promise<void> {
-  const found = await notebook.searchBodies(['labfeed ', ' sha256:']).catch((error: unknown) => {
+async function searchUnknownRuns(isUnknownRun: IsUnknownRun, context: DeliveryContext): Promise<void> {
+  const found = await context.notebook.searchBodies(['labfeed ', ' sha256:']).catch((error: unknown) => {
     // Older versions do not support this search.
     if (error instanceof NotebookError && !error.retryable) return [];
     throw error;
   });
-  for (const { id, ...record } of found) await checkKnown(id, record, isUnknownRun);
+  for (const { id, ...record } of found) await checkKnown(id, record, isUnknownRun, context);
 }
 
 /** Our runs above our highest id that are not in the journal: the journal is older than the notebook. */
 async function checkNewerEntries(highest: number, isUnknownRun: IsUnknownRun, context: DeliveryContext): Promise<void> {
   for await (const { id, record } of readUpward(highest, context)) {
-    await checkKnown(id, record, isUnknownRun);
+    await checkKnown(id, record, isUnknownRun, context);
     await keepStray(id, record, context.server);
   }
 }
 
-async function checkKnown(id: number, { body }: ExperimentRecord, isUnknownRun: IsUnknownRun): Promise<void> {
+async function checkKnown(
+  id: number,
+  { body }: ExperimentRecord,
+  isUnknownRun: IsUnknownRun,
+  { server }: DeliveryContext,
+): Promise<void> {
   const origin = typeof body === 'string' ? originIn(body) : undefined;
   if (!origin || !(await isUnknownRun(origin))) return;
-  throw new HaltedError(
-    `experiment ${id} was filed by labfeed, but it is not in the journal: the journal is older than the notebook`,
-    {
-      hint: 'stop labfeed, run `labfeed recover` to rebuild the journal from the notebook, and start labfeed again; nothing is sent until then',
-    },
-  );
+  const sign = `experiment ${id} was filed by labfeed, but it is not in the journal`;
+  await halt(server, `the journal is older than the notebook: ${sign}`);
 }
 
 /** If fewer experiments are gone, the id of the next creation shows that the server was restored. */
@@ -88,7 +90,13 @@ export async function isRestored(last: readonly number[], read: (id: number) => 
 
 /** From this id on, at the latest, ids may refer to other experiments, and no id window can be trusted. */
 export async function haltRestored(id: number, sign: string, server: Server): Promise<never> {
-  const halted = `the notebook was restored to an older state, or does not assign ascending ids: ${sign}. Stop labfeed, run \`labfeed recover\` and start labfeed again`;
-  await server.learn({ halted, restoredFrom: id });
+  const what = 'the notebook was restored to an older state, or does not assign ascending ids';
+  return halt(server, `${what}: ${sign}`, { restoredFrom: id });
+}
+
+/** Durable before it takes effect, so that no restart forgets it. Only `recover` ends it. */
+async function halt(server: Server, reason: string, facts: LearntFacts = {}): Promise<never> {
+  const halted = `${reason}. Stop labfeed, run \`labfeed recover\` and start labfeed again`;
+  await server.learn({ ...facts, halted });
   throw new HaltedError(halted);
 }

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { z } from 'zod';
 import { explain, explainProblem } from '../errors.js';
-import { erasedCopy, type RunIdentity, referenceOf, refilingsOf } from '../markers.js';
+import { erasedCopy, type RunIdentity, referenceOf, refilingsOf, withoutJournalId } from '../markers.js';
 import type { Draft } from '../model.js';
 import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
 import { addHistory, type Connection, flag, parseRow, parseRows } from './database.js';
@@ -269,12 +269,18 @@ function revise(db: Connection, run: NewRun, { draft, problem }: Reading, at: nu
 
 const NOT_REMAPPED = 'it was not remapped and stays as it was filed';
 
+/** The journal's id in the origin line does not count: a run that an older version filed is not updated for it. */
 function isSameDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): boolean {
-  const before: unknown = db.row`SELECT title, date, body, tags FROM drafts WHERE run = ${run}`;
-  const texts = db.rows`SELECT text FROM comments WHERE run = ${run} ORDER BY n`;
+  const before = db.row<Record<'title' | 'date' | 'body' | 'tags', string>>`
+    SELECT title, date, body, tags FROM drafts WHERE run = ${run}`;
+  const texts = db.values<string>`SELECT text FROM comments WHERE run = ${run} ORDER BY n`;
   return (
-    JSON.stringify(before) === JSON.stringify({ title, date, body, tags: JSON.stringify(tags) }) &&
-    JSON.stringify(texts) === JSON.stringify(comments.map((text) => ({ text })))
+    before !== undefined &&
+    before.title === title &&
+    before.date === date &&
+    withoutJournalId(before.body) === withoutJournalId(body) &&
+    before.tags === JSON.stringify(tags) &&
+    JSON.stringify(texts) === JSON.stringify(comments)
   );
 }
 

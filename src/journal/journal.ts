@@ -3,6 +3,7 @@ import type { Clock } from '../clock.js';
 import { ALARM_KINDS } from '../live.js';
 import { type AlarmBook, CHANNELS } from '../model.js';
 import { type Database, nullable, openDatabase, parseRows } from './database.js';
+import { identify, idOfPlace } from './identity.js';
 import { createIntakeJournal } from './intake.js';
 import { createOutbox } from './outbox.js';
 import { createRecovery } from './recovery.js';
@@ -13,25 +14,28 @@ import { createStore, type Store, type StoreOptions } from './store.js';
 export type Journal = ReturnType<typeof createJournal>;
 
 export async function openJournal(path: string, clock: Clock): Promise<Journal> {
-  return createJournal({ ...(await openDatabase(path)), clock });
+  return createJournal({ ...(await openDatabase(path)), makeId: () => idOfPlace(path), clock });
 }
 
 interface JournalParts extends StoreOptions {
   /** Open, and of the current version. */
   readonly database: Database;
   readonly isNew?: boolean;
+  /** The id of a journal that has none yet: random by default. */
+  makeId?(): string;
   readonly clock: Clock;
   /** Called when the journal is closed. */
   release(): void;
 }
 
-export function createJournal({ database, isNew = false, clock, release, ...options }: JournalParts) {
+export function createJournal({ database, isNew = false, makeId, clock, release, ...options }: JournalParts) {
   const store = createStore(database, clock.now, options);
+  const id = identify(store.db, makeId);
   return {
     /** Whether it was created just now: it does not know what was filed before. */
     isNew,
     intake: createIntakeJournal(store),
-    outbox: createOutbox(store),
+    outbox: createOutbox(store, id),
     requests: createRequestStore(store),
     recovery: createRecovery(store),
     alarms: createAlarmJournal(store),

@@ -251,4 +251,6 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE drafts ADD COLUMN stored TEXT;
   ALTER TABLE earlier_drafts ADD COLUMN stored TEXT;
   `,
+  // One row: the id of the journal in origin lines, and the number of its last note in the file beside it.
+  'CREATE TABLE identity (id TEXT NOT NULL, noted INTEGER NOT NULL DEFAULT 0) STRICT;',
 ];

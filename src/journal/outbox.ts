@@ -6,7 +6,8 @@ import { addPostponement, createUpkeep } from './maintenance.js';
 import type { Store } from './store.js';
 
 /** The outbox half of the journal. It never reads the tables of the intake half. */
-export const createOutbox = (store: Store): Outbox => ({
+export const createOutbox = (store: Store, id: string): Outbox => ({
+  id,
   ...createHandover(store),
   ...createDeliveries(store),
   ...createUpkeep(store),

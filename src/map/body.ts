@@ -1,5 +1,6 @@
 import { Drop } from 'liquidjs';
 import { FileError } from '../errors.js';
+import { originLine } from '../markers.js';
 import type { FileRecord, Value } from '../model.js';
 import { escapeHtml, formatCount, multiLine, plural, singleLine } from '../text.js';
 import { describeSource, type SourceFile } from './scope.js';
@@ -14,15 +15,18 @@ interface BodySources {
   readonly record: FileRecord;
   readonly file: SourceFile;
   readonly instrument: string;
+  /** The id of the journal. */
+  readonly journal: string | undefined;
   readonly allRowsIn: RowsLocation;
 }
 
 /** HTML that ends with the source for people and the origin line by which labfeed recognises the experiment. */
-export function makeBody({ template, record, file, instrument, allRowsIn }: BodySources): string {
+export function makeBody({ template, record, file, instrument, journal, allRowsIn }: BodySources): string {
+  const label = singleLine(`${instrument} ${file.name}`);
   const origin = [
     `<p>Source: ${escapeHtml(describeSource(file))}</p>`,
     ...listParts(file),
-    `<p>labfeed ${escapeHtml(singleLine(`${instrument} ${file.name}`))} sha256:${file.sha256}</p>`,
+    `<p>${escapeHtml(originLine({ label, sha256: file.sha256, journal }))}</p>`,
   ].join('\n');
   const maxBytes = MAX_BYTES - Buffer.byteLength(origin) - 1;
   const content =

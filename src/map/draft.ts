@@ -14,6 +14,8 @@ export interface MapperOptions {
   readonly instrument: string;
   readonly experiment: ExperimentTemplates;
   readonly comments: CommentOptions;
+  /** The id of the journal, for the origin line. */
+  readonly journal?: string | undefined;
   /** Reads dates in the mapping's formats. Default: ISO dates only. */
   readonly readDate?: ReadDate;
 }
@@ -30,7 +32,8 @@ type DateOrigin = 'template' | 'fact' | 'modified';
 type Mapper = (record: FileRecord, file: SourceFile, nowMs: number) => Mapped;
 
 /** Throws a TemplateError if a template has a mistake. */
-export function createMapper({ instrument, experiment, comments, readDate = readIsoOnly }: MapperOptions): Mapper {
+export function createMapper(options: MapperOptions): Mapper {
+  const { instrument, experiment, comments, journal, readDate = readIsoOnly } = options;
   const { templates, errors } = compileTemplates({ experiment, comments }, readDate);
   if (errors[0]) throw errors[0];
   return (record, file, nowMs) => {
@@ -39,8 +42,9 @@ export function createMapper({ instrument, experiment, comments, readDate = read
     const { date, dateFrom } = chooseDate(templates.date?.(input), record, file, readDate);
     const tags = cleanTags(templates.tags?.map((render) => render(input)) ?? [instrument]);
     const made = makeComments({ record, file, options: comments, text: templates.comment?.(input) });
-    input.scope[ROWS_LOCATION] = made.allRowsIn;
-    const body = makeBody({ template: templates.body?.(input), record, file, instrument, allRowsIn: made.allRowsIn });
+    const { allRowsIn } = made;
+    input.scope[ROWS_LOCATION] = allRowsIn;
+    const body = makeBody({ template: templates.body?.(input), record, file, instrument, journal, allRowsIn });
     return { draft: { title, date, body, tags, comments: made.comments }, dateFrom };
   };
 }

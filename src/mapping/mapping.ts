@@ -22,13 +22,14 @@ export interface Mapping {
   map(record: FileRecord, file: IdentifiedFile, nowMs: number): Mapped;
 }
 
-/** Throws a TemplateError if `checkMapping` finds a problem. */
-export function createMapping(instrument: Instrument): Mapping {
+/** Throws a TemplateError if `checkMapping` finds a problem. `journal`: its id, for the origin line. */
+export function createMapping(instrument: Instrument, journal?: string): Mapping {
   // Each alternative has its own date formats. `map` is synchronous, so one variable serves all files.
   let dates: DateHabits = {};
   const map = createMapper({
     ...instrument,
     instrument: instrument.name,
+    journal,
     readDate: (text) => readDateWith(dates, text),
   });
   return {

@@ -241,3 +241,14 @@ test('a run that is being remapped when the notebook is restored is described fi
     ],
   });
 });
+
+test('a run that an older version filed without the journal in its origin line is not updated for that', async () => {
+  const scene = await withDoneRun();
+  const line = 'labfeed balance a.csv sha256:0000';
+  await scene.remap();
+  expect(await scene.read({ ...BEFORE, body: `<p>${line}</p>` })).toMatchObject({ outcome: 'revised' });
+  await scene.journal.outbox.record(1, { kind: 'finished' });
+  await scene.remap();
+  const body = `<p>${line} journal:1a2b3c4d</p>`;
+  expect(await scene.read({ ...BEFORE, body })).toMatchObject({ outcome: 'unchanged' });
+});

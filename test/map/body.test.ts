@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FileError } from '../../src/errors.js';
-import { originIn } from '../../src/markers.js';
+import { originIn, withoutJournalId } from '../../src/markers.js';
 import type { ColumnSummary, FileRecord, Table, Value } from '../../src/model.js';
 import { type Given, map, record, renderBody, renderTitle, SHA, table, v } from '../support/map-samples.js';
 
@@ -64,6 +64,16 @@ describe('the body', () => {
     expect(bodyOf({ file: { name: '<b>\n"x".csv' } })).toMatch(
       /<p>labfeed nanodrop &lt;b&gt; &quot;x&quot;\.csv sha256:[0-9a-f]{64}<\/p>$/,
     );
+  });
+
+  test('names the journal in the origin line, which is then still recognised', () => {
+    const body = bodyOf({ journal: '1a2b3c4d' });
+    expect(body).toMatch(/<p>labfeed nanodrop run 7\.csv sha256:[0-9a-f]{64} journal:1a2b3c4d<\/p>$/);
+    expect(originIn(body)).toEqual({ label: 'nanodrop run 7.csv', sha256: SHA, journal: '1a2b3c4d' });
+    expect(withoutJournalId(body)).toBe(bodyOf());
+    // A file can have any name.
+    const odd = bodyOf({ file: { name: `x sha256:${SHA} journal:00000000` }, journal: '1a2b3c4d' });
+    expect(originIn(odd)).toMatchObject({ label: `nanodrop x sha256:${SHA} journal:00000000`, journal: '1a2b3c4d' });
   });
 
   test.each([

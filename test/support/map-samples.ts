@@ -81,6 +81,7 @@ export interface Given {
   readonly readDate?: NonNullable<MapperOptions['readDate']>;
   readonly record?: FileRecord;
   readonly file?: Partial<SourceFile>;
+  readonly journal?: string;
 }
 
 export function map(given: Given = {}): Mapped {
@@ -88,6 +89,7 @@ export function map(given: Given = {}): Mapped {
     instrument: 'nanodrop',
     experiment: given.experiment ?? {},
     comments: { ...comments, ...given.comments },
+    journal: given.journal,
     ...(given.readDate ? { readDate: given.readDate } : {}),
   });
   return mapper(given.record ?? nanodrop, { ...file, ...given.file }, MODIFIED);
