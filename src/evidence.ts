@@ -31,8 +31,7 @@ export function createNotebookReader(
       } catch (error) {
         if (!isTemporary(error) || attempt === MAX_ATTEMPTS) throw error;
         onRetry(`the notebook is unavailable, retrying: ${error.message}`);
-        // A failure that concerns the whole server makes the limiter wait.
-        if (error.scope === 'run') await clock.sleep(backoffMs(attempt), signal);
+        await clock.sleep(backoffMs(attempt), signal);
       }
     }
   }

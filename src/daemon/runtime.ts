@@ -5,7 +5,7 @@ import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
 import { connect, type OnResponse, type Schedule } from '../connection.js';
 import { type DeliveryContext, type Notebook, StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
-import { confirmForbidden } from '../deliver/failures.js';
+import { confirmForbidden, repeatReads } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
 import { prepareServer } from '../deliver/server.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
@@ -61,6 +61,7 @@ export function createRuntime(deps: RuntimeDeps) {
   const delivery = openDelivery({
     notebook: config.notebook,
     connect: (schedule) => connect(config.notebook, key, schedule, onResponse),
+    isKeyReplaced: () => isReplaced(key),
     instruments: config.instruments.map(({ name }) => name),
     outbox: journal.outbox,
     clock,
@@ -105,6 +106,12 @@ export function createRuntime(deps: RuntimeDeps) {
       await Promise.all([...parts, delivery.stop(FINISH_WITHIN_MS)]);
     },
   };
+}
+
+function isReplaced(key: Key): boolean {
+  const before = key.current();
+  key.refresh();
+  return key.current() !== before;
 }
 
 const fields = (problem: Problem) => ({
@@ -156,6 +163,8 @@ interface DeliveryOptions {
   readonly notebook: NotebookConfig;
   /** Opens the connection to the notebook. Requests go through `schedule`. */
   connect(schedule: Schedule): Notebook & { close(): Promise<void> };
+  /** Reads the key again, and tells whether it has changed. */
+  isKeyReplaced?(): boolean;
   /** The names of all instruments. */
   readonly instruments: readonly string[];
   readonly outbox: Outbox;
@@ -169,11 +178,14 @@ interface DeliveryOptions {
 /** Puts together the limiter, the notebook client and the delivery queue. */
 export function openDelivery(options: DeliveryOptions) {
   const { notebook: config, instruments, outbox, clock, log, observer, random = Math.random } = options;
-  const limiter = new Limiter({ perSecond: config.rate, clock, log, random });
+  // Probes do not wait for their turn: they decide when others get theirs.
+  const direct = options.connect((send) => send());
+  const probe = { send: direct.listKeys, isKeyReplaced: options.isKeyReplaced };
+  const limiter = new Limiter({ perSecond: config.rate, clock, log, random, probe });
   const notebook = options.connect((send, signal) => limiter.schedule(send, signal));
   const stopping = new AbortController();
   const context: DeliveryContext = {
-    notebook: confirmForbidden(notebook),
+    notebook: confirmForbidden(repeatReads(notebook, { clock, random, stopping: stopping.signal })),
     server: { ...outbox.server(config.url), url: config.url, timeoutMs: config.timeout },
     outbox,
     unknown: trackUnknownOutcomes(clock, config.timeout),
@@ -197,7 +209,7 @@ export function openDelivery(options: DeliveryOptions) {
     async stop(withinMs: number) {
       stopping.abort(new StoppedError('labfeed is stopping'));
       limiter.stop();
-      await atMost(withinMs, clock, Promise.all([queue.stop(), notebook.close()]));
+      await atMost(withinMs, clock, Promise.all([queue.stop(), notebook.close(), direct.close()]));
     },
   };
 }

@@ -1,4 +1,4 @@
-import { backoffMs } from '../clock.js';
+import { backoffMs, type Clock } from '../clock.js';
 import { explain, type FailureClass, LabfeedError, NotebookError } from '../errors.js';
 import type { RunChange } from '../outbox.js';
 import { type Filing, type Notebook, NotYetError, StoppedError } from './context.js';
@@ -63,6 +63,43 @@ export function confirmForbidden<N extends Notebook>(notebook: N): N {
   ]);
   return Object.fromEntries(operations) as N;
 }
+
+/** Attempts of one read, and the waits in between. While the server is down, they wait in the limiter. */
+const READ_ATTEMPTS = 5;
+const READ_BACKOFF = { firstMs: 250, maxMs: 4000 };
+
+interface ReadOptions {
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly stopping: AbortSignal;
+}
+
+/**
+ * Repeats a read that fails because of the server, so that a reconciliation continues where it was instead of starting
+ * again. The last failure is passed on.
+ */
+export function repeatReads<N extends Notebook>(notebook: N, { clock, random, stopping }: ReadOptions): N {
+  const repeated =
+    <A extends unknown[], R>(read: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      for (let attempt = 0; ; attempt += 1) {
+        try {
+          return await read(...args);
+        } catch (error) {
+          const isTemporary = error instanceof NotebookError && TEMPORARY.has(error.failure);
+          if (!isTemporary || attempt + 1 === READ_ATTEMPTS || stopping.aborted) throw error;
+          await clock.sleep(backoffMs(attempt, { ...READ_BACKOFF, random }), stopping);
+        }
+      }
+    };
+  const operations = Object.entries(notebook).map(([name, part]) => [
+    name,
+    typeof part === 'function' && /^(read|list|search)/.test(name) ? repeated(part) : part,
+  ]);
+  return Object.fromEntries(operations) as N;
+}
+
+const TEMPORARY: ReadonlySet<FailureClass> = new Set(['server', 'rate']);
 
 /**
  * What follows from a failure, by its class (assigned in `notebook/errors.ts`):

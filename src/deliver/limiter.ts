@@ -11,6 +11,17 @@ interface LimiterOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly random?: () => number;
+  /** Without it, the next request is the probe. */
+  readonly probe?: ProbeOptions | undefined;
+}
+
+interface ProbeOptions {
+  /** A harmless request that does not wait in this limiter. */
+  send(): Promise<unknown>;
+  /** Whether the key was replaced since the last request. */
+  readonly isKeyReplaced?: (() => boolean) | undefined;
+  /** Called when the server is available again after an outage. */
+  readonly onAvailable?: () => void;
 }
 
 interface Waiting {
@@ -18,8 +29,8 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** A 503 that is over within this time was not an outage: nginx answers 503 where others answer 429. */
-const BRIEF_MS = 2000;
+/** How often to check whether a refused key was replaced. */
+const KEY_CHECK_MS = 1000;
 
 /**
  * Rate limiter and circuit breaker for one server. All requests go through it, so that a limit applies to all workers
@@ -32,16 +43,19 @@ export class Limiter {
   readonly #rate: LearnedRate;
   readonly #bucket = new TokenBucket();
   readonly #breaker: Breaker;
+  readonly #probe: ProbeOptions | undefined;
   readonly #waiting: Waiting[] = [];
   readonly #stopping = new AbortController();
   #isSleeping = false;
+  #isProbing = false;
 
-  constructor({ perSecond, clock, log, random = Math.random }: LimiterOptions) {
+  constructor({ perSecond, clock, log, random = Math.random, probe }: LimiterOptions) {
     this.#clock = clock;
     this.#log = log;
+    this.#probe = probe;
     this.#ceiling = new Ceiling(perSecond);
     this.#rate = new LearnedRate(this.#ceiling.perSecond, log);
-    this.#breaker = new Breaker(clock, log, random);
+    this.#breaker = new Breaker({ clock, log, random, hasProbe: probe !== undefined });
   }
 
   /** Sends the request when it is its turn. If the signal is aborted before that, the request is not sent. */
@@ -86,7 +100,7 @@ export class Limiter {
   #startDue(): void {
     while (!this.#isSleeping && this.#waiting.length > 0) {
       const waitMs = this.#waitMs(this.#clock.monotonic());
-      // A probe is in flight: its answer continues here.
+      // The answer to a probe continues here.
       if (waitMs === Number.POSITIVE_INFINITY) return;
       if (waitMs > 0) this.#sleep(waitMs);
       else this.#waiting.shift()?.start();
@@ -133,18 +147,56 @@ export class Limiter {
   }
 
   #failed(ticket: Ticket, error: NotebookError | undefined): void {
+    this.#holdBack(ticket.askedAt, () => this.#breaker.failed(ticket, error, this.#rate));
+    if (this.#probe && this.#breaker.probeAt !== undefined && !this.#isProbing) void this.#probeServer(this.#probe);
+  }
+
+  #holdBack(askedAt: number, fails: () => boolean): void {
     const before = this.#breaker.blockedUntil;
-    if (this.#breaker.failed(ticket, error, this.#rate)) this.#rate.refused(ticket.askedAt, this.#clock.monotonic());
+    if (fails()) this.#rate.refused(askedAt, this.#clock.monotonic());
     if (this.#breaker.blockedUntil !== before) this.#bucket.restart(this.#breaker.blockedUntil);
   }
 
-  #resume({ isOutage, openedAt, error, isReported }: Trip): void {
+  /** Sends probes while the server is suspected or down. */
+  async #probeServer(probe: ProbeOptions): Promise<void> {
+    this.#isProbing = true;
+    for (let at = this.#breaker.probeAt; at !== undefined; at = this.#breaker.probeAt) {
+      if (this.#stopping.signal.aborted) break;
+      const now = this.#clock.monotonic();
+      const waitMs = Math.max(at - now, this.#ceiling.waitMs(now));
+      const isAuth = this.#breaker.isKeyRefused;
+      if (waitMs <= 0) await this.#sendProbe(probe);
+      else if (isAuth && probe.isKeyReplaced?.()) this.#breaker.unblock();
+      else await this.#clock.sleep(Math.ceil(isAuth ? Math.min(waitMs, KEY_CHECK_MS) : waitMs), this.#stopping.signal);
+    }
+    this.#isProbing = false;
+  }
+
+  async #sendProbe({ send }: ProbeOptions): Promise<void> {
+    const now = this.#clock.monotonic();
+    this.#ceiling.started(now);
+    const ticket = this.#breaker.isOpen ? this.#breaker.ticket(now) : undefined;
+    const error: unknown = await send().then(
+      () => undefined,
+      (reason: unknown) => reason,
+    );
+    const failure = error instanceof NotebookError && error.scope !== 'run' ? error : undefined;
+    const isAnswered = error === undefined || (error instanceof NotebookError && !failure);
+    if (ticket && isAnswered) this.#succeeded(ticket);
+    else if (ticket) this.#holdBack(now, () => this.#breaker.failed(ticket, failure, this.#rate));
+    else if (failure) this.#holdBack(now, () => this.#breaker.suspicionGrew(failure, this.#rate));
+    else this.#breaker.cleared();
+    this.#startDue();
+  }
+
+  #resume({ isOutage, openedAt, isReported }: Trip): void {
     const now = this.#clock.monotonic();
     this.#bucket.restart(Math.max(now, this.#breaker.blockedUntil));
-    if (!isOutage || (error.status === 503 && now - openedAt <= BRIEF_MS)) this.#rate.learn(now);
     if (isOutage) this.#rate.slowStart(now);
+    else this.#rate.learn(now);
     const fields = { afterMs: Math.round(now - openedAt), perSecond: this.#rate.perSecond };
     this.#log[isReported ? 'info' : 'debug'](fields, 'notebook available again');
+    if (isOutage) this.#probe?.onAvailable?.();
   }
 }
 

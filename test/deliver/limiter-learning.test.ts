@@ -76,8 +76,11 @@ test('with a server limit of 15 per second and a ceiling of 20, the rate settles
   expect(result.limiter.state()).toMatchObject({ kind: 'slowed' });
 });
 
-test.each([429, 503] as const)('a proxy that limits with %i and no Retry-After is used well', async (status) => {
-  const options = { perSecond: 20, requests: 2000, serverLimit: tokenBucket(15, 10), status };
+test.each([
+  { status: 429, retryAfter: 'never' },
+  { status: 503, retryAfter: 'seconds' },
+] as const)('a proxy that limits with $status and Retry-After: $retryAfter is used well', async (refusal) => {
+  const options = { perSecond: 20, requests: 2000, serverLimit: tokenBucket(15, 10), ...refusal };
   const result = await load(options);
   expect(refusedShare(result)).toBeLessThan(0.01);
   expect(use(result, 15, options)).toBeGreaterThan(0.8);

@@ -39,7 +39,9 @@ function setUp(perSecond: number) {
     lines
       .map(({ level, msg }) => `${LEVELS[level]}: ${msg}`)
       .filter((line) => levels.some((level) => line.startsWith(level)));
-  return { clock, limiter, sentAt, send, fail, logged };
+  /** Without a probe of its own, the limiter takes five failures in a row for an outage. */
+  const goDown = (): Promise<unknown> => clock.run(Promise.all(Array.from({ length: 5 }, () => fail(away))));
+  return { clock, limiter, sentAt, send, fail, goDown, logged };
 }
 
 test('results and errors are passed on unchanged', async () => {
@@ -134,8 +136,8 @@ test('stopping rejects waiting requests without sending them', async () => {
 });
 
 test('stopping also rejects requests that wait for a probe or the end of an outage', async () => {
-  const { clock, limiter, send, fail } = setUp(1000);
-  await clock.run(fail(away));
+  const { clock, limiter, send, goDown } = setUp(1000);
+  await goDown();
   const probe = send(60_000);
   const behind = send();
   await clock.run(clock.sleep(5000));
@@ -153,8 +155,8 @@ test('the limiter works with a clock that jumps at each sleep', async () => {
 });
 
 test('an outage is logged once at its start and once at its end', async () => {
-  const { clock, send, fail, logged } = setUp(1000);
-  await clock.run(Promise.all([fail(away, 10), fail(away, 20), fail(away, 30)]));
+  const { clock, send, fail, goDown, logged } = setUp(1000);
+  await goDown();
   for (let probe = 0; probe < 5; probe++) await clock.run(fail(away));
   await clock.run(Promise.all([send(), send(), send()]));
   expect(logged('warn', 'info')).toEqual(['warn: notebook unavailable, waiting', 'info: notebook available again']);
@@ -171,9 +173,9 @@ test('a limit is logged once, and again only if the wait is long', async () => {
 });
 
 test('the state explains why requests wait', async () => {
-  const { clock, limiter, send, fail } = setUp(20);
+  const { clock, limiter, send, fail, goDown } = setUp(20);
   expect(limiter.state()).toEqual({ kind: 'open', perSecond: expect.closeTo(18.9, 1) });
-  await clock.run(fail(away));
+  await goDown();
   const [since, probeAt] = [clock.now(), clock.now() + 1000];
   expect(limiter.state()).toEqual({
     kind: 'down',
@@ -193,8 +195,9 @@ test('the state explains why requests wait', async () => {
 });
 
 test('a request that is aborted while it waits is not sent and is not the probe', async () => {
-  const { clock, limiter, sentAt, fail } = setUp(100);
-  await clock.run(fail(away));
+  const { clock, limiter, sentAt, goDown } = setUp(100);
+  await goDown();
+  const openedAt = clock.monotonic();
   const stale = new AbortController();
   const given = limiter.schedule(async () => sentAt.push(-1), stale.signal);
   const next = limiter.schedule(async () => sentAt.push(clock.monotonic()));
@@ -202,8 +205,8 @@ test('a request that is aborted while it waits is not sent and is not the probe'
   await expect(given).rejects.toThrow('waited too long');
   await clock.run(next);
   // The next request was sent at the time of the first probe, and the breaker is closed.
-  expect(sentAt).toEqual([0, 1000]);
+  expect(sentAt.slice(5)).toEqual([openedAt + 1000]);
   expect(limiter.state().kind).not.toBe('down');
   await expect(limiter.schedule(async () => sentAt.push(-1), stale.signal)).rejects.toThrow('waited too long');
-  expect(sentAt).toHaveLength(2);
+  expect(sentAt).toHaveLength(6);
 });
