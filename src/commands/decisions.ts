@@ -130,6 +130,7 @@ const requestsFor = (kind: 'retry' | 'remap' | 'refile' | 'ignore' | 'erase', ru
 
 interface RetryOptions extends JsonOption {
   readonly quarantined?: boolean;
+  readonly held?: boolean;
   readonly remap?: boolean;
   readonly instrument?: string;
 }
@@ -138,11 +139,13 @@ export function addRetry(command: Command): void {
   withJson(command, [
     'labfeed retry 17',
     'labfeed retry --quarantined',
+    'labfeed retry --held',
     'labfeed retry 17 18 --remap',
     'labfeed retry --remap --instrument nanodrop',
   ])
     .argument('[run...]', 'Run numbers', parseNumbers)
     .option('--quarantined', 'Retry all quarantined runs')
+    .option('--held', 'Retry all held runs, and accept the changed columns of those held for drift')
     .option('--remap', 'Re-read done runs and update their experiments, keeping edits made in the notebook')
     .option('--instrument <instrument>', 'With --remap: all done runs of this instrument')
     .action(retry);
@@ -150,32 +153,34 @@ export function addRetry(command: Command): void {
 
 async function retry(runs: readonly number[], options: RetryOptions): Promise<void> {
   requireOneChoice(runs, options);
-  const { quarantined, remap, instrument } = options;
+  const { remap, instrument } = options;
+  const only = options.quarantined ? 'quarantined' : options.held ? 'held' : undefined;
+  if (instrument !== undefined) await withReader(options, (opened) => requireInstrument(instrument, opened));
   await decide({
     ...options,
-    none: quarantined ? 'no runs are quarantined' : `${instrument} has no done runs`,
+    none: only ? `no runs are ${only}` : `${instrument} has no done runs`,
     async choose(client) {
-      if (quarantined) return requestsFor('retry', await client.quarantined());
+      if (only) return (await client.parked(only)).map((run) => ({ kind: 'retry', run, only }));
       const chosen = instrument === undefined ? runs : await client.done(instrument);
       return requestsFor(remap ? 'remap' : 'retry', chosen);
     },
   });
 }
 
-function requireOneChoice(runs: readonly number[], { quarantined, remap, instrument }: RetryOptions): void {
+function requireOneChoice(runs: readonly number[], { quarantined, held, remap, instrument }: RetryOptions): void {
   if (instrument !== undefined && !remap) {
     throw new UsageError('--instrument can only be used with --remap', {
       hint: `for example: labfeed retry --remap --instrument ${instrument}`,
     });
   }
-  if (quarantined && remap) {
-    throw new UsageError('--remap cannot be used with --quarantined', {
-      hint: 'leave out --remap: quarantined runs are always read with the current mapping',
+  if (remap && (quarantined || held)) {
+    throw new UsageError(`--remap cannot be used with --${quarantined ? 'quarantined' : 'held'}`, {
+      hint: 'leave out --remap: it is for done runs; quarantined runs are always read with the current mapping',
     });
   }
-  const choices = [runs.length > 0, quarantined === true, instrument !== undefined];
+  const choices = [runs.length > 0, quarantined === true, held === true, instrument !== undefined];
   if (choices.filter(Boolean).length === 1) return;
-  throw new UsageError(`expected either run numbers or ${remap ? '--instrument' : '--quarantined'}`, {
+  throw new UsageError(`expected either run numbers${remap ? ' or --instrument' : ', --quarantined or --held'}`, {
     hint: `for example: labfeed retry 17${remap ? ' --remap' : ''}`,
   });
 }

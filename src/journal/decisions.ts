@@ -9,8 +9,11 @@ const id = z.int().positive();
 
 /** What people can ask for, as it is stored. */
 export const requestSchema = z.discriminatedUnion('kind', [
-  /** A held run continues where it stopped; the file of a quarantined run is read again. */
-  z.strictObject({ kind: z.literal('retry'), run: id }),
+  /**
+   * A held run continues where it stopped; the file of a quarantined run is read again. `only`: nothing is done unless
+   * the run is still in this state.
+   */
+  z.strictObject({ kind: z.literal('retry'), run: id, only: z.enum(['quarantined', 'held']).exactOptional() }),
   /** This experiment belongs to the run, whatever it contains. */
   z.strictObject({ kind: z.literal('adopt'), run: id, server: z.string(), experiment: id }),
   /** File the content again, as another run. */
@@ -188,8 +191,9 @@ function withDriftAccepted(run: RunRow, { driftPeers }: Facts, { answer, changes
   return { answer: { ...answer, text }, changes: [...changes, { kind: 'acceptShape' }, ...peers] };
 }
 
-function refuseRetry(run: RunRow): string | undefined {
+function refuseRetry(run: RunRow, _: Facts, { only }: RequestOf<'retry'>): string | undefined {
   const { id, step, parked, refiledAs } = run;
+  if (only !== undefined && parked !== only) return undefined;
   const refileIt = `to file it again: labfeed refile ${id}`;
   if (refiledAs !== null) return statusOf(run);
   if (isErased(run)) return `${statusOf(run)}; ${refileIt}`;
@@ -201,7 +205,9 @@ function refuseRetry(run: RunRow): string | undefined {
 }
 
 /** A quarantined run is read again, if its file is still there; a held run continues where it stopped. */
-function retry(run: RunRow, { source }: Facts): Decision {
+function retry(run: RunRow, { source }: Facts, { only }: RequestOf<'retry'>): Decision {
+  // The retry of another run, or a reload, has released it since it was listed.
+  if (only !== undefined && run.parked !== only) return accepted(`${nameOf(run)} is no longer ${only}`);
   const isAboutFile = wasQuarantined(run);
   if (!run.hasDraft || (isAboutFile && source.has === 'itsBytes')) return readAgain(run);
   const text = `${nameOf(run)} ${continuation(run)}`;

@@ -14,7 +14,12 @@ interface Backlog {
 export interface SourceFile {
   readonly path: string;
   readonly size: number;
+  /** When it was modified, in nanoseconds; undefined if that is unknown. */
+  readonly mtimeNs?: bigint | undefined;
 }
+
+/** Of a folder with more files than this, the others are not checked. */
+const MAX_SOURCES = 100;
 
 /**
  * The intake half of the journal: which files of this machine's folders were seen, and what became of them. It knows
@@ -98,12 +103,15 @@ export function createIntakeJournal(store: Store) {
       store.flush();
       return pathsOf(db, instrument, content);
     },
-    /** One file of a run that was taken from this path: the file itself, or the first one in the folder. */
-    async sourceOf(instrument: string, { sha256, copy }: ContentKey, path: string) {
+    /** The files of a run that was taken from this path: the file itself, or those in the folder. */
+    async sourcesOf(instrument: string, { sha256, copy }: ContentKey, path: string): Promise<SourceFile[]> {
       store.flush();
-      return db.row<SourceFile>`
-        SELECT path, size FROM files WHERE instrument = ${instrument} AND sha256 = ${sha256} AND copy = ${copy}
-          AND (path = ${path} OR path > ${path} || '/' AND path < ${path} || '0') ORDER BY path LIMIT 1`;
+      // As text, because JavaScript's numbers cannot hold nanoseconds.
+      const rows = db.rows<{ path: string; size: number; mtimeNs: string }>`
+        SELECT path, size, CAST(mtime_ns AS TEXT) AS mtimeNs FROM files WHERE instrument = ${instrument}
+          AND sha256 = ${sha256} AND copy = ${copy} AND (path = ${path} OR path > ${path} || '/'
+          AND path < ${path} || '0') ORDER BY path LIMIT ${MAX_SOURCES}`;
+      return rows.map(({ mtimeNs, ...file }) => ({ ...file, mtimeNs: mtimeNs === '-1' ? undefined : BigInt(mtimeNs) }));
     },
     /** Replaces the names of this content's files, so that they can be recognised but not read. */
     erase: (instrument: string, content: ContentKey) => commit(() => eraseNames(db, instrument, content)),

@@ -181,7 +181,7 @@ function eraseRun(db: Connection, row: RunRow): void {
 
 /** Inspects the file system. Provided by the caller: the journal itself reads no files. */
 export interface SourceProbe {
-  /** Whether the file is still there, with this size. */
+  /** Whether the file is still there, with this size and time. */
   isThere(file: SourceFile): Promise<boolean>;
   /** The first path that has this content, or else what is at the first path. */
   find(content: { size: number; sha256: string }, paths: readonly [string, ...string[]]): Promise<Source>;
@@ -279,24 +279,33 @@ async function findFacts(
     case 'remap': {
       const row = await requests.row(request.run);
       if (row === undefined) return NO_FACTS;
-      return { ...NO_FACTS, source: await findSource(intake, row, probe, request.kind === 'remap') };
+      return { ...NO_FACTS, source: await findSource(intake, row, probe, request.kind) };
     }
     default:
       return NO_FACTS;
   }
 }
 
-/** What is now at the run's path. `isHashed`: by its content, at any path where it was seen. */
-async function findSource(intake: IntakeJournal, row: RunRow, probe: SourceProbe, isHashed: boolean): Promise<Source> {
+/** What is now at the run's path or, if its content matters, at any path where that was seen. */
+async function findSource(
+  intake: IntakeJournal,
+  row: RunRow,
+  probe: SourceProbe,
+  request: 'retry' | 'erase' | 'remap',
+): Promise<Source> {
   const { instrument, path, size } = row;
-  const file = (await intake.sourceOf(instrument, row, path)) ?? { path, size };
-  const hasSeveralFiles = file.path !== path || file.size !== size;
+  // A retry with a draft reads the file again only if it still is the run's.
+  const isHashed = request === 'remap' || (request === 'retry' && row.hasDraft && row.parked !== 'held');
+  const files = await intake.sourcesOf(instrument, row, path);
+  const hasSeveralFiles = files.some((file) => file.path !== path || file.size !== size);
   if (isHashed && !hasSeveralFiles) {
     const others = (await intake.pathsOf(instrument, row)).filter((other) => other !== path);
     return probe.find(row, [path, ...others]);
   }
-  // One of several files stands for all: they are hashed again when they are read.
-  return { path, has: (await probe.isThere(file)) ? 'itsBytes' : 'nothing' };
+  // Several files are judged by their sizes, and for a retry by their times: they are hashed again when they are read.
+  const several = request === 'retry' ? files : files.map((file) => ({ path: file.path, size: file.size }));
+  const there = await Promise.all((hasSeveralFiles ? several : [{ path, size }]).map(probe.isThere));
+  return { path, has: there.every(Boolean) ? 'itsBytes' : 'nothing' };
 }
 
 const SCRUB_MS = 100;
@@ -308,7 +317,8 @@ export type JournalClient = ReturnType<typeof openClient>;
 export function openClient(path: string, busyMs?: number) {
   const db = new Connection(openCurrent(path, busyMs));
   return {
-    quarantined: async () => db.values<number>`SELECT id FROM runs WHERE parked = 'quarantined' ORDER BY id`,
+    parked: async (as: 'quarantined' | 'held') =>
+      db.values<number>`SELECT id FROM runs WHERE parked = ${as} ORDER BY id`,
     /** The runs that can be erased and were not changed since this time. */
     finishedBefore: async (time: number) => db.values<number>`
       SELECT id FROM runs WHERE updated_at < ${time} AND path <> '' AND (step = 'done'

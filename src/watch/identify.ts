@@ -200,11 +200,22 @@ interface Content {
   readonly sha256: string;
 }
 
+interface Stamped {
+  readonly path: string;
+  readonly size: number;
+  readonly mtimeNs?: bigint | undefined;
+}
+
 /** Checks the files that runs were read from. */
 export const sourceProbe = {
-  /** Whether a file is still there, judged by its size. */
-  isThere: async ({ path, size }: { readonly path: string; readonly size: number }): Promise<boolean> =>
-    (await inTime(atEither(path, async (place) => (await disk.stat(place)).size === size))) ?? false,
+  /** Whether a file is still there, judged by its size and, if that is known, its time. */
+  isThere: async ({ path, size, mtimeNs }: Stamped): Promise<boolean> =>
+    (await inTime(
+      atEither(path, async (place) => {
+        const found = await disk.stat(place, { bigint: true });
+        return Number(found.size) === size && (mtimeNs === undefined || found.mtimeNs === mtimeNs);
+      }),
+    )) ?? false,
 
   /**
    * The first of these paths that has this content, otherwise what is at the first one. A path that does not respond

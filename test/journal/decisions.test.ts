@@ -92,6 +92,16 @@ test('an unknown run is refused', () => {
   });
 });
 
+test('a retry of all runs in a state leaves runs alone that have left it', () => {
+  const only = { kind: 'retry', run: 7, only: 'held' } as const;
+  expect(decide(held, only, FACTS).changes).toHaveLength(2);
+  expect(decide(sending, only, FACTS)).toEqual({
+    answer: { done: true, text: 'run 7 (a.csv) is no longer held' },
+    changes: [],
+  });
+  expect(decide(gone, only, FACTS).answer).toMatchObject({ done: false, text: expect.stringContaining('refile 7') });
+});
+
 test('retry reads the file of a quarantined run again, or sends the earlier reading if the file is gone', () => {
   const again = decide(quarantined, REQUESTS.retry, FACTS);
   expect(again.answer).toEqual({

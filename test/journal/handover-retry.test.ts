@@ -89,6 +89,7 @@ test('a run whose file the current mapping cannot read keeps its earlier draft a
 for (const [what, change] of [
   ['is gone', (path: string) => rmSync(path)],
   ['has other bytes by now', (path: string) => writeFileSync(path, 'quite another one')],
+  ['has other bytes of the same size by now', (path: string) => writeFileSync(path, 'b')],
   [
     'has become a folder',
     (path: string) => {

@@ -52,8 +52,12 @@ test('a folder that lost files since it was filed is not filed again by a remap'
   const root = folderWith('a.csv', 'b.bin');
   await take(journal, await folderRun(root), someDraft('one'));
   await journal.outbox.record(1, ...filedAs(12));
-  rmSync(join(root, 's1.D', 'b.bin'));
   expect(await ask({ kind: 'remap', run: 1 })).toMatchObject({ done: true });
+  rmSync(join(root, 's1.D', 'b.bin'));
+  expect(await ask({ kind: 'remap', run: 1 })).toMatchObject({
+    done: false,
+    text: expect.stringContaining('no longer'),
+  });
   const rest = await folderRun(root);
   expect(await journal.intake.unknown('balance', filesOf(rest.file))).toHaveLength(1);
   expect(await knows(journal, rest)).toBe(true);

@@ -68,7 +68,7 @@ const decisions = [
         .at(-1);
       control.as('owner').edit(touched, JSON.parse(creation?.body ?? '{}'));
     },
-    command: () => ['retry', '2'],
+    command: () => ['retry', '--held'],
     says: /^run 2 \(w1\.csv\) continues where it stopped, and keeps experiment 2$/m,
     run: 2,
     leaves: ['w0 (balance)', TITLE],

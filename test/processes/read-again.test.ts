@@ -73,3 +73,17 @@ test('a refused run whose file is missing is retried with its existing draft, wh
   expect(await daemon.stop()).toBe(0);
   expect(experiments(scene)[1]).toEqual({ id: 2, title: 'w1 (balance)', comments: 1 });
 }, 60_000);
+
+test('a refused run whose file was overwritten at equal size is retried with its existing draft, beside the new run', async () => {
+  const { scene, daemon } = await withRefusedRun();
+  scene.site.drop('w1.csv', weighing(2));
+  await filed(daemon, 3);
+  const { status, stdout } = await labfeed(['retry', '2', '--config', scene.site.config]);
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout: expect.stringMatching(/its file is no longer at .*w1\.csv, so the existing draft is sent/),
+  });
+  expect(await filed(daemon, 2)).toMatchObject({ experiment: 2 });
+  expect(await daemon.stop()).toBe(0);
+  expect(experiments(scene).map(({ comments }) => comments)).toEqual([1, 1, 1]);
+}, 60_000);
