@@ -7,6 +7,7 @@ import type { Facts } from '../alarms/conditions.js';
 import { type Clock, every, type Loop } from '../clock.js';
 import type { UsableConfig } from '../config/load.js';
 import { systemCode } from '../errors.js';
+import { type Note, writeNote } from '../journal/identity.js';
 import type { Journal } from '../journal/journal.js';
 import { type Live, type RequestCount, removeLive, writeLive } from '../live.js';
 import type { Log } from '../log.js';
@@ -49,6 +50,7 @@ export function createReporting(deps: ReportingDeps) {
     log,
   });
   const writeStatus = createStatusWriter(deps);
+  const noteProgress = createNoteWriter(deps);
   let loop: Loop | undefined;
   return {
     alarms: () => alarms.raised(),
@@ -57,11 +59,13 @@ export function createReporting(deps: ReportingDeps) {
       loop = every(REPORT_MS, clock, async () => {
         if (runtime()) await alarms.check();
         await writeStatus(live(alarms.raised()));
+        await noteProgress();
       });
     },
     /** Resolves when the journal is no longer used. */
     async stop(): Promise<void> {
       await Promise.all([loop?.stop(), alarms.stop()]);
+      await noteProgress();
       await removeLive(journalPath).catch(() => undefined);
     },
   };
@@ -83,6 +87,25 @@ function createStatusWriter({ journalPath, clock, log }: ReportingDeps): (live: 
     } catch (error) {
       // Only the commands need it, and an alarm reports a full disk.
       if (!isWarned) log.warn({ err: error }, 'cannot write the status file, retrying');
+      isWarned = true;
+    }
+  };
+}
+
+/** Returns a function that notes beside the journal how far it has come, unless the journal is behind such a note. */
+function createNoteWriter({ journal: { notes }, journalPath, log }: ReportingDeps): () => Promise<void> {
+  let unwritten: Note | undefined;
+  let isWarned = false;
+  return async () => {
+    if (notes.isBehind) return;
+    try {
+      unwritten = (await notes.take()) ?? unwritten;
+      if (unwritten) await writeNote(journalPath, unwritten);
+      unwritten = undefined;
+      isWarned = false;
+    } catch (error) {
+      // Without it, a lost journal may not be noticed; an alarm reports a full disk.
+      if (!isWarned) log.warn({ err: error }, 'cannot write the file that shows if the journal was lost, retrying');
       isWarned = true;
     }
   };

@@ -7,7 +7,7 @@ import { connect, type OnResponse, type Schedule } from '../connection.js';
 import { type DeliveryContext, type Notebook, StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
 import { confirmForbidden, repeatReads } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
-import { prepareServer } from '../deliver/server.js';
+import { prepareServer, RECOVER } from '../deliver/server.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import { applyRequests, type Outcome } from '../journal/requests.js';
@@ -95,6 +95,7 @@ export function createRuntime(deps: RuntimeDeps) {
       // A mistake in `keep` must not remove anybody's history.
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
       if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
+      if (journal.notes.isBehind) await haltBehind(journal, config);
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));
       await Promise.all([...restored, ...intakes.map((intake) => intake.start())]);
@@ -112,6 +113,15 @@ function isReplaced(key: Key): boolean {
   const before = key.current();
   key.refresh();
   return key.current() !== before;
+}
+
+/** Durable before anything is sent. If a halt is already recorded, its reason stays. */
+async function haltBehind({ isNew, outbox }: Journal, config: UsableConfig): Promise<void> {
+  const server = outbox.server(config.notebook.url);
+  if ((await server.facts()).halted !== undefined) return;
+  const path = journalOf(config);
+  const what = isNew ? `the journal ${path} was lost: it is new, but` : `the journal ${path} was restored or replaced:`;
+  await server.learn({ halted: `${what} ${path}.seen shows that a later one was used here. ${RECOVER}` });
 }
 
 const fields = (problem: Problem) => ({

@@ -94,9 +94,11 @@ export async function haltRestored(id: number, sign: string, server: Server): Pr
   return halt(server, `${what}: ${sign}`, { restoredFrom: id });
 }
 
+export const RECOVER = 'Stop labfeed, run `labfeed recover` and start labfeed again';
+
 /** Durable before it takes effect, so that no restart forgets it. Only `recover` ends it. */
 async function halt(server: Server, reason: string, facts: LearntFacts = {}): Promise<never> {
-  const halted = `${reason}. Stop labfeed, run \`labfeed recover\` and start labfeed again`;
+  const halted = `${reason}. ${RECOVER}`;
   await server.learn({ ...facts, halted });
   throw new HaltedError(halted);
 }

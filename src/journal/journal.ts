@@ -3,7 +3,7 @@ import type { Clock } from '../clock.js';
 import { ALARM_KINDS } from '../live.js';
 import { type AlarmBook, CHANNELS } from '../model.js';
 import { type Database, nullable, openDatabase, parseRows } from './database.js';
-import { identify, idOfPlace } from './identity.js';
+import { createNotes, identify, idOfPlace, type Note, readNote } from './identity.js';
 import { createIntakeJournal } from './intake.js';
 import { createOutbox } from './outbox.js';
 import { createRecovery } from './recovery.js';
@@ -14,13 +14,17 @@ import { createStore, type Store, type StoreOptions } from './store.js';
 export type Journal = ReturnType<typeof createJournal>;
 
 export async function openJournal(path: string, clock: Clock): Promise<Journal> {
-  return createJournal({ ...(await openDatabase(path)), makeId: () => idOfPlace(path), clock });
+  const opened = await openDatabase(path);
+  const before = readNote(path);
+  return createJournal({ ...opened, before, makeId: () => before?.journal ?? idOfPlace(path), clock });
 }
 
 interface JournalParts extends StoreOptions {
   /** Open, and of the current version. */
   readonly database: Database;
   readonly isNew?: boolean;
+  /** The last note beside the journal. */
+  readonly before?: Note | undefined;
   /** The id of a journal that has none yet: random by default. */
   makeId?(): string;
   readonly clock: Clock;
@@ -28,13 +32,15 @@ interface JournalParts extends StoreOptions {
   release(): void;
 }
 
-export function createJournal({ database, isNew = false, makeId, clock, release, ...options }: JournalParts) {
+export function createJournal(parts: JournalParts) {
+  const { database, isNew = false, before, makeId, clock, release, ...options } = parts;
   const store = createStore(database, clock.now, options);
   const id = identify(store.db, makeId);
   return {
     /** Whether it was created just now: it does not know what was filed before. */
     isNew,
     intake: createIntakeJournal(store),
+    notes: createNotes(store, id, before),
     outbox: createOutbox(store, id),
     requests: createRequestStore(store),
     recovery: createRecovery(store),

@@ -6,6 +6,7 @@ import { END_OF_IDS, isOurCreation } from '../deliver/reconcile.js';
 import { isRestored } from '../deliver/server.js';
 import { explain, LabfeedError, type NotebookError } from '../errors.js';
 import { createNotebookReader, isTemporary, type NotebookReader, readBack } from '../evidence.js';
+import { writeNote } from '../journal/identity.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import type { MarkedComment, PlacedRun } from '../journal/recovery.js';
 import { markIn, originIn, provisionalReference, readLabel } from '../markers.js';
@@ -68,10 +69,16 @@ export async function recoverJournal(
   const server = config.notebook.url;
   // The key is read first: without a key, no journal is created.
   const notebook = openNotebook(config, { signal });
-  const journal = await openJournal(journalOf(config), systemClock);
+  const path = journalOf(config);
+  const journal = await openJournal(path, systemClock);
   try {
     const reader = createNotebookReader(notebook, { signal, onRetry });
-    return await recover({ server, instruments: config.listed, journal, notebook: reader, ...deps });
+    const result = await recover({ server, instruments: config.listed, journal, notebook: reader, ...deps });
+    const { halted } = await journal.outbox.server(server).facts();
+    const note = halted === undefined ? await journal.notes.take() : undefined;
+    // From now on, the journal counts as the current one.
+    if (note) await writeNote(path, note);
+    return result;
   } catch (error) {
     if (!signal.aborted) throw error;
     const { halted } = await journal.outbox.server(server).facts();

@@ -1,8 +1,8 @@
-import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { idOfPlace } from '../../src/journal/identity.js';
-import { openJournal } from '../../src/journal/journal.js';
+import { idOfPlace, readNote, writeNote } from '../../src/journal/identity.js';
+import { type Journal, openJournal } from '../../src/journal/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -42,4 +42,61 @@ test('a journal keeps its id when it is moved', async () => {
   const moved = await openJournal(join(folder, 'elsewhere', 'journal.db'), manualClock());
   await moved.close();
   expect(moved.outbox.id).toBe(first.outbox.id);
+});
+
+/** Opens the journal, changes it if asked to, takes a note like the daemon does, and closes it. */
+async function use(path: string, change?: (journal: Journal) => Promise<unknown>): Promise<Journal> {
+  const journal = await openJournal(path, manualClock());
+  await change?.(journal);
+  const note = journal.notes.isBehind ? undefined : await journal.notes.take();
+  if (note) await writeNote(path, note);
+  await journal.close();
+  return journal;
+}
+
+const learn = (journal: Journal) => journal.outbox.server('https://eln.example.org').learn({ dialect: 'v2' });
+
+test('a journal that was lost, restored from a copy or replaced is behind its note, until a note is taken anyway', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  expect((await use(path, learn)).notes.isBehind).toBe(false);
+  copyFileSync(path, `${path}.copy`);
+  const current = await use(path, learn);
+  expect(current.notes.isBehind).toBe(false);
+  expect(statSync(`${path}.seen`).mode & 0o777).toBe(0o600);
+  copyFileSync(path, `${path}.current`);
+
+  copyFileSync(`${path}.copy`, path);
+  for (const _ of [1, 2]) expect((await use(path, learn)).notes.isBehind).toBe(true);
+  rmSync(path);
+  const lost = await use(path);
+  expect(lost).toMatchObject({ isNew: true, notes: { isBehind: true }, outbox: { id: current.outbox.id } });
+  const other = join(tempFolder(), 'journal.db');
+  for (const _ of [1, 2, 3, 4]) await use(other, learn);
+  copyFileSync(other, path);
+  expect((await use(path)).notes.isBehind).toBe(true);
+  copyFileSync(`${path}.current`, path);
+  expect((await use(path)).notes.isBehind).toBe(false);
+
+  rmSync(path);
+  const recovered = await openJournal(path, manualClock());
+  await writeNote(path, (await recovered.notes.take()) ?? expect.fail('there is a note'));
+  await recovered.close();
+  expect((await use(path)).notes.isBehind).toBe(false);
+});
+
+test('a note is taken only after a change, and is in the journal before it is in the file', async () => {
+  const path = join(tempFolder(), 'journal.db');
+  const journal = await openJournal(path, manualClock());
+  expect(await journal.notes.take()).toMatchObject({ noted: 1 });
+  expect(await journal.notes.take()).toBeUndefined();
+  await learn(journal);
+  expect(await journal.notes.take()).toMatchObject({ noted: 2 });
+  expect(await journal.notes.take()).toBeUndefined();
+  await journal.close();
+  // A crash before the file is written: the journal is ahead, which is no reason to halt.
+  await writeNote(path, { journal: journal.outbox.id, noted: 1 });
+  expect((await use(path)).notes.isBehind).toBe(false);
+  writeFileSync(`${path}.seen`, 'x');
+  expect(readNote(path)).toBeUndefined();
+  expect((await use(path)).notes.isBehind).toBe(false);
 });

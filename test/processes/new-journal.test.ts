@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { allFiled } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { runSandbox } from '../support/sandbox.js';
+import { DIALECTS, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
 async function setUp(dialect: 'v2' | 'elabftw') {
@@ -14,7 +14,11 @@ async function setUp(dialect: 'v2' | 'elabftw') {
   const loseJournal = (): void => {
     for (const end of ['', '-wal', '-shm', '.lock']) rmSync(`${site.journal}${end}`, { force: true });
   };
-  return { sandbox, site, loseJournal };
+  const loseFolder = (): void => {
+    loseJournal();
+    rmSync(`${site.journal}.seen`, { force: true });
+  };
+  return { sandbox, site, loseJournal, loseFolder };
 }
 
 const warned = ({ lines }: DaemonProcess) => lines.filter(({ msg }) => msg.startsWith('the journal is new'));
@@ -49,24 +53,48 @@ test('a new journal next to existing files is reported once, with a hint', async
   ]);
 }, 60_000);
 
-test('on eLabFTW a lost journal is noticed before anything is sent, and recover rebuilds it', async () => {
-  const { site, sandbox, loseJournal } = await setUp('elabftw');
+async function fileTwo({ site }: Awaited<ReturnType<typeof setUp>>): Promise<void> {
   for (const n of [0, 1]) site.drop(`w${n}.csv`, weighing(n));
   const first = startDaemon(site.config);
   await allFiled(first, 2);
   expect(await first.stop()).toBe(0);
-  loseJournal();
-  const halted = startDaemon(site.config);
-  const { reason } = await halted.logged('delivery is halted until `labfeed recover` has run');
-  expect(reason).toMatch(/was filed by labfeed, but it is not in the journal[\s\S]*labfeed recover/);
-  expect(await halted.stop()).toBe(0);
-  expect(sandbox.experiments()).toHaveLength(2);
+}
+
+/** The daemon sends nothing and says why, over several starts; after recover it files only what is new. */
+async function expectNoticed({ site, sandbox }: Awaited<ReturnType<typeof setUp>>, reason: RegExp): Promise<void> {
+  const writes = sandbox.control.writes().length;
+  for (const _ of [1, 2]) {
+    const halted = startDaemon(site.config);
+    expect((await halted.logged('delivery is halted until `labfeed recover` has run'))['reason']).toMatch(reason);
+    expect(await halted.stop()).toBe(0);
+  }
+  const status = await labfeed(['status', '--config', site.config]);
+  expect(status.stdout).toMatch(reason);
+  expect(sandbox.control.writes()).toHaveLength(writes);
   expect(await labfeed(['recover', '--config', site.config])).toMatchObject({ status: 0, stderr: '' });
   const again = startDaemon(site.config);
   await again.logged('ready');
   site.drop('w2.csv', weighing(2));
   await allFiled(again, 1);
   expect(await again.stop()).toBe(0);
-  const titles = sandbox.experiments().map(({ title }) => title);
-  expect(titles.sort()).toEqual([0, 1, 2].map((n) => `w${n} (balance)`));
+  const ours = sandbox.experiments().filter(({ title }) => title.startsWith('w'));
+  expect(ours.map(({ title }) => title).sort()).toEqual([0, 1, 2].map((n) => `w${n} (balance)`));
+}
+
+test.each(DIALECTS)(
+  'a lost journal is noticed before anything is sent, and recover rebuilds it (%s)',
+  async (dialect) => {
+    const scene = await setUp(dialect);
+    await fileTwo(scene);
+    scene.loseJournal();
+    await expectNoticed(scene, /the journal .* was lost[\s\S]*labfeed recover/);
+  },
+  60_000,
+);
+
+test('on eLabFTW this is noticed even if nothing of the journal is left', async () => {
+  const scene = await setUp('elabftw');
+  await fileTwo(scene);
+  scene.loseFolder();
+  await expectNoticed(scene, /was filed by labfeed, but it is not in the journal[\s\S]*labfeed recover/);
 }, 60_000);
