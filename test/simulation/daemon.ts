@@ -8,7 +8,7 @@ import { runOf, type Trace, type World } from './world.js';
 
 /** One process: the real delivery and journal. */
 export interface SimulatedDaemon {
-  /** Records the n-th run of the history. */
+  /** Records the n-th run of the history, if the journal does not have it. */
   add(n: number): Promise<void>;
   /** Records another draft of the n-th run, after a remap was requested. */
   remap(n: number, version: number): Promise<void>;
@@ -18,8 +18,10 @@ export interface SimulatedDaemon {
   count(): Promise<Record<string, number>>;
   /** As with SIGTERM. */
   stop(): Promise<void>;
-  /** As with SIGKILL or a power failure. */
+  /** As with SIGKILL: what was written stays. */
   kill(): void;
+  /** What was not synced may be lost. */
+  failPower(): void;
 }
 
 const SETTINGS = notebookSchema.parse({
@@ -37,7 +39,10 @@ export function startDaemon(world: World): SimulatedDaemon {
     clock: process.clock,
     release: () => undefined,
     schedule: (flush) => process.at(0, () => write(flush, world)),
+    sync: () => sync(process, world),
   });
+  // Opening a journal makes everything durable that is in it.
+  database.synced(database.written());
   let isChanged = true;
   let isIdle = false;
   const changed = (): void => {
@@ -66,7 +71,10 @@ export function startDaemon(world: World): SimulatedDaemon {
     delivery.wake();
   }
   return {
-    add: (n) => take(runOf(n)),
+    async add(n) {
+      const found = runOf(n);
+      if ((await journal.outbox.match(found.run)).kind === 'new') await take(found);
+    },
     remap: (n, version) => take(runOf(n, version)),
     wake: delivery.wake,
     count: journal.outbox.count,
@@ -81,7 +89,24 @@ export function startDaemon(world: World): SimulatedDaemon {
       process.kill();
     },
     kill: process.kill,
+    failPower() {
+      process.kill();
+      database.lose((unsynced) => (random.chance(0.5) ? 0 : random.below(unsynced + 1)));
+    },
   };
+}
+
+const MAX_SYNC_MS = 20;
+
+/** Makes everything durable that was written before it began, once it has completed. */
+function sync(process: SimulatedProcess, { database, random }: World): Promise<void> {
+  const written = database.written();
+  return new Promise((resolve) => {
+    process.at(random.below(MAX_SYNC_MS), () => {
+      database.synced(written);
+      resolve();
+    });
+  });
 }
 
 const AT_END: ReadonlySet<string> = new Set(['done', 'held', 'quarantined']);

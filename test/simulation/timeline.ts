@@ -36,23 +36,29 @@ const START = Date.UTC(2026, 0, 1);
 export function createTimeline(random: Random): Timeline {
   let elapsed = 0;
   let offsetMs = 0;
-  let events: Event[] = [];
+  const events: Event[] = [];
+  const remove = (event: Event): void => {
+    const index = events.indexOf(event);
+    const last = events.pop();
+    if (last && last !== event) events[index] = last;
+  };
   const at = (delayMs: number, act: () => void): (() => void) => {
     const event = { at: elapsed + Math.max(0, delayMs), order: random.next(), act };
     events.push(event);
     return () => {
-      events = events.filter((other) => other !== event);
+      if (events.includes(event)) remove(event);
     };
   };
 
-  async function step(): Promise<boolean> {
-    // All promise reactions to the last event run before the next one: Node runs a tick that was requested in a
-    // reaction when no reaction is left.
-    await new Promise<void>(process.nextTick);
-    const [first, ...others] = events;
-    if (!first) return false;
-    const next = others.reduce((soonest, event) => (isBefore(event, soonest) ? event : soonest), first);
-    events = events.filter((event) => event !== next);
+  // All promise reactions to the last event run before the next one: Node runs a tick that was requested in a
+  // reaction when no reaction is left.
+  const reactions = () => new Promise<void>(process.nextTick);
+
+  function runNext(): boolean {
+    let next = events[0];
+    if (!next) return false;
+    for (const event of events) if (isBefore(event, next)) next = event;
+    remove(next);
     elapsed = next.at;
     next.act();
     return true;
@@ -60,14 +66,18 @@ export function createTimeline(random: Random): Timeline {
 
   return {
     at,
-    step,
+    async step() {
+      await reactions();
+      return runNext();
+    },
     async until(work) {
       let ended = false;
       const end = (): void => {
         ended = true;
       };
       work.then(end, end);
-      while (!ended && (await step()));
+      do await reactions();
+      while (!ended && runNext());
       return work;
     },
     elapsedMs: () => elapsed,

@@ -1,7 +1,7 @@
-import type { Database } from '../../src/journal/database.js';
 import type { Dialect } from '../../src/model.js';
 import { type FakeNotebook, fakeNotebook, type NotebookKind } from '../support/fake-notebook.js';
 import { type Random, seeded } from '../support/random.js';
+import type { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
 import { createTimeline, type Timeline } from './timeline.js';
 
@@ -9,7 +9,7 @@ import { createTimeline, type Timeline } from './timeline.js';
 export interface World {
   readonly random: Random;
   readonly timeline: Timeline;
-  readonly database: Database;
+  readonly database: ReusableDatabase;
   readonly notebook: FakeNotebook;
   readonly kind: KnownKind;
   readonly faults: Faults;
@@ -37,7 +37,7 @@ export interface Faults {
   ofWrites: number;
 }
 
-export function createWorld(seed: number, database: Database, trace: Trace, withRemaps: boolean): World {
+export function createWorld(seed: number, database: ReusableDatabase, trace: Trace, withRemaps: boolean): World {
   const random = seeded(seed);
   const timeline = createTimeline(random);
   const kind = KINDS[random.below(KINDS.length)] ?? KINDS[0];
