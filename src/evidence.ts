@@ -1,7 +1,7 @@
 import { backoffMs, type Clock, systemClock } from './clock.js';
 import type { CommentRecord, ExperimentRecord, Notebook } from './deliver/context.js';
 import { isEntryStatus } from './deliver/failures.js';
-import { tryRead } from './deliver/reconcile.js';
+import { tryRead } from './deliver/window.js';
 import { NotebookError } from './errors.js';
 import type { JournalReader, KnownRun } from './journal/reader.js';
 import { originIn, readLabel } from './markers.js';

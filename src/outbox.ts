@@ -82,7 +82,7 @@ export interface ServerOutbox {
   /** Stores what was learnt; null forgets it. */
   learn(facts: LearntFacts): Promise<void>;
   /** Gives the run an unused experiment of ours, if there is one; preferably the run's own. */
-  claimSpare(run: OpenRun): Promise<number | undefined>;
+  claimSpare(run: OpenRun, earlier?: UnseenCreations): Promise<number | undefined>;
   addSpare(experiment: number, reference?: string): Promise<void>;
   /** Whether a run has this experiment, or it is a spare. */
   hasExperiment(experiment: number): Promise<boolean>;
@@ -94,6 +94,23 @@ export interface ServerOutbox {
   isCreating(reference: string): Promise<boolean>;
   /** The number of creations whose outcome is unknown. */
   countUnknown(): Promise<number>;
+  /** The runs with such creations. */
+  unknownCreations(): Promise<UnknownCreation[]>;
+}
+
+/** Earlier creations of a run that may have left experiments behind which were not found. */
+export interface UnseenCreations {
+  /** Their number. */
+  readonly unseen: number;
+  /** See `ServerFacts.sweepFrom`. */
+  readonly sweepFrom?: number | undefined;
+}
+
+/** A run with creations of unknown outcome. */
+export interface UnknownCreation extends Pick<OpenRun, 'reference' | 'floor' | 'unseen'> {
+  readonly run: number;
+  /** A person has to decide about the run. */
+  readonly isParked: boolean;
 }
 
 /** The content of a run: its identity without the refiling count. */
@@ -213,8 +230,9 @@ export interface OpenRun {
   readonly reference: string;
   readonly step: RunStep;
   readonly server: string | undefined;
+  /** What its creations left behind has higher ids than this. Undefined if no id was known when the first was sent. */
   readonly floor: number | undefined;
-  /** Earlier creations with an unknown outcome that could not be reconciled because no id or no title was known. */
+  /** Earlier creations with an unknown outcome whose absence is not proved. */
   readonly unseen: number;
   readonly experiment: number | undefined;
   /** Whether a person said that this experiment is the run's, whatever it contains. */
@@ -230,22 +248,18 @@ export interface OpenRun {
 /** Everything that can happen to a run on its way to the notebook. */
 export type RunChange =
   /** Durable before the POST: after a crash, delivery looks for the experiment instead of creating a second one. */
-  | {
+  | ({
       readonly kind: 'intended';
       readonly server: string;
       readonly floor: number | undefined;
-      /** See `OpenRun.unseen`; 0 by default. */
-      readonly unseen?: number;
       readonly at: number;
-    }
+    } & Partial<UnseenCreations>)
   /** The creation certainly did not happen: the next attempt starts again. */
   | { readonly kind: 'notCreated' }
   | {
       readonly kind: 'created';
       readonly experiment: number;
       readonly found: boolean;
-      /** Unseen creations of this run may have left experiments below this id. */
-      readonly sweepBelow?: number;
     }
   | { readonly kind: 'described'; readonly stored?: StoredParts | undefined }
   | { readonly kind: 'commentIntended'; readonly n: number; readonly at: number }
@@ -273,14 +287,18 @@ export type RunChange =
 /** What was learnt about a server, stored so that it need not be detected again. */
 export interface ServerFacts {
   readonly dialect: Dialect | undefined;
-  /** The highest experiment id seen there: a new experiment gets a higher one. */
+  /** The highest experiment id seen there, of any owner: a new experiment gets a higher one. */
   readonly highest: number | undefined;
   /** Whether titles of creations are kept. Unknown until one has been read back. */
   readonly keepsTitle: boolean | undefined;
   /** What a new experiment looks like, except for ids and times, on a server that drops titles. */
   readonly blank: string | undefined;
-  /** Unseen creations may have left experiments below this id. */
+  /** Unseen creations may have left experiments from this id on, below the next creation. 0: no id was known. */
+  readonly sweepFrom: number | undefined;
+  /** The id of that creation, once there is one: the ids below it are to be read. */
   readonly sweep: number | undefined;
+  /** How many experiments can be found there at most. */
+  readonly sweepCount: number | undefined;
   /** Why nothing is sent there until a person has recovered the journal. */
   readonly halted: string | undefined;
   /** The server was restored to an older state: ids from this one on may have been assigned twice. */
@@ -289,4 +307,7 @@ export interface ServerFacts {
   readonly keepsComments: boolean | undefined;
 }
 
-export type LearntFacts = { readonly [K in Exclude<keyof ServerFacts, 'highest'>]?: ServerFacts[K] | null };
+export type LearntFacts = { readonly [K in Exclude<keyof ServerFacts, 'highest'>]?: ServerFacts[K] | null } & {
+  /** An experiment with this id exists. The highest one is kept. */
+  readonly seen?: number;
+};

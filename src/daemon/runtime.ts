@@ -5,7 +5,7 @@ import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
 import { connect, type OnResponse, type Schedule } from '../connection.js';
 import { type DeliveryContext, type Notebook, StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
-import { confirmForbidden, repeatReads } from '../deliver/failures.js';
+import { confirmingForbidden, repeatReads } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
 import { prepareServer, RECOVER } from '../deliver/server.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
@@ -195,10 +195,10 @@ export function openDelivery(options: DeliveryOptions) {
   const notebook = options.connect((send, signal) => limiter.schedule(send, signal));
   const stopping = new AbortController();
   const context: DeliveryContext = {
-    notebook: confirmForbidden(repeatReads(notebook, { clock, random, stopping: stopping.signal })),
+    notebook: confirmingForbidden(repeatReads(notebook, { clock, random, stopping: stopping.signal })),
     server: { ...outbox.server(config.url), url: config.url, timeoutMs: config.timeout },
     outbox,
-    unknown: trackUnknownOutcomes(clock, config.timeout),
+    unknown: trackUnknownOutcomes(clock, config.timeout, log),
     clock,
     stopping: stopping.signal,
   };

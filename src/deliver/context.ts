@@ -1,12 +1,13 @@
 import type { Clock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
+import type { Log } from '../log.js';
 import type { Deliveries, OpenRun, ServerOutbox } from '../outbox.js';
 
 /** Everything that the delivery of a run needs. */
 export interface DeliveryContext {
   readonly notebook: Notebook;
   readonly server: Server;
-  readonly outbox: Pick<Deliveries, 'record'>;
+  readonly outbox: Pick<Deliveries, 'load' | 'record'>;
   readonly unknown: UnknownOutcomes;
   readonly clock: Clock;
   /** Aborted with a StoppedError when the daemon stops; checked between two steps. */
@@ -91,14 +92,16 @@ export interface UnknownOutcomes {
   readonly posts: OutcomeTimes;
   /** PATCHes and DELETEs, by run. They are idempotent. */
   readonly edits: OutcomeTimes;
+  readonly window: WindowMemory;
 }
 
-export function trackUnknownOutcomes(clock: Clock, timeoutMs: number): UnknownOutcomes {
+export function trackUnknownOutcomes(clock: Clock, timeoutMs: number, log?: Log): UnknownOutcomes {
   const keepMs = maxGraceMs(timeoutMs);
   return {
     creations: new CreationLock(),
     posts: new OutcomeTimes(clock, keepMs),
     edits: new OutcomeTimes(clock, keepMs),
+    window: new WindowMemory(log),
   };
 }
 
@@ -180,6 +183,43 @@ export class OutcomeTimes {
 
   #timeOf(run: number): number {
     return this.#times.get(run) ?? this.#startedAt;
+  }
+}
+
+/** A creation that was looked for after its grace period, and not found. */
+export interface Absence {
+  /** Every id of its window up to this one was read. */
+  readonly through: number;
+  /** Whether it can have no higher id either. */
+  readonly isProved: boolean;
+}
+
+/** What the reads of this process have shown, so that no reconciliation reads it again. */
+export class WindowMemory {
+  /** Ids that exist and are not ours. */
+  readonly foreign = new Set<number>();
+  /** By id, on the monotonic clock: when to try again. */
+  readonly unreadable = new Map<number, number>();
+  readonly failures = new Map<number, number>();
+  /** By run. */
+  readonly absent = new Map<number, Absence>();
+  /** The last creation that was answered: a creation whose grace period was over before has no higher id. */
+  ceiling: { readonly id: number; readonly sentAt: number } | undefined;
+  /** On the monotonic clock: when to look again for unseen creations, after one entry could not be read. */
+  sweepAgainAt = 0;
+  readonly log: Pick<Log, 'warn'> | undefined;
+
+  constructor(log?: Pick<Log, 'warn'>) {
+    this.log = log;
+  }
+
+  maySweep(now: number): boolean {
+    return now >= this.sweepAgainAt;
+  }
+
+  noteCreation(run: number, id: number, sentAt: number): void {
+    this.absent.delete(run);
+    if (id > (this.ceiling?.id ?? 0)) this.ceiling = { id, sentAt };
   }
 }
 

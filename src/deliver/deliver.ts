@@ -1,16 +1,17 @@
 import { NotebookError } from '../errors.js';
 import { originIn, provisionalTitle } from '../markers.js';
-import type { OpenRun, PlannedComment, ServerFacts } from '../outbox.js';
+import type { OpenRun, PlannedComment, ServerFacts, UnseenCreations } from '../outbox.js';
 import { checkComments, dropComment, postComment, reviseComment } from './comments.js';
 import {
+  type Absence,
   type DeliveryContext,
   type ExperimentChanges,
   type ExperimentRecord,
   type Filing,
   HaltedError,
 } from './context.js';
-import { attributeNotFound, certainlyNotDone, ExpiredError, sendEdit } from './failures.js';
-import { adoptCreated, collectSpares, isUntouched, learnTitles, windowFloor } from './reconcile.js';
+import { attributeNotFound, certainlyNotDone, confirmForbidden, ExpiredError, sendEdit } from './failures.js';
+import { collectSpares, isUntouched, learnTitles, settleCreations } from './reconcile.js';
 import {
   awaitEarlierEdits,
   changedBeforeFilled,
@@ -72,53 +73,81 @@ async function obtainExperiment(run: OpenRun, context: DeliveryContext): Promise
   if (run.experiment !== undefined) return { experiment: run.experiment, isNew: false };
   const { creations } = context.unknown;
   const { highest, keepsTitle, sweep } = await context.server.facts();
-  if (run.step === 'creating' || sweep !== undefined) return creations.exclude(() => reconcileAndCreate(run, context));
-  const create = () => useSpareOrCreate(run, 0, context);
+  const mustSweep = sweep !== undefined && context.unknown.window.maySweep(context.clock.monotonic());
+  if (run.step === 'creating' || mustSweep) return creations.exclude(() => reconcileAndCreate(run, context));
+  const create = () => useSpareOrCreate(run, FIRST_CREATION, context);
   // Without an id there is no floor, and without a title that was read back nothing can be recognised.
   const isFirst = highest === undefined || keepsTitle === undefined;
   return isFirst ? creations.exclude(create) : creations.share(create);
 }
 
 /** Runs alone from the first read to the creation, since another creation could add to what was read. */
-async function reconcileAndCreate(run: OpenRun, context: DeliveryContext): Promise<Obtained> {
+async function reconcileAndCreate({ id }: OpenRun, context: DeliveryContext): Promise<Obtained> {
   // Read once: another run may learn meanwhile whether titles are kept. Without that, the collection of spares is
   // skipped, and the search that follows would attribute to this run what others left behind.
   const facts = await context.server.facts();
+  checkHalt(facts);
   await collectSpares(facts, context);
-  if (run.step !== 'creating') return useSpareOrCreate(run, 0, context);
-  const found = await adoptCreated(run, facts, context);
-  if (found !== undefined) return { experiment: found, isNew: false };
-  const isUnseen = windowFloor(run) === undefined || facts.keepsTitle === undefined;
-  return useSpareOrCreate(run, isUnseen ? run.unseen + 1 : 0, context);
+  // The pass of another run may have found its experiment.
+  const run = await context.outbox.load(id);
+  if (run.experiment !== undefined) return { experiment: run.experiment, isNew: false };
+  if (run.step !== 'creating') return useSpareOrCreate(run, FIRST_CREATION, context);
+  const settled = await settleCreations(run, facts, context);
+  if ('experiment' in settled) return { experiment: settled.experiment, isNew: false };
+  const obtained = await useSpareOrCreate(run, repeatedCreation(run, settled.absence, facts), context);
+  await collectSpares(await context.server.facts(), context);
+  return obtained;
 }
 
-async function useSpareOrCreate(run: OpenRun, unseen: number, context: DeliveryContext): Promise<Obtained> {
+interface Earlier extends UnseenCreations {
+  /** These have higher ids; undefined if nothing is known about their ids. */
+  readonly above?: number | undefined;
+}
+
+const FIRST_CREATION: Earlier = { unseen: 0 };
+
+function repeatedCreation(run: OpenRun, { through, isProved }: Absence, { keepsTitle }: ServerFacts): Earlier {
+  if (isProved) return FIRST_CREATION;
+  const isReadable = run.floor !== undefined && keepsTitle !== undefined;
+  const above = isReadable ? through : run.floor;
+  return { unseen: run.unseen + 1, above, sweepFrom: above === undefined ? 0 : above + 1 };
+}
+
+async function useSpareOrCreate(run: OpenRun, earlier: Earlier, context: DeliveryContext): Promise<Obtained> {
   context.stopping.throwIfAborted();
-  const spare = await context.server.claimSpare(run);
-  if (spare !== undefined) return { experiment: spare, isNew: false };
-  return { experiment: await create(run, unseen, context), isNew: true };
+  const spare = await context.server.claimSpare(run, earlier);
+  if (spare !== undefined) {
+    context.unknown.window.absent.delete(run.id);
+    return { experiment: spare, isNew: false };
+  }
+  return { experiment: await create(run, earlier, context), isNew: true };
 }
 
-/** `unseen`: earlier creations of this run that may have left experiments which could not be looked for. */
-async function create(run: OpenRun, unseen: number, context: DeliveryContext): Promise<number> {
-  const { notebook, outbox, server, clock } = context;
+async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext): Promise<number> {
+  const { notebook, outbox, server, unknown, clock } = context;
   const facts = await server.facts();
   // Another run may have halted the server while this one waited for the lock.
   checkHalt(facts);
   const { highest, keepsTitle } = facts;
-  const intent = { server: server.url, floor: highest, unseen, at: clock.now() };
+  const { unseen, above, sweepFrom } = earlier;
+  const floor = unseen === 0 || highest === undefined ? highest : above && Math.min(above, highest);
   // Durable before the POST: after a crash, delivery looks for the experiment instead of creating a second one.
-  await outbox.record(run.id, { kind: 'intended', ...intent });
+  await outbox.record(run.id, { kind: 'intended', server: server.url, floor, unseen, sweepFrom, at: clock.now() });
+  const sentAt = clock.monotonic();
   const experiment = await notebook
     .createExperiment({ title: provisionalTitle(run.reference) })
     .catch((error: unknown) => creationFailed(error, run, highest, context));
   if ((highest !== undefined && experiment <= highest) || (await server.hasExperiment(experiment)))
     await haltRestored(experiment, `it assigned the id ${experiment} a second time`, server);
-  const sweepBelow = unseen > 0 ? { sweepBelow: experiment } : {};
-  await outbox.record(run.id, { kind: 'created', experiment, found: false, ...sweepBelow });
-  if (keepsTitle === undefined) await learnTitles(await notebook.readExperiment(experiment), server);
+  await outbox.record(run.id, { kind: 'created', experiment, found: false });
+  unknown.window.noteCreation(run.id, experiment, sentAt);
+  if (keepsTitle === undefined) await learnTitles(await readOwn(experiment, context), server);
   return experiment;
 }
+
+/** With 403, checks the key: unlike in a window of ids, the entry is ours. */
+const readOwn = (experiment: number, { notebook }: DeliveryContext) =>
+  confirmForbidden(notebook, () => notebook.readExperiment(experiment));
 
 /** A single 201 without an id may be an accident. Each one leaves a blank experiment behind. */
 const MAX_WITHOUT_ID = 3;
@@ -130,7 +159,10 @@ async function creationFailed(
   { outbox, server, unknown }: DeliveryContext,
 ): Promise<never> {
   if (certainlyNotDone(error)) await outbox.record(run.id, { kind: 'notCreated' });
-  else unknown.posts.note(run.id);
+  else {
+    unknown.posts.note(run.id);
+    unknown.window.absent.delete(run.id);
+  }
   const lacksId = error instanceof NotebookError && error.status === 201;
   if (!lacksId || highest !== undefined || (await server.countUnknown()) < MAX_WITHOUT_ID) throw error;
   // Without any id the experiments cannot be looked for either: continuing would create ever more of them.
@@ -184,10 +216,10 @@ async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<Pat
 
 /** Whether the experiment already shows the draft. Throws if a person has changed it. */
 async function isDescribed(filing: Filing): Promise<boolean> {
-  const { run, experiment, notebook, server } = filing;
+  const { run, experiment, server } = filing;
   const isRevision = run.earlier.length > 0;
   if (isRevision) await awaitEarlierEdits(filing);
-  const record = await notebook.readExperiment(experiment);
+  const record = await readOwn(experiment, filing);
   // A crash between the first creation and its read: while the body is empty, it is as it was created.
   if ((await server.facts()).keepsTitle === undefined && !record['body']) await learnTitles(record, server);
   const facts = await server.facts();

@@ -45,21 +45,25 @@ export async function attributeNotFound(error: unknown, { listKeys }: Notebook):
  * instead. The request is then repeated, since the check may have waited until a refused key was replaced. This is
  * safe: a request answered with 403 was certainly not carried out.
  */
-export function confirmForbidden<N extends Notebook>(notebook: N): N {
+export async function confirmForbidden<T>({ listKeys }: Notebook, request: () => Promise<T>): Promise<T> {
+  try {
+    return await request();
+  } catch (error) {
+    if (!isEntryStatus(error, 403)) throw error;
+    await listKeys();
+    return request();
+  }
+}
+
+/** All operations, except for `readExperiment`: windows of ids contain many private entries. */
+export function confirmingForbidden<N extends Notebook>(notebook: N): N {
   const confirmed =
     <A extends unknown[], R>(request: (...args: A) => Promise<R>) =>
-    async (...args: A): Promise<R> => {
-      try {
-        return await request(...args);
-      } catch (error) {
-        if (!isEntryStatus(error, 403)) throw error;
-        await notebook.listKeys();
-        return request(...args);
-      }
-    };
+    (...args: A): Promise<R> =>
+      confirmForbidden(notebook, () => request(...args));
   const operations = Object.entries(notebook).map(([name, part]) => [
     name,
-    typeof part === 'function' && name !== 'listKeys' ? confirmed(part) : part,
+    typeof part === 'function' && !UNCONFIRMED.has(name) ? confirmed(part) : part,
   ]);
   return Object.fromEntries(operations) as N;
 }
@@ -100,6 +104,7 @@ export function repeatReads<N extends Notebook>(notebook: N, { clock, random, st
 }
 
 const TEMPORARY: ReadonlySet<FailureClass> = new Set(['server', 'rate']);
+const UNCONFIRMED: ReadonlySet<string> = new Set(['listKeys', 'readExperiment'] satisfies (keyof Notebook)[]);
 
 /**
  * What follows from a failure, by its class (assigned in `notebook/errors.ts`):

@@ -1,41 +1,192 @@
 import { NotebookError } from '../errors.js';
 import { isProvisional, provisionalReference, provisionalTitle } from '../markers.js';
-import type { OpenRun, ServerFacts } from '../outbox.js';
-import { type DeliveryContext, type ExperimentRecord, gracePeriodMs, NotYetError, type Server } from './context.js';
-import { isEntryStatus } from './failures.js';
+import type { OpenRun, ServerFacts, UnknownCreation } from '../outbox.js';
+import {
+  type Absence,
+  type DeliveryContext,
+  type ExperimentRecord,
+  gracePeriodMs,
+  NotYetError,
+  type Server,
+} from './context.js';
+import { type Seen, UNREADABLE_RETRY_MS, WindowReader } from './window.js';
+
+/** What became of the creations of a run: an experiment, or nothing that could be found. */
+export type Settled = { readonly experiment: number } | { readonly absence: Absence };
 
 /**
- * Adopts what an earlier POST of this run created. A match counts at once; absence counts only if the search began
- * after the grace period. Must run alone: with another creation in flight, its experiment could be adopted instead.
+ * Finds out what became of all creations with an unknown outcome, in one pass over their windows, and records what is
+ * found. A match counts at once; absence counts only if the pass began after the grace period. Must run alone: with
+ * another creation in flight, its experiment could be adopted instead. Throws if nothing can be decided about `run`.
  */
-export async function adoptCreated(
-  run: OpenRun,
-  facts: ServerFacts,
-  context: DeliveryContext,
-): Promise<number | undefined> {
-  if (run.server !== context.server.url)
+export async function settleCreations(run: OpenRun, facts: ServerFacts, context: DeliveryContext): Promise<Settled> {
+  const { server, unknown } = context;
+  if (run.server !== server.url)
     throw undecided(`the outcome of creating its experiment on another notebook, ${run.server}, is unknown`);
-  const checkGrace = await gracePeriod(run, 'a create request with an unknown outcome may still take effect', context);
-  // With several creations of this run unaccounted for, adopting the first would leave the last one behind.
-  if (run.unseen > 0) checkGrace();
-  const candidates = await findCandidates(run, facts, context);
-  // A title belongs to one run; a blank experiment can belong to any run with an unknown outcome.
-  const expected = facts.keepsTitle === false ? await context.server.countUnknown() : 1 + run.unseen;
-  if (candidates.length > expected)
-    throw undecided(
-      `the outcome of creating its experiment is unknown, and too many experiments match: ${candidates.join(', ')}`,
-    );
-  const [experiment] = candidates;
-  if (experiment !== undefined) {
-    const sweepBelow = run.unseen > 0 ? { sweepBelow: Math.max(...candidates) + 1 } : {};
-    await context.outbox.record(run.id, { kind: 'created', experiment, found: true, ...sweepBelow });
-    if (facts.keepsTitle === false) context.unknown.posts.adopted(run.id);
-    return experiment;
+  const known = unknown.window.absent.get(run.id);
+  if (known !== undefined) return { absence: known };
+  const graceMs = await gracePeriodMs(server);
+  const leftMs = (id: number): number => graceMs - unknown.posts.elapsedMs(id);
+  const creations = await server.unknownCreations();
+  const open = creations
+    .filter(({ run: id, isParked }) => id === run.id || !isParked)
+    .map((creation) => {
+      const absence = unknown.window.absent.get(creation.run);
+      return absence && creation.floor !== undefined ? { ...creation, floor: absence.through } : creation;
+    });
+  const late = new Set(open.map((creation) => creation.run).filter((id) => leftMs(id) > 0));
+  const reader = new WindowReader(context);
+  const found = await findCandidates(open, facts, reader, context);
+  const total = creations.reduce((sum, { unseen }) => sum + 1 + unseen, 0);
+  const adopted = await adopt(run.id, open, { found, late, total, reader, facts }, context);
+  const missing = open.filter((creation) => !adopted.has(creation.run));
+  if (missing.length > 0) await reader.finish();
+  const experiment = adopted.get(run.id);
+  const isWaiting = (id: number): boolean => late.has(id) || leftMs(id) > 0;
+  for (const creation of missing) {
+    if (isWaiting(creation.run) || dependsOn(creation, reader.unreadable)) continue;
+    // What could not be recognised must be read again when more is known.
+    if (creation.floor === undefined || facts.keepsTitle === undefined) continue;
+    const isProved = isBelowCeiling(creation.run, reader.end, graceMs, context);
+    unknown.window.absent.set(creation.run, { through: reader.end, isProved });
   }
-  // A proxy that has lost its backend answers 404 to everything.
-  await context.notebook.listKeys();
-  checkGrace();
-  return undefined;
+  if (experiment !== undefined) return { experiment };
+  if (isWaiting(run.id) || dependsOn(run, reader.unreadable))
+    throw notYet(run, leftMs(run.id), reader.unreadable, context);
+  return { absence: unknown.window.absent.get(run.id) ?? { through: reader.end, isProved: false } };
+}
+
+/** Whether its experiment could be one of those that cannot be read. */
+const dependsOn = ({ floor }: { floor: number | undefined }, unreadable: readonly number[]): boolean =>
+  unreadable.some((id) => id > (floor ?? 0));
+
+function notYet(run: OpenRun, leftMs: number, unreadable: readonly number[], { clock }: DeliveryContext): NotYetError {
+  if (leftMs <= 0 && dependsOn(run, unreadable))
+    return new NotYetError(
+      `the outcome of creating its experiment is unknown, and experiment ${unreadable.join(', ')}, which may be it, cannot be read`,
+      clock.now() + UNREADABLE_RETRY_MS,
+    );
+  return new NotYetError(
+    'a create request with an unknown outcome may still take effect',
+    clock.now() + Math.max(0, leftMs),
+  );
+}
+
+/** A creation that took effect did so before its grace period ended, so its id is below that of one sent afterwards. */
+function isBelowCeiling(
+  run: number,
+  through: number,
+  graceMs: number,
+  { unknown: { posts, window }, clock }: DeliveryContext,
+): boolean {
+  const { ceiling } = window;
+  if (ceiling === undefined || ceiling.id > through) return false;
+  return posts.elapsedMs(run) - (clock.monotonic() - ceiling.sentAt) >= graceMs;
+}
+
+/** Experiments that creations of unknown outcome may have left behind, in ascending order. */
+interface Candidates {
+  /** By reference. */
+  readonly titled: ReadonlyMap<string, readonly number[]>;
+  /** Where titles are dropped: any of these creations may have left them behind. */
+  readonly blank: readonly number[];
+}
+
+/** One walk over the union of the windows. */
+async function findCandidates(
+  open: readonly UnknownCreation[],
+  facts: ServerFacts,
+  reader: WindowReader,
+  context: DeliveryContext,
+): Promise<Candidates> {
+  const titled = new Map<string, number[]>(open.map(({ reference }) => [reference, []]));
+  const blank: number[] = [];
+  const collect = async (experiments: AsyncGenerator<Seen>): Promise<void> => {
+    for await (const { id, record } of experiments) {
+      const reference = referenceIn(record);
+      const matches = reference === undefined ? undefined : titled.get(reference);
+      if (matches) matches.push(id);
+      else if (isBlank(record, facts)) blank.push(id);
+      // Until it is known whether titles are kept, our experiments cannot be recognised.
+      else if (facts.keepsTitle !== undefined && reference === undefined) context.unknown.window.foreign.add(id);
+    }
+  };
+  const floors = open.map(({ floor }) => floor);
+  const { highest } = facts;
+  // Sent before any id was known. Another creation has since shown where the ids are.
+  if (floors.includes(undefined) && highest !== undefined) await collect(reader.downward(highest + 1));
+  const lowest = Math.min(...floors.map((floor) => floor ?? highest ?? Number.POSITIVE_INFINITY));
+  if (Number.isFinite(lowest)) await collect(reader.upward(lowest, highest));
+  const ascending = (ids: readonly number[]) => [...new Set(ids)].sort((a, b) => a - b);
+  return {
+    titled: new Map([...titled].map(([reference, ids]) => [reference, ascending(ids)])),
+    blank: ascending(blank),
+  };
+}
+
+const referenceIn = ({ title }: ExperimentRecord): string | undefined =>
+  typeof title === 'string' ? provisionalReference(title) : undefined;
+
+interface Pass {
+  readonly found: Candidates;
+  /** Runs whose grace period was not over when the pass began. */
+  readonly late: ReadonlySet<number>;
+  /** The number of all creations with an unknown outcome. */
+  readonly total: number;
+  readonly reader: WindowReader;
+  readonly facts: ServerFacts;
+}
+
+/** Gives each run what it may have. Throws if nothing can be decided about run `asked`; others find out in their turn. */
+async function adopt(
+  asked: number,
+  open: readonly UnknownCreation[],
+  pass: Pass,
+  context: DeliveryContext,
+): Promise<Map<number, number>> {
+  const adopted = new Map<number, number>();
+  let { total } = pass;
+  let blank = pass.found.blank;
+  // Windows differ only in their floors: the smallest one chooses first.
+  const rank = ({ run, floor = 0 }: UnknownCreation): number => floor + (run === asked ? 0.5 : 0);
+  for (const creation of [...open].sort((a, b) => rank(b) - rank(a))) {
+    const { run, reference, floor, unseen } = creation;
+    const titled = pass.found.titled.get(reference) ?? [];
+    const isTitled = titled.length > 0 || pass.facts.keepsTitle !== false;
+    const candidates = isTitled ? titled : blank.filter((id) => id > (floor ?? 0));
+    // A title belongs to one run; a blank experiment can belong to any run with an unknown outcome.
+    if (candidates.length > (isTitled ? 1 + unseen : total)) {
+      if (run !== asked) continue;
+      throw undecided(
+        `the outcome of creating its experiment is unknown, and too many experiments match: ${candidates.join(', ')}`,
+      );
+    }
+    const [experiment, ...others] = candidates.slice(0, 1 + unseen);
+    // With several creations of this run unaccounted for, adopting the first would leave the last one behind.
+    if (experiment === undefined) continue;
+    if (unseen > 0 && (pass.late.has(run) || dependsOn(creation, pass.reader.unreadable))) continue;
+    await adoptOne(creation, experiment, isTitled, others, pass, context);
+    adopted.set(run, experiment);
+    total -= 1 + unseen;
+    blank = blank.filter((id) => id !== experiment && !others.includes(id));
+  }
+  return adopted;
+}
+
+async function adoptOne(
+  { run, reference, unseen }: UnknownCreation,
+  experiment: number,
+  isTitled: boolean,
+  others: readonly number[],
+  { reader, facts }: Pass,
+  { server, outbox, unknown }: DeliveryContext,
+): Promise<void> {
+  for (const id of others) await server.addSpare(id, isTitled ? reference : undefined);
+  const left = unseen - others.length;
+  if (left > 0) await server.learn({ sweepFrom: reader.end + 1, sweepCount: (facts.sweepCount ?? 0) + left });
+  await outbox.record(run, { kind: 'created', experiment, found: true });
+  unknown.window.absent.delete(run);
+  if (!isTitled) unknown.posts.adopted(run);
 }
 
 /**
@@ -55,88 +206,43 @@ export async function gracePeriod(
   };
 }
 
-/** Everything that creations of this run left behind has an id above this one; unknown if one was unseen. */
-export const windowFloor = ({ floor, unseen }: OpenRun): number | undefined => (unseen > 0 ? undefined : floor);
-
-/** In ascending order. */
-async function findCandidates(run: OpenRun, facts: ServerFacts, context: DeliveryContext): Promise<number[]> {
-  const candidates: number[] = [];
-  const collect = async (experiments: AsyncGenerator<Seen>): Promise<void> => {
-    for await (const { id, record } of experiments) {
-      if (isOurCreation(record, run.reference, facts) && !(await context.server.hasExperiment(id))) candidates.push(id);
-    }
-  };
-  const floor = windowFloor(run);
-  if (floor !== undefined) {
-    await collect(readUpward(floor, context));
-  } else if (facts.highest !== undefined) {
-    // Sent before any id or title was known. Another creation has since shown where the ids are.
-    await collect(readDownward(facts.highest + 1, context));
-    await collect(readUpward(facts.highest, context));
+/**
+ * Unseen creations may have left experiments between the end of an earlier pass and the next creation. What is found
+ * there is used by the next runs before any POST. Must run alone.
+ */
+export async function collectSpares(facts: ServerFacts, context: DeliveryContext): Promise<void> {
+  const { server, unknown, clock } = context;
+  const { sweep, sweepFrom = 0, sweepCount = 0, keepsTitle } = facts;
+  // Until it is known whether titles are kept, our experiments cannot be recognised.
+  if (sweep === undefined || keepsTitle === undefined || !unknown.window.maySweep(clock.monotonic())) return;
+  const reader = new WindowReader(context);
+  const blank: number[] = [];
+  for await (const { id, record } of sweepFrom > 0 ? reader.between(sweepFrom, sweep) : reader.downward(sweep)) {
+    const reference = referenceIn(record);
+    if (reference !== undefined) await keepStray(id, reference, server);
+    else if (isBlank(record, facts)) blank.push(id);
+    else unknown.window.foreign.add(id);
   }
-  return candidates.sort((a, b) => a - b);
+  await reader.finish();
+  // With more of them, some are a person's. Creations of unknown outcome then use them as spares, too.
+  if (blank.length <= sweepCount + (await server.countUnknown())) for (const id of blank) await server.addSpare(id);
+  if (reader.unreadable.length === 0) return server.learn({ sweepFrom: null, sweep: null, sweepCount: null });
+  unknown.window.sweepAgainAt = clock.monotonic() + UNREADABLE_RETRY_MS;
 }
 
-/** Unseen creations may lie below the first known id. What is found there is used by the next runs before any POST. */
-export async function collectSpares(facts: ServerFacts, context: DeliveryContext): Promise<void> {
-  const { server } = context;
-  // Until it is known whether titles are kept, our experiments cannot be recognised.
-  if (facts.sweep === undefined || facts.keepsTitle === undefined) return;
-  for await (const { id, record } of readDownward(facts.sweep, context)) {
-    if (!isUntouched(record, facts) || (await server.hasExperiment(id))) continue;
-    const reference = typeof record.title === 'string' ? provisionalReference(record.title) : undefined;
-    // Another labfeed may file into the same notebook; its references are not in our journal.
-    if (reference === undefined || (await server.hasReference(reference))) await server.addSpare(id, reference);
-  }
-  await server.learn({ sweep: null });
+/**
+ * A creation of ours that no run has. Its run uses it before it creates another; a run in step `creating` finds it by
+ * itself. Another labfeed may file into the same notebook; its references are not in our journal.
+ */
+async function keepStray(id: number, reference: string, server: Server): Promise<void> {
+  if ((await server.hasReference(reference)) && !(await server.isCreating(reference)))
+    await server.addSpare(id, reference);
 }
 
 const undecided = (message: string): NotebookError =>
   new NotebookError('conflict', message, {
     hint: 'find the experiment of this run in the notebook and assign it with `labfeed adopt`; labfeed does not guess',
   });
-
-/** After this many missing ids in a row, the end of the server's ids is assumed. */
-export const END_OF_IDS = 8;
-
-/** How far below a known id an unseen creation is looked for. */
-const MAX_DEPTH = 200;
-
-interface Seen {
-  readonly id: number;
-  readonly record: ExperimentRecord;
-}
-
-/** A 403 is somebody else's private entry: the id exists, and is not ours. */
-export async function tryRead<T>(
-  id: number,
-  { readExperiment }: { readExperiment(id: number): Promise<T> },
-): Promise<T | 'missing' | 'private'> {
-  try {
-    return await readExperiment(id);
-  } catch (error) {
-    if (isEntryStatus(error, 404)) return 'missing';
-    if (error instanceof NotebookError && error.failure === 'conflict') return 'private';
-    throw error;
-  }
-}
-
-/** The experiments above this id. There is no ceiling: a late creation can have a higher id. */
-export const readUpward = (floor: number, context: DeliveryContext): AsyncGenerator<Seen> =>
-  readFrom(floor + 1, 1, context);
-
-const readDownward = (ceiling: number, context: DeliveryContext): AsyncGenerator<Seen> =>
-  readFrom(ceiling - 1, -1, context);
-
-async function* readFrom(first: number, step: 1 | -1, { notebook, stopping }: DeliveryContext): AsyncGenerator<Seen> {
-  const end = step === 1 ? Number.POSITIVE_INFINITY : Math.max(0, first - MAX_DEPTH);
-  for (let id = first, missing = 0; missing < END_OF_IDS && id !== end && id > 0; id += step) {
-    stopping.throwIfAborted();
-    const record = await tryRead(id, notebook);
-    missing = record === 'missing' ? missing + 1 : 0;
-    if (typeof record === 'object') yield { id, record };
-  }
-}
 
 /** Fields in which two blank experiments of one user differ: ids, links, times, and the day of creation. */
 const VARYING = /^(id|elabid|uuid|date|sharelink|.*link|.*_at|.*changelog.*|.*time.*|created.*|modified.*|updated.*)$/i;
@@ -155,13 +261,12 @@ export async function learnTitles(record: ExperimentRecord, server: Server): Pro
 
 /** Whether a creation with this reference leaves such an experiment behind. */
 export const isOurCreation = (record: ExperimentRecord, reference: string, facts: ServerFacts): boolean =>
-  facts.keepsTitle === false ? isBlank(record, facts) : record.title === provisionalTitle(reference);
+  record.title === provisionalTitle(reference) || isBlank(record, facts);
 
 /** Whether nobody has changed the experiment since a creation of ours, whichever it was. */
 export function isUntouched(record: ExperimentRecord, facts: ServerFacts): boolean {
-  if (facts.keepsTitle === false) return isBlank(record, facts);
-  return typeof record.title === 'string' && isProvisional(record.title);
+  return isBlank(record, facts) || (typeof record.title === 'string' && isProvisional(record.title));
 }
 
-const isBlank = (record: ExperimentRecord, { blank }: ServerFacts): boolean =>
-  blank !== undefined && profileOf(record) === blank;
+const isBlank = (record: ExperimentRecord, { keepsTitle, blank }: ServerFacts): boolean =>
+  keepsTitle === false && blank !== undefined && profileOf(record) === blank;

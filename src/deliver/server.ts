@@ -3,7 +3,7 @@ import { type Origin, originIn, provisionalReference } from '../markers.js';
 import { type Dialect, dialectOf } from '../model.js';
 import type { LearntFacts } from '../outbox.js';
 import { type DeliveryContext, type ExperimentRecord, HaltedError, type Server } from './context.js';
-import { END_OF_IDS, readUpward, tryRead } from './reconcile.js';
+import { END_OF_IDS, tryRead, WindowReader } from './window.js';
 
 interface Preparation {
   /** As configured. */
@@ -41,10 +41,12 @@ async function searchUnknownRuns(isUnknownRun: IsUnknownRun, context: DeliveryCo
 
 /** Our runs above our highest id that are not in the journal: the journal is older than the notebook. */
 async function checkNewerEntries(highest: number, isUnknownRun: IsUnknownRun, context: DeliveryContext): Promise<void> {
-  for await (const { id, record } of readUpward(highest, context)) {
+  const reader = new WindowReader(context);
+  for await (const { id, record } of reader.sample(highest)) {
     await checkKnown(id, record, isUnknownRun, context);
     await keepStray(id, record, context.server);
   }
+  await reader.finish();
 }
 
 async function checkKnown(

@@ -253,4 +253,12 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // One row: the id of the journal in origin lines, and the number of its last note in the file beside it.
   'CREATE TABLE identity (id TEXT NOT NULL, noted INTEGER NOT NULL DEFAULT 0) STRICT;',
+  // The floor of a run is below all of its creations, and ids are remembered that were only read.
+  `
+  ALTER TABLE servers ADD COLUMN seen INTEGER;           -- the highest experiment id of any owner that was read
+  ALTER TABLE servers ADD COLUMN sweep_from INTEGER;     -- unseen creations may have left experiments from here to sweep
+  ALTER TABLE servers ADD COLUMN sweep_count INTEGER;    -- how many, at most
+  UPDATE servers SET sweep_from = 0, sweep_count = 10 WHERE sweep IS NOT NULL;
+  UPDATE runs SET floor = NULL WHERE unseen > 0 AND step = 'creating';
+  `,
 ];

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Deliveries, LearntFacts, OpenRun, Outbox, RunChange, ServerOutbox } from '../outbox.js';
+import type { Deliveries, LearntFacts, OpenRun, Outbox, RunChange, ServerOutbox, UnseenCreations } from '../outbox.js';
 import { addHistory, type Connection, columnOf, flag, nullable, parseRows, storedParts, textList } from './database.js';
 import { createHandover } from './handover.js';
 import { addPostponement, createUpkeep } from './maintenance.js';
@@ -139,20 +139,22 @@ function applyChange(db: Connection, run: number, change: RunChange, at: number)
 function updateRun(db: Connection, run: number, change: RunChange, at: number): unknown {
   switch (change.kind) {
     case 'intended':
-      return db.run`
+      db.run`
         UPDATE runs SET step = 'creating', server = ${change.server}, floor = ${change.floor ?? null}, unseen =
           ${change.unseen ?? 0}, intent_at = ${change.at}, updated_at = ${at} WHERE id = ${run}`;
+      if (change.sweepFrom !== undefined) learn(db, change.server, { sweepFrom: change.sweepFrom });
+      return undefined;
     case 'notCreated':
       // An earlier creation with an unknown outcome stays one, whether or not the later one took effect.
       return db.run`
         UPDATE runs SET step = CASE WHEN unseen > 0 THEN 'creating' ELSE 'pending' END, unseen = max(0, unseen -
-          1), floor = NULL, intent_at = CASE WHEN unseen > 0 THEN intent_at END, updated_at = ${at}
+          1), floor = CASE WHEN unseen > 0 THEN floor END, intent_at = CASE WHEN unseen > 0 THEN intent_at END, updated_at = ${at}
           WHERE id = ${run}`;
     case 'created':
       db.run`
-        UPDATE runs SET step = 'created', experiment = ${change.experiment}, attempts = 0, updated_at = ${at}
-          WHERE id = ${run}`;
-      return noteCreation(db, run, change.experiment, change.sweepBelow);
+        UPDATE runs SET step = 'created', experiment = ${change.experiment}, attempts = 0, due_at = 0, updated_at
+          = ${at} WHERE id = ${run}`;
+      return noteCreation(db, run, change);
     case 'described':
       if (change.stored) db.run`UPDATE drafts SET stored = ${JSON.stringify(change.stored)} WHERE run = ${run}`;
       return db.run`UPDATE runs SET step = 'described', attempts = 0, updated_at = ${at} WHERE id = ${run}`;
@@ -181,14 +183,20 @@ function updateRun(db: Connection, run: number, change: RunChange, at: number): 
   }
 }
 
-function noteCreation(db: Connection, run: number, experiment: number, sweep: number | undefined): void {
-  db.run`
+/** A new experiment is also the upper end of the ids in which unseen creations are looked for. */
+function noteCreation(
+  db: Connection,
+  run: number,
+  { experiment, found }: Extract<RunChange, { kind: 'created' }>,
+): unknown {
+  const isEnd = Number(!found);
+  return db.run`
     INSERT INTO servers (url, highest) SELECT server, ${experiment} FROM runs WHERE id = ${run}
-      ON CONFLICT (url) DO UPDATE SET highest = max(ifnull(highest, 0), excluded.highest)`;
-  if (sweep === undefined) return;
-  db.run`
-    UPDATE servers SET sweep = max(ifnull(sweep, 0), ${sweep}) WHERE url = (SELECT server FROM runs
-      WHERE id = ${run})`;
+      ON CONFLICT (url) DO UPDATE SET highest = max(ifnull(highest, 0), excluded.highest),
+      sweep = iif(${isEnd} AND sweep_from < excluded.highest, max(ifnull(sweep, 0), excluded.highest), sweep),
+      sweep_count = iif(${isEnd} AND sweep_from < excluded.highest, ifnull(sweep_count, 0) +
+        (SELECT unseen FROM runs WHERE id = ${run}), sweep_count),
+      sweep_from = iif(${isEnd} AND sweep IS NULL AND sweep_from >= excluded.highest, NULL, sweep_from)`;
 }
 
 const optionalFlag = nullable(z.number()).transform((value) => (value === undefined ? undefined : value === 1));
@@ -198,9 +206,19 @@ const serverRow = z.object({
   keepsTitle: optionalFlag,
   keepsComments: optionalFlag,
   blank: nullable(z.string()),
+  sweepFrom: optional,
   sweep: optional,
+  sweepCount: optional,
   halted: nullable(z.string()),
   restoredFrom: optional,
+});
+
+const unknownRow = z.object({
+  run: z.number(),
+  reference: z.string(),
+  floor: optional,
+  unseen: z.number(),
+  isParked: flag,
 });
 
 function createServer(store: Store, url: string): ServerOutbox {
@@ -208,15 +226,16 @@ function createServer(store: Store, url: string): ServerOutbox {
   return {
     async facts() {
       const row = db.row`
-        SELECT highest, dialect, keeps_title AS keepsTitle, keeps_comments AS keepsComments, blank, sweep,
-          halted, restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
+        SELECT nullif(max(ifnull(highest, 0), ifnull(seen, 0)), 0) AS highest, dialect, keeps_title AS keepsTitle,
+          keeps_comments AS keepsComments, blank, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount, halted,
+          restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
       return serverRow.parse(row ?? {});
     },
     learn: (facts) => commit(() => learn(db, url, facts)),
-    async claimSpare(run) {
+    async claimSpare(run, earlier) {
       // There is almost never one, and reading costs less than a commit.
       if (findSpare(db, url, run.reference) === undefined) return undefined;
-      return commit(() => claimSpare(store, url, run));
+      return commit(() => claimSpare(store, url, run, earlier));
     },
     addSpare: (experiment, reference = undefined) =>
       commit(() => void db.run`INSERT OR IGNORE INTO spares VALUES (${url}, ${experiment}, ${reference ?? null})`),
@@ -233,6 +252,13 @@ function createServer(store: Store, url: string): ServerOutbox {
     countUnknown: async () =>
       db.value<number>`
         SELECT count(*) + ifnull(sum(unseen), 0) FROM runs WHERE step = 'creating' AND server = ${url}` ?? 0,
+    unknownCreations: async () =>
+      parseRows(
+        unknownRow,
+        db.rows`
+          SELECT id AS run, reference, floor, unseen, parked IS NOT NULL AS isParked FROM runs
+            WHERE step = 'creating' AND server = ${url} ORDER BY id`,
+      ),
   };
 }
 
@@ -241,11 +267,12 @@ function learn(db: Connection, url: string, facts: LearntFacts): void {
   for (const [fact, learnt] of Object.entries(facts)) {
     if (learnt === undefined) continue;
     const value = typeof learnt === 'boolean' ? Number(learnt) : learnt;
+    const column = columnOf(fact);
     // Several creations may notice that the server was restored; the lowest id counts.
-    if (fact === 'restoredFrom')
-      db.run`
-        UPDATE servers SET restored_from = min(ifnull(restored_from, ${value}), ${value}) WHERE url = ${url}`;
-    else db.run`UPDATE servers SET ${columnOf(fact)} = ${value} WHERE url = ${url}`;
+    if (typeof value === 'number' && (fact === 'restoredFrom' || fact === 'sweepFrom'))
+      db.run`UPDATE servers SET ${column} = min(ifnull(${column}, ${value}), ${value}) WHERE url = ${url}`;
+    else if (fact === 'seen') db.run`UPDATE servers SET seen = max(ifnull(seen, 0), ${value}) WHERE url = ${url}`;
+    else db.run`UPDATE servers SET ${column} = ${value} WHERE url = ${url}`;
   }
 }
 
@@ -257,11 +284,18 @@ function findSpare(db: Connection, url: string, reference: string): number | und
       WHERE step NOT IN ('pending', 'creating'))) ORDER BY reference IS ${reference} DESC, experiment LIMIT 1`;
 }
 
-function claimSpare({ db, now }: Store, url: string, run: OpenRun): number | undefined {
+function claimSpare(
+  { db, now }: Store,
+  url: string,
+  run: OpenRun,
+  { unseen, sweepFrom }: UnseenCreations = { unseen: 0 },
+): number | undefined {
   const experiment = findSpare(db, url, run.reference);
   if (experiment === undefined) return undefined;
   dropSpare(db, url, experiment);
-  applyChange(db, run.id, { kind: 'intended', server: url, floor: undefined, at: now() }, now());
+  applyChange(db, run.id, { kind: 'intended', server: url, floor: undefined, sweepFrom, at: now() }, now());
+  if (sweepFrom !== undefined)
+    db.run`UPDATE servers SET sweep_count = ifnull(sweep_count, 0) + ${unseen} WHERE url = ${url}`;
   applyChange(db, run.id, { kind: 'created', experiment, found: true }, now());
   return experiment;
 }

@@ -236,7 +236,7 @@ function forgetComments(db: Connection, run: number, numbers: readonly number[])
 }
 
 function settle(db: Connection, server: string, highest: number): void {
-  db.run`UPDATE servers SET highest = ${highest}, restored_from = NULL WHERE url = ${server}`;
+  db.run`UPDATE servers SET highest = ${highest}, seen = NULL, restored_from = NULL WHERE url = ${server}`;
   // What creations with an unknown outcome left behind, if anything, has an id of the new sequence.
   db.run`UPDATE runs SET floor = min(floor, ${highest}) WHERE server = ${server} AND step = 'creating'`;
   db.run`DELETE FROM spares WHERE server = ${server} AND experiment > ${highest}`;

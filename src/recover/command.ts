@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { configFrom, type JsonOption, parseNumber, requireJournal, withJson } from '../commands/options.js';
 import { createProgressLine } from '../commands/terminal.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
-import { END_OF_IDS } from '../deliver/reconcile.js';
+import { END_OF_IDS } from '../deliver/window.js';
 import { ConfigError, explainProblem } from '../errors.js';
 import { onStopRequest } from '../process.js';
 import { plural } from '../text.js';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Notebook, NotYetError } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import { afterFailure, confirmForbidden } from '../../src/deliver/failures.js';
+import { afterFailure, confirmingForbidden } from '../../src/deliver/failures.js';
 import { type FailureClass, NotebookError } from '../../src/errors.js';
 import { fakeNotebook } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, emptyJournal, see } from '../support/filing.js';
@@ -89,7 +89,7 @@ async function secondRun(changed: Partial<Notebook>) {
   const attempt = async () => {
     const error = await deliver(await journal.outbox.load(2), {
       ...context,
-      notebook: confirmForbidden({ ...context.notebook, ...changed }),
+      notebook: confirmingForbidden({ ...context.notebook, ...changed }),
     }).catch((reason: unknown) => reason);
     return afterFailure(error, { attempts: 0, rejections: 0 }, clock.now());
   };
@@ -141,7 +141,7 @@ test('a reconciliation ends when the key is rejected, and does not take every id
 test('no run is held if the key works again when it is checked', async () => {
   let isRefused = true;
   const fake = fakeNotebook();
-  const notebook = confirmForbidden({
+  const notebook = confirmingForbidden({
     ...fake,
     createExperiment: (fields) => (isRefused ? refuse('conflict', 403)() : fake.createExperiment(fields)),
     async listKeys() {

@@ -159,7 +159,7 @@ function mortalContext(
       claimSpare: alive(server.claimSpare),
       addSpare: alive(server.addSpare, 1),
     },
-    outbox: { record: alive(journal.outbox.record, 1) },
+    outbox: { load: journal.outbox.load, record: alive(journal.outbox.record, 1) },
     unknown: trackUnknownOutcomes(clock, 1000),
     clock,
     stopping: new AbortController().signal,

@@ -93,9 +93,12 @@ test('an experiment of ours above the highest known id means that the journal is
   const { add, attempt, notebook, context, journal } = await setUp();
   await attempt(await add('A'));
   const body = `<p>labfeed balance a &amp; b.csv sha256:${'ab'.repeat(32)}</p>`;
-  const stray = notebook.addExperiment('filed yesterday', 1);
-  Object.assign(notebook.experiments.get(stray) ?? {}, { body });
+  const addFiled = (title: string) => {
+    Object.assign(notebook.experiments.get(notebook.addExperiment(title, 1)) ?? {}, { body });
+  };
+  addFiled('filed by another journal');
   await prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, context);
+  addFiled('filed yesterday');
   const origins: unknown[] = [];
   const isUnknownRun = async (origin: unknown) => origins.push(origin) > 0;
   await expect(prepareServer({ dialect: 'v2', isUnknownRun }, context)).rejects.toThrow(/older than the notebook/);

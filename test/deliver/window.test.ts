@@ -1,0 +1,150 @@
+import { expect, test } from 'vitest';
+import { type Notebook, NotYetError, trackUnknownOutcomes } from '../../src/deliver/context.js';
+import { prepareServer } from '../../src/deliver/server.js';
+import { NotebookError } from '../../src/errors.js';
+import { type FakeNotebook, intercept, type NotebookKind } from '../support/fake-notebook.js';
+import { SERVER } from '../support/filing.js';
+import { GRACE_MS, setUp } from './scene.js';
+
+/** A scene with a known id and title, in which requests are counted and entries can be unreadable. */
+async function setUpCounted(kind: NotebookKind = {}) {
+  const scene = await setUp(kind);
+  await scene.add('known');
+  await scene.deliverAll();
+  const requests: string[] = [];
+  const unreadable = new Set<number>();
+  const notebook = intercept<Notebook>(scene.notebook, ({ operation, args: [id], carryOut }) => {
+    requests.push(operation);
+    if (operation === 'readExperiment' && unreadable.has(Number(id)))
+      throw new NotebookError('server', 'internal error', { status: 500 });
+    return carryOut();
+  });
+  const context = { ...scene.context, notebook };
+  return {
+    ...scene,
+    context,
+    requests,
+    unreadable,
+    prepare: (other = context) => prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, other),
+    attempt: (run: number) => scene.attempt(run, notebook),
+    deliverAll: (other = context) => scene.deliverAll(other),
+    /** A new process, which remembers nothing. */
+    restarted: () => ({ ...context, unknown: trackUnknownOutcomes(scene.clock, context.server.timeoutMs) }),
+    /** The titles of our experiments. */
+    ours: () => [...scene.notebook.experiments.values()].filter(({ userid }) => userid === 1).map(({ title }) => title),
+  };
+}
+
+/** Other people create entries; every other one is private. */
+function addForeign({ addExperiment, privateIds }: FakeNotebook, count: number): void {
+  for (let n = 0; n < count; n++) {
+    const id = addExperiment(`entry ${n}`);
+    if (n % 2 === 0) privateIds.add(id);
+  }
+}
+
+/** Ids that were assigned and rolled back, or deleted. */
+function skipIds({ addExperiment, experiments }: FakeNotebook, count: number): void {
+  for (let n = 0; n < count; n++) experiments.delete(addExperiment('gone'));
+}
+
+test('a restart among 600 new entries of other people, half of them private, costs at most 50 requests', async () => {
+  const { notebook, requests, prepare, restarted, journal } = await setUpCounted();
+  addForeign(notebook, 600);
+  await prepare(restarted());
+  expect(requests.length).toBeLessThanOrEqual(50);
+  // The end is remembered: the next start reads only what is new.
+  expect((await journal.outbox.server(SERVER).facts()).highest).toBeGreaterThan(690);
+  requests.length = 0;
+  await prepare(restarted());
+  expect(requests.length).toBeLessThanOrEqual(20);
+});
+
+test('one unknown outcome among 600 entries of other people costs at most 700 requests', async () => {
+  const { add, fail, notebook, requests, prepare, restarted, deliverAll, ours } = await setUpCounted();
+  await fail(await add('A'), { createExperiment: 'dropped' });
+  addForeign(notebook, 600);
+  const context = restarted();
+  await prepare(context);
+  await deliverAll(context);
+  expect(requests.length).toBeLessThanOrEqual(700);
+  expect(ours()).toEqual(['known', 'A']);
+});
+
+test('all unknown outcomes are settled in one pass', async () => {
+  const { add, fail, notebook, requests, clock, deliverAll, ours } = await setUpCounted();
+  const titles = ['A', 'B', 'C', 'D', 'E', 'F'];
+  for (const [n, title] of titles.entries())
+    await fail(await add(title), { createExperiment: n % 2 === 0 ? 'lost' : 'dropped' });
+  addForeign(notebook, 100);
+  clock.advance(GRACE_MS);
+  await deliverAll();
+  expect(ours().sort()).toEqual([...titles, 'known'].sort());
+  // 100 entries, our three creations, the end, and what is read again before it is filled in.
+  expect(requests.filter((request) => request === 'readExperiment').length).toBeLessThanOrEqual(130);
+});
+
+test.each<NotebookKind>([{}, { keepsTitle: false }])(
+  'a lost creation behind a gap of ten ids is used by the next run (%j)',
+  async (kind) => {
+    const { add, fail, notebook, clock, deliverAll, journal, ours } = await setUpCounted(kind);
+    const run = await add('A');
+    skipIds(notebook, 10);
+    await fail(run, { createExperiment: 'lost' });
+    clock.advance(GRACE_MS);
+    await deliverAll();
+    expect(ours()).toHaveLength(3);
+    expect((await journal.outbox.server(SERVER).facts()).sweep).toBeUndefined();
+    await add('B');
+    await deliverAll();
+    expect(ours().sort()).toEqual(['A', 'B', 'known']);
+  },
+);
+
+test.each<NotebookKind>([{}, { keepsTitle: false }])(
+  'a lost creation behind a gap is found if another run was created after the grace period (%j)',
+  async (kind) => {
+    const { add, fail, notebook, clock, attempt, deliverAll, ours } = await setUpCounted(kind);
+    const run = await add('A');
+    skipIds(notebook, 10);
+    await fail(run, { createExperiment: 'lost' });
+    clock.advance(GRACE_MS);
+    await attempt(await add('B'));
+    await deliverAll();
+    expect(ours().sort()).toEqual(['A', 'B', 'known']);
+  },
+);
+
+test('a crash after the second creation of a run does not hide the first one, behind a gap', async () => {
+  const { add, fail, notebook, clock, deliverAll, restarted, ours } = await setUpCounted();
+  const run = await add('A');
+  skipIds(notebook, 10);
+  await fail(run, { createExperiment: 'lost' });
+  clock.advance(GRACE_MS);
+  skipIds(notebook, 10);
+  await fail(run, { createExperiment: 'lost' });
+  await deliverAll(restarted());
+  for (const title of ['B', 'C']) await add(title);
+  await deliverAll();
+  expect(ours().sort()).toEqual(['A', 'B', 'C', 'known']);
+});
+
+test('an entry that cannot be read stops neither a start nor other runs; a run that may own it waits', async () => {
+  const scene = await setUpCounted();
+  const { add, fail, attempt, notebook, unreadable, requests, clock, prepare, deliverAll, ours } = scene;
+  const run = await add('A');
+  await fail(run, { createExperiment: 'lost' });
+  const [own = 0] = [...notebook.experiments.keys()].slice(-1);
+  unreadable.add(own);
+  clock.advance(GRACE_MS);
+  for (const _ of [1, 2]) await expect(prepare()).rejects.toThrow('internal error');
+  await prepare();
+  await expect(attempt(run)).rejects.toThrow(`experiment ${own}, which may be it, cannot be read`);
+  await attempt(await add('B'));
+  requests.length = 0;
+  await expect(attempt(run)).rejects.toBeInstanceOf(NotYetError);
+  expect(requests.length).toBeLessThanOrEqual(12);
+  unreadable.clear();
+  await deliverAll();
+  expect(ours().sort()).toEqual(['A', 'B', 'known']);
+});
