@@ -13,9 +13,11 @@ export interface SimulatedDaemon {
   /** Records another draft of the n-th run, after a remap was requested. */
   remap(n: number, version: number): Promise<void>;
   wake(): void;
-  /** Whether every run in the journal is done or parked. */
+  /** Whether every run in the journal that the server accepts is done or parked. */
   isIdle(): Promise<boolean>;
   count(): Promise<Record<string, number>>;
+  /** As with SIGHUP: another delivery continues while requests of the first may be in flight. */
+  reload(): Promise<void>;
   /** As with SIGTERM. */
   stop(): Promise<void>;
   /** As with SIGKILL: what was written stays. */
@@ -24,7 +26,7 @@ export interface SimulatedDaemon {
   failPower(): void;
 }
 
-const SETTINGS = notebookSchema.parse({
+export const SETTINGS = notebookSchema.parse({
   url: 'https://eln.example.org',
   key: { env: 'KEY' },
   rate: '100/s',
@@ -32,7 +34,7 @@ const SETTINGS = notebookSchema.parse({
 });
 
 export function startDaemon(world: World): SimulatedDaemon {
-  const { timeline, random, database, kind, trace } = world;
+  const { timeline, random, database, kind, pc, trace } = world;
   const process = timeline.process();
   const journal = createJournal({
     database,
@@ -40,6 +42,7 @@ export function startDaemon(world: World): SimulatedDaemon {
     release: () => undefined,
     schedule: (flush) => process.at(0, () => write(flush, world)),
     sync: () => sync(process, world),
+    makeId: () => pc.journal,
   });
   // Opening a journal makes everything durable that is in it.
   database.synced(database.written());
@@ -48,21 +51,23 @@ export function startDaemon(world: World): SimulatedDaemon {
   const changed = (): void => {
     isChanged = true;
   };
-  const delivery = openDelivery({
-    notebook: {
-      ...SETTINGS,
-      concurrency: 1 + random.below(4),
-      dialect: random.chance(0.5) ? 'auto' : kind.dialect,
-    },
-    instruments: ['balance'],
-    outbox: journal.outbox,
-    connect: (schedule) => overNetwork(world, schedule, process),
-    clock: process.clock,
-    log: logTo(trace, process),
-    observer: { filed: changed, failed: (_, { kind }) => kind === 'parked' && changed() },
-    random: random.next,
-  });
-  trace?.('process starts');
+  const open = () =>
+    openDelivery({
+      notebook: {
+        ...SETTINGS,
+        concurrency: 1 + random.below(4),
+        dialect: random.chance(0.5) ? 'auto' : kind.dialect,
+      },
+      instruments: ['balance'],
+      outbox: journal.outbox,
+      connect: (schedule) => overNetwork(world, schedule, process),
+      clock: process.clock,
+      log: logTo(trace, process),
+      observer: { filed: changed, failed: (_, { kind }) => kind === 'parked' && changed() },
+      random: random.next,
+    });
+  let delivery = open();
+  trace?.(`${pc.runs}: process starts`);
   delivery.start();
   async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
     // A run that could not be recorded is found again by the next scan.
@@ -72,17 +77,22 @@ export function startDaemon(world: World): SimulatedDaemon {
   }
   return {
     async add(n) {
-      const found = runOf(n);
+      const found = runOf(n, 0, pc);
       if ((await journal.outbox.match(found.run)).kind === 'new') await take(found);
     },
-    remap: (n, version) => take(runOf(n, version)),
-    wake: delivery.wake,
+    remap: (n, version) => take(runOf(n, version, pc)),
+    wake: () => delivery.wake(),
     count: journal.outbox.count,
     async isIdle() {
-      if (!isChanged) return isIdle;
+      if (isChanged) isIdle = countOpen(world) === 0;
       isChanged = false;
-      isIdle = Object.keys(await journal.outbox.count()).every((state) => AT_END.has(state));
       return isIdle;
+    },
+    async reload() {
+      trace?.(`${pc.runs}: reload`);
+      await timeline.until(delivery.stop(random.below(TIMEOUT_MS)));
+      delivery = open();
+      delivery.start();
     },
     async stop() {
       await timeline.until(delivery.stop(2 * TIMEOUT_MS));
@@ -90,11 +100,20 @@ export function startDaemon(world: World): SimulatedDaemon {
     },
     kill: process.kill,
     failPower() {
+      trace?.(`${pc.runs}: power failure`);
       process.kill();
       database.lose((unsynced) => (random.chance(0.5) ? 0 : random.below(unsynced + 1)));
     },
   };
 }
+
+/** The runs that are neither done nor parked, apart from the one that the server never accepts. */
+const countOpen = ({ database, poisoned = -1 }: World): number =>
+  (
+    database
+      .prepare("SELECT count(*) AS runs FROM runs WHERE step <> 'done' AND parked IS NULL AND id <> ?")
+      .get(poisoned + 1) as { runs: number }
+  ).runs;
 
 const MAX_SYNC_MS = 20;
 
@@ -108,8 +127,6 @@ function sync(process: SimulatedProcess, { database, random }: World): Promise<v
     });
   });
 }
-
-const AT_END: ReadonlySet<string> = new Set(['done', 'held', 'quarantined']);
 
 function write(flush: () => void, { random, faults, database, trace }: World): void {
   const fails = random.chance(faults.ofWrites);

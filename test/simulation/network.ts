@@ -2,7 +2,7 @@ import type { Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 import { FAULTS, type FakeRequest, type Fault, intercept } from '../support/fake-notebook.js';
 import type { SimulatedProcess } from './timeline.js';
-import type { World } from './world.js';
+import type { Refusal, World } from './world.js';
 
 export const TIMEOUT_MS = 1000;
 
@@ -35,7 +35,9 @@ export function overNetwork(
   process: SimulatedProcess,
 ): Notebook & { close(): Promise<void> } {
   world.network.writes = 0;
-  const notebook = intercept<Notebook>(world.notebook, (request) => {
+  const { userid } = world.pc;
+  const account = userid === 1 ? world.notebook : world.notebook.as(userid);
+  const notebook = intercept<Notebook>(account, (request) => {
     const signal = request.args.find((arg) => arg instanceof AbortSignal);
     return schedule(async () => {
       signal?.throwIfAborted();
@@ -46,10 +48,13 @@ export function overNetwork(
   return { ...notebook, close: async () => undefined };
 }
 
-function send({ operation, args, isWrite, carryOut }: FakeRequest, world: World, process: SimulatedProcess) {
+function send(request: FakeRequest, world: World, process: SimulatedProcess) {
+  const { operation, args, isWrite, carryOut } = request;
   const { random, faults, network, trace, timeline } = world;
+  const refusal = refusalOf(request, world);
   const fault = random.chance(faults.ofRequests) ? LIKELY[random.below(LIKELY.length)] : undefined;
-  trace?.(`${operation} ${args.map((arg) => JSON.stringify(arg)).join(' ')}: ${fault ?? 'answered'}`);
+  const outcome = refusal?.error.message ?? fault ?? 'answered';
+  trace?.(`${world.pc.runs}: ${operation} ${args.map((arg) => JSON.stringify(arg)).join(' ')}: ${outcome}`);
   const travelMs = 1 + random.below(40);
   if (isWrite) network.writes += 1;
   return new Promise<unknown>((resolve, reject) => {
@@ -62,10 +67,15 @@ function send({ operation, args, isWrite, carryOut }: FakeRequest, world: World,
     // The server carries out what has reached it even if the process is dead.
     const arrive = (delayMs: number, then: (result: Promise<unknown>) => void = () => undefined) =>
       timeline.at(delayMs, () => {
+        if (operation === 'createExperiment') skipIds(world);
         const result = carryOut();
         result.catch(() => undefined);
         then(result);
       });
+    if (refusal) {
+      if (refusal.isDone) arrive(travelMs);
+      return respond(refusal.isSilent ? TIMEOUT_MS : travelMs, refusal.error);
+    }
     if (fault === undefined) return arrive(travelMs, (result) => respond(1 + random.below(40), result));
     if (fault === 'slow') {
       const slowMs = random.below(MAX_LATE_MS);
@@ -79,6 +89,25 @@ function send({ operation, args, isWrite, carryOut }: FakeRequest, world: World,
     if (FAULTS[fault].carriedOut !== 'now') return respond(isSilent ? TIMEOUT_MS : travelMs, error);
     return arrive(travelMs, () => respond(isSilent ? TIMEOUT_MS : travelMs, error));
   });
+}
+
+function refusalOf(request: FakeRequest, { conditions }: World): Refusal | undefined {
+  for (const condition of conditions) {
+    const refusal = condition.answer(request);
+    if (refusal) return refusal;
+  }
+  return undefined;
+}
+
+const MAX_GAP = 40;
+
+/** A rolled-back creation, or a database sequence after a crash. */
+export function skipIds({ events, notebook, trace }: World): void {
+  const random = events.get('gaps');
+  if (!random?.chance(0.3)) return;
+  const count = 1 + random.below(MAX_GAP);
+  trace?.(`the server skips ${count} ids`);
+  notebook.skipIds(count);
 }
 
 const busyFor = (retryAfterMs: number): NotebookError =>

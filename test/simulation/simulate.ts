@@ -1,7 +1,9 @@
-import type { Database } from '../../src/journal/database.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
+import { scheduleConditions, unreadable } from './conditions.js';
 import { type SimulatedDaemon, startDaemon } from './daemon.js';
 import { TIMEOUT_MS } from './network.js';
+import { createOtherPc, type OtherPc } from './other-pc.js';
+import { recoverJournal } from './recover.js';
 import { createUsers, type Users } from './users.js';
 import { verify } from './verify.js';
 import { createWorld, type Faults, type Trace, type World } from './world.js';
@@ -19,54 +21,69 @@ export interface Simulation {
 /** Histories share a database, so they run one after the other. */
 export function createSimulation(): Simulation {
   const database = new ReusableDatabase();
+  const other = new ReusableDatabase();
   // Nobody reads the stack of an error, and it costs more than the error.
   if (!process.env['LABFEED_TRACE']) Error.stackTraceLimit = 0;
   return {
     async simulate(seed, trace, withRemaps = false) {
       database.empty();
+      other.empty();
       try {
-        await runHistory(createWorld(seed, database, trace, withRemaps));
+        await runHistory(createWorld(seed, database, trace, withRemaps), other);
       } catch (error) {
         throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}`);
       }
     },
-    close: () => database.close(),
+    close() {
+      database.close();
+      other.close();
+    },
   };
 }
 
+const HOUR_MS = 3_600_000;
 const MAX_STEPS = 40_000;
 
-async function runHistory(world: World): Promise<void> {
-  const { random, faults, database } = world;
+async function runHistory(world: World, otherDatabase: ReusableDatabase): Promise<void> {
+  const { random, faults, events } = world;
   const users = createUsers(world);
+  const other = events.has('second') ? createOtherPc(world, otherDatabase) : undefined;
+  scheduleConditions(world);
   let expected = 1 + random.below(5);
   let added = 0;
-  const processes = 1 + random.below(4);
+  const processes = 1 + random.below(4) + Number(events.has('restored'));
   for (let process = 1; process <= processes; process++) {
     Object.assign(faults, chooseFaults(world));
-    const daemon = startDaemon(world);
+    await other?.start();
+    let daemon = startDaemon(world);
     // The scan at the start finds all files, including those whose runs a power failure has undone.
     for (let n = 0; n < added; n++) await daemon.add(n);
     await deliverRemaps(daemon, world);
+    // What was restored is noticed with the next run.
+    if (world.isRestored) expected = Math.max(expected, added + 1);
     const left = expected - added;
     const here = process === processes || random.chance(0.5) ? left : Math.min(left, 1 + random.below(2));
     for (const end = added + here; added < end; added++) await daemon.add(added);
     await runUntilEnd(daemon, world, users);
     // Only done runs can be remapped.
     if (world.remaps && random.chance(0.5)) await settle(world, daemon);
-    if (process < processes) await endProcess(daemon, world, users);
+    if (process < processes) await endProcess(daemon, world, users, other);
     else {
       await settle(world, daemon);
-      // Spare experiments are used by later runs.
-      for (; hasSpares(database); added++, expected++) {
-        await daemon.add(added);
+      await other?.settle();
+      if (isHalted(world)) daemon = await recoverAndRestart(daemon, world);
+      const addHealthy = async (): Promise<void> => {
+        await daemon.add(added++);
         await settle(world, daemon);
-      }
+      };
+      // Spare experiments are used by later runs.
+      while (hasSpares(world)) await addHealthy();
+      await parkPoisoned(world, addHealthy);
       await remapInLastProcess(daemon, world, users);
       daemon.kill();
     }
   }
-  verify(world, users, expected);
+  verify(other ? [world, other.world] : [world], users, added + (other?.added() ?? 0));
 }
 
 /** Usually some requests fail; sometimes all do, or the journal's disk is full. */
@@ -78,16 +95,36 @@ function chooseFaults({ random }: World): Faults {
 }
 
 /** Half of the processes end while a write is in flight, where a crash does most harm. */
-async function runUntilEnd(daemon: SimulatedDaemon, { random, timeline, network }: World, users: Users): Promise<void> {
+async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users): Promise<void> {
+  const { random, timeline, network, events } = world;
   const [minSteps, maxSteps] = random.chance(0.5) ? [random.below(30), 90] : [60, random.below(60)];
   for (let step = 0; step < maxSteps && !(await daemon.isIdle()); step++) {
     if (step >= minSteps && network.writes > 0) break;
     await timeline.step();
     if (random.chance(0.02)) users.createExperiment();
+    if (events.get('clock')?.chance(0.02)) jumpClock(world);
+    if (events.get('reload')?.chance(0.02)) await daemon.reload();
+    const neighbour = events.get('unreadable');
+    if (neighbour?.chance(0.05)) world.conditions.add(unreadable(users.createExperiment(), neighbour));
+    if (events.get('restored')?.chance(0.05)) world.restore ??= world.notebook.snapshot();
   }
 }
 
-async function endProcess(daemon: SimulatedDaemon, world: World, users: Users): Promise<void> {
+/** By minutes, days or years, in either direction. */
+function jumpClock({ events, timeline, trace }: World): void {
+  const random = events.get('clock');
+  const range = [HOUR_MS, 100 * 24 * HOUR_MS, 3 * 365 * 24 * HOUR_MS][random?.below(3) ?? 0] ?? 0;
+  const byMs = random?.below(2 * range) ?? 0;
+  trace?.(`the clock jumps by ${Math.round((byMs - range) / 60_000)} minutes`);
+  timeline.setClock(byMs - range);
+}
+
+async function endProcess(
+  daemon: SimulatedDaemon,
+  world: World,
+  users: Users,
+  other: OtherPc | undefined,
+): Promise<void> {
   const { random, timeline } = world;
   if (random.chance(0.2)) await daemon.stop();
   else {
@@ -96,9 +133,12 @@ async function endProcess(daemon: SimulatedDaemon, world: World, users: Users): 
     if (random.chance(0.5)) daemon.failPower();
     else daemon.kill();
   }
+  other?.end();
   // The server continues during a restart.
   for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
   if (random.chance(0.1)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);
+  if (world.events.has('clock')) jumpClock(world);
+  if (world.events.has('restored')) return restore(world, users);
   if (random.chance(0.3)) {
     // A change between our read and our PATCH cannot be detected, so users act while nothing is in flight.
     while (await timeline.step());
@@ -109,6 +149,17 @@ async function endProcess(daemon: SimulatedDaemon, world: World, users: Users): 
   while (await timeline.step());
   if (random.chance(0.4)) users.changeComment();
   users.requestRemaps();
+}
+
+/** The server gets an older state, after everything in flight has arrived. */
+async function restore(world: World, users: Users): Promise<void> {
+  const { timeline, trace } = world;
+  while (await timeline.step());
+  if (!world.restore || world.isRestored) return;
+  world.restore();
+  world.isRestored = true;
+  trace?.('the server is restored to an older state');
+  users.restored();
 }
 
 /** Remaps that were requested while no process was running. */
@@ -136,18 +187,47 @@ async function remapInLastProcess(daemon: SimulatedDaemon, world: World, users: 
   await settle(world, daemon);
 }
 
-const HOUR_MS = 3_600_000;
+/** Without faults, everything is done within this time. */
+const MAX_SETTLE_MS = 2 * HOUR_MS;
 
 /** No more faults, until nothing is left to do. */
-async function settle({ timeline, faults }: World, daemon: SimulatedDaemon): Promise<void> {
+async function settle(world: World, daemon: SimulatedDaemon): Promise<void> {
+  const { timeline, faults, events } = world;
   Object.assign(faults, { ofRequests: 0, ofWrites: 0 });
   daemon.wake();
-  for (let step = 0; step < MAX_STEPS; step++) {
-    if (await daemon.isIdle()) return;
+  const until = Math.max(timeline.elapsedMs(), world.calmAt) + MAX_SETTLE_MS;
+  for (let step = 0; step < MAX_STEPS && timeline.elapsedMs() < until; step++) {
+    if ((await daemon.isIdle()) || (events.has('restored') && isHalted(world))) return;
     if (!(await timeline.step())) break;
   }
+  // A run whose experiment may be the one that cannot be read waits.
+  if (events.has('unreadable')) return;
   throw new Error(`some runs do not end: ${JSON.stringify(await daemon.count())}`);
 }
 
-const hasSpares = (database: Database): boolean =>
+/** A failure counts against a run only if others succeed. */
+async function parkPoisoned({ poisoned, database, timeline }: World, addHealthy: () => Promise<void>): Promise<void> {
+  if (poisoned === undefined) return;
+  const isOpen = () =>
+    database.prepare("SELECT 1 FROM runs WHERE id = ? AND parked IS NULL AND step <> 'done'").get(poisoned + 1);
+  for (let more = 0; more < 12 && isOpen(); more++) {
+    const from = timeline.elapsedMs() + 15_000;
+    while (timeline.elapsedMs() < from && (await timeline.step()));
+    await addHealthy();
+  }
+}
+
+const hasSpares = ({ database }: World): boolean =>
   database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !== undefined;
+
+const isHalted = ({ database }: World): boolean =>
+  database.prepare('SELECT 1 FROM servers WHERE halted IS NOT NULL').get() !== undefined;
+
+/** What a person does after a halt. */
+async function recoverAndRestart(daemon: SimulatedDaemon, world: World): Promise<SimulatedDaemon> {
+  daemon.kill();
+  await recoverJournal(world);
+  const restarted = startDaemon(world);
+  await settle(world, restarted);
+  return restarted;
+}

@@ -4,6 +4,7 @@ import { createSimulation } from './simulate.js';
 /**
  * LABFEED_SEED=n replays one history, LABFEED_SEEDS=a-b runs many, LABFEED_TRACE=1 prints every event.
  * LABFEED_REDO=1 runs only histories with remaps, LABFEED_REDO=0 only those without.
+ * LABFEED_EVENTS=poison,gaps: exactly these events of `events.ts` happen, in every history.
  */
 const DEFAULT_SEEDS = process.env['LABFEED_SLOW'] ? '1-10000' : '1-150';
 const [from, to] = seeds(process.env['LABFEED_SEED'] ?? process.env['LABFEED_SEEDS'] ?? DEFAULT_SEEDS);
@@ -35,7 +36,9 @@ for (const { withRemaps, promise } of HISTORIES) {
     const failures: string[] = [];
     for (let seed = from; seed <= to && failures.length < 5; seed++) {
       await simulate(seed, trace, withRemaps).catch((error: unknown) => {
-        const replay = `LABFEED_SEED=${seed} LABFEED_REDO=${Number(withRemaps)} LABFEED_TRACE=1 npm run simulate`;
+        const events = process.env['LABFEED_EVENTS'];
+        const chosen = events === undefined ? '' : `LABFEED_EVENTS=${events} `;
+        const replay = `${chosen}LABFEED_SEED=${seed} LABFEED_REDO=${Number(withRemaps)} LABFEED_TRACE=1 npm run simulate`;
         failures.push(`${error instanceof Error ? error.message : error}\n  replay: ${replay}`);
       });
       // Let the event loop run between two histories.

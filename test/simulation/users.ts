@@ -1,4 +1,5 @@
 import { askRemap } from '../support/ask-remap.js';
+import { skipIds } from './network.js';
 import { runOf, type World } from './world.js';
 
 /** Simulated users of the notebook. What they did must stay as they left it. */
@@ -11,7 +12,9 @@ export interface Users {
   readonly deleted: ReadonlySet<string>;
   /** Comments of ours that they edited or deleted, by id. */
   readonly changedComments: ReadonlyMap<number, ChangedComment>;
-  createExperiment(): void;
+  createExperiment(): number;
+  /** The server was restored: what they did since is gone. They continue to work. */
+  restored(): void;
   /** Edits or deletes an experiment that labfeed knows to be its own. */
   changeExperiment(): void;
   /** Edits or deletes a comment that labfeed knows to be its own. */
@@ -40,17 +43,31 @@ export function createUsers(world: World): Users {
   const filed = database.prepare(
     'SELECT id, experiment FROM runs JOIN drafts ON run = id WHERE experiment IS NOT NULL',
   );
+  const create = (): number => {
+    const title = random.chance(0.5) ? 'Untitled' : 'their work';
+    const id = notebook.addExperiment(title, 2);
+    created.set(id, title);
+    trace?.(`user creates ${id}, ${title}`);
+    return id;
+  };
   return {
     created,
     edited,
     deleted,
     ...createCommentUsers(world),
     createExperiment() {
-      const title = random.chance(0.5) ? 'Untitled' : 'their work';
-      const id = notebook.addExperiment(title, 2);
-      created.set(id, title);
+      skipIds(world);
+      const id = create();
       if (random.chance(0.3)) notebook.privateIds.add(id);
-      trace?.(`user creates ${id}, ${title}`);
+      return id;
+    },
+    restored() {
+      for (const id of [...created.keys(), ...notebook.privateIds]) {
+        if (notebook.experiments.get(id)?.userid === 2) continue;
+        created.delete(id);
+        notebook.privateIds.delete(id);
+      }
+      for (let more = random.below(7); more > 0; more--) create();
     },
     changeExperiment() {
       const rows = filed.all() as { experiment: number; id: number }[];

@@ -1,8 +1,11 @@
+import type { NotebookError } from '../../src/errors.js';
+import { originLine } from '../../src/markers.js';
 import type { Dialect } from '../../src/model.js';
-import { type FakeNotebook, fakeNotebook, type NotebookKind } from '../support/fake-notebook.js';
+import { type FakeNotebook, type FakeRequest, fakeNotebook, type NotebookKind } from '../support/fake-notebook.js';
 import { type Random, seeded } from '../support/random.js';
 import type { ReusableDatabase } from '../support/reusable-database.js';
 import { newRun, sha256, someDraft } from '../support/runs.js';
+import { chooseEvents, type Events } from './events.js';
 import { createTimeline, type Timeline } from './timeline.js';
 
 /** The state that outlives the processes of one history. */
@@ -18,6 +21,44 @@ export interface World {
   readonly trace: Trace;
   /** How often each run was remapped; undefined in histories without remaps. */
   readonly remaps: Map<number, number> | undefined;
+  readonly events: Events;
+  readonly conditions: Set<Condition>;
+  /** The PC whose journal this is. */
+  readonly pc: Pc;
+  /** When the last passing condition ends. */
+  calmAt: number;
+  /** The run that the server never accepts. */
+  poisoned: number | undefined;
+  /** Gives the server an older state. */
+  restore: (() => void) | undefined;
+  /** Whether it was given to it. */
+  isRestored: boolean;
+}
+
+/** A PC that runs labfeed. */
+export interface Pc {
+  /** Its runs are called so. */
+  readonly runs: string;
+  /** The id of its journal. */
+  readonly journal: string;
+  /** Its account in the notebook. */
+  readonly userid: number;
+}
+
+export const FIRST_PC: Pc = { runs: 'run', journal: '11111111', userid: 1 };
+
+/** A state of the server in which it refuses certain requests. */
+export interface Condition {
+  /** How it answers this request instead of carrying it out; undefined if it is not concerned. */
+  answer(request: FakeRequest): Refusal | undefined;
+}
+
+export interface Refusal {
+  readonly error: NotebookError;
+  /** The client waits in vain until its timeout. */
+  readonly isSilent?: boolean;
+  /** The server carries the request out nevertheless. */
+  readonly isDone?: boolean;
 }
 
 export type Trace = ((line: string) => void) | undefined;
@@ -50,25 +91,34 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
     faults: { ofRequests: 0, ofWrites: 0 },
     network: { writes: 0 },
     remaps: withRemaps ? new Map() : undefined,
+    events: chooseEvents(seed),
+    conditions: new Set(),
+    pc: FIRST_PC,
+    calmAt: 0,
+    poisoned: undefined,
+    restore: undefined,
+    isRestored: false,
     trace: trace && ((line) => trace(`${Math.round(timeline.elapsedMs())} ${line}`)),
   };
 }
 
-/** The n-th run of a history and its draft. */
-export function runOf(n: number, version = 0) {
-  const name = `run ${n}`;
-  const origin = `<p>labfeed balance ${name}.csv sha256:${sha256(name)}</p>`;
-  const draft = { ...someDraft(name, commentsOf(n, version)), body: `<p>${name}</p>${origin}` };
+/** The n-th run of a PC and its draft. */
+export function runOf(n: number, version = 0, pc: Pc = FIRST_PC) {
+  const name = titleOf(n, 0, pc);
+  const origin = originLine({ label: `balance ${name}.csv`, sha256: sha256(name), journal: pc.journal });
+  const draft = { ...someDraft(name, commentsOf(n, version)), body: `<p>${name}</p><p>${origin}</p>` };
+  const title = titleOf(n, version, pc);
   const again = {
-    title: titleOf(n, version),
+    title,
     date: `2026-01-0${2 + (version % 2)}`,
-    body: version % 3 === 0 ? draft.body : `<p>${titleOf(n, version)}</p>${origin}`,
+    body: version % 3 === 0 ? draft.body : `<p>${title}</p><p>${origin}</p>`,
     tags: ['balance', `version ${version}`],
   };
   return { run: newRun(name), draft: version === 0 ? draft : { ...draft, ...again } };
 }
 
-export const titleOf = (n: number, version: number): string => (version === 0 ? `run ${n}` : `run ${n}, ${version}`);
+export const titleOf = (n: number, version: number, { runs }: Pc = FIRST_PC): string =>
+  version === 0 ? `${runs} ${n}` : `${runs} ${n}, ${version}`;
 
 /** Each version has more or fewer comments, and some with other texts. */
 export const commentsOf = (n: number, version: number): string[] =>

@@ -13,6 +13,12 @@ export interface FakeNotebook extends Notebook {
   readonly privateIds: Set<number>;
   /** Creates an experiment in the web interface: by default, as another user. */
   addExperiment(title: string, userid?: number): number;
+  /** The next experiment gets an id that is higher by this much. */
+  skipIds(count: number): void;
+  /** From now on, the titles of creations are kept. */
+  keepTitles(): void;
+  /** The notebook as another account sees it. */
+  as(userid: number): FakeNotebook;
   /** Copies everything. The result restores the copy, including the id counters. */
   snapshot(): () => void;
 }
@@ -37,7 +43,8 @@ export const NOTEBOOK_KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false 
 
 const notFound = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404 });
 
-export function fakeNotebook({ dialect = 'v2', keepsTitle = true }: NotebookKind = {}): FakeNotebook {
+export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}): FakeNotebook {
+  let keepsTitle = kind.keepsTitle ?? true;
   const experiments = new Map<number, FakeExperiment>();
   const writes: string[] = [];
   const privateIds = new Set<number>();
@@ -57,10 +64,23 @@ export function fakeNotebook({ dialect = 'v2', keepsTitle = true }: NotebookKind
     experiments.set(lastId, { title, date: '2026-01-01', body: '', tags: [], userid, comments: new Map() });
     return lastId;
   };
+  const create = async (title: string, userid: number): Promise<number> => {
+    writes.push('createExperiment');
+    return add(keepsTitle ? title : 'Untitled', userid);
+  };
   return {
     experiments,
     writes,
     privateIds,
+    skipIds(count) {
+      lastId += count;
+    },
+    keepTitles() {
+      keepsTitle = true;
+    },
+    as(userid) {
+      return { ...this, createExperiment: ({ title }) => create(title, userid) };
+    },
     addExperiment: (title, userid = 2) => add(title, userid),
     snapshot() {
       const saved = { entries: structuredClone(experiments), lastId, lastComment };
@@ -70,10 +90,7 @@ export function fakeNotebook({ dialect = 'v2', keepsTitle = true }: NotebookKind
         ({ lastId, lastComment } = saved);
       };
     },
-    async createExperiment({ title }) {
-      writes.push('createExperiment');
-      return add(keepsTitle ? title : 'Untitled', 1);
-    },
+    createExperiment: ({ title }) => create(title, 1),
     async readExperiment(id): Promise<ExperimentRecord> {
       if (privateIds.has(id)) throw new NotebookError('conflict', 'forbidden', { status: 403 });
       return shown(id);
