@@ -34,16 +34,21 @@ export interface Deliveries {
    * Takes up to `limit` due runs: live before backlog, fair between instruments, oldest first. Nobody else gets them
    * until they are released, or until the process that claimed them ends.
    */
-  claim(now: number, limit: number): Promise<number[]>;
+  claim(now: number, limit: number, among?: Among): Promise<number[]>;
   release(run: number): Promise<void>;
   /** When the next unclaimed run becomes due. */
-  nextDueAt(): Promise<number | undefined>;
+  nextDueAt(among?: Among): Promise<number | undefined>;
   load(run: number): Promise<OpenRun>;
   /** All changes of one call become durable together, or none of them does. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
   /** Whether a run with this content has an experiment. */
   hasContent(instrument: string, sha256: string): Promise<boolean>;
 }
+
+/** Which runs to choose from: only these few, the first of them preferred, or all but these few. */
+export type Among =
+  | { readonly only: readonly number[]; readonly except?: never }
+  | { readonly only?: never; readonly except: ReadonlySet<number> };
 
 /** For alarms and housekeeping. Called every second, so the cost must not grow with the number of runs. */
 export interface Upkeep {

@@ -1,10 +1,11 @@
 import PQueue from 'p-queue';
 import { atMost, type Clock, retry } from './clock.js';
 import type { Instrument } from './config/load.js';
-import { type DeliveryContext, HaltedError, StoppedError } from './deliver/context.js';
+import { type DeliveryContext, HaltedError, type Notebook, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
-import { afterFailure, Rejections } from './deliver/failures.js';
+import { afterFailure } from './deliver/failures.js';
 import { createQueue, type Queue } from './deliver/queue.js';
+import type { Writes } from './deliver/writes.js';
 import { explain, FileChangedError, FileError } from './errors.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
@@ -292,6 +293,8 @@ const HANDED_OVER: Readonly<Record<Added['outcome'], string>> = {
 export interface DeliveryDeps {
   readonly outbox: Outbox;
   readonly context: DeliveryContext;
+  /** Which writes the notebook accepts, and of which runs. */
+  readonly writes: Writes;
   /** Finds out what must be known about the server before anything is sent. */
   prepare(): Promise<void>;
   readonly concurrency: number;
@@ -301,14 +304,14 @@ export interface DeliveryDeps {
   readonly random: () => number;
 }
 
-type Delivery = DeliveryDeps & { readonly rejections: Rejections; logHalt(error: HaltedError): void };
+type Delivery = DeliveryDeps & { logHalt(error: HaltedError): void };
 
 /** Due runs are delivered several at a time, as soon as there are any. */
 export function createDelivery(deps: DeliveryDeps): Queue {
-  const { outbox, concurrency, context, log } = deps;
-  const delivery = { ...deps, rejections: new Rejections(), logHalt: logEachHaltOnce(log) };
+  const { outbox, concurrency, context, writes, log } = deps;
+  const delivery = { ...deps, logHalt: logEachHaltOnce(log) };
   const work = (id: number, signal: AbortSignal) => deliverRun(id, signal, delivery);
-  return createQueue({ outbox, concurrency, clock: context.clock, log, work });
+  return createQueue({ outbox, concurrency, clock: context.clock, writes, log, work });
 }
 
 /** Every run meets the same halt, again and again. */
@@ -323,13 +326,14 @@ function logEachHaltOnce(log: Log): Delivery['logHalt'] {
 
 /** One run, from the step it has reached. Each step is recorded before and after its request. */
 async function deliverRun(id: number, signal: AbortSignal, delivery: Delivery): Promise<void> {
+  const { context, writes } = delivery;
   let run: OpenRun | undefined;
   try {
     run = await delivery.outbox.load(id);
     await delivery.prepare();
-    const experiment = await deliver(run, delivery.context);
+    const experiment = await deliver(run, { ...context, notebook: writes.observe(id, context.notebook) });
     delivery.log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
-    delivery.rejections.forget(id);
+    writes.forget(id);
     delivery.observer.filed?.(run, experiment);
   } catch (error) {
     await handleFailure(error, id, run, signal, delivery);
@@ -339,7 +343,7 @@ async function deliverRun(id: number, signal: AbortSignal, delivery: Delivery): 
 /**
  * A failure stops no other run. By the class of the error (see `afterFailure`), this one is
  *
- *   quarantined   if the notebook will never accept it, such as an invalid value
+ *   quarantined   if the notebook will never accept it, such as an invalid value, or fails only on this run
  *   held          if a person has to decide: the experiment was changed, locked or deleted
  *   postponed     if it can succeed later, with back-off: the server is down or overloaded, or refuses the key
  *
@@ -350,7 +354,7 @@ async function handleFailure(
   id: number,
   run: OpenRun | undefined,
   signal: AbortSignal,
-  { outbox, context: { clock }, rejections, logHalt, observer, log, random }: Delivery,
+  { outbox, context: { clock, notebook }, writes, logHalt, observer, log, random }: Delivery,
 ): Promise<void> {
   // The run continues with the same step after the restart.
   if (error instanceof StoppedError) return;
@@ -359,9 +363,10 @@ async function handleFailure(
     return clock.sleep(HALT_CHECK_MS, signal);
   }
   const attempts = run?.attempts ?? 0;
-  const failures = { attempts, rejections: rejections.count(id, attempts) };
-  const change = afterFailure(error, failures, clock.now(), random);
-  rejections.note(id, error, change);
+  // The server is not to blame if it answers a harmless request now.
+  const isToBlame = writes.isToBlame(id) && (await answers(notebook));
+  const change = afterFailure(error, { attempts, isToBlame }, clock.now(), random);
+  if (change.kind === 'parked') writes.forget(id);
   const fields = { run: id, instrument: run?.instrument, ...change };
   if (change.kind === 'parked') log.warn(fields, 'run parked');
   else log.info(fields, 'run postponed');
@@ -374,6 +379,12 @@ async function handleFailure(
     await clock.sleep(JOURNAL_RETRY_MS, signal);
   }
 }
+
+const answers = ({ listKeys }: Notebook): Promise<boolean> =>
+  listKeys().then(
+    () => true,
+    () => false,
+  );
 
 /** How often to check whether a person has ended a halt. */
 const HALT_CHECK_MS = 30_000;

@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../src/clock.js';
 import { loadConfig } from '../src/config/load.js';
+import { Writes } from '../src/deliver/writes.js';
 import { NotebookError } from '../src/errors.js';
 import type { Journal } from '../src/journal/journal.js';
 import { createLog } from '../src/log.js';
@@ -307,6 +308,7 @@ describe('delivery', () => {
     const delivery = createDelivery({
       outbox: journal.outbox,
       context,
+      writes: new Writes({ clock, log: silentLog(), random: Math.random }),
       prepare: async () => undefined,
       concurrency: 3,
       observer: {
@@ -344,21 +346,6 @@ describe('delivery', () => {
       { run: 3, kind: 'parked', as: 'held', reason: 'deleted' },
     ]);
     expect(await journal.outbox.count()).toEqual({ done: 2, quarantined: 1, held: 1 });
-  });
-
-  test('quarantines a run that the notebook itself refuses five times; outages in between do not count', async () => {
-    const outage = new NotebookError('server', 'away', { outcomeUnknown: true, status: 502 });
-    const refusal = new NotebookError('server', 'no', { outcomeUnknown: true, status: 500, scope: 'run' });
-    const errors = [outage, outage, outage, outage, outage, refusal, refusal, outage, refusal, refusal, refusal];
-    let sent = 0;
-    const { changes } = await setUp(['a'], {
-      async patchExperiment() {
-        sent += 1;
-        throw errors[sent - 1];
-      },
-    });
-    await eventually(() => expect(changes.at(-1)?.kind).toBe('parked'));
-    expect(changes.map(({ kind }) => kind)).toEqual([...errors.slice(1).map(() => 'postponed'), 'parked']);
   });
 
   test('files a run that is added later as soon as it is woken', async () => {

@@ -8,10 +8,11 @@ import { type DeliveryContext, type Notebook, StoppedError, trackUnknownOutcomes
 import { confirmingForbidden, repeatReads } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
 import { prepareServer, RECOVER } from '../deliver/server.js';
+import { Writes } from '../deliver/writes.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
 import { applyRequests, type Outcome } from '../journal/requests.js';
-import { type ConfigProblem, describeProblem } from '../live.js';
+import { type ConfigProblem, describeProblem, type LimiterState } from '../live.js';
 import type { Log } from '../log.js';
 import { checkMapping } from '../mapping/mapping.js';
 import type { Origin } from '../markers.js';
@@ -174,7 +175,7 @@ interface DeliveryOptions {
   /** Opens the connection to the notebook. Requests go through `schedule`. */
   connect(schedule: Schedule): Notebook & { close(): Promise<void> };
   /** Reads the key again, and tells whether it has changed. */
-  isKeyReplaced?(): boolean;
+  readonly isKeyReplaced?: () => boolean;
   /** The names of all instruments. */
   readonly instruments: readonly string[];
   readonly outbox: Outbox;
@@ -190,7 +191,13 @@ export function openDelivery(options: DeliveryOptions) {
   const { notebook: config, instruments, outbox, clock, log, observer, random = Math.random } = options;
   // Probes do not wait for their turn: they decide when others get theirs.
   const direct = options.connect((send) => send());
-  const probe = { send: direct.listKeys, isKeyReplaced: options.isKeyReplaced };
+  const { isKeyReplaced } = options;
+  const writes = new Writes({ clock, log, random, isKeyReplaced });
+  function onAvailable(): void {
+    writes.retryNow();
+    queue.wake();
+  }
+  const probe = { send: direct.listKeys, isKeyReplaced, onAvailable };
   const limiter = new Limiter({ perSecond: config.rate, clock, log, random, probe });
   const notebook = options.connect((send, signal) => limiter.schedule(send, signal));
   const stopping = new AbortController();
@@ -206,6 +213,7 @@ export function openDelivery(options: DeliveryOptions) {
   const queue = createDelivery({
     outbox,
     context,
+    writes,
     prepare: once(() => prepareServer({ dialect: config.dialect, isUnknownRun }, context)),
     concurrency: config.concurrency,
     observer,
@@ -215,7 +223,7 @@ export function openDelivery(options: DeliveryOptions) {
   return {
     start: queue.start,
     wake: queue.wake,
-    gate: () => limiter.state(),
+    gate: () => showState(limiter.state(), writes.state()),
     async stop(withinMs: number) {
       stopping.abort(new StoppedError('labfeed is stopping'));
       limiter.stop();
@@ -223,6 +231,10 @@ export function openDelivery(options: DeliveryOptions) {
     },
   };
 }
+
+/** An outage explains why writes fail, and not the other way round. */
+const showState = (requests: LimiterState, writes: LimiterState | undefined): LimiterState =>
+  requests.kind === 'down' ? requests : (writes ?? requests);
 
 /**
  * Whether a run that was filed from this journal is missing from it. Another PC may have an instrument of the same

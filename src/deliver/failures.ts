@@ -114,10 +114,11 @@ const UNCONFIRMED: ReadonlySet<string> = new Set(['listKeys', 'readExperiment'] 
  * | `file`     | does not match its mapping   | quarantined | continue             | warning       |
  * | `request`  | 400, 422, 413                | quarantined | continue             | warning       |
  * | `conflict` | edited, locked, deleted, 403 | held        | continue             | warning       |
- * | `auth`     | 401, read-only key           | retried     | wait for the breaker | warning, once |
+ * | `auth`     | 401, read-only key           | retried     | wait                 | warning, once |
  * | `rate`     | 429                          | retried     | slow down            | warning, once |
- * | `server`   | no response, 5xx, HTML       | retried     | wait for the breaker | warning, once |
- * | `server`, scope `run` | 500 as JSON, being edited | retried; a write that keeps getting 500 is quarantined | continue | info |
+ * | `server`   | no response, 5xx, 405, HTML  | retried     | continue, or wait if the server is down (`breaker.ts`) or accepts no writes (`writes.ts`) | info |
+ *
+ * A write of class `server` that keeps failing while others succeed is to blame on its run, which is quarantined.
  */
 const PARKED_AS: Readonly<Record<FailureClass, 'quarantined' | 'held' | undefined>> = {
   file: 'quarantined',
@@ -128,33 +129,41 @@ const PARKED_AS: Readonly<Record<FailureClass, 'quarantined' | 'held' | undefine
   server: undefined,
 };
 
-/** A 500 with a JSON body mostly means that the database will never accept the value. */
-const MAX_REJECTIONS = 5;
+/** How long a run waits after a failed write or a refusal: breaker, limiter and suspension cover the rest. */
+const MAX_WAIT_MS = 15_000;
+/** After a read that failed several times in a row. */
+const MAX_READ_WAIT_MS = 60_000;
 
 /** Failures since the run last made a step. */
 interface Failures {
   readonly attempts: number;
-  /** See `isRejection`. */
-  readonly rejections: number;
+  /** The notebook keeps failing on this run, while it accepts the same write of others. */
+  readonly isToBlame?: boolean;
 }
 
 /** The change to record after the delivery of a run failed. */
 export function afterFailure(
   error: unknown,
-  { attempts, rejections }: Failures,
+  { attempts, isToBlame = false }: Failures,
   now: number,
   random: () => number = Math.random,
 ): RunChange {
   const reason = explain(error);
   if (error instanceof NotYetError) return postponed(error.untilMs, 'server', reason);
-  const retryAt = now + backoffMs(attempts, { random });
-  if (!(error instanceof NotebookError)) return postponed(retryAt, 'server', reason);
+  if (!(error instanceof NotebookError)) return postponed(now + backoffMs(attempts, { random }), 'server', reason);
   const { failure, retryAfterMs = 0 } = error;
-  const isRejected = isRejection(error) && rejections + 1 >= MAX_REJECTIONS;
-  const as = isRejected ? 'quarantined' : PARKED_AS[failure];
+  const as = PARKED_AS[failure];
   if (as !== undefined) return { kind: 'parked', as, failure, reason };
+  if (isToBlame)
+    return { kind: 'parked', as: 'quarantined', failure, reason: `${BLAMED}: ${error.message}${BLAMED_HINT}` };
+  const maxMs = failure === 'server' && !error.outcomeUnknown ? MAX_READ_WAIT_MS : MAX_WAIT_MS;
+  const retryAt = now + backoffMs(attempts, { maxMs, random });
   return postponed(Math.max(now + retryAfterMs, retryAt), failure, reason);
 }
+
+const BLAMED = 'the notebook fails on this run again and again, and accepts the same request for other runs';
+const BLAMED_HINT =
+  '\n  → check whether the notebook or a firewall in front of it rejects the content or the size of this run; then run `labfeed retry`';
 
 const postponed = (dueAt: number, failure: FailureClass, reason: string): RunChange => ({
   kind: 'postponed',
@@ -163,27 +172,3 @@ const postponed = (dueAt: number, failure: FailureClass, reason: string): RunCha
   failure,
   reason,
 });
-
-/** Whether the notebook itself, not a proxy, failed on a write of this run. A read can fail on another entry. */
-const isRejection = (error: unknown): boolean =>
-  error instanceof NotebookError && error.scope === 'run' && error.outcomeUnknown && (error.status ?? 0) >= 500;
-
-/** How often the notebook rejected each run since its last step. In memory only: a restart costs a few more attempts. */
-export class Rejections {
-  readonly #counts = new Map<number, number>();
-
-  /** `attempts`: as counted in the outbox, where every step resets it to 0. */
-  count(run: number, attempts: number): number {
-    if (attempts === 0) this.#counts.delete(run);
-    return this.#counts.get(run) ?? 0;
-  }
-
-  note(run: number, error: unknown, change: RunChange): void {
-    if (change.kind === 'parked') this.#counts.delete(run);
-    else if (isRejection(error)) this.#counts.set(run, (this.#counts.get(run) ?? 0) + 1);
-  }
-
-  forget(run: number): void {
-    this.#counts.delete(run);
-  }
-}

@@ -3,12 +3,15 @@ import { type Clock, every, type Loop, retry } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Deliveries } from '../outbox.js';
+import type { Lane, Writes } from './writes.js';
 
 export interface QueueDeps {
   readonly concurrency: number;
   readonly clock: Clock;
   readonly log: Log;
   readonly outbox: Pick<Deliveries, 'claim' | 'release' | 'nextDueAt'>;
+  /** Which runs may start now. By default, any. */
+  readonly writes?: Pick<Writes, 'lanes' | 'started'>;
   /** Works on one run. Does not reject. The signal is aborted when the queue stops. */
   work(run: number, signal: AbortSignal): Promise<void>;
 }
@@ -25,9 +28,9 @@ export type Queue = ReturnType<typeof createQueue>;
  * Takes due runs from the journal as workers become free. Only the runs being worked on are in memory, so that a
  * backlog of any length waits on disk.
  */
-export function createQueue({ concurrency, clock, log, outbox, work }: QueueDeps) {
+export function createQueue({ concurrency, clock, log, outbox, writes, work }: QueueDeps) {
   const workers = new PQueue({ concurrency });
-  let active = 0;
+  const active = new Set<number>();
   const stopping = new AbortController();
   let loop: Loop | undefined;
 
@@ -37,20 +40,31 @@ export function createQueue({ concurrency, clock, log, outbox, work }: QueueDeps
     const failed = (error: unknown) =>
       log.error({ run: id, reason: explain(error) }, 'cannot release the run, retrying');
     await retry(() => outbox.release(id), { clock, signal: stopping.signal, failed });
-    active -= 1;
+    active.delete(id);
     loop?.wake();
   }
 
   /** Resolves with the time until something can be due. */
   async function startDue(): Promise<number> {
-    const free = concurrency - active;
-    const ids = free > 0 ? await outbox.claim(clock.now(), free) : [];
+    const lanes = writes?.lanes(active, concurrency) ?? [{ limit: concurrency - active.size }];
+    let waitMs = IDLE_MS;
+    for (const lane of lanes) waitMs = Math.min(waitMs, await startLane(lane));
+    return waitMs;
+  }
+
+  async function startLane({ limit, among, at = 0, isUrgent = false }: Lane): Promise<number> {
+    const free = Math.min(limit, concurrency - active.size);
+    if (free <= 0) return IDLE_MS;
+    const waitMs = Math.ceil(at - clock.monotonic());
+    if (waitMs > 0) return waitMs;
+    const ids = await outbox.claim(isUrgent ? Number.MAX_SAFE_INTEGER : clock.now(), free, among);
     for (const id of ids) {
-      active += 1;
+      active.add(id);
+      writes?.started(id);
       void workers.add(() => run(id));
     }
     if (ids.length === free) return IDLE_MS;
-    const dueAt = await outbox.nextDueAt();
+    const dueAt = await outbox.nextDueAt(among);
     return dueAt === undefined ? IDLE_MS : Math.max(0, dueAt - clock.now());
   }
 

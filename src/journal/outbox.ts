@@ -1,5 +1,14 @@
 import { z } from 'zod';
-import type { Deliveries, LearntFacts, OpenRun, Outbox, RunChange, ServerOutbox, UnseenCreations } from '../outbox.js';
+import type {
+  Among,
+  Deliveries,
+  LearntFacts,
+  OpenRun,
+  Outbox,
+  RunChange,
+  ServerOutbox,
+  UnseenCreations,
+} from '../outbox.js';
 import { addHistory, type Connection, columnOf, flag, nullable, parseRows, storedParts, textList } from './database.js';
 import { createHandover } from './handover.js';
 import { addPostponement, createUpkeep } from './maintenance.js';
@@ -23,19 +32,23 @@ function createDeliveries({ db, commit, now }: Store): Deliveries {
   // One process has the journal, so its claims need not outlive it.
   const claimed = new Set<number>();
   return {
-    async claim(at, limit) {
-      const due = dueRuns(db, at, limit, claimed);
+    async claim(at, limit, among) {
+      const due = among?.only
+        ? dueOf(db, at, among.only, claimed).slice(0, limit)
+        : dueRuns(db, at, limit, without(claimed, among));
       for (const run of due) claimed.add(run);
       return due;
     },
     async release(run) {
       claimed.delete(run);
     },
-    async nextDueAt() {
+    async nextDueAt(among) {
+      if (among?.only) return firstDueOf(db, among.only, claimed);
+      const others = without(claimed, among);
       const rows = db.rows<{ id: number; dueAt: number }>`
         SELECT id, due_at AS dueAt FROM runs WHERE step <> 'done' AND parked IS NULL ORDER BY due_at
-          LIMIT ${claimed.size + 1} + 0`;
-      return rows.find(({ id }) => !claimed.has(id))?.dueAt;
+          LIMIT ${others.size + 1} + 0`;
+      return rows.find(({ id }) => !others.has(id))?.dueAt;
     },
     load: async (run) => loadRun(db, run),
     record: (run, ...changes) =>
@@ -64,6 +77,21 @@ function dueRuns(db: Connection, now: number, limit: number, claimed: ReadonlySe
     .sort((a, b) => a.backlog - b.backlog || a.rank - b.rank || a.id - b.id)
     .slice(0, limit)
     .map(({ id }) => id);
+}
+
+const without = (claimed: ReadonlySet<number>, among: Among | undefined): ReadonlySet<number> =>
+  among?.except ? new Set([...claimed, ...among.except]) : claimed;
+
+/** When this run is due; undefined unless it is open. */
+const dueAtOf = (db: Connection, run: number): number | undefined =>
+  db.value<number>`SELECT due_at FROM runs WHERE id = ${run} AND step <> 'done' AND parked IS NULL`;
+
+const dueOf = (db: Connection, now: number, runs: readonly number[], claimed: ReadonlySet<number>): number[] =>
+  runs.filter((run) => !claimed.has(run) && (dueAtOf(db, run) ?? Number.POSITIVE_INFINITY) <= now);
+
+function firstDueOf(db: Connection, runs: readonly number[], claimed: ReadonlySet<number>): number | undefined {
+  const times = runs.flatMap((run) => (claimed.has(run) ? [] : (dueAtOf(db, run) ?? [])));
+  return times.length === 0 ? undefined : Math.min(...times);
 }
 
 /** Steps from name to name in the index instead of reading every open run for a DISTINCT. */

@@ -125,6 +125,8 @@ const HINTS = {
   edited: 'somebody has it open in the editor. labfeed tries again later',
   address: 'check `notebook.url`: there is no notebook at this address',
   page: 'the notebook may be down for maintenance. If this continues, check `notebook.url`: the server returns a web page instead of an API response',
+  refused:
+    'check whether a firewall or proxy in front of the notebook blocks this kind of request. If the notebook is down for maintenance, labfeed continues afterwards',
   rejected: 'the notebook will reject this again unless the mapping or the file changes',
   tooLarge: 'make the body or the comments shorter, or raise the limit on the server',
   busy: 'the server asks to slow down. If this continues, lower `notebook.rate`',
@@ -141,6 +143,7 @@ interface Rule {
   readonly status: number | '2xx' | '3xx' | '4xx' | '5xx';
   readonly subject?: Subject;
   readonly method?: Method;
+  readonly isWrite?: boolean;
   readonly kind?: BodyKind;
   readonly code?: number;
   readonly says?: RegExp;
@@ -161,13 +164,15 @@ const NOT_DONE: readonly Rule[] = [
   { status: 400, failure: 'request', hint: HINTS.rejected },
   { status: 401, failure: 'auth', hint: HINTS.key },
   { status: 403, subject: 'keys', failure: 'auth', hint: HINTS.key },
-  { status: 403, subject: 'experiments', failure: 'conflict', hint: HINTS.rights },
+  // A firewall answers with a web page; about one entry, the notebook itself answers in JSON.
+  { status: 403, isWrite: true, kind: 'html', failure: 'server', hint: HINTS.refused },
+  { status: 403, subject: 'experiments', method: 'POST', failure: 'auth', hint: HINTS.rights },
   { status: 403, failure: 'conflict', hint: HINTS.locked },
   { status: 404, subject: 'entry', failure: 'conflict', hint: HINTS.gone },
   // No run can make a collection disappear: the URL is wrong, or a proxy has lost its backend.
   { status: 404, failure: 'server', hint: HINTS.address },
-  { status: 405, kind: 'html', failure: 'server', hint: HINTS.page },
-  { status: 405, failure: 'request', hint: HINTS.rejected },
+  // No content can cause it: whoever refuses the method refuses it for every run.
+  { status: 405, failure: 'server', hint: HINTS.refused },
   { status: 413, failure: 'request', hint: HINTS.tooLarge },
   { status: 422, failure: 'request', hint: HINTS.rejected },
   { status: 429, failure: 'rate', hint: HINTS.busy },
@@ -202,6 +207,7 @@ const applies = (rule: Rule, { subject, method }: RequestInfo, status: number, b
   (rule.status === status || rule.status === `${Math.floor(status / 100)}xx`) &&
   (rule.subject ?? subject) === subject &&
   (rule.method ?? method) === method &&
+  (rule.isWrite === undefined || rule.isWrite === isWrite(method)) &&
   (rule.kind ?? body.kind) === body.kind &&
   (rule.code === undefined || rule.code === body.code) &&
   (rule.says === undefined || body.messages.some((message) => rule.says?.test(message)));

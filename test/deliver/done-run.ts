@@ -53,7 +53,7 @@ export async function withDone(draft: Draft, kind: { readonly dialect: Dialect }
     while ((await due(journal, Number.MAX_SAFE_INTEGER, 1)).length > 0) {
       const open = await journal.outbox.load(1);
       await deliver(open, { ...context, notebook: { ...notebook, ...overrides } }).catch(async (error: unknown) => {
-        const change = afterFailure(error, { attempts: open.attempts, rejections: open.attempts }, clock.now());
+        const change = afterFailure(error, { attempts: open.attempts }, clock.now());
         await journal.outbox.record(1, change);
         if (change.kind !== 'postponed') return;
         if (change.reason.includes('may still')) waits.push(change.reason);

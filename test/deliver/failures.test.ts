@@ -8,7 +8,7 @@ import { contextOf, deliverAll, emptyJournal, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 
 const NOW = 1_000_000;
-const failures = (attempts: number, rejections = 0) => ({ attempts, rejections });
+const failures = (attempts: number, isToBlame = false) => ({ attempts, isToBlame });
 const failed = (failure: FailureClass, details: Partial<NotebookError> = {}) =>
   new NotebookError(failure, 'said no', { ...details });
 
@@ -32,29 +32,23 @@ test('a run that needs a correction is quarantined, one with a conflict is held'
 
 test('a temporary failure is retried with growing waits, and never parks the run', () => {
   for (const failure of ['auth', 'rate', 'server'] as const) {
-    expect(afterFailure(failed(failure, { status: 503 }), failures(1000), NOW, () => 1)).toMatchObject({
-      kind: 'postponed',
-      dueAt: NOW + 5 * 60_000,
-    });
+    const change = afterFailure(failed(failure, { status: 503 }), failures(1000), NOW, () => 1);
+    expect(change).toMatchObject({ kind: 'postponed', dueAt: NOW + (failure === 'server' ? 60_000 : 15_000) });
   }
   expect(afterFailure(failed('rate', { retryAfterMs: 3_600_000 }), failures(0), NOW)).toMatchObject({
     dueAt: NOW + 3_600_000,
   });
 });
 
-test('a write that gets 500 with JSON is retried a few times, then quarantined; an entry that is being edited is retried', () => {
-  const own500 = failed('server', { status: 500, scope: 'run', outcomeUnknown: true });
-  expect([0, 1, 2, 3, 4].map((rejections) => afterFailure(own500, failures(rejections, rejections), NOW).kind)).toEqual(
-    ['postponed', 'postponed', 'postponed', 'postponed', 'parked'],
+test('a failed write is retried within seconds for as long as it takes, and quarantined if its run is to blame', () => {
+  const error = failed('server', { status: 500, scope: 'run', outcomeUnknown: true });
+  expect(afterFailure(error, failures(1000), NOW, () => 1)).toMatchObject({ kind: 'postponed', dueAt: NOW + 15_000 });
+  const parked = afterFailure(error, failures(5, true), NOW);
+  expect(parked).toMatchObject({ kind: 'parked', as: 'quarantined', failure: 'server' });
+  expect(parked).toHaveProperty(
+    'reason',
+    expect.stringMatching(/accepts the same request for other runs: said no\n {2}→ /),
   );
-  expect(afterFailure(failed('server', { status: 400, scope: 'run' }), failures(50), NOW).kind).toBe('postponed');
-});
-
-test('neither a single 500 after many outages nor a failing read quarantines a run', () => {
-  const written = failed('server', { status: 500, scope: 'run', outcomeUnknown: true });
-  expect(afterFailure(written, failures(50), NOW).kind).toBe('postponed');
-  const read = failed('server', { status: 500, scope: 'run' });
-  expect(afterFailure(read, failures(50, 50), NOW).kind).toBe('postponed');
 });
 
 test('a wait is rounded up to whole milliseconds', () => {
@@ -91,7 +85,7 @@ async function secondRun(changed: Partial<Notebook>) {
       ...context,
       notebook: confirmingForbidden({ ...context.notebook, ...changed }),
     }).catch((reason: unknown) => reason);
-    return afterFailure(error, { attempts: 0, rejections: 0 }, clock.now());
+    return afterFailure(error, { attempts: 0 }, clock.now());
   };
   return { attempt, journal, clock };
 }

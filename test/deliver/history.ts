@@ -181,7 +181,7 @@ async function deliverAll(
       await deliver(run, context);
     } catch (error) {
       if (error instanceof Crash) throw error;
-      const failures = { attempts: run.attempts, rejections: run.attempts };
+      const failures = { attempts: run.attempts };
       await context.outbox.record(id, afterFailure(error, failures, clock.now(), random));
     }
   }

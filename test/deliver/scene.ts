@@ -46,7 +46,7 @@ export async function setUp(kind: NotebookKind = {}) {
         const [id] = await due(journal, Number.MAX_SAFE_INTEGER, 1);
         if (id === undefined) return;
         const run = await journal.outbox.load(id);
-        const failures = { attempts: run.attempts, rejections: run.attempts };
+        const failures = { attempts: run.attempts };
         await deliver(run, other).catch(async (error: unknown) => {
           const change = afterFailure(error, failures, clock.now());
           await journal.outbox.record(id, change);

@@ -28,7 +28,7 @@ const CONTRACT: Readonly<Record<Operation, Row>> = {
     call: (notebook) => notebook.createExperiment({ title: 'labfeed 01' }),
     wire: 'POST /api/v2/experiments {"title":"labfeed 01"}',
     result: 42,
-    refusals: { 400: 'request', 401: 'auth', 403: 'conflict', 404: 'server', 422: 'request' },
+    refusals: { 400: 'request', 401: 'auth', 403: 'auth', 404: 'server', 422: 'request' },
   },
   readExperiment: {
     call: (notebook) => notebook.readExperiment(7),

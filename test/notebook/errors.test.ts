@@ -224,12 +224,18 @@ test('a 500 with JSON concerns one run: the application works and rejects the va
   expect(error).toMatchObject({ failure: 'server', scope: 'run', outcomeUnknown: true, retryable: true });
 });
 
-test('a 405 with JSON concerns the request', async () => {
-  const { notebook } = await openContract({ patchExperiment: refusal(405) });
-  expect(await failureOf(notebook.patchExperiment(7, {}))).toMatchObject({
-    failure: 'request',
-    outcomeUnknown: false,
-  });
+test.each([
+  ['a 405', refusal(405)],
+  ['a 403 as a web page', page(403, 'Forbidden')],
+])('%s to a change concerns no single run, and the change was certainly not done', async (_what, reply) => {
+  const { notebook } = await openContract({ patchExperiment: reply, postExperiments: reply });
+  for (const request of [notebook.patchExperiment(7, {}), notebook.createExperiment()])
+    expect(await failureOf(request)).toMatchObject({ failure: 'server', scope: 'server', outcomeUnknown: false });
+});
+
+test('a 403 as a web page to a read is about the entry', async () => {
+  const { notebook } = await openContract({ readExperiment: page(403, 'Forbidden') });
+  expect(await failureOf(notebook.readExperiment(7))).toMatchObject({ failure: 'conflict' });
 });
 
 test.each([

@@ -66,7 +66,7 @@ export async function deliverAll(journal: Journal, context: DeliveryContext, clo
       ids.map(async (id) => {
         const run = await journal.outbox.load(id);
         await deliver(run, context).catch(async (error: unknown) => {
-          const change = afterFailure(error, { attempts: run.attempts, rejections: run.attempts }, clock.now());
+          const change = afterFailure(error, { attempts: run.attempts }, clock.now());
           await journal.outbox.record(id, change);
           if (change.kind === 'postponed') clock.advance(Math.max(0, change.dueAt - clock.now()));
         });
