@@ -1,10 +1,9 @@
 import type { ReusableDatabase } from '../support/reusable-database.js';
 import { type SimulatedDaemon, startDaemon } from './daemon.js';
+import { settle, useSpares } from './settle.js';
 import type { World } from './world.js';
 
 export type OtherPc = ReturnType<typeof createOtherPc>;
-
-const MAX_STEPS = 40_000;
 
 /** Another PC that files into the same notebook, with an instrument of the same name, for the same or another account. */
 export function createOtherPc(first: World, database: ReusableDatabase) {
@@ -27,13 +26,16 @@ export function createOtherPc(first: World, database: ReusableDatabase) {
       if (random.chance(0.5)) daemon?.failPower();
       else daemon?.kill();
     },
-    /** Runs it until nothing is left to do. The faults of the network have ended. */
+    /** Runs it until nothing is left to do. */
     async settle(): Promise<void> {
-      daemon?.wake();
-      for (let step = 0; daemon && !(await daemon.isIdle()); step++)
-        if (step === MAX_STEPS || !(await first.timeline.step()))
-          throw new Error(`some runs of the other PC do not end: ${JSON.stringify(await daemon.count())}`);
-      daemon?.kill();
+      if (!daemon) return;
+      const running = daemon;
+      await settle(world, running);
+      await useSpares(world, async () => {
+        await running.add(added++);
+        await settle(world, running);
+      });
+      running.kill();
     },
   };
 }

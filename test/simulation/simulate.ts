@@ -4,6 +4,7 @@ import { type SimulatedDaemon, startDaemon } from './daemon.js';
 import { TIMEOUT_MS } from './network.js';
 import { createOtherPc, type OtherPc } from './other-pc.js';
 import { recoverJournal } from './recover.js';
+import { isHalted, parkPoisoned, settle, useSpares } from './settle.js';
 import { createUsers, type Users } from './users.js';
 import { verify } from './verify.js';
 import { createWorld, type Faults, type Trace, type World } from './world.js';
@@ -42,7 +43,6 @@ export function createSimulation(): Simulation {
 }
 
 const HOUR_MS = 3_600_000;
-const MAX_STEPS = 40_000;
 
 async function runHistory(world: World, otherDatabase: ReusableDatabase): Promise<void> {
   const { random, faults, events } = world;
@@ -76,8 +76,7 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
         await daemon.add(added++);
         await settle(world, daemon);
       };
-      // Spare experiments are used by later runs.
-      while (hasSpares(world)) await addHealthy();
+      await useSpares(world, addHealthy);
       await parkPoisoned(world, addHealthy);
       await remapInLastProcess(daemon, world, users);
       daemon.kill();
@@ -186,42 +185,6 @@ async function remapInLastProcess(daemon: SimulatedDaemon, world: World, users: 
   }
   await settle(world, daemon);
 }
-
-/** Without faults, everything is done within this time. */
-const MAX_SETTLE_MS = 2 * HOUR_MS;
-
-/** No more faults, until nothing is left to do. */
-async function settle(world: World, daemon: SimulatedDaemon): Promise<void> {
-  const { timeline, faults, events } = world;
-  Object.assign(faults, { ofRequests: 0, ofWrites: 0 });
-  daemon.wake();
-  const until = Math.max(timeline.elapsedMs(), world.calmAt) + MAX_SETTLE_MS;
-  for (let step = 0; step < MAX_STEPS && timeline.elapsedMs() < until; step++) {
-    if ((await daemon.isIdle()) || (events.has('restored') && isHalted(world))) return;
-    if (!(await timeline.step())) break;
-  }
-  // A run whose experiment may be the one that cannot be read waits.
-  if (events.has('unreadable')) return;
-  throw new Error(`some runs do not end: ${JSON.stringify(await daemon.count())}`);
-}
-
-/** A failure counts against a run only if others succeed. */
-async function parkPoisoned({ poisoned, database, timeline }: World, addHealthy: () => Promise<void>): Promise<void> {
-  if (poisoned === undefined) return;
-  const isOpen = () =>
-    database.prepare("SELECT 1 FROM runs WHERE id = ? AND parked IS NULL AND step <> 'done'").get(poisoned + 1);
-  for (let more = 0; more < 12 && isOpen(); more++) {
-    const from = timeline.elapsedMs() + 15_000;
-    while (timeline.elapsedMs() < from && (await timeline.step()));
-    await addHealthy();
-  }
-}
-
-const hasSpares = ({ database }: World): boolean =>
-  database.prepare('SELECT 1 FROM spares UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL').get() !== undefined;
-
-const isHalted = ({ database }: World): boolean =>
-  database.prepare('SELECT 1 FROM servers WHERE halted IS NOT NULL').get() !== undefined;
 
 /** What a person does after a halt. */
 async function recoverAndRestart(daemon: SimulatedDaemon, world: World): Promise<SimulatedDaemon> {

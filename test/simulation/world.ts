@@ -45,7 +45,7 @@ export interface Pc {
   readonly userid: number;
 }
 
-export const FIRST_PC: Pc = { runs: 'run', journal: '11111111', userid: 1 };
+const FIRST_PC: Pc = { runs: 'run', journal: '11111111', userid: 1 };
 
 /** A state of the server in which it refuses certain requests. */
 export interface Condition {

@@ -1,0 +1,54 @@
+import type { SimulatedDaemon } from './daemon.js';
+import type { World } from './world.js';
+
+const MAX_STEPS = 40_000;
+const MAX_SPARES = 20;
+/** Without faults, everything is done within this time. */
+const MAX_SETTLE_MS = 2 * 3_600_000;
+
+/** No more faults, until nothing is left to do. */
+export async function settle(world: World, daemon: SimulatedDaemon): Promise<void> {
+  const { timeline, faults, events } = world;
+  Object.assign(faults, { ofRequests: 0, ofWrites: 0 });
+  daemon.wake();
+  const until = Math.max(timeline.elapsedMs(), world.calmAt) + MAX_SETTLE_MS;
+  for (let step = 0; step < MAX_STEPS && timeline.elapsedMs() < until; step++) {
+    if ((await daemon.isIdle()) || (events.has('restored') && isHalted(world))) return;
+    if (!(await timeline.step())) break;
+  }
+  // A run whose experiment may be the one that cannot be read waits.
+  if (events.has('unreadable')) return;
+  throw new Error(`some runs do not end: ${JSON.stringify(await daemon.count())}`);
+}
+
+/** A failure counts against a run only if others succeed. */
+export async function parkPoisoned(
+  { poisoned, database, timeline }: World,
+  addHealthy: () => Promise<void>,
+): Promise<void> {
+  if (poisoned === undefined) return;
+  const isOpen = () =>
+    database.prepare("SELECT 1 FROM runs WHERE id = ? AND parked IS NULL AND step <> 'done'").get(poisoned + 1);
+  for (let more = 0; more < 12 && isOpen(); more++) {
+    const from = timeline.elapsedMs() + 15_000;
+    while (timeline.elapsedMs() < from && (await timeline.step()));
+    await addHealthy();
+  }
+}
+
+/** Spare experiments are used by later runs. */
+export async function useSpares(world: World, addHealthy: () => Promise<void>): Promise<void> {
+  for (let more = 0; more < MAX_SPARES && hasSpares(world); more++) await addHealthy();
+}
+
+/** Spares that the runs of this PC can use. What another PC has just created may look like one. */
+const hasSpares = ({ database }: World): boolean =>
+  database
+    .prepare(
+      `SELECT 1 FROM spares WHERE reference IS NULL OR reference IN (SELECT reference FROM runs)
+         UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL`,
+    )
+    .get() !== undefined;
+
+export const isHalted = ({ database }: World): boolean =>
+  database.prepare('SELECT 1 FROM servers WHERE halted IS NOT NULL').get() !== undefined;
