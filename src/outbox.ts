@@ -91,8 +91,8 @@ export interface ServerOutbox {
   addSpare(experiment: number, reference?: string): Promise<void>;
   /** Whether a run has this experiment, or it is a spare. */
   hasExperiment(experiment: number): Promise<boolean>;
-  /** The highest experiment ids that runs have, highest first. */
-  lastExperiments(count: number): Promise<number[]>;
+  /** The runs that were written and not parked since, those with the highest experiments first. */
+  lastFiled(count: number): Promise<FiledRun[]>;
   /** Whether a run, on any server, has this reference. */
   hasReference(reference: string): Promise<boolean>;
   /** Whether a creation of the run with this reference has an unknown outcome. */
@@ -116,6 +116,15 @@ export interface UnknownCreation extends Pick<OpenRun, 'reference' | 'floor' | '
   readonly run: number;
   /** A person has to decide about the run. */
   readonly isParked: boolean;
+}
+
+/** What identifies the experiment of a run as ours. */
+export interface FiledRun {
+  readonly experiment: number;
+  readonly reference: string;
+  readonly sha256: string;
+  /** Absent if the draft was removed. */
+  readonly title: string | undefined;
 }
 
 /** The content of a run: its identity without the refiling count. */
@@ -232,6 +241,7 @@ interface EarlierDraft extends Omit<Draft, 'comments'> {
 export interface OpenRun {
   readonly id: number;
   readonly instrument: string;
+  readonly sha256: string;
   readonly reference: string;
   readonly step: RunStep;
   readonly server: string | undefined;
@@ -304,6 +314,8 @@ export interface ServerFacts {
   readonly sweep: number | undefined;
   /** How many experiments can be found there at most. */
   readonly sweepCount: number | undefined;
+  /** The user that our experiments belong to, on servers that show it. */
+  readonly owner: string | undefined;
   /** Why nothing is sent there until a person has recovered the journal. */
   readonly halted: string | undefined;
   /** The server was restored to an older state: ids from this one on may have been assigned twice. */

@@ -7,7 +7,8 @@ import { connect, type OnResponse, type Schedule } from '../connection.js';
 import { type DeliveryContext, type Notebook, StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
 import { confirmingForbidden, repeatReads } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
-import { prepareServer, RECOVER } from '../deliver/server.js';
+import { checkRestored, createWriteGuard, RECOVER } from '../deliver/restored.js';
+import { prepareServer } from '../deliver/server.js';
 import { Writes } from '../deliver/writes.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
@@ -193,28 +194,43 @@ export function openDelivery(options: DeliveryOptions) {
   const direct = options.connect((send) => send());
   const { isKeyReplaced } = options;
   const writes = new Writes({ clock, log, random, isKeyReplaced });
+  const guard = createWriteGuard(() => checkRestored(context), clock);
   function onAvailable(): void {
+    guard.distrust();
     writes.retryNow();
     queue.wake();
   }
   const probe = { send: direct.listKeys, isKeyReplaced, onAvailable };
   const limiter = new Limiter({ perSecond: config.rate, clock, log, random, probe });
-  const notebook = options.connect((send, signal) => limiter.schedule(send, signal));
+  const notebook = options.connect((send, signal, isWrite) =>
+    limiter.schedule(isWrite ? () => guard.write(send) : send, signal),
+  );
   const stopping = new AbortController();
+  const server = outbox.server(config.url);
   const context: DeliveryContext = {
     notebook: confirmingForbidden(repeatReads(notebook, { clock, random, stopping: stopping.signal })),
-    server: { ...outbox.server(config.url), url: config.url, timeoutMs: config.timeout },
+    server: {
+      ...server,
+      // Runs that are being delivered stop before their next write.
+      learn: (facts) => server.learn(facts).finally(() => facts.halted !== undefined && guard.distrust()),
+      url: config.url,
+      timeoutMs: config.timeout,
+    },
     outbox,
     unknown: trackUnknownOutcomes(clock, config.timeout, log),
     clock,
     stopping: stopping.signal,
   };
   const isUnknownRun = (origin: Origin) => isMissing(origin, instruments, outbox);
+  const prepare = once(async () => {
+    await prepareServer({ dialect: config.dialect, isUnknownRun }, context);
+    await guard.ensure();
+  });
   const queue = createDelivery({
     outbox,
     context,
     writes,
-    prepare: once(() => prepareServer({ dialect: config.dialect, isUnknownRun }, context)),
+    prepare,
     concurrency: config.concurrency,
     observer,
     log,

@@ -12,6 +12,7 @@ import {
 } from './context.js';
 import { attributeNotFound, certainlyNotDone, confirmForbidden, ExpiredError, sendEdit } from './failures.js';
 import { collectSpares, isUntouched, learnTitles, settleCreations } from './reconcile.js';
+import { haltRestored, isStillOurs, rewritten } from './restored.js';
 import {
   awaitEarlierEdits,
   changedBeforeFilled,
@@ -20,7 +21,6 @@ import {
   showsDraft,
   storedDifferently,
 } from './revise.js';
-import { haltRestored } from './server.js';
 
 /**
  * Delivers one run from whatever step it has reached. Record, act, record: after a crash at any point, the next
@@ -43,7 +43,7 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
   if (run.step !== 'described') {
     stopping.throwIfAborted();
     await describe(filing, isNew);
-  }
+  } else if (!(await isStillOurs(await readOwn(experiment, context), filing))) throw rewritten(filing);
   for (const comment of run.comments) await deliverComment(comment, filing);
   for (const comment of run.surplus) {
     stopping.throwIfAborted();
@@ -224,6 +224,7 @@ async function isDescribed(filing: Filing): Promise<boolean> {
   if ((await server.facts()).keepsTitle === undefined && !record['body']) await learnTitles(record, server);
   const facts = await server.facts();
   if (run.adopted || isUntouched(record, facts)) return false;
+  await isStillOurs(record, filing);
   if (isRevision) {
     checkUnedited(record, filing, facts.dialect);
     await checkComments(filing);

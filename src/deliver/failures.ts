@@ -1,7 +1,7 @@
 import { backoffMs, type Clock } from '../clock.js';
 import { explain, type FailureClass, LabfeedError, NotebookError } from '../errors.js';
 import type { RunChange } from '../outbox.js';
-import { type Filing, type Notebook, NotYetError, StoppedError } from './context.js';
+import { type Filing, HaltedError, type Notebook, NotYetError, StoppedError } from './context.js';
 
 /** The request was not sent while its reason was still valid. */
 export class ExpiredError extends LabfeedError {
@@ -11,6 +11,7 @@ export class ExpiredError extends LabfeedError {
 /** Whether the server certainly did not carry out the request. */
 export const certainlyNotDone = (error: unknown): boolean =>
   error instanceof StoppedError ||
+  error instanceof HaltedError ||
   error instanceof ExpiredError ||
   (error instanceof NotebookError && !error.outcomeUnknown);
 

@@ -9,6 +9,7 @@ import {
   NotYetError,
   type Server,
 } from './context.js';
+import { ownerOf } from './restored.js';
 import { type Seen, UNREADABLE_RETRY_MS, WindowReader } from './window.js';
 
 /** What became of the creations of a run: an experiment, or nothing that could be found. */
@@ -256,7 +257,8 @@ function profileOf(record: ExperimentRecord): string {
 /** The first creation that is read back shows whether the server keeps its title. */
 export async function learnTitles(record: ExperimentRecord, server: Server): Promise<void> {
   const keepsTitle = typeof record.title === 'string' && isProvisional(record.title);
-  await server.learn(keepsTitle ? { keepsTitle } : { keepsTitle, blank: profileOf(record) });
+  const owner = ownerOf(record) ?? null;
+  await server.learn(keepsTitle ? { keepsTitle, owner } : { keepsTitle, owner, blank: profileOf(record) });
 }
 
 /** Whether a creation with this reference leaves such an experiment behind. */

@@ -261,4 +261,6 @@ export const MIGRATIONS: readonly string[] = [
   UPDATE servers SET sweep_from = 0, sweep_count = 10 WHERE sweep IS NOT NULL;
   UPDATE runs SET floor = NULL WHERE unseen > 0 AND step = 'creating';
   `,
+  // The user that our experiments belong to, as the server shows it.
+  'ALTER TABLE servers ADD COLUMN owner TEXT;',
 ];

@@ -110,6 +110,7 @@ const draftColumns = { title: z.string(), date: z.string(), body: z.string(), ta
 const runRow = z.object({
   id: z.number(),
   instrument: z.string(),
+  sha256: z.string(),
   reference: z.string(),
   step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
   server: nullable(z.string()),
@@ -127,8 +128,8 @@ const commentRow = earlierCommentRow.extend({ intentAt: optional, gone: optional
 function loadRun(db: Connection, run: number): OpenRun {
   const { title, date, body, tags, ...rest } = runRow.parse(
     db.row`
-      SELECT id, instrument, reference, step, server, floor, unseen, experiment, adopted, attempts, title, date,
-        body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${run}`,
+      SELECT id, instrument, sha256, reference, step, server, floor, unseen, experiment, adopted, attempts, title,
+        date, body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${run}`,
   );
   const earlier = db.rows`
     SELECT title, date, body, tags, written, stored FROM earlier_drafts WHERE run = ${run} ORDER BY rowid`;
@@ -228,12 +229,19 @@ function noteCreation(
 }
 
 const optionalFlag = nullable(z.number()).transform((value) => (value === undefined ? undefined : value === 1));
+const filedRow = z.object({
+  experiment: z.number(),
+  reference: z.string(),
+  sha256: z.string(),
+  title: nullable(z.string()),
+});
 const serverRow = z.object({
   highest: optional,
   dialect: nullable(z.enum(['v2', 'elabftw'])),
   keepsTitle: optionalFlag,
   keepsComments: optionalFlag,
   blank: nullable(z.string()),
+  owner: nullable(z.string()),
   sweepFrom: optional,
   sweep: optional,
   sweepCount: optional,
@@ -255,7 +263,7 @@ function createServer(store: Store, url: string): ServerOutbox {
     async facts() {
       const row = db.row`
         SELECT nullif(max(ifnull(highest, 0), ifnull(seen, 0)), 0) AS highest, dialect, keeps_title AS keepsTitle,
-          keeps_comments AS keepsComments, blank, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount, halted,
+          keeps_comments AS keepsComments, blank, owner, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount, halted,
           restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
       return serverRow.parse(row ?? {});
     },
@@ -271,10 +279,13 @@ function createServer(store: Store, url: string): ServerOutbox {
       db.exists`
         SELECT 1 FROM runs WHERE server = ${url} AND experiment = ${experiment} UNION SELECT 1 FROM spares
           WHERE server = ${url} AND experiment = ${experiment}`,
-    lastExperiments: async (count) =>
-      db.values<number>`
-        SELECT experiment FROM runs WHERE server = ${url} AND experiment IS NOT NULL
-          ORDER BY experiment DESC LIMIT ${count}`,
+    async lastFiled(count) {
+      const rows = db.rows`
+        SELECT experiment, reference, sha256, title FROM runs LEFT JOIN drafts ON drafts.run = runs.id
+          WHERE server = ${url} AND experiment IS NOT NULL AND step IN ('described', 'done') AND parked IS NULL
+          ORDER BY experiment DESC LIMIT ${count}`;
+      return parseRows(filedRow, rows);
+    },
     hasReference: async (reference) => db.exists`SELECT 1 FROM runs WHERE reference = ${reference}`,
     isCreating: async (reference) => db.exists`SELECT 1 FROM runs WHERE reference = ${reference} AND step = 'creating'`,
     countUnknown: async () =>

@@ -28,7 +28,7 @@ export interface NotebookOptions {
   /** The name of the text field of a comment, which the contract does not show. */
   readonly commentField: string;
   /** The rate limiter. It sees the failure of each request. */
-  readonly schedule?: <T>(request: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
+  readonly schedule?: <T>(request: () => Promise<T>, signal?: AbortSignal, isWrite?: boolean) => Promise<T>;
   /** Called after each request with its status, or undefined if there was no response. */
   readonly onResponse?: ((method: Method, status: number | undefined) => void) | undefined;
 }
@@ -151,7 +151,7 @@ class Connection {
 
   async request<T>(request: Request<T>): Promise<T> {
     const { schedule = (send) => send() } = this.#options;
-    const scheduled = schedule(() => this.#send(request), request.signal);
+    const scheduled = schedule(() => this.#send(request), request.signal, request.method !== 'GET');
     this.#pending.add(scheduled);
     try {
       return await scheduled;

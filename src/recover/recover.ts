@@ -3,7 +3,7 @@ import { journalOf, type ListedInstrument, type UsableConfig } from '../config/l
 import { openNotebook } from '../connection.js';
 import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
 import { isOurCreation } from '../deliver/reconcile.js';
-import { isRestored } from '../deliver/server.js';
+import { inspectNewest } from '../deliver/restored.js';
 import { END_OF_IDS } from '../deliver/window.js';
 import { explain, LabfeedError, type NotebookError } from '../errors.js';
 import { createNotebookReader, isTemporary, type NotebookReader, readBack } from '../evidence.js';
@@ -214,12 +214,11 @@ const markedComments = (records: readonly CommentRecord[]): MarkedComment[] =>
 
 /** A person can recover from a restored server before the daemon has noticed that it was restored. */
 async function detectRestored({ server, journal, notebook }: RecoverDeps): Promise<number | undefined> {
-  const last = await journal.outbox.server(server).lastExperiments(END_OF_IDS);
-  if (!(await isRestored(last, notebook.readExperiment))) return undefined;
-  const restoredFrom = Math.min(...last);
+  const outbox = journal.outbox.server(server);
+  const { restored } = await inspectNewest(outbox, notebook);
   // Stored, because the last experiments no longer show it once the first runs are reconciled.
-  await journal.outbox.server(server).learn({ restoredFrom });
-  return restoredFrom;
+  if (restored) await outbox.learn({ restoredFrom: restored.from });
+  return restored?.from;
 }
 
 /**

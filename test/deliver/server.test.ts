@@ -70,25 +70,6 @@ test('an experiment that an older journal does not know is used by its run, even
   expectExactly(notebook, ['a', 'b', 'c']);
 });
 
-test('404s from a proxy that has lost its backend do not make the notebook look restored', async () => {
-  const clock = manualClock();
-  const notebook = fakeNotebook();
-  const journal = await file(notebook, clock, ...'abcdefgh');
-  const missing = new NotebookError('conflict', 'not found', { status: 404 });
-  const lost: FakeNotebook = {
-    ...notebook,
-    readExperiment: () => Promise.reject(missing),
-    listKeys: () => Promise.reject(new NotebookError('server', 'no notebook there')),
-  };
-  const preparation = { dialect: 'v2', isUnknownRun: async () => false } as const;
-  await expect(prepareServer(preparation, contextOf(journal, lost, clock))).rejects.toThrow('no notebook there');
-  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: undefined });
-  // The notebook itself says the same.
-  const restored: FakeNotebook = { ...notebook, readExperiment: () => Promise.reject(missing) };
-  await expect(prepareServer(preparation, contextOf(journal, restored, clock))).rejects.toBeInstanceOf(HaltedError);
-  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: expect.any(String) });
-});
-
 test('an experiment of ours above the highest known id means that the journal is older than the notebook', async () => {
   const { add, attempt, notebook, context, journal } = await setUp();
   await attempt(await add('A'));

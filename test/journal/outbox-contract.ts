@@ -289,13 +289,17 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
 
     test('our experiments, references and unknown outcomes are known', async () => {
       const { outbox, add, addWith } = await setUp();
-      await addWith('a', intended(), created(41));
-      await addWith('b', intended(), created(43));
+      await addWith('a', intended(), created(41), { kind: 'described' });
+      await addWith('b', intended(), created(43), { kind: 'described' }, { kind: 'finished' });
+      await addWith('blank', intended(), created(44));
+      await addWith('held', intended(), created(45), { kind: 'described' }, held);
       const creating = await addWith('c', intended({ unseen: 2 }));
       const { reference } = await outbox.load(creating);
       const pending = await outbox.load(await add('d'));
       const server = outbox.server(SERVER);
-      expect(await server.lastExperiments(5)).toEqual([43, 41]);
+      const { sha256 } = newRun('b').file;
+      expect((await server.lastFiled(5)).map(({ experiment }) => experiment)).toEqual([43, 41]);
+      expect((await server.lastFiled(1))[0]).toMatchObject({ experiment: 43, sha256, title: 'b' });
       expect([await server.hasExperiment(41), await server.hasExperiment(42)]).toEqual([true, false]);
       expect([await server.hasReference(reference), await server.hasReference('0')]).toEqual([true, false]);
       expect([await server.isCreating(reference), await server.isCreating(pending.reference)]).toEqual([true, false]);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deliver } from '../../src/deliver/deliver.js';
-import { prepareServer } from '../../src/deliver/server.js';
+import { checkRestored } from '../../src/deliver/restored.js';
 import { NotebookError } from '../../src/errors.js';
 import type { FakeNotebook, NotebookKind } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, expectExactly, FIRST_ID, recoverInto, SERVER, see } from '../support/filing.js';
@@ -54,7 +54,7 @@ test('if the last eight experiments are gone, sending halts before the first req
   await scene.file('c', 'd', 'e', 'f', 'g', 'h', 'i', 'j');
   restore();
   const deps = contextOf(journal, notebook, clock);
-  const start = () => prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, deps);
+  const start = () => checkRestored(deps);
   const writes = notebook.writes.length;
   await expect(start()).rejects.toThrow(/103 to 110, no longer exist.*labfeed recover/);
   expect(notebook.writes).toHaveLength(writes);
@@ -72,7 +72,7 @@ test('sending does not halt because people deleted the last experiments', async 
   const { notebook, journal, clock } = scene;
   await scene.file('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i');
   for (let id = FIRST_ID + 2; id <= FIRST_ID + 8; id++) notebook.experiments.delete(id);
-  await prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, contextOf(journal, notebook, clock));
+  await checkRestored(contextOf(journal, notebook, clock));
   await scene.file('j');
   expectExactly(notebook, ['a', 'b', 'j']);
 });
