@@ -40,6 +40,8 @@ const limiterSchema = z.discriminatedUnion('kind', [
     failure: z.string(),
     reason: z.string(),
   }),
+  /** Until somebody runs `labfeed recover`. */
+  z.object({ kind: z.literal('halted'), reason: z.string() }),
 ]);
 
 /** Whether requests are being sent, and if not, why. */
@@ -85,6 +87,7 @@ export const ALARM_KINDS = [
   'held',
   'auth',
   'outage',
+  'overdue',
   'configuration',
   'journal',
 ] as const;

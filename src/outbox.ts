@@ -54,8 +54,20 @@ export type Among =
 export interface Upkeep {
   /** The runs that wait for a person, by instrument. */
   waitingForPeople(): Promise<ReadonlyMap<string, WaitingForPeople>>;
+  /** The run that has been on its way for the longest time, if it was added or reopened before this time. */
+  overdue(before: number): Promise<OverdueRun | undefined>;
   /** When the newest run of the instrument was added. */
   lastAddedAt(instrument: string): Promise<number | undefined>;
+  /**
+   * Makes the runs due whose next attempt is later than this, and returns their number: no wait is that long, so the
+   * clock was ahead when they were postponed.
+   */
+  pullForward(latest: number): Promise<number>;
+  /**
+   * The latest time that is certain to have passed whatever the clock says now: runs were added on several days since.
+   * Undefined if there are too few.
+   */
+  provenTime(): Promise<number | undefined>;
   /**
    * Removes the history, the draft and the comment texts of runs that were finished before this time, a few at a time.
    * Fingerprints, paths and the notebook's ids stay.
@@ -66,6 +78,16 @@ export interface Upkeep {
 export interface WaitingForPeople {
   readonly quarantined: ParkedRuns | undefined;
   readonly held: ParkedRuns | undefined;
+}
+
+export interface OverdueRun {
+  readonly run: number;
+  readonly instrument: string;
+  readonly path: string;
+  readonly state: string;
+  readonly since: number;
+  /** Why its last attempt failed. */
+  readonly reason: string | undefined;
 }
 
 export interface ParkedRuns {

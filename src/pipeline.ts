@@ -309,18 +309,17 @@ type Delivery = DeliveryDeps & { logHalt(error: HaltedError): void };
 /** Due runs are delivered several at a time, as soon as there are any. */
 export function createDelivery(deps: DeliveryDeps): Queue {
   const { outbox, concurrency, context, writes, log } = deps;
-  const delivery = { ...deps, logHalt: logEachHaltOnce(log) };
+  const delivery = { ...deps, logHalt: logHaltOnce(log) };
   const work = (id: number, signal: AbortSignal) => deliverRun(id, signal, delivery);
   return createQueue({ outbox, concurrency, clock: context.clock, writes, log, work });
 }
 
-/** Every run meets the same halt, again and again. */
-function logEachHaltOnce(log: Log): Delivery['logHalt'] {
-  let logged: string | undefined;
+/** Every run meets the halt, again and again, and some find another sign of it. It ends only with a restart. */
+function logHaltOnce(log: Log): Delivery['logHalt'] {
+  let isLogged = false;
   return (error) => {
-    const reason = explain(error);
-    if (reason !== logged) log.error({ reason }, 'delivery is halted until `labfeed recover` has run');
-    logged = reason;
+    if (!isLogged) log.error({ reason: explain(error) }, 'delivery is halted until `labfeed recover` has run');
+    isLogged = true;
   };
 }
 

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { DateTime } from 'luxon';
 import type { Silence } from '../config/schema.js';
 import type { LimiterState, Live, LiveAlarm, LiveInstrument } from '../live.js';
-import { formatDuration, plural, withoutPath } from '../text.js';
+import { formatDuration, formatTime, plural, withoutPath } from '../text.js';
 
 /** A restart of the notebook is not an outage. */
 const OUTAGE_GRACE_MS = 5 * 60_000;
@@ -16,6 +16,7 @@ export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
   return [
     ...(journal === undefined ? [] : [{ kind: 'journal', text: journalText(journal) } as const]),
     ...notebookFindings(notebook),
+    ...overdueFindings(facts.overdue),
     ...configurationFindings(facts),
     ...instruments.flatMap((instrument) =>
       instrumentFindings(instrument, problems, now, (kind) => raisedAt(kind, instrument.live.name)),
@@ -26,17 +27,27 @@ export function examine(facts: Facts, raisedAt: RaisedAt): Finding[] {
 const journalText = (reason: string): string =>
   `cannot write the journal: ${reason}. Nothing is sent until this is fixed; check the disk space and permissions`;
 
-function notebookFindings({ url, gate, answered, halted }: Facts['notebook']): Finding[] {
-  const findings: Finding[] =
-    halted === undefined ? [] : [{ kind: 'held', text: `nothing is sent to ${url}: ${halted}` }];
-  if (gate.kind !== 'down') return answered ? findings : [...findings, { kind: 'auth' }, { kind: 'outage' }];
+function notebookFindings({ url, gate, answered }: Facts['notebook']): Finding[] {
+  // Nothing is sent, so nothing is learnt about the key and the server.
+  if (gate.kind === 'halted')
+    return [{ kind: 'held', text: `nothing is sent to ${url}: ${gate.reason}` }, { kind: 'auth' }, { kind: 'outage' }];
+  if (gate.kind !== 'down') return answered ? [] : [{ kind: 'auth' }, { kind: 'outage' }];
   if (gate.failure === 'auth') {
     const text = `the notebook rejects the API key, so nothing is sent: ${gate.reason}`;
-    return [...findings, { kind: 'auth', text }];
+    return [{ kind: 'auth', text }];
   }
   const text = `the notebook is unavailable (new files are recorded and sent later): ${gate.reason}`;
   // Whether it accepts the key is unknown until it answers again.
-  return [...findings, { kind: 'outage', text, graceMs: OUTAGE_GRACE_MS }, { kind: 'auth' }];
+  return [{ kind: 'outage', text, graceMs: OUTAGE_GRACE_MS }, { kind: 'auth' }];
+}
+
+function overdueFindings(overdue: Facts['overdue']): Finding[] {
+  if (overdue === undefined) return [];
+  const { run, instrument, path, state, since, reason } = overdue;
+  const file = basename(path);
+  const why = reason === undefined ? 'it waits for its turn' : withoutPath(reason, path);
+  const text = `run ${run} of ${instrument}${file === '' ? '' : ` (${file})`} has not been filed for more than an hour (since ${formatTime(since)}); it is ${state}: ${why}`;
+  return [{ kind: 'overdue', text }];
 }
 
 /** Mistakes that do not belong to one instrument. */
@@ -157,9 +168,9 @@ export interface Facts extends Pick<Live, 'problems' | 'refused'> {
     readonly gate: LimiterState;
     /** Whether it has answered since labfeed started. Before that, an open limiter proves nothing. */
     readonly answered: boolean;
-    /** Why nothing is sent until `recover`. */
-    readonly halted: string | undefined;
   };
+  /** The run that has been on its way for the longest time, if that is too long. */
+  readonly overdue: OverdueRun | undefined;
   readonly instruments: readonly InstrumentFacts[];
   /** Why the status page is not available, if it should be. */
   readonly page: string | undefined;
@@ -178,6 +189,18 @@ export interface InstrumentFacts {
   readonly held: ParkedRuns | undefined;
   /** How many existing files wait for a decision. */
   readonly asked: number;
+}
+
+interface OverdueRun {
+  readonly run: number;
+  readonly instrument: string;
+  /** Empty if the run was erased. */
+  readonly path: string;
+  readonly state: string;
+  /** When it was added, or reopened by a person. */
+  readonly since: number;
+  /** Why its last attempt failed. */
+  readonly reason: string | undefined;
 }
 
 /** The number of runs in a state, and the latest of them. */

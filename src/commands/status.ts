@@ -52,11 +52,14 @@ export function statusAsText(status: Status, width: number): string {
     ...section('needs attention', needsAttention(status).map(attentionLine)),
     ...section(
       'alarms',
-      (live?.alarms ?? []).map(({ since, text }) => `since ${formatTime(since)}: ${text}`),
+      (live?.alarms ?? []).filter(isNew).map(({ since, text }) => `since ${formatTime(since)}: ${text}`),
     ),
     ...section('configuration errors', mistakes(live ?? { problems, refused: undefined })),
   ].join('\n');
 }
+
+/** Whether nothing else in the text says it. A halt is among what needs attention, with the command that ends it. */
+const isNew = ({ kind, instrument }: Live['alarms'][number]): boolean => kind !== 'held' || instrument !== undefined;
 
 const fact = (name: string, value: string): string => `${name.padEnd(10)}${terminalLine(value)}`;
 
@@ -82,6 +85,8 @@ function limiter(state: LimiterState, now: number): string {
       return `paused, next request ${relativeTime(state.until, now)}: ${state.reason}`;
     case 'down':
       return `unavailable since ${formatTime(state.since)}, next attempt ${relativeTime(state.probeAt, now)}: ${state.reason}`;
+    case 'halted':
+      return 'halted, nothing is sent (see below)';
   }
 }
 

@@ -46,7 +46,7 @@ export function createDaemon(options: DaemonOptions) {
   const journalPath = journalOf(config);
   const started = { pid: process.pid, version: version(), startedAt: clock.now() };
   const stopping = new AbortController();
-  const live = (): Live => liveOf(daemon, daemon.reporting?.alarms() ?? []);
+  const live = (): Live => liveOf(daemon, daemon.reporting?.alarms() ?? [], daemon.reporting?.halted());
   const daemon: Parts = {
     ...options,
     observer,
@@ -96,7 +96,7 @@ async function open(daemon: Parts): Promise<void> {
     journal,
     journalPath,
     runtime: () => daemon.runtime,
-    live: (alarms) => liveOf(daemon, alarms),
+    live: (alarms, halted) => liveOf(daemon, alarms, halted),
     page: page.problem,
     clock,
     log,
@@ -188,6 +188,7 @@ function makeRuntime(
 const liveOf = (
   { config, runtime, started, starting, refused, requests, clock }: Parts,
   alarms: Live['alarms'],
+  halted: string | undefined,
 ): Live => ({
   at: clock.now(),
   ...started,
@@ -196,7 +197,10 @@ const liveOf = (
   refused,
   notebook: {
     url: (runtime?.config ?? config).notebook.url,
-    gate: runtime?.gate() ?? { kind: 'open', perSecond: config.notebook.rate },
+    gate:
+      halted === undefined
+        ? (runtime?.gate() ?? { kind: 'open', perSecond: config.notebook.rate })
+        : { kind: 'halted', reason: halted },
     requests: requests.list(),
   },
   instruments: (runtime?.instruments ?? starting).map(({ activity }) => activity.live()),

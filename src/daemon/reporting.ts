@@ -19,8 +19,8 @@ interface ReportingDeps {
   readonly journalPath: string;
   /** The current runtime. */
   runtime(): Runtime | undefined;
-  /** The current state, with these alarms. */
-  live(alarms: Live['alarms']): Live;
+  /** The current state, with these alarms. `halted`: why nothing is sent until `recover`. */
+  live(alarms: Live['alarms'], halted: string | undefined): Live;
   /** Why the page is not available. */
   page(): string | undefined;
   readonly clock: Clock;
@@ -39,11 +39,14 @@ export type Reporting = ReturnType<typeof createReporting>;
 export function createReporting(deps: ReportingDeps) {
   const { journal, journalPath, runtime, live, page, clock, log } = deps;
   const journalProblem = createJournalWatch(journalPath);
+  let halted: string | undefined;
   const alarms = new Alarms({
-    facts: async () => ({
-      ...(await factsOf(journal, journalProblem, live([]), runtime(), clock.now())),
-      page: page(),
-    }),
+    facts: async () => {
+      const url = runtime()?.config.notebook.url;
+      halted = url === undefined ? undefined : (await journal.outbox.server(url).facts()).halted;
+      const facts = await factsOf(journal, journalProblem, live([], halted), runtime(), clock.now());
+      return { ...facts, page: page() };
+    },
     ...journal.alarms,
     channels: createChannels(deps),
     clock,
@@ -54,11 +57,13 @@ export function createReporting(deps: ReportingDeps) {
   let loop: Loop | undefined;
   return {
     alarms: () => alarms.raised(),
+    /** Why nothing is sent until `recover`. */
+    halted: () => halted,
     async start(): Promise<void> {
       await alarms.open();
       loop = every(REPORT_MS, clock, async () => {
         if (runtime()) await alarms.check();
-        await writeStatus(live(alarms.raised()));
+        await writeStatus(live(alarms.raised(), halted));
         await noteProgress();
       });
     },
@@ -140,6 +145,9 @@ export function withoutSecrets(
   return Object.fromEntries(Object.entries(env).filter(([name]) => !secrets.has(name)));
 }
 
+/** A run that is neither filed nor parked for longer than this raises an alarm, whatever it waits for. */
+const OVERDUE_MS = 3_600_000;
+
 /** The facts that alarms depend on. */
 async function factsOf(
   journal: Journal,
@@ -153,11 +161,8 @@ async function factsOf(
   const instruments = runtime?.instruments ?? [];
   return {
     now,
-    notebook: {
-      ...live.notebook,
-      answered: runtime?.hasAnswered() ?? false,
-      halted: (await journal.outbox.server(live.notebook.url).facts()).halted,
-    },
+    notebook: { ...live.notebook, answered: runtime?.hasAnswered() ?? false },
+    overdue: await journal.outbox.overdue(now - OVERDUE_MS),
     problems: live.problems,
     refused: live.refused,
     journal: journal.trouble() ?? (await journalProblem()),

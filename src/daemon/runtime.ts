@@ -94,6 +94,7 @@ export function createRuntime(deps: RuntimeDeps) {
     async start(): Promise<void> {
       const apply = () => applyRequests(journal, sourceProbe);
       loops = [applyDecisions({ apply, clock, log, wakeDelivery: delivery.wake, rescan })];
+      loops.push(correctDueTimes(journal.outbox, clock, log, delivery.wake));
       // A mistake in `keep` must not remove anybody's history.
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
       if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
@@ -318,17 +319,42 @@ function logDecision({ done, text, request }: Outcome, log: Log): void {
   else log.warn({ ...request, reason: text }, 'decision refused');
 }
 
+/** Longer than any wait between two attempts; `Retry-After` is limited to an hour. */
+const MAX_POSTPONED_MS = 2 * 3_600_000;
+const CLOCK_CHECK_MS = 60_000;
+
+/** A clock that was ahead and is right now would postpone runs until the time that it showed. */
+export function correctDueTimes(
+  outbox: Pick<Outbox, 'pullForward'>,
+  clock: Clock,
+  log: Log,
+  wakeDelivery: () => void,
+): Loop {
+  return every(CLOCK_CHECK_MS, clock, async () => {
+    try {
+      const runs = await outbox.pullForward(clock.now() + MAX_POSTPONED_MS);
+      if (runs === 0) return undefined;
+      log.warn({ runs }, 'runs were postponed by a clock that was ahead; they are due now');
+      wakeDelivery();
+    } catch (error) {
+      log.error({ reason: explain(error) }, 'cannot correct the times of postponed runs, retrying');
+    }
+    return undefined;
+  });
+}
+
 const DAY_MS = 86_400_000;
 
 /** The wait between two batches, so that intake and delivery are not delayed. */
 const PRUNE_PAUSE_MS = 50;
 
 /** Removes history of finished runs that is older than `keepMs` from the journal, now and then once a day. */
-export function pruneDaily(outbox: Pick<Outbox, 'prune'>, keepMs: number, clock: Clock, log: Log): Loop {
+export function pruneDaily(outbox: Pick<Outbox, 'prune' | 'provenTime'>, keepMs: number, clock: Clock, log: Log): Loop {
   return every(DAY_MS, clock, async (signal) => {
-    const before = clock.now() - keepMs;
     let removed = 0;
     try {
+      // By two clocks: this one may be years ahead.
+      const before = Math.min(clock.now(), (await outbox.provenTime()) ?? 0) - keepMs;
       for (let from: number | undefined = 0; from !== undefined && !signal.aborted; ) {
         const { runs, next } = await outbox.prune(before, from);
         removed += runs;

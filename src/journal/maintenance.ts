@@ -2,17 +2,31 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { DatabaseSync } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { explain, LabfeedError, systemCode } from '../errors.js';
-import type { ParkedRuns, Pruned, RunChange, Upkeep, WaitingForPeople } from '../outbox.js';
+import type { OverdueRun, ParkedRuns, Pruned, RunChange, Upkeep, WaitingForPeople } from '../outbox.js';
 import { parseJson } from '../text.js';
-import { addHistory, Connection, cannotOpen, journalExists, openBeside, raw } from './database.js';
+import {
+  addHistory,
+  Connection,
+  cannotOpen,
+  journalExists,
+  nullable,
+  openBeside,
+  openInstruments,
+  parseRows,
+  raw,
+  STATE,
+} from './database.js';
 import { MIGRATIONS } from './migrations.js';
 import type { Store } from './store.js';
 
 export const createUpkeep = (store: Store): Upkeep => ({
   waitingForPeople: async () => waitingForPeople(store.db),
+  overdue: async (before) => findOverdue(store.db, before),
   lastAddedAt: async (instrument) =>
     store.db.value<number>`
       SELECT added_at AS at FROM runs WHERE instrument = ${instrument} ORDER BY id DESC LIMIT 1`,
+  pullForward: (latest) => pullForward(store, latest),
+  provenTime: async () => provenTime(store.db),
   prune: (before, from) => prune(store, before, from),
 });
 
@@ -40,6 +54,64 @@ function newest(db: Connection, { instrument, state }: Count): Pick<ParkedRuns, 
     SELECT path, reason FROM runs WHERE instrument = ${instrument} AND parked = ${state} AND parked IS NOT NULL
       ORDER BY id DESC LIMIT 1`;
   return { path: row?.path ?? '', reason: row?.reason ?? undefined };
+}
+
+/** How many of an instrument's oldest open runs are examined: most of them may have been reopened just now. */
+const MAX_EXAMINED = 20;
+
+const openRow = z.object({
+  run: z.number(),
+  instrument: z.string(),
+  path: z.string(),
+  state: z.string(),
+  since: z.number(),
+  reason: nullable(z.string()),
+});
+
+function findOverdue(db: Connection, before: number): OverdueRun | undefined {
+  const found = [...openInstruments(db)].flatMap((name) =>
+    ([0, 1] as const).flatMap((backlog) => oldOf(db, name, backlog, before)),
+  );
+  return found.sort((a, b) => a.since - b.since)[0];
+}
+
+/** The first run that is old enough, by number: nearly always the oldest one. */
+function oldOf(db: Connection, instrument: string, backlog: 0 | 1, before: number): OverdueRun[] {
+  const rows = db.rows`
+    SELECT id AS run, instrument, path, ${raw(STATE)} AS state, added_at AS since, reason FROM runs
+      WHERE step <> 'done' AND parked IS NULL AND instrument = ${instrument} AND backlog = ${backlog}
+      ORDER BY id LIMIT ${MAX_EXAMINED} + 0`;
+  for (const row of parseRows(openRow, rows)) {
+    const since = row.since < before ? (reopenedAt(db, row.run) ?? row.since) : before;
+    if (since < before) return [{ ...row, since }];
+  }
+  return [];
+}
+
+/** The last event that is not part of a delivery: the run was read, retried, adopted or remapped. */
+const reopenedAt = (db: Connection, run: number): number | undefined =>
+  db.value<number>`
+    SELECT max(at) FROM history WHERE run = ${run} AND event IN ('read', 'retried', 'adopted', 'refiled', 'repaired',
+      'remapped', 'setBack')`;
+
+async function pullForward({ db, commit }: Store, latest: number): Promise<number> {
+  // Nearly always there is none, and reading costs less than a commit.
+  if (!db.exists`SELECT 1 FROM runs WHERE step <> 'done' AND parked IS NULL AND due_at > ${latest} LIMIT 1`) return 0;
+  return commit(
+    () =>
+      db.run`
+        UPDATE runs SET due_at = 0 WHERE step <> 'done' AND parked IS NULL AND due_at > ${latest}`.changes,
+  );
+}
+
+/** A clock that is wrong for fewer days than this, such as after an empty battery, removes nothing. */
+const PROVEN_DAYS = 7;
+const DAY_MS = 86_400_000;
+
+function provenTime(db: Connection): number | undefined {
+  const day = db.value<number>`
+    SELECT DISTINCT hour / 24 AS day FROM hours ORDER BY day DESC LIMIT 1 OFFSET ${PROVEN_DAYS - 1}`;
+  return day === undefined ? undefined : day * DAY_MS;
 }
 
 /** How far back the same postponement is looked for: a run may be postponed for a few reasons in turn. */

@@ -9,7 +9,17 @@ import type {
   ServerOutbox,
   UnseenCreations,
 } from '../outbox.js';
-import { addHistory, type Connection, columnOf, flag, nullable, parseRows, storedParts, textList } from './database.js';
+import {
+  addHistory,
+  type Connection,
+  columnOf,
+  flag,
+  nullable,
+  openInstruments,
+  parseRows,
+  storedParts,
+  textList,
+} from './database.js';
 import { createHandover } from './handover.js';
 import { addPostponement, createUpkeep } from './maintenance.js';
 import type { Store } from './store.js';
@@ -92,17 +102,6 @@ const dueOf = (db: Connection, now: number, runs: readonly number[], claimed: Re
 function firstDueOf(db: Connection, runs: readonly number[], claimed: ReadonlySet<number>): number | undefined {
   const times = runs.flatMap((run) => (claimed.has(run) ? [] : (dueAtOf(db, run) ?? [])));
   return times.length === 0 ? undefined : Math.min(...times);
-}
-
-/** Steps from name to name in the index instead of reading every open run for a DISTINCT. */
-function* openInstruments(db: Connection): Generator<string> {
-  for (let name: string | undefined = ''; ; ) {
-    name = db.value<string>`
-      SELECT instrument FROM runs WHERE step <> 'done' AND parked IS NULL AND instrument > ${name}
-        ORDER BY instrument LIMIT 1`;
-    if (name === undefined) return;
-    yield name;
-  }
 }
 
 const optional = nullable(z.number());
@@ -310,6 +309,9 @@ function learn(db: Connection, url: string, facts: LearntFacts): void {
     // Several creations may notice that the server was restored; the lowest id counts.
     if (typeof value === 'number' && (fact === 'restoredFrom' || fact === 'sweepFrom'))
       db.run`UPDATE servers SET ${column} = min(ifnull(${column}, ${value}), ${value}) WHERE url = ${url}`;
+    // Several runs may notice that something is wrong; the first reason stays until `recover`.
+    else if (fact === 'halted' && value !== null)
+      db.run`UPDATE servers SET halted = ifnull(halted, ${value}) WHERE url = ${url}`;
     else if (fact === 'seen') db.run`UPDATE servers SET seen = max(ifnull(seen, 0), ${value}) WHERE url = ${url}`;
     else db.run`UPDATE servers SET ${column} = ${value} WHERE url = ${url}`;
   }

@@ -36,7 +36,7 @@ interface ReadinessProblem {
 }
 
 async function readinessProblems(
-  { notebook, instruments }: Live,
+  { notebook, instruments, alarms }: Live,
   journal: StatusDeps['journal'],
 ): Promise<ReadinessProblem[]> {
   const found: ReadinessProblem[] = [];
@@ -51,6 +51,7 @@ async function readinessProblems(
       found.push({ part: 'journal', text: `the journal cannot be read: ${explain(error)}` });
   }
   if (notebook.gate.kind === 'down') found.push({ part: 'notebook', text: notebook.gate.reason });
+  for (const { kind, text } of alarms) if (kind === 'overdue') found.push({ part: 'notebook', text });
   return [...found, ...instruments.flatMap(instrumentProblems)];
 }
 
@@ -119,7 +120,14 @@ function measure({ nowMs, live, overview, bytes }: Measured): Registry {
   return registry;
 }
 
-const GATE_STATES: readonly Live['notebook']['gate']['kind'][] = ['open', 'slowed', 'slow start', 'held', 'down'];
+const GATE_STATES: readonly Live['notebook']['gate']['kind'][] = [
+  'open',
+  'slowed',
+  'slow start',
+  'held',
+  'down',
+  'halted',
+];
 
 function measureNotebook({ notebook }: Live, define: Define, registry: Registry): void {
   const requests = new Counter({

@@ -136,6 +136,8 @@ function limiterFindings(limiter: Evidence['daemon']['gate']): Finding[] {
       const why = limiter.kind === 'slowed' ? 'the notebook accepts no more' : 'after an outage';
       return [{ text: `requests are limited to ${limiter.perSecond.toFixed(1)} per second: ${why}` }];
     }
+    // Reported above, from the journal.
+    case 'halted':
     case 'open':
     case undefined:
       return [];

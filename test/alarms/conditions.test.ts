@@ -61,6 +61,16 @@ test('a folder that has not been checked is unknown, and a missing one is found 
   ]);
 });
 
+test('a run that is open for too long is one finding, with its state and what it waits for', () => {
+  const overdue = { run: 17, instrument: 'nanodrop', path: '/data/a.tsv', state: 'sending', since: NOW - 2 * HOUR };
+  expect(found(facts({ overdue: { ...overdue, reason: 'no answer' } }))).toEqual([
+    expect.stringMatching(
+      /^overdue -: run 17 of nanodrop \(a\.tsv\) has not been filed for more than an hour \(since .*\); it is sending: no answer$/,
+    ),
+  ]);
+  expect(found(facts({ overdue: { ...overdue, reason: undefined } }))[0]).toMatch(/waits for its turn$/);
+});
+
 test('quarantined runs are one finding, with their number and the latest reason', () => {
   const path = '/data/nanodrop/run-17.tsv';
   const newest = { path, reason: `${path}:3: 1,234 can be read in two ways` };
@@ -74,8 +84,10 @@ test('held runs and a held backlog are one finding, and a halt is another', () =
   expect(ofInstrument({ asked: 80, held })).toEqual([
     expect.stringMatching(/^held nanodrop: nanodrop: 80 existing files need .*\. 1 run needs .* somebody changed it$/),
   ]);
-  expect(found(facts({ notebook: { ...facts().notebook, halted: 'it was set back' } }))).toEqual([
+  expect(found(withGate({ kind: 'halted', reason: 'it was set back' }))).toEqual([
     'held -: nothing is sent to https://eln.example.org: it was set back',
+    'auth unknown',
+    'outage unknown',
   ]);
 });
 

@@ -86,6 +86,21 @@ test('alarms, configuration errors, a missing folder and a notebook that is down
   expect(text).toMatch(/the reload at .* was rejected:\n {2}b\.yaml:1:1: empty$/m);
 });
 
+test('a halt is shown once, with its reason and the command that ends it, and nothing says that all is well', () => {
+  const url = 'https://eln.example.org';
+  const halted = 'the journal is older than the notebook';
+  const live = someLive({
+    notebook: { url, gate: { kind: 'halted', reason: halted }, requests: [] },
+    alarms: [{ kind: 'held', instrument: undefined, since: NOW, text: `nothing is sent to ${url}: ${halted}` }],
+  });
+  const overview = { instruments: [], servers: [{ url, dialect: undefined, halted }] };
+  const text = statusAsText(status({ live, overview }), Number.POSITIVE_INFINITY);
+  expect(text).toMatch(/^notebook .*: halted, nothing is sent \(see below\)$/m);
+  expect(text.split(halted)).toHaveLength(2);
+  expect(text).toContain(`nothing is sent: ${halted} → labfeed recover`);
+  expect(text).not.toContain('accepts requests');
+});
+
 test('without a daemon, errors in the current configuration are shown, and check is suggested before start', () => {
   const mistake = {
     at: '/etc/labfeed/config.yaml:3:5',

@@ -4,47 +4,97 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { loadConfig, type UsableConfig } from '../../src/config/load.js';
 import { createDaemon } from '../../src/daemon/daemon.js';
-import { applyDecisions, pruneDaily } from '../../src/daemon/runtime.js';
+import { applyDecisions, correctDueTimes, pruneDaily } from '../../src/daemon/runtime.js';
 import { openJournal } from '../../src/journal/journal.js';
 import { openReader } from '../../src/journal/reader.js';
 import type { Outcome } from '../../src/journal/requests.js';
 import type { Pruned } from '../../src/outbox.js';
 import { makeSite } from '../support/daemon-process.js';
 import { take } from '../support/journal.js';
+import { memoryJournal } from '../support/memory-journal.js';
 import { newRun, someDraft } from '../support/runs.js';
+import { runSandbox } from '../support/sandbox.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
 
-const YEAR_MS = 366 * 86_400_000;
+const DAY_MS = 86_400_000;
 
 /** The daemon in this process. Its configuration may have mistakes outside of `notebook`. */
-async function start(file: string) {
+async function start(file: string, clock = systemClock) {
   const { notebook, ...rest } = loadConfig(file);
   if (!notebook) expect.fail('the notebook is configured');
   const config: UsableConfig = { ...rest, notebook };
-  const daemon = createDaemon({ config, clock: systemClock, log: silentLog(), conceal: () => undefined });
+  const daemon = createDaemon({ config, clock, log: silentLog(), conceal: () => undefined });
   await daemon.start();
   return daemon;
 }
 
-/** The remaining history of a run that was finished two years ago. */
-async function historyUnder(keep: string): Promise<string[]> {
+const clockAt = (aheadMs: number) => ({ ...systemClock, now: () => Date.now() + aheadMs });
+
+/** A journal with one finished run for each of these days from now. */
+async function journalOf(path: string, days: readonly number[]): Promise<void> {
+  for (const [index, day] of days.entries()) {
+    const journal = await openJournal(path, clockAt(day * DAY_MS));
+    await take(journal, newRun(`r${index}`), someDraft('old'));
+    await journal.outbox.record(index + 1, { kind: 'finished' });
+    await journal.close();
+  }
+}
+
+/** The remaining history of the first run after these starts, each with the clock ahead by so many days. */
+async function historyAfter(days: readonly number[], keep: string, starts: readonly number[]): Promise<string[]> {
   const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:1', key: 'k', settings: `keep: ${keep}\n` });
-  const longAgo = { ...systemClock, now: () => Date.now() - 2 * YEAR_MS };
-  const journal = await openJournal(site.journal, longAgo);
-  await take(journal, newRun('old'), someDraft('old'));
-  await journal.outbox.record(1, { kind: 'finished' });
-  await journal.close();
-  await (await start(site.config)).stop();
+  await journalOf(site.journal, days);
+  for (const ahead of starts) await (await start(site.config, clockAt(ahead * DAY_MS))).stop();
   const reader = openReader(site.journal);
   onTestFinished(() => reader.close());
   return ((await reader.job(1))?.history ?? []).map(({ event }) => event);
 }
 
-test('a mistake in keep does not remove any history', async () => {
-  expect(await historyUnder('1y')).toEqual([]);
-  expect(await historyUnder('soon')).toEqual(['read', 'finished']);
+const LAST_WEEK = [-6, -5, -4, -3, -2, -1, 0];
+
+test('history older than `keep` is removed, unless `keep` has a mistake', async () => {
+  expect(await historyAfter([-800, ...LAST_WEEK], '1y', [0])).toEqual([]);
+  expect(await historyAfter([-800, ...LAST_WEEK], 'soon', [0])).toEqual(['read', 'finished']);
+  expect(await historyAfter([-300, ...LAST_WEEK], '1y', [0])).toEqual(['read', 'finished']);
+});
+
+test('starts with a clock that is two years ahead remove nothing, even if runs are added meanwhile', async () => {
+  expect(await historyAfter(LAST_WEEK, '1y', [730, 730])).toEqual(['read', 'finished']);
+  expect(await historyAfter([...LAST_WEEK, 730, 731], '1y', [731])).toEqual(['read', 'finished']);
+});
+
+test('a run that was postponed while the clock was a month ahead is delivered once the clock is right', async () => {
+  const sandbox = await runSandbox(join(tempFolder(), 'notebook.db'));
+  const site = makeSite(tempFolder(), { url: sandbox.url, key: sandbox.key });
+  const ahead = await openJournal(site.journal, clockAt(30 * DAY_MS));
+  await take(ahead, newRun('a'), someDraft('a'));
+  const dueAt = Date.now() + 30 * DAY_MS;
+  await ahead.outbox.record(1, { kind: 'postponed', dueAt, failure: 'server', reason: 'no answer' });
+  await ahead.close();
+  const daemon = await start(site.config);
+  onTestFinished(() => daemon.stop());
+  await until('filed', async () => (await daemon.count())['done'] === 1);
+});
+
+test('a clock that is set back while labfeed runs postpones nothing for longer than a minute', async () => {
+  const clock = simulatedClock();
+  const journal = memoryJournal(clock);
+  await take(journal, newRun('a'), someDraft('a'));
+  const dueAt = clock.now() + 30 * DAY_MS;
+  let wakes = 0;
+  const loop = correctDueTimes(journal.outbox, clock, silentLog(), () => {
+    wakes += 1;
+  });
+  await clock.run(clock.sleep(1000));
+  await journal.outbox.record(1, { kind: 'postponed', dueAt, failure: 'server', reason: 'no answer' });
+  expect(await journal.outbox.claim(clock.now(), 1)).toEqual([]);
+  await clock.run(clock.sleep(60_000));
+  await loop.stop();
+  expect(wakes).toBe(1);
+  expect(await journal.outbox.claim(clock.now(), 1)).toEqual([1]);
 });
 
 test('a journal in a watched folder is not a run, nor are its side files', async () => {
@@ -172,8 +222,6 @@ describe('decisions', () => {
 });
 
 describe('old history', () => {
-  const DAY_MS = 86_400_000;
-
   function setUp(keepMs: number, answer: (call: number) => Promise<Pruned>) {
     const clock = simulatedClock();
     const calls: { at: number; before: number; from: number }[] = [];
@@ -182,6 +230,7 @@ describe('old history', () => {
         calls.push({ at: clock.monotonic(), before: clock.now() - before, from });
         return answer(calls.length);
       },
+      provenTime: async () => clock.now(),
     };
     return { clock, calls, loop: pruneDaily(outbox, keepMs, clock, silentLog()) };
   }

@@ -272,6 +272,9 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const { outbox } = await first.afterCrash();
       const server = outbox.server(SERVER);
       expect(await server.facts()).toMatchObject(learnt);
+      const reason = (await server.facts()).halted;
+      await server.learn({ halted: 'another sign of it' });
+      expect((await server.facts()).halted).toBe(reason);
       await server.learn({ halted: null, sweep: null });
       expect(await server.facts()).toMatchObject({ dialect: 'v2', halted: undefined, sweep: undefined });
       expect((await outbox.server('https://other.example.org').facts()).dialect).toBeUndefined();
@@ -480,6 +483,38 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       );
       expect(await outbox.lastAddedAt('balance')).toBeDefined();
       expect(await outbox.lastAddedAt('other')).toBeUndefined();
+    });
+
+    test('a run that is neither filed nor parked is overdue after its time, counted from its last reopening', async () => {
+      const { outbox, addWith, decide } = await setUp();
+      await addWith('done', ...done(12));
+      const run = await addWith('held', held);
+      expect(await outbox.overdue(ALWAYS)).toBeUndefined();
+      await decide({ kind: 'retry', run });
+      await outbox.record(run, postponed(5));
+      expect(await outbox.overdue(0)).toBeUndefined();
+      const found = await outbox.overdue(ALWAYS);
+      expect(found).toEqual({
+        run,
+        instrument: 'balance',
+        path: '/data/held.csv',
+        state: 'queued',
+        since: expect.any(Number),
+        reason: 'away',
+      });
+      expect(await outbox.overdue(found?.since ?? 0)).toBeUndefined();
+      await outbox.record(run, ...done(13));
+      expect(await outbox.overdue(ALWAYS)).toBeUndefined();
+    });
+
+    test('a run that was postponed for longer than any wait is due', async () => {
+      const { outbox, addWith } = await setUp();
+      await addWith('soon', postponed(5000));
+      const run = await addWith('in a month', postponed(30 * 86_400_000));
+      expect(await outbox.claim(1000, 10)).toEqual([]);
+      expect(await outbox.pullForward(5000)).toBe(1);
+      expect(await outbox.pullForward(5000)).toBe(0);
+      expect(await outbox.claim(1000, 10)).toEqual([run]);
     });
 
     test('pruning removes drafts and history of finished runs, never what identifies them', async () => {

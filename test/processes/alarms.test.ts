@@ -188,6 +188,26 @@ test('silence and a long outage raise alarms, which the next file and the notebo
   ]);
 }, 180_000);
 
+test('a run that is not filed for more than an hour raises an alarm with the reason, which its filing clears', async () => {
+  const { webhook, site, sandbox } = await alarmScene();
+  sandbox.control.decide = ({ method }) => (method === 'PATCH' ? { answer: 400, json: BEING_EDITED } : 'pass');
+  const { daemon, forward } = await startWithin(site.config);
+  site.drop('a.csv', weighing(1));
+  await until('a failed attempt', async () => (await daemon.count())['created'] === 1, LONG_MS);
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  expect(webhook.messages).toEqual([]);
+  forward(61 * 60_000);
+  await until('raised', () => webhook.received().includes('raised overdue -'), LONG_MS);
+  expect(webhook.messages.find(({ kind }) => kind === 'overdue')?.text).toMatch(
+    /run 1 of balance \(a\.csv\) has not been filed for more than an hour \(since .*\); it is sending: .*being edited/,
+  );
+  sandbox.control.decide = () => 'pass';
+  await until('cleared', () => webhook.received().includes('over overdue -'), LONG_MS);
+  expect(await daemon.count()).toEqual({ done: 1 });
+}, 180_000);
+
+const BEING_EDITED = { code: 400, message: 'This entry is being edited by Ada', description: '' };
+
 test('unmatched files raise an alarm on the third occasion, and a readme does not', async () => {
   const { webhook, site, folder } = await alarmScene(
     '  balance: { watch: data/balance, files: "*.tsv", ready: { quiet: 100ms }, poll: 100ms }',

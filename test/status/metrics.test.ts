@@ -62,6 +62,31 @@ describe('/readyz', () => {
     });
   });
 
+  test('is 503 once for a halt, and for a run that is overdue', async () => {
+    const notebook: Live['notebook'] = { ...DOWN, gate: { kind: 'halted', reason: 'it was restored' } };
+    const { call } = await serve({
+      live: () =>
+        someLive({
+          notebook,
+          alarms: [
+            { kind: 'held', instrument: undefined, since: 1, text: 'nothing is sent: it was restored' },
+            { kind: 'overdue', instrument: undefined, since: 1, text: 'run 3 has not been filed' },
+          ],
+        }),
+      overview: async () => ({ instruments: [], servers: [{ url: DOWN.url, halted: 'it was restored' }] }),
+    });
+    expect((await call('/readyz')).json).toEqual({
+      status: 'not ready',
+      reasons: [
+        { part: 'notebook', text: 'it was restored' },
+        { part: 'notebook', text: 'run 3 has not been filed' },
+      ],
+    });
+    const { text } = await call('/metrics');
+    expect(text).toContain('labfeed_gate_state{state="halted"} 1');
+    expect(text).toContain('labfeed_gate_state{state="open"} 0');
+  });
+
   test('is 503 if the journal cannot be read', async () => {
     const { call } = await serve({ overview: unreadable });
     expect((await call('/readyz')).json).toEqual({

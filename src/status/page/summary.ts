@@ -55,7 +55,8 @@ function describeNormal(state: PageState): string {
 
 function journalProblems({ live, overview }: PageState): Problem[] {
   const alarms = live.alarms.filter(({ kind }) => kind === 'journal');
-  const halts = overview.servers.flatMap(({ halted }) => halted ?? []);
+  const current = overview.servers.filter(({ url }) => url === live.notebook.url);
+  const halts = current.flatMap(({ halted }) => halted ?? []);
   return [
     ...alarms.map(({ text }) => error(capitalize(text))),
     ...halts.map((reason) => error(`Sending is halted until you run labfeed recover: ${reason}`)),
@@ -131,6 +132,8 @@ export function describeNotebook(gate: LimiterState, now: number): readonly [hea
       return [`The notebook asked for a pause until ${formatClock(gate.until, now)}.`, asSentence(gate.reason)];
     case 'down':
       return gate.failure === 'auth' ? describeRejectedKey(gate) : describeOutage(gate, now);
+    case 'halted':
+      return ['Nothing is sent to the notebook.', 'New files are still read and queued. Run labfeed recover.'];
   }
 }
 

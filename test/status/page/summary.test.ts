@@ -93,6 +93,9 @@ test('the notebook panel says why runs wait, and until when', () => {
   expect(describe({ kind: 'held', until: NOW + MINUTE, reason: 'it answered 429' })).toBe(
     'The notebook asked for a pause until 14:31:00. It answered 429.',
   );
+  expect(describe({ kind: 'halted', reason: 'the server was restored' })).toMatch(
+    /^Nothing is sent .*labfeed recover\.$/,
+  );
   expect(describe(down('server'))).toContain('unavailable for 12 minutes. No answer. Next attempt at 14:30:10.');
   expect(describe(down('auth'))).toContain('A new key in the same place is used automatically.');
 });
