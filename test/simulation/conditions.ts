@@ -74,7 +74,7 @@ function poisonedRun(n: number, random: Random, { pc, trace }: World): Condition
 
 /** The database behind the application is away. Some writes took effect before it noticed. */
 function spell(random: Random): Condition {
-  const share = random.chance(0.5) ? 0 : random.next() * 0.5;
+  let left = random.below(4);
   return {
     answer: ({ operation, isWrite }) =>
       isWrite
@@ -85,7 +85,7 @@ function spell(random: Random): Condition {
               500,
               JSON_BODY,
             ),
-            isDone: random.chance(share),
+            isDone: random.chance(0.3) && left-- > 0,
           }
         : undefined,
   };

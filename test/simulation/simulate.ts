@@ -29,10 +29,13 @@ export function createSimulation(): Simulation {
     async simulate(seed, trace, withRemaps = false) {
       database.empty();
       other.empty();
+      const world = createWorld(seed, database, trace, withRemaps);
       try {
-        await runHistory(createWorld(seed, database, trace, withRemaps), other);
+        await runHistory(world, other);
       } catch (error) {
-        throw new Error(`seed ${seed}: ${error instanceof Error ? error.message : error}`);
+        throw new Error(
+          `seed ${seed}, ${JSON.stringify(world.kind)}: ${error instanceof Error ? error.message : error}`,
+        );
       }
     },
     close() {

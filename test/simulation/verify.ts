@@ -92,7 +92,8 @@ function* verifyRun(
   if (row.title !== draft.title) yield `the journal has ${row.title} instead of ${draft.title}`;
   const titles = Array.from({ length: version + 1 }, (_, each) => titleOf(n, each, pc));
   const filed = ours.filter(({ title }) => titles.includes(title));
-  if (users.edited.has(name) || users.deleted.has(name)) yield* leftAlone(row, filed);
+  const isChanged = users.edited.has(name) || users.deleted.has(name);
+  if (isChanged) yield* leftAlone(poisoned === n ? { ...row, state: 'held' } : row, filed);
   else if ([...users.changedComments.values()].some(({ run }) => run === n)) yield* filedOnce(row, filed);
   else if (poisoned === n) yield* quarantined(row, filed);
   else yield* asDrafted(draft, pc.userid, row, filed);
