@@ -113,6 +113,8 @@ export interface ServerOutbox {
   addSpare(experiment: number, reference?: string): Promise<void>;
   /** Whether a run has this experiment, or it is a spare. */
   hasExperiment(experiment: number): Promise<boolean>;
+  /** The run that has this experiment. */
+  runWith(experiment: number): Promise<number | undefined>;
   /** The runs that were written and not parked since, those with the highest experiments first. */
   lastFiled(count: number): Promise<FiledRun[]>;
   /** Whether a run, on any server, has this reference. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.js';
 import { journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
 import { holdKey, readKey } from '../config/secrets.js';
+import { trackUnknownOutcomes, type UnknownOutcomes } from '../deliver/context.js';
 import { ConfigError, explain, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import { type ConfigProblem, describeProblem, type Live } from '../live.js';
@@ -29,6 +30,7 @@ interface Parts extends Required<DaemonOptions> {
   readonly journalPath: string;
   readonly page: StatusPage;
   readonly requests: ReturnType<typeof createRequestCounter>;
+  readonly outcomes: ReturnType<typeof rememberOutcomes>;
   readonly started: Pick<Live, 'pid' | 'version' | 'startedAt'>;
   /** Shown on the page until the runtime exists. */
   readonly starting: Runtime['instruments'];
@@ -53,6 +55,7 @@ export function createDaemon(options: DaemonOptions) {
     journalPath,
     page: createStatusPage(journalPath, clock, log, live),
     requests: createRequestCounter(),
+    outcomes: rememberOutcomes(clock, log),
     started,
     starting: listInstruments(config, [], clock),
     stopping: stopping.signal,
@@ -177,12 +180,26 @@ function makeRuntime(
   config: UsableConfig,
   journal: Journal,
   failedTests: readonly Problem[],
-  { runtime, requests, clock, log, observer, conceal }: Parts,
+  { runtime, requests, outcomes, clock, log, observer, conceal }: Parts,
 ): Runtime {
   const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
   const isFirst = runtime === undefined;
   const onResponse = requests.count;
-  return createRuntime({ config, journal, clock, log, observer, key, failedTests, isFirst, onResponse });
+  return createRuntime({ config, journal, clock, log, observer, key, failedTests, isFirst, outcomes, onResponse });
+}
+
+/**
+ * A creation that is in flight during a reload still excludes reconciliations by the next runtime. By time-out too: it
+ * decides how long outcomes are remembered.
+ */
+function rememberOutcomes(clock: Clock, log: Log) {
+  const known = new Map<string, UnknownOutcomes>();
+  return (url: string, timeoutMs: number): UnknownOutcomes => {
+    const name = `${timeoutMs} ${url}`;
+    const outcomes = known.get(name) ?? trackUnknownOutcomes(clock, timeoutMs, log);
+    known.set(name, outcomes);
+    return outcomes;
+  };
 }
 
 const liveOf = (

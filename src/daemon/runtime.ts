@@ -4,7 +4,13 @@ import { type Claim, type Instrument, journalOf, type LoadedConfig, type UsableC
 import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
 import { connect, type OnResponse, type Schedule } from '../connection.js';
-import { type DeliveryContext, type Notebook, StoppedError, trackUnknownOutcomes } from '../deliver/context.js';
+import {
+  type DeliveryContext,
+  type Notebook,
+  StoppedError,
+  trackUnknownOutcomes,
+  type UnknownOutcomes,
+} from '../deliver/context.js';
 import { confirmingForbidden, repeatReads } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
 import { checkRestored, createWriteGuard, RECOVER } from '../deliver/restored.js';
@@ -34,6 +40,8 @@ interface RuntimeDeps {
   readonly failedTests: readonly Problem[];
   /** Whether this is the first runtime since the journal was opened. */
   readonly isFirst: boolean;
+  /** The requests of this process whose outcomes are unknown. They outlive a reload. */
+  outcomes(url: string, timeoutMs: number): UnknownOutcomes;
   /** Called after each request. */
   readonly onResponse: OnResponse;
 }
@@ -66,6 +74,7 @@ export function createRuntime(deps: RuntimeDeps) {
     isKeyReplaced: () => isReplaced(key),
     instruments: config.instruments.map(({ name }) => name),
     outbox: journal.outbox,
+    unknown: deps.outcomes(config.notebook.url, config.notebook.timeout),
     clock,
     log,
     observer,
@@ -181,6 +190,7 @@ interface DeliveryOptions {
   /** The names of all instruments. */
   readonly instruments: readonly string[];
   readonly outbox: Outbox;
+  readonly unknown?: UnknownOutcomes;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
@@ -218,7 +228,7 @@ export function openDelivery(options: DeliveryOptions) {
       timeoutMs: config.timeout,
     },
     outbox,
-    unknown: trackUnknownOutcomes(clock, config.timeout, log),
+    unknown: options.unknown ?? trackUnknownOutcomes(clock, config.timeout, log),
     clock,
     stopping: stopping.signal,
   };

@@ -56,6 +56,8 @@ export interface Notebook {
   listKeys(): Promise<readonly Readonly<Record<string, unknown>>[]>;
   /** eLabFTW only: the most recently changed experiments whose bodies contain all of these texts. */
   searchBodies(texts: readonly string[]): Promise<readonly ({ readonly id: number } & ExperimentRecord)[]>;
+  /** eLabFTW only: the most recently changed experiments whose titles contain this text, at most `limit`. */
+  searchTitles(text: string, limit: number): Promise<readonly ({ readonly id: number } & ExperimentRecord)[]>;
   listComments(experiment: number): Promise<readonly CommentRecord[]>;
   readComment(experiment: number, comment: number): Promise<CommentRecord>;
   postComment(experiment: number, text: string): Promise<number>;
@@ -205,6 +207,8 @@ export class WindowMemory {
   readonly absent = new Map<number, Absence>();
   /** The last creation that was answered: a creation whose grace period was over before has no higher id. */
   ceiling: { readonly id: number; readonly sentAt: number } | undefined;
+  /** Whether a creation of this process was read back on a server that drops titles. */
+  isTitleChecked = false;
   /** On the monotonic clock: when to look again for unseen creations, after one entry could not be read. */
   sweepAgainAt = 0;
   readonly log: Pick<Log, 'warn'> | undefined;

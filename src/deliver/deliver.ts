@@ -120,10 +120,10 @@ async function useSpareOrCreate(run: OpenRun, earlier: Earlier, context: Deliver
     context.unknown.window.absent.delete(run.id);
     return { experiment: spare, isNew: false };
   }
-  return { experiment: await create(run, earlier, context), isNew: true };
+  return create(run, earlier, context);
 }
 
-async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext): Promise<number> {
+async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext): Promise<Obtained> {
   const { notebook, outbox, server, unknown, clock } = context;
   const facts = await server.facts();
   // Another run may have halted the server while this one waited for the lock.
@@ -137,12 +137,15 @@ async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext):
   const experiment = await notebook
     .createExperiment({ title: provisionalTitle(run.reference) })
     .catch((error: unknown) => creationFailed(error, run, highest, context));
+  // Found by reconciliation while the response was on its way, after a reload.
+  if ((await server.runWith(experiment)) === run.id) return { experiment, isNew: false };
   if ((highest !== undefined && experiment <= highest) || (await server.hasExperiment(experiment)))
     await haltRestored(experiment, `it assigned the id ${experiment} a second time`, server);
   await outbox.record(run.id, { kind: 'created', experiment, found: false });
   unknown.window.noteCreation(run.id, experiment, sentAt);
-  if (keepsTitle === undefined) await learnTitles(await readOwn(experiment, context), server);
-  return experiment;
+  if (keepsTitle === undefined || (keepsTitle === false && !unknown.window.isTitleChecked))
+    await learnTitles(await readOwn(experiment, context), context);
+  return { experiment, isNew: true };
 }
 
 /** With 403, checks the key: unlike in a window of ids, the entry is ours. */
@@ -221,7 +224,7 @@ async function isDescribed(filing: Filing): Promise<boolean> {
   if (isRevision) await awaitEarlierEdits(filing);
   const record = await readOwn(experiment, filing);
   // A crash between the first creation and its read: while the body is empty, it is as it was created.
-  if ((await server.facts()).keepsTitle === undefined && !record['body']) await learnTitles(record, server);
+  if ((await server.facts()).keepsTitle === undefined && !record['body']) await learnTitles(record, filing);
   const facts = await server.facts();
   if (run.adopted || isUntouched(record, facts)) return false;
   await isStillOurs(record, filing);

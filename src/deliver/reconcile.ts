@@ -10,7 +10,7 @@ import {
   type Server,
 } from './context.js';
 import { ownerOf } from './restored.js';
-import { type Seen, UNREADABLE_RETRY_MS, WindowReader } from './window.js';
+import { type Seen, tryRead, UNREADABLE_RETRY_MS, WindowReader } from './window.js';
 
 /** What became of the creations of a run: an experiment, or nothing that could be found. */
 export type Settled = { readonly experiment: number } | { readonly absence: Absence };
@@ -29,15 +29,15 @@ export async function settleCreations(run: OpenRun, facts: ServerFacts, context:
   const graceMs = await gracePeriodMs(server);
   const leftMs = (id: number): number => graceMs - unknown.posts.elapsedMs(id);
   const creations = await server.unknownCreations();
-  const open = creations
-    .filter(({ run: id, isParked }) => id === run.id || !isParked)
-    .map((creation) => {
-      const absence = unknown.window.absent.get(creation.run);
-      return absence && creation.floor !== undefined ? { ...creation, floor: absence.through } : creation;
-    });
+  const open = creations.flatMap((creation) => {
+    const absence = unknown.window.absent.get(creation.run);
+    if (creation.run !== run.id && (creation.isParked || absence?.isProved)) return [];
+    return absence ? { ...creation, floor: absence.through } : creation;
+  });
   const late = new Set(open.map((creation) => creation.run).filter((id) => leftMs(id) > 0));
   const reader = new WindowReader(context);
-  const found = await findCandidates(open, facts, reader, context);
+  const searched = await searchTitles(open, late, facts, context);
+  const found = searched ?? (await readWindows(open, facts, reader, context));
   const total = creations.reduce((sum, { unseen }) => sum + 1 + unseen, 0);
   const adopted = await adopt(run.id, open, { found, late, total, reader, facts }, context);
   const missing = open.filter((creation) => !adopted.has(creation.run));
@@ -47,8 +47,8 @@ export async function settleCreations(run: OpenRun, facts: ServerFacts, context:
   for (const creation of missing) {
     if (isWaiting(creation.run) || dependsOn(creation, reader.unreadable)) continue;
     // What could not be recognised must be read again when more is known.
-    if (creation.floor === undefined || facts.keepsTitle === undefined) continue;
-    const isProved = isBelowCeiling(creation.run, reader.end, graceMs, context);
+    if (!searched && (creation.floor === undefined || facts.keepsTitle === undefined)) continue;
+    const isProved = searched !== undefined || isBelowCeiling(creation.run, reader.end, graceMs, context);
     unknown.window.absent.set(creation.run, { through: reader.end, isProved });
   }
   if (experiment !== undefined) return { experiment };
@@ -93,8 +93,68 @@ interface Candidates {
   readonly blank: readonly number[];
 }
 
+/** More than a notebook has of them at any time, unless people use the word in their titles. */
+const MAX_FOUND = 100;
+
+/**
+ * On eLabFTW, the search replaces the windows. Results are substring matches, so they are compared exactly. Undefined
+ * if the search proves nothing: titles may be dropped, or it does not find what is known to exist.
+ */
+async function searchTitles(
+  open: readonly UnknownCreation[],
+  late: ReadonlySet<number>,
+  { dialect, keepsTitle }: ServerFacts,
+  context: DeliveryContext,
+): Promise<Candidates | undefined> {
+  if (dialect !== 'elabftw' || keepsTitle !== true) return undefined;
+  const { notebook, server } = context;
+  try {
+    const all = await notebook.searchTitles('labfeed ', MAX_FOUND);
+    const titled = new Map<string, number[]>();
+    let isReliable: boolean | undefined;
+    for (const { run, reference } of open) {
+      const title = provisionalTitle(reference);
+      const found = all.length < MAX_FOUND ? all : await notebook.searchTitles(title, MAX_FOUND);
+      const ids: number[] = [];
+      for (const { id, ...record } of found)
+        if (record.title === title && !(await server.hasExperiment(id))) ids.push(id);
+      if (ids.length === 0 && !late.has(run)) isReliable ??= await findsKnown(context);
+      if (isReliable === false) return undefined;
+      titled.set(
+        reference,
+        ids.sort((a, b) => a - b),
+      );
+    }
+    return { titled, blank: [] };
+  } catch (error) {
+    // Older versions do not support this search.
+    if (error instanceof NotebookError && !error.retryable) return undefined;
+    throw error;
+  }
+}
+
+/** Of how many of our experiments one must be found. */
+const MAX_KNOWN = 3;
+
+/** Whether the search finds one of our last experiments by the title that it has now. */
+async function findsKnown({ notebook, server }: DeliveryContext): Promise<boolean> {
+  for (const { experiment: known } of await server.lastFiled(MAX_KNOWN)) {
+    const record = await tryRead(known, notebook);
+    // Quotes end the text of a search, and some other characters have a meaning in it.
+    const words = typeof record === 'object' && String(record.title ?? '').match(/[\p{L}\p{N} .,:-]+/gu);
+    const text = (words || []).sort((a, b) => b.length - a.length)[0]?.trim() ?? '';
+    if (text.length < MIN_TEXT) continue;
+    const found = await notebook.searchTitles(text, MAX_FOUND);
+    if (found.some(({ id }) => id === known)) return true;
+  }
+  return false;
+}
+
+/** Shorter texts would match too many titles. */
+const MIN_TEXT = 3;
+
 /** One walk over the union of the windows. */
-async function findCandidates(
+async function readWindows(
   open: readonly UnknownCreation[],
   facts: ServerFacts,
   reader: WindowReader,
@@ -184,7 +244,9 @@ async function adoptOne(
 ): Promise<void> {
   for (const id of others) await server.addSpare(id, isTitled ? reference : undefined);
   const left = unseen - others.length;
-  if (left > 0) await server.learn({ sweepFrom: reader.end + 1, sweepCount: (facts.sweepCount ?? 0) + left });
+  // A search has found all there is.
+  if (left > 0 && reader.end > 0)
+    await server.learn({ sweepFrom: reader.end + 1, sweepCount: (facts.sweepCount ?? 0) + left });
   await outbox.record(run, { kind: 'created', experiment, found: true });
   unknown.window.absent.delete(run);
   if (!isTitled) unknown.posts.adopted(run);
@@ -254,11 +316,22 @@ function profileOf(record: ExperimentRecord): string {
   return JSON.stringify(kept.sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** The first creation that is read back shows whether the server keeps its title. */
-export async function learnTitles(record: ExperimentRecord, server: Server): Promise<void> {
-  const keepsTitle = typeof record.title === 'string' && isProvisional(record.title);
+/**
+ * The first creation that is read back shows whether the server keeps its title. A server may start to keep titles: the
+ * first creation of each process is read back there, and counts once no outcome from before can be unknown.
+ */
+export async function learnTitles(
+  record: ExperimentRecord,
+  { server, unknown }: Pick<DeliveryContext, 'server' | 'unknown'>,
+): Promise<void> {
+  const keepsTitle = referenceIn(record) !== undefined;
+  const { keepsTitle: before } = await server.facts();
   const owner = ownerOf(record) ?? null;
-  await server.learn(keepsTitle ? { keepsTitle, owner } : { keepsTitle, owner, blank: profileOf(record) });
+  if (before === undefined)
+    await server.learn(keepsTitle ? { keepsTitle, owner } : { keepsTitle, owner, blank: profileOf(record) });
+  else if (keepsTitle && (await server.countUnknown()) > 0) return;
+  else if (keepsTitle) await server.learn({ keepsTitle, blank: null });
+  unknown.window.isTitleChecked = true;
 }
 
 /** Whether a creation with this reference leaves such an experiment behind. */

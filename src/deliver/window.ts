@@ -14,11 +14,6 @@ const MAX_GAP = 2000;
 /** After this many entries that the key may not read, check that the key itself still works. */
 const MAX_PRIVATE = 100;
 
-/** How many ids are read at a start, whatever the number of new entries. */
-const MAX_SAMPLE = 40;
-const FIRST_SAMPLE = 16;
-const LAST_SAMPLE = 10;
-
 /** An entry that failed this often although the server works cannot be read. */
 const MAX_FAILURES = 3;
 
@@ -95,8 +90,8 @@ export class WindowReader {
     }
   }
 
-  /** The first entries above this id, and the last ones: in between, ids are only probed to find the end. */
-  async *sample(highest: number): AsyncGenerator<Seen> {
+  /** The first entries above this id, and the last ones: in between, ids are only probed to find the end. Reads at most `max` ids. */
+  async *sample(highest: number, max: number): AsyncGenerator<Seen> {
     let reads = 0;
     const seen = new Map<number, boolean>();
     const found: Seen[] = [];
@@ -109,23 +104,24 @@ export class WindowReader {
       seen.set(id, entry !== 'missing');
       return entry !== 'missing';
     };
+    const [first, last] = [0.4 * max, 0.25 * max].map(Math.floor) as [number, number];
     let [top, missing] = [highest, 0];
-    for (let id = highest + 1; missing < END_OF_IDS && reads < FIRST_SAMPLE; id++) {
+    for (let id = highest + 1; missing < END_OF_IDS && reads < first; id++) {
       missing = (await exists(id)) ? 0 : missing + 1;
       if (missing === 0) top = id;
     }
     if (missing < END_OF_IDS) {
-      let above = top + FIRST_SAMPLE;
-      for (let step = 2 * FIRST_SAMPLE; (await exists(above)) && reads < MAX_SAMPLE; step *= 2) {
+      let above = top + first;
+      for (let step = 2 * first; (await exists(above)) && reads < max; step *= 2) {
         top = above;
         above += step;
       }
-      while (above - top > 1 && reads < MAX_SAMPLE - LAST_SAMPLE) {
+      while (above - top > 1 && reads < max - last) {
         const middle = Math.floor((top + above) / 2);
         if (await exists(middle)) top = middle;
         else above = middle;
       }
-      for (let id = top - 1; id > highest && reads < MAX_SAMPLE; id--) await exists(id);
+      for (let id = top - 1; id > highest && reads < max; id--) await exists(id);
     }
     yield* found.sort((a, b) => a.id - b.id);
   }

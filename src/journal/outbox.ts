@@ -278,6 +278,8 @@ function createServer(store: Store, url: string): ServerOutbox {
       db.exists`
         SELECT 1 FROM runs WHERE server = ${url} AND experiment = ${experiment} UNION SELECT 1 FROM spares
           WHERE server = ${url} AND experiment = ${experiment}`,
+    runWith: async (experiment) =>
+      db.value<number>`SELECT id FROM runs WHERE server = ${url} AND experiment = ${experiment}`,
     async lastFiled(count) {
       const rows = db.rows`
         SELECT experiment, reference, sha256, title FROM runs LEFT JOIN drafts ON drafts.run = runs.id

@@ -70,13 +70,15 @@ export function createNotebook(options: NotebookOptions) {
     patchExperiment: async (id: number, changes: ExperimentChanges, signal?: AbortSignal) =>
       patch(experiment(id), inOrder(changes), readPatchedExperiment(id), signal),
 
-    /** eLabFTW only, as are the next three: its PATCH does not accept tags. Idempotent. */
+    /** eLabFTW only, as are the next four: its PATCH does not accept tags. Idempotent. */
     addTag: async (id: number, tag: string) => post(tags(id), { tag }, () => undefined),
     listTags: async (id: number) => get(tags(id), readTags),
     /** Removes the tag from this experiment. Idempotent. */
     removeTag: async (id: number, tagId: number) => patch(tag(id, tagId), { action: 'unreference' }, readPatched),
     /** The most recently changed experiments whose bodies contain all of these texts. */
-    searchBodies: async (texts: readonly string[]) => get(search(texts), readExperiments),
+    searchBodies: async (texts: readonly string[]) => get(search('body', texts, MAX_FOUND), readExperiments),
+    /** The most recently changed experiments whose titles contain this text. */
+    searchTitles: async (text: string, limit: number) => get(search('title', [text], limit), readExperiments),
 
     listComments: async (entity: Entity) => get(comments(entity), readComments),
     readComment: async (entity: Entity, id: number) => get(comment(entity, id), readComment(id)),
@@ -243,9 +245,9 @@ const comment = (entity: Entity, id: number): Target =>
 const MAX_FOUND = 10;
 
 /** Includes archived and deleted experiments. The texts must not contain quotes. */
-function search(texts: readonly string[]): Target {
-  const extended = texts.map((text) => `body:"${text}"`).join(' AND ');
-  const query = new URLSearchParams({ extended, state: '1,2,3', limit: String(MAX_FOUND) });
+function search(field: 'body' | 'title', texts: readonly string[], limit: number): Target {
+  const extended = texts.map((text) => `${field}:"${text}"`).join(' AND ');
+  const query = new URLSearchParams({ extended, state: '1,2,3', limit: String(limit) });
   return { path: `${EXPERIMENTS.path}?${query}`, subject: 'experiments' };
 }
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { type Notebook, NotYetError, trackUnknownOutcomes } from '../../src/deliver/context.js';
+import { deliver } from '../../src/deliver/deliver.js';
 import { prepareServer } from '../../src/deliver/server.js';
 import { NotebookError } from '../../src/errors.js';
 import { type FakeNotebook, intercept, type NotebookKind } from '../support/fake-notebook.js';
@@ -25,7 +26,8 @@ async function setUpCounted(kind: NotebookKind = {}) {
     context,
     requests,
     unreadable,
-    prepare: (other = context) => prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, other),
+    prepare: (other = context) =>
+      prepareServer({ dialect: kind.dialect ?? 'v2', isUnknownRun: async () => false }, other),
     attempt: (run: number) => scene.attempt(run, notebook),
     deliverAll: (other = context) => scene.deliverAll(other),
     /** A new process, which remembers nothing. */
@@ -147,4 +149,73 @@ test('an entry that cannot be read stops neither a start nor other runs; a run t
   unreadable.clear();
   await deliverAll();
   expect(ours().sort()).toEqual(['A', 'B', 'known']);
+});
+
+test('one unknown outcome on eLabFTW costs at most 20 requests, a restart included', async () => {
+  const scene = await setUpCounted({ dialect: 'elabftw' });
+  const { add, fail, notebook, requests, prepare, restarted, deliverAll, clock, ours } = scene;
+  for (const fault of ['dropped', 'lost'] as const) {
+    await fail(await add(fault), { createExperiment: fault });
+    addForeign(notebook, 300);
+    const context = restarted();
+    clock.advance(1000);
+    requests.length = 0;
+    await prepare(context);
+    await deliverAll(context);
+    const writes = 4 + requests.filter((request) => request === 'addTag').length;
+    expect(requests.length - writes).toBeLessThanOrEqual(20);
+  }
+  expect(ours().sort()).toEqual(['dropped', 'known', 'lost']);
+});
+
+test('a search that does not find what is known to exist proves nothing: the ids are read', async () => {
+  const { add, fail, context, deliverAll, requests, ours } = await setUpCounted({ dialect: 'elabftw' });
+  await fail(await add('A'), { createExperiment: 'lost' });
+  const blind = { ...context, notebook: { ...context.notebook, searchTitles: async () => [] } };
+  await deliverAll(blind);
+  expect(ours()).toEqual(['known', 'A']);
+  const refused = new NotebookError('request', 'no such search', { status: 400 });
+  await fail(await add('B'), { createExperiment: 'lost' });
+  requests.length = 0;
+  const older = { ...context, notebook: { ...context.notebook, searchTitles: () => Promise.reject(refused) } };
+  await deliverAll(older);
+  expect(ours()).toEqual(['known', 'A', 'B']);
+  expect(requests).toContain('readExperiment');
+});
+
+test('an experiment that a reload has adopted while its creation was still unanswered is no sign of a restored server', async () => {
+  const { add, context, attempt, journal, notebook, restarted, deliverAll, ours } = await setUpCounted();
+  const run = await add('A');
+  const slow = intercept<Notebook>(notebook, async ({ operation, carryOut }) => {
+    const result = await carryOut();
+    if (operation === 'createExperiment') await deliverAll(restarted());
+    return result;
+  });
+  await deliver(await journal.outbox.load(run), { ...context, notebook: slow });
+  expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
+  expect(ours()).toEqual(['known', 'A']);
+  await attempt(await add('B'));
+});
+
+test('a server that starts to keep titles is noticed at the next start, once no outcome is unknown', async () => {
+  const scene = await setUpCounted({ keepsTitle: false });
+  const { add, fail, notebook, context, restarted, deliverAll, journal, clock } = scene;
+  const keeps = async () => (await journal.outbox.server(SERVER).facts()).keepsTitle;
+  await fail(await add('A'), { createExperiment: 'lost' });
+  const upgraded = intercept<Notebook>(notebook, async ({ operation, args: [fields], carryOut }) => {
+    const result = await carryOut();
+    if (operation === 'createExperiment')
+      Object.assign(notebook.experiments.get(Number(result)) ?? {}, { title: (fields as { title: string }).title });
+    return result;
+  });
+  const next = { ...restarted(), notebook: upgraded };
+  await deliver(await journal.outbox.load(await add('B')), next);
+  // The blank experiment of A would no longer be recognised.
+  expect(await keeps()).toBe(false);
+  clock.advance(GRACE_MS);
+  await deliverAll(next);
+  await deliver(await journal.outbox.load(await add('C')), next);
+  expect(await keeps()).toBe(true);
+  expect(scene.ours().sort()).toEqual(['A', 'B', 'C', 'known']);
+  await deliver(await journal.outbox.load(await add('D')), { ...context, notebook: upgraded });
 });

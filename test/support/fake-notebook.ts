@@ -111,6 +111,14 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}): Fa
         .filter(([, { body }]) => texts.every((text) => body.includes(text)))
         .map(([id, { comments: _, ...shown }]) => ({ id, ...shown }));
     },
+    async searchTitles(text, limit) {
+      if (dialect === 'v2') throw notFound();
+      return [...experiments]
+        .filter(([id, { title }]) => title.includes(text) && !privateIds.has(id))
+        .map(([id, { comments: _, ...shown }]) => ({ id, ...shown }))
+        .reverse()
+        .slice(0, limit);
+    },
     ...tagOperations(dialect, get, writes),
     ...commentOperations(get, writes, () => ++lastComment),
   };
