@@ -103,7 +103,6 @@ export function createRuntime(deps: RuntimeDeps) {
     async start(): Promise<void> {
       const apply = () => applyRequests(journal, sourceProbe);
       loops = [applyDecisions({ apply, clock, log, wakeDelivery: delivery.wake, rescan })];
-      loops.push(correctDueTimes(journal.outbox, clock, log, delivery.wake));
       // A mistake in `keep` must not remove anybody's history.
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
       if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
@@ -247,14 +246,18 @@ export function openDelivery(options: DeliveryOptions) {
     log,
     random,
   });
+  let correction: Loop | undefined;
   return {
-    start: queue.start,
+    start(): void {
+      correction = correctDueTimes(outbox, clock, log, queue.wake);
+      queue.start();
+    },
     wake: queue.wake,
     gate: () => showState(limiter.state(), writes.state()),
     async stop(withinMs: number) {
       stopping.abort(new StoppedError('labfeed is stopping'));
       limiter.stop();
-      await atMost(withinMs, clock, Promise.all([queue.stop(), notebook.close(), direct.close()]));
+      await atMost(withinMs, clock, Promise.all([correction?.stop(), queue.stop(), notebook.close(), direct.close()]));
     },
   };
 }
