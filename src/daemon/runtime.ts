@@ -212,9 +212,10 @@ export function openDelivery(options: DeliveryOptions) {
   }
   const probe = { send: direct.listKeys, isKeyReplaced, onAvailable };
   const limiter = new Limiter({ perSecond: config.rate, clock, log, random, probe });
-  const notebook = options.connect((send, signal, isWrite) =>
-    limiter.schedule(isWrite ? () => guard.write(send) : send, signal),
-  );
+  const notebook = options.connect((send, signal, isWrite) => {
+    const schedule = (request: typeof send) => limiter.schedule(request, signal);
+    return isWrite ? guard.write(send, schedule) : schedule(send);
+  });
   const stopping = new AbortController();
   const server = outbox.server(config.url);
   const context: DeliveryContext = {

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import { NotebookError } from '../errors.js';
+import { LabfeedError, NotebookError } from '../errors.js';
 import { markIn, originIn, provisionalTitle } from '../markers.js';
 import type { FiledRun, LearntFacts, ServerOutbox } from '../outbox.js';
 import { plural } from '../text.js';
@@ -26,12 +26,33 @@ export function createWriteGuard(check: () => Promise<void>, clock: Clock) {
 
   async function ensure(): Promise<void> {
     for (let current: unknown; current !== checked || checked === undefined; ) {
-      checked ??= check();
+      checked ??= check().then(() => {
+        usedAt = clock.monotonic();
+      });
       current = checked;
       await checked.catch((error: unknown) => {
         if (current === checked) checked = undefined;
         throw error;
       });
+    }
+  }
+
+  function distrustAfterPause(): void {
+    const now = clock.monotonic();
+    if (now - usedAt > MAX_PAUSE_MS) checked = undefined;
+    usedAt = now;
+  }
+
+  /** Sends in its turn, unless the server is distrusted since the check. */
+  async function sendChecked<T>(send: () => Promise<T>): Promise<T> {
+    distrustAfterPause();
+    if (checked === undefined) throw new UncheckedError('the server has to be checked first');
+    try {
+      return await send();
+    } catch (error) {
+      // Nothing listened there for a moment, perhaps during a restore.
+      if (error instanceof NotebookError && error.status === undefined && !error.outcomeUnknown) checked = undefined;
+      throw error;
     }
   }
 
@@ -41,20 +62,27 @@ export function createWriteGuard(check: () => Promise<void>, clock: Clock) {
     distrust(): void {
       checked = undefined;
     },
-    async write<T>(send: () => Promise<T>): Promise<T> {
-      const now = clock.monotonic();
-      if (now - usedAt > MAX_PAUSE_MS) checked = undefined;
-      usedAt = now;
-      await ensure();
-      try {
-        return await send();
-      } catch (error) {
-        // Nothing listened there for a moment, perhaps during a restore.
-        if (error instanceof NotebookError && error.status === undefined && !error.outcomeUnknown) checked = undefined;
-        throw error;
+    /**
+     * Sends a write when `schedule` says. The check needs turns of its own: a write that waited for it in its turn
+     * could wait for ever, since after a refusal only one request is let through.
+     */
+    async write<T>(send: () => Promise<T>, schedule: (send: () => Promise<T>) => Promise<T>): Promise<T> {
+      distrustAfterPause();
+      for (;;) {
+        await ensure();
+        try {
+          return await schedule(() => sendChecked(send));
+        } catch (error) {
+          if (!(error instanceof UncheckedError)) throw error;
+        }
       }
     },
   };
+}
+
+/** The write was not sent. */
+class UncheckedError extends LabfeedError {
+  override readonly name = 'UncheckedError';
 }
 
 /** Throws if sending is halted. Halts it if our newest experiments show that the server was restored. */

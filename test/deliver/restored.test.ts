@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { HaltedError, type Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
+import { Limiter } from '../../src/deliver/limiter.js';
 import { checkRestored, createWriteGuard } from '../../src/deliver/restored.js';
 import { NotebookError } from '../../src/errors.js';
 import { type FakeNotebook, fakeNotebook, intercept, NOTEBOOK_KINDS } from '../support/fake-notebook.js';
@@ -8,6 +9,8 @@ import { contextOf, expectExactly, FIRST_ID, file, SERVER, see } from '../suppor
 import { due } from '../support/journal.js';
 import { manualClock } from '../support/manual-clock.js';
 import { recovered, setUp } from '../support/restored-server.js';
+import { silentLog } from '../support/silent-log.js';
+import { simulatedClock } from '../support/simulated-clock.js';
 
 type Scene = Awaited<ReturnType<typeof setUp>>;
 
@@ -151,11 +154,31 @@ test('404s from a proxy that has lost its backend do not make the notebook look 
   expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: expect.any(String) });
 });
 
+const atOnce = <T>(send: () => Promise<T>): Promise<T> => send();
+
+test('a check that waits for its turn does not wait for the write that waits for the check', async () => {
+  const clock = simulatedClock();
+  const probe = { send: async () => undefined };
+  const limiter = new Limiter({ perSecond: 10, clock, log: silentLog(), probe });
+  const guard = createWriteGuard(() => limiter.schedule(async () => undefined), clock);
+  await clock.run(guard.ensure());
+  const busy = () => Promise.reject(new NotebookError('rate', 'slow down', { status: 429 }));
+  // After a 429, only one request is let through. The server is distrusted while the write waits to be that one.
+  await expect(clock.run(limiter.schedule(busy))).rejects.toThrow('slow down');
+  const write = guard.write(
+    async () => 'written',
+    (send) => limiter.schedule(send),
+  );
+  await Promise.resolve();
+  guard.distrust();
+  expect(await clock.run(write)).toBe('written');
+});
+
 test('writes wait for a check at the start, after an outage, after a pause and after a refused connection', async () => {
   const clock = manualClock();
   const events: string[] = [];
   const guard = createWriteGuard(async () => void events.push('check'), clock);
-  const write = () => guard.write(async () => events.push('write'));
+  const write = () => guard.write(async () => events.push('write'), atOnce);
   await Promise.all([write(), write()]);
   await write();
   expect(events.splice(0)).toEqual(['check', 'write', 'write', 'write']);
@@ -168,7 +191,7 @@ test('writes wait for a check at the start, after an outage, after a pause and a
   await write();
   expect(events.splice(0)).toEqual(['check', 'write']);
   const refused = () => Promise.reject(new NotebookError('server', 'connection refused'));
-  await expect(guard.write(refused)).rejects.toThrow('connection refused');
+  await expect(guard.write(refused, atOnce)).rejects.toThrow('connection refused');
   await write();
   expect(events).toEqual(['check', 'write']);
 });
@@ -184,7 +207,7 @@ test('a write is not sent if its check fails, or if another outage begins during
     await outcome;
   }, manualClock());
   const send = async () => expect.fail('sent');
-  await expect(guard.write(send)).rejects.toThrow('away');
-  await expect(guard.write(send)).rejects.toThrow('restored');
+  await expect(guard.write(send, atOnce)).rejects.toThrow('away');
+  await expect(guard.write(send, atOnce)).rejects.toThrow('restored');
   expect(checks).toBe(3);
 });
