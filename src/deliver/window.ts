@@ -73,12 +73,11 @@ export class WindowReader {
     }
   }
 
-  /** The ids below this one, as far down as creations without a floor are looked for. */
+  /** The ids below this one, as far down as creations without a floor are looked for. Missing ids are no end. */
   async *downward(ceiling: number): AsyncGenerator<Seen> {
     const end = Math.max(0, ceiling - 1 - MAX_DEPTH);
-    for (let id = ceiling - 1, missing = 0; missing < END_OF_IDS && id > end; id--) {
+    for (let id = ceiling - 1; id > end; id--) {
       const entry = await this.#read(id);
-      missing = entry === 'missing' ? missing + 1 : 0;
       if (typeof entry === 'object') yield { id, record: entry };
     }
   }
