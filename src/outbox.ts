@@ -41,6 +41,8 @@ export interface Deliveries {
   load(run: number): Promise<OpenRun>;
   /** All changes of one call become durable together, or none of them does. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
+  /** Some of the runs that have no experiment yet, oldest first. */
+  unfiled(limit: number): Promise<{ readonly instrument: string; readonly sha256: string }[]>;
   /** Whether a run with this content has an experiment. */
   hasContent(instrument: string, sha256: string): Promise<boolean>;
 }

@@ -1,11 +1,12 @@
 import { relative } from 'node:path';
-import { atMost, type Clock, every, type Loop } from '../clock.js';
+import { atMost, type Clock, every, type Loop, retry } from '../clock.js';
 import { type Claim, type Instrument, journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
 import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
 import { connect, type OnResponse, type Schedule } from '../connection.js';
 import {
   type DeliveryContext,
+  HaltedError,
   type Notebook,
   StoppedError,
   trackUnknownOutcomes,
@@ -234,7 +235,7 @@ export function openDelivery(options: DeliveryOptions) {
   };
   const isUnknownRun = (origin: Origin) => isMissing(origin, instruments, outbox);
   const prepare = once(async () => {
-    await prepareServer({ dialect: config.dialect, isUnknownRun }, context);
+    await prepareServer({ dialect: config.dialect, instruments, isUnknownRun }, context);
     await guard.ensure();
   });
   const queue = createDelivery({
@@ -248,10 +249,15 @@ export function openDelivery(options: DeliveryOptions) {
     random,
   });
   let correction: Loop | undefined;
+  /** Without a run to deliver, nobody else would notice that the server was restored. */
+  async function checkAtStart(): Promise<void> {
+    if ((await server.lastFiled(1)).length > 0) await guard.ensure().catch(ignoreHalt);
+  }
   return {
     start(): void {
       correction = correctDueTimes(outbox, clock, log, queue.wake);
       queue.start();
+      void retry(checkAtStart, { clock, signal: stopping.signal, failed: () => undefined });
     },
     wake: queue.wake,
     gate: () => showState(limiter.state(), writes.state()),
@@ -261,6 +267,11 @@ export function openDelivery(options: DeliveryOptions) {
       await atMost(withinMs, clock, Promise.all([correction?.stop(), queue.stop(), notebook.close(), direct.close()]));
     },
   };
+}
+
+/** It is recorded, and shown wherever people look. */
+function ignoreHalt(error: unknown): void {
+  if (!(error instanceof HaltedError)) throw error;
 }
 
 /** An outage explains why writes fail, and not the other way round. */

@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
 import type { Log } from '../log.js';
-import type { Deliveries, OpenRun, ServerOutbox } from '../outbox.js';
+import type { OpenRun, Outbox, ServerOutbox } from '../outbox.js';
 
 /** Everything that the delivery of a run needs. */
 export interface DeliveryContext {
   readonly notebook: Notebook;
   readonly server: Server;
-  readonly outbox: Pick<Deliveries, 'load' | 'record'>;
+  readonly outbox: Pick<Outbox, 'id' | 'load' | 'record' | 'unfiled'>;
   readonly unknown: UnknownOutcomes;
   readonly clock: Clock;
   /** Aborted with a StoppedError when the daemon stops; checked between two steps. */

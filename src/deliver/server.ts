@@ -8,6 +8,8 @@ import { WindowReader } from './window.js';
 interface Preparation {
   /** As configured. */
   readonly dialect: 'auto' | Dialect;
+  /** The names of all instruments. */
+  readonly instruments: readonly string[];
   readonly isUnknownRun: IsUnknownRun;
 }
 
@@ -15,28 +17,56 @@ interface Preparation {
 type IsUnknownRun = (origin: Origin) => Promise<boolean>;
 
 /** Before anything is sent: finds out the dialect, and whether journal and notebook are of the same age. */
-export async function prepareServer({ dialect, isUnknownRun }: Preparation, context: DeliveryContext): Promise<void> {
+export async function prepareServer(preparation: Preparation, context: DeliveryContext): Promise<void> {
+  const { dialect, isUnknownRun } = preparation;
   const { notebook, server } = context;
   const facts = await server.facts();
   if (facts.halted !== undefined) throw new HaltedError(facts.halted);
   const spoken = dialect === 'auto' ? (facts.dialect ?? dialectOf(await notebook.listKeys())) : dialect;
   if (spoken !== facts.dialect) await server.learn({ dialect: spoken });
-  if (facts.highest !== undefined) {
-    await checkNewerEntries(facts.highest, isUnknownRun, context);
-  } else if (spoken === 'elabftw') {
-    await searchUnknownRuns(isUnknownRun, context);
+  if (spoken === 'elabftw') await searchFiledRuns(preparation, facts.highest === undefined, context);
+  if (facts.highest !== undefined) await checkNewerEntries(facts.highest, isUnknownRun, context);
+}
+
+/** How many instruments, and how many runs that wait, are searched for on an unknown server. */
+const MAX_SEARCHES = 10;
+
+/**
+ * Entries that were filed from this journal and are not in it. On an unknown server there may have been a journal before
+ * this one, with another id if the PC was set up again: an entry with the content of a run that waits would be filed
+ * twice. Each instrument is searched for on its own, since other PCs may have filed everything that is newer.
+ */
+async function searchFiledRuns(
+  { instruments, isUnknownRun }: Preparation,
+  isUnknownServer: boolean,
+  context: DeliveryContext,
+): Promise<void> {
+  const { outbox } = context;
+  const waiting = isUnknownServer ? await outbox.unfiled(MAX_SEARCHES) : [];
+  const isWaiting = ({ label, sha256 }: Origin): boolean =>
+    waiting.some((run) => run.sha256 === sha256 && label.startsWith(`${run.instrument} `));
+  const isUnknown = async (origin: Origin) => isWaiting(origin) || isUnknownRun(origin);
+  const searched = isUnknownServer ? instruments.slice(0, MAX_SEARCHES) : [];
+  const texts = [
+    ` journal:${outbox.id}`,
+    ...waiting.map(({ sha256 }) => ` sha256:${sha256}`),
+    ...searched.map((name) => `labfeed ${searchable(name)}`),
+  ];
+  for (const text of texts) {
+    for (const { id, ...record } of await search(text, context)) await checkKnown(id, record, isUnknown, context);
   }
 }
 
-/** On an unknown server: there may have been a journal before this one. An empty result proves nothing. */
-async function searchUnknownRuns(isUnknownRun: IsUnknownRun, context: DeliveryContext): Promise<void> {
-  const found = await context.notebook.searchBodies(['labfeed ', ' sha256:']).catch((error: unknown) => {
+/** The beginning of a name, up to a character that means something else in a search or in markup. */
+const searchable = (name: string): string => /^[A-Za-z0-9 .-]*/.exec(name)?.[0] ?? '';
+
+/** Substrings match, so results must be compared. An empty result proves nothing. */
+const search = (text: string, { notebook }: DeliveryContext) =>
+  notebook.searchBodies([text]).catch((error: unknown) => {
     // Older versions do not support this search.
     if (error instanceof NotebookError && !error.retryable) return [];
     throw error;
   });
-  for (const { id, ...record } of found) await checkKnown(id, record, isUnknownRun, context);
-}
 
 /** How many ids are read at a start, however many entries are new. On eLabFTW, each request costs it 0.3 s. */
 const SAMPLE = 40;

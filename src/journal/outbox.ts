@@ -65,6 +65,10 @@ function createDeliveries({ db, commit, now }: Store): Deliveries {
       commit(() => {
         for (const change of changes) applyChange(db, run, change, now());
       }),
+    unfiled: async (limit) =>
+      db.rows<{ instrument: string; sha256: string }>`
+        SELECT instrument, sha256 FROM runs WHERE step <> 'done' AND parked IS NULL AND experiment IS NULL
+          ORDER BY id LIMIT ${limit} + 0`,
     hasContent: async (instrument, sha256) =>
       db.exists`
         SELECT 1 FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND experiment IS NOT NULL`,

@@ -44,7 +44,7 @@ function crashing(context: DeliveryContext, at: number, when: 'before' | 'after'
     ) as T;
   const mortal: DeliveryContext = {
     ...context,
-    outbox: { load: context.outbox.load, ...wrap({ record: context.outbox.record }) },
+    outbox: { ...context.outbox, ...wrap({ record: context.outbox.record }) },
     server: wrap(context.server),
     notebook: wrap(context.notebook),
   };

@@ -159,7 +159,7 @@ function mortalContext(
       claimSpare: alive(server.claimSpare),
       addSpare: alive(server.addSpare, 1),
     },
-    outbox: { load: journal.outbox.load, record: alive(journal.outbox.record, 1) },
+    outbox: { ...journal.outbox, record: alive(journal.outbox.record, 1) },
     unknown: trackUnknownOutcomes(clock, 1000),
     clock,
     stopping: new AbortController().signal,
@@ -177,7 +177,7 @@ async function deliverAll(
   async function deliverRun(id: number): Promise<void> {
     const run = await journal.outbox.load(id);
     try {
-      await prepareServer({ dialect: 'auto', isUnknownRun: async () => false }, context);
+      await prepareServer({ dialect: 'auto', instruments: ['balance'], isUnknownRun: async () => false }, context);
       await deliver(run, context);
     } catch (error) {
       if (error instanceof Crash) throw error;

@@ -2,13 +2,15 @@ import { expect, test } from 'vitest';
 import { HaltedError, type Notebook } from '../../src/deliver/context.js';
 import { prepareServer } from '../../src/deliver/server.js';
 import { NotebookError } from '../../src/errors.js';
-import { provisionalTitle } from '../../src/markers.js';
+import type { Journal } from '../../src/journal/journal.js';
+import { type Origin, provisionalTitle } from '../../src/markers.js';
 import { type FakeNotebook, fakeNotebook, withFaults } from '../support/fake-notebook.js';
 import { contextOf, deliverAll, emptyJournal, expectExactly, file, SERVER, see } from '../support/filing.js';
 import { manualClock } from '../support/manual-clock.js';
 import { setUp } from './scene.js';
 
-const ELABFTW = { dialect: 'elabftw', isUnknownRun: async () => true } as const;
+const OTHERS_KNOWN = { dialect: 'elabftw', instruments: ['balance'], isUnknownRun: async () => false } as const;
+const ELABFTW = { dialect: 'elabftw', instruments: ['balance'], isUnknownRun: async () => true } as const;
 
 test('on eLabFTW, a new journal sends nothing to a notebook that labfeed has filed into before', async () => {
   const clock = manualClock();
@@ -27,6 +29,43 @@ test('on eLabFTW, a new journal sends nothing to a notebook that labfeed has fil
   // A restart does not forget it.
   const again = prepareServer({ ...ELABFTW, isUnknownRun: async () => false }, context);
   await expect(again).rejects.toThrow(halted);
+});
+
+/** Entries of another PC with an instrument of the same name. */
+function addOthers(notebook: FakeNotebook, count: number): void {
+  for (let n = 0; n < count; n++) {
+    const body = `<p>labfeed balance ${n}.csv sha256:${String(n).padStart(64, '0')} journal:00000000</p>`;
+    Object.assign(notebook.experiments.get(notebook.addExperiment('x', 1)) ?? {}, { body });
+  }
+}
+
+test('on eLabFTW, a lost journal is noticed although another PC has filed the newest entries', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook({ dialect: 'elabftw' });
+  const found = (texts: readonly string[]) =>
+    notebook.searchBodies(texts).then((all) => [...all].sort((a, b) => b.id - a.id).slice(0, 10));
+  const limited: FakeNotebook = { ...notebook, searchBodies: found };
+  const start = (journal: Journal) => prepareServer(OTHERS_KNOWN, contextOf(journal, limited, clock));
+  await file(notebook, clock, 'a');
+  addOthers(notebook, 30);
+  // It has another id than the lost one, as after the PC was set up again.
+  const journal = await emptyJournal(clock);
+  await start(journal);
+  await see(journal, 'b');
+  await start(journal);
+  await see(journal, 'a');
+  await expect(start(journal)).rejects.toThrow(/experiment 101 was filed by labfeed, but it is not in the journal/);
+});
+
+test('on eLabFTW, a restored journal is noticed by its id, whatever was filed since', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook({ dialect: 'elabftw' });
+  const journal = await file(notebook, clock, 'a');
+  const body = `<p>labfeed balance b.csv sha256:${'ab'.repeat(32)} journal:${journal.outbox.id}</p>`;
+  Object.assign(notebook.experiments.get(notebook.addExperiment('b', 1)) ?? {}, { body });
+  addOthers(notebook, 300);
+  const ours = { ...OTHERS_KNOWN, isUnknownRun: async (origin: Origin) => origin.sha256 === 'ab'.repeat(32) };
+  await expect(prepareServer(ours, contextOf(journal, notebook, clock))).rejects.toThrow('older than the notebook');
 });
 
 test('an entry that mentions labfeed does not halt delivery, nor does a version without search', async () => {
@@ -60,7 +99,8 @@ test('an experiment that an older journal does not know is used by its run, even
   // The journal knows one of the runs as pending, the other not at all.
   await see(journal, 'b');
   const context = contextOf(journal, notebook, clock);
-  const start = () => prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, context);
+  const start = () =>
+    prepareServer({ dialect: 'v2', instruments: ['balance'], isUnknownRun: async () => false }, context);
   await start();
   await start();
   await see(journal, 'c');
@@ -78,11 +118,13 @@ test('an experiment of ours above the highest known id means that the journal is
     Object.assign(notebook.experiments.get(notebook.addExperiment(title, 1)) ?? {}, { body });
   };
   addFiled('filed by another journal');
-  await prepareServer({ dialect: 'v2', isUnknownRun: async () => false }, context);
+  await prepareServer({ dialect: 'v2', instruments: ['balance'], isUnknownRun: async () => false }, context);
   addFiled('filed yesterday');
   const origins: unknown[] = [];
   const isUnknownRun = async (origin: unknown) => origins.push(origin) > 0;
-  await expect(prepareServer({ dialect: 'v2', isUnknownRun }, context)).rejects.toThrow(/older than the notebook/);
+  await expect(prepareServer({ dialect: 'v2', instruments: ['balance'], isUnknownRun }, context)).rejects.toThrow(
+    /older than the notebook/,
+  );
   expect(origins).toEqual([{ label: 'balance a & b.csv', sha256: 'ab'.repeat(32) }]);
   expect((await journal.outbox.server(SERVER).facts()).halted).toMatch(/older than the notebook.*labfeed recover/);
 });
@@ -90,7 +132,10 @@ test('an experiment of ours above the highest known id means that the journal is
 test.each(['v2', 'elabftw'] as const)('the dialect %s is detected once', async (dialect) => {
   const { context, journal } = await setUp();
   const prepare = (notebook: Notebook) =>
-    prepareServer({ dialect: 'auto', isUnknownRun: async () => false }, { ...context, notebook });
+    prepareServer(
+      { dialect: 'auto', instruments: ['balance'], isUnknownRun: async () => false },
+      { ...context, notebook },
+    );
   await prepare(fakeNotebook({ dialect }));
   expect((await journal.outbox.server(SERVER).facts()).dialect).toBe(dialect);
   await prepare(withFaults<Notebook>(fakeNotebook({ dialect }), { listKeys: 'unreachable' }));

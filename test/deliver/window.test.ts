@@ -27,7 +27,10 @@ async function setUpCounted(kind: NotebookKind = {}) {
     requests,
     unreadable,
     prepare: (other = context) =>
-      prepareServer({ dialect: kind.dialect ?? 'v2', isUnknownRun: async () => false }, other),
+      prepareServer(
+        { dialect: kind.dialect ?? 'v2', instruments: ['balance'], isUnknownRun: async () => false },
+        other,
+      ),
     attempt: (run: number) => scene.attempt(run, notebook),
     deliverAll: (other = context) => scene.deliverAll(other),
     /** A new process, which remembers nothing. */

@@ -4,8 +4,9 @@ import { expect, test } from 'vitest';
 import { allFiled } from '../daemon/scene.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
 import { labfeed } from '../support/labfeed.js';
-import { type RunningSandbox, runSandbox } from '../support/sandbox.js';
+import { DIALECTS, type RunningSandbox, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
 
 interface Scene {
   readonly site: Site;
@@ -19,10 +20,10 @@ interface Scene {
 
 const HALTED = 'delivery is halted until `labfeed recover` has run';
 
-async function setUp(): Promise<Scene> {
+async function setUp(dialect: 'v2' | 'elabftw' = 'v2'): Promise<Scene> {
   const folder = tempFolder();
   const data = join(folder, 'notebook.db');
-  const sandbox = await runSandbox(data);
+  const sandbox = await runSandbox(data, 0, dialect);
   const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
   async function whileDown(act: () => void): Promise<void> {
     await sandbox.stop();
@@ -124,4 +125,76 @@ test('a server that lost the last eight experiments is sent nothing until recove
   await new Promise((resolve) => setTimeout(resolve, 500));
   expect(await again.stop()).toBe(0);
   expectEachOnce(scene, [0, 1, 11]);
+}, 90_000);
+
+/** What a colleague created, as it is now. */
+const theirs = ({ sandbox }: Scene) => sandbox.experiments().filter(({ title }) => title.startsWith('theirs'));
+
+function createTheirs({ sandbox }: Scene, count: number) {
+  const colleague = sandbox.control.as('colleague');
+  for (let n = 0; n < count; n++) colleague.create({ title: `theirs ${n}`, body: 'their work' });
+}
+
+test.each(DIALECTS)(
+  'a server restored while people go on working is noticed at the start, and nothing of theirs is touched (%s)',
+  async (dialect) => {
+    const scene = await setUp(dialect);
+    const { site, sandbox } = scene;
+    await fileAndStop(scene, 0, 1);
+    await scene.save();
+    await fileAndStop(scene, ...numbers(2, 8));
+    await scene.restore();
+    // They got ids of the seven experiments that vanished, and higher ones.
+    createTheirs(scene, 9);
+    const before = theirs(scene);
+    const writes = sandbox.control.writes().length;
+    // Without any new file.
+    const idle = await start(scene);
+    const halted = /restored to an older state[\s\S]*labfeed recover/;
+    await until('the halt is shown', async () =>
+      halted.test((await labfeed(['status', '--config', site.config])).stdout),
+    );
+    scene.drop(9);
+    expect((await idle.logged(HALTED))['reason']).toMatch(halted);
+    expect(await idle.stop()).toBe(0);
+    expect(sandbox.control.writes()).toHaveLength(writes);
+
+    const { status, stdout } = await recover(scene, '--json');
+    expect(status).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ gone: numbers(3, 9), reopened: [], others: 9 });
+    const again = await start(scene);
+    await allFiled(again, 1);
+    const vanished = numbers(3, 9).map(String);
+    expect(await labfeed(['refile', ...vanished, '--config', site.config])).toMatchObject({ status: 0 });
+    await allFiled(again, 8);
+    expect(await again.stop()).toBe(0);
+    expect(theirs(scene)).toEqual(before);
+    const ours = sandbox.experiments().filter(({ title }) => title.startsWith('w'));
+    expect(ours.map(({ title }) => title).sort()).toEqual(numbers(0, 9).map((n) => `w${n} (balance)`));
+    for (const { comments } of ours) expect(comments).toHaveLength(1);
+  },
+  120_000,
+);
+
+test('a run that waits during an outage does not comment on the experiment that has its id afterwards', async () => {
+  const scene = await setUp();
+  const { sandbox } = scene;
+  await fileAndStop(scene, 0, 1);
+  await scene.save();
+  const daemon = await start(scene);
+  sandbox.control.decide = ({ method, path }) =>
+    method === 'POST' && path.endsWith('/comments') ? { answer: 502, html: 'bad gateway' } : 'pass';
+  scene.drop(2);
+  await until('the comment is refused', () =>
+    sandbox.control.writes().some(({ path }) => path.endsWith('/3/comments')),
+  );
+  sandbox.control.decide = () => ({ answer: 502, html: 'bad gateway' });
+  await scene.restore();
+  createTheirs(scene, 3);
+  const before = theirs(scene);
+  expect(before.map(({ id }) => id)).toEqual([3, 4, 5]);
+  sandbox.control.decide = () => 'pass';
+  expect((await daemon.logged(HALTED, 60_000))['reason']).toMatch(/restored to an older state/);
+  expect(await daemon.stop()).toBe(0);
+  expect(theirs(scene)).toEqual(before);
 }, 90_000);
