@@ -41,12 +41,12 @@ export async function useSpares(world: World, addHealthy: () => Promise<void>): 
   for (let more = 0; more < MAX_SPARES && hasSpares(world); more++) await addHealthy();
 }
 
-/** Spares that the runs of this PC can use. What another PC has just created may look like one. */
+/** Spares that the runs of this PC can use, or ids that the next creation makes it read. What another PC has just created may look like one. */
 const hasSpares = ({ database }: World): boolean =>
   database
     .prepare(
       `SELECT 1 FROM spares WHERE reference IS NULL OR reference IN (SELECT reference FROM runs)
-         UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL`,
+         UNION SELECT 1 FROM servers WHERE sweep IS NOT NULL OR sweep_from IS NOT NULL`,
     )
     .get() !== undefined;
 
