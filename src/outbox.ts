@@ -342,6 +342,10 @@ export interface ServerFacts {
   readonly sweepCount: number | undefined;
   /** The user that our experiments belong to, on servers that show it. */
   readonly owner: string | undefined;
+  /** The last id that `recover` read. Until a creation shows where ids end, runs may be filed above it. */
+  readonly unconfirmed: number | undefined;
+  /** Whether somebody else creates experiments as the user of our key, on a server that drops titles. */
+  readonly shared: boolean | undefined;
   /** Why nothing is sent there until a person has recovered the journal. */
   readonly halted: string | undefined;
   /** The server was restored to an older state: ids from this one on may have been assigned twice. */

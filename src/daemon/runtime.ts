@@ -219,6 +219,7 @@ export function openDelivery(options: DeliveryOptions) {
   });
   const stopping = new AbortController();
   const server = outbox.server(config.url);
+  const isUnknownRun = (origin: Origin) => isMissing(origin, instruments, outbox);
   const context: DeliveryContext = {
     notebook: confirmingForbidden(repeatReads(notebook, { clock, random, stopping: stopping.signal })),
     server: {
@@ -231,9 +232,9 @@ export function openDelivery(options: DeliveryOptions) {
     outbox,
     unknown: options.unknown ?? trackUnknownOutcomes(clock, config.timeout, log),
     clock,
+    isUnknownRun,
     stopping: stopping.signal,
   };
-  const isUnknownRun = (origin: Origin) => isMissing(origin, instruments, outbox);
   const prepare = once(async () => {
     await prepareServer({ dialect: config.dialect, instruments, isUnknownRun }, context);
     await guard.ensure();

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
 import type { Log } from '../log.js';
+import type { Origin } from '../markers.js';
 import type { OpenRun, Outbox, ServerOutbox } from '../outbox.js';
 
 /** Everything that the delivery of a run needs. */
@@ -10,6 +11,8 @@ export interface DeliveryContext {
   readonly outbox: Pick<Outbox, 'id' | 'load' | 'record' | 'unfiled'>;
   readonly unknown: UnknownOutcomes;
   readonly clock: Clock;
+  /** Whether an experiment with this origin line was filed from this journal and is not in it. */
+  isUnknownRun?(origin: Origin): Promise<boolean>;
   /** Aborted with a StoppedError when the daemon stops; checked between two steps. */
   readonly stopping: AbortSignal;
 }

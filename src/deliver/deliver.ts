@@ -21,6 +21,7 @@ import {
   showsDraft,
   storedDifferently,
 } from './revise.js';
+import { confirmEnd } from './server.js';
 
 /**
  * Delivers one run from whatever step it has reached. Record, act, record: after a crash at any point, the next
@@ -41,6 +42,7 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
   const { experiment, isNew } = await obtainExperiment(run, context);
   const filing: Filing = { ...context, run, experiment };
   if (run.step !== 'described') {
+    await confirmEnd(filing, isNew);
     stopping.throwIfAborted();
     await describe(filing, isNew);
   } else if (!(await isStillOurs(await readOwn(experiment, context), filing))) throw rewritten(filing);
@@ -72,12 +74,12 @@ interface Obtained {
 async function obtainExperiment(run: OpenRun, context: DeliveryContext): Promise<Obtained> {
   if (run.experiment !== undefined) return { experiment: run.experiment, isNew: false };
   const { creations } = context.unknown;
-  const { highest, keepsTitle, sweep } = await context.server.facts();
+  const { highest, keepsTitle, sweep, unconfirmed } = await context.server.facts();
   const mustSweep = sweep !== undefined && context.unknown.window.maySweep(context.clock.monotonic());
   if (run.step === 'creating' || mustSweep) return creations.exclude(() => reconcileAndCreate(run, context));
   const create = () => useSpareOrCreate(run, FIRST_CREATION, context);
   // Without an id there is no floor, and without a title that was read back nothing can be recognised.
-  const isFirst = highest === undefined || keepsTitle === undefined;
+  const isFirst = highest === undefined || keepsTitle === undefined || unconfirmed !== undefined;
   return isFirst ? creations.exclude(create) : creations.share(create);
 }
 

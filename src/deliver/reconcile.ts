@@ -10,7 +10,7 @@ import {
   type Server,
 } from './context.js';
 import { ownerOf } from './restored.js';
-import { type Seen, tryRead, UNREADABLE_RETRY_MS, WindowReader } from './window.js';
+import { MAX_GAP, type Seen, tryRead, UNREADABLE_RETRY_MS, WindowReader } from './window.js';
 
 /** What became of the creations of a run: an experiment, or nothing that could be found. */
 export type Settled = { readonly experiment: number } | { readonly absence: Absence };
@@ -280,7 +280,9 @@ export async function collectSpares(facts: ServerFacts, context: DeliveryContext
   if (sweep === undefined || keepsTitle === undefined || !unknown.window.maySweep(clock.monotonic())) return;
   const reader = new WindowReader(context);
   const blank: number[] = [];
-  for await (const { id, record } of sweepFrom > 0 ? reader.between(sweepFrom, sweep) : reader.downward(sweep)) {
+  for await (const { id, record } of sweepFrom > 0
+    ? reader.between(Math.max(sweepFrom, sweep - MAX_GAP), sweep)
+    : reader.downward(sweep)) {
     const reference = referenceIn(record);
     if (reference !== undefined) await keepStray(id, reference, server);
     else if (isBlank(record, facts)) blank.push(id);

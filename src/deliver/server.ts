@@ -1,7 +1,7 @@
 import { NotebookError } from '../errors.js';
 import { type Origin, originIn, provisionalReference } from '../markers.js';
 import { type Dialect, dialectOf } from '../model.js';
-import { type DeliveryContext, type ExperimentRecord, HaltedError, type Server } from './context.js';
+import { type DeliveryContext, type ExperimentRecord, type Filing, HaltedError, type Server } from './context.js';
 import { halt } from './restored.js';
 import { WindowReader } from './window.js';
 
@@ -67,6 +67,21 @@ const search = (text: string, { notebook }: DeliveryContext) =>
     if (error instanceof NotebookError && !error.retryable) return [];
     throw error;
   });
+
+/**
+ * `recover` stops where ids seem to end. The first creation afterwards shows whether they do: before it is filled in,
+ * the ids in between are read. If a run is filed there, `recover` has to continue.
+ */
+export async function confirmEnd({ experiment, ...context }: Filing, isNew: boolean): Promise<void> {
+  const { server, isUnknownRun = async () => false } = context;
+  const { unconfirmed } = await server.facts();
+  if (unconfirmed === undefined || (experiment <= unconfirmed && !isNew)) return;
+  const reader = new WindowReader(context);
+  for await (const { id, record } of reader.between(unconfirmed + 1, experiment))
+    await checkKnown(id, record, isUnknownRun, context);
+  await reader.finish();
+  if (reader.unreadable.length === 0) await server.learn({ unconfirmed: null });
+}
 
 /** How many ids are read at a start, however many entries are new. On eLabFTW, each request costs it 0.3 s. */
 const SAMPLE = 40;

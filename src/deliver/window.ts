@@ -9,7 +9,7 @@ export const END_OF_IDS = 8;
 const MAX_DEPTH = 200;
 
 /** Longer runs of missing ids are not read in full, so that sparse ids do not cost a request each. */
-const MAX_GAP = 2000;
+export const MAX_GAP = 2000;
 
 /** After this many entries that the key may not read, check that the key itself still works. */
 const MAX_PRIVATE = 100;
@@ -82,8 +82,9 @@ export class WindowReader {
     }
   }
 
+  /** Every id from the first to the one below the second. */
   async *between(first: number, below: number): AsyncGenerator<Seen> {
-    for (let id = Math.max(first, below - MAX_GAP); id < below; id++) {
+    for (let id = first; id < below; id++) {
       const entry = await this.#read(id);
       if (typeof entry === 'object') yield { id, record: entry };
     }

@@ -263,4 +263,9 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // The user that our experiments belong to, as the server shows it.
   'ALTER TABLE servers ADD COLUMN owner TEXT;',
+  // What `recover` and reconciliation found out about a server.
+  `
+  ALTER TABLE servers ADD COLUMN unconfirmed INTEGER;    -- the last id that recover read, until a creation shows the end
+  ALTER TABLE servers ADD COLUMN shared INTEGER;         -- 1: somebody else creates experiments as the user of our key
+  `,
 ];

@@ -248,6 +248,8 @@ const serverRow = z.object({
   sweepFrom: optional,
   sweep: optional,
   sweepCount: optional,
+  unconfirmed: optional,
+  shared: optionalFlag,
   halted: nullable(z.string()),
   restoredFrom: optional,
 });
@@ -266,7 +268,7 @@ function createServer(store: Store, url: string): ServerOutbox {
     async facts() {
       const row = db.row`
         SELECT nullif(max(ifnull(highest, 0), ifnull(seen, 0)), 0) AS highest, dialect, keeps_title AS keepsTitle,
-          keeps_comments AS keepsComments, blank, owner, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount, halted,
+          keeps_comments AS keepsComments, blank, owner, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount, unconfirmed, shared, halted,
           restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
       return serverRow.parse(row ?? {});
     },
@@ -323,12 +325,15 @@ function learn(db: Connection, url: string, facts: LearntFacts): void {
   }
 }
 
-/** A spare with a reference of a run that is still to be created belongs to that run. */
+/**
+ * A spare with a reference of a run that is still to be created belongs to that run. Until the end of ids is confirmed
+ * by a creation, a run uses only its own.
+ */
 function findSpare(db: Connection, url: string, reference: string): number | undefined {
   return db.value<number>`
-    SELECT experiment FROM spares WHERE server = ${url}
-      AND (reference IS NULL OR reference = ${reference} OR reference IN (SELECT reference FROM runs
-      WHERE step NOT IN ('pending', 'creating'))) ORDER BY reference IS ${reference} DESC, experiment LIMIT 1`;
+    SELECT experiment FROM spares WHERE server = ${url} AND (reference = ${reference}
+      OR ((reference IS NULL OR reference IN (SELECT reference FROM runs WHERE step NOT IN ('pending', 'creating')))
+      AND NOT EXISTS (SELECT 1 FROM servers WHERE url = ${url} AND unconfirmed IS NOT NULL))) ORDER BY reference IS ${reference} DESC, experiment LIMIT 1`;
 }
 
 function claimSpare(

@@ -71,6 +71,9 @@ export function createRecovery({ db, commit, now }: Store) {
     /** Allows sending again, or leaves it halted for another reason. */
     end: (server: string, halted?: string) =>
       commit(() => void db.run`UPDATE servers SET halted = ${halted ?? null} WHERE url = ${server}`),
+    /** All ids up to this one were read. */
+    readThrough: (server: string, id: number) =>
+      commit(() => void db.run`UPDATE servers SET unconfirmed = ${id} WHERE url = ${server}`),
     /** The runs that have an experiment with this id or a higher one, highest first. */
     placedFrom: async (server: string, experiment: number) =>
       placed(part`server = ${server} AND experiment >= ${experiment} ORDER BY experiment DESC`),
@@ -97,11 +100,32 @@ function begin(db: Connection, server: string) {
   const before = db.row<{ halted: string | null; restoredFrom: number | null }>`
     SELECT halted, restored_from AS restoredFrom FROM servers WHERE url = ${server}`;
   db.run`UPDATE servers SET halted = ${UNFINISHED} WHERE url = ${server}`;
+  returnToEnd(db, server);
   // A comment that an older journal has not posted yet may have been posted since.
   db.run`
     UPDATE comments SET intent_at = 0 WHERE comment IS NULL AND intent_at IS NULL AND run IN (SELECT id
       FROM runs WHERE server = ${server} AND experiment IS NOT NULL AND step <> 'done')`;
   return { halted: before?.halted ?? undefined, restoredFrom: before?.restoredFrom ?? undefined };
+}
+
+/**
+ * An earlier recovery did not reach the end: runs may be filed above it. What was created since is not filled in, and
+ * becomes a spare, because its run may be among them.
+ */
+function returnToEnd(db: Connection, server: string): void {
+  const end = db.value<number>`SELECT unconfirmed FROM servers WHERE url = ${server}`;
+  if (end === undefined || end === null) return;
+  db.run`
+    INSERT OR IGNORE INTO spares SELECT server, experiment, reference FROM runs WHERE server = ${server}
+      AND step = 'created' AND experiment > ${end} AND adopted = 0
+      AND NOT EXISTS (SELECT 1 FROM earlier_drafts WHERE run = runs.id)`;
+  db.run`
+    UPDATE runs SET step = 'pending', experiment = NULL, floor = NULL, unseen = 0 WHERE server = ${server}
+      AND step = 'created' AND experiment > ${end} AND adopted = 0
+      AND NOT EXISTS (SELECT 1 FROM earlier_drafts WHERE run = runs.id)`;
+  db.run`
+    UPDATE servers SET seen = max(ifnull(seen, 0), ifnull(highest, 0)), highest = min(highest, ${end})
+      WHERE url = ${server}`;
 }
 
 function take(db: Connection, filed: FiledRun, at: number): 'recovered' | 'completed' | 'known' {
@@ -236,7 +260,7 @@ function forgetComments(db: Connection, run: number, numbers: readonly number[])
 }
 
 function settle(db: Connection, server: string, highest: number): void {
-  db.run`UPDATE servers SET highest = ${highest}, seen = NULL, restored_from = NULL WHERE url = ${server}`;
+  db.run`UPDATE servers SET highest = ${highest}, seen = NULL, restored_from = NULL, unconfirmed = NULL WHERE url = ${server}`;
   // What creations with an unknown outcome left behind, if anything, has an id of the new sequence.
   db.run`UPDATE runs SET floor = min(floor, ${highest}) WHERE server = ${server} AND step = 'creating'`;
   db.run`DELETE FROM spares WHERE server = ${server} AND experiment > ${highest}`;

@@ -2,11 +2,10 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { configFrom, type JsonOption, parseNumber, requireJournal, withJson } from '../commands/options.js';
 import { createProgressLine } from '../commands/terminal.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
-import { END_OF_IDS } from '../deliver/window.js';
 import { ConfigError, explainProblem } from '../errors.js';
 import { onStopRequest } from '../process.js';
 import { plural } from '../text.js';
-import { type IdRange, type Recovered, recoverJournal } from './recover.js';
+import { type IdRange, MAX_MISSING, type Recovered, recoverJournal } from './recover.js';
 
 interface RecoverOptions extends JsonOption {
   readonly ids?: IdRange;
@@ -76,9 +75,8 @@ function summary(result: Recovered, toTheEnd: boolean): string {
     ...list('experiment', 'recovered without comments; check whether some are missing', result.withoutComments),
     ...list('run', 'held, because the experiment no longer exists; to file it again: labfeed refile RUN', result.gone),
     ...list('run', 'incomplete in the restored notebook; the daemon sends the rest again', result.reopened),
-    ...(toTheEnd
-      ? [`stopped after ${END_OF_IDS} missing ids in a row; if the notebook has higher ids: --ids A-B`]
-      : []),
+    ...(toTheEnd ? [`stopped after ${MAX_MISSING} missing ids in a row`] : []),
+    `the end is not confirmed: the next experiment that labfeed creates shows whether runs are filed above id ${result.readThrough}; if so, labfeed halts again, and this command continues`,
   ].join('\n');
 }
 

@@ -4,7 +4,6 @@ import { openNotebook } from '../connection.js';
 import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
 import { isOurCreation } from '../deliver/reconcile.js';
 import { inspectNewest } from '../deliver/restored.js';
-import { END_OF_IDS } from '../deliver/window.js';
 import { explain, LabfeedError, type NotebookError } from '../errors.js';
 import { createNotebookReader, isTemporary, type NotebookReader, readBack } from '../evidence.js';
 import { writeNote } from '../journal/identity.js';
@@ -12,6 +11,9 @@ import { type Journal, openJournal } from '../journal/journal.js';
 import type { MarkedComment, PlacedRun } from '../journal/recovery.js';
 import { markIn, originIn, provisionalReference, readLabel } from '../markers.js';
 import type { ServerFacts } from '../outbox.js';
+
+/** After this many missing ids in a row, `recover` stops. Whether ids end there is shown by the next creation. */
+export const MAX_MISSING = 200;
 
 export interface IdRange {
   readonly from: number;
@@ -25,7 +27,7 @@ export interface RecoverDeps {
   readonly instruments: readonly ListedInstrument[];
   readonly journal: Pick<Journal, 'outbox' | 'recovery'>;
   readonly notebook: NotebookReader;
-  /** Reads every id in it. By default: from the first unknown id until `END_OF_IDS` ids in a row are missing. */
+  /** Reads every id in it. By default: from the first unknown id until `MAX_MISSING` ids in a row are missing. */
   readonly range?: IdRange | undefined;
   /** Called before each experiment is read. */
   onProgress(id: number, result: Recovered): void;
@@ -38,6 +40,8 @@ const emptyResult = () => ({
   from: 0,
   /** The last experiment that exists. */
   to: 0,
+  /** The last id that was read. If runs are filed above it, the next creation shows it, and sending halts again. */
+  readThrough: 0,
   /** Runs that were not in the journal. */
   recovered: 0,
   /** Runs that were unfinished in the journal. */
@@ -138,13 +142,14 @@ async function refill(deps: RecoverDeps): Promise<Recovered> {
     await journal.recovery.end(server, halted ?? explain(foundNothing(server)));
     throw foundNothing(server);
   }
+  if (!leavesGap) await journal.recovery.readThrough(server, result.readThrough);
   await journal.recovery.end(server, leavesGap ? halted : undefined);
   return result;
 }
 
 const foundNothing = (server: string): LabfeedError =>
-  new LabfeedError(`none of the first ${END_OF_IDS} ids is an experiment on ${server}`, {
-    hint: `if its experiments begin at a higher id: labfeed recover --ids A-B; if it has no experiments: --ids 1-${END_OF_IDS}`,
+  new LabfeedError(`none of the first ${MAX_MISSING} ids is an experiment on ${server}`, {
+    hint: `if its experiments begin at a higher id: labfeed recover --ids A-B; if it has no experiments: --ids 1-${MAX_MISSING}`,
   });
 
 async function readRange(
@@ -155,9 +160,10 @@ async function readRange(
 ): Promise<void> {
   const { server, journal, notebook, range } = deps;
   Object.assign(result, { from, to: from - 1 });
-  for (let id = from, missing = 0; id <= to && (range || missing < END_OF_IDS); id++) {
+  for (let id = from, missing = 0; id <= to && (range || missing < MAX_MISSING); id++) {
     deps.onProgress(id, result);
     const record = await notebook.readExperiment(id);
+    result.readThrough = id;
     missing = record === 'missing' ? missing + 1 : 0;
     if (record === 'missing') continue;
     count(record === 'private' ? 'others' : await recoverExperiment(id, record, deps), id, result);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { NotebookError } from '../../src/errors.js';
-import { markComment, provisionalTitle, referenceOf } from '../../src/markers.js';
+import { markComment, type Origin, provisionalTitle, referenceOf } from '../../src/markers.js';
 import { type FakeNotebook, fakeNotebook } from '../support/fake-notebook.js';
 import {
   contextOf,
@@ -81,7 +81,7 @@ test('an experiment that was created but not filled in is used by its own run', 
   expect(notebook.experiments.get(blank)?.title).toBe('b');
 });
 
-test('without a range, ids are read from the first unknown one until eight in a row are missing', async () => {
+test('without a range, ids are read from the first unknown one until 200 in a row are missing', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
   await file(notebook, clock, 'a', 'b');
@@ -105,12 +105,18 @@ test('without a range, ids are read from the first unknown one until eight in a 
     recovered: 2,
     others: 1,
   });
-  expect(asked).toEqual(Array.from({ length: 15 }, (_, n) => FIRST_ID + n));
+  expect(asked).toEqual(Array.from({ length: 207 }, (_, n) => FIRST_ID + n));
 });
+
+/** Ids that were skipped, or whose experiments were deleted. */
+function skipIds({ addExperiment, experiments }: FakeNotebook, count: number): void {
+  for (let n = 0; n < count; n++) experiments.delete(addExperiment('gone'));
+}
 
 test('if no experiment is found from id 1 on, the halt stays and --ids is suggested', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
+  skipIds(notebook, 200);
   await file(notebook, clock, 'a');
   const journal = await emptyJournal(clock);
   await journal.outbox.server(SERVER).learn({ halted: 'the journal was restored' });
@@ -270,9 +276,58 @@ test('if none of the first ids exists, nothing is sent until a range is given', 
   const clock = manualClock();
   const notebook = fakeNotebook();
   const journal = await emptyJournal(clock);
-  await expect(recoverInto(journal, notebook, { range: undefined })).rejects.toThrow(/none of the first 8 ids/);
+  await expect(recoverInto(journal, notebook, { range: undefined })).rejects.toThrow(/none of the first 200 ids/);
   const { halted } = await journal.outbox.server(SERVER).facts();
-  expect(halted).toMatch(/none of the first 8 ids is an experiment on .*\n.*if it has no experiments: --ids 1-8/);
+  expect(halted).toMatch(/none of the first 200 ids is an experiment on .*\n.*if it has no experiments: --ids 1-200/);
   await recoverInto(journal, notebook, { range: { from: 1, to: 8 } });
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
+});
+
+/** Files runs before and after a gap in the ids, and recovers into a new journal. */
+async function recoverAcross(gap: number) {
+  const clock = manualClock();
+  const notebook = fakeNotebook();
+  await file(notebook, clock, 'a', 'b', 'c', 'd', 'e');
+  skipIds(notebook, gap);
+  const other = await emptyJournal(clock);
+  for (const content of ['f', 'g', 'h']) await see(other, content);
+  await deliverAll(other, contextOf(other, notebook, clock), clock);
+  const journal = await emptyJournal(clock);
+  await journal.recovery.begin(SERVER);
+  await journal.recovery.saw(SERVER, FIRST_ID - 1);
+  const recovered = await recoverInto(journal, notebook, { range: undefined });
+  const context = {
+    ...contextOf(journal, notebook, clock),
+    isUnknownRun: async ({ sha256: content }: Origin) => !(await journal.outbox.hasContent('balance', content)),
+  };
+  return { clock, notebook, journal, context, recovered };
+}
+
+const ALL = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+
+test('recover reads on after a block of deleted experiments, so that nothing is filed twice', async () => {
+  const { clock, notebook, journal, context, recovered } = await recoverAcross(20);
+  expect(recovered).toMatchObject({ recovered: 8 });
+  for (const content of [...ALL, 'new']) await see(journal, content);
+  await deliverAll(journal, context, clock);
+  expectExactly(notebook, [...ALL, 'new']);
+  // The creation has shown that ids end there.
+  expect((await journal.outbox.server(SERVER).facts()).unconfirmed).toBeUndefined();
+});
+
+test('if recover stopped before the end, the first creation shows it, and recover continues', async () => {
+  const { clock, notebook, journal, context, recovered } = await recoverAcross(250);
+  expect(recovered).toMatchObject({ recovered: 5, readThrough: FIRST_ID + 204 });
+  for (const content of ALL) await see(journal, content);
+  await deliverAll(journal, context, clock);
+  expect((await journal.outbox.server(SERVER).facts()).halted).toMatch(/older than the notebook.*labfeed recover/);
+  expect([...notebook.experiments.values()].filter(({ title }) => title === 'f')).toHaveLength(1);
+  expect(await recoverInto(journal, notebook, { range: undefined })).toMatchObject({ completed: 3 });
+  await see(journal, 'new');
+  await deliverAll(journal, context, clock);
+  for (const content of ['i', 'j', 'k']) await see(journal, content);
+  await deliverAll(journal, context, clock);
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: undefined, unconfirmed: undefined });
+  const titles = [...notebook.experiments.values()].map(({ title }) => title);
+  expect(titles.sort()).toEqual([...ALL, 'new', 'i', 'j', 'k'].sort());
 });
