@@ -100,16 +100,18 @@ export function addShow(command: Command): void {
 }
 
 async function show(id: number, { json, ...options }: JsonOption): Promise<void> {
-  const job = await withReader(options, async ({ reader }): Promise<JobDetail> => {
+  const { job, halted } = await withReader(options, async ({ config, reader }) => {
     const found = await reader.job(id);
-    if (found) return found;
+    const { servers } = await reader.overview();
+    if (found) return { job: found, halted: servers.find(({ url }) => url === config.notebook?.url)?.halted };
     const [last] = await reader.jobs({ limit: 1 });
     throw new LabfeedError(`there is no run ${id}`, {
       hint: last ? `the last run is ${last.id}; to list runs: labfeed jobs` : 'there are no runs yet',
     });
   });
-  if (json) console.log(JSON.stringify({ ...job, next: nextStep(job) }, null, 2));
-  else console.log([headline(job), ...facts(job), ...problems(job), ...history(job), ...draft(job)].join('\n'));
+  const next = nextStep(job, halted);
+  if (json) console.log(JSON.stringify({ ...job, next }, null, 2));
+  else console.log([headline(job), ...facts(job), ...problems(job, next), ...history(job), ...draft(job)].join('\n'));
 }
 
 function headline({ id, state, experiment, server }: JobDetail): string {
@@ -133,24 +135,25 @@ function facts(job: JobDetail): string[] {
   ];
 }
 
-function problems(job: JobDetail): string[] {
+function problems(job: JobDetail, next: string): string[] {
   const { reason, attempts, drift } = job;
   const tries = attempts > 0 ? ` (after ${plural(attempts, 'attempt')})` : '';
   return [
     ...(reason === undefined ? [] : [`reason${tries}`, indent(terminalText(reason))]),
     ...(drift.length === 0 ? [] : ['differs from earlier runs', ...drift.map((one) => `  ${terminalLine(one)}`)]),
-    fact('next step', nextStep(job)),
+    fact('next step', next),
   ];
 }
 
-/** What a person can do about a run. */
-export function nextStep(job: Job): string {
+/** What a person can do about a run. `halted`: why nothing is sent until `recover`. */
+export function nextStep(job: Job, halted?: string): string {
   const { id, state, path } = job;
   switch (state) {
     case 'waiting':
       return 'nothing to do: the file is taken as soon as it is complete';
     case 'queued':
     case 'sending':
+      if (halted !== undefined) return `labfeed recover; nothing is sent before that: ${halted}`;
       return job.reason === undefined
         ? 'nothing to do: the run is sent as soon as the notebook accepts it'
         : `nothing to do: the next attempt is at ${formatTime(job.dueAt)}. If this continues, check the notebook`;

@@ -79,7 +79,10 @@ export async function gather(path: string, { config, reader, running, live, now 
     /** Whether the file is the journal or belongs to it. */
     isJournal: path.startsWith(journalOf(config)),
     daemon: { running, gate: running ? live?.notebook.gate : undefined },
-    servers: overview?.servers ?? [],
+    // A halt of a notebook that is no longer configured keeps nothing from being sent.
+    servers: (overview?.servers ?? []).map((server) =>
+      server.url === config.notebook?.url ? server : { ...server, halted: undefined },
+    ),
   };
 }
 

@@ -98,6 +98,11 @@ test.each(HALTS)(
       attention: [expect.objectContaining({ text: expect.stringMatching(says), command: 'labfeed recover' })],
     });
 
+    const { stdout: shown } = await labfeed(['jobs', '--state', 'queued', '--json', '--config', site.config]);
+    const [queued] = JSON.parse(shown) as { id: number }[];
+    const { stdout: run } = await labfeed(['show', String(queued?.id), '--config', site.config]);
+    expect(run).toMatch(/^next step +labfeed recover; nothing is sent before that/m);
+
     const ready = await fetch(new URL('/readyz', url));
     expect(ready.status).toBe(503);
     expect(await ready.json()).toEqual({
