@@ -274,9 +274,10 @@ async function reconcileRun(
     await journal.recovery.refill(run);
     return 'reopened';
   }
-  if (hasOrigin) {
-    const marks = markedComments(await notebook.listComments(run.experiment));
-    const present = new Set(marks.filter(({ reference }) => reference === run.reference).map(({ n }) => n));
+  const marks = typeof found === 'string' ? [] : markedComments(await notebook.listComments(run.experiment));
+  const present = new Set(marks.filter(({ reference }) => reference === run.reference).map(({ n }) => n));
+  // A person may have removed the origin line, but not the comments.
+  if (hasOrigin || present.size > 0) {
     return run.drafted && (await journal.recovery.keepComments(run, present)) ? 'reopened' : 'unchanged';
   }
   if (isBelow) return 'unchanged';

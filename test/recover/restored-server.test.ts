@@ -290,3 +290,13 @@ test('an interruption after the reconciliation continues where it stopped', asyn
   await scene.file();
   expectExactly(notebook, ['a', 'b', 'd']);
 });
+
+test("an experiment whose origin line a person removed is still the run's, if it has its comments", async () => {
+  const scene = await setUp();
+  const { notebook, journal } = scene;
+  await scene.file('a', 'b');
+  Object.assign(notebook.experiments.get(FIRST_ID + 1) ?? {}, { title: 'better', body: 'all new' });
+  await journal.outbox.server(SERVER).learn({ halted: 'restored', restoredFrom: FIRST_ID + 1 });
+  expect(await recovered(scene)).toMatchObject({ gone: [], reopened: [] });
+  expect(await scene.states()).toEqual({ done: 2 });
+});
