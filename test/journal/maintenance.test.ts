@@ -187,3 +187,16 @@ test('repeated postponements for the same reasons are one history event each, un
   await journal.outbox.record(1, postponed('down'));
   expect(await history()).toEqual(['postponed down 41', 'postponed no answer 3', 'intended  1', 'postponed down 2']);
 });
+
+test('a run that a person retries after weeks is overdue an hour later, not at once', async () => {
+  const clock = manualClock();
+  const journal = memoryJournal(clock);
+  await take(journal, newRun('a'), someDraft('a'));
+  const addedAt = clock.now();
+  await journal.outbox.record(1, HELD);
+  clock.advance(30 * 86_400_000);
+  await journal.requests.decide({ kind: 'retry', run: 1 }, { path: '/data/a.csv', has: 'itsBytes' });
+  expect(await journal.outbox.overdue(clock.now())).toBeUndefined();
+  clock.advance(1);
+  expect(await journal.outbox.overdue(clock.now())).toMatchObject({ run: 1, since: addedAt + 30 * 86_400_000 });
+});
