@@ -177,3 +177,104 @@ describe('blame', () => {
     expect(writes.isToBlame(1)).toBe(false);
   });
 });
+
+describe('the runs that may start', () => {
+  function create(isKeyReplaced = () => false) {
+    const clock = simulatedClock();
+    const writes = new Writes({ clock, log: silentLog(), random: () => 1, isKeyReplaced });
+    // Nothing is in doubt.
+    writes.accepted(100, 'patchExperiment');
+    const fail = (runs: readonly number[], { error }: Trouble = status(502)) => {
+      for (const run of runs) writes.failed(run, 'patchExperiment', error);
+    };
+    return { clock, writes, fail };
+  }
+  const NONE = new Set<number>();
+
+  test('are any, if nothing failed', () => {
+    const { writes } = create();
+    expect(writes.lanes(NONE, 4)).toEqual([{ limit: 4 }]);
+    expect(writes.lanes(new Set([7, 8]), 4)).toEqual([{ limit: 2 }]);
+  });
+
+  test('leave one worker to those that have not failed', () => {
+    const { writes, fail } = create();
+    fail([1, 2]);
+    const again = { limit: 3, among: { only: [1, 2] } };
+    const fresh = { limit: 4, among: { except: new Set([1, 2]) } };
+    expect(writes.lanes(NONE, 4)).toEqual([again, fresh]);
+    expect(writes.lanes(new Set([1, 2]), 3)).toMatchObject([{ limit: 0 }, { limit: 1 }]);
+  });
+
+  test('take turns with those that failed, if there is only one worker', () => {
+    const { writes, fail } = create();
+    fail([1]);
+    writes.started(1);
+    expect(writes.lanes(NONE, 1).map(({ among }) => Object.keys(among ?? {}))).toEqual([['except'], ['only']]);
+    writes.started(2);
+    expect(writes.lanes(NONE, 1).map(({ among }) => Object.keys(among ?? {}))).toEqual([['only'], ['except']]);
+  });
+
+  test('are one that failed, after a wait, and another one at once, if a write fails for three', () => {
+    const { clock, writes, fail } = create();
+    fail([1, 2, 3]);
+    const now = clock.monotonic();
+    expect(writes.lanes(NONE, 4)).toEqual([
+      { limit: 1, among: { only: [1, 2, 3] }, at: now + 1000, isUrgent: false },
+      { limit: 1, among: { except: new Set([1, 2, 3]) }, at: now },
+    ]);
+    writes.started(1);
+    writes.started(4);
+    expect(writes.lanes(new Set([1, 4]), 4)).toMatchObject([
+      { limit: 0, among: { only: [2, 3, 1] }, at: now + 2000 },
+      { limit: 0, at: now + 1000 },
+    ]);
+    writes.accepted(4, 'patchExperiment');
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ limit: 3 }, { limit: 4 }]);
+    expect(writes.state()).toBeUndefined();
+  });
+
+  test('after refusals, are one that failed, and another one only later', () => {
+    const { clock, writes, fail } = create();
+    fail([1, 2, 3], refused405);
+    const now = clock.monotonic();
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ at: now + 1000 }, { at: now + 15_000 }]);
+    writes.started(4);
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ at: now + 1000 }, { at: now + 600_000 }]);
+  });
+
+  test('are one that failed if the key is refused, and at once if it is replaced or the server was down', () => {
+    let isReplaced = false;
+    const { clock, writes, fail } = create(() => isReplaced);
+    fail([1], readOnly);
+    expect(writes.state()).toMatchObject({ kind: 'down', failure: 'auth' });
+    for (let trial = 0; trial < 4; trial++) writes.started(1);
+    // The queue asks again every second, to notice a replaced key.
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ at: clock.monotonic() + 1000, isUrgent: false }, {}]);
+    isReplaced = true;
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ at: 0, isUrgent: true }, {}]);
+    isReplaced = false;
+    writes.started(1);
+    writes.retryNow();
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ at: 0, isUrgent: true }, {}]);
+  });
+
+  test('are any again, if the failed ones are done or parked', () => {
+    const { writes, fail } = create();
+    fail([1, 2, 3]);
+    writes.forget(1);
+    expect(writes.state()).toBeUndefined();
+    writes.forget(2);
+    writes.forget(3);
+    expect(writes.lanes(NONE, 4)).toEqual([{ limit: 4 }]);
+  });
+
+  test('are not affected by a missing connection, an entry that is being edited or a refused value', () => {
+    const { writes, fail } = create();
+    fail([1, 2, 3], { error: new NotebookError('server', 'connection refused') });
+    fail([1, 2, 3], { error: new NotebookError('server', 'being edited', { status: 400, scope: 'run' }) });
+    fail([1, 2, 3], { error: new NotebookError('request', 'bad date', { status: 422 }) });
+    fail([1, 2, 3], { error: new NotebookError('rate', 'slow down', { status: 429 }) });
+    expect(writes.lanes(NONE, 4)).toEqual([{ limit: 4 }]);
+  });
+});
