@@ -11,7 +11,8 @@ export async function settle(world: World, daemon: SimulatedDaemon): Promise<voi
   const { timeline, faults, events } = world;
   Object.assign(faults, { ofRequests: 0, ofWrites: 0 });
   daemon.wake();
-  const until = Math.max(timeline.elapsedMs(), world.calmAt) + MAX_SETTLE_MS;
+  const maxMs = events.has('unreadable') ? MAX_SETTLE_MS / 8 : MAX_SETTLE_MS;
+  const until = Math.max(timeline.elapsedMs(), world.calmAt) + maxMs;
   for (let step = 0; step < MAX_STEPS && timeline.elapsedMs() < until; step++) {
     if ((await daemon.isIdle()) || (events.has('restored') && isHalted(world))) return;
     if (!(await timeline.step())) break;

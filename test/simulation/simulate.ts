@@ -89,10 +89,11 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
 }
 
 /** Usually some requests fail; sometimes all do, or the journal's disk is full. */
-function chooseFaults({ random }: World): Faults {
+function chooseFaults({ random, isRestored }: World): Faults {
   return {
     ofRequests: random.chance(0.1) ? 1 : random.next() * 0.4,
-    ofWrites: random.chance(0.2) ? random.next() * 0.5 : 0,
+    // A halt that cannot be recorded is forgotten.
+    ofWrites: random.chance(0.2) && !isRestored ? random.next() * 0.5 : 0,
   };
 }
 
@@ -104,13 +105,23 @@ async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users):
     if (step >= minSteps && network.writes > 0) break;
     await timeline.step();
     if (random.chance(0.02)) users.createExperiment();
-    if (events.get('clock')?.chance(0.02)) jumpClock(world);
+    if (events.get('clock')?.chance(0.02) && !isTimed(world)) jumpClock(world);
     if (events.get('reload')?.chance(0.02)) await daemon.reload();
     const neighbour = events.get('unreadable');
-    if (neighbour?.chance(0.05)) world.conditions.add(unreadable(users.createExperiment(), neighbour));
-    if (events.get('restored')?.chance(0.05)) world.restore ??= world.notebook.snapshot();
+    if (neighbour?.chance(0.05) && world.conditions.size < MAX_CONDITIONS)
+      world.conditions.add(unreadable(users.createExperiment(), neighbour));
+    if (events.get('restored')?.chance(0.2) && isCalm(world)) world.restore ??= world.notebook.snapshot();
   }
 }
+
+const MAX_CONDITIONS = 3;
+
+/** Between two runs. Nobody notices if a server is restored to a state in which only a comment of a run is missing. */
+const isCalm = ({ database }: World): boolean =>
+  database.prepare("SELECT 1 FROM runs WHERE step NOT IN ('pending', 'done')").get() === undefined;
+
+/** Where runs must end in time: a clock that is set back by less than an hour delays some of them by as much. */
+const isTimed = ({ events }: World): boolean => events.has('poison') || events.has('unreadable');
 
 /** By minutes, days or years, in either direction. */
 function jumpClock({ events, timeline, trace }: World): void {
@@ -138,8 +149,8 @@ async function endProcess(
   other?.end();
   // The server continues during a restart.
   for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
-  if (random.chance(0.1)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);
-  if (world.events.has('clock')) jumpClock(world);
+  if (random.chance(0.1) && !isTimed(world)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);
+  if (world.events.has('clock') && !isTimed(world)) jumpClock(world);
   if (world.events.has('restored')) return restore(world, users);
   if (random.chance(0.3)) {
     // A change between our read and our PATCH cannot be detected, so users act while nothing is in flight.
@@ -157,12 +168,16 @@ async function endProcess(
 async function restore(world: World, users: Users): Promise<void> {
   const { timeline, trace } = world;
   while (await timeline.step());
-  if (!world.restore || world.isRestored) return;
+  if (!world.restore || world.isRestored || !knowsTitles(world)) return;
   world.restore();
   world.isRestored = true;
   trace?.('the server is restored to an older state');
   users.restored();
 }
+
+/** Until its first creation was read back, nobody can tell our blank experiment from another person's. */
+const knowsTitles = ({ database }: World): boolean =>
+  database.prepare('SELECT 1 FROM servers WHERE keeps_title IS NOT NULL').get() !== undefined;
 
 /** Remaps that were requested while no process was running. */
 async function deliverRemaps(daemon: SimulatedDaemon, { database, remaps }: World): Promise<void> {
