@@ -39,9 +39,11 @@ export async function settleCreations(run: OpenRun, facts: ServerFacts, context:
   const searched = await searchTitles(open, late, facts, context);
   const found = searched ?? (await readWindows(open, facts, reader, context));
   const total = creations.reduce((sum, { unseen }) => sum + 1 + unseen, 0);
-  const adopted = await adopt(run.id, open, { found, late, total, reader, facts }, context);
-  const missing = open.filter((creation) => !adopted.has(creation.run));
-  if (missing.length > 0) await reader.finish();
+  const { adopted, disputed } = await adopt(run.id, open, { found, late, total, reader, facts }, context);
+  const missing = open.filter((creation) => !adopted.has(creation.run) && !disputed.has(creation.run));
+  if (missing.length > 0 || disputed.size > 0) await reader.finish();
+  const problem = disputed.get(run.id);
+  if (problem !== undefined) throw undecided(`the outcome of creating its experiment is unknown, and ${problem}`);
   const experiment = adopted.get(run.id);
   const isWaiting = (id: number): boolean => late.has(id) || leftMs(id) > 0;
   for (const creation of missing) {
@@ -91,6 +93,8 @@ interface Candidates {
   readonly titled: ReadonlyMap<string, readonly number[]>;
   /** Where titles are dropped: any of these creations may have left them behind. */
   readonly blank: readonly number[];
+  /** Whether somebody else uses the account: then a blank experiment may be theirs. */
+  readonly isShared: boolean;
 }
 
 /** More than a notebook has of them at any time, unless people use the word in their titles. */
@@ -125,7 +129,7 @@ async function searchTitles(
         ids.sort((a, b) => a - b),
       );
     }
-    return { titled, blank: [] };
+    return { titled, blank: [], isShared: false };
   } catch (error) {
     // Older versions do not support this search.
     if (error instanceof NotebookError && !error.retryable) return undefined;
@@ -162,12 +166,15 @@ async function readWindows(
 ): Promise<Candidates> {
   const titled = new Map<string, number[]>(open.map(({ reference }) => [reference, []]));
   const blank: number[] = [];
+  let { shared: isShared = false } = facts;
   const collect = async (experiments: AsyncGenerator<Seen>): Promise<void> => {
     for await (const { id, record } of experiments) {
       const reference = referenceIn(record);
       const matches = reference === undefined ? undefined : titled.get(reference);
       if (matches) matches.push(id);
       else if (isBlank(record, facts)) blank.push(id);
+      else if (facts.keepsTitle === false && facts.owner !== undefined && ownerOf(record) === facts.owner)
+        isShared = true;
       // Until it is known whether titles are kept, our experiments cannot be recognised.
       else if (facts.keepsTitle !== undefined && reference === undefined) context.unknown.window.foreign.add(id);
     }
@@ -178,10 +185,12 @@ async function readWindows(
   if (floors.includes(undefined) && highest !== undefined) await collect(reader.downward(highest + 1));
   const lowest = Math.min(...floors.map((floor) => floor ?? highest ?? Number.POSITIVE_INFINITY));
   if (Number.isFinite(lowest)) await collect(reader.upward(lowest, highest));
+  if (isShared && !facts.shared) await context.server.learn({ shared: true });
   const ascending = (ids: readonly number[]) => [...new Set(ids)].sort((a, b) => a - b);
   return {
     titled: new Map([...titled].map(([reference, ids]) => [reference, ascending(ids)])),
     blank: ascending(blank),
+    isShared,
   };
 }
 
@@ -198,14 +207,15 @@ interface Pass {
   readonly facts: ServerFacts;
 }
 
-/** Gives each run what it may have. Throws if nothing can be decided about run `asked`; others find out in their turn. */
+/** Gives each run what it may have; among equals, run `asked` first. `disputed`: why a person has to decide, by run. */
 async function adopt(
   asked: number,
   open: readonly UnknownCreation[],
   pass: Pass,
   context: DeliveryContext,
-): Promise<Map<number, number>> {
+): Promise<{ adopted: ReadonlyMap<number, number>; disputed: ReadonlyMap<number, string> }> {
   const adopted = new Map<number, number>();
+  const disputed = new Map<number, string>();
   let { total } = pass;
   let blank = pass.found.blank;
   // Windows differ only in their floors: the smallest one chooses first.
@@ -216,11 +226,10 @@ async function adopt(
     const isTitled = titled.length > 0 || pass.facts.keepsTitle !== false;
     const candidates = isTitled ? titled : blank.filter((id) => id > (floor ?? 0));
     // A title belongs to one run; a blank experiment can belong to any run with an unknown outcome.
-    if (candidates.length > (isTitled ? 1 + unseen : total)) {
-      if (run !== asked) continue;
-      throw undecided(
-        `the outcome of creating its experiment is unknown, and too many experiments match: ${candidates.join(', ')}`,
-      );
+    const problem = disputeOf(candidates, isTitled ? 1 + unseen : total, !isTitled && pass.found.isShared);
+    if (problem !== undefined) {
+      disputed.set(run, problem);
+      continue;
     }
     const [experiment, ...others] = candidates.slice(0, 1 + unseen);
     // With several creations of this run unaccounted for, adopting the first would leave the last one behind.
@@ -231,7 +240,14 @@ async function adopt(
     total -= 1 + unseen;
     blank = blank.filter((id) => id !== experiment && !others.includes(id));
   }
-  return adopted;
+  return { adopted, disputed };
+}
+
+/** Why none of these can be given to a run without guessing; undefined if there is no reason, or nothing to give. */
+function disputeOf(candidates: readonly number[], expected: number, isShared: boolean): string | undefined {
+  if (candidates.length > expected) return `too many experiments match: ${candidates.join(', ')}`;
+  if (candidates.length === 0 || !isShared) return undefined;
+  return `somebody else creates experiments as the same user, so that ${candidates.join(', ')} may be theirs`;
 }
 
 async function adoptOne(
@@ -290,7 +306,8 @@ export async function collectSpares(facts: ServerFacts, context: DeliveryContext
   }
   await reader.finish();
   // With more of them, some are a person's. Creations of unknown outcome then use them as spares, too.
-  if (blank.length <= sweepCount + (await server.countUnknown())) for (const id of blank) await server.addSpare(id);
+  if (!facts.shared && blank.length <= sweepCount + (await server.countUnknown()))
+    for (const id of blank) await server.addSpare(id);
   if (reader.unreadable.length === 0) return server.learn({ sweepFrom: null, sweep: null, sweepCount: null });
   unknown.window.sweepAgainAt = clock.monotonic() + UNREADABLE_RETRY_MS;
 }

@@ -222,3 +222,34 @@ test('a server that starts to keep titles is noticed at the next start, once no 
   expect(scene.ours().sort()).toEqual(['A', 'B', 'C', 'known']);
   await deliver(await journal.outbox.load(await add('D')), { ...context, notebook: upgraded });
 });
+
+test('where titles are dropped and somebody else uses the account, a blank experiment is not adopted', async () => {
+  const { add, fail, notebook, clock, deliverAll, journal, ours } = await setUpCounted({ keepsTitle: false });
+  await fail(await add('A'), { createExperiment: 'dropped' });
+  notebook.addExperiment('written by hand', 1);
+  notebook.addExperiment('Untitled', 1);
+  clock.advance(GRACE_MS);
+  await deliverAll();
+  expect(await journal.outbox.count()).toEqual({ done: 1, held: 1 });
+  // This is remembered, and does not concern a run without such candidates.
+  await fail(await add('B'), { createExperiment: 'dropped' });
+  clock.advance(GRACE_MS);
+  await deliverAll();
+  await fail(await add('C'), { createExperiment: 'dropped' });
+  notebook.addExperiment('Untitled', 1);
+  await deliverAll();
+  expect(await journal.outbox.count()).toEqual({ done: 2, held: 2 });
+  expect(ours().sort()).toEqual(['B', 'Untitled', 'Untitled', 'known', 'written by hand']);
+});
+
+test('a run that cannot be decided is not created again because another run found nothing', async () => {
+  const { add, fail, notebook, clock, attempt, ours, journal } = await setUpCounted();
+  const [disputed, other] = [await add('A'), await add('B')];
+  await fail(disputed, { createExperiment: 'lost' });
+  await fail(other, { createExperiment: 'dropped' });
+  notebook.addExperiment(ours().at(-1) ?? '', 1);
+  clock.advance(GRACE_MS);
+  await attempt(other);
+  await expect(attempt(disputed)).rejects.toThrow('too many experiments match');
+  expect((await journal.outbox.load(disputed)).step).toBe('creating');
+});
