@@ -35,6 +35,11 @@ export type ExperimentRecord = { readonly title?: unknown; readonly date?: unkno
   Record<string, unknown>
 >;
 
+/** The user that an experiment belongs to, under eLabFTW's name for it. Undefined if the server does not show it. */
+export function ownerOf({ userid }: ExperimentRecord): string | undefined {
+  return userid === undefined || userid === null ? undefined : String(userid);
+}
+
 export type CommentRecord = { readonly id: number } & Readonly<Record<string, unknown>>;
 
 export interface ExperimentChanges {

@@ -1,5 +1,5 @@
 import { NotebookError } from '../errors.js';
-import { originIn, provisionalTitle } from '../markers.js';
+import { isProvisional, originIn, provisionalTitle } from '../markers.js';
 import type { OpenRun, PlannedComment, ServerFacts, UnseenCreations } from '../outbox.js';
 import { checkComments, dropComment, postComment, reviseComment } from './comments.js';
 import {
@@ -225,8 +225,8 @@ async function isDescribed(filing: Filing): Promise<boolean> {
   const isRevision = run.earlier.length > 0;
   if (isRevision) await awaitEarlierEdits(filing);
   const record = await readOwn(experiment, filing);
-  // A crash between the first creation and its read: while the body is empty, it is as it was created.
-  if ((await server.facts()).keepsTitle === undefined && !record['body']) await learnTitles(record, filing);
+  // A crash between the first creation and its read: it is as it was created, unless somebody gave it a title.
+  if ((await server.facts()).keepsTitle === undefined && isBare(record)) await learnTitles(record, filing);
   const facts = await server.facts();
   if (run.adopted || isUntouched(record, facts)) return false;
   await isStillOurs(record, filing);
@@ -244,6 +244,10 @@ async function isDescribed(filing: Filing): Promise<boolean> {
   }
   throw changedBeforeFilled(experiment);
 }
+
+/** Without a body, and with a title of ours or none. */
+const isBare = ({ title, body }: ExperimentRecord): boolean =>
+  !body && (/^(untitled)?$/i.test(String(title ?? '')) || isProvisional(String(title)));
 
 async function deliverComment(planned: PlannedComment, filing: Filing): Promise<void> {
   const isCurrent = planned.earlier.length === 0;

@@ -7,9 +7,9 @@ import {
   type ExperimentRecord,
   gracePeriodMs,
   NotYetError,
+  ownerOf,
   type Server,
 } from './context.js';
-import { ownerOf } from './restored.js';
 import { MAX_GAP, type Seen, tryRead, UNREADABLE_RETRY_MS, WindowReader } from './window.js';
 
 /** What became of the creations of a run: an experiment, or nothing that could be found. */

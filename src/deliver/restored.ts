@@ -9,8 +9,10 @@ import {
   type ExperimentRecord,
   type Filing,
   HaltedError,
+  ownerOf,
   type Server,
 } from './context.js';
+import { isOurCreation } from './reconcile.js';
 import { END_OF_IDS, tryRead } from './window.js';
 
 /** After a pause of this length between two writes, the server may have been restored without our noticing an outage. */
@@ -147,26 +149,32 @@ const MAX_REWRITTEN = 2;
 export async function inspectNewest(server: Pick<ServerOutbox, 'facts' | 'learn' | 'lastFiled'>, reader: EntryReader) {
   const newest = await server.lastFiled(NEWEST);
   const others: { id: number; owner: string | undefined }[] = [];
-  const { owner: knownOwner } = await server.facts();
+  const facts = await server.facts();
   let missing = 0;
   for (const run of newest) {
     const record = await reader.readExperiment(run.experiment);
     if (record === 'missing') missing += 1;
     if (typeof record === 'string') continue;
+    if (isOurCreation(record, run.reference, facts)) return { ours: undefined, restored: emptied(run.experiment) };
     const owner = ownerOf(record);
     if (await isOurs(record, run, reader)) {
-      if (owner !== knownOwner) await server.learn({ owner: owner ?? null });
+      if (owner !== facts.owner) await server.learn({ owner: owner ?? null });
       return { ours: run.experiment, restored: restoredFrom(others, owner) };
     }
     others.push({ id: run.experiment, owner });
   }
-  return { ours: undefined, restored: restoredFrom(others, knownOwner) ?? (await allGone(newest, missing, reader)) };
+  return { ours: undefined, restored: restoredFrom(others, facts.owner) ?? (await allGone(newest, missing, reader)) };
 }
 
 interface Restored {
   readonly from: number;
   readonly sign: string;
 }
+
+const emptied = (id: number): Restored => ({
+  from: id,
+  sign: `experiment ${id}, which labfeed filled in, is empty again`,
+});
 
 /** `owner`: of our experiments. A person with the same account may have rewritten one. */
 function restoredFrom(
@@ -211,11 +219,6 @@ async function isOurs(
   return comments.some((comment) =>
     Object.values(comment).some((text) => typeof text === 'string' && markIn(text)?.reference === run.reference),
   );
-}
-
-/** eLabFTW's name for it. */
-export function ownerOf({ userid }: ExperimentRecord): string | undefined {
-  return userid === undefined || userid === null ? undefined : String(userid);
 }
 
 /** From this id on, at the latest, ids may refer to other experiments, and no id window can be trusted. */

@@ -82,6 +82,28 @@ test.each([
   await scene.file('c');
 });
 
+test.each(NOTEBOOK_KINDS)(
+  'a server restored to before our newest experiment was filled in is noticed (%o)',
+  async (kind) => {
+    const scene = await setUp(kind);
+    await scene.file('before');
+    let restore: (() => void) | undefined;
+    const saving = intercept<Notebook>(scene.notebook, ({ operation, carryOut }) => {
+      if (operation === 'patchExperiment') restore ??= scene.notebook.snapshot();
+      return carryOut();
+    });
+    await see(scene.journal, 'a');
+    const [id = 0] = await due(scene.journal, Number.MAX_SAFE_INTEGER, 1);
+    await deliver(await scene.journal.outbox.load(id), contextOf(scene.journal, saving, scene.clock));
+    await check(scene);
+    restore?.();
+    await expect(check(scene)).rejects.toThrow(/experiment 102, which labfeed filled in, is empty again.*recover/);
+    // Without its title, the blank experiment cannot be told from one of a person with the same account.
+  const result = kind.keepsTitle === false ? { gone: [2], reopened: [] } : { gone: [], reopened: [2] };
+  expect(await recovered(scene)).toMatchObject(result);
+  },
+);
+
 test('deleted and private experiments prove nothing', async () => {
   const scene = await setUp();
   await scene.file('a', 'b', 'c', 'd');
