@@ -258,7 +258,7 @@ export function openDelivery(options: DeliveryOptions) {
     start(): void {
       correction = correctDueTimes(outbox, clock, log, queue.wake);
       queue.start();
-      void retry(checkAtStart, { clock, signal: stopping.signal, failed: () => undefined });
+      void retry(checkAtStart, { clock, random, signal: stopping.signal, failed: () => undefined });
     },
     wake: queue.wake,
     gate: () => showState(limiter.state(), writes.state()),
