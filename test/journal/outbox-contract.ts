@@ -288,6 +288,24 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect((await server.facts()).highest).toBe(41);
       await Promise.all([server.learn({ restoredFrom: 50 }), server.learn({ restoredFrom: 45 })]);
       expect((await server.facts()).restoredFrom).toBe(45);
+      // An id that was only read counts too.
+      for (const seen of [60, 55]) await server.learn({ seen });
+      expect((await server.facts()).highest).toBe(60);
+    });
+
+    test('the next creation ends the ids in which unseen creations are looked for', async () => {
+      const { outbox, addWith } = await setUp();
+      const server = outbox.server(SERVER);
+      const run = await addWith('a', intended({ unseen: 1, sweepFrom: 20 }));
+      expect(await server.facts()).toMatchObject({ sweepFrom: 20, sweep: undefined });
+      expect(await server.unknownCreations()).toMatchObject([{ run, floor: 9, unseen: 1, isParked: false }]);
+      await outbox.record(run, created(30));
+      expect(await server.facts()).toMatchObject({ sweepFrom: 20, sweep: 30, sweepCount: 1 });
+      expect([await server.runWith(30), await server.runWith(31)]).toEqual([run, undefined]);
+      await server.learn({ sweepFrom: null, sweep: null, sweepCount: null });
+      // Nothing lies between the end of the last pass and this creation.
+      await addWith('b', intended({ unseen: 1, sweepFrom: 40 }), created(31));
+      expect(await server.facts()).toMatchObject({ sweepFrom: undefined, sweep: undefined });
     });
 
     test('our experiments, references and unknown outcomes are known', async () => {
