@@ -19,16 +19,13 @@ export function verify(worlds: readonly World[], users: Users, runs: number): vo
   const ours = [...world.notebook.experiments].filter(([id]) => !users.created.has(id));
   const entries = ours.map(([, entry]) => entry);
   const rows = worlds.flatMap((one) => readRows(one).map((row, n) => ({ world: one, row, n })));
-  // The server was restored: the experiments of these runs are gone, which a person was told.
-  const gone = rows.filter(({ row, world: { isRestored } }) => isRestored && isGone(row));
-  const expected = runs - users.deleted.size - gone.length;
-  // Whether an experiment was created cannot be told while a neighbour cannot be read.
-  const undecided = rows.filter(({ row, world: { events } }) => events.has('unreadable') && isUndecided(row));
+  const expected = runs - users.deleted.size;
+  const undecided = rows.filter(({ row, world: { events, isRestored } }) => isUndecided(row, events, isRestored));
   const problems = [
     ...verifyUserWork(world, users),
     ...verifyUserComments(world, users),
     ...rows.flatMap((one) =>
-      gone.includes(one) || undecided.includes(one) ? [] : [...verifyRun(one.row, one.n, entries, users, one.world)],
+      undecided.includes(one) ? [] : [...verifyRun(one.row, one.n, entries, users, one.world)],
     ),
     ...(rows.length === runs ? [] : [`the journal has ${rows.length} runs, not ${runs}`]),
     ...(ours.length <= expected && ours.length >= expected - undecided.length
@@ -40,9 +37,12 @@ export function verify(worlds: readonly World[], users: Users, runs: number): vo
   throw new Error([...problems, ...shown, ...rows.map(({ row }) => `journal: ${JSON.stringify(row)}`)].join('\n  '));
 }
 
-const isGone = ({ state, reason }: Row): boolean => state === 'held' && /no longer exists/.test(reason ?? '');
-
-const isUndecided = ({ state }: Row): boolean => state === 'creating' || state === 'held';
+/**
+ * Whether an experiment was created cannot be told while a neighbour cannot be read. After the server was restored, a run
+ * whose experiment is gone is held, and a person decides.
+ */
+const isUndecided = ({ state }: Row, events: World['events'], isRestored: boolean): boolean =>
+  (state === 'held' && (isRestored || events.has('unreadable'))) || (state === 'creating' && events.has('unreadable'));
 
 const readRows = ({ database }: World): Row[] =>
   database
