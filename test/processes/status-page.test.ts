@@ -35,7 +35,7 @@ async function post(url: string, path: string, body: string, type = 'application
 const filesIn = (...folders: string[]): string[] =>
   folders
     .flatMap((folder) => readdirSync(folder, { recursive: true }).map((name) => join(folder, String(name))))
-    .filter((path) => !/\.live(\.new)?$/.test(path));
+    .filter((path) => !/\.(live|seen)(\.new)?$/.test(path));
 
 test('the page is served while the notebook is down, and its feed continues across a reload', async () => {
   const folder = tempFolder();
