@@ -99,8 +99,8 @@ test.each(NOTEBOOK_KINDS)(
     restore?.();
     await expect(check(scene)).rejects.toThrow(/experiment 102, which labfeed filled in, is empty again.*recover/);
     // Without its title, the blank experiment cannot be told from one of a person with the same account.
-  const result = kind.keepsTitle === false ? { gone: [2], reopened: [] } : { gone: [], reopened: [2] };
-  expect(await recovered(scene)).toMatchObject(result);
+    const result = kind.keepsTitle === false ? { gone: [2], reopened: [] } : { gone: [], reopened: [2] };
+    expect(await recovered(scene)).toMatchObject(result);
   },
 );
 
