@@ -131,6 +131,8 @@ export class Writes {
     streak.error = error;
     moveToEnd(streak.runs, run);
     if (isSuspended(streak)) this.#suspend(write, streak);
+    // The key is no longer refused, but the server fails.
+    else this.#resume();
   }
 
   /** The run is done or parked. */
@@ -203,8 +205,12 @@ export class Writes {
   }
 
   #suspend(write: Write, { runs, error }: Streak): void {
-    if (this.#trials) return;
     const now = this.#options.clock.monotonic();
+    if (this.#trials) {
+      // Refusals have become failures, which may concern single runs.
+      if (error.outcomeUnknown) this.#trials.freshAt = Math.min(this.#trials.freshAt, now + MAX_TRIAL_MS);
+      return;
+    }
     const freshAt = error.outcomeUnknown ? now : now + FIRST_REFUSED_MS;
     const nextAt = now + backoffMs(0, { random: this.#options.random });
     this.#trials = { attempts: 1, nextAt, freshAttempts: 0, freshAt, isUrgent: false };
@@ -215,6 +221,10 @@ export class Writes {
   /** The run no longer needs what failed. */
   #leave(run: number): void {
     for (const [write, { runs }] of this.#streaks) if (runs.delete(run) && runs.size === 0) this.#streaks.delete(write);
+    this.#resume();
+  }
+
+  #resume(): void {
     if (!this.#trials || this.#suspended().length > 0) return;
     this.#trials = undefined;
     this.#options.log.info('the notebook accepts writes again');

@@ -259,6 +259,22 @@ describe('the runs that may start', () => {
     expect(writes.lanes(NONE, 4)).toMatchObject([{ at: 0, isUrgent: true }, {}]);
   });
 
+  test('are any again, if the key is no longer refused although the server fails', () => {
+    const { writes, fail } = create();
+    fail([1], readOnly);
+    fail([1], failedJson);
+    expect(writes.state()).toBeUndefined();
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ limit: 3 }, { limit: 4 }]);
+  });
+
+  test('include one that has not failed within 10 s, if refusals become failures', () => {
+    const { clock, writes, fail } = create();
+    fail([1, 2, 3], refused405);
+    writes.started(4);
+    fail([1]);
+    expect(writes.lanes(NONE, 4)).toMatchObject([{}, { at: clock.monotonic() + 10_000 }]);
+  });
+
   test('are any again, if the failed ones are done or parked', () => {
     const { writes, fail } = create();
     fail([1, 2, 3]);
