@@ -67,7 +67,9 @@ export function createUsers(world: World): Users {
         created.delete(id);
         notebook.privateIds.delete(id);
       }
-      for (let more = random.below(7); more > 0; more--) create();
+      // As long as the ids of ours are unused, a person may have deleted them.
+      const highest = database.prepare('SELECT max(experiment) AS id FROM runs').get() as { id: number | null };
+      for (let more = random.below(7), id = 0; more > 0 || id < (highest.id ?? 0); more--) id = create();
     },
     changeExperiment() {
       const rows = filed.all() as { experiment: number; id: number }[];
