@@ -151,7 +151,9 @@ test('the summary is text; configuration errors are printed, and recover refuses
   loseJournal(scene);
   const words = await labfeed(['recover', '--ids', '1-3', '--config', site.config]);
   expect(words).toMatchObject({ status: 0, stderr: '' });
-  expect(words.stdout).toMatch(/^read experiments 1 to 1: 1 run recovered, 0 completed, 0 already known\nthe end is not confirmed: .* above id \d+; .*\n$/);
+  expect(words.stdout).toMatch(
+    /^read experiments 1 to 1: 1 run recovered, 0 completed, 0 already known\nthe end is not confirmed: .* above id \d+; .*\n$/,
+  );
   loseJournal(scene);
   const wrong = '  balance: { watch: data/balance, pars: {} }\nlog: loud';
   makeSite(site.folder, { url: sandbox.url, key: sandbox.key, instruments: wrong });
