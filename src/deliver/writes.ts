@@ -63,6 +63,8 @@ const MAX_REFUSED_TRIAL_MS = 30_000;
  */
 const FIRST_REFUSED_MS = 15_000;
 const FRESH_REFUSED_MS = 600_000;
+/** A creation that is refused leaves nothing behind. */
+const FRESH_CREATION_MS = 60_000;
 /** How often to check whether a refused key was replaced. */
 const KEY_CHECK_MS = 1000;
 /** With more failed runs than this, others are tried more rarely: each may leave an unknown outcome. */
@@ -183,7 +185,9 @@ export class Writes {
       trials.isUrgent = false;
     } else {
       const factor = Math.max(1, (2 * triedRuns(suspended).size) / MANY_FAILED - 1);
-      const waitMs = isRefused ? FRESH_REFUSED_MS : factor * backoffMs(trials.freshAttempts, { maxMs, random });
+      const leavesBlank = suspended.some((streak) => streak !== this.#streaks.get('createExperiment'));
+      const refusedMs = leavesBlank ? FRESH_REFUSED_MS : FRESH_CREATION_MS;
+      const waitMs = isRefused ? refusedMs : factor * backoffMs(trials.freshAttempts, { maxMs, random });
       trials.freshAt = now + waitMs;
       trials.freshAttempts += 1;
     }

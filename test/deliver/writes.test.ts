@@ -243,6 +243,14 @@ describe('the runs that may start', () => {
     expect(writes.lanes(NONE, 4)).toMatchObject([{ at: now + 1000 }, { at: now + 600_000 }]);
   });
 
+  test('include another one after a minute if only creations are refused, which leave nothing behind', () => {
+    const { clock, writes } = create();
+    for (const run of [1, 2, 3]) writes.failed(run, 'createExperiment', refused405.error);
+    const now = clock.monotonic();
+    writes.started(4);
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ at: now + 1000 }, { at: now + 60_000 }]);
+  });
+
   test('are one that failed if the key is refused, and at once if it is replaced or the server was down', () => {
     let isReplaced = false;
     const { clock, writes, fail } = create(() => isReplaced);
