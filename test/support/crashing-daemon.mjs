@@ -2,6 +2,7 @@ import { systemClock } from '../../dist/clock.js';
 import { journalOf, loadConfig } from '../../dist/config/load.js';
 import { holdKey, readKey } from '../../dist/config/secrets.js';
 import { createRuntime } from '../../dist/daemon/runtime.js';
+import { trackUnknownOutcomes } from '../../dist/deliver/context.js';
 import { openJournal } from '../../dist/journal/journal.js';
 import { createLog } from '../../dist/log.js';
 
@@ -38,6 +39,7 @@ const runtime = createRuntime({
   key: holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal),
   failedTests: [],
   isFirst: true,
+  outcomes: (_url, timeoutMs) => trackUnknownOutcomes(systemClock, timeoutMs, log),
   observer: {},
   onResponse: () => undefined,
 });
