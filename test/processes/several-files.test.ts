@@ -84,7 +84,7 @@ test('a folder becomes one run when everything in it has settled, and is filed o
   expect(first?.body).toContain('<td>12</td>');
   expect(first?.body).toMatch(/Source: s1\.D, 3 files, \d+ bytes, modified/);
   expect(first?.body).toMatch(/<li>acq\/raw\.bin, 6 bytes, modified [^<]+, sha256:[0-9a-f]{64}<\/li>/);
-  expect(first?.body).toMatch(/<p>labfeed gc s1\.D sha256:[0-9a-f]{64}<\/p>$/);
+  expect(first?.body).toMatch(/<p>labfeed gc s1\.D sha256:[0-9a-f]{64} journal:[0-9a-f]{8}<\/p>$/);
   await daemon.stop();
 });
 
