@@ -19,7 +19,7 @@ const ALLOWED = [
   /^(GET|POST) \/api\/v2\/experiments\/[1-9]\d*\/comments$/,
   /^GET \/api\/v2\/experiments\/[1-9]\d*\/comments\/[1-9]\d*$/,
 ];
-const ELABFTW = [/^POST \/api\/v2\/experiments\/[1-9]\d*\/tags$/, /^GET \/api\/v2\/experiments\?extended=body/];
+const ELABFTW = [/^POST \/api\/v2\/experiments\/[1-9]\d*\/tags$/, /^GET \/api\/v2\/experiments\?extended=(body|title)/];
 
 for (const dialect of ['v2', 'elabftw'] as const) {
   test(`on ${dialect}, ${KILLS} kills among faults and other users leave every run filed exactly once`, async () => {
