@@ -85,8 +85,10 @@ export interface WaitingForPeople {
 export interface OverdueRun {
   readonly run: number;
   readonly instrument: string;
+  /** Empty if the run was erased. */
   readonly path: string;
   readonly state: string;
+  /** When it was added, or reopened by a person. */
   readonly since: number;
   /** Why its last attempt failed. */
   readonly reason: string | undefined;

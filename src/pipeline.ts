@@ -314,7 +314,7 @@ export function createDelivery(deps: DeliveryDeps): Queue {
   return createQueue({ outbox, concurrency, clock: context.clock, writes, log, work });
 }
 
-/** Every run meets the halt, again and again, and some find another sign of it. It ends only with a restart. */
+/** Every delivery fails with the halt until labfeed is restarted, so only the first one is logged. */
 function logHaltOnce(log: Log): Delivery['logHalt'] {
   let isLogged = false;
   return (error) => {

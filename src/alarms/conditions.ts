@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { DateTime } from 'luxon';
 import type { Silence } from '../config/schema.js';
 import type { LimiterState, Live, LiveAlarm, LiveInstrument } from '../live.js';
+import type { OverdueRun, ParkedRuns } from '../outbox.js';
 import { formatDuration, formatTime, plural, withoutPath } from '../text.js';
 
 /** A restart of the notebook is not an outage. */
@@ -189,25 +190,6 @@ export interface InstrumentFacts {
   readonly held: ParkedRuns | undefined;
   /** How many existing files wait for a decision. */
   readonly asked: number;
-}
-
-interface OverdueRun {
-  readonly run: number;
-  readonly instrument: string;
-  /** Empty if the run was erased. */
-  readonly path: string;
-  readonly state: string;
-  /** When it was added, or reopened by a person. */
-  readonly since: number;
-  /** Why its last attempt failed. */
-  readonly reason: string | undefined;
-}
-
-/** The number of runs in a state, and the latest of them. */
-interface ParkedRuns {
-  readonly runs: number;
-  readonly path: string;
-  readonly reason: string | undefined;
 }
 
 /** One condition. A condition that is not among the findings is absent. */

@@ -270,7 +270,7 @@ export function openDelivery(options: DeliveryOptions) {
   };
 }
 
-/** It is recorded, and shown wherever people look. */
+/** A halt is recorded, and status, page and alarms show it. */
 function ignoreHalt(error: unknown): void {
   if (!(error instanceof HaltedError)) throw error;
 }

@@ -119,7 +119,7 @@ const UNCONFIRMED: ReadonlySet<string> = new Set(['listKeys', 'readExperiment'] 
  * | `rate`     | 429                          | retried     | slow down            | warning, once |
  * | `server`   | no response, 5xx, 405, HTML  | retried     | continue, or wait if the server is down (`breaker.ts`) or accepts no writes (`writes.ts`) | info |
  *
- * A write of class `server` that keeps failing while others succeed is to blame on its run, which is quarantined.
+ * A write of class `server` that keeps failing while others succeed concerns its run, which is then quarantined.
  */
 const PARKED_AS: Readonly<Record<FailureClass, 'quarantined' | 'held' | undefined>> = {
   file: 'quarantined',
@@ -162,7 +162,7 @@ export function afterFailure(
   return postponed(Math.max(now + retryAfterMs, retryAt), failure, reason);
 }
 
-const BLAMED = 'the notebook fails on this run again and again, and accepts the same request for other runs';
+const BLAMED = 'the notebook keeps failing on this run, but accepts the same request for other runs';
 const BLAMED_HINT =
   '\n  → check whether the notebook or a firewall in front of it rejects the content or the size of this run; then run `labfeed retry`';
 

@@ -66,7 +66,7 @@ const dependsOn = ({ floor }: { floor: number | undefined }, unreadable: readonl
 function notYet(run: OpenRun, leftMs: number, unreadable: readonly number[], { clock }: DeliveryContext): NotYetError {
   if (leftMs <= 0 && dependsOn(run, unreadable))
     return new NotYetError(
-      `the outcome of creating its experiment is unknown, and experiment ${unreadable.join(', ')}, which may be it, cannot be read`,
+      `the outcome of creating its experiment is unknown, and it may be experiment ${unreadable.join(', ')}, which cannot be read`,
       clock.now() + UNREADABLE_RETRY_MS,
     );
   return new NotYetError(

@@ -15,7 +15,7 @@ import {
 import { isOurCreation } from './reconcile.js';
 import { END_OF_IDS, tryRead } from './window.js';
 
-/** After a pause of this length between two writes, the server may have been restored without our noticing an outage. */
+/** After a longer pause between two writes, the server may have been restored without a failed request. */
 const MAX_PAUSE_MS = 30_000;
 
 /**
@@ -66,7 +66,7 @@ export function createWriteGuard(check: () => Promise<void>, clock: Clock) {
     },
     /**
      * Sends a write when `schedule` says. The check needs turns of its own: a write that waited for it in its turn
-     * could wait for ever, since after a refusal only one request is let through.
+     * would block the limiter if it admits only one request at a time, as after a 429.
      */
     async write<T>(send: () => Promise<T>, schedule: (send: () => Promise<T>) => Promise<T>): Promise<T> {
       distrustAfterPause();
@@ -105,7 +105,7 @@ const readerOf = ({ notebook }: DeliveryContext): EntryReader => ({
 });
 
 /**
- * For an experiment that was known before, ahead of the first write to it: whether it bears anything of the run. False if
+ * For an experiment that was known before, ahead of the first write to it: whether it shows anything of the run. False if
  * a person has rewritten it. Halts if the server was restored, so that the id belongs to another experiment.
  */
 export async function isStillOurs(record: ExperimentRecord, filing: Filing): Promise<boolean> {
@@ -205,7 +205,7 @@ async function allGone(
   return { from, sign: `the last experiments that labfeed created, ${from} to ${highest}, no longer exist` };
 }
 
-/** Whether the experiment bears anything of the run: its origin line, one of its titles or a comment. */
+/** Whether the experiment shows anything of the run: its origin line, one of its titles or a comment. */
 async function isOurs(
   { title, body }: ExperimentRecord,
   run: FiledRun,

@@ -171,7 +171,7 @@ const NOT_DONE: readonly Rule[] = [
   { status: 404, subject: 'entry', failure: 'conflict', hint: HINTS.gone },
   // No run can make a collection disappear: the URL is wrong, or a proxy has lost its backend.
   { status: 404, failure: 'server', hint: HINTS.address },
-  // No content can cause it: whoever refuses the method refuses it for every run.
+  // It depends on the method alone, so every run is refused.
   { status: 405, failure: 'server', hint: HINTS.refused },
   { status: 413, failure: 'request', hint: HINTS.tooLarge },
   { status: 422, failure: 'request', hint: HINTS.rejected },

@@ -144,7 +144,7 @@ test('an entry that cannot be read stops neither a start nor other runs; a run t
   clock.advance(GRACE_MS);
   for (const _ of [1, 2]) await expect(prepare()).rejects.toThrow('internal error');
   await prepare();
-  await expect(attempt(run)).rejects.toThrow(`experiment ${own}, which may be it, cannot be read`);
+  await expect(attempt(run)).rejects.toThrow(`it may be experiment ${own}, which cannot be read`);
   await attempt(await add('B'));
   requests.length = 0;
   await expect(attempt(run)).rejects.toBeInstanceOf(NotYetError);
