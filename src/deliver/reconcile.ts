@@ -247,7 +247,7 @@ async function adopt(
 function disputeOf(candidates: readonly number[], expected: number, isShared: boolean): string | undefined {
   if (candidates.length > expected) return `too many experiments match: ${candidates.join(', ')}`;
   if (candidates.length === 0 || !isShared) return undefined;
-  return `somebody else creates experiments as the same user, so that ${candidates.join(', ')} may be theirs`;
+  return `somebody else also creates experiments as this user, so ${candidates.join(', ')} may be theirs`;
 }
 
 async function adoptOne(

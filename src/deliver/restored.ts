@@ -2,7 +2,6 @@ import type { Clock } from '../clock.js';
 import { LabfeedError, NotebookError } from '../errors.js';
 import { markIn, originIn, provisionalTitle } from '../markers.js';
 import type { FiledRun, LearntFacts, ServerOutbox } from '../outbox.js';
-import { plural } from '../text.js';
 import {
   type CommentRecord,
   type DeliveryContext,
@@ -188,7 +187,7 @@ function restoredFrom(
 }
 
 const reassigned = (ids: readonly number[]): string =>
-  `labfeed filed ${plural(ids.length, 'experiment')}, ${ids.join(', ')}, with other content than it has now`;
+  `${ids.length === 1 ? 'experiment' : 'experiments'} ${ids.join(', ')}, filed by labfeed, now ${ids.length === 1 ? 'has' : 'have'} other content`;
 
 /** All of them are missing, and nothing is above them. A few may have been deleted by people. */
 async function allGone(
