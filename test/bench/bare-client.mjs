@@ -1,17 +1,17 @@
 /**
  * The least that can file runs: undici's pool, four runs side by side, three requests each, nothing written down.
- * What labfeed costs beyond this is its journal, its gate, its checks and its log.
+ * What labfeed costs beyond this is its watching, parsing, journal, limiter, checks and log.
  *
- * node bare-client.mjs URL KEY EXAMPLE.json RUNS WARM_UP
+ * node bare-client.mjs URL EXAMPLE
  */
-import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
 import { Pool } from 'undici';
 
-const [url, key, example, runs, warmUp] = process.argv.slice(2);
-const { created, changes, comment } = JSON.parse(readFileSync(example, 'utf8'));
+const [url, example] = process.argv.slice(2);
+const { created, changes, comment } = JSON.parse(example);
 const CONCURRENCY = 4;
 const pool = new Pool(url, { connections: CONCURRENCY, pipelining: 1 });
-const headers = { Authorization: key, Accept: 'application/json', 'Content-Type': 'application/json' };
+const headers = { Authorization: 'key', Accept: 'application/json', 'Content-Type': 'application/json' };
 
 async function send(method, path, expected, content) {
   const answer = await pool.request({
@@ -31,16 +31,12 @@ async function file() {
   await send('POST', `/experiments/${id}/comments`, 201, comment);
 }
 
-let left = Number(runs);
-let filed = 0;
-async function work() {
-  while (left-- > 0) {
-    await file();
-    filed += 1;
-    if (filed === Number(warmUp)) console.log('warm');
-    if (filed === Number(runs)) console.log('done');
-  }
+/** Each line of the input is a number of runs to file. */
+for await (const line of createInterface({ input: process.stdin })) {
+  let left = Number(line);
+  await Promise.all(
+    Array.from({ length: CONCURRENCY }, async () => {
+      while (left-- > 0) await file();
+    }),
+  );
 }
-await Promise.all(Array.from({ length: CONCURRENCY }, work));
-// Runs until it is stopped: its memory and CPU time are read from outside.
-setInterval(() => {}, 60_000);

@@ -5,8 +5,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { measureDelivery } from './delivery.mjs';
 import { measureLongFile } from './long-file.mjs';
+import { drawPipeline } from './picture.mjs';
+import { countCalls, measurePipeline, pipelineRatios, pipelineTable } from './pipeline.mjs';
 import { killAll } from './processes.mjs';
 import { table } from './ratios.mjs';
 import { measureStages } from './stages.mjs';
@@ -22,13 +23,18 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 const tell = (what) => process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${what}` : `${what}\n`);
 
 try {
-  const delivery = await measureDelivery(join(folder, 'delivery'), tell);
+  const measured = await measurePipeline(join(folder, 'pipeline'), tell);
+  const calls = await countCalls(join(folder, 'calls'), tell);
+  const pipeline = pipelineRatios(measured);
   const startUp = await measureStartUp(join(folder, 'start-up'), tell);
   const stages = await measureStages(join(folder, 'stages'), tell);
   const longFile = await measureLongFile(join(folder, 'long-file'), tell);
-  const results = [...delivery, ...startUp, ...stages, ...longFile];
+  const results = [...pipeline, ...startUp, ...stages, ...longFile];
   tell('');
   console.log(table(results));
+  console.log(['', ...pipelineTable(measured), calls].join('\n'));
+  // Only with the script beside it, and only on request: the picture is part of the documentation.
+  if (process.argv.includes('--draw')) drawPipeline(measured, 'docs/images/speed.svg');
   if (process.argv.includes('--raw')) {
     for (const { what, raw } of results) console.log(`${what}: ${raw}`);
   }

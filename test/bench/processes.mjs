@@ -22,9 +22,12 @@ const running = new Set();
  */
 
 /** A program in a process of its own, measured from outside at the lines that it writes. */
-export function start(...argv) {
+export const start = (...argv) => startProgram(process.execPath, ...argv);
+
+/** The same for a program that is not JavaScript. */
+export function startProgram(program, ...argv) {
   const startedMs = performance.now();
-  const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(program, argv, { stdio: ['pipe', 'pipe', 'pipe'] });
   const closed = once(child, 'close');
   running.add(child);
   const waiting = new Set();
@@ -74,6 +77,10 @@ export function start(...argv) {
     startedMs,
     lines,
     wrote,
+    write: (text) => child.stdin.write(text),
+    kill: (signal) => child.kill(signal),
+    /** Of all threads until now. */
+    cpuMs: () => cpuMs(child.pid),
     rssBytes: () => memoryBytes(child.pid, 'VmRSS'),
     /** The most that it ever had. */
     peakRssBytes: () => memoryBytes(child.pid, 'VmHWM'),
