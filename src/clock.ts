@@ -65,6 +65,9 @@ export function backoffMs(
   return Math.round(fullMs * (0.5 + random() / 2));
 }
 
+/** Given as the reason, since creating the default one, an exception, costs more than everything else in a wake. */
+const WOKEN = 'woken';
+
 export type Loop = ReturnType<typeof every>;
 
 /** Runs the task now and then every `intervalMs`, or after the milliseconds that the task returns, until it is stopped. */
@@ -83,7 +86,7 @@ export function every(intervalMs: number, clock: Clock, task: (signal: AbortSign
   const running = Promise.resolve().then(repeat);
   return {
     /** Ends the current wait. If the task is running, it is repeated without a wait. */
-    wake: (): void => waiting.abort(),
+    wake: (): void => waiting.abort(WOKEN),
     /** Resolves when the current execution has ended. */
     async stop(): Promise<void> {
       stopping.abort();

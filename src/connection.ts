@@ -11,7 +11,7 @@ import { createNotebook, type Notebook } from './notebook/client.js';
 export type OnResponse = (method: string, status: number | undefined) => void;
 
 /** Sends the request when it is its turn. */
-export type Schedule = <T>(request: () => Promise<T>, signal?: AbortSignal, isWrite?: boolean) => Promise<T>;
+export type Schedule = <T>(request: () => Promise<T>, isWrite?: boolean) => Promise<T>;
 
 /** A client for the configured notebook. */
 export function connect(config: NotebookConfig, key: Key, schedule: Schedule, onResponse?: OnResponse): Notebook {
@@ -27,7 +27,7 @@ export function connect(config: NotebookConfig, key: Key, schedule: Schedule, on
     connections: config.concurrency,
     commentField: config.commentField,
     onResponse,
-    schedule: (request, signal, isWrite) => schedule(() => request().catch(refreshKey), signal, isWrite),
+    schedule: (request, isWrite) => schedule(() => request().catch(refreshKey), isWrite),
   });
 }
 
@@ -42,7 +42,7 @@ export function openNotebook(
   const { log } = createLog({ level: 'silent', pretty: false });
   const limiter = new Limiter({ perSecond: config.notebook.rate, clock: systemClock, log });
   signal?.addEventListener('abort', () => limiter.stop(), { once: true });
-  return connect(config.notebook, key, (request, abort) => limiter.schedule(request, abort));
+  return connect(config.notebook, key, (request) => limiter.schedule(request));
 }
 
 const keyOf = ({ notebook, placeOf }: Pick<UsableConfig, 'notebook' | 'placeOf'>): Key =>

@@ -4,7 +4,7 @@ import type { Dialect, Draft, IdentifiedFile, Shape } from './model.js';
 /**
  * The interface to the store of runs. Intake hands runs over, delivery claims them and records each step. Every call
  * is asynchronous and independent: no call relies on a transaction that includes another one.
- * A change is durable when its promise resolves.
+ * A change is durable when its promise resolves, unless its description says otherwise.
  */
 export interface Outbox extends Handover, Deliveries, Upkeep {
   /** Part of the origin line of everything that is filed from it; 8 hexadecimal digits. */
@@ -20,7 +20,8 @@ export interface Handover {
   /** Tells whether intake has to read this file. Attaches the file to a recovered run that has the same content. */
   match(run: NewRun): Promise<Match>;
   /**
-   * Stores a run with its draft, or with the reason why its file cannot be read. The source is not needed afterwards.
+   * Stores a run with its draft, or with the reason why its file cannot be read. It is on disk before anything is sent
+   * for it, and within a second in any case. The source is not needed afterwards.
    * A quarantined or drifted run, or one that a person wants remapped, takes the new reading.
    */
   add(run: NewRun, reading: Reading): Promise<Added>;
@@ -41,6 +42,10 @@ export interface Deliveries {
   load(run: number): Promise<OpenRun>;
   /** All changes of one call become durable together, or none of them does. */
   record(run: number, ...changes: RunChange[]): Promise<void>;
+  /** Like `record`, but a power failure may undo it within a second: for changes that a later delivery can find out. */
+  apply(run: number, ...changes: RunChange[]): Promise<void>;
+  /** Like `apply`, for changes that nobody waits for: they are stored together with the run's next change. */
+  recordLater(run: number, ...changes: RunChange[]): void;
   /** Some of the runs that have no experiment yet, oldest first. */
   unfiled(limit: number): Promise<{ readonly instrument: string; readonly sha256: string }[]>;
   /** Whether a run with this content has an experiment. */

@@ -328,3 +328,6 @@ export type ParseMapping = z.input<typeof readingSchema>;
 export const parseSchema = alternatives(readingSchema);
 
 export const withDefaults = (mapping: ParseMapping): ParseOptions => readingSchema.parse(mapping);
+
+/** For a file without a mapping. */
+export const NO_MAPPING: ParseOptions = withDefaults({});

@@ -212,9 +212,9 @@ export function openDelivery(options: DeliveryOptions) {
     queue.wake();
   }
   const probe = { send: direct.listKeys, isKeyReplaced, onAvailable };
-  const limiter = new Limiter({ perSecond: config.rate, clock, log, random, probe });
-  const notebook = options.connect((send, signal, isWrite) => {
-    const schedule = (request: typeof send) => limiter.schedule(request, signal);
+  const limiter = new Limiter({ perSecond: config.rate, connections: config.concurrency, clock, log, random, probe });
+  const notebook = options.connect((send, isWrite) => {
+    const schedule = (request: typeof send) => limiter.schedule(request, isWrite);
     return isWrite ? guard.write(send, schedule) : schedule(send);
   });
   const stopping = new AbortController();

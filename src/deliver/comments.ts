@@ -23,7 +23,8 @@ export async function postComment(planned: PlannedComment, filing: Filing): Prom
       throw error;
     });
   await checkStored(n, comment, filing);
-  await outbox.record(run.id, { kind: 'commented', n, comment, found: false });
+  // Stored together with the run's next change. After a power failure, the marker line tells.
+  outbox.recordLater(run.id, { kind: 'commented', n, comment, found: false });
   return comment;
 }
 

@@ -8,8 +8,10 @@ import type { OpenRun, Outbox, ServerOutbox } from '../outbox.js';
 export interface DeliveryContext {
   readonly notebook: Notebook;
   readonly server: Server;
-  readonly outbox: Pick<Outbox, 'id' | 'load' | 'record' | 'unfiled'>;
+  readonly outbox: Pick<Outbox, 'id' | 'load' | 'record' | 'apply' | 'recordLater' | 'unfiled'>;
   readonly unknown: UnknownOutcomes;
+  /** Called when the experiment has its title, body and tags, so that only comments are missing. */
+  readonly filled?: () => void;
   readonly clock: Clock;
   /** Whether an experiment with this origin line was filed from this journal and is not in it. */
   isUnknownRun?(origin: Origin): Promise<boolean>;
@@ -54,8 +56,11 @@ export interface ExperimentChanges {
 export interface Notebook {
   createExperiment(fields: { title: string }): Promise<number>;
   readExperiment(id: number): Promise<ExperimentRecord>;
-  /** Resolves with the experiment as it then is, if the server returns it. */
-  patchExperiment(id: number, changes: ExperimentChanges, signal?: AbortSignal): Promise<ExperimentRecord | undefined>;
+  /**
+   * Resolves with the experiment as it then is, if the server returns it. `check` is called when it is the request's
+   * turn; if it throws, nothing is sent.
+   */
+  patchExperiment(id: number, changes: ExperimentChanges, check?: () => void): Promise<ExperimentRecord | undefined>;
   /** eLabFTW only, as are the next two: its PATCH does not accept tags. Idempotent. */
   addTag(experiment: number, tag: string): Promise<void>;
   listTags(experiment: number): Promise<readonly { readonly id: number; readonly tag: string }[]>;

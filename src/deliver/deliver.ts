@@ -45,13 +45,15 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
     await confirmEnd(filing, isNew);
     stopping.throwIfAborted();
     await describe(filing, isNew);
+    context.filled?.();
   } else if (!(await isStillOurs(await readOwn(experiment, context), filing))) throw rewritten(filing);
   for (const comment of run.comments) await deliverComment(comment, filing);
   for (const comment of run.surplus) {
     stopping.throwIfAborted();
     await dropComment(comment, filing);
   }
-  await outbox.record(run.id, { kind: 'finished' });
+  // After a power failure, the next delivery finds all of it in the notebook.
+  await outbox.apply(run.id, { kind: 'finished' });
   return experiment;
 }
 
@@ -190,7 +192,8 @@ async function describe(filing: Filing, isNew: boolean): Promise<void> {
   if (!patched && !(await isDescribed(filing)))
     patched = { record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes)) };
   if (dialect === 'elabftw') await setTags(filing);
-  await outbox.record(run.id, { kind: 'described', stored: storedDifferently(patched?.record, run.draft) });
+  // Stored together with the intent of the first comment.
+  outbox.recordLater(run.id, { kind: 'described', stored: storedDifferently(patched?.record, run.draft) });
 }
 
 /** `record`: the experiment after the PATCH, if the server returned it. */
@@ -204,18 +207,15 @@ interface Patched {
  */
 async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<Patched | undefined> {
   const { experiment, notebook, server, clock } = filing;
-  const expired = new AbortController();
-  const sent = new AbortController();
-  void clock.sleep(server.timeoutMs, sent.signal).then(() => {
-    if (!sent.signal.aborted) expired.abort(new ExpiredError('not sent in time'));
-  });
+  const untilMs = clock.monotonic() + server.timeoutMs;
+  function checkTime(): void {
+    if (clock.monotonic() > untilMs) throw new ExpiredError('not sent in time');
+  }
   try {
-    return { record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes, expired.signal)) };
+    return { record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes, checkTime)) };
   } catch (error) {
     if (error instanceof ExpiredError) return undefined;
     throw error;
-  } finally {
-    sent.abort();
   }
 }
 

@@ -8,6 +8,8 @@ import { StoppedError } from './context.js';
 interface LimiterOptions {
   /** The configured ceiling. */
   readonly perSecond: number;
+  /** How many writes may be in flight. */
+  readonly connections?: number;
   readonly clock: Clock;
   readonly log: Log;
   readonly random?: () => number;
@@ -25,6 +27,7 @@ interface ProbeOptions {
 }
 
 interface Waiting {
+  readonly isWrite: boolean;
   start(): void;
   reject(error: Error): void;
 }
@@ -46,10 +49,14 @@ export class Limiter {
   readonly #probe: ProbeOptions | undefined;
   readonly #waiting: Waiting[] = [];
   readonly #stopping = new AbortController();
+  readonly #connections: number;
+  #writesInFlight = 0;
   #isSleeping = false;
   #isProbing = false;
 
-  constructor({ perSecond, clock, log, random = Math.random, probe }: LimiterOptions) {
+  constructor(options: LimiterOptions) {
+    const { perSecond, connections = Number.POSITIVE_INFINITY, clock, log, random = Math.random, probe } = options;
+    this.#connections = connections;
     this.#clock = clock;
     this.#log = log;
     this.#probe = probe;
@@ -58,28 +65,12 @@ export class Limiter {
     this.#breaker = new Breaker({ clock, log, random, hasProbe: probe !== undefined });
   }
 
-  /** Sends the request when it is its turn. If the signal is aborted before that, the request is not sent. */
-  schedule<T>(request: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  /** Sends the request when it is its turn. */
+  schedule<T>(request: () => Promise<T>, isWrite = false): Promise<T> {
     const askedAt = this.#clock.monotonic();
     return new Promise((resolve, reject) => {
       if (this.#stopping.signal.aborted) return reject(stopped());
-      if (signal?.aborted) return reject(signal.reason);
-      const cancel = (): void => {
-        this.#waiting.splice(this.#waiting.indexOf(waiting), 1);
-        reject(signal?.reason);
-      };
-      const waiting: Waiting = {
-        start: () => {
-          signal?.removeEventListener('abort', cancel);
-          resolve(this.#send(request, askedAt));
-        },
-        reject(error) {
-          signal?.removeEventListener('abort', cancel);
-          reject(error);
-        },
-      };
-      signal?.addEventListener('abort', cancel, { once: true });
-      this.#waiting.push(waiting);
+      this.#waiting.push({ isWrite, start: () => resolve(this.#send(request, askedAt, isWrite)), reject });
       this.#startDue();
     });
   }
@@ -99,12 +90,19 @@ export class Limiter {
   /** Starts what may be sent now, in the order of arrival, and sleeps until the next may. */
   #startDue(): void {
     while (!this.#isSleeping && this.#waiting.length > 0) {
+      const next = this.#nextIndex();
+      if (next < 0) return;
       const waitMs = this.#waitMs(this.#clock.monotonic());
       // The answer to a probe continues here.
       if (waitMs === Number.POSITIVE_INFINITY) return;
       if (waitMs > 0) this.#sleep(waitMs);
-      else this.#waiting.shift()?.start();
+      else this.#waiting.splice(next, 1)[0]?.start();
     }
+  }
+
+  /** Reads go ahead of writes that wait for a connection: a write in flight may first have to read. */
+  #nextIndex(): number {
+    return this.#writesInFlight < this.#connections ? 0 : this.#waiting.findIndex(({ isWrite }) => !isWrite);
   }
 
   #waitMs(now: number): number {
@@ -121,11 +119,12 @@ export class Limiter {
     });
   }
 
-  async #send<T>(request: () => Promise<T>, askedAt: number): Promise<T> {
+  async #send<T>(request: () => Promise<T>, askedAt: number, isWrite: boolean): Promise<T> {
     const now = this.#clock.monotonic();
     this.#ceiling.started(now);
     if (!this.#breaker.isOpen) this.#bucket.take(now, this.#rate.perSecond);
     const ticket = this.#breaker.ticket(askedAt);
+    if (isWrite) this.#writesInFlight += 1;
     try {
       const answer = await request();
       this.#succeeded(ticket);
@@ -136,6 +135,7 @@ export class Limiter {
       else this.#failed(ticket, error instanceof NotebookError ? error : undefined);
       throw error;
     } finally {
+      if (isWrite) this.#writesInFlight -= 1;
       this.#startDue();
     }
   }

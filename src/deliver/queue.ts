@@ -6,6 +6,7 @@ import type { Deliveries } from '../outbox.js';
 import type { Lane, Writes } from './writes.js';
 
 export interface QueueDeps {
+  /** How many runs may be on their way to a filled experiment at the same time. */
   readonly concurrency: number;
   readonly clock: Clock;
   readonly log: Log;
@@ -13,7 +14,7 @@ export interface QueueDeps {
   /** Which runs may start now. By default, any. */
   readonly writes?: Pick<Writes, 'lanes' | 'started'>;
   /** Works on one run. Does not reject. The signal is aborted when the queue stops. */
-  work(run: number, signal: AbortSignal): Promise<void>;
+  work(run: number, signal: AbortSignal, filled: () => void): Promise<void>;
 }
 
 /** The wait if the journal cannot be read. */
@@ -27,19 +28,30 @@ export type Queue = ReturnType<typeof createQueue>;
 /**
  * Takes due runs from the journal as workers become free. Only the runs being worked on are in memory, so that a
  * backlog of any length waits on disk.
+ *
+ * A run whose experiment is filled and that lacks only comments makes room for the next one. So while some runs wait for
+ * the disk, others use the connections, and there are never more blank experiments than `concurrency`.
  */
 export function createQueue({ concurrency, clock, log, outbox, writes, work }: QueueDeps) {
-  const workers = new PQueue({ concurrency });
+  const workers = new PQueue({ concurrency: 2 * concurrency });
   const active = new Set<number>();
+  const commenting = new Set<number>();
   const stopping = new AbortController();
   let loop: Loop | undefined;
 
   async function run(id: number): Promise<void> {
-    await work(id, stopping.signal);
+    await work(id, stopping.signal, () => makeRoom(id));
     // Also while this queue stops: after a reload, another queue works with the same outbox.
     const failed = (error: unknown) =>
       log.error({ run: id, reason: explain(error) }, 'cannot release the run, retrying');
     await retry(() => outbox.release(id), { clock, signal: stopping.signal, failed });
+    if (!commenting.delete(id)) active.delete(id);
+    loop?.wake();
+  }
+
+  function makeRoom(id: number): void {
+    if (commenting.size === concurrency) return;
+    commenting.add(id);
     active.delete(id);
     loop?.wake();
   }

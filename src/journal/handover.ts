@@ -11,7 +11,7 @@ import type { Store } from './store.js';
 /** From intake to outbox: the run is stored here first, and only then does intake remember the file. */
 export const createHandover = (store: Store): Handover => ({
   match: (run) => match(store, run),
-  add: (run, reading) => store.commit(() => add(store.db, run, reading, store.now())),
+  add: (run, reading) => store.apply(() => add(store.db, run, reading, store.now())),
   unread: async (instrument, mapping) => unread(store.db, instrument, mapping),
 });
 
@@ -130,27 +130,34 @@ function unread(db: Connection, instrument: string, mapping: string): UnreadRun[
 }
 
 function add(db: Connection, run: NewRun, reading: Reading, at: number): Added {
-  const added = revise(db, run, reading, at) ?? addOrReplace(db, run, reading, at);
+  const found = findRun(db, run);
+  const added = (found && revise(db, found, run, reading, at)) ?? addOrReplace(db, found, run, reading, at);
   if (added.outcome !== 'known') cancelRemaps(db, run, added.run, at);
   return added;
 }
 
-function addOrReplace(db: Connection, run: NewRun, { draft, shaped, problem }: Reading, at: number): Added {
+function addOrReplace(
+  db: Connection,
+  found: RunRow | undefined,
+  run: NewRun,
+  { draft, shaped, problem }: Reading,
+  at: number,
+): Added {
   const judgement = shaped ? compareShape(db, run.instrument, run.mapping, shaped) : {};
   const { drift } = judgement;
   const failure = problem ? 'file' : drift?.held ? 'drift' : undefined;
   const reason = problem ? explain(problem) : null;
-  const identity = identityOf(db, run);
+  const identity = found ? identityOf(db, run) : { ...keyOf(run), copy: copyOf(db, keyOf(run)), refiling: 0 };
   const content = { sha256: identity.sha256, copy: identity.copy, isErased: false };
   const id = putRun(db, run, identity, { failure, reason }, at);
   if (id === undefined) {
-    const known = findRun(db, run);
-    return { ...content, run: known?.id ?? 0, outcome: 'known', isErased: known?.path === '', drift: undefined };
+    return { ...content, run: found?.id ?? 0, outcome: 'known', isErased: found?.path === '', drift: undefined };
   }
   addHistory(db, id, at, draft ? 'read' : 'refused', { path: run.file.path, reason });
-  recordShape(db, id, judgement, shaped?.shape, at);
+  if (found || judgement.accepted || drift) recordShape(db, id, judgement, shaped?.shape, at);
   if (drift?.held) db.run`UPDATE runs SET reason = ${heldReason(id, drift)} WHERE id = ${id}`;
-  if (draft) putDraft(db, id, draft);
+  if (draft && found) replaceDraft(db, id, draft);
+  else if (draft) putDraft(db, id, draft);
   return { ...content, run: id, outcome: failure ? PARKED[failure] : 'queued', drift };
 }
 
@@ -196,11 +203,20 @@ function putRun(
       WHERE parked = 'quarantined' OR (parked = 'held' AND failure = 'drift') RETURNING id`;
 }
 
+/** Stores what the file of a new run reads as. */
+function putDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): void {
+  db.run`
+    INSERT OR REPLACE INTO drafts (run, title, date, body, tags)
+      VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)})`;
+  for (const [index, text] of comments.entries())
+    db.run`INSERT INTO comments (run, n, text) VALUES (${run}, ${index + 1}, ${text})`;
+}
+
 /**
  * Stores what the file reads as now. Earlier readings that the notebook has, or may have, are kept until the run is
  * finished: delivery needs them to recognise what a person changed.
  */
-function putDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): void {
+function replaceDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): void {
   db.run`
     INSERT INTO earlier_drafts (run, title, date, body, tags, written, stored)
       SELECT run, title, date, body, tags, step IN ('described', 'done'), stored FROM drafts JOIN runs
@@ -243,10 +259,15 @@ function putComment(db: Connection, run: number, n: number, text: string): void 
 }
 
 /** The done run that a person wants remapped from this file takes the new reading. */
-function revise(db: Connection, run: NewRun, { draft, problem }: Reading, at: number): Added | undefined {
+function revise(
+  db: Connection,
+  found: RunRow,
+  run: NewRun,
+  { draft, problem }: Reading,
+  at: number,
+): Added | undefined {
   const { file, mapping } = run;
-  const found = findRun(db, run);
-  if (found === undefined || found.step !== 'done' || found.parked !== null) return undefined;
+  if (found.step !== 'done' || found.parked !== null) return undefined;
   if (remapPath(db, found.id) !== file.path) return undefined;
   const { id, copy } = found;
   // Accepted by a person, so it is not compared with the shapes of other runs.
@@ -262,7 +283,7 @@ function revise(db: Connection, run: NewRun, { draft, problem }: Reading, at: nu
       ${Number(file.mtimeNs / 1_000_000n)}, mapping = ${mapping}, adopted = 0, attempts = 0, due_at = 0
       WHERE id = ${id}`;
   const isSame = isSameDraft(db, id, draft);
-  if (!isSame) putDraft(db, id, draft);
+  if (!isSame) replaceDraft(db, id, draft);
   noteRemap(db, id, at, isSame ? 'remapUnchanged' : 'remapped', null);
   return { ...added, outcome: isSame ? 'unchanged' : 'revised' };
 }

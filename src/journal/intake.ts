@@ -143,11 +143,9 @@ function skip(db: Connection, instrument: string, { path, size, mtimeNs, inode }
 }
 
 function isKnown(db: Connection, instrument: string, { path, size, mtimeNs, inode }: DiskFile): boolean {
-  const isSame = (name: string): boolean =>
-    db.exists`
-      SELECT 1 FROM files WHERE instrument = ${instrument} AND path = ${name} AND size = ${size}
-        AND mtime_ns = ${mtimeNs} AND inode = ${signed(inode)}`;
-  return isSame(path) || isSame(erasedPath(instrument, path));
+  return db.exists`
+    SELECT 1 FROM files WHERE instrument = ${instrument} AND path IN (${path}, ${erasedPath(instrument, path)})
+      AND size = ${size} AND mtime_ns = ${mtimeNs} AND inode = ${signed(inode)}`;
 }
 
 const wasTakenWithOtherBytes = (db: Connection, instrument: string, path: string, sha256: string): boolean =>

@@ -6,6 +6,7 @@ import type {
   OpenRun,
   Outbox,
   RunChange,
+  ServerFacts,
   ServerOutbox,
   UnseenCreations,
 } from '../outbox.js';
@@ -38,9 +39,12 @@ export const createOutbox = (store: Store, id: string): Outbox => ({
   },
 });
 
-function createDeliveries({ db, commit, now }: Store): Deliveries {
+function createDeliveries({ db, commit, apply, writeLater, now }: Store): Deliveries {
   // One process has the journal, so its claims need not outlive it.
   const claimed = new Set<number>();
+  const applying = (run: number, changes: readonly RunChange[]) => () => {
+    for (const change of changes) applyChange(db, run, change, now());
+  };
   return {
     async claim(at, limit, among) {
       const due = among?.only
@@ -61,10 +65,9 @@ function createDeliveries({ db, commit, now }: Store): Deliveries {
       return rows.find(({ id }) => !others.has(id))?.dueAt;
     },
     load: async (run) => loadRun(db, run),
-    record: (run, ...changes) =>
-      commit(() => {
-        for (const change of changes) applyChange(db, run, change, now());
-      }),
+    record: (run, ...changes) => commit(applying(run, changes)),
+    apply: (run, ...changes) => apply(applying(run, changes)),
+    recordLater: (run, ...changes) => writeLater(applying(run, changes)),
     unfiled: async (limit) =>
       db.rows<{ instrument: string; sha256: string }>`
         SELECT instrument, sha256 FROM runs WHERE step <> 'done' AND parked IS NULL AND experiment IS NULL
@@ -122,6 +125,7 @@ const runRow = z.object({
   experiment: optional,
   adopted: flag,
   attempts: z.number(),
+  wasReread: flag,
   ...draftColumns,
 });
 const earlierRow = z.object({ ...draftColumns, written: flag, stored: storedParts });
@@ -129,25 +133,30 @@ const earlierCommentRow = z.object({ n: z.number(), text: z.string(), comment: o
 const commentRow = earlierCommentRow.extend({ intentAt: optional, gone: optional });
 
 function loadRun(db: Connection, run: number): OpenRun {
-  const { title, date, body, tags, ...rest } = runRow.parse(
+  const { title, date, body, tags, wasReread, ...rest } = runRow.parse(
     db.row`
       SELECT id, instrument, sha256, reference, step, server, floor, unseen, experiment, adopted, attempts, title,
-        date, body, tags FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${run}`,
+        date, body, tags, EXISTS (SELECT 1 FROM earlier_drafts WHERE run = id) OR EXISTS (SELECT 1
+        FROM earlier_comments WHERE run = id) AS wasReread
+        FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${run}`,
   );
-  const earlier = db.rows`
-    SELECT title, date, body, tags, written, stored FROM earlier_drafts WHERE run = ${run} ORDER BY rowid`;
+  const earlier = wasReread
+    ? db.rows`SELECT title, date, body, tags, written, stored FROM earlier_drafts WHERE run = ${run} ORDER BY rowid`
+    : [];
   return {
     ...rest,
     draft: { title, date, body, tags },
     earlier: parseRows(earlierRow, earlier),
-    ...loadComments(db, run),
+    ...loadComments(db, run, wasReread),
   };
 }
 
-function loadComments(db: Connection, run: number): Pick<OpenRun, 'comments' | 'surplus'> {
+function loadComments(db: Connection, run: number, wasReread: boolean): Pick<OpenRun, 'comments' | 'surplus'> {
   const comments = db.rows`
     SELECT n, text, intent_at AS intentAt, comment, gone FROM comments WHERE run = ${run} ORDER BY n`;
-  const dropped = db.rows`SELECT n, text, comment FROM earlier_comments WHERE run = ${run} ORDER BY n, rowid`;
+  const dropped = wasReread
+    ? db.rows`SELECT n, text, comment FROM earlier_comments WHERE run = ${run} ORDER BY n, rowid`
+    : [];
   const planned = parseRows(commentRow, comments);
   const earlier = parseRows(earlierCommentRow, dropped);
   const textsOf = (n: number): string[] => earlier.filter((one) => one.n === n).map(({ text }) => text);
@@ -262,16 +271,27 @@ const unknownRow = z.object({
   isParked: flag,
 });
 
+/** Read several times per run, so they are kept until something is written. */
+function keepFacts({ db, groups }: Store, url: string): () => ServerFacts {
+  let facts: ServerFacts | undefined;
+  let readAt = -1;
+  return () => {
+    if (facts && readAt === groups()) return facts;
+    readAt = groups();
+    const row = db.row`
+      SELECT nullif(max(ifnull(highest, 0), ifnull(seen, 0)), 0) AS highest, dialect, keeps_title AS keepsTitle,
+        keeps_comments AS keepsComments, blank, owner, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount,
+        unconfirmed, shared, halted, restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
+    facts = serverRow.parse(row ?? {});
+    return facts;
+  };
+}
+
 function createServer(store: Store, url: string): ServerOutbox {
   const { db, commit } = store;
+  const facts = keepFacts(store, url);
   return {
-    async facts() {
-      const row = db.row`
-        SELECT nullif(max(ifnull(highest, 0), ifnull(seen, 0)), 0) AS highest, dialect, keeps_title AS keepsTitle,
-          keeps_comments AS keepsComments, blank, owner, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount, unconfirmed, shared, halted,
-          restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
-      return serverRow.parse(row ?? {});
-    },
+    facts: async () => facts(),
     learn: (facts) => commit(() => learn(db, url, facts)),
     async claimSpare(run, earlier) {
       // There is almost never one, and reading costs less than a commit.

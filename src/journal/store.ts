@@ -6,44 +6,49 @@ import { Connection, type Database } from './database.js';
 /** How long a change that nobody waits for is kept back, to share a transaction with others. */
 const WRITE_LATER_MS = 100;
 
+/** The longest time that a change is in the database but not on disk. */
+const SYNC_LATER_MS = 1000;
+
 /** The journal as its one writer uses it. */
 export type Store = ReturnType<typeof createStore>;
 
 export interface StoreOptions {
-  /** When a group of changes is written: by default at the end of the event loop's turn. */
-  schedule?: ((flush: () => void) => void) | undefined;
+  /** When a group of changes is written: with no delay at the end of the event loop's turn. */
+  schedule?: ((act: () => void, delayMs: number) => void) | undefined;
   /** Resolves when everything written before the call is on disk. By default, SQLite's write-ahead log is synced. */
   sync?: (() => Promise<void>) | undefined;
 }
 
 /**
  * Group commit: all changes of one turn of the event loop share one transaction, in the order in which they were
- * requested. Each has a savepoint of its own, so that one that fails does not affect the others.
+ * requested. One that fails does not affect the others. A change may be run twice, but takes effect once.
  *
  * A transaction that was written survives a crash of this process, but not a power failure. A sync, off the event loop,
  * makes everything durable that was written before it began. So if a change is durable, all earlier ones are.
  */
 export function createStore(database: Database, now: () => number, options: StoreOptions = {}) {
-  const { schedule = setImmediate } = options;
+  const { schedule = scheduleOnLoop } = options;
   const log = options.sync ? { sync: options.sync, close: async () => undefined } : openLog(database);
   const synced = shareSyncs(log.sync);
   const db = new Connection(database);
   let waiting: Waiting[] = [];
   let isScheduled = false;
-  let timer: NodeJS.Timeout | undefined;
+  let isLaterScheduled = false;
+  let isSyncScheduled = false;
+  let groups = 0;
   let trouble: string | undefined;
 
   function flush(): void {
     const group = waiting;
     waiting = [];
     isScheduled = false;
-    clearTimeout(timer);
-    timer = undefined;
     if (group.length === 0) return;
+    groups += 1;
     try {
       const settle = writeGroup(db, group);
       trouble = undefined;
       for (const one of settle) one();
+      syncLater();
     } catch (error) {
       trouble = explain(error);
       const failure = notRecorded(error);
@@ -51,8 +56,18 @@ export function createStore(database: Database, now: () => number, options: Stor
     }
   }
 
+  /** If nobody waits for the disk, such as during an outage of the server, changes get there a little later. */
+  function syncLater(): void {
+    if (isSyncScheduled) return;
+    isSyncScheduled = true;
+    schedule(() => {
+      isSyncScheduled = false;
+      synced.wait({ done: () => undefined, failed: () => undefined });
+    }, SYNC_LATER_MS);
+  }
+
   function add<T>(change: () => T, resolve: (result: T) => void, reject: (error: unknown) => void): void {
-    if (!isScheduled) schedule(flush);
+    if (!isScheduled) schedule(flush, 0);
     isScheduled = true;
     waiting.push({ change, resolve: resolve as (result: unknown) => void, reject });
   }
@@ -69,8 +84,13 @@ export function createStore(database: Database, now: () => number, options: Stor
       }),
     /** For a change that nobody waits for: written together with the next group, or after a short delay. */
     writeLater(change: () => void): void {
-      timer ??= setTimeout(flush, WRITE_LATER_MS);
       waiting.push({ change, resolve: () => undefined, reject: () => undefined });
+      if (isLaterScheduled) return;
+      isLaterScheduled = true;
+      schedule(() => {
+        isLaterScheduled = false;
+        flush();
+      }, WRITE_LATER_MS);
     },
     /** Writes all pending changes to the database. */
     flush,
@@ -80,10 +100,15 @@ export function createStore(database: Database, now: () => number, options: Stor
       await synced.idle();
       await log.close();
     },
+    /** How many groups of changes were written: what was read before the last one may be out of date. */
+    groups: () => groups,
     /** Why the last change could not be written or synced; undefined once a later one succeeded. */
     trouble: () => synced.trouble() ?? trouble,
   };
 }
+
+const scheduleOnLoop = (act: () => void, delayMs: number): void =>
+  void (delayMs === 0 ? setImmediate(act) : setTimeout(act, delayMs).unref());
 
 interface Waiting {
   readonly change: () => unknown;
@@ -156,13 +181,23 @@ function openLog(database: Database) {
   };
 }
 
-/** Resolves or rejects the promise of each change, once the transaction has succeeded. */
+/** Returns functions that resolve or reject the promise of each change, once the transaction has succeeded. */
 function writeGroup(db: Connection, group: readonly Waiting[]): (() => void)[] {
   try {
+    return inTransaction(db, () => group.map(perform));
+  } catch (error) {
+    // Almost never: a savepoint for each change would be a quarter of all statements.
+    if (!(error instanceof ChangeFailed)) throw error;
+    return inTransaction(db, () => group.map((one) => attempt(db, one)));
+  }
+}
+
+function inTransaction<T>(db: Connection, work: () => T): T {
+  try {
     db.run`BEGIN IMMEDIATE`;
-    const settle = group.map((one) => attempt(db, one));
+    const result = work();
     db.run`COMMIT`;
-    return settle;
+    return result;
   } catch (error) {
     // After some errors SQLite has rolled back by itself, and a closed journal has nothing to roll back.
     if (db.database.isOpen && db.database.isTransaction) db.run`ROLLBACK`;
@@ -170,6 +205,20 @@ function writeGroup(db: Connection, group: readonly Waiting[]): (() => void)[] {
   }
 }
 
+class ChangeFailed extends Error {
+  override readonly name = 'ChangeFailed';
+}
+
+function perform({ change, resolve }: Waiting): () => void {
+  try {
+    const result = change();
+    return () => resolve(result);
+  } catch (cause) {
+    throw new ChangeFailed('a change of the group failed', { cause });
+  }
+}
+
+/** With a savepoint, so that the change leaves nothing behind if it fails. */
 function attempt(db: Connection, { change, resolve, reject }: Waiting): () => void {
   db.run`SAVEPOINT change`;
   try {

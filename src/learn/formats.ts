@@ -1,4 +1,4 @@
-import { type Format, type ParseMapping, withDefaults } from '../config/vocabulary.js';
+import { type Format, NO_MAPPING, type ParseMapping, withDefaults } from '../config/vocabulary.js';
 import { firstLines, openText } from '../parse/cells.js';
 import { type Node, type Tree, valueAt } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
@@ -15,7 +15,7 @@ import { type MeasureContext, type Measured, measureLines, measureText } from '.
 
 /** Measures a file: which mapping reads it, and what the file leaves open. Throws a FileError if that is unclear. */
 export async function measureFile(opened: OpenFile): Promise<Measured> {
-  const file = { ...opened, options: withDefaults({}) };
+  const file = { ...opened, options: NO_MAPPING };
   const read: MeasureContext['read'] = (mapping) => readFile({ ...file, options: withDefaults(mapping) });
   return MEASURERS[await formatOf(file)]({ ...file, name: file.source.name, read });
 }

@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { systemClock } from '../clock.js';
 import type { Instrument } from '../config/load.js';
 import { INSTRUMENT_NAME, instrumentSchema } from '../config/schema.js';
-import { type ParseMapping, withDefaults } from '../config/vocabulary.js';
+import { NO_MAPPING, type ParseMapping } from '../config/vocabulary.js';
 import { explain, FileError } from '../errors.js';
 import { createMapping } from '../mapping/mapping.js';
 import { openSample } from '../mapping/sample.js';
@@ -196,7 +196,7 @@ const countNumbers = ({ tables }: FileRecord): number =>
 export async function measureSample(file: IdentifiedFile, signal?: AbortSignal) {
   const { path, size } = file;
   const source = { path, name: basename(path), size, content: contentOf(file) };
-  const { likely, doubts, ambiguity } = await measureFile(openFile(source, withDefaults({}), signal));
+  const { likely, doubts, ambiguity } = await measureFile(openFile(source, NO_MAPPING, signal));
   // Other doubts already explain the ambiguity.
   const explained = doubts.length > 0 || !ambiguity ? doubts : [explainAmbiguity(ambiguity)];
   return { mapping: likely, doubts: explained };

@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import type { Instrument } from '../config/load.js';
-import { withDefaults } from '../config/vocabulary.js';
+import { NO_MAPPING, withDefaults } from '../config/vocabulary.js';
 import { FileError, LabfeedError, type Problem } from '../errors.js';
 import { measureFile } from '../learn/formats.js';
 import { withMapping } from '../learn/measure.js';
@@ -26,6 +26,7 @@ export interface Mapping {
 export function createMapping(instrument: Instrument, journal?: string): Mapping {
   // Each alternative has its own date formats. `map` is synchronous, so one variable serves all files.
   let dates: DateHabits = {};
+  const complete = rememberLast(withDefaults);
   const map = createMapper({
     ...instrument,
     instrument: instrument.name,
@@ -35,7 +36,7 @@ export function createMapping(instrument: Instrument, journal?: string): Mapping
   return {
     async parse(file, signal) {
       try {
-        return await parseRun(toSource(file), instrument.parse, signal);
+        return await parseRun(toSource(file), instrument.parse, signal, complete);
       } catch (error) {
         signal?.throwIfAborted();
         throw toFileError(error, file);
@@ -99,18 +100,29 @@ export async function parseRun(
   source: Source,
   alternatives: Instrument['parse'],
   signal?: AbortSignal,
+  complete = withDefaults,
 ): Promise<FileRecord> {
   signal?.throwIfAborted();
   if (alternatives) return parse(source, alternatives, signal);
-  const options = withDefaults({});
+  const options = NO_MAPPING;
   const file = openFile(mainFile(source, options), options, signal);
   const { mapping, ambiguity } = await measureFile(file);
   if (ambiguity) throw ambiguity;
   try {
-    return await readFile({ ...file, options: withDefaults(mapping) });
+    return await readFile({ ...file, options: complete(mapping) });
   } catch (error) {
     throw error instanceof FileError ? withMapping(error, mapping) : error;
   }
+}
+
+/** Most files of an instrument yield the same mapping, and checking it costs as much as reading a small file. */
+function rememberLast(read: typeof withDefaults): typeof withDefaults {
+  let last: { json: string; options: ReturnType<typeof withDefaults> } | undefined;
+  return (mapping) => {
+    const json = JSON.stringify(mapping);
+    if (last?.json !== json) last = { json, options: read(mapping) };
+    return last.options;
+  };
 }
 
 /** For an ambiguous date, the map stage needs only the formats that would settle it. */

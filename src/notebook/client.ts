@@ -1,7 +1,7 @@
 import { type Dispatcher, Pool } from 'undici';
 import { explain, NotebookError } from '../errors.js';
 import { connectionError, quote, type RequestInfo, responseError, type Subject, statusError } from './errors.js';
-import { AbortedError, exchange, type HttpResponse, type Method, SUCCESS_STATUS } from './http.js';
+import { exchange, type HttpResponse, type Method, SUCCESS_STATUS } from './http.js';
 import {
   isId,
   isKey,
@@ -28,7 +28,7 @@ export interface NotebookOptions {
   /** The name of the text field of a comment, which the contract does not show. */
   readonly commentField: string;
   /** The rate limiter. It sees the failure of each request. */
-  readonly schedule?: <T>(request: () => Promise<T>, signal?: AbortSignal, isWrite?: boolean) => Promise<T>;
+  readonly schedule?: <T>(request: () => Promise<T>, isWrite?: boolean) => Promise<T>;
   /** Called after each request with its status, or undefined if there was no response. */
   readonly onResponse?: ((method: Method, status: number | undefined) => void) | undefined;
 }
@@ -57,8 +57,8 @@ export function createNotebook(options: NotebookOptions) {
   const get = <T>(target: Target, read: Read<T>) => connection.request({ method: 'GET', target, read });
   const post = <T>(target: Target, body: object, read: Read<T>) =>
     connection.request({ method: 'POST', target, body, read });
-  const patch = <T>(target: Target, body: object, read: Read<T>, signal?: AbortSignal) =>
-    connection.request({ method: 'PATCH', target, body, read, signal });
+  const patch = <T>(target: Target, body: object, read: Read<T>, check?: () => void) =>
+    connection.request({ method: 'PATCH', target, body, read, check });
   const remove = (target: Target) => connection.request({ method: 'DELETE', target, read: () => undefined });
   const textOf = (text: string) => ({ [options.commentField]: text });
   return {
@@ -66,9 +66,9 @@ export function createNotebook(options: NotebookOptions) {
     createExperiment: async ({ title }: { readonly title?: string } = {}) =>
       post(EXPERIMENTS, { title }, readCreatedId),
     readExperiment: async (id: number) => get(experiment(id), readExperiment(id)),
-    /** Resolves with the experiment, if the server returns it. If the signal is aborted before it is sent, it is not. */
-    patchExperiment: async (id: number, changes: ExperimentChanges, signal?: AbortSignal) =>
-      patch(experiment(id), inOrder(changes), readPatchedExperiment(id), signal),
+    /** Resolves with the experiment, if the server returns it. If `check` throws when it is its turn, it is not sent. */
+    patchExperiment: async (id: number, changes: ExperimentChanges, check?: () => void) =>
+      patch(experiment(id), inOrder(changes), readPatchedExperiment(id), check),
 
     /** eLabFTW only, as are the next four: its PATCH does not accept tags. Idempotent. */
     addTag: async (id: number, tag: string) => post(tags(id), { tag }, () => undefined),
@@ -123,7 +123,8 @@ interface Request<T> {
   readonly target: Target;
   readonly body?: object;
   readonly read: Read<T>;
-  readonly signal?: AbortSignal | undefined;
+  /** Called when it is the request's turn. If it throws, nothing is sent. */
+  readonly check?: (() => void) | undefined;
 }
 
 /** Kept-alive connections to the API. Opens nothing before the first request. */
@@ -153,7 +154,7 @@ class Connection {
 
   async request<T>(request: Request<T>): Promise<T> {
     const { schedule = (send) => send() } = this.#options;
-    const scheduled = schedule(() => this.#send(request), request.signal, request.method !== 'GET');
+    const scheduled = schedule(() => this.#send(request), request.method !== 'GET');
     this.#pending.add(scheduled);
     try {
       return await scheduled;
@@ -168,16 +169,15 @@ class Connection {
     await this.#pool.destroy();
   }
 
-  /** Rejects with a NotebookError, or with the signal's reason if the request was aborted before it was sent. */
-  async #send<T>({ method, target: { path, subject }, body, read, signal }: Request<T>): Promise<T> {
+  /** Rejects with a NotebookError, or with what `check` throws. */
+  async #send<T>({ method, target: { path, subject }, body, read, check }: Request<T>): Promise<T> {
+    check?.();
     const { timeoutMs, onResponse } = this.#options;
     const request: RequestInfo = { method, path: this.#prefix + path, subject, key: readKey(this.#options) };
     const limits = { timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
-    const result = await exchange(this.#pool, toHttp(request, body), limits, signal);
+    const result = await exchange(this.#pool, toHttp(request, body), limits);
     if (result.response === undefined) {
       const { isSent, error } = result;
-      // A write that was sent may be carried out, so it must not look as if it was never sent.
-      if (error instanceof AbortedError && !isSent) throw error.cause;
       onResponse?.(method, undefined);
       throw connectionError(request, this.#origin, isSent, error);
     }

@@ -1,12 +1,5 @@
 import { type FailureClass, NotebookError, systemCode } from '../errors.js';
-import {
-  AbortedError,
-  type HttpResponse,
-  type Method,
-  ResponseTooLongError,
-  SUCCESS_STATUS,
-  TimeoutError,
-} from './http.js';
+import { type HttpResponse, type Method, ResponseTooLongError, SUCCESS_STATUS, TimeoutError } from './http.js';
 import { type BodyKind, type ErrorBody, readErrorBody } from './responses.js';
 
 /** What an error needs to know about its request. */
@@ -61,8 +54,6 @@ export function connectionError(request: RequestInfo, origin: string, isSent: bo
   const what = isSent ? `no response from ${origin} to ${titleOf(request)}` : `cannot connect to ${origin}`;
   return new NotebookError('server', `${what}: ${reason}`, {
     outcomeUnknown: isSent && isWrite(request.method),
-    // An abort says nothing about the server.
-    ...(error instanceof AbortedError ? { scope: 'run' } : {}),
     hint: connectionHint(error, isSent),
     cause: error,
   });
@@ -105,7 +96,6 @@ function connectionReason(error: Error): string {
 }
 
 function connectionHint(error: Error, isSent: boolean): string {
-  if (error instanceof AbortedError) return HINTS.outage;
   if (isSent) return error instanceof TimeoutError ? HINTS.timeout : HINTS.outage;
   if (NOT_TLS.test(error.message)) return 'check the port in `notebook.url`, or use http://';
   if (/CERT|SIGNED|^UNABLE_TO|TLS|SSL|EPROTO/.test(systemCode(error) ?? ''))

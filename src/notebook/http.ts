@@ -33,11 +33,6 @@ interface Limits {
   readonly maxBytes: number;
 }
 
-/** The caller's signal ended the exchange. */
-export class AbortedError extends Error {
-  override readonly name = 'AbortedError';
-}
-
 export class TimeoutError extends Error {
   override readonly name = 'TimeoutError';
 }
@@ -51,21 +46,16 @@ export async function exchange(
   pool: Dispatcher,
   request: HttpRequest,
   { timeoutMs, maxBytes }: Limits,
-  signal?: AbortSignal,
 ): Promise<Exchange> {
   const handler = new ResponseHandler(maxBytes);
   const timer = setTimeout(() => {
     handler.cancel(new TimeoutError(`timed out after ${timeoutMs / 1000} s`));
   }, timeoutMs);
-  const abort = () => handler.cancel(new AbortedError('aborted', { cause: signal?.reason }));
-  signal?.addEventListener('abort', abort, { once: true });
-  if (signal?.aborted) abort();
-  else pool.dispatch(request, handler);
+  pool.dispatch(request, handler);
   try {
     return await handler.result;
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener('abort', abort);
   }
 }
 
@@ -126,7 +116,8 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
 
   #end(error?: Error): void {
     if (this.#head) {
-      const text = new TextDecoder().decode(Buffer.concat(this.#chunks));
+      const [first, ...others] = this.#chunks;
+      const text = UTF8.decode(others.length === 0 ? first : Buffer.concat(this.#chunks));
       this.#resolve({ response: { ...this.#head, text, ...(error ? { incomplete: error } : {}) } });
     } else {
       const isSent = this.#controller !== undefined;
@@ -134,6 +125,8 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
     }
   }
 }
+
+const UTF8 = new TextDecoder();
 
 const joined = (headers: IncomingHttpHeaders): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]));

@@ -1,5 +1,17 @@
 import { createHash } from 'node:crypto';
-import { type BigIntStats, close, constants, createReadStream, fstat, open, read, stat } from 'node:fs';
+import {
+  type BigIntStats,
+  close,
+  closeSync,
+  constants,
+  createReadStream,
+  fstat,
+  open,
+  read,
+  readSync,
+  stat,
+  statSync,
+} from 'node:fs';
 import { promisify } from 'node:util';
 import { atMost, systemClock } from '../clock.js';
 import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
@@ -17,6 +29,8 @@ const disk = {
 export const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 /** Hashing one chunk blocks the event loop for about a millisecond. */
 const CHUNK_BYTES = 1024 * 1024;
+/** Up to this size, reading a file of a local disk takes less time than handing the read to another thread. */
+const MAX_SMALL_BYTES = 128 * 1024;
 
 export interface IdentifyOptions {
   readonly signal: AbortSignal;
@@ -37,16 +51,34 @@ export async function identify(
   try {
     // Non-blocking: if a pipe has taken the file's place, opening it would wait for a writer.
     descriptor = await disk.open(file.location, constants.O_RDONLY | constants.O_NONBLOCK);
-    mustBe(file, await disk.fstat(descriptor, { bigint: true }));
-    const sha256 = await hash(descriptor, file, content, signal);
+    const opened = await disk.fstat(descriptor, { bigint: true });
+    mustBe(file, opened);
+    signal.throwIfAborted();
+    const isSmall = content !== undefined && file.size <= MAX_SMALL_BYTES && isOnLocalDisk(opened);
+    const sha256 = isSmall ? hashSmall(descriptor, file, content) : await hash(descriptor, file, content, signal);
     // By name, which detects both writing and replacement.
-    mustBe(file, await disk.stat(file.location, { bigint: true }));
+    mustBe(file, isSmall ? statSync(file.location, BIGINT) : await disk.stat(file.location, BIGINT));
+    if (isSmall) descriptor = void closeSync(descriptor);
     return { ...file, sha256, ...(content && { content }) };
   } catch (error) {
     throw explained(file, error);
   } finally {
     if (descriptor !== undefined) await disk.close(descriptor);
   }
+}
+
+const BIGINT = { bigint: true } as const;
+
+/** Shares and other file systems without a disk have devices with the major number 0. Calls to those can hang. */
+const isOnLocalDisk = ({ dev }: BigIntStats): boolean => ((dev >> 8n) & 0xfffn) !== 0n;
+
+function hashSmall(descriptor: number, file: DiskFile, content: Buffer): string {
+  for (let at = 0; at < file.size; ) {
+    const bytesRead = readSync(descriptor, content, at, file.size - at, at);
+    if (bytesRead === 0) throw changed(file, 'it became shorter while it was being read');
+    at += bytesRead;
+  }
+  return createHash('sha256').update(content).digest('hex');
 }
 
 async function hash(

@@ -17,35 +17,38 @@ test.skipIf(!HAS_STRACE)('the intent is on disk before the POST is sent', async 
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
   const trace = join(folder, 'trace');
-  const strace = [
-    '-f',
-    '-y',
-    '-s',
-    '60',
-    '-e',
-    'trace=fdatasync,fsync,write,writev,sendto',
-    '-o',
-    trace,
-    '-p',
-    String(daemon.child.pid),
-  ];
+  const calls = 'trace=fdatasync,pwrite64,write,writev,sendto';
+  const strace = ['-f', '-y', '-s', '5000', '-e', calls, '-o', trace, '-p', String(daemon.child.pid)];
   const tracer = spawn('strace', strace, { stdio: ['ignore', 'ignore', 'pipe'] });
   await until('strace attached', () => statSync(trace, { throwIfNoEntry: false }) !== undefined);
   await new Promise((resolve) => setTimeout(resolve, 500));
-  // One after the other: concurrent runs may share one sync.
   for (let n = 0; n < 3; n++) {
     site.drop(`w${n}.csv`, weighing(n));
     await until('filed', () => daemon.lines.filter(({ msg }) => msg === 'run filed').length === n + 1);
   }
   await daemon.stop();
   tracer.kill();
-  const lines = readFileSync(trace, 'utf8').split('\n');
-  const events = lines.flatMap((line) => {
-    if (/f(data)?sync\(\d+<[^>]*journal\.db-wal>/.test(line)) return ['synced'];
-    return /POST \/api\/v2\/experiments HTTP/.test(line) ? ['posted'] : [];
-  });
+  const events = readFileSync(trace, 'utf8').split('\n').flatMap(eventsOf);
   const posts = events.flatMap((event, index) => (event === 'posted' ? [index] : []));
   expect(posts).toHaveLength(3);
-  // Directly before each creation: recording the run is synced too, and must not be mistaken for the intent.
-  for (const post of posts) expect(events.slice(Math.max(0, post - 2), post)).toEqual(['synced', 'synced']);
+  for (const [n, post] of posts.entries()) {
+    // The history of a few runs fits on one page, so the intent of the n-th run is on the first page with n of them.
+    const written = events.findIndex((event) => typeof event === 'number' && event > n);
+    expect(written, 'the intent is written').toBeGreaterThan(-1);
+    const begun = events.indexOf('sync begins', written);
+    const ended = events.indexOf('synced', begun);
+    expect(begun, 'a sync begins after the intent is written').toBeGreaterThan(written);
+    expect(ended, 'the sync ends').toBeGreaterThan(begun);
+    expect(post, 'the POST follows').toBeGreaterThan(ended);
+  }
 });
+
+/** A number is that of intents on a page that was written to the log. */
+function eventsOf(line: string): ('sync begins' | 'synced' | 'posted' | number)[] {
+  if (/POST \/api\/v2\/experiments HTTP/.test(line)) return ['posted'];
+  if (/pwrite64\(\d+<[^>]*journal\.db-wal>/.test(line)) return [line.split('intended{').length - 1];
+  // A call takes two lines if another thread makes one meanwhile.
+  if (/fdatasync resumed/.test(line)) return ['synced'];
+  if (!/fdatasync\(\d+<[^>]*journal\.db-wal>/.test(line)) return [];
+  return line.includes('<unfinished') ? ['sync begins'] : ['sync begins', 'synced'];
+}

@@ -44,7 +44,10 @@ function crashing(context: DeliveryContext, at: number, when: 'before' | 'after'
     ) as T;
   const mortal: DeliveryContext = {
     ...context,
-    outbox: { ...context.outbox, ...wrap({ record: context.outbox.record }) },
+    outbox: {
+      ...context.outbox,
+      ...wrap({ record: context.outbox.record, apply: context.outbox.apply }),
+    },
     server: wrap(context.server),
     notebook: wrap(context.notebook),
   };
@@ -115,15 +118,15 @@ test('an experiment that somebody deleted is held, not created again', async () 
 });
 
 test('an edit of a new experiment is not overwritten if the rate limiter delayed the PATCH', async () => {
-  const { add, attempt, deliverAll, notebook, journal } = await setUp();
+  const { add, attempt, deliverAll, notebook, journal, context } = await setUp();
   const run = await add('A');
   const held: Notebook = {
     ...notebook,
-    async patchExperiment(id, changes, signal) {
+    async patchExperiment(id, changes, check) {
       Object.assign(notebook.experiments.get(id) ?? {}, { title: 'mine' });
-      if (!signal) return notebook.patchExperiment(id, changes);
-      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      throw signal.reason;
+      await context.clock.sleep(context.server.timeoutMs + 1);
+      check?.();
+      return notebook.patchExperiment(id, changes);
     },
   };
   await expect(attempt(run, held)).rejects.toThrow('somebody changed experiment');
@@ -154,7 +157,7 @@ test('a run that is stopped between two steps continues there', async () => {
   const stoppedContext = { ...context, notebook: stopped, stopping: stopping.signal };
   const run = await journal.outbox.load(id);
   await expect(deliver(run, stoppedContext)).rejects.toBeInstanceOf(StoppedError);
-  expect((await journal.outbox.load(id)).step).toBe('described');
+  await expect.poll(async () => (await journal.outbox.load(id)).step).toBe('described');
   await deliverAll();
   expectExactly(['A']);
   expect(notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'postComment', 'postComment']);

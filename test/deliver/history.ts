@@ -159,7 +159,13 @@ function mortalContext(
       claimSpare: alive(server.claimSpare),
       addSpare: alive(server.addSpare, 1),
     },
-    outbox: { ...journal.outbox, record: alive(journal.outbox.record, 1) },
+    outbox: {
+      ...journal.outbox,
+      record: alive(journal.outbox.record, 1),
+      apply: alive(journal.outbox.apply, 1),
+      // As if it were written at once: a process may also end after that.
+      recordLater: (...args) => void alive(journal.outbox.apply, 1)(...args).catch(() => undefined),
+    },
     unknown: trackUnknownOutcomes(clock, 1000),
     clock,
     stopping: new AbortController().signal,

@@ -194,19 +194,18 @@ test('the state explains why requests wait', async () => {
   expect(limiter.state().kind).toBe('slowed');
 });
 
-test('a request that is aborted while it waits is not sent and is not the probe', async () => {
-  const { clock, limiter, sentAt, goDown } = setUp(100);
-  await goDown();
-  const openedAt = clock.monotonic();
-  const stale = new AbortController();
-  const given = limiter.schedule(async () => sentAt.push(-1), stale.signal);
-  const next = limiter.schedule(async () => sentAt.push(clock.monotonic()));
-  stale.abort(new Error('waited too long'));
-  await expect(given).rejects.toThrow('waited too long');
-  await clock.run(next);
-  // The next request was sent at the time of the first probe, and the breaker is closed.
-  expect(sentAt.slice(5)).toEqual([openedAt + 1000]);
-  expect(limiter.state().kind).not.toBe('down');
-  await expect(limiter.schedule(async () => sentAt.push(-1), stale.signal)).rejects.toThrow('waited too long');
-  expect(sentAt).toHaveLength(6);
+test('no more writes are in flight than there are connections, and a write in flight may read first', async () => {
+  const clock = simulatedClock();
+  const { log } = createLog({ level: 'silent', pretty: false });
+  const limiter = new Limiter({ perSecond: 1000, connections: 1, clock, log });
+  const order: string[] = [];
+  const write = (name: string) =>
+    limiter.schedule(async () => {
+      order.push(`${name} begins`);
+      await limiter.schedule(async () => void order.push(`${name} reads`));
+      order.push(`${name} ends`);
+    }, true);
+  await clock.run(Promise.all([write('first'), write('second')]));
+  const steps = ['begins', 'reads', 'ends'];
+  expect(order).toEqual(['first', 'second'].flatMap((name) => steps.map((step) => `${name} ${step}`)));
 });

@@ -6,7 +6,7 @@ import { silentLog } from '../support/silent-log.js';
 
 /** An outbox that knows only when each run is due. */
 function setUp(
-  work: (id: number, signal: AbortSignal) => Promise<void>,
+  work: (...args: Parameters<QueueDeps['work']>) => Promise<void>,
   { outbox, ...overrides }: Partial<Omit<QueueDeps, 'outbox'>> & { outbox?: Partial<QueueDeps['outbox']> } = {},
 ) {
   const due = new Map<number, number>();
@@ -31,10 +31,10 @@ function setUp(
       nextDueAt: async () => Math.min(...free().map(([, at]) => at)),
       ...outbox,
     },
-    async work(id, signal) {
+    async work(id, signal, filled) {
       underWay += 1;
       most = Math.max(most, underWay);
-      await work(id, signal);
+      await work(id, signal, filled);
       due.delete(id);
       underWay -= 1;
     },
@@ -55,6 +55,25 @@ test('all due runs are delivered, never more at once than the configured concurr
   await queue.stop();
   expect(most()).toBe(3);
   expect(claimed.size).toBe(0);
+});
+
+test('a run that lacks only comments makes room for one more, but not for ever more', async () => {
+  let unfilled = 0;
+  let mostUnfilled = 0;
+  const { queue, due, most } = setUp(async (_id, _signal, filled) => {
+    unfilled += 1;
+    mostUnfilled = Math.max(mostUnfilled, unfilled);
+    await systemClock.sleep(2);
+    unfilled -= 1;
+    filled();
+    await systemClock.sleep(20);
+  });
+  for (let id = 1; id <= 20; id++) due.set(id, 0);
+  queue.start();
+  await until(() => due.size === 0);
+  await queue.stop();
+  expect(mostUnfilled).toBe(3);
+  expect(most()).toBe(6);
 });
 
 test('a run whose work ends while the queue stops is released, for the queue that follows a reload', async () => {

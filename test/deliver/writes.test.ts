@@ -137,7 +137,8 @@ test('if changes are refused from some moment on, few blank experiments are left
   for (const name of names('w', 200)) await scene.drop(name);
   await scene.pass(5 * MINUTE_MS);
   expect(scene.filedAt.size).toBeGreaterThan(5);
-  expect(scene.blanks()).toBeLessThanOrEqual(4);
+  // Those of the four connections at that moment, and of the run that is tried after them.
+  expect(scene.blanks()).toBeLessThanOrEqual(5);
 });
 
 describe('blame', () => {

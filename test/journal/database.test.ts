@@ -140,7 +140,7 @@ test('nothing is sent if its intent could not be recorded', async () => {
   const [id = 0] = await everything(journal);
   const notebook = fakeNotebook();
   const context = contextOf(journal, notebook, clock);
-  const full = { ...context, outbox: { ...journal.outbox, record: () => Promise.reject(new Error('disk full')) } };
+  const full = { ...context, outbox: { ...context.outbox, record: () => Promise.reject(new Error('disk full')) } };
   await expect(deliver(await journal.outbox.load(id), full)).rejects.toThrow('disk full');
   expect(notebook.writes).toEqual([]);
   await deliver(await journal.outbox.load(id), context);

@@ -47,7 +47,8 @@ async function copiedAt(at: number, kind: NotebookKind): Promise<boolean> {
   const deps = contextOf(first, notebook, clock);
   if (kind.dialect) await first.outbox.server(SERVER).learn({ dialect: kind.dialect });
   for (const content of ['a', 'b', 'c']) await see(first, content);
-  const outbox = { ...deps.outbox, ...counted({ record: deps.outbox.record }) };
+  const { record, apply } = deps.outbox;
+  const outbox = { ...deps.outbox, ...counted({ record, apply }) };
   await deliverAll(first, { ...deps, outbox, notebook: counted(notebook) }, clock);
   await first.close();
   if (steps < at) return false;

@@ -26,7 +26,7 @@ const LIKELY: readonly (Fault | 'slow')[] = [
   'failed',
 ];
 
-type Schedule = <T>(request: () => Promise<T>, signal?: AbortSignal, isWrite?: boolean) => Promise<T>;
+type Schedule = <T>(request: () => Promise<T>, isWrite?: boolean) => Promise<T>;
 
 /** The notebook over a network that delays, loses and refuses requests as the seed decides. */
 export function overNetwork(
@@ -38,16 +38,12 @@ export function overNetwork(
   const { userid } = world.pc;
   const account = userid === 1 ? world.notebook : world.notebook.as(userid);
   const notebook = intercept<Notebook>(account, (request) => {
-    const signal = request.args.find((arg) => arg instanceof AbortSignal);
-    return schedule(
-      async () => {
-        signal?.throwIfAborted();
-        // A dead process sends nothing.
-        return process.alive() ? send(request, world, process) : new Promise<never>(() => undefined);
-      },
-      undefined,
-      request.isWrite,
-    );
+    const check = request.args.find((arg): arg is () => void => typeof arg === 'function');
+    return schedule(async () => {
+      check?.();
+      // A dead process sends nothing.
+      return process.alive() ? send(request, world, process) : new Promise<never>(() => undefined);
+    }, request.isWrite);
   });
   return { ...notebook, close: async () => undefined };
 }
