@@ -2,6 +2,7 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { expect } from 'vitest';
 import { inBrowser, openLab, SLOW, useBrowser } from '../support/browser.js';
 import { startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
 import { manyInstruments } from '../support/page-states.js';
 import { serve, TOKEN } from '../support/status-server.js';
 
@@ -48,6 +49,35 @@ inBrowser(
     await page.locator('.outcome.done').waitFor();
   },
 );
+
+inBrowser('while delivery is halted, the page says so and what to do, until recover has run', SLOW, async () => {
+  const { site, sandbox, daemon, url } = await openLab();
+  const { page, troubles } = await visit(url);
+  site.drop('w1.csv', weighing(1));
+  await page.getByRole('heading', { level: 1, name: 'All good: 1 run filed, none waiting' }).waitFor();
+  // The notebook is replaced by an empty one, in which a colleague works.
+  sandbox.control.as('owner').delete(1);
+  sandbox.control.skipIds(-1);
+  sandbox.control.as('colleague').create({ title: 'their work' });
+  expect(await daemon.stop()).toBe(0);
+  writeFileSync(site.config, readFileSync(site.config, 'utf8').replace('127.0.0.1:0', new URL(url).host));
+  const halted = startDaemon(site.config);
+  site.drop('w2.csv', weighing(2));
+  await page
+    .getByRole('heading', { level: 1, name: /^Sending is halted until you run labfeed recover: .*restored/ })
+    .waitFor();
+  await page.getByText('Nothing is sent to the notebook.').waitFor();
+  await page.getByText('New files are still read and queued. Run labfeed recover.').waitFor();
+  expect(await page.locator('#health').getAttribute('data-tone')).toBe('error');
+
+  expect(await halted.stop()).toBe(0);
+  expect(await labfeed(['recover', '--config', site.config])).toMatchObject({ status: 0 });
+  startDaemon(site.config);
+  // The lost run needs a decision, the new one does not.
+  await page.getByRole('heading', { level: 1, name: '1 run needs a decision' }).waitFor();
+  await page.locator('.chip.done').waitFor();
+  expect(troubles.filter((trouble) => !trouble.includes('ERR_CONNECTION_REFUSED'))).toEqual([]);
+});
 
 inBrowser('without a login only the form is shown, and with the right token the page', SLOW, async () => {
   const { url } = await serve({}, { token: TOKEN });

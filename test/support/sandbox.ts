@@ -55,6 +55,8 @@ export interface Control {
   setOutage(outage: Outage | undefined): void;
   /** A person at the notebook's web pages. `owner` is the user that the API keys belong to. */
   as(name: UserName): SimulatedUser;
+  /** The server never assigns the next ids, as after a transaction that was rolled back. */
+  skipIds(count: number): void;
   /** All experiments, deleted ones included, by id. */
   experiments(): readonly HeldExperiment[];
   /** The API requests so far, in the order of arrival. */
@@ -124,6 +126,8 @@ function createControl({ faults, requests, dialect, store }: ControlDeps): Contr
     },
     setOutage: faults.setOutage,
     as: (name) => simulatedUser(name, store, dialect),
+    skipIds: (count) =>
+      void store().db.prepare("UPDATE sqlite_sequence SET seq = seq + ? WHERE name = 'experiments'").run(count),
     experiments: () => listExperiments(store()).map((experiment) => held(experiment, store())),
     requests: requests.list,
     writes: () => requests.list().filter(({ method }) => method !== 'GET'),
