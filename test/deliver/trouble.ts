@@ -31,7 +31,10 @@ export const status = (code: number, details: Partial<NotebookError> = {}): Trou
 });
 
 /** The real delivery and journal, and a notebook that fails as `trouble` decides. Time is simulated. */
-export function setUp(trouble: (request: FakeRequest, now: number) => Trouble | undefined, concurrency = 4) {
+export function setUp(
+  trouble: (request: FakeRequest, now: number) => Trouble | undefined,
+  { concurrency = 4, timeoutMs = TIMEOUT_MS } = {},
+) {
   const clock = simulatedClock();
   const journal = memoryJournal(clock);
   const notebook = fakeNotebook();
@@ -62,7 +65,7 @@ export function setUp(trouble: (request: FakeRequest, now: number) => Trouble | 
       url: SERVER,
       key: { env: 'KEY' },
       rate: '100/s',
-      timeout: `${TIMEOUT_MS}ms`,
+      timeout: `${timeoutMs}ms`,
       concurrency,
       dialect: 'v2',
     }),

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { notebookSchema } from '../../src/config/settings.js';
 import { Writes } from '../../src/deliver/writes.js';
 import { NotebookError } from '../../src/errors.js';
 import type { FakeRequest } from '../support/fake-notebook.js';
+import { SERVER } from '../support/filing.js';
 import { seeded } from '../support/random.js';
 import { silentLog } from '../support/silent-log.js';
 import { simulatedClock } from '../support/simulated-clock.js';
@@ -61,6 +63,23 @@ describe.each([
   });
 });
 
+test('with the default time-out of 30 s, five runs that always time out are parked within 3 minutes, and others wait for at most two time-outs', async () => {
+  const { timeout: timeoutMs } = notebookSchema.parse({ url: SERVER, key: { env: 'KEY' } });
+  const never: Trouble = { ...LOST, isDone: false, afterMs: timeoutMs };
+  const scene = setUp((request) => (describes(request, /^bad/) ? never : undefined), { timeoutMs });
+  const bad = await Promise.all(names('bad', 5).map(scene.drop));
+  const droppedAt = new Map<number, number>();
+  for (let n = 0; scene.clock.monotonic() < 3 * MINUTE_MS; n++) {
+    droppedAt.set(await scene.drop(`good${n}`), scene.clock.monotonic());
+    await scene.pass(7000);
+  }
+  expect([...scene.parked.keys()].sort()).toEqual(bad);
+  for (const { at } of scene.parked.values()) expect(at).toBeLessThan(3 * MINUTE_MS);
+  // At first all connections wait for runs of which nothing is known yet.
+  for (const [run, at] of droppedAt)
+    expect(scene.filedAt.get(run) ?? Infinity).toBeLessThan(Math.max(at + 5000, 2 * timeoutMs + 5000));
+});
+
 test('three runs that a firewall refuses do not stop the others', async () => {
   const scene = setUp((request) => (describes(request, /^bad/) ? refused405 : undefined));
   for (const name of names('bad', 3)) await scene.drop(name);
@@ -70,7 +89,9 @@ test('three runs that a firewall refuses do not stop the others', async () => {
 });
 
 test('with one connection, a run that always times out does not stop the others', async () => {
-  const scene = setUp((request) => (describes(request, /^bad/) ? { ...LOST, isDone: false } : undefined), 1);
+  const scene = setUp((request) => (describes(request, /^bad/) ? { ...LOST, isDone: false } : undefined), {
+    concurrency: 1,
+  });
   for (const name of names('bad', 5)) await scene.drop(name);
   for (const name of names('good', 20)) await scene.drop(name);
   await scene.until(() => scene.filedAt.size === 20, 20 * (TIMEOUT_MS + 1000));
