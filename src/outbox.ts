@@ -126,8 +126,6 @@ export interface ServerOutbox {
   runWith(experiment: number): Promise<number | undefined>;
   /** The runs that were written and not parked since, those with the highest experiments first. */
   lastFiled(count: number): Promise<FiledRun[]>;
-  /** Whether a run, on any server, has this reference. */
-  hasReference(reference: string): Promise<boolean>;
   /** Whether a creation of the run with this reference has an unknown outcome. */
   isCreating(reference: string): Promise<boolean>;
   /** The number of creations whose outcome is unknown. */

@@ -10,7 +10,7 @@ import {
   ownerOf,
   type Server,
 } from './context.js';
-import { MAX_GAP, type Seen, tryRead, UNREADABLE_RETRY_MS, WindowReader } from './window.js';
+import { END_OF_IDS, MAX_GAP, MAX_SKIPPED, type Seen, tryRead, UNREADABLE_RETRY_MS, WindowReader } from './window.js';
 
 /** What became of the creations of a run: an experiment, or nothing that could be found. */
 export type Settled = { readonly experiment: number } | { readonly absence: Absence };
@@ -37,7 +37,11 @@ export async function settleCreations(run: OpenRun, facts: ServerFacts, context:
   const late = new Set(open.map((creation) => creation.run).filter((id) => leftMs(id) > 0));
   const reader = new WindowReader(context);
   const searched = await searchTitles(open, late, facts, context);
-  const found = searched ?? (await readWindows(open, facts, reader, context));
+  // Before a run creates again, what may be above a gap is looked for, unless a later creation shows that nothing is.
+  const { highest = 0 } = facts;
+  const isLast = open.some(({ run: id }) => !late.has(id) && !isBelowCeiling(id, highest, graceMs, context));
+  const end = isLast ? MAX_SKIPPED : END_OF_IDS;
+  const found = searched ?? (await readWindows(open, end, facts, reader, context));
   const total = creations.reduce((sum, { unseen }) => sum + 1 + unseen, 0);
   const { adopted, disputed } = await adopt(run.id, open, { found, late, total, reader, facts }, context);
   const missing = open.filter((creation) => !adopted.has(creation.run) && !disputed.has(creation.run));
@@ -160,6 +164,7 @@ const MIN_TEXT = 3;
 /** One walk over the union of the windows. */
 async function readWindows(
   open: readonly UnknownCreation[],
+  end: number,
   facts: ServerFacts,
   reader: WindowReader,
   context: DeliveryContext,
@@ -172,7 +177,7 @@ async function readWindows(
       const reference = referenceIn(record);
       const matches = reference === undefined ? undefined : titled.get(reference);
       if (matches) matches.push(id);
-      else if (isBlank(record, facts)) blank.push(id);
+      else if (isCandidate(record, facts)) blank.push(id);
       else if (facts.keepsTitle === false && facts.owner !== undefined && ownerOf(record) === facts.owner)
         isShared = true;
       // Until it is known whether titles are kept, our experiments cannot be recognised.
@@ -184,7 +189,7 @@ async function readWindows(
   // Sent before any id was known. Another creation has since shown where the ids are.
   if (floors.includes(undefined) && highest !== undefined) await collect(reader.downward(highest + 1));
   const lowest = Math.min(...floors.map((floor) => floor ?? highest ?? Number.POSITIVE_INFINITY));
-  if (Number.isFinite(lowest)) await collect(reader.upward(lowest, highest));
+  if (Number.isFinite(lowest)) await collect(reader.upward(lowest, end, highest));
   if (isShared && !facts.shared) await context.server.learn({ shared: true });
   const ascending = (ids: readonly number[]) => [...new Set(ids)].sort((a, b) => a - b);
   return {
@@ -299,9 +304,8 @@ export async function collectSpares(facts: ServerFacts, context: DeliveryContext
   for await (const { id, record } of sweepFrom > 0
     ? reader.between(Math.max(sweepFrom, sweep - MAX_GAP), sweep)
     : reader.downward(sweep)) {
-    const reference = referenceIn(record);
-    if (reference !== undefined) await keepStray(id, reference, server);
-    else if (isBlank(record, facts)) blank.push(id);
+    if (await keepStray(id, record, server)) continue;
+    if (isCandidate(record, facts)) blank.push(id);
     else unknown.window.foreign.add(id);
   }
   await reader.finish();
@@ -313,12 +317,15 @@ export async function collectSpares(facts: ServerFacts, context: DeliveryContext
 }
 
 /**
- * A creation of ours that no run has. Its run uses it before it creates another; a run in step `creating` finds it by
- * itself. Another labfeed may file into the same notebook; its references are not in our journal.
+ * A creation that the journal does not know, because the journal is older or the server was late. Its run uses it
+ * before it creates another, even if its file is found later; a run in step `creating` finds it by itself. Another PC's
+ * creations are kept, too, but no run here has their references.
  */
-async function keepStray(id: number, reference: string, server: Server): Promise<void> {
-  if ((await server.hasReference(reference)) && !(await server.isCreating(reference)))
-    await server.addSpare(id, reference);
+export async function keepStray(id: number, { title }: ExperimentRecord, server: Server): Promise<boolean> {
+  const reference = typeof title === 'string' ? provisionalReference(title) : undefined;
+  if (reference === undefined) return false;
+  if (!(await server.isCreating(reference))) await server.addSpare(id, reference);
+  return true;
 }
 
 const undecided = (message: string): NotebookError =>
@@ -344,12 +351,12 @@ export async function learnTitles(
   { server, unknown }: Pick<DeliveryContext, 'server' | 'unknown'>,
 ): Promise<void> {
   const keepsTitle = referenceIn(record) !== undefined;
-  const { keepsTitle: before } = await server.facts();
+  const { keepsTitle: before, sweepFrom } = await server.facts();
   const owner = ownerOf(record) ?? null;
   if (before === undefined)
     await server.learn(keepsTitle ? { keepsTitle, owner } : { keepsTitle, owner, blank: profileOf(record) });
-  else if (keepsTitle && (await server.countUnknown()) > 0) return;
-  else if (keepsTitle) await server.learn({ keepsTitle, blank: null });
+  else if (keepsTitle && (sweepFrom !== undefined || (await server.countUnknown()) > 0)) return;
+  else if (keepsTitle) await server.learn({ keepsTitle });
   unknown.window.isTitleChecked = true;
 }
 
@@ -362,5 +369,10 @@ export function isUntouched(record: ExperimentRecord, facts: ServerFacts): boole
   return isBlank(record, facts) || (typeof record.title === 'string' && isProvisional(record.title));
 }
 
-const isBlank = (record: ExperimentRecord, { keepsTitle, blank }: ServerFacts): boolean =>
-  keepsTitle === false && blank !== undefined && profileOf(record) === blank;
+/** Ours from before the server kept titles included: they stay blank until they are filled in. */
+const isBlank = (record: ExperimentRecord, { blank }: ServerFacts): boolean =>
+  blank !== undefined && profileOf(record) === blank;
+
+/** Whether a creation of unknown outcome may have left it behind. */
+const isCandidate = (record: ExperimentRecord, facts: ServerFacts): boolean =>
+  facts.keepsTitle === false && isBlank(record, facts);

@@ -1,7 +1,8 @@
 import { NotebookError } from '../errors.js';
-import { type Origin, originIn, provisionalReference } from '../markers.js';
+import { type Origin, originIn } from '../markers.js';
 import { type Dialect, dialectOf } from '../model.js';
-import { type DeliveryContext, type ExperimentRecord, type Filing, HaltedError, type Server } from './context.js';
+import { type DeliveryContext, type ExperimentRecord, type Filing, HaltedError } from './context.js';
+import { keepStray } from './reconcile.js';
 import { halt } from './restored.js';
 import { WindowReader } from './window.js';
 
@@ -108,14 +109,4 @@ async function checkKnown(
   if (!origin || !(await isUnknownRun(origin))) return;
   const sign = `experiment ${id} was filed by labfeed, but it is not in the journal`;
   await halt(server, `the journal is older than the notebook: ${sign}`);
-}
-
-/**
- * A creation that the journal does not know, because the journal is older or the server was late. Its run uses it
- * before it creates another; a run in step `creating` finds it by itself.
- */
-async function keepStray(id: number, { title }: ExperimentRecord, server: Server): Promise<void> {
-  const reference = typeof title === 'string' ? provisionalReference(title) : undefined;
-  if (reference === undefined || (await server.isCreating(reference))) return;
-  if (!(await server.hasExperiment(id))) await server.addSpare(id, reference);
 }

@@ -5,6 +5,9 @@ import { isEntryStatus } from './failures.js';
 /** After this many missing ids in a row, ids seem to end. That proves nothing: ids are skipped, people delete in blocks. */
 export const END_OF_IDS = 8;
 
+/** PostgreSQL skips up to 32 ids after a crash. */
+export const MAX_SKIPPED = 40;
+
 /** How far below a known id a creation without a floor is looked for. */
 const MAX_DEPTH = 200;
 
@@ -61,10 +64,10 @@ export class WindowReader {
     this.#memory = context.unknown.window;
   }
 
-  /** The ids above the floor: all of them through `highest`, then until they seem to end. */
-  async *upward(floor: number, highest = 0): AsyncGenerator<Seen> {
+  /** The ids above the floor: all of them through `highest`, then until `end` ids in a row are missing. */
+  async *upward(floor: number, end: number, highest = 0): AsyncGenerator<Seen> {
     let missing = 0;
-    for (let id = floor + 1; missing < END_OF_IDS || id <= highest; id++) {
+    for (let id = floor + 1; missing < end || id <= highest; id++) {
       if (missing >= MAX_GAP) id = Math.max(id, highest - MAX_GAP);
       const entry = await this.#read(id);
       this.end = id;

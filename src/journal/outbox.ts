@@ -313,7 +313,6 @@ function createServer(store: Store, url: string): ServerOutbox {
           ORDER BY experiment DESC LIMIT ${count}`;
       return parseRows(filedRow, rows);
     },
-    hasReference: async (reference) => db.exists`SELECT 1 FROM runs WHERE reference = ${reference}`,
     isCreating: async (reference) => db.exists`SELECT 1 FROM runs WHERE reference = ${reference} AND step = 'creating'`,
     countUnknown: async () =>
       db.value<number>`

@@ -85,16 +85,32 @@ test('all unknown outcomes are settled in one pass', async () => {
   clock.advance(GRACE_MS);
   await deliverAll();
   expect(ours().sort()).toEqual([...titles, 'known'].sort());
-  // 100 entries, our three creations, the end, and what is read again before it is filled in.
-  expect(requests.filter((request) => request === 'readExperiment').length).toBeLessThanOrEqual(130);
+  // 100 entries, our three creations, 40 missing ids at the end, and what is read again before it is filled in.
+  expect(requests.filter((request) => request === 'readExperiment').length).toBeLessThanOrEqual(150);
 });
 
 test.each<NotebookKind>([{}, { keepsTitle: false }])(
-  'a lost creation behind a gap of ten ids is used by the next run (%j)',
+  'a lost creation behind a gap of 39 ids is found (%j)',
+  async (kind) => {
+    const { add, fail, attempt, notebook, requests, clock, deliverAll, ours } = await setUpCounted(kind);
+    const run = await add('A');
+    skipIds(notebook, 39);
+    await fail(run, { createExperiment: 'lost' });
+    // Before the grace period ends, a short walk is enough.
+    await expect(attempt(run)).rejects.toBeInstanceOf(NotYetError);
+    expect(requests.length).toBeLessThanOrEqual(12);
+    clock.advance(GRACE_MS);
+    await deliverAll();
+    expect(ours().sort()).toEqual(['A', 'known']);
+  },
+);
+
+test.each<NotebookKind>([{}, { keepsTitle: false }])(
+  'a lost creation behind a gap of 50 ids is used by the next run (%j)',
   async (kind) => {
     const { add, fail, notebook, clock, deliverAll, journal, ours } = await setUpCounted(kind);
     const run = await add('A');
-    skipIds(notebook, 10);
+    skipIds(notebook, 50);
     await fail(run, { createExperiment: 'lost' });
     clock.advance(GRACE_MS);
     await deliverAll();
@@ -111,7 +127,7 @@ test.each<NotebookKind>([{}, { keepsTitle: false }])(
   async (kind) => {
     const { add, fail, notebook, clock, attempt, deliverAll, ours } = await setUpCounted(kind);
     const run = await add('A');
-    skipIds(notebook, 10);
+    skipIds(notebook, 50);
     await fail(run, { createExperiment: 'lost' });
     clock.advance(GRACE_MS);
     await attempt(await add('B'));
@@ -123,10 +139,10 @@ test.each<NotebookKind>([{}, { keepsTitle: false }])(
 test('a crash after the second creation of a run does not hide the first one, behind a gap', async () => {
   const { add, fail, notebook, clock, deliverAll, restarted, ours } = await setUpCounted();
   const run = await add('A');
-  skipIds(notebook, 10);
+  skipIds(notebook, 50);
   await fail(run, { createExperiment: 'lost' });
   clock.advance(GRACE_MS);
-  skipIds(notebook, 10);
+  skipIds(notebook, 50);
   await fail(run, { createExperiment: 'lost' });
   await deliverAll(restarted());
   for (const title of ['B', 'C']) await add(title);
@@ -221,6 +237,22 @@ test('a server that starts to keep titles is noticed at the next start, once no 
   expect(await keeps()).toBe(true);
   expect(scene.ours().sort()).toEqual(['A', 'B', 'C', 'known']);
   await deliver(await journal.outbox.load(await add('D')), { ...context, notebook: upgraded });
+});
+
+test('a server that starts to keep titles does not make our earlier blank experiments look edited', async () => {
+  const { add, fail, notebook, restarted, deliverAll, journal, clock, ours } = await setUpCounted({
+    keepsTitle: false,
+  });
+  const run = await add('A');
+  await fail(run, { patchExperiment: 'dropped' });
+  notebook.keepTitles();
+  const next = restarted();
+  await deliver(await journal.outbox.load(await add('B')), next);
+  expect((await journal.outbox.server(SERVER).facts()).keepsTitle).toBe(true);
+  clock.advance(GRACE_MS);
+  await deliverAll(next);
+  expect(await journal.outbox.count()).toEqual({ done: 3 });
+  expect(ours().sort()).toEqual(['A', 'B', 'known']);
 });
 
 test('where titles are dropped and somebody else uses the account, a blank experiment is not adopted', async () => {

@@ -322,7 +322,6 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect((await server.lastFiled(5)).map(({ experiment }) => experiment)).toEqual([43, 41]);
       expect((await server.lastFiled(1))[0]).toMatchObject({ experiment: 43, sha256, title: 'b' });
       expect([await server.hasExperiment(41), await server.hasExperiment(42)]).toEqual([true, false]);
-      expect([await server.hasReference(reference), await server.hasReference('0')]).toEqual([true, false]);
       expect([await server.isCreating(reference), await server.isCreating(pending.reference)]).toEqual([true, false]);
       expect(await server.countUnknown()).toBe(3);
       expect(await outbox.hasContent('balance', newRun('a').file.sha256)).toBe(true);

@@ -3,22 +3,18 @@ import { referenceOf } from '../../src/markers.js';
 import { statusError } from '../../src/notebook/errors.js';
 import { FAULTS } from '../support/fake-notebook.js';
 import type { Random } from '../support/random.js';
-import { type Condition, type Refusal, runOf, type World } from './world.js';
+import { type Condition, knowsTitles, type Refusal, runOf, type World } from './world.js';
 
 /** Conditions that last for the whole history, or that begin and end by themselves. */
 export function scheduleConditions(world: World): void {
-  const { events, timeline, conditions, notebook, kind, trace } = world;
+  const { events, timeline, conditions, kind, trace } = world;
   const poison = events.get('poison');
   if (poison) {
     world.poisoned = poison.below(2);
     conditions.add(poisonedRun(world.poisoned, poison, world));
   }
   const titles = events.get('titles');
-  if (titles && kind.keepsTitle === false)
-    timeline.at(titles.below(20_000), () => {
-      trace?.('the server keeps titles from now on');
-      notebook.keepTitles();
-    });
+  if (titles && kind.keepsTitle === false) upgradeLater(titles, world);
   const during = (name: 'spell' | 'readonly' | 'refused', condition: (random: Random) => Condition): void => {
     const random = events.get(name);
     if (!random) return;
@@ -41,6 +37,19 @@ export function scheduleConditions(world: World): void {
       operation === 'createExperiment' ? { error: refused('POST', '/experiments', 403, JSON_BODY) } : undefined,
   }));
   during('refused', refusedPatches);
+}
+
+/**
+ * The server keeps titles from some time on, but not before the journal knows that it drops them: nobody could recognise
+ * the blank experiments of unknown outcome that it has by then, since none was ever compared with one of ours.
+ */
+function upgradeLater(random: Random, world: World, attempts = 5): void {
+  const { timeline, notebook, trace } = world;
+  timeline.at(random.below(20_000), () => {
+    if (!knowsTitles(world)) return attempts > 0 ? upgradeLater(random, world, attempts - 1) : undefined;
+    trace?.('the server keeps titles from now on');
+    notebook.keepTitles();
+  });
 }
 
 /** Each way in which a write can fail again and again. */

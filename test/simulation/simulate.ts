@@ -7,7 +7,7 @@ import { recoverJournal } from './recover.js';
 import { isHalted, parkPoisoned, settle, useSpares } from './settle.js';
 import { createUsers, type Users } from './users.js';
 import { verify } from './verify.js';
-import { createWorld, type Faults, type Trace, type World } from './world.js';
+import { createWorld, type Faults, knowsTitles, type Trace, type World } from './world.js';
 
 export interface Simulation {
   /**
@@ -174,10 +174,6 @@ async function restore(world: World, users: Users): Promise<void> {
   trace?.('the server is restored to an older state');
   users.restored();
 }
-
-/** Until its first creation was read back, nobody can tell our blank experiment from another person's. */
-const knowsTitles = ({ database }: World): boolean =>
-  database.prepare('SELECT 1 FROM servers WHERE keeps_title IS NOT NULL').get() !== undefined;
 
 /** Remaps that were requested while no process was running. */
 async function deliverRemaps(daemon: SimulatedDaemon, { database, remaps }: World): Promise<void> {

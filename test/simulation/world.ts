@@ -102,6 +102,10 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
   };
 }
 
+/** Until its first creation was read back, nobody can tell our blank experiment from another person's. */
+export const knowsTitles = ({ database }: World): boolean =>
+  database.prepare('SELECT 1 FROM servers WHERE keeps_title IS NOT NULL').get() !== undefined;
+
 /** The n-th run of a PC and its draft. */
 export function runOf(n: number, version = 0, pc: Pc = FIRST_PC) {
   const name = titleOf(n, 0, pc);
