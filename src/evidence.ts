@@ -5,6 +5,7 @@ import { tryRead } from './deliver/window.js';
 import { NotebookError } from './errors.js';
 import type { JournalReader, KnownRun } from './journal/reader.js';
 import { originIn, readLabel } from './markers.js';
+import { type Dialect, dialectOf } from './model.js';
 
 export type NotebookReader = ReturnType<typeof createNotebookReader>;
 
@@ -20,7 +21,9 @@ const MAX_ATTEMPTS = 8;
 
 /** Reads the notebook for `audit` and `recover`, and waits while it is unavailable. */
 export function createNotebookReader(
-  notebook: Pick<Notebook, 'listKeys' | 'readExperiment' | 'listComments' | 'readComment'>,
+  notebook: Pick<Notebook, 'listKeys' | 'readExperiment' | 'listComments' | 'readComment'> & {
+    newestExperiments(): Promise<readonly { readonly id: number }[]>;
+  },
   { clock = systemClock, signal, onRetry }: ReaderOptions,
 ) {
   async function retry<T>(request: () => Promise<T>): Promise<T> {
@@ -45,8 +48,19 @@ export function createNotebookReader(
         if (!isEntryStatus(error, 404)) throw error;
         return undefined;
       }),
-    /** Rejects unless the notebook itself answers. A proxy that has lost its backend answers 404 to everything. */
-    checkPresence: async (): Promise<void> => void (await retry(() => notebook.listKeys())),
+    /** eLabFTW only: the highest id of the experiments that the key may read. Undefined if it cannot list them so. */
+    async newestId(): Promise<number | undefined> {
+      const [newest] = await retry(() => notebook.newestExperiments()).catch((error: unknown) => {
+        if (isTemporary(error)) throw error;
+        return [];
+      });
+      return newest?.id;
+    },
+    /**
+     * Rejects unless the notebook itself answers: a proxy that has lost its backend answers 404 to everything. Resolves
+     * with its dialect.
+     */
+    checkPresence: async (): Promise<Dialect> => dialectOf(await retry(() => notebook.listKeys())),
   };
 }
 

@@ -47,6 +47,7 @@ export function statusAsText(status: Status, width: number): string {
     fact('daemon', daemon(status)),
     fact('notebook', live ? `${live.notebook.url}: ${limiter(live.notebook.gate, at)}` : notebook(status)),
     fact('queue', queue(overview, at)),
+    ...spares(status).map((text) => fact('spares', text)),
     '',
     formatTable(columns(rows, at), rows, width),
     ...section('needs attention', needsAttention(status).map(attentionLine)),
@@ -98,6 +99,14 @@ function queue({ instruments }: Overview, now: number): string {
   const oldest = Math.min(...instruments.map(({ oldestAt }) => oldestAt ?? Number.POSITIVE_INFINITY));
   const since = Number.isFinite(oldest) ? `, oldest from ${formatTime(oldest)} (${relativeTime(oldest, now)})` : '';
   return `${plural(runs, 'run')}${since}`;
+}
+
+function spares({ overview, notebook: url }: Status): string[] {
+  const ids = overview.servers.find((server) => server.url === url)?.spares ?? [];
+  if (ids.length === 0) return [];
+  return [
+    `${plural(ids.length, 'empty experiment')} created by labfeed, to be used by the next runs: ${ids.join(', ')}`,
+  ];
 }
 
 const NO_RUNS = Object.fromEntries(RUN_STATES.map((state) => [state, 0])) as Record<RunState, number>;

@@ -104,7 +104,7 @@ export function createReader(database: Database, now = systemClock.now) {
       inPages((after) => unfiledAfter(db, after, instrument)),
     server: async (url: string) => ({
       ...serverRow.parse(db.row`SELECT dialect, halted FROM servers WHERE url = ${url}` ?? {}),
-      spares: db.values<number>`SELECT experiment FROM spares WHERE server = ${url} ORDER BY experiment`,
+      spares: sparesOf(db, url),
     }),
     close: async () => database.close(),
   };
@@ -335,9 +335,15 @@ function readOverview(db: Connection, now: number) {
       /** When the run that has waited longest for its delivery was added. */
       oldestAt: oldestOf(db, name),
     })),
-    servers: servers.map((row) => ({ url: row.url, ...serverRow.parse(row) })),
+    servers: servers.map((row) => ({ url: row.url, ...serverRow.parse(row), spares: sparesOf(db, row.url) })),
   };
 }
+
+/** The empty experiments that the next runs use. Those with other references may be another PC's. */
+const sparesOf = (db: Connection, url: string): number[] =>
+  db.values`
+    SELECT experiment FROM spares WHERE server = ${url} AND (reference IS NULL OR reference IN (SELECT reference
+      FROM runs)) ORDER BY experiment`;
 
 /** Old rows stay: a year of them is smaller than one run's draft. */
 const hoursOf = (db: Connection, instrument: string, since: number) =>

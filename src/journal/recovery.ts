@@ -71,8 +71,8 @@ export function createRecovery({ db, commit, now }: Store) {
     /** Allows sending again, or leaves it halted for another reason. */
     end: (server: string, halted?: string) =>
       commit(() => void db.run`UPDATE servers SET halted = ${halted ?? null} WHERE url = ${server}`),
-    /** All ids up to this one were read. */
-    readThrough: (server: string, id: number) =>
+    /** All ids up to this one were read; null if it is certain that nothing is filed above. */
+    readThrough: (server: string, id: number | null) =>
       commit(() => void db.run`UPDATE servers SET unconfirmed = ${id} WHERE url = ${server}`),
     /** The runs that have an experiment with this id or a higher one, highest first. */
     placedFrom: async (server: string, experiment: number) =>

@@ -79,6 +79,8 @@ export function createNotebook(options: NotebookOptions) {
     searchBodies: async (texts: readonly string[]) => get(search('body', texts, MAX_FOUND), readExperiments),
     /** The most recently changed experiments whose titles contain this text. */
     searchTitles: async (text: string, limit: number) => get(search('title', [text], limit), readExperiments),
+    /** The experiment with the highest id that the key may read; none if there is no such experiment. */
+    newestExperiments: async () => get(NEWEST, readExperiments),
 
     listComments: async (entity: Entity) => get(comments(entity), readComments),
     readComment: async (entity: Entity, id: number) => get(comment(entity, id), readComment(id)),
@@ -250,6 +252,11 @@ function search(field: 'body' | 'title', texts: readonly string[], limit: number
   const query = new URLSearchParams({ extended, state: '1,2,3', limit: String(limit) });
   return { path: `${EXPERIMENTS.path}?${query}`, subject: 'experiments' };
 }
+
+const NEWEST: Target = {
+  path: `${EXPERIMENTS.path}?${new URLSearchParams({ order: 'id', sort: 'desc', state: '1,2,3', limit: '1' })}`,
+  subject: 'experiments',
+};
 
 function entityPath(entity: Entity): string {
   if (typeof entity === 'number') return experiment(entity).path;

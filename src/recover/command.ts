@@ -76,7 +76,9 @@ function summary(result: Recovered, toTheEnd: boolean): string {
     ...list('run', 'held, because the experiment no longer exists; to file it again: labfeed refile RUN', result.gone),
     ...list('run', 'incomplete in the restored notebook; the daemon sends the rest again', result.reopened),
     ...(toTheEnd ? [`stopped after ${MAX_MISSING} missing ids in a row`] : []),
-    `the end is not confirmed: the next experiment that labfeed creates shows whether runs are filed above id ${result.readThrough}; if so, labfeed halts again, and this command continues`,
+    result.endConfirmed
+      ? `the end is confirmed: the notebook lists no experiment above id ${result.readThrough}`
+      : `the end is not confirmed: the next experiment that labfeed creates shows whether runs are filed above id ${result.readThrough}; if so, labfeed halts again, and this command continues`,
   ].join('\n');
 }
 

@@ -10,6 +10,7 @@ import { writeNote } from '../journal/identity.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import type { MarkedComment, PlacedRun } from '../journal/recovery.js';
 import { markIn, originIn, provisionalReference, readLabel } from '../markers.js';
+import type { Dialect } from '../model.js';
 import type { ServerFacts } from '../outbox.js';
 
 /** After this many missing ids in a row, `recover` stops. Whether ids end there is shown by the next creation. */
@@ -27,7 +28,7 @@ export interface RecoverDeps {
   readonly instruments: readonly ListedInstrument[];
   readonly journal: Pick<Journal, 'outbox' | 'recovery'>;
   readonly notebook: NotebookReader;
-  /** Reads every id in it. By default: from the first unknown id until `MAX_MISSING` ids in a row are missing. */
+  /** Reads every id in it. By default: from the first unknown id to the newest one, until `MAX_MISSING` ids in a row are missing. */
   readonly range?: IdRange | undefined;
   /** Called before each experiment is read. */
   onProgress(id: number, result: Recovered): void;
@@ -40,8 +41,10 @@ const emptyResult = () => ({
   from: 0,
   /** The last experiment that exists. */
   to: 0,
-  /** The last id that was read. If runs are filed above it, the next creation shows it, and sending halts again. */
+  /** The last id that was read. */
   readThrough: 0,
+  /** Whether nothing can be filed above it. If not, the next creation shows it, and sending halts again. */
+  endConfirmed: false,
   /** Runs that were not in the journal. */
   recovered: 0,
   /** Runs that were unfinished in the journal. */
@@ -99,11 +102,11 @@ export async function recoverJournal(
 /** Fills the journal from the notebook. What was recovered is kept if it stops early. */
 export async function recover(deps: RecoverDeps): Promise<Recovered> {
   // Before anything is changed, so that sending continues if the notebook cannot be reached.
-  await deps.notebook.checkPresence().catch((error: unknown) => {
+  const dialect = await deps.notebook.checkPresence().catch((error: unknown) => {
     throw isTemporary(error) ? unreachable(error) : error;
   });
   try {
-    return await refill(deps);
+    return await refill(dialect, deps);
   } catch (error) {
     throw isTemporary(error) ? stoppedEarly(error.message, error) : error;
   }
@@ -121,7 +124,7 @@ const stoppedEarly = (reason: string, cause?: unknown): LabfeedError =>
     cause,
   });
 
-async function refill(deps: RecoverDeps): Promise<Recovered> {
+async function refill(dialect: Dialect, deps: RecoverDeps): Promise<Recovered> {
   const { server, journal, notebook, range } = deps;
   const { halted, restoredFrom: known } = await journal.recovery.begin(server);
   const result = emptyResult();
@@ -134,7 +137,9 @@ async function refill(deps: RecoverDeps): Promise<Recovered> {
   // gives the range knows where the ids begin.
   const leavesGap = range !== undefined && unknown !== undefined && range.from > unknown;
   const first = unknown ?? 1;
-  await readRange(range ?? { from: first, to: Number.MAX_SAFE_INTEGER }, leavesGap, result, deps);
+  // eLabFTW lists what our key may read, and so everything that was filed with it.
+  const newest = dialect === 'elabftw' ? await notebook.newestId() : undefined;
+  await readRange(range ?? { from: first, to: Number.MAX_SAFE_INTEGER }, newest, leavesGap, result, deps);
   // Otherwise the ids at the end may only have seemed to be missing.
   await notebook.checkPresence();
   if (range === undefined && restoredFrom === undefined && first === 1 && result.to === 0) {
@@ -142,7 +147,8 @@ async function refill(deps: RecoverDeps): Promise<Recovered> {
     await journal.recovery.end(server, halted ?? explain(foundNothing(server)));
     throw foundNothing(server);
   }
-  if (!leavesGap) await journal.recovery.readThrough(server, result.readThrough);
+  result.endConfirmed = !leavesGap && newest !== undefined && newest <= result.readThrough;
+  if (!leavesGap) await journal.recovery.readThrough(server, result.endConfirmed ? null : result.readThrough);
   await journal.recovery.end(server, leavesGap ? halted : undefined);
   return result;
 }
@@ -154,13 +160,14 @@ const foundNothing = (server: string): LabfeedError =>
 
 async function readRange(
   { from, to }: IdRange,
+  newest = 0,
   leavesGap: boolean,
   result: Recovered,
   deps: RecoverDeps,
 ): Promise<void> {
   const { server, journal, notebook, range } = deps;
   Object.assign(result, { from, to: from - 1 });
-  for (let id = from, missing = 0; id <= to && (range || missing < MAX_MISSING); id++) {
+  for (let id = from, missing = 0; id <= to && (range || missing < MAX_MISSING || id <= newest); id++) {
     deps.onProgress(id, result);
     const record = await notebook.readExperiment(id);
     result.readThrough = id;

@@ -47,7 +47,8 @@ const verify = ({ filingOf = async () => FILING, dialect = 'v2', ...requests }: 
       readExperiment: async () => PAGE,
       listComments: async () => [ONE, TWO],
       readComment: async () => undefined,
-      checkPresence: async () => undefined,
+      newestId: async () => undefined,
+      checkPresence: async () => 'v2' as const,
       ...requests,
     },
   });

@@ -48,7 +48,7 @@ test('a stopped daemon is reported first, and its last status is not shown as cu
 test('everything that needs attention is shown with the command to run next', () => {
   const overview = {
     instruments: [summary('pH meter', { quarantined: 1, held: 2, queued: 3 }), summary('logger', {}, 120)],
-    servers: [{ url: 'https://eln.example.org', dialect: undefined, halted: 'the journal is older' }],
+    servers: [{ url: 'https://eln.example.org', dialect: undefined, halted: 'the journal is older', spares: [] }],
   };
   expect(needsAttention(status({ overview })).map(({ text, command }) => `${text}: ${command}`)).toEqual([
     'nothing is sent: the journal is older: labfeed recover',
@@ -59,6 +59,12 @@ test('everything that needs attention is shown with the command to run next', ()
   const text = statusAsText(status({ overview }), 80);
   expect(text).toMatch(/^queue +3 runs, oldest from .*5 minutes ago/m);
   expect(text).toMatch(/^pH meter +0 +3 +0 +1 +2 .*not in the con/m);
+});
+
+test('empty experiments that the next runs use are mentioned', () => {
+  const server = { url: 'https://eln.example.org', dialect: undefined, halted: undefined, spares: [41, 43] };
+  const text = statusAsText(status({ overview: { instruments: [], servers: [server] } }), 80);
+  expect(text).toMatch(/^spares +2 empty experiments created by labfeed, to be used by the next runs: 41, 43$/m);
 });
 
 test('alarms, configuration errors, a missing folder and a notebook that is down are shown', () => {
@@ -93,7 +99,7 @@ test('a halt is shown once, with its reason and the command that ends it, and no
     notebook: { url, gate: { kind: 'halted', reason: halted }, requests: [] },
     alarms: [{ kind: 'held', instrument: undefined, since: NOW, text: `nothing is sent to ${url}: ${halted}` }],
   });
-  const overview = { instruments: [], servers: [{ url, dialect: undefined, halted }] };
+  const overview = { instruments: [], servers: [{ url, dialect: undefined, halted, spares: [] }] };
   const text = statusAsText(status({ live, overview }), Number.POSITIVE_INFINITY);
   expect(text).toMatch(/^notebook .*: halted, nothing is sent \(see below\)$/m);
   expect(text.split(halted)).toHaveLength(2);

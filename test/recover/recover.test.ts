@@ -113,6 +113,28 @@ function skipIds({ addExperiment, experiments }: FakeNotebook, count: number): v
   for (let n = 0; n < count; n++) experiments.delete(addExperiment('gone'));
 }
 
+test('on eLabFTW, ids are read to the newest one that the notebook lists, which confirms the end', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook({ dialect: 'elabftw' });
+  await file(notebook, clock, 'a');
+  skipIds(notebook, 300);
+  await file(notebook, clock, 'b');
+  const journal = await emptyJournal(clock);
+  await journal.recovery.begin(SERVER);
+  await journal.recovery.saw(SERVER, FIRST_ID - 1);
+  expect(await recoverInto(journal, notebook, { range: undefined })).toMatchObject({
+    recovered: 2,
+    endConfirmed: true,
+  });
+  expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: undefined, unconfirmed: undefined });
+  // Not every version can list them in this order.
+  const older = {
+    ...notebook,
+    newestExperiments: () => Promise.reject(new NotebookError('request', 'no', { status: 400 })),
+  };
+  expect(await recoverInto(journal, older, { range: undefined })).toMatchObject({ endConfirmed: false });
+});
+
 test('if no experiment is found from id 1 on, the halt stays and --ids is suggested', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();

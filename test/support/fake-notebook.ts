@@ -17,6 +17,8 @@ export interface FakeNotebook extends Notebook {
   skipIds(count: number): void;
   /** From now on, the titles of creations are kept. */
   keepTitles(): void;
+  /** eLabFTW only: the experiment with the highest id that our account may read. */
+  newestExperiments(): Promise<{ readonly id: number }[]>;
   /** The notebook as another account sees it. */
   as(userid: number): FakeNotebook;
   /** Copies everything. The result restores the copy, including the id counters. */
@@ -118,6 +120,14 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}): Fa
         .map(([id, { comments: _, ...shown }]) => ({ id, ...shown }))
         .reverse()
         .slice(0, limit);
+    },
+    async newestExperiments() {
+      if (dialect === 'v2') throw notFound();
+      const readable = [...experiments.keys()].filter((id) => !privateIds.has(id));
+      return readable
+        .sort((a, b) => b - a)
+        .slice(0, 1)
+        .map((id) => ({ id }));
     },
     ...tagOperations(dialect, get, writes),
     ...commentOperations(get, writes, () => ++lastComment),

@@ -60,7 +60,7 @@ const about = (some: Partial<Evidence> = {}) =>
     journal: true,
     isJournal: false,
     daemon: { running: true, gate: { kind: 'open', perSecond: 10 } },
-    servers: [{ url: 'https://eln.example.org', dialect: 'elabftw', halted: undefined }],
+    servers: [{ url: 'https://eln.example.org', dialect: 'elabftw', halted: undefined, spares: [] }],
     ...some,
   });
 
@@ -150,7 +150,7 @@ test('a queued run is shown with a stopped daemon, a halted server or its next a
   expect(all(about({ runs: [queued], daemon: { running: false, gate: undefined } }))).toContain(
     'labfeed is not running',
   );
-  const servers = [{ url: 'x', dialect: undefined, halted: 'the journal is older than the notebook' }];
+  const servers = [{ url: 'x', dialect: undefined, halted: 'the journal is older than the notebook', spares: [] }];
   expect(all(about({ runs: [queued], servers }))).toContain('nothing is sent: the journal is older');
   expect(all(about({ runs: [{ ...queued, dueAt: NOW + 60_000 }] }))).toMatch(/the next attempt is at \d{4}-/);
 });

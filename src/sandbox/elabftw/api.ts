@@ -280,16 +280,18 @@ function serveAccount(api: FastifyInstance): void {
   });
 }
 
-/** Last changed first. Archived and deleted experiments only if their state is asked for. */
+/** Last changed first, unless ordered by id. Archived and deleted experiments only if their state is asked for. */
 function search(query: SandboxRequest['query'], store: Store) {
   const state = single(query['state']);
   const states: readonly number[] = state ? state.split(',').map(toInteger) : [STATE.normal];
   const matches = parseSearch(single(query['extended']) ?? '');
   const limit = toInteger(single(query['limit']));
   const offset = Math.max(0, toInteger(single(query['offset'])));
+  const byId = single(query['order']) === 'id';
+  const direction = single(query['sort']) === 'asc' ? 1 : -1;
   return listExperiments(store)
     .filter((experiment) => states.includes(experiment.state) && mayRead(experiment) && matches(experiment))
-    .sort((a, b) => b.modified_at.localeCompare(a.modified_at) || b.id - a.id)
+    .sort((a, b) => direction * (byId ? 0 : a.modified_at.localeCompare(b.modified_at)) || direction * (a.id - b.id))
     .slice(offset, limit > 0 ? offset + limit : undefined)
     .map((experiment) => listedRecord(experiment, store));
 }

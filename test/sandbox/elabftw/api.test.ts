@@ -189,6 +189,18 @@ describe('search', () => {
     expect(await titles(client, { limit: '3', offset: '19' })).toEqual(['run 0']);
   });
 
+  test('a list can be ordered by id', async () => {
+    const client = await elabftwClient();
+    for (const title of ['one', 'two', 'three']) await client.make({ title });
+    client.control.as('owner').edit(1, { title: 'one, edited' });
+    const ids = async (query: Record<string, string>) =>
+      ((await client.call(`${EXPERIMENTS}?${new URLSearchParams(query)}`)).json as { id: number }[]).map(
+        ({ id }) => id,
+      );
+    expect(await ids({ order: 'id', sort: 'desc', limit: '2' })).toEqual([3, 2]);
+    expect(await ids({ order: 'id', sort: 'asc' })).toEqual([1, 2, 3]);
+  });
+
   test('an extra field is found by its key, and a copy loses it if the field says so', async () => {
     const client = await elabftwClient();
     const extra = (ref: object) => ({ metadata: { extra_fields: { labfeed: { value: 'REF7', ...ref } } } });
