@@ -140,6 +140,7 @@ function take(db: Connection, filed: FiledRun, at: number): 'recovered' | 'compl
   dropSpare(db, server, experiment);
   const open = isFiled ? undefined : run;
   const refiling = reference === undefined ? 0 : refilings.get(reference);
+  if (open && reference !== undefined) identify(db, open.id, filed, { reference, refiling });
   const id = open ? complete(db, open.id, filed, ids, at) : insert(db, filed, { reference, refiling }, ids, at);
   addHistory(db, id, at, 'recovered', { server, experiment, comments: ids.size });
   return open ? 'completed' : 'recovered';
@@ -164,9 +165,26 @@ function findRun(db: Connection, { instrument, sha256 }: FiledRun, reference: st
     ? db.row<Found>`
         SELECT id, experiment FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256}
           ORDER BY experiment IS NULL, parked IS 'ignored', refiling LIMIT 1`
-    : db.row<Found>`
+    : (db.row<Found>`
         SELECT id, experiment FROM runs WHERE reference = ${reference} AND instrument = ${instrument}
-          AND sha256 = ${sha256}`;
+          AND sha256 = ${sha256}` ??
+        // A new journal has taken the file while it was halted, and does not know that the run was refiled before.
+        db.row<Found>`
+          SELECT id, experiment FROM runs WHERE instrument = ${instrument} AND sha256 = ${sha256} AND copy = ''
+            AND experiment IS NULL AND parked IS NULL AND step <> 'done'`);
+}
+
+/** The run is the filing with this reference, which no other run has. */
+function identify(
+  db: Connection,
+  run: number,
+  { instrument, sha256 }: FiledRun,
+  known: { readonly reference: string; readonly refiling: number | undefined },
+): void {
+  const isKnown = db.exists`SELECT 1 FROM runs WHERE id = ${run} AND reference = ${known.reference}`;
+  if (isKnown) return;
+  const refiling = freeRefiling(db, instrument, sha256, known.refiling);
+  db.run`UPDATE runs SET reference = ${known.reference}, refiling = ${refiling} WHERE id = ${run}`;
 }
 
 type CommentIds = ReadonlyMap<number, number>;

@@ -55,6 +55,24 @@ test('a refiled run is recovered as two runs, and a copy made by a person is not
   expect(await knows(journal, newRun('a'))).toBe(true);
 });
 
+test('a refiled run whose file a new journal has taken while it was halted is not filed again', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook();
+  const { body } = draftOf('a', newRun('a'));
+  const again = notebook.addExperiment('a');
+  await notebook.patchExperiment(again, { title: 'a', date: '2026-01-02', body });
+  const reference = referenceOf({ instrument: 'balance', sha256: sha256('a'), copy: '', refiling: 1 });
+  for (const [index, text] of ['one', 'two'].entries())
+    await notebook.postComment(again, markComment(text, reference, index + 1));
+  const writes = notebook.writes.length;
+  const journal = await emptyJournal(clock);
+  await see(journal, 'a');
+  expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 0, completed: 1 });
+  await deliverAll(journal, contextOf(journal, notebook, clock), clock);
+  expect(notebook.writes).toHaveLength(writes);
+  expect(await journal.outbox.count()).toEqual({ done: 1 });
+});
+
 test('a marker line that somebody copied from another run does not hide a run', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
