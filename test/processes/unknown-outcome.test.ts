@@ -68,12 +68,19 @@ test('SIGHUP while a creation is answered slowly files the run once, without a h
   scene.site.drop('w1.csv', weighing(1));
   await until('the creation is sent', () => slow.met === 1);
   daemon.child.kill('SIGHUP');
-  // The old configuration waits for its requests, but not for ever. Then the new one reconciles the creation.
+  // The old configuration waits for its requests, but not for ever.
   await daemon.logged('configuration reloaded', 60_000);
-  await until('the creation was found', () => scene.sandbox.experiments()[1]?.title === 'w1 (balance)', 100_000);
+  await daemon.logged(
+    ({ msg, runs }) => msg === 'ready' && runs !== undefined && 'creating' in (runs as object),
+    60_000,
+  );
   answer();
   scene.site.drop('w2.csv', weighing(2));
-  await allFiled(daemon, 3);
+  await until(
+    '3 runs filed',
+    () => scene.sandbox.experiments().filter(({ comments }) => comments.length === 1).length === 3,
+    90_000,
+  );
   expect(await daemon.stop()).toBe(0);
   expectEachOnce(scene, 3);
   expect(daemon.lines.filter(({ level }) => Number(level) >= 50)).toEqual([]);
