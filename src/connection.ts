@@ -24,7 +24,8 @@ export function connect(config: NotebookConfig, key: Key, schedule: Schedule, on
     url: config.url,
     key: key.current,
     timeoutMs: config.timeout,
-    connections: config.concurrency,
+    // The limiter keeps writes to `concurrency`, except those that stall.
+    connections: 2 * config.concurrency,
     commentField: config.commentField,
     onResponse,
     schedule: (request, isWrite) => schedule(() => request().catch(refreshKey), isWrite),

@@ -297,6 +297,8 @@ export interface DeliveryDeps {
   readonly writes: Writes;
   /** Finds out what must be known about the server before anything is sent. */
   prepare(): Promise<void>;
+  /** Whether the server answers a harmless request now, whatever else it is busy with. */
+  readonly isAnswering?: () => Promise<boolean>;
   /** How many requests may be in flight. */
   readonly concurrency: number;
   readonly observer: Observer;
@@ -309,10 +311,10 @@ type Delivery = DeliveryDeps & { logHalt(error: HaltedError): void };
 
 /** Due runs are delivered several at a time, as soon as there are any. */
 export function createDelivery(deps: DeliveryDeps): Queue {
-  const { outbox, concurrency, context, writes, log } = deps;
+  const { outbox, concurrency, context, writes, isAnswering, log } = deps;
   const delivery = { ...deps, logHalt: logHaltOnce(log) };
   const work: QueueDeps['work'] = (id, signal, filled) => deliverRun(id, signal, filled, delivery);
-  return createQueue({ outbox, concurrency, clock: context.clock, writes, log, work });
+  return createQueue({ outbox, concurrency, clock: context.clock, writes, isAnswering, log, work });
 }
 
 /** Every delivery fails with the halt until labfeed is restarted, so only the first one is logged. */
@@ -380,7 +382,7 @@ async function handleFailure(
   }
 }
 
-const answers = ({ listKeys }: Notebook): Promise<boolean> =>
+export const answers = ({ listKeys }: Pick<Notebook, 'listKeys'>): Promise<boolean> =>
   listKeys().then(
     () => true,
     () => false,

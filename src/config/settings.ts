@@ -27,7 +27,12 @@ export const notebookSchema = z
         .describe(
           'Which API the server has. auto: detect it; v2: the REST API v2 exactly as specified; elabftw: eLabFTW.',
         ),
-      concurrency: z.int().min(1).max(64).default(4).describe('The maximum number of requests in flight.'),
+      concurrency: z
+        .int()
+        .min(1)
+        .max(64)
+        .default(4)
+        .describe('The maximum number of requests in flight, apart from those that have had no answer for 5 s.'),
       rate: rate().prefault('10/s').describe('The maximum request rate. labfeed slows down if the server asks for it.'),
       timeout: wait().prefault('30s').describe('The timeout for one request.'),
       commentField: text('the name of a field')

@@ -25,7 +25,7 @@ import type { Log } from '../log.js';
 import { checkMapping } from '../mapping/mapping.js';
 import type { Origin } from '../markers.js';
 import type { Outbox } from '../outbox.js';
-import { createDelivery, createIntake, type Observer } from '../pipeline.js';
+import { answers, createDelivery, createIntake, type Observer } from '../pipeline.js';
 import { sourceProbe } from '../watch/identify.js';
 import { createActivity } from '../watch/intake.js';
 import { claimedBy, claimsBefore } from '../watch/match.js';
@@ -204,7 +204,7 @@ export function openDelivery(options: DeliveryOptions) {
   // Probes do not wait for their turn: they decide when others get theirs.
   const direct = options.connect((send) => send());
   const { isKeyReplaced } = options;
-  const writes = new Writes({ clock, log, random, isKeyReplaced });
+  const writes = new Writes({ clock, log, random, isKeyReplaced, onStalled: () => limiter.admit() });
   const guard = createWriteGuard(() => checkRestored(context), clock);
   function onAvailable(): void {
     guard.distrust();
@@ -212,7 +212,8 @@ export function openDelivery(options: DeliveryOptions) {
     queue.wake();
   }
   const probe = { send: direct.listKeys, isKeyReplaced, onAvailable };
-  const limiter = new Limiter({ perSecond: config.rate, connections: config.concurrency, clock, log, random, probe });
+  const connections = () => config.concurrency + writes.stalled;
+  const limiter = new Limiter({ perSecond: config.rate, connections, clock, log, random, probe });
   const notebook = options.connect((send, isWrite) => {
     const schedule = (request: typeof send) => limiter.schedule(request, isWrite);
     return isWrite ? guard.write(send, schedule) : schedule(send);
@@ -244,6 +245,7 @@ export function openDelivery(options: DeliveryOptions) {
     context,
     writes,
     prepare,
+    isAnswering: () => answers(direct),
     concurrency: config.concurrency,
     observer,
     log,

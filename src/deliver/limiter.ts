@@ -9,7 +9,7 @@ interface LimiterOptions {
   /** The configured ceiling. */
   readonly perSecond: number;
   /** How many writes may be in flight. */
-  readonly connections?: number;
+  readonly connections?: () => number;
   readonly clock: Clock;
   readonly log: Log;
   readonly random?: () => number;
@@ -49,13 +49,20 @@ export class Limiter {
   readonly #probe: ProbeOptions | undefined;
   readonly #waiting: Waiting[] = [];
   readonly #stopping = new AbortController();
-  readonly #connections: number;
+  readonly #connections: () => number;
   #writesInFlight = 0;
   #isSleeping = false;
   #isProbing = false;
 
   constructor(options: LimiterOptions) {
-    const { perSecond, connections = Number.POSITIVE_INFINITY, clock, log, random = Math.random, probe } = options;
+    const {
+      perSecond,
+      connections = () => Number.POSITIVE_INFINITY,
+      clock,
+      log,
+      random = Math.random,
+      probe,
+    } = options;
     this.#connections = connections;
     this.#clock = clock;
     this.#log = log;
@@ -81,6 +88,11 @@ export class Limiter {
     return this.#breaker.state() ?? { kind, perSecond: this.#rate.perSecond };
   }
 
+  /** Sends what waited for a connection, if there are more now. */
+  admit(): void {
+    this.#startDue();
+  }
+
   /** Rejects everything that waits, and every later request. */
   stop(): void {
     this.#stopping.abort();
@@ -102,7 +114,7 @@ export class Limiter {
 
   /** Reads go ahead of writes that wait for a connection: a write in flight may first have to read. */
   #nextIndex(): number {
-    return this.#writesInFlight < this.#connections ? 0 : this.#waiting.findIndex(({ isWrite }) => !isWrite);
+    return this.#writesInFlight < this.#connections() ? 0 : this.#waiting.findIndex(({ isWrite }) => !isWrite);
   }
 
   #waitMs(now: number): number {

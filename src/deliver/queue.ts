@@ -3,7 +3,7 @@ import { type Clock, every, type Loop, retry } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Deliveries } from '../outbox.js';
-import type { Lane, Writes } from './writes.js';
+import { type Lane, STALLED_MS, type Writes } from './writes.js';
 
 export interface QueueDeps {
   /** How many runs may be on their way to a filled experiment at the same time. */
@@ -12,7 +12,9 @@ export interface QueueDeps {
   readonly log: Log;
   readonly outbox: Pick<Deliveries, 'claim' | 'release' | 'nextDueAt'>;
   /** Which runs may start now. By default, any. */
-  readonly writes?: Pick<Writes, 'lanes' | 'started'>;
+  readonly writes?: Pick<Writes, 'lanes' | 'started' | 'isSlow' | 'setAside'>;
+  /** Whether the server answers a harmless request now. */
+  readonly isAnswering?: (() => Promise<boolean>) | undefined;
   /** Works on one run. Does not reject. The signal is aborted when the queue stops. */
   work(run: number, signal: AbortSignal, filled: () => void): Promise<void>;
 }
@@ -30,14 +32,17 @@ export type Queue = ReturnType<typeof createQueue>;
  * backlog of any length waits on disk.
  *
  * A run whose experiment is filled and that lacks only comments makes room for the next one. So while some runs wait for
- * the disk, others use the connections, and there are never more blank experiments than `concurrency`.
+ * the disk, others use the connections, and there are never more blank experiments than `concurrency`. A run whose write
+ * gets no answer, although the server answers, makes room too: the server may fail on this run alone.
  */
-export function createQueue({ concurrency, clock, log, outbox, writes, work }: QueueDeps) {
+export function createQueue({ concurrency, clock, log, outbox, writes, isAnswering, work }: QueueDeps) {
   const workers = new PQueue({ concurrency: 2 * concurrency });
   const active = new Set<number>();
-  const commenting = new Set<number>();
+  /** Runs that have made room. */
+  const aside = new Set<number>();
   const stopping = new AbortController();
   let loop: Loop | undefined;
+  let isProbing = false;
 
   async function run(id: number): Promise<void> {
     await work(id, stopping.signal, () => makeRoom(id));
@@ -45,15 +50,27 @@ export function createQueue({ concurrency, clock, log, outbox, writes, work }: Q
     const failed = (error: unknown) =>
       log.error({ run: id, reason: explain(error) }, 'cannot release the run, retrying');
     await retry(() => outbox.release(id), { clock, signal: stopping.signal, failed });
-    if (!commenting.delete(id)) active.delete(id);
+    if (!aside.delete(id)) active.delete(id);
     loop?.wake();
   }
 
   function makeRoom(id: number): void {
-    if (commenting.size === concurrency) return;
-    commenting.add(id);
-    active.delete(id);
+    if (aside.size === concurrency || !active.delete(id)) return;
+    aside.add(id);
     loop?.wake();
+  }
+
+  async function passSlow(): Promise<void> {
+    const slow = () => [...active, ...aside].filter((id) => writes?.isSlow(id));
+    if (isProbing || slow().length === 0) return;
+    isProbing = true;
+    const isServerWorking = await isAnswering?.();
+    isProbing = false;
+    if (!isServerWorking) return;
+    for (const id of slow()) {
+      makeRoom(id);
+      if (aside.has(id)) writes?.setAside(id);
+    }
   }
 
   /** Resolves with the time until something can be due. */
@@ -61,7 +78,9 @@ export function createQueue({ concurrency, clock, log, outbox, writes, work }: Q
     const lanes = writes?.lanes(active, concurrency) ?? [{ limit: concurrency - active.size }];
     let waitMs = IDLE_MS;
     for (const lane of lanes) waitMs = Math.min(waitMs, await startLane(lane));
-    return waitMs;
+    if (active.size + aside.size === 0) return waitMs;
+    void passSlow();
+    return Math.min(waitMs, STALLED_MS);
   }
 
   async function startLane({ limit, among, at = 0, isUrgent = false }: Lane): Promise<number> {

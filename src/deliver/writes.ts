@@ -24,6 +24,8 @@ interface WritesOptions {
   readonly random: () => number;
   /** Reads the key again, and tells whether it has changed. */
   readonly isKeyReplaced?: (() => boolean) | undefined;
+  /** Called when a run is set aside because of a stalled write. */
+  readonly onStalled?: () => void;
 }
 
 /** Some of the runs that may start now. */
@@ -67,6 +69,8 @@ const FRESH_REFUSED_MS = 600_000;
 const FRESH_CREATION_MS = 60_000;
 /** How often to check whether a refused key was replaced. */
 const KEY_CHECK_MS = 1000;
+/** A write without an answer for this long may concern only its run. A creation on a busy server takes less. */
+export const STALLED_MS = 5000;
 /** With more failed runs than this, others are tried more rarely: each may leave an unknown outcome. */
 const MANY_FAILED = 8;
 
@@ -79,6 +83,9 @@ export class Writes {
   readonly #options: WritesOptions;
   readonly #streaks = new Map<Write, Streak>();
   readonly #blame: Blame;
+  /** When the write of a run was begun that has no answer yet. */
+  readonly #pending = new Map<number, number>();
+  readonly #stalled = new Set<number>();
   #trials: Trials | undefined;
   /** Whether a change was accepted since the start. Until then, few experiments are created at a time. */
   #isProven = false;
@@ -94,6 +101,7 @@ export class Writes {
     const observed =
       <A extends unknown[], R>(write: Write, request: (...args: A) => Promise<R>) =>
       async (...args: A): Promise<R> => {
+        this.#pending.set(run, this.#options.clock.monotonic());
         try {
           const answer = await request(...args);
           this.accepted(run, write);
@@ -101,6 +109,9 @@ export class Writes {
         } catch (error) {
           if (error instanceof NotebookError) this.failed(run, write, error);
           throw error;
+        } finally {
+          this.#pending.delete(run);
+          this.#stalled.delete(run);
         }
       };
     return {
@@ -146,6 +157,23 @@ export class Writes {
   /** Whether this run's writes keep failing while those of others are accepted. */
   isToBlame(run: number): boolean {
     return this.#blame.isEnough(run);
+  }
+
+  /** Whether this run's write has had no answer for so long that others should not wait for it. */
+  isSlow(run: number): boolean {
+    const begunAt = this.#pending.get(run) ?? Number.POSITIVE_INFINITY;
+    return !this.#stalled.has(run) && this.#options.clock.monotonic() - begunAt >= STALLED_MS;
+  }
+
+  /** Its connection no longer counts. */
+  setAside(run: number): void {
+    this.#stalled.add(run);
+    this.#options.onStalled?.();
+  }
+
+  /** How many writes stall although the server answers. */
+  get stalled(): number {
+    return this.#stalled.size;
   }
 
   /** Tries again at once: the server is available again, or the key was replaced. */

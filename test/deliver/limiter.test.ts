@@ -197,7 +197,7 @@ test('the state explains why requests wait', async () => {
 test('no more writes are in flight than there are connections, and a write in flight may read first', async () => {
   const clock = simulatedClock();
   const { log } = createLog({ level: 'silent', pretty: false });
-  const limiter = new Limiter({ perSecond: 1000, connections: 1, clock, log });
+  const limiter = new Limiter({ perSecond: 1000, connections: () => 1, clock, log });
   const order: string[] = [];
   const write = (name: string) =>
     limiter.schedule(async () => {
@@ -208,4 +208,20 @@ test('no more writes are in flight than there are connections, and a write in fl
   await clock.run(Promise.all([write('first'), write('second')]));
   const steps = ['begins', 'reads', 'ends'];
   expect(order).toEqual(['first', 'second'].flatMap((name) => steps.map((step) => `${name} ${step}`)));
+});
+
+test('a write that waits for a connection is sent when one more is allowed', async () => {
+  const clock = simulatedClock();
+  const { log } = createLog({ level: 'silent', pretty: false });
+  let connections = 1;
+  const limiter = new Limiter({ perSecond: 1000, connections: () => connections, clock, log });
+  const sent: string[] = [];
+  void limiter.schedule(() => clock.sleep(30_000, undefined), true);
+  void limiter.schedule(async () => void sent.push('second'), true);
+  await clock.run(clock.sleep(5000));
+  expect(sent).toEqual([]);
+  connections = 2;
+  limiter.admit();
+  await clock.run(clock.sleep(100));
+  expect(sent).toEqual(['second']);
 });

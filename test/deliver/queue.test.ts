@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { createQueue, type QueueDeps } from '../../src/deliver/queue.js';
 import { silentLog } from '../support/silent-log.js';
+import { simulatedClock } from '../support/simulated-clock.js';
 
 /** An outbox that knows only when each run is due. */
 function setUp(
@@ -55,6 +56,36 @@ test('all due runs are delivered, never more at once than the configured concurr
   await queue.stop();
   expect(most()).toBe(3);
   expect(claimed.size).toBe(0);
+});
+
+test('a run whose write gets no answer makes room if the server answers, and only then', async () => {
+  const clock = simulatedClock();
+  const aside: number[] = [];
+  const isSlow = (id: number) => id <= 3 && clock.monotonic() >= 5000 && !aside.includes(id);
+  const writes = {
+    lanes: (active: ReadonlySet<number>) => [{ limit: 3 - active.size }],
+    started: () => undefined,
+    isSlow,
+    setAside: (id: number) => void aside.push(id),
+  };
+  let isAnswering = false;
+  const { queue, due } = setUp(
+    (id, signal) => (id <= 3 ? once(signal, 'abort').then(() => undefined) : clock.sleep(0)),
+    {
+      clock,
+      writes,
+      isAnswering: async () => isAnswering,
+    },
+  );
+  for (let id = 1; id <= 6; id++) due.set(id, 0);
+  queue.start();
+  await clock.run(clock.sleep(6000));
+  expect([...due.keys()]).toEqual([1, 2, 3, 4, 5, 6]);
+  isAnswering = true;
+  await clock.run(clock.sleep(6000));
+  expect([...due.keys()]).toEqual([1, 2, 3]);
+  expect(aside).toEqual([1, 2, 3]);
+  await queue.stop();
 });
 
 test('a run that lacks only comments makes room for one more, but not for ever more', async () => {
