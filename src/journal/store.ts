@@ -29,7 +29,7 @@ export interface StoreOptions {
 export function createStore(database: Database, now: () => number, options: StoreOptions = {}) {
   const { schedule = scheduleOnLoop } = options;
   const log = options.sync ? { sync: options.sync, close: async () => undefined } : openLog(database);
-  const synced = shareSyncs(log.sync);
+  const synced = shareSyncs(log.sync, writeWaiting);
   const db = new Connection(database);
   let waiting: Waiting[] = [];
   let isScheduled = false;
@@ -56,6 +56,11 @@ export function createStore(database: Database, now: () => number, options: Stor
     }
   }
 
+  /** During a sync, changes wait: what is written then comes too late for it, so it can as well share a transaction. */
+  function writeWaiting(): void {
+    if (isScheduled && !synced.isRunning()) flush();
+  }
+
   /** If nobody waits for the disk, such as during an outage of the server, changes get there a little later. */
   function syncLater(): void {
     if (isSyncScheduled) return;
@@ -67,7 +72,7 @@ export function createStore(database: Database, now: () => number, options: Stor
   }
 
   function add<T>(change: () => T, resolve: (result: T) => void, reject: (error: unknown) => void): void {
-    if (!isScheduled) schedule(flush, 0);
+    if (!isScheduled) schedule(writeWaiting, 0);
     isScheduled = true;
     waiting.push({ change, resolve: resolve as (result: unknown) => void, reject });
   }
@@ -126,32 +131,36 @@ interface SyncWaiter {
  * late for it. After a failed sync, the operating system may have dropped what it could not write, and a later sync
  * would succeed without it: nothing counts as durable any more until the journal is opened again.
  */
-function shareSyncs(sync: () => Promise<void>) {
+function shareSyncs(sync: () => Promise<void>, ended: () => void) {
   let waiting: SyncWaiter[] = [];
   let running: Promise<void> | undefined;
   let failure: LabfeedError | undefined;
 
   async function run(): Promise<void> {
-    while (waiting.length > 0) {
-      const group = waiting;
-      waiting = [];
-      try {
-        if (!failure) await sync();
-      } catch (error) {
-        failure = notSynced(error);
-      }
-      for (const one of group) failure ? one.failed(failure) : one.done();
+    const group = waiting;
+    waiting = [];
+    try {
+      await sync();
+    } catch (error) {
+      failure = notSynced(error);
     }
     running = undefined;
+    const failed = failure;
+    if (failed) for (const one of [...group, ...waiting.splice(0)]) one.failed(failed);
+    else for (const one of group) one.done();
+    ended();
+    if (waiting.length > 0) running ??= run();
   }
 
   return {
     wait(waiter: SyncWaiter): void {
-      waiting.push(waiter);
-      running ??= run();
+      if (failure) waiter.failed(failure);
+      else waiting.push(waiter);
+      if (waiting.length > 0) running ??= run();
     },
+    isRunning: () => running !== undefined,
     async idle(): Promise<void> {
-      await running;
+      while (running) await running;
     },
     trouble: () => failure?.message,
   };

@@ -58,11 +58,30 @@ test('after a failed sync nothing counts as durable any more', async () => {
   await turn();
   syncs[0]?.fail(new Error('EIO'));
   await turn();
-  track(store.commit(write('c')));
-  await turn();
-  expect(settled).toEqual(Array(3).fill('cannot write the journal to disk: EIO'));
+  for (const text of ['c', 'd']) {
+    track(store.commit(write(text)));
+    await turn();
+  }
+  expect(settled).toEqual(Array(4).fill('cannot write the journal to disk: EIO'));
   expect(syncs).toHaveLength(1);
   expect(store.trouble()).toBe('cannot write the journal to disk: EIO');
+});
+
+test('changes that come during a sync are written together when it ends', async () => {
+  const { store, syncs, write, texts, settled, track } = openStore();
+  track(store.commit(write('a')));
+  await turn();
+  for (const text of ['b', 'c']) {
+    track(store.apply(write(text)));
+    await turn();
+  }
+  expect(texts()).toEqual(['a']);
+  const groups = store.groups();
+  syncs[0]?.end();
+  await turn();
+  expect(texts()).toEqual(['a', 'b', 'c']);
+  expect(store.groups()).toBe(groups + 1);
+  expect(settled).toEqual(['a', 'b', 'c']);
 });
 
 test('a change that fails leaves the others of its group, and needs no sync', async () => {
