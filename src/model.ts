@@ -17,6 +17,8 @@ export interface DiskFile extends FileStamp {
   readonly path: string;
   /** For the file system: the path, or its bytes if it is not UTF-8. */
   readonly location: string | Buffer;
+  /** On a disk of this machine, so that calls to it do not hang as those to a share can. */
+  readonly isLocal?: boolean;
 }
 
 /** One file of a run that has several. */

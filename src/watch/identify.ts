@@ -6,7 +6,9 @@ import {
   constants,
   createReadStream,
   fstat,
+  fstatSync,
   open,
+  openSync,
   read,
   readSync,
   stat,
@@ -49,16 +51,14 @@ export async function identify(
   const content = file.size <= keepBytes ? Buffer.allocUnsafeSlow(file.size) : undefined;
   let descriptor: number | undefined;
   try {
-    // Non-blocking: if a pipe has taken the file's place, opening it would wait for a writer.
-    descriptor = await disk.open(file.location, constants.O_RDONLY | constants.O_NONBLOCK);
-    const opened = await disk.fstat(descriptor, { bigint: true });
-    mustBe(file, opened);
     signal.throwIfAborted();
-    const isSmall = content !== undefined && file.size <= MAX_SMALL_BYTES && isOnLocalDisk(opened);
-    const sha256 = isSmall ? hashSmall(descriptor, file, content) : await hash(descriptor, file, content, signal);
+    if (content && file.isLocal && file.size <= MAX_SMALL_BYTES)
+      return { ...file, sha256: hashSmall(file, content), content };
+    descriptor = await disk.open(file.location, OPEN_FLAGS);
+    mustBe(file, await disk.fstat(descriptor, BIGINT));
+    const sha256 = await hash(descriptor, file, content, signal);
     // By name, which detects both writing and replacement.
-    mustBe(file, isSmall ? statSync(file.location, BIGINT) : await disk.stat(file.location, BIGINT));
-    if (isSmall) descriptor = void closeSync(descriptor);
+    mustBe(file, await disk.stat(file.location, BIGINT));
     return { ...file, sha256, ...(content && { content }) };
   } catch (error) {
     throw explained(file, error);
@@ -69,15 +69,23 @@ export async function identify(
 
 const BIGINT = { bigint: true } as const;
 
-/** Shares and other file systems without a disk have devices with the major number 0. Calls to those can hang. */
-const isOnLocalDisk = ({ dev }: BigIntStats): boolean => ((dev >> 8n) & 0xfffn) !== 0n;
+/** Non-blocking: if a pipe has taken the file's place, opening it would wait for a writer. */
+const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
-function hashSmall(descriptor: number, file: DiskFile, content: Buffer): string {
-  for (let at = 0; at < file.size; ) {
-    const bytesRead = readSync(descriptor, content, at, file.size - at, at);
-    if (bytesRead === 0) throw changed(file, 'it became shorter while it was being read');
-    at += bytesRead;
+/** The same without other threads. */
+function hashSmall(file: DiskFile, content: Buffer): string {
+  const descriptor = openSync(file.location, OPEN_FLAGS);
+  try {
+    mustBe(file, fstatSync(descriptor, BIGINT));
+    for (let at = 0; at < file.size; ) {
+      const bytesRead = readSync(descriptor, content, at, file.size - at, at);
+      if (bytesRead === 0) throw becameShorter(file);
+      at += bytesRead;
+    }
+  } finally {
+    closeSync(descriptor);
   }
+  mustBe(file, statSync(file.location, BIGINT));
   return createHash('sha256').update(content).digest('hex');
 }
 
@@ -94,12 +102,14 @@ async function hash(
     const into = content ? at : 0;
     const length = Math.min(CHUNK_BYTES, file.size - at);
     const { bytesRead } = await disk.read(descriptor, buffer, into, length, at);
-    if (bytesRead === 0) throw changed(file, 'it became shorter while it was being read');
+    if (bytesRead === 0) throw becameShorter(file);
     sha256.update(buffer.subarray(into, into + bytesRead));
     at += bytesRead;
   }
   return sha256.digest('hex');
 }
+
+const becameShorter = (file: DiskFile) => changed(file, 'it became shorter while it was being read');
 
 function mustBe(file: DiskFile, stats: BigIntStats): void {
   if (!stats.isFile() || !sameStamp(file, stampOf(stats))) {
@@ -157,9 +167,12 @@ async function* readAgain(file: DiskFile & Hashed): AsyncGenerator<Uint8Array> {
   }
 }
 
-export function stampOf({ size, mtimeNs, ino }: BigIntStats): FileStamp {
-  return { size: Number(size), mtimeNs, inode: ino };
+export function stampOf({ size, mtimeNs, ino, dev }: BigIntStats): FileStamp & Pick<DiskFile, 'isLocal'> {
+  return { size: Number(size), mtimeNs, inode: ino, isLocal: isLocalDisk(dev) };
 }
+
+/** Shares and other file systems without a disk have devices with the major number 0. */
+const isLocalDisk = (dev: bigint): boolean => ((dev >> 8n) & 0xfffn) !== 0n;
 
 export function sameStamp(a: FileStamp, b: FileStamp): boolean {
   return a.size === b.size && a.mtimeNs === b.mtimeNs && a.inode === b.inode;
@@ -178,6 +191,16 @@ export function isAbsent(error: unknown): boolean {
 
 export const statOne = (location: string | Buffer): Promise<BigIntStats | Error> =>
   disk.stat(location, { bigint: true }).catch((error: Error) => error);
+
+/** On a local disk, the call takes less time than handing it to another thread. */
+export async function statAgain({ location, isLocal }: DiskFile): Promise<BigIntStats | Error> {
+  if (!isLocal) return statOne(location);
+  try {
+    return statSync(location, BIGINT);
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
 
 /**
  * All at once with callbacks, because each iteration of the event loop then handles many results: 50,000 stat calls

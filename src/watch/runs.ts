@@ -131,9 +131,10 @@ async function identifyParts(
   const parts: (DiskFile & Part & Hashed)[] = [];
   let left = keepBytes;
   for (const part of run.parts ?? []) {
-    const hashed = await identify(part, { signal, keepBytes: left });
+    // By other threads: a run may have thousands of files.
+    const hashed = await identify({ ...part, isLocal: false }, { signal, keepBytes: left });
     if (hashed.content) left -= hashed.size;
-    parts.push({ ...part, ...hashed });
+    parts.push({ ...hashed, ...part });
   }
   const now = await stat(run);
   if (typeof now === 'string' || now.missing !== undefined || !isSame(now, run)) {

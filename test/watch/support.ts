@@ -3,6 +3,7 @@ import { onTestFinished, vi } from 'vitest';
 import { type Clock, systemClock } from '../../src/clock.js';
 import { createLog } from '../../src/log.js';
 import type { FoundFile } from '../../src/model.js';
+import { stampOf } from '../../src/watch/identify.js';
 import { createMatcher } from '../../src/watch/match.js';
 import { type Listing, type ListOptions, list } from '../../src/watch/scan.js';
 import {
@@ -21,7 +22,7 @@ const everything = createMatcher({ files: ['**/*'], ignore: [] });
 /** A file as a scan would find it now. */
 export function found(path: string, location: string | Buffer = path): FoundFile {
   const stats: BigIntStats = statSync(location, { bigint: true });
-  return { path, location, size: Number(stats.size), mtimeNs: stats.mtimeNs, inode: stats.ino };
+  return { path, location, ...stampOf(stats) };
 }
 
 export async function listed(
