@@ -1,4 +1,5 @@
-import { type Format, NO_MAPPING, type ParseMapping, withDefaults } from '../config/vocabulary.js';
+import { type Format, NO_MAPPING, type ParseMapping, type ParseOptions, withDefaults } from '../config/vocabulary.js';
+import type { FileRecord } from '../model.js';
 import { firstLines, openText } from '../parse/cells.js';
 import { type Node, type Tree, valueAt } from '../parse/extract/tree.js';
 import { readJson, readXml } from '../parse/formats/documents.js';
@@ -14,10 +15,20 @@ import type { FinderMapping } from './facts.js';
 import { type MeasureContext, type Measured, measureLines, measureText } from './measure.js';
 
 /** Measures a file: which mapping reads it, and what the file leaves open. Throws a FileError if that is unclear. */
-export async function measureFile(opened: OpenFile): Promise<Measured> {
+export async function measureFile(
+  opened: OpenFile,
+  complete = withDefaults,
+): Promise<Measured & Pick<MeasureContext, 'read'>> {
   const file = { ...opened, options: NO_MAPPING };
-  const read: MeasureContext['read'] = (mapping) => readFile({ ...file, options: withDefaults(mapping) });
-  return MEASURERS[await formatOf(file)]({ ...file, name: file.source.name, read });
+  // Often the mapping that was verified is the result, and the file need not be read again.
+  let last: { readonly options: ParseOptions; readonly record: FileRecord } | undefined;
+  const read: MeasureContext['read'] = async (mapping) => {
+    const options = complete(mapping);
+    if (last?.options !== options) last = { options, record: await readFile({ ...file, options }) };
+    return last.record;
+  };
+  const measured = await MEASURERS[await formatOf(file)]({ ...file, name: file.source.name, read });
+  return { ...measured, read };
 }
 
 type Measurer = (file: OpenFile & MeasureContext) => Promise<Measured>;

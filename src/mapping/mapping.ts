@@ -9,7 +9,7 @@ import type { SourceFile } from '../map/scope.js';
 import type { ReadDate } from '../map/templates.js';
 import { markComment, referenceOf } from '../markers.js';
 import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from '../model.js';
-import { mainFile, parse, readFile } from '../parse/parse.js';
+import { mainFile, parse } from '../parse/parse.js';
 import { openFile, type Source } from '../parse/source.js';
 import { readDate } from '../parse/values/date.js';
 import { contentOf } from '../watch/identify.js';
@@ -106,10 +106,10 @@ export async function parseRun(
   if (alternatives) return parse(source, alternatives, signal);
   const options = NO_MAPPING;
   const file = openFile(mainFile(source, options), options, signal);
-  const { mapping, ambiguity } = await measureFile(file);
+  const { mapping, ambiguity, read } = await measureFile(file, complete);
   if (ambiguity) throw ambiguity;
   try {
-    return await readFile({ ...file, options: complete(mapping) });
+    return await read(mapping);
   } catch (error) {
     throw error instanceof FileError ? withMapping(error, mapping) : error;
   }
