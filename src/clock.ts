@@ -73,24 +73,33 @@ export type Loop = ReturnType<typeof every>;
 /** Runs the task now and then every `intervalMs`, or after the milliseconds that the task returns, until it is stopped. */
 export function every(intervalMs: number, clock: Clock, task: (signal: AbortSignal) => Promise<number | undefined>) {
   const stopping = new AbortController();
-  let waiting = new AbortController();
+  let waiting: AbortController | undefined;
+  let isWoken = false;
 
   async function repeat(): Promise<void> {
     while (!stopping.signal.aborted) {
-      waiting = new AbortController();
+      isWoken = false;
       const waitMs = (await task(stopping.signal)) ?? intervalMs;
+      if (isWoken) continue;
+      waiting = new AbortController();
       await clock.sleep(waitMs, waiting.signal);
+      waiting = undefined;
     }
+  }
+
+  function wake(): void {
+    isWoken = true;
+    waiting?.abort(WOKEN);
   }
 
   const running = Promise.resolve().then(repeat);
   return {
     /** Ends the current wait. If the task is running, it is repeated without a wait. */
-    wake: (): void => waiting.abort(WOKEN),
+    wake,
     /** Resolves when the current execution has ended. */
     async stop(): Promise<void> {
       stopping.abort();
-      waiting.abort();
+      wake();
       await running;
     },
   };
