@@ -18,6 +18,8 @@ interface ReaderOptions {
 
 /** Including the waits, the attempts span a few minutes. */
 const MAX_ATTEMPTS = 8;
+/** An entry that fails this often, although the server answers other requests, cannot be read. */
+const MAX_ENTRY_ATTEMPTS = 3;
 
 /** Reads the notebook for `audit` and `recover`, and waits while it is unavailable. */
 export function createNotebookReader(
@@ -26,13 +28,20 @@ export function createNotebookReader(
   },
   { clock = systemClock, signal, onRetry }: ReaderOptions,
 ) {
-  async function retry<T>(request: () => Promise<T>): Promise<T> {
+  const answers = (): Promise<boolean> =>
+    notebook.listKeys().then(
+      () => true,
+      () => false,
+    );
+
+  async function retry<T>(request: () => Promise<T>, subject: 'entry' | 'server' = 'entry'): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted();
       try {
         return await request();
       } catch (error) {
         if (!isTemporary(error) || attempt === MAX_ATTEMPTS) throw error;
+        if (subject === 'entry' && attempt >= MAX_ENTRY_ATTEMPTS && (await answers())) throw unreadable(error);
         onRetry(`the notebook is unavailable, retrying: ${error.message}`);
         await clock.sleep(backoffMs(attempt), signal);
       }
@@ -50,7 +59,7 @@ export function createNotebookReader(
       }),
     /** eLabFTW only: the highest id of the experiments that the key may read. Undefined if it cannot list them so. */
     async newestId(): Promise<number | undefined> {
-      const [newest] = await retry(() => notebook.newestExperiments()).catch((error: unknown) => {
+      const [newest] = await retry(() => notebook.newestExperiments(), 'server').catch((error: unknown) => {
         if (isTemporary(error)) throw error;
         return [];
       });
@@ -60,9 +69,16 @@ export function createNotebookReader(
      * Rejects unless the notebook itself answers: a proxy that has lost its backend answers 404 to everything. Resolves
      * with its dialect.
      */
-    checkPresence: async (): Promise<Dialect> => dialectOf(await retry(() => notebook.listKeys())),
+    checkPresence: async (): Promise<Dialect> => dialectOf(await retry(() => notebook.listKeys(), 'server')),
   };
 }
+
+/** The notebook answers, but not about this entry. */
+const unreadable = (cause: NotebookError): NotebookError =>
+  new NotebookError('server', cause.message, { scope: 'run', cause });
+
+export const isUnreadable = (error: unknown): error is NotebookError =>
+  error instanceof NotebookError && error.failure === 'server' && error.scope === 'run';
 
 /** Whether the request may succeed later without intervention. A rejected key needs intervention. */
 export const isTemporary = (error: unknown): error is NotebookError =>

@@ -2,13 +2,14 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { configFrom, type JsonOption, parseNumber, requireJournal, withJson } from '../commands/options.js';
 import { createProgressLine } from '../commands/terminal.js';
 import type { LoadedConfig, UsableConfig } from '../config/load.js';
-import { ConfigError, explainProblem } from '../errors.js';
+import { ConfigError, EXIT, explainProblem } from '../errors.js';
 import { onStopRequest } from '../process.js';
 import { plural } from '../text.js';
 import { type IdRange, MAX_MISSING, type Recovered, recoverJournal } from './recover.js';
 
 interface RecoverOptions extends JsonOption {
   readonly ids?: IdRange;
+  readonly skipUnreadable?: boolean;
 }
 
 export function addRecover(command: Command): void {
@@ -18,6 +19,7 @@ export function addRecover(command: Command): void {
       'Read the experiments with these ids (default: from the last known id to the end)',
       parseRange,
     )
+    .option('--skip-unreadable', 'Leave out experiments that the notebook fails to show')
     .action(runRecover);
 }
 
@@ -32,18 +34,21 @@ function parseRange(text: string): IdRange {
   return range;
 }
 
-async function runRecover({ ids, json, ...options }: RecoverOptions): Promise<void> {
+async function runRecover({ ids, skipUnreadable, json, ...options }: RecoverOptions): Promise<void> {
   const config = configFrom(options);
   requireInstrumentNames(config);
   const progress = createProgressLine();
   const result = await recoverJournal(config, {
     signal: onStopRequest(),
     range: ids,
+    skipUnreadable,
     onProgress: (id, { recovered, completed }) =>
       progress.show(`reading experiment ${id}; ${plural(recovered + completed, 'run')} recovered`),
     onRetry: progress.print,
   }).finally(progress.end);
-  console.log(json ? JSON.stringify(result, null, 2) : summary(result, ids === undefined));
+  const isStuck = result.unreadable.length > 0 && !skipUnreadable;
+  console.log(json ? JSON.stringify(result, null, 2) : summary(result, ids === undefined, isStuck));
+  if (isStuck) process.exitCode = EXIT.failed;
 }
 
 /**
@@ -57,7 +62,7 @@ function requireInstrumentNames(config: LoadedConfig): asserts config is UsableC
   for (const problem of config.problems) process.stderr.write(`${explainProblem(problem)}\n`);
 }
 
-function summary(result: Recovered, toTheEnd: boolean): string {
+function summary(result: Recovered, toTheEnd: boolean, isStuck: boolean): string {
   const { from, to, recovered, completed, known, spares, others } = result;
   const read =
     to < from
@@ -76,11 +81,17 @@ function summary(result: Recovered, toTheEnd: boolean): string {
     ...list('run', 'held, because the experiment no longer exists; to file it again: labfeed refile RUN', result.gone),
     ...list('run', 'incomplete in the restored notebook; the daemon sends the rest again', result.reopened),
     ...(toTheEnd ? [`stopped after ${MAX_MISSING} missing ids in a row`] : []),
-    result.endConfirmed
-      ? `the end is confirmed: the notebook lists no experiment above id ${result.readThrough}`
-      : `the end is not confirmed: the next experiment that labfeed creates shows whether runs are filed above id ${result.readThrough}; if so, labfeed halts again, and this command continues`,
+    ...list('experiment', isStuck ? UNREADABLE : 'could not be read, and left out', result.unreadable),
+    isStuck
+      ? 'nothing is sent until then'
+      : result.endConfirmed
+        ? `the end is confirmed: the notebook lists no experiment above id ${result.readThrough}`
+        : `the end is not confirmed: the next experiment that labfeed creates shows whether runs are filed above id ${result.readThrough}; if so, labfeed halts again, and this command continues`,
   ].join('\n');
 }
+
+const UNREADABLE =
+  'cannot be read, although the notebook works. Have them repaired or deleted and run this command again, or add --skip-unreadable: a run of labfeed among them is then filed again';
 
 const MAX_LISTED = 20;
 

@@ -3,9 +3,9 @@ import { journalOf, type ListedInstrument, type UsableConfig } from '../config/l
 import { openNotebook } from '../connection.js';
 import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
 import { isOurCreation } from '../deliver/reconcile.js';
-import { inspectNewest } from '../deliver/restored.js';
+import { inspectNewest, RECOVER } from '../deliver/restored.js';
 import { explain, LabfeedError, type NotebookError } from '../errors.js';
-import { createNotebookReader, isTemporary, type NotebookReader, readBack } from '../evidence.js';
+import { createNotebookReader, isTemporary, isUnreadable, type NotebookReader, readBack } from '../evidence.js';
 import { writeNote } from '../journal/identity.js';
 import { type Journal, openJournal } from '../journal/journal.js';
 import type { MarkedComment, PlacedRun } from '../journal/recovery.js';
@@ -30,6 +30,8 @@ export interface RecoverDeps {
   readonly notebook: NotebookReader;
   /** Reads every id in it. By default: from the first unknown id to the newest one, until `MAX_MISSING` ids in a row are missing. */
   readonly range?: IdRange | undefined;
+  /** Whether to go on although some experiments cannot be read. If one is a run of labfeed, it is filed again. */
+  readonly skipUnreadable?: boolean | undefined;
   /** Called before each experiment is read. */
   onProgress(id: number, result: Recovered): void;
 }
@@ -54,6 +56,8 @@ const emptyResult = () => ({
   spares: 0,
   /** Experiments of other people. */
   others: 0,
+  /** The server fails to show them. Unless they are skipped, nothing is sent. */
+  unreadable: [] as number[],
   /** Filed by labfeed from instruments that are not in this configuration. */
   unknownInstruments: [] as number[],
   /** Recovered without any comment of labfeed, although the instrument has comments. */
@@ -64,7 +68,7 @@ const emptyResult = () => ({
   reopened: [] as number[],
 });
 
-interface RecoverOptions extends Pick<RecoverDeps, 'range' | 'onProgress'> {
+interface RecoverOptions extends Pick<RecoverDeps, 'range' | 'skipUnreadable' | 'onProgress'> {
   readonly signal: AbortSignal;
   onRetry(message: string): void;
 }
@@ -140,6 +144,8 @@ async function refill(dialect: Dialect, deps: RecoverDeps): Promise<Recovered> {
   // eLabFTW lists what our key may read, and so everything that was filed with it.
   const newest = dialect === 'elabftw' ? await notebook.newestId() : undefined;
   await readRange(range ?? { from: first, to: Number.MAX_SAFE_INTEGER }, newest, leavesGap, result, deps);
+  const [unreadable] = deps.skipUnreadable ? [] : result.unreadable;
+  const isIncomplete = leavesGap || unreadable !== undefined;
   // Otherwise the ids at the end may only have seemed to be missing.
   await notebook.checkPresence();
   if (range === undefined && restoredFrom === undefined && first === 1 && result.to === 0) {
@@ -147,9 +153,10 @@ async function refill(dialect: Dialect, deps: RecoverDeps): Promise<Recovered> {
     await journal.recovery.end(server, halted ?? explain(foundNothing(server)));
     throw foundNothing(server);
   }
-  result.endConfirmed = !leavesGap && newest !== undefined && newest <= result.readThrough;
-  if (!leavesGap) await journal.recovery.readThrough(server, result.endConfirmed ? null : result.readThrough);
-  await journal.recovery.end(server, leavesGap ? halted : undefined);
+  result.endConfirmed = !isIncomplete && newest !== undefined && newest <= result.readThrough;
+  if (!isIncomplete) await journal.recovery.readThrough(server, result.endConfirmed ? null : result.readThrough);
+  const reason = unreadable === undefined ? halted : (halted ?? unreadableHalt(unreadable));
+  await journal.recovery.end(server, isIncomplete ? reason : undefined);
   return result;
 }
 
@@ -158,6 +165,9 @@ const foundNothing = (server: string): LabfeedError =>
     hint: `if its experiments begin at a higher id: labfeed recover --ids A-B; if it has no experiments: --ids 1-${MAX_MISSING}`,
   });
 
+const unreadableHalt = (id: number): string =>
+  `the journal is not complete: \`labfeed recover\` could not read experiment ${id}. ${RECOVER}`;
+
 async function readRange(
   { from, to }: IdRange,
   newest = 0,
@@ -165,25 +175,37 @@ async function readRange(
   result: Recovered,
   deps: RecoverDeps,
 ): Promise<void> {
-  const { server, journal, notebook, range } = deps;
+  const { server, journal, range, skipUnreadable } = deps;
   Object.assign(result, { from, to: from - 1 });
   for (let id = from, missing = 0; id <= to && (range || missing < MAX_MISSING || id <= newest); id++) {
     deps.onProgress(id, result);
-    const record = await notebook.readExperiment(id);
+    const kind = await readOne(id, deps);
     result.readThrough = id;
-    missing = record === 'missing' ? missing + 1 : 0;
-    if (record === 'missing') continue;
-    count(record === 'private' ? 'others' : await recoverExperiment(id, record, deps), id, result);
+    missing = kind === 'missing' ? missing + 1 : 0;
+    if (kind === 'missing') continue;
+    count(kind, id, result);
     result.to = id;
     // Above a gap, an id must not become the highest that is known.
-    if (!leavesGap) await journal.recovery.saw(server, id);
+    if (!leavesGap && (skipUnreadable || result.unreadable.length === 0)) await journal.recovery.saw(server, id);
+  }
+}
+
+async function readOne(id: number, deps: RecoverDeps): Promise<Kind | 'missing'> {
+  try {
+    const record = await deps.notebook.readExperiment(id);
+    if (record === 'missing') return record;
+    return record === 'private' ? 'others' : await recoverExperiment(id, record, deps);
+  } catch (error) {
+    if (isUnreadable(error)) return 'unreadable';
+    throw error;
   }
 }
 
 /** `bare`: recovered without the comments that it should have. */
-type Kind = 'recovered' | 'completed' | 'known' | 'spares' | 'others' | 'unknownInstrument' | 'bare';
+type Kind = 'recovered' | 'completed' | 'known' | 'spares' | 'others' | 'unreadable' | 'unknownInstrument' | 'bare';
 
 function count(kind: Kind, id: number, result: Recovered): void {
+  if (kind === 'unreadable') return void result.unreadable.push(id);
   if (kind === 'unknownInstrument') return void result.unknownInstruments.push(id);
   if (kind === 'bare') result.withoutComments.push(id);
   result[kind === 'bare' ? 'recovered' : kind] += 1;

@@ -240,11 +240,16 @@ test('requests are retried while the notebook is unavailable, but not if the key
   await file(notebook, clock, 'a');
   const failing = (failure: 'server' | 'auth', times: number): FakeNotebook => {
     let left = times;
+    const notNow = (): NotebookError => new NotebookError(failure, 'not now', { status: 500 });
     return {
       ...notebook,
       async readExperiment(id) {
-        if (left-- > 0) throw new NotebookError(failure, 'not now', { status: 500, scope: 'run' });
+        if (left-- > 0) throw notNow();
         return notebook.readExperiment(id);
+      },
+      async listKeys() {
+        if (left > 0 && left < times) throw notNow();
+        return notebook.listKeys();
       },
     };
   };
@@ -370,4 +375,44 @@ test('if recover stopped before the end, the first creation shows it, and recove
   expect(await journal.outbox.server(SERVER).facts()).toMatchObject({ halted: undefined, unconfirmed: undefined });
   const titles = [...notebook.experiments.values()].map(({ title }) => title);
   expect(titles.sort()).toEqual([...ALL, 'new', 'i', 'j', 'k'].sort());
+});
+
+test('an experiment that the notebook fails to show stops nothing else, and nothing is sent until a person decides', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook();
+  await file(notebook, clock, 'a', 'b', 'c');
+  const broken = FIRST_ID + 1;
+  const failing: FakeNotebook = {
+    ...notebook,
+    async readExperiment(id) {
+      if (id === broken) throw new NotebookError('server', 'status 500');
+      return notebook.readExperiment(id);
+    },
+  };
+  const journal = await emptyJournal(clock);
+  const outbox = journal.outbox.server(SERVER);
+  expect(await recoverInto(journal, failing)).toMatchObject({ recovered: 2, unreadable: [broken] });
+  expect((await outbox.facts()).halted).toContain(`could not read experiment ${broken}`);
+  expect(await recoverInto(journal, failing, { skipUnreadable: true })).toMatchObject({
+    known: 2,
+    unreadable: [broken],
+  });
+  expect((await outbox.facts()).halted).toBeUndefined();
+});
+
+test('once the experiment can be read again, its run is recovered', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook();
+  await file(notebook, clock, 'a', 'b', 'c');
+  const journal = await emptyJournal(clock);
+  const failing: FakeNotebook = {
+    ...notebook,
+    listComments: () => Promise.reject(new NotebookError('server', 'status 500')),
+  };
+  expect(await recoverInto(journal, failing)).toMatchObject({
+    recovered: 0,
+    unreadable: [FIRST_ID, FIRST_ID + 1, FIRST_ID + 2],
+  });
+  expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 3, unreadable: [] });
+  expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
 });

@@ -88,7 +88,7 @@ export const instrument = (name: string, duplicates: 'skip' | 'ingest' = 'skip')
   comments: { readings: 'table', maxBytes: 60_000, maxComments: 5 },
 });
 
-interface RecoverChanges extends Partial<Pick<RecoverDeps, 'instruments' | 'range' | 'onProgress'>> {
+interface RecoverChanges extends Partial<Pick<RecoverDeps, 'instruments' | 'range' | 'skipUnreadable' | 'onProgress'>> {
   readonly signal?: AbortSignal;
   onRetry?(reason: string): void;
 }
