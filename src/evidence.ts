@@ -18,8 +18,8 @@ interface ReaderOptions {
 
 /** Including the waits, the attempts span a few minutes. */
 const MAX_ATTEMPTS = 8;
-/** An entry that fails this often, although the server answers other requests, cannot be read. */
-const MAX_ENTRY_ATTEMPTS = 3;
+/** An entry that fails this often, although the server answers another request each time, cannot be read. */
+const MAX_ENTRY_FAILURES = 3;
 
 /** Reads the notebook for `audit` and `recover`, and waits while it is unavailable. */
 export function createNotebookReader(
@@ -35,13 +35,14 @@ export function createNotebookReader(
     );
 
   async function retry<T>(request: () => Promise<T>, subject: 'entry' | 'server' = 'entry'): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
+    for (let attempt = 1, failures = 0; ; attempt++) {
       signal.throwIfAborted();
       try {
         return await request();
       } catch (error) {
         if (!isTemporary(error) || attempt === MAX_ATTEMPTS) throw error;
-        if (subject === 'entry' && attempt >= MAX_ENTRY_ATTEMPTS && (await answers())) throw unreadable(error);
+        if (subject === 'entry' && (await answers())) failures += 1;
+        if (failures === MAX_ENTRY_FAILURES) throw unreadable(error);
         onRetry(`the notebook is unavailable, retrying: ${error.message}`);
         await clock.sleep(backoffMs(attempt), signal);
       }
