@@ -107,7 +107,7 @@ export function createRuntime(deps: RuntimeDeps) {
       // A mistake in `keep` must not remove anybody's history.
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
       if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
-      if (journal.notes.isBehind) await haltBehind(journal, config);
+      if (journal.notes.isBehind) await haltBehind(journal, config.notebook.url, journalOf(config));
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));
       await Promise.all([...restored, ...intakes.map((intake) => intake.start())]);
@@ -128,10 +128,13 @@ function isReplaced(key: Key): boolean {
 }
 
 /** Durable before anything is sent. If a halt is already recorded, its reason stays. */
-async function haltBehind({ isNew, outbox }: Journal, config: UsableConfig): Promise<void> {
-  const server = outbox.server(config.notebook.url);
+export async function haltBehind(
+  { isNew, outbox }: Pick<Journal, 'isNew' | 'outbox'>,
+  url: string,
+  path: string,
+): Promise<void> {
+  const server = outbox.server(url);
   if ((await server.facts()).halted !== undefined) return;
-  const path = journalOf(config);
   const what = isNew ? `the journal ${path} was lost: it is new, but` : `the journal ${path} was restored or replaced:`;
   await server.learn({ halted: `${what} ${path}.seen shows that a later one was used here. ${RECOVER}` });
 }

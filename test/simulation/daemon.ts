@@ -1,6 +1,8 @@
+import { retry } from '../../src/clock.js';
 import { notebookSchema } from '../../src/config/settings.js';
-import { openDelivery } from '../../src/daemon/runtime.js';
-import { createJournal } from '../../src/journal/journal.js';
+import { haltBehind, openDelivery } from '../../src/daemon/runtime.js';
+import type { Note } from '../../src/journal/identity.js';
+import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';
 import { overNetwork, TIMEOUT_MS } from './network.js';
 import type { SimulatedProcess } from './timeline.js';
@@ -13,6 +15,8 @@ export interface SimulatedDaemon {
   /** Records another draft of the n-th run, after a remap was requested. */
   remap(n: number, version: number): Promise<void>;
   wake(): void;
+  /** Whether the journal could not be synced: nothing is sent until a restart. */
+  hasFailed(): boolean;
   /** Whether every run in the journal that the server accepts is done or parked. */
   isIdle(): Promise<boolean>;
   count(): Promise<Record<string, number>>;
@@ -33,19 +37,24 @@ export const SETTINGS = notebookSchema.parse({
   timeout: `${TIMEOUT_MS}ms`,
 });
 
-export function startDaemon(world: World): SimulatedDaemon {
+export async function startDaemon(world: World): Promise<SimulatedDaemon> {
   const { timeline, random, database, kind, pc, trace } = world;
   const process = timeline.process();
+  const isNew = database.written() === 0;
   const journal = createJournal({
     database,
+    isNew,
+    before: world.note,
     clock: process.clock,
     release: () => undefined,
     schedule: (flush) => process.at(0, () => write(flush, world)),
-    sync: () => sync(process, world),
+    sync: createSync(process, world),
     makeId: () => pc.journal,
   });
   // Opening a journal makes everything durable that is in it.
   database.synced(database.written());
+  const failure = journal.trouble;
+  const hasFailed = (): boolean => failure()?.includes(SYNC_FAILED) === true;
   let isChanged = true;
   let isIdle = false;
   const changed = (): void => {
@@ -68,10 +77,12 @@ export function startDaemon(world: World): SimulatedDaemon {
     });
   let delivery = open();
   trace?.(`${pc.runs}: process starts`);
+  if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process));
   delivery.start();
+  if (world.events.has('lost')) takeNotes(journal.notes, process, world);
   async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
     // A run that could not be recorded is found again by the next scan.
-    while (!(await timeline.until(journal.outbox.add(run, { draft })).catch(() => undefined)));
+    while (!hasFailed() && !(await timeline.until(journal.outbox.add(run, { draft })).catch(() => undefined)));
     changed();
     delivery.wake();
   }
@@ -82,6 +93,7 @@ export function startDaemon(world: World): SimulatedDaemon {
     },
     remap: (n, version) => take(runOf(n, version, pc)),
     wake: () => delivery.wake(),
+    hasFailed,
     count: journal.outbox.count,
     async isIdle() {
       if (isChanged) isIdle = countOpen(world) === 0;
@@ -116,17 +128,53 @@ const countOpen = ({ database, poisoned = -1 }: World): number =>
   ).runs;
 
 const MAX_SYNC_MS = 20;
+const SYNC_FAILED = 'input/output error';
 
-/** Makes everything durable that was written before it began, once it has completed. */
-function sync(process: SimulatedProcess, { database, random }: World): Promise<void> {
-  const written = database.written();
-  return new Promise((resolve) => {
-    process.at(random.below(MAX_SYNC_MS), () => {
-      database.synced(written);
-      resolve();
+/**
+ * Makes everything durable that was written before it began, once it has completed. After one has failed, others seem to
+ * succeed, but what could not be written stays lost.
+ */
+function createSync(process: SimulatedProcess, world: World): () => Promise<void> {
+  const { database, random, events, trace } = world;
+  let hasFailed = false;
+  return () => {
+    const written = database.written();
+    return new Promise((resolve, reject) => {
+      process.at(random.below(MAX_SYNC_MS), () => {
+        if (hasFailed) return resolve();
+        hasFailed = world.canFailSync && events.get('sync')?.chance(0.1) === true;
+        if (!hasFailed) {
+          database.synced(written);
+          return resolve();
+        }
+        trace?.('the journal cannot be synced');
+        return reject(new Error(SYNC_FAILED));
+      });
     });
+  };
+}
+
+const NOTE_MS = 1000;
+
+/** As the daemon does once a second. */
+function takeNotes(notes: Journal['notes'], process: SimulatedProcess, world: World): void {
+  process.at(NOTE_MS, () => {
+    const written = world.database.written();
+    const keep = (note: Note | undefined): void => {
+      if (note) Object.assign(world, { note, writtenBeforeNote: written });
+    };
+    notes.take().then(keep, () => undefined);
+    takeNotes(notes, process, world);
   });
 }
+
+/** The daemon does not start until the halt is recorded. */
+const haltUntilRecovered = (journal: Journal, { clock }: SimulatedProcess): Promise<void> =>
+  retry(() => haltBehind(journal, SETTINGS.url, 'journal.db'), {
+    clock,
+    signal: new AbortController().signal,
+    failed: () => undefined,
+  });
 
 function write(flush: () => void, { random, faults, database, trace }: World): void {
   const fails = random.chance(faults.ofWrites);

@@ -24,6 +24,10 @@ const EVENTS = [
   'restored',
   /** The configuration is reloaded while requests are in flight. */
   'reload',
+  /** Once, the journal cannot be synced: the process sends nothing more, until it is restarted. */
+  'sync',
+  /** The journal is removed, or replaced by an older copy. */
+  'lost',
 ] as const;
 
 type EventName = (typeof EVENTS)[number];

@@ -10,7 +10,7 @@ export function createOtherPc(first: World, database: ReusableDatabase) {
   const random = first.events.get('second') ?? first.random;
   const userid = first.kind.keepsTitle === false || random.chance(0.5) ? 3 : 1;
   const pc = { runs: 'other', journal: '22222222', userid };
-  const world: World = { ...first, database, pc, remaps: undefined, poisoned: undefined };
+  const world: World = { ...first, database, pc, remaps: undefined, poisoned: undefined, note: undefined };
   let daemon: SimulatedDaemon | undefined;
   let added = 0;
   return {
@@ -18,7 +18,7 @@ export function createOtherPc(first: World, database: ReusableDatabase) {
     added: () => added,
     /** Starts it, and adds runs. */
     async start(): Promise<void> {
-      daemon = startDaemon(world);
+      daemon = await startDaemon(world);
       for (let n = 0; n < added; n++) await daemon.add(n);
       for (let more = random.below(3); more > 0; more--) await daemon.add(added++);
     },

@@ -17,6 +17,7 @@ export async function recoverJournal(world: World): Promise<void> {
   const process = timeline.process();
   const journal = createJournal({
     database,
+    before: world.note,
     clock: process.clock,
     release: () => undefined,
     schedule: (flush) => process.at(0, flush),
@@ -37,6 +38,7 @@ export async function recoverJournal(world: World): Promise<void> {
       onProgress: () => undefined,
     }),
   );
+  world.note = (await timeline.until(journal.notes.take())) ?? world.note;
   trace?.(`recovered: ${JSON.stringify(recovered)}`);
   process.kill();
 }

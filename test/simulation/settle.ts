@@ -14,7 +14,8 @@ export async function settle(world: World, daemon: SimulatedDaemon): Promise<voi
   const maxMs = events.has('unreadable') ? MAX_SETTLE_MS / 8 : MAX_SETTLE_MS;
   const until = Math.max(timeline.elapsedMs(), world.calmAt) + maxMs;
   for (let step = 0; step < MAX_STEPS && timeline.elapsedMs() < until; step++) {
-    if ((await daemon.isIdle()) || (events.has('restored') && isHalted(world))) return;
+    if ((await daemon.isIdle()) || daemon.hasFailed() || ((events.has('restored') || world.isLost) && isHalted(world)))
+      return;
     if (!(await timeline.step())) break;
   }
   // A run whose experiment may be the one that cannot be read waits.
@@ -24,13 +25,15 @@ export async function settle(world: World, daemon: SimulatedDaemon): Promise<voi
 
 /** A failure counts against a run only if others succeed. */
 export async function parkPoisoned(
-  { poisoned, database, timeline }: World,
+  { poisoned, database, timeline, kind }: World,
   addHealthy: () => Promise<void>,
 ): Promise<void> {
   if (poisoned === undefined) return;
   const isOpen = () =>
     database.prepare("SELECT 1 FROM runs WHERE id = ? AND parked IS NULL AND step <> 'done'").get(poisoned + 1);
-  for (let more = 0; more < 12 && isOpen(); more++) {
+  // On eLabFTW, a comment with an unknown outcome is posted again after more than two minutes.
+  const most = kind.dialect === 'elabftw' ? 40 : 12;
+  for (let more = 0; more < most && isOpen(); more++) {
     const from = timeline.elapsedMs() + 15_000;
     while (timeline.elapsedMs() < from && (await timeline.step()));
     await addHealthy();

@@ -54,11 +54,13 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
   scheduleConditions(world);
   let expected = 1 + random.below(5);
   let added = 0;
-  const processes = 1 + random.below(4) + Number(events.has('restored'));
+  const processes = 1 + random.below(4) + Number(events.has('restored') || events.has('lost'));
   for (let process = 1; process <= processes; process++) {
     Object.assign(faults, chooseFaults(world));
     await other?.start();
-    let daemon = startDaemon(world);
+    world.canFailSync = process < processes;
+    let daemon = await startDaemon(world);
+    if (world.isLost && !isHalted(world)) throw new Error('nobody noticed that the journal was lost');
     // The scan at the start finds all files, including those whose runs a power failure has undone.
     for (let n = 0; n < added; n++) await daemon.add(n);
     await deliverRemaps(daemon, world);
@@ -69,7 +71,7 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
     for (const end = added + here; added < end; added++) await daemon.add(added);
     await runUntilEnd(daemon, world, users);
     // Only done runs can be remapped.
-    if (world.remaps && random.chance(0.5)) await settle(world, daemon);
+    if (world.remaps && random.chance(0.5) && !daemon.hasFailed()) await settle(world, daemon);
     if (process < processes) await endProcess(daemon, world, users, other);
     else {
       await settle(world, daemon);
@@ -152,6 +154,7 @@ async function endProcess(
   if (random.chance(0.1) && !isTimed(world)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);
   if (world.events.has('clock') && !isTimed(world)) jumpClock(world);
   if (world.events.has('restored')) return restore(world, users);
+  if (world.events.has('lost')) return loseJournal(world);
   if (random.chance(0.3)) {
     // A change between our read and our PATCH cannot be detected, so users act while nothing is in flight.
     while (await timeline.step());
@@ -173,6 +176,18 @@ async function restore(world: World, users: Users): Promise<void> {
   world.isRestored = true;
   trace?.('the server is restored to an older state');
   users.restored();
+}
+
+/** The journal is lost, or restored from an older copy, after everything in flight has arrived. */
+async function loseJournal(world: World): Promise<void> {
+  const { timeline, events, database, trace } = world;
+  const random = events.get('lost');
+  while (await timeline.step());
+  if (!random?.chance(0.6) || world.isLost || world.note === undefined) return;
+  const kept = random.chance(0.5) ? 0 : random.below(world.writtenBeforeNote + 1);
+  trace?.(`the journal is replaced by its first ${kept} transactions of ${database.written()}`);
+  database.rewind(kept);
+  world.isLost = true;
 }
 
 /** Remaps that were requested while no process was running. */
@@ -204,7 +219,7 @@ async function remapInLastProcess(daemon: SimulatedDaemon, world: World, users: 
 async function recoverAndRestart(daemon: SimulatedDaemon, world: World): Promise<SimulatedDaemon> {
   daemon.kill();
   await recoverJournal(world);
-  const restarted = startDaemon(world);
+  const restarted = await startDaemon(world);
   await settle(world, restarted);
   return restarted;
 }

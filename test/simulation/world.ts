@@ -1,4 +1,5 @@
 import type { NotebookError } from '../../src/errors.js';
+import type { Note } from '../../src/journal/identity.js';
 import { originLine } from '../../src/markers.js';
 import type { Dialect } from '../../src/model.js';
 import { type FakeNotebook, type FakeRequest, fakeNotebook, type NotebookKind } from '../support/fake-notebook.js';
@@ -33,6 +34,14 @@ export interface World {
   restore: (() => void) | undefined;
   /** Whether it was given to it. */
   isRestored: boolean;
+  /** Whether a sync of the journal may fail. */
+  canFailSync: boolean;
+  /** The last note in the file beside the journal. */
+  note: Note | undefined;
+  /** How many transactions the journal had before that note. */
+  writtenBeforeNote: number;
+  /** Whether the journal was removed or replaced by an older copy. */
+  isLost: boolean;
 }
 
 /** A PC that runs labfeed. */
@@ -98,6 +107,10 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
     poisoned: undefined,
     restore: undefined,
     isRestored: false,
+    canFailSync: false,
+    note: undefined,
+    writtenBeforeNote: 0,
+    isLost: false,
     trace: trace && ((line) => trace(`${Math.round(timeline.elapsedMs())} ${line}`)),
   };
 }

@@ -137,6 +137,13 @@ export class ReusableDatabase extends DatabaseSync {
     }
   }
 
+  /** Replaces it by a copy from when it had this many transactions. */
+  rewind(transactions: number): void {
+    this.#durable = 0;
+    this.#transactions.length = Math.min(transactions, this.#transactions.length);
+    this.lose((unsynced) => unsynced);
+  }
+
   #emptyTables(): void {
     for (const [name, statement] of this.#emptying) if (this.#filled.has(name)) statement.run();
   }
