@@ -1,6 +1,7 @@
 /**
  * What labfeed costs, as ratios to the least that could do the same, measured side by side on this machine:
- * seconds of one machine mean nothing on another. `npm run bench -- --raw` also shows what is behind them.
+ * seconds of one machine mean nothing on another. `npm run bench -- --raw` also shows what is behind them, and `--draw`
+ * draws docs/images/speed.svg.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -33,7 +34,7 @@ try {
   tell('');
   console.log(table(results));
   console.log(['', ...pipelineTable(measured), calls].join('\n'));
-  // Only with the script beside it, and only on request: the picture is part of the documentation.
+  // Only on request: the picture is part of the documentation.
   if (process.argv.includes('--draw')) drawPipeline(measured, 'docs/images/speed.svg');
   if (process.argv.includes('--raw')) {
     for (const { what, raw } of results) console.log(`${what}: ${raw}`);
