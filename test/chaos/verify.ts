@@ -1,0 +1,114 @@
+import { expect } from 'vitest';
+import { until } from '../support/until.js';
+import { EDITED } from './events.js';
+import type { Job, Lab, Pc } from './lab.js';
+
+/** The requests of the contract, and eLabFTW's tags and search. */
+const ALLOWED = [
+  /^GET \/api\/v2\/apikeys$/,
+  /^POST \/api\/v2\/experiments$/,
+  /^(GET|PATCH) \/api\/v2\/experiments\/[1-9]\d*$/,
+  /^(GET|POST) \/api\/v2\/experiments\/[1-9]\d*\/comments$/,
+  /^GET \/api\/v2\/experiments\/[1-9]\d*\/comments\/[1-9]\d*$/,
+];
+const ELABFTW = [/^POST \/api\/v2\/experiments\/[1-9]\d*\/tags$/, /^GET \/api\/v2\/experiments\?extended=(body|title)/];
+
+/** eLabFTW may carry out a cut-off request for two minutes, so nothing is decided before then. */
+const SETTLED_WITHIN_MS = 400_000;
+
+/**
+ * Waits until every run is filed without a person, and poisoned runs are parked. A run that may own an unreadable entry
+ * waits, and no other does; it is filed once the entry can be read.
+ */
+export async function settle(lab: Lab): Promise<void> {
+  await finished(lab, ({ reason }) => reason?.includes('cannot be read') === true);
+  lab.people.unreadable.clear();
+  await finished(lab, () => false);
+}
+
+async function finished(lab: Lab, mayWait: (job: Job) => boolean): Promise<void> {
+  let open: string[] = [];
+  const isOver = async (): Promise<boolean> => {
+    open = (await Promise.all(lab.pcs.map((pc) => openRuns(lab, pc, mayWait)))).flat();
+    // A run is to blame only if others are accepted.
+    for (const pc of lab.pcs) if (pc.poisoned.some((title) => open.some((one) => one.startsWith(title)))) pc.drop();
+    if (open.length > 0) await new Promise((resolve) => setTimeout(resolve, 1000));
+    return open.length === 0;
+  };
+  await until('all runs filed', isOver, SETTLED_WITHIN_MS).catch((error: Error) => {
+    throw new Error(`${error.message}\n${open.join('\n')}`);
+  });
+}
+
+async function openRuns(lab: Lab, pc: Pc, mayWait: (job: Job) => boolean): Promise<string[]> {
+  const jobs = await pc.jobs();
+  const open: string[] = [];
+  for (const title of [...pc.titles, ...pc.poisoned]) {
+    const job = jobs.get(title);
+    const isPoisoned = pc.poisoned.includes(title);
+    if (job && isParked(job) && !isExpected(job, title, lab, isPoisoned))
+      throw new Error(`${title} was parked: ${JSON.stringify(job)}`);
+    const isOver = job !== undefined && (isParked(job) || (!isPoisoned && job.state === 'done') || mayWait(job));
+    if (!isOver) open.push(`${title}: ${JSON.stringify(job)}`);
+  }
+  return open;
+}
+
+const isParked = ({ state }: Job): boolean => state === 'quarantined' || state === 'held';
+
+/** Only what the server never accepts is quarantined, and only what people changed or deleted, or nobody refiled, is held. */
+const isExpected = ({ state, reason }: Job, title: string, lab: Lab, isPoisoned: boolean): boolean =>
+  state === 'quarantined'
+    ? isPoisoned && reason?.includes('accepts the same request for other runs') === true
+    : isDisputed(title, lab) || (isPoisoned && reason?.includes('restored to an older state') === true);
+
+const isDisputed = (title: string, { people, disputed }: Lab): boolean =>
+  people.deleted.has(title) || [...people.edited.values()].includes(title) || disputed.has(title);
+
+export async function verify(lab: Lab): Promise<void> {
+  const { control, people, pcs, dialect, disputed } = lab;
+  const present = control.experiments().filter(({ state }) => state === 'normal');
+  const ours = present.filter(({ id }) => !people.created.has(id) && !people.edited.has(id));
+  const blanks = ours.filter(({ title }) => title.startsWith('labfeed '));
+  const count = new Map<string, number>();
+  for (const { title } of ours) count.set(title, (count.get(title) ?? 0) + 1);
+  for (const title of pcs.flatMap(({ titles }) => titles)) {
+    const times = count.get(title) ?? 0;
+    const isEdited = [...people.edited.values()].includes(title);
+    if (disputed.has(title)) expect(times, title).toBeLessThanOrEqual(1);
+    else expect(times, title).toBe(isEdited || people.deleted.has(title) ? 0 : 1);
+    count.delete(title);
+  }
+  // There is nothing else but blank experiments.
+  for (const { title } of blanks) count.delete(title);
+  expect([...count.keys()]).toEqual([]);
+  for (const { title, comments, tags, body } of ours.filter((one) => !blanks.includes(one))) {
+    expect({ title, comments: comments.length, tags }).toEqual({ title, comments: 1, tags: ['balance'] });
+    expect(body).toContain('sha256:');
+  }
+  await verifyBlanks(
+    lab,
+    blanks.map(({ id }) => id),
+  );
+  for (const { id, title } of present) if (people.edited.has(id)) expect(title).toBe(EDITED);
+  for (const [id, title] of people.created) {
+    const entry = present.find((one) => one.id === id);
+    expect({ title: entry?.title, comments: entry?.comments, body: entry?.body ?? '' }).toEqual({
+      title,
+      comments: [],
+      body: '',
+    });
+  }
+  const allowed = dialect === 'v2' ? ALLOWED : [...ALLOWED, ...ELABFTW];
+  const unexpected = control
+    .requests()
+    .filter(({ method, path }) => !allowed.some((form) => form.test(`${method} ${path}`)));
+  expect(unexpected).toEqual([]);
+}
+
+/** A blank experiment is that of a poisoned run, or a spare; `audit` lists it. */
+async function verifyBlanks({ pcs }: Lab, blanks: readonly number[]): Promise<void> {
+  const audits = await Promise.all(pcs.map((pc) => pc.json<{ findings: readonly { experiment?: number }[] }>('audit')));
+  const listed = audits.flatMap(({ findings }) => findings.map(({ experiment }) => experiment));
+  expect(blanks.filter((id) => !listed.includes(id))).toEqual([]);
+}
