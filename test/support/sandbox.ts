@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { DatabaseSync } from '@photostructure/sqlite';
@@ -86,6 +87,8 @@ export function createTestSandbox(options: SandboxOptions): TestSandbox {
   };
   const intercept = (api: FastifyInstance, opened: Store): void => {
     const stopping = new AbortController();
+    // One for each request that is held.
+    setMaxListeners(0, stopping.signal);
     store = opened;
     api.addHook('preClose', async () => {
       store = undefined;
