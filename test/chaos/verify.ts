@@ -3,7 +3,7 @@ import { until } from '../support/until.js';
 import { EDITED } from './events.js';
 import type { Job, Lab, Pc } from './lab.js';
 
-/** The requests of the contract, and eLabFTW's tags and search. */
+/** The requests of the contract, and eLabFTW's tags, search and newest entry. */
 const ALLOWED = [
   /^GET \/api\/v2\/apikeys$/,
   /^POST \/api\/v2\/experiments$/,
@@ -11,7 +11,10 @@ const ALLOWED = [
   /^(GET|POST) \/api\/v2\/experiments\/[1-9]\d*\/comments$/,
   /^GET \/api\/v2\/experiments\/[1-9]\d*\/comments\/[1-9]\d*$/,
 ];
-const ELABFTW = [/^POST \/api\/v2\/experiments\/[1-9]\d*\/tags$/, /^GET \/api\/v2\/experiments\?extended=(body|title)/];
+const ELABFTW = [
+  /^POST \/api\/v2\/experiments\/[1-9]\d*\/tags$/,
+  /^GET \/api\/v2\/experiments\?(extended=(body|title)|order=id&sort=desc&)/,
+];
 
 /** eLabFTW may carry out a cut-off request for two minutes, so nothing is decided before then. */
 const SETTLED_WITHIN_MS = 400_000;
