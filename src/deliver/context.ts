@@ -2,7 +2,7 @@ import type { Clock } from '../clock.js';
 import { LabfeedError } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Origin } from '../markers.js';
-import type { OpenRun, Outbox, ServerOutbox } from '../outbox.js';
+import type { LearntFacts, OpenRun, Outbox, ServerOutbox } from '../outbox.js';
 
 /** Everything that the delivery of a run needs. */
 export interface DeliveryContext {
@@ -10,8 +10,6 @@ export interface DeliveryContext {
   readonly server: Server;
   readonly outbox: Pick<Outbox, 'id' | 'load' | 'record' | 'apply' | 'recordLater' | 'unfiled'>;
   readonly unknown: UnknownOutcomes;
-  /** Called when the experiment has its title, body and tags, so that only comments are missing. */
-  readonly filled?: () => void;
   readonly clock: Clock;
   /** Whether an experiment with this origin line was filed from this journal and is not in it. */
   isUnknownRun?(origin: Origin): Promise<boolean>;
@@ -220,6 +218,8 @@ export class WindowMemory {
   readonly absent = new Map<number, Absence>();
   /** The last creation that was answered: a creation whose grace period was over before has no higher id. */
   ceiling: { readonly id: number; readonly sentAt: number } | undefined;
+  /** A halt that could not be written to the journal yet. */
+  halt: LearntFacts | undefined;
   /** Whether a creation of this process was read back on a server that drops titles. */
   isTitleChecked = false;
   /** On the monotonic clock: when to look again for unseen creations, after one entry could not be read. */
