@@ -14,7 +14,7 @@ import {
 } from '../deliver/context.js';
 import { confirmingForbidden, repeatReads } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
-import { checkRestored, createWriteGuard, RECOVER } from '../deliver/restored.js';
+import { checkRestored, createWriteGuard, RECOVER, rememberHalts } from '../deliver/restored.js';
 import { prepareServer } from '../deliver/server.js';
 import { Writes } from '../deliver/writes.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
@@ -222,7 +222,8 @@ export function openDelivery(options: DeliveryOptions) {
     return isWrite ? guard.write(send, schedule) : schedule(send);
   });
   const stopping = new AbortController();
-  const server = outbox.server(config.url);
+  const unknown = options.unknown ?? trackUnknownOutcomes(clock, config.timeout, log);
+  const server = rememberHalts(outbox.server(config.url), unknown.window);
   const isUnknownRun = (origin: Origin) => isMissing(origin, instruments, outbox);
   const context: DeliveryContext = {
     notebook: confirmingForbidden(repeatReads(notebook, { clock, random, stopping: stopping.signal })),
@@ -234,7 +235,7 @@ export function openDelivery(options: DeliveryOptions) {
       timeoutMs: config.timeout,
     },
     outbox,
-    unknown: options.unknown ?? trackUnknownOutcomes(clock, config.timeout, log),
+    unknown,
     clock,
     isUnknownRun,
     stopping: stopping.signal,

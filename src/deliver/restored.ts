@@ -10,6 +10,7 @@ import {
   HaltedError,
   ownerOf,
   type Server,
+  type WindowMemory,
 } from './context.js';
 import { isOurCreation } from './reconcile.js';
 import { END_OF_IDS, tryRead } from './window.js';
@@ -110,6 +111,8 @@ const readerOf = ({ notebook }: DeliveryContext): EntryReader => ({
 export async function isStillOurs(record: ExperimentRecord, filing: Filing): Promise<boolean> {
   const { run, experiment, server } = filing;
   const reader = readerOf(filing);
+  if (run.step === 'described' && isOurCreation(record, run.reference, await server.facts()))
+    await haltRestored(experiment, emptied(experiment).sign, server);
   if (await isOurs(record, { ...run, experiment, title: run.draft.title }, reader)) return true;
   const { restored, ours } = await inspectNewest(server, reader);
   // Ids ascend: if a later one is still ours, this one is too.
@@ -161,6 +164,8 @@ export async function inspectNewest(server: Pick<ServerOutbox, 'facts' | 'learn'
       return { ours: run.experiment, restored: restoredFrom(others, owner) };
     }
     others.push({ id: run.experiment, owner });
+    // That is enough to be certain, and each one costs two requests.
+    if (others.length > MAX_REWRITTEN) break;
   }
   return { ours: undefined, restored: restoredFrom(others, facts.owner) ?? (await allGone(newest, missing, reader)) };
 }
@@ -224,6 +229,29 @@ async function isOurs(
 export async function haltRestored(id: number, sign: string, server: Server): Promise<never> {
   const what = 'the notebook was restored to an older state, or does not assign ascending ids';
   return halt(server, `${what}: ${sign}`, { restoredFrom: id });
+}
+
+/**
+ * The server's facts, with halts that take effect even if the journal cannot be written: they are kept in memory until
+ * it can. Otherwise runs would continue, and what they create would hide that the server was restored.
+ */
+export function rememberHalts<S extends ServerOutbox>(server: S, memory: WindowMemory): S {
+  const learn = async (facts: LearntFacts): Promise<void> => {
+    if (typeof facts.halted === 'string') memory.halt ??= facts;
+    await server.learn(facts);
+    if (facts === memory.halt) memory.halt = undefined;
+  };
+  return {
+    ...server,
+    learn,
+    async facts() {
+      const { halt } = memory;
+      if (halt === undefined) return server.facts();
+      await learn(halt).catch(() => undefined);
+      const facts = await server.facts();
+      return { ...facts, halted: facts.halted ?? halt.halted ?? undefined };
+    },
+  };
 }
 
 export const RECOVER = 'Stop labfeed, run `labfeed recover` and start labfeed again';

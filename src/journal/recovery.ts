@@ -89,6 +89,11 @@ export function createRecovery({ db, commit, now }: Store) {
     refill: (run: PlacedRun) => commit(() => refill(db, run, now())),
     /** Only these of its comments exist, by number: the others are posted again. False if none is missing. */
     keepComments: (run: PlacedRun, present: ReadonlySet<number>) => commit(() => keepComments(db, run, present, now())),
+    /** Our empty experiments that no run has. */
+    spares: async (server: string) =>
+      db.rows<{ experiment: number; reference: string | null }>`
+        SELECT experiment, reference FROM spares WHERE server = ${server}`,
+    dropSpare: (server: string, experiment: number) => commit(() => dropSpare(db, server, experiment)),
     /** From now on this is the highest known id of the server. */
     settle: (server: string, highest: number) => commit(() => settle(db, server, highest)),
   };

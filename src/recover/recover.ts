@@ -280,6 +280,11 @@ async function reconcileRestored(restoredFrom: number, result: Recovered, deps: 
   // The older state was saved after this run was added: only what has changed since then can be unfinished there.
   const suspects = last ? await journal.recovery.changedSince(server, last.addedAt, last.experiment) : [];
   for (const run of suspects) await reconcile(run, true);
+  for (const { experiment, reference } of await journal.recovery.spares(server)) {
+    const record = await deps.notebook.readExperiment(experiment);
+    const isSpare = typeof record === 'object' && isOurCreation(record, reference ?? '', facts);
+    if (!isSpare) await journal.recovery.dropSpare(server, experiment);
+  }
   await journal.recovery.settle(server, last?.experiment ?? (await lastExisting(lowest, result, deps)));
   for (const runs of [result.gone, result.reopened]) runs.sort((a, b) => a - b);
   return last ? last.experiment + 1 : lowest;

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { HaltedError, type Notebook } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { Limiter } from '../../src/deliver/limiter.js';
-import { checkRestored, createWriteGuard } from '../../src/deliver/restored.js';
+import { checkRestored, createWriteGuard, rememberHalts } from '../../src/deliver/restored.js';
+import { prepareServer } from '../../src/deliver/server.js';
 import { NotebookError } from '../../src/errors.js';
 import { type FakeNotebook, fakeNotebook, intercept, NOTEBOOK_KINDS } from '../support/fake-notebook.js';
 import { contextOf, expectExactly, FIRST_ID, file, SERVER, see } from '../support/filing.js';
@@ -104,6 +105,50 @@ test.each(NOTEBOOK_KINDS)(
   },
 );
 
+test('a halt that cannot be written to the journal takes effect, and is written later', async () => {
+  const scene = await restoredWith(4, COLLEAGUE);
+  const context = contextOf(scene.journal, scene.notebook, scene.clock);
+  let isFull = true;
+  const learn: typeof context.server.learn = (facts) =>
+    isFull ? Promise.reject(new Error('disk full')) : context.server.learn(facts);
+  const server = rememberHalts({ ...context.server, learn }, context.unknown.window);
+  await expect(checkRestored({ ...context, server })).rejects.toThrow('disk full');
+  await see(scene.journal, 'new');
+  const [id = 0] = await due(scene.journal, Number.MAX_SAFE_INTEGER, 1);
+  const writes = scene.notebook.writes.length;
+  await expect(deliver(await scene.journal.outbox.load(id), { ...context, server })).rejects.toThrow(HaltedError);
+  expect(scene.notebook.writes).toHaveLength(writes);
+  expect((await context.server.facts()).halted).toBeUndefined();
+  isFull = false;
+  await expect(checkRestored({ ...context, server })).rejects.toThrow(HaltedError);
+  expect(await context.server.facts()).toMatchObject({ halted: expect.any(String), restoredFrom: expect.any(Number) });
+});
+
+test('a restart costs at most 50 requests, even if people deleted or rewrote our newest experiments', async () => {
+  const scene = await setUp();
+  await scene.file(...'abcdefghij');
+  const ids = [...scene.notebook.experiments.keys()].slice(-7);
+  for (const id of ids.slice(0, 5)) scene.notebook.experiments.delete(id);
+  for (const id of ids.slice(5)) {
+    const entry = scene.notebook.experiments.get(id);
+    Object.assign(entry ?? {}, { title: 'better', body: 'all new' });
+    entry?.comments.clear();
+  }
+  for (let n = 0; n < 600; n++) {
+    const id = scene.notebook.addExperiment(`theirs ${n}`);
+    if (n % 2 === 0) scene.notebook.privateIds.add(id);
+  }
+  let requests = 0;
+  const counting = intercept<Notebook>(scene.notebook, ({ carryOut }) => {
+    requests += 1;
+    return carryOut();
+  });
+  const context = contextOf(scene.journal, counting, scene.clock);
+  await prepareServer({ dialect: 'v2', instruments: ['balance'], isUnknownRun: async () => false }, context);
+  await checkRestored(context);
+  expect(requests).toBeLessThanOrEqual(50);
+});
+
 test('deleted and private experiments prove nothing', async () => {
   const scene = await setUp();
   await scene.file('a', 'b', 'c', 'd');
@@ -148,6 +193,16 @@ test.each([COLLEAGUE, LABFEED])('a reopened run writes nothing on an experiment 
   await expect(attempt()).rejects.toThrow(reason);
   expect(scene.notebook.writes).toHaveLength(writes);
   expect(scene.notebook.experiments.get(experiment)).toMatchObject({ title: 'theirs', body: '' });
+});
+
+test('a described run whose experiment has its provisional title again shows that the server was restored', async () => {
+  const { scene, attempt, experiment } = await withOpenRun();
+  const [id = 0] = await due(scene.journal, Number.MAX_SAFE_INTEGER, 1);
+  const { reference } = await scene.journal.outbox.load(id);
+  Object.assign(scene.notebook.experiments.get(experiment) ?? {}, { title: `labfeed ${reference}`, body: '' });
+  const writes = scene.notebook.writes.length;
+  await expect(attempt()).rejects.toThrow(/experiment 102, which labfeed filled in, is empty again/);
+  expect(scene.notebook.writes).toHaveLength(writes);
 });
 
 test('a reopened run of an edited experiment goes on if anything of labfeed is left in it', async () => {

@@ -46,6 +46,22 @@ for (const kind of KINDS) {
   });
 }
 
+test('an empty experiment of ours that now is another one is not used after recover', async () => {
+  const scene = await setUp();
+  const { notebook, journal } = scene;
+  await scene.file('a');
+  const restore = notebook.snapshot();
+  await journal.outbox.server(SERVER).addSpare(await notebook.createExperiment({ title: 'labfeed 0000000000000000' }));
+  await scene.file('b', 'c');
+  restore();
+  for (const title of ['Untitled', 'theirs', 'theirs', 'theirs']) notebook.addExperiment(title);
+  await journal.outbox.server(SERVER).addSpare(FIRST_ID + 1);
+  expect(await recovered(scene)).toMatchObject({ gone: [2, 3] });
+  await scene.file('d');
+  expect(await scene.states()).toEqual({ done: 2, held: 2 });
+  expect(notebook.experiments.get(FIRST_ID + 1)).toMatchObject({ title: 'Untitled', userid: 2 });
+});
+
 test('if the last eight experiments are gone, sending halts before the first request that writes', async () => {
   const scene = await setUp();
   const { notebook, journal, clock } = scene;
