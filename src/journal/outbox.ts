@@ -39,7 +39,7 @@ export const createOutbox = (store: Store, id: string): Outbox => ({
   },
 });
 
-function createDeliveries({ db, commit, apply, writeLater, now }: Store): Deliveries {
+function createDeliveries({ db, commit, apply, writeLater, check, now }: Store): Deliveries {
   // One process has the journal, so its claims need not outlive it.
   const claimed = new Set<number>();
   const applying = (run: number, changes: readonly RunChange[]) => () => {
@@ -47,6 +47,7 @@ function createDeliveries({ db, commit, apply, writeLater, now }: Store): Delive
   };
   return {
     async claim(at, limit, among) {
+      check();
       const due = among?.only
         ? dueOf(db, at, among.only, claimed).slice(0, limit)
         : dueRuns(db, at, limit, without(claimed, among));

@@ -45,13 +45,14 @@ export function createStore(database: Database, now: () => number, options: Stor
     if (group.length === 0) return;
     groups += 1;
     try {
+      synced.check();
       const settle = writeGroup(db, group);
       trouble = undefined;
       for (const one of settle) one();
       syncLater();
     } catch (error) {
       trouble = explain(error);
-      const failure = notRecorded(error);
+      const failure = error instanceof LabfeedError ? error : notRecorded(error);
       for (const { reject } of group) reject(failure);
     }
   }
@@ -107,6 +108,8 @@ export function createStore(database: Database, now: () => number, options: Stor
     },
     /** How many groups of changes were written: what was read before the last one may be out of date. */
     groups: () => groups,
+    /** Throws after a failed sync: what the database shows may not be on disk, and nothing may be sent because of it. */
+    check: synced.check,
     /** Why the last change could not be written or synced; undefined once a later one succeeded. */
     trouble: () => synced.trouble() ?? trouble,
   };
@@ -161,6 +164,9 @@ function shareSyncs(sync: () => Promise<void>, ended: () => void) {
     isRunning: () => running !== undefined,
     async idle(): Promise<void> {
       while (running) await running;
+    },
+    check(): void {
+      if (failure) throw failure;
     },
     trouble: () => failure?.message,
   };

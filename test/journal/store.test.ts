@@ -107,3 +107,17 @@ test('closing waits for the sync that others wait for', async () => {
   await turn();
   expect(settled).toEqual(['a', 'closed']);
 });
+
+test('after a failed sync no change is written, and whoever asks is told', async () => {
+  const { store, syncs, write, texts, settled, track } = openStore();
+  track(store.commit(write('a')));
+  await turn();
+  store.check();
+  syncs[0]?.fail(new Error('EIO'));
+  await turn();
+  track(store.apply(write('b')));
+  await turn();
+  expect(settled).toEqual(Array(2).fill('cannot write the journal to disk: EIO'));
+  expect(texts()).toEqual(['a']);
+  expect(store.check).toThrow('cannot write the journal to disk: EIO');
+});

@@ -14,7 +14,8 @@ export function scheduleConditions(world: World): void {
     conditions.add(poisonedRun(world.poisoned, poison, world));
   }
   const titles = events.get('titles');
-  if (titles && kind.keepsTitle === false) upgradeLater(titles, world);
+  // Whether the second PC's journal knows it, too, is not seen from here.
+  if (titles && kind.keepsTitle === false && !events.has('second')) upgradeLater(titles, world);
   const during = (name: 'spell' | 'readonly' | 'refused', condition: (random: Random) => Condition): void => {
     const random = events.get(name);
     if (!random) return;

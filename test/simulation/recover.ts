@@ -1,7 +1,7 @@
 import type { ListedInstrument } from '../../src/config/load.js';
 import { createNotebookReader } from '../../src/evidence.js';
 import { createJournal } from '../../src/journal/journal.js';
-import { recover } from '../../src/recover/recover.js';
+import { MAX_MISSING, recover } from '../../src/recover/recover.js';
 import { SETTINGS } from './daemon.js';
 import type { World } from './world.js';
 
@@ -35,6 +35,8 @@ export async function recoverJournal(world: World): Promise<void> {
       instruments: [INSTRUMENT],
       journal,
       notebook: reader,
+      // A person confirms that the notebook is empty.
+      range: notebook.experiments.size === 0 ? { from: 1, to: MAX_MISSING } : undefined,
       onProgress: () => undefined,
     }),
   );

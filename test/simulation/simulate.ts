@@ -91,11 +91,10 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
 }
 
 /** Usually some requests fail; sometimes all do, or the journal's disk is full. */
-function chooseFaults({ random, isRestored }: World): Faults {
+function chooseFaults({ random }: World): Faults {
   return {
     ofRequests: random.chance(0.1) ? 1 : random.next() * 0.4,
-    // A halt that cannot be recorded is forgotten.
-    ofWrites: random.chance(0.2) && !isRestored ? random.next() * 0.5 : 0,
+    ofWrites: random.chance(0.2) ? random.next() * 0.5 : 0,
   };
 }
 
@@ -154,7 +153,8 @@ async function endProcess(
   if (random.chance(0.1) && !isTimed(world)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);
   if (world.events.has('clock') && !isTimed(world)) jumpClock(world);
   if (world.events.has('restored')) return restore(world, users);
-  if (world.events.has('lost')) return loseJournal(world);
+  // `recover` also takes in the runs of a second PC, which this history would number as its own.
+  if (world.events.has('lost') && !world.events.has('second')) return loseJournal(world);
   if (random.chance(0.3)) {
     // A change between our read and our PATCH cannot be detected, so users act while nothing is in flight.
     while (await timeline.step());
