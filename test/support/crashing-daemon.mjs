@@ -17,11 +17,24 @@ const [file, run, when, kind] = process.argv.slice(2);
 const config = loadConfig(file);
 const journal = await openJournal(journalOf(config), systemClock);
 
-async function record(id, ...changes) {
-  const isIt = id === Number(run) && changes.some((change) => change.kind === kind);
-  if (isIt && when === 'before') process.kill(process.pid, 'SIGKILL');
-  await journal.outbox.record(id, ...changes);
-  if (isIt) process.kill(process.pid, 'SIGKILL');
+/** Whether the record was handed over, to be stored with the run's next change. */
+let isHandedOver = false;
+
+const isIt = (id, changes) => id === Number(run) && changes.some((change) => change.kind === kind);
+
+const storing =
+  (store) =>
+  async (id, ...changes) => {
+    const isHere = isIt(id, changes);
+    if (isHere && when === 'before') process.kill(process.pid, 'SIGKILL');
+    await store(id, ...changes);
+    if (isHere || (isHandedOver && id === Number(run))) process.kill(process.pid, 'SIGKILL');
+  };
+
+function recordLater(id, ...changes) {
+  if (isIt(id, changes) && when === 'before') process.kill(process.pid, 'SIGKILL');
+  journal.outbox.recordLater(id, ...changes);
+  isHandedOver ||= isIt(id, changes);
 }
 
 async function add(...args) {
@@ -33,7 +46,16 @@ async function add(...args) {
 const { log, conceal } = createLog({ level: 'info', pretty: false });
 const runtime = createRuntime({
   config,
-  journal: { ...journal, outbox: { ...journal.outbox, record, add } },
+  journal: {
+    ...journal,
+    outbox: {
+      ...journal.outbox,
+      record: storing(journal.outbox.record),
+      apply: storing(journal.outbox.apply),
+      recordLater,
+      add,
+    },
+  },
   clock: systemClock,
   log,
   key: holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal),
