@@ -152,6 +152,12 @@ function tagsOf({ tags }: ExperimentRecord): string[] | undefined {
   return Array.isArray(tags) ? tags.map(String) : undefined;
 }
 
+/** Whether the record shows all of these, if it shows tags. eLabFTW gets them after the rest. */
+export function hasTags(record: ExperimentRecord, wanted: readonly string[]): boolean {
+  const tags = tagsOf(record);
+  return tags === undefined || wanted.every((tag) => hasTag(tags, tag));
+}
+
 const isSameTags = (a: readonly string[], b: readonly string[]): boolean =>
   a.every((tag) => hasTag(b, tag)) && b.every((tag) => hasTag(a, tag));
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
-import { addHistory, type Connection, parseRows, part } from './database.js';
+import { addHistory, type Connection, parseRows, part, textList } from './database.js';
 import { dropSpare } from './outbox.js';
 import type { Store } from './store.js';
 
@@ -14,6 +14,8 @@ interface FiledRun {
   readonly file: string;
   /** Whether equal files are runs of their own: then a second experiment of the same bytes is another run. */
   readonly copies: boolean;
+  /** Whether the experiment has these tags, as far as the notebook shows it. */
+  readonly hasTags?: (wanted: readonly string[]) => boolean;
   /** Its comments with a marker line. */
   readonly comments: readonly MarkedComment[];
 }
@@ -200,14 +202,17 @@ function commentIds({ comments }: FiledRun, reference: string | undefined): Comm
   return new Map(ours.sort((a, b) => b.id - a.id).map(({ n, id }) => [n, id]));
 }
 
-/** The journal is older than the notebook, and the run is not filed in it yet. Missing comments are still sent. */
-function complete(db: Connection, run: number, { server, experiment }: FiledRun, ids: CommentIds, at: number): number {
+/** The journal is older than the notebook, and the run is not filed in it yet. Missing tags and comments are still sent. */
+function complete(db: Connection, run: number, filed: FiledRun, ids: CommentIds, at: number): number {
+  const { server, experiment } = filed;
   for (const [n, comment] of ids) db.run`UPDATE comments SET comment = ${comment} WHERE run = ${run} AND n = ${n}`;
   db.run`UPDATE comments SET intent_at = 0 WHERE run = ${run} AND comment IS NULL`;
+  const wanted = textList.parse(db.value<string>`SELECT tags FROM drafts WHERE run = ${run}` ?? '[]');
   db.run`
     UPDATE runs SET server = ${server}, experiment = ${experiment}, parked = NULL, failure = NULL, reason =
-      NULL, attempts = 0, due_at = 0, updated_at = ${at}, step = CASE WHEN EXISTS (SELECT 1 FROM comments
-      WHERE run = ${run} AND comment IS NULL) THEN 'described' ELSE 'done' END WHERE id = ${run}`;
+      NULL, attempts = 0, due_at = 0, updated_at = ${at}, step = CASE WHEN ${Number(filed.hasTags?.(wanted) === false)} THEN 'created'
+      WHEN EXISTS (SELECT 1 FROM comments WHERE run = ${run} AND comment IS NULL) THEN 'described' ELSE 'done' END
+      WHERE id = ${run}`;
   return run;
 }
 

@@ -4,6 +4,7 @@ import { openNotebook } from '../connection.js';
 import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
 import { isOurCreation } from '../deliver/reconcile.js';
 import { inspectNewest, RECOVER } from '../deliver/restored.js';
+import { hasTags } from '../deliver/revise.js';
 import { explain, LabfeedError, type NotebookError } from '../errors.js';
 import { createNotebookReader, isTemporary, isUnreadable, type NotebookReader, readBack } from '../evidence.js';
 import { writeNote } from '../journal/identity.js';
@@ -213,9 +214,10 @@ function count(kind: Kind, id: number, result: Recovered): void {
 
 async function recoverExperiment(
   id: number,
-  { title, body }: ExperimentRecord,
+  record: ExperimentRecord,
   { server, instruments, journal, notebook }: RecoverDeps,
 ): Promise<Kind> {
+  const { title, body } = record;
   const reference = provisionalReference(String(title));
   if (reference !== undefined) {
     if (await journal.outbox.server(server).hasExperiment(id)) return 'known';
@@ -231,7 +233,8 @@ async function recoverExperiment(
   if (await journal.recovery.owns(server, id)) return 'known';
   const comments = markedComments(await notebook.listComments(id));
   const copies = instrument.duplicates === 'ingest';
-  const run = { ...source, server, experiment: id, sha256: origin.sha256, copies, comments };
+  const shown = { hasTags: (wanted: readonly string[]) => hasTags(record, wanted), comments };
+  const run = { ...source, server, experiment: id, sha256: origin.sha256, copies, ...shown };
   const kind = await journal.recovery.take(run);
   const { readings, text } = instrument.comments;
   const isBare = comments.length === 0 && (readings !== 'none' || text !== undefined);

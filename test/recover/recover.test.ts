@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { deliver } from '../../src/deliver/deliver.js';
 import { NotebookError } from '../../src/errors.js';
 import { markComment, type Origin, provisionalTitle, referenceOf } from '../../src/markers.js';
 import { type FakeNotebook, fakeNotebook } from '../support/fake-notebook.js';
@@ -415,4 +416,22 @@ test('once the experiment can be read again, its run is recovered', async () => 
   });
   expect(await recoverInto(journal, notebook)).toMatchObject({ recovered: 3, unreadable: [] });
   expect((await journal.outbox.server(SERVER).facts()).halted).toBeUndefined();
+});
+
+test('on eLabFTW, tags that were not added yet are added after the recovery', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook({ dialect: 'elabftw' });
+  const stopped: FakeNotebook = { ...notebook, addTag: () => Promise.reject(new NotebookError('server', 'no answer')) };
+  const lost = await emptyJournal(clock);
+  await see(lost, 'a');
+  await lost.outbox.server(SERVER).learn({ dialect: 'elabftw' });
+  await deliver(await lost.outbox.load(1), contextOf(lost, stopped, clock)).catch(() => undefined);
+  expect(notebook.experiments.get(FIRST_ID)).toMatchObject({ title: 'a', tags: [] });
+  const journal = await emptyJournal(clock);
+  await see(journal, 'a');
+  await recoverInto(journal, notebook);
+  await journal.outbox.server(SERVER).learn({ dialect: 'elabftw' });
+  await deliverAll(journal, contextOf(journal, notebook, clock), clock);
+  expect(notebook.experiments.get(FIRST_ID)).toMatchObject({ tags: ['balance'] });
+  expect(await journal.outbox.count()).toEqual({ done: 1 });
 });

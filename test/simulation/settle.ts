@@ -42,7 +42,8 @@ export async function parkPoisoned(
 
 /** Spare experiments are used by later runs, unless an entry that cannot be read keeps them from it. */
 export async function useSpares(world: World, addHealthy: () => Promise<void>): Promise<void> {
-  for (let more = 0; more < MAX_SPARES && hasSpares(world); more++) await addHealthy();
+  const most = world.events.has('unreadable') ? MAX_SPARES / 2 : MAX_SPARES;
+  for (let more = 0; more < most && hasSpares(world); more++) await addHealthy();
 }
 
 /** Spares that the runs of this PC can use, or ids that the next creation makes it read. What another PC has just created may look like one. */

@@ -26,7 +26,7 @@ export function verify(worlds: readonly World[], users: Users, runs: number): vo
   const entries = ours.map(([, entry]) => entry);
   const rows = worlds.flatMap((one) => readRows(one).map((row, n) => ({ world: one, row, n })));
   const expected = runs - users.deleted.size;
-  const undecided = rows.filter(({ row, world: { events, isRestored } }) => isUndecided(row, events, isRestored));
+  const undecided = rows.filter((one) => isUndecided(one.row, one.world));
   // Each creation of a run that waits may have left a blank experiment, which a later run uses.
   const unseen = undecided.reduce((sum, { row }) => sum + row.unseen, 0);
   const unrecognisable = world.isLost ? entries.filter((entry) => isUnrecognisable(entry, world)).length : 0;
@@ -50,10 +50,12 @@ export function verify(worlds: readonly World[], users: Users, runs: number): vo
 
 /**
  * Whether an experiment was created cannot be told while a neighbour cannot be read. After the server was restored, a run
- * whose experiment is gone is held, and a person decides.
+ * whose experiment is gone is held, and so is one with several blank experiments that a lost journal has left behind on a
+ * server that drops titles. A person decides.
  */
-const isUndecided = ({ state }: Row, events: World['events'], isRestored: boolean): boolean =>
-  (state === 'held' && (isRestored || events.has('unreadable'))) || (state === 'creating' && events.has('unreadable'));
+const isUndecided = ({ state }: Row, { events, isRestored, isLost, kind }: World): boolean =>
+  (state === 'held' && (isRestored || events.has('unreadable') || (isLost && kind.keepsTitle === false))) ||
+  (state === 'creating' && events.has('unreadable'));
 
 const readRows = ({ database }: World): Row[] =>
   database
@@ -95,7 +97,7 @@ function* verifyRun(
   n: number,
   ours: readonly FakeExperiment[],
   users: Users,
-  { remaps, pc, poisoned, isLost, kind }: World,
+  { remaps, pc, poisoned }: World,
 ): Generator<string> {
   const version = remaps?.get(n) ?? 0;
   const { draft } = runOf(n, version, pc);
@@ -107,7 +109,6 @@ function* verifyRun(
   if (isChanged) yield* leftAlone(poisoned === n ? { ...row, state: 'held' } : row, filed);
   else if ([...users.changedComments.values()].some(({ run }) => run === n)) yield* filedOnce(row, filed);
   else if (poisoned === n) yield* quarantined(row, filed);
-  else if (isLost && kind.dialect === 'elabftw') yield* withoutTags(draft, pc.userid, row, filed);
   else yield* asDrafted(draft, pc.userid, row, filed);
 }
 
@@ -133,13 +134,6 @@ function* filedOnce({ title, state }: Row, filed: readonly FakeExperiment[]): Ge
   const marks = filed.flatMap(({ comments }) => [...comments.values()].map((text) => markIn(text)?.n));
   const known = marks.filter((n) => n !== undefined);
   if (new Set(known).size !== known.length) yield `${title} has a duplicate comment`;
-}
-
-/** On eLabFTW, `recover` does not see that tags are still to be added. Their absence is then taken for a person's edit. */
-function* withoutTags(draft: Draft, userid: number, row: Row, filed: readonly FakeExperiment[]): Generator<string> {
-  if (row.state === 'held' && row.reason?.includes('tags')) return yield* filedOnce(row, filed);
-  const tagged = filed.map((entry) => ({ ...entry, tags: [...draft.tags] }));
-  return yield* asDrafted(draft, userid, row, tagged);
 }
 
 function* asDrafted(draft: Draft, userid: number, row: Row, filed: readonly FakeExperiment[]): Generator<string> {
