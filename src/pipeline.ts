@@ -4,7 +4,7 @@ import type { Instrument } from './config/load.js';
 import { type DeliveryContext, HaltedError, type Notebook, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
 import { afterFailure } from './deliver/failures.js';
-import { createQueue, type Queue } from './deliver/queue.js';
+import { createQueue, type Queue, type QueueDeps } from './deliver/queue.js';
 import type { Writes } from './deliver/writes.js';
 import { explain, FileChangedError, FileError } from './errors.js';
 import type { Journal } from './journal/journal.js';
@@ -326,7 +326,7 @@ type Delivery = DeliveryDeps & { logHalt(error: HaltedError): void };
 export function createDelivery(deps: DeliveryDeps): Queue {
   const { outbox, concurrency, context, writes, isAnswering, log } = deps;
   const delivery = { ...deps, logHalt: logHaltOnce(log) };
-  const work = (id: number, signal: AbortSignal) => deliverRun(id, signal, delivery);
+  const work: QueueDeps['work'] = (id, signal, filled) => deliverRun(id, signal, filled, delivery);
   return createQueue({ outbox, concurrency, clock: context.clock, writes, isAnswering, log, work });
 }
 
@@ -340,13 +340,13 @@ function logHaltOnce(log: Log): Delivery['logHalt'] {
 }
 
 /** One run, from the step it has reached. Each step is recorded before and after its request. */
-async function deliverRun(id: number, signal: AbortSignal, delivery: Delivery): Promise<void> {
+async function deliverRun(id: number, signal: AbortSignal, filled: () => void, delivery: Delivery): Promise<void> {
   const { context, writes } = delivery;
   let run: OpenRun | undefined;
   try {
     run = await delivery.outbox.load(id);
     await delivery.prepare();
-    const experiment = await deliver(run, { ...context, notebook: writes.observe(id, context.notebook) });
+    const experiment = await deliver(run, { ...context, filled, notebook: writes.observe(id, context.notebook) });
     delivery.log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
     writes.forget(id);
     delivery.observer.filed?.(run, experiment);

@@ -10,6 +10,8 @@ export interface DeliveryContext {
   readonly server: Server;
   readonly outbox: Pick<Outbox, 'id' | 'load' | 'record' | 'apply' | 'recordLater' | 'unfiled'>;
   readonly unknown: UnknownOutcomes;
+  /** Called when the experiment has its title, body and tags, so that only comments are missing. */
+  readonly filled?: () => void;
   readonly clock: Clock;
   /** Whether an experiment with this origin line was filed from this journal and is not in it. */
   isUnknownRun?(origin: Origin): Promise<boolean>;

@@ -45,6 +45,7 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
     await confirmEnd(filing, isNew);
     stopping.throwIfAborted();
     await describe(filing, isNew);
+    context.filled?.();
   } else if (!(await isStillOurs(await readOwn(experiment, context), filing))) throw rewritten(filing);
   for (const comment of run.comments) await deliverComment(comment, filing);
   for (const comment of run.surplus) {

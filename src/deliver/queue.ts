@@ -3,10 +3,10 @@ import { type Clock, every, type Loop, retry } from '../clock.js';
 import { explain } from '../errors.js';
 import type { Log } from '../log.js';
 import type { Deliveries } from '../outbox.js';
-import { type Lane, RUNS_PER_CONNECTION, STALLED_MS, type Writes } from './writes.js';
+import { type Lane, STALLED_MS, type Writes } from './writes.js';
 
 export interface QueueDeps {
-  /** How many requests may be in flight. */
+  /** How many runs may be on their way to a filled experiment at the same time. */
   readonly concurrency: number;
   readonly clock: Clock;
   readonly log: Log;
@@ -16,7 +16,7 @@ export interface QueueDeps {
   /** Whether the server answers a harmless request now. */
   readonly isAnswering?: (() => Promise<boolean>) | undefined;
   /** Works on one run. Does not reject. The signal is aborted when the queue stops. */
-  work(run: number, signal: AbortSignal): Promise<void>;
+  work(run: number, signal: AbortSignal, filled: () => void): Promise<void>;
 }
 
 /** The wait if the journal cannot be read. */
@@ -31,22 +31,21 @@ export type Queue = ReturnType<typeof createQueue>;
  * Takes due runs from the journal as workers become free. Only the runs being worked on are in memory, so that a
  * backlog of any length waits on disk.
  *
- * There are more runs than connections, so that while some wait for the disk, others use the connections. A run whose
- * write gets no answer, although the server answers, makes room for another: the server may fail on this run alone.
+ * A run whose experiment is filled and that lacks only comments makes room for the next one. So while some runs wait for
+ * the disk, others use the connections, and there are never more blank experiments than `concurrency`. A run whose write
+ * gets no answer, although the server answers, makes room too: the server may fail on this run alone.
  */
 export function createQueue({ concurrency, clock, log, outbox, writes, isAnswering, work }: QueueDeps) {
-  const capacity = RUNS_PER_CONNECTION * concurrency;
-  const workers = new PQueue({ concurrency: capacity + concurrency });
+  const workers = new PQueue({ concurrency: 2 * concurrency });
   const active = new Set<number>();
-  /** Runs that have made room, at most one for each connection. */
+  /** Runs that have made room. */
   const aside = new Set<number>();
   const stopping = new AbortController();
   let loop: Loop | undefined;
   let isProbing = false;
-  let problem: string | undefined;
 
   async function run(id: number): Promise<void> {
-    await work(id, stopping.signal);
+    await work(id, stopping.signal, () => makeRoom(id));
     // Also while this queue stops: after a reload, another queue works with the same outbox.
     const failed = (error: unknown) =>
       log.error({ run: id, reason: explain(error) }, 'cannot release the run, retrying');
@@ -76,7 +75,7 @@ export function createQueue({ concurrency, clock, log, outbox, writes, isAnsweri
 
   /** Resolves with the time until something can be due. */
   async function startDue(): Promise<number> {
-    const lanes = writes?.lanes(active, concurrency) ?? [{ limit: capacity - active.size }];
+    const lanes = writes?.lanes(active, concurrency) ?? [{ limit: concurrency - active.size }];
     let waitMs = IDLE_MS;
     for (const lane of lanes) waitMs = Math.min(waitMs, await startLane(lane));
     if (active.size + aside.size === 0) return waitMs;
@@ -85,7 +84,7 @@ export function createQueue({ concurrency, clock, log, outbox, writes, isAnsweri
   }
 
   async function startLane({ limit, among, at = 0, isUrgent = false }: Lane): Promise<number> {
-    const free = Math.min(limit, capacity - active.size);
+    const free = Math.min(limit, concurrency - active.size);
     if (free <= 0) return IDLE_MS;
     const waitMs = Math.ceil(at - clock.monotonic());
     if (waitMs > 0) return waitMs;
@@ -104,13 +103,9 @@ export function createQueue({ concurrency, clock, log, outbox, writes, isAnsweri
     start(): void {
       loop = every(IDLE_MS, clock, async (signal) => {
         try {
-          const waitMs = await startDue();
-          problem = undefined;
-          return waitMs;
+          return await startDue();
         } catch (error) {
-          const reason = explain(error);
-          if (reason !== problem) log.error({ reason }, 'cannot use the journal, retrying');
-          problem = reason;
+          log.error({ reason: explain(error) }, 'cannot read the journal, retrying');
           await clock.sleep(JOURNAL_RETRY_MS, signal);
           return 0;
         }

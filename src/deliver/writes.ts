@@ -71,8 +71,6 @@ const FRESH_CREATION_MS = 60_000;
 const KEY_CHECK_MS = 1000;
 /** A write without an answer for this long may concern only its run. A creation on a busy server takes less. */
 export const STALLED_MS = 5000;
-/** So that connections are in use while runs wait for the disk. */
-export const RUNS_PER_CONNECTION = 2;
 /** With more failed runs than this, others are tried more rarely: each may leave an unknown outcome. */
 const MANY_FAILED = 8;
 
@@ -188,12 +186,12 @@ export class Writes {
   lanes(active: ReadonlySet<number>, concurrency: number): Lane[] {
     const trials = this.#trials;
     if (trials) return this.#trialLanes(trials, active);
-    const limit = Math.min(RUNS_PER_CONNECTION * concurrency - active.size, this.#unprovenLimit(active));
+    const limit = Math.min(concurrency - active.size, this.#unprovenLimit(active));
     const failing = this.#blame.runs;
     if (failing.size === 0) return [{ limit }];
     // Their requests may take until the time-out, so they never occupy all workers.
     const most = Math.max(1, concurrency - 1) - count(active, failing);
-    const again: Lane = { limit: most, among: { only: [...failing] } };
+    const again: Lane = { limit: Math.min(concurrency - active.size, most), among: { only: [...failing] } };
     const fresh: Lane = { limit, among: { except: failing } };
     const isTurnOfFresh = this.#startedLast !== undefined && failing.has(this.#startedLast);
     return concurrency === 1 && isTurnOfFresh ? [fresh, again] : [again, fresh];

@@ -115,7 +115,7 @@ describe.each([1, 10])('after a spell of %i minutes', (minutes) => {
     const writes = scene.sent.filter(
       ({ at, operation }) => at > spellMs - MINUTE_MS && !/^(read|list)/.test(operation),
     );
-    expect(writes.length).toBeLessThan(minutes === 1 ? 80 : 30);
+    expect(writes.length).toBeLessThan(minutes === 1 ? 60 : 30);
     await scene.until(() => scene.filedAt.size === 20, spellMs + 2 * MINUTE_MS);
     expect(scene.titles()).toEqual([...runs].sort());
     expect(scene.delivery.gate()).toMatchObject({ kind: 'open' });
@@ -214,17 +214,17 @@ describe('the runs that may start', () => {
 
   test('are any, if nothing failed', () => {
     const { writes } = create();
-    expect(writes.lanes(NONE, 4)).toEqual([{ limit: 8 }]);
-    expect(writes.lanes(new Set([7, 8]), 4)).toEqual([{ limit: 6 }]);
+    expect(writes.lanes(NONE, 4)).toEqual([{ limit: 4 }]);
+    expect(writes.lanes(new Set([7, 8]), 4)).toEqual([{ limit: 2 }]);
   });
 
   test('leave one worker to those that have not failed', () => {
     const { writes, fail } = create();
     fail([1, 2]);
     const again = { limit: 3, among: { only: [1, 2] } };
-    const fresh = { limit: 8, among: { except: new Set([1, 2]) } };
+    const fresh = { limit: 4, among: { except: new Set([1, 2]) } };
     expect(writes.lanes(NONE, 4)).toEqual([again, fresh]);
-    expect(writes.lanes(new Set([1, 2]), 3)).toMatchObject([{ limit: 0 }, { limit: 4 }]);
+    expect(writes.lanes(new Set([1, 2]), 3)).toMatchObject([{ limit: 0 }, { limit: 1 }]);
   });
 
   test('take turns with those that failed, if there is only one worker', () => {
@@ -251,7 +251,7 @@ describe('the runs that may start', () => {
       { limit: 0, at: now + 1000 },
     ]);
     writes.accepted(4, 'patchExperiment');
-    expect(writes.lanes(NONE, 4)).toMatchObject([{ limit: 3 }, { limit: 8 }]);
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ limit: 3 }, { limit: 4 }]);
     expect(writes.state()).toBeUndefined();
   });
 
@@ -293,7 +293,7 @@ describe('the runs that may start', () => {
     fail([1], readOnly);
     fail([1], failedJson);
     expect(writes.state()).toBeUndefined();
-    expect(writes.lanes(NONE, 4)).toMatchObject([{ limit: 3 }, { limit: 8 }]);
+    expect(writes.lanes(NONE, 4)).toMatchObject([{ limit: 3 }, { limit: 4 }]);
   });
 
   test('include one that has not failed within 10 s, if refusals become failures', () => {
@@ -311,7 +311,7 @@ describe('the runs that may start', () => {
     expect(writes.state()).toBeUndefined();
     writes.forget(2);
     writes.forget(3);
-    expect(writes.lanes(NONE, 4)).toEqual([{ limit: 8 }]);
+    expect(writes.lanes(NONE, 4)).toEqual([{ limit: 4 }]);
   });
 
   test('are not affected by a missing connection, an entry that is being edited or a refused value', () => {
@@ -320,6 +320,6 @@ describe('the runs that may start', () => {
     fail([1, 2, 3], { error: new NotebookError('server', 'being edited', { status: 400, scope: 'run' }) });
     fail([1, 2, 3], { error: new NotebookError('request', 'bad date', { status: 422 }) });
     fail([1, 2, 3], { error: new NotebookError('rate', 'slow down', { status: 429 }) });
-    expect(writes.lanes(NONE, 4)).toEqual([{ limit: 8 }]);
+    expect(writes.lanes(NONE, 4)).toEqual([{ limit: 4 }]);
   });
 });
