@@ -21,6 +21,9 @@ const POISONS: Readonly<Record<string, Fault>> = {
   hang: { holdRequest: { until: new Promise(() => undefined) } },
 };
 
+const poisonIn = ({ method, body }: SeenRequest): string | undefined =>
+  method === 'PATCH' ? /"title":"bad-(\w+)-/.exec(body)?.[1] : undefined;
+
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 const JUMPS_MS = [3 * MINUTE_MS, 5 * 60 * MINUTE_MS, 30 * DAY_MS, 730 * DAY_MS];
@@ -97,8 +100,9 @@ export const EVENTS: Readonly<Record<string, (lab: Lab) => Spell | undefined>> =
 
 /** What applies as long as the lab exists: poisoned runs, and entries that cannot be read. */
 export function standing(lab: Lab): Decide {
-  return ({ method, path, body }) => {
-    const poison = method === 'PATCH' ? /"title":"bad-(\w+)-/.exec(body)?.[1] : undefined;
+  return (request) => {
+    const { method, path } = request;
+    const poison = poisonIn(request);
     if (poison !== undefined) return POISONS[poison] ?? 'pass';
     const id = Number(/\/experiments\/(\d+)/.exec(path)?.[1]);
     if (method === 'GET' && lab.people.unreadable.has(id)) return { answer: 500 };
@@ -117,7 +121,9 @@ export function planFault({ control, random }: Lab): Spell {
     { holdAnswer: { ms: 600 } },
   ];
   const fault = faults[random.below(faults.length + 2)];
-  if (fault !== undefined) return { end: control.plan(fault, { when: isWrite, skip: random.below(3) }).lift };
+  // Some of them carry out the request, which must never happen to a poisoned one.
+  const when = (request: SeenRequest) => isWrite(request) && poisonIn(request) === undefined;
+  if (fault !== undefined) return { end: control.plan(fault, { when, skip: random.below(3) }).lift };
   if (random.chance(0.5)) return { end: control.plan({ answer: 401 }, { forMs: 200 }).lift };
   control.limitRate({ requests: 10, perMs: 1000, retryAfter: 'seconds' });
   return { end: () => control.limitRate(undefined) };
