@@ -88,8 +88,9 @@ function dueRuns(db: Connection, now: number, limit: number, claimed: ReadonlySe
     const rows = db.rows<{ id: number; backlog: number }>`
       SELECT id, backlog FROM runs WHERE step <> 'done' AND parked IS NULL AND instrument = ${instrument}
         AND due_at <= ${now} ORDER BY backlog, id LIMIT ${limit + claimed.size} + 0`;
-    // The rank is the place among the due runs of the instrument.
-    return rows.filter(({ id }) => !claimed.has(id)).map((row, rank) => ({ ...row, rank }));
+    // The rank is the place among the due runs of the instrument. Those that are claimed count: otherwise, with one claim
+    // at a time, the instrument with the oldest run would always be first.
+    return rows.map((row, rank) => ({ ...row, rank })).filter(({ id }) => !claimed.has(id));
   });
   return candidates
     .sort((a, b) => a.backlog - b.backlog || a.rank - b.rank || a.id - b.id)

@@ -156,6 +156,14 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect(titles).toEqual(['6', '4', '1', '5', '2', '3']);
     });
 
+    test('claimed one at a time, instruments take turns, however many runs one of them has', async () => {
+      const { outbox, add } = await setUp();
+      for (const content of ['a', 'b', 'c', 'd']) await add(content);
+      const other = await add('e', { instrument: 'scale' });
+      await outbox.claim(ALWAYS, 1);
+      expect(await outbox.claim(ALWAYS, 1)).toEqual([other]);
+    });
+
     test('a claimed run goes to nobody else until it is released', async () => {
       const { outbox, add } = await setUp();
       for (const content of ['a', 'b', 'c', 'd', 'e']) await add(content);
