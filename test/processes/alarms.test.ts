@@ -1,5 +1,6 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from '@photostructure/sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
 import { requireUsable } from '../../src/commands/options.js';
@@ -35,6 +36,15 @@ async function startWithin(config: string): Promise<{ daemon: Daemon; forward(ms
 
 const isRaised = (daemon: Daemon, kind: string): boolean => daemon.live().alarms.some((alarm) => alarm.kind === kind);
 
+function unsent(journal: string): unknown {
+  const database = new DatabaseSync(journal, { readOnly: true });
+  try {
+    return (database.prepare('SELECT count(*) AS notices FROM notices').get() as { notices: number }).notices;
+  } finally {
+    database.close();
+  }
+}
+
 test('many quarantined files raise one alarm, which a restart does not repeat and reading them clears', async () => {
   const instruments = (decimal: string) =>
     `  balance: { watch: data/balance, ready: { quiet: 100ms }, parse: { delimiter: ";", ${decimal}table: {} } }`;
@@ -48,6 +58,8 @@ test('many quarantined files raise one alarm, which a restart does not repeat an
     () => first.lines.filter(({ msg }) => msg === 'run quarantined').length === 30,
     LONG_MS,
   );
+  // A notice that is being sent when labfeed stops is sent again.
+  await until('sent, as the journal knows', () => unsent(site.journal) === 0, LONG_MS);
   await first.stop();
   expect(webhook.messages[0]).toMatchObject({
     state: 'raised',
