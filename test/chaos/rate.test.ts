@@ -24,7 +24,10 @@ async function fileRuns(runs: number, rate: string, limit?: RateLimit) {
   return sandbox.control.requests();
 }
 
-test('a server limit of 15 per second is learned: under 5 % refused, at least 80 % used', async () => {
+/** The other chaos tests may take the processor away for seconds, which costs throughput. */
+const BUSY = { retry: 2, timeout: 240_000 };
+
+test('a server limit of 15 per second is learned: under 5 % refused, at least 80 % used', BUSY, async () => {
   const requests = await fileRuns(220, '100/s', { requests: 15, perMs: 1000 });
   const refused = requests.filter(({ status }) => status === 429).length;
   const seconds = ((requests.at(-1)?.atMs ?? 0) - (requests[0]?.atMs ?? 0)) / 1000;
@@ -34,9 +37,9 @@ test('a server limit of 15 per second is learned: under 5 % refused, at least 80
   );
   expect(refused / requests.length).toBeLessThan(0.05);
   expect(used).toBeGreaterThan(0.8);
-}, 240_000);
+});
 
-test('at least 90 % of a ceiling of 20 per second is used, and no second exceeds it', async () => {
+test('at least 90 % of a ceiling of 20 per second is used, and no second exceeds it', BUSY, async () => {
   const requests = await fileRuns(120, '20/s');
   const times = requests.map(({ atMs }) => atMs);
   const seconds = ((times.at(-1) ?? 0) - (times[0] ?? 0)) / 1000;
@@ -47,4 +50,4 @@ test('at least 90 % of a ceiling of 20 per second is used, and no second exceeds
   );
   expect(fullest).toBeLessThanOrEqual(20);
   expect(times.length / (20 * seconds)).toBeGreaterThan(0.9);
-}, 240_000);
+});
