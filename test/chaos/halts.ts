@@ -87,7 +87,7 @@ async function fileOne({ pcs }: Lab): Promise<void> {
 const expectHalt = (pc: Pc): Promise<unknown> | undefined => pc.daemon?.logged(HALTED, WITHIN_MS);
 
 /** What a person does then. Runs whose experiments the server has lost are filed again, but not those that it refuses. */
-async function recover({ people, story, random }: Lab, pc: Pc): Promise<void> {
+async function recover({ people, disputed, story, random }: Lab, pc: Pc): Promise<void> {
   // An entry that the server fails to show is repaired, or known not to be ours.
   const skips = random.chance(0.5);
   if (!skips) people.unreadable.clear();
@@ -98,7 +98,8 @@ async function recover({ people, story, random }: Lab, pc: Pc): Promise<void> {
   const jobs = [...(await pc.jobs())];
   const lost = gone.filter((run) => {
     const [title] = jobs.find(([, { id }]) => id === run) ?? [''];
-    return pc.titles.includes(title) && !people.deleted.has(title);
+    // What a person deleted may be back: the server was restored to a state before that.
+    return pc.titles.includes(title) && !people.deleted.has(title) && !disputed.has(title);
   });
   if (lost.length > 0) expect(await pc.command('refile', ...lost.map(String))).toMatchObject({ status: 0 });
 }
