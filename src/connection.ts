@@ -24,7 +24,7 @@ export function connect(config: NotebookConfig, key: Key, schedule: Schedule, on
     url: config.url,
     key: key.current,
     timeoutMs: config.timeout,
-    // The limiter keeps writes to `concurrency`, except those that stall.
+    // The limiter keeps to `concurrency`, apart from writes that stall.
     connections: 2 * config.concurrency,
     commentField: config.commentField,
     onResponse,
@@ -41,7 +41,8 @@ export function openNotebook(
   { signal, key = keyOf(config) }: { readonly signal?: AbortSignal; readonly key?: Key } = {},
 ): Notebook {
   const { log } = createLog({ level: 'silent', pretty: false });
-  const limiter = new Limiter({ perSecond: config.notebook.rate, clock: systemClock, log });
+  const { rate: perSecond, concurrency } = config.notebook;
+  const limiter = new Limiter({ perSecond, connections: () => concurrency, clock: systemClock, log });
   signal?.addEventListener('abort', () => limiter.stop(), { once: true });
   return connect(config.notebook, key, (request) => limiter.schedule(request));
 }

@@ -16,6 +16,7 @@ const BATCH_MS = 10;
 /** Writes the lines of a few milliseconds together, at the latest when the process ends. */
 function inBatches(out: DestinationStream): DestinationStream {
   let lines = '';
+  let isUsed = false;
   const flush = (): void => {
     const batch = lines;
     lines = '';
@@ -25,7 +26,8 @@ function inBatches(out: DestinationStream): DestinationStream {
     write(line) {
       if (lines === '') setTimeout(flush, BATCH_MS);
       lines += line;
-      if (!process.listeners('exit').includes(flush)) process.once('exit', flush);
+      if (!isUsed) process.once('exit', flush);
+      isUsed = true;
     },
   };
 }

@@ -101,12 +101,14 @@ function queue({ instruments }: Overview, now: number): string {
   return `${plural(runs, 'run')}${since}`;
 }
 
+const MAX_LISTED = 20;
+
 function spares({ overview, notebook: url }: Status): string[] {
   const ids = overview.servers.find((server) => server.url === url)?.spares ?? [];
   if (ids.length === 0) return [];
-  return [
-    `${plural(ids.length, 'empty experiment')} created by labfeed, to be used by the next runs: ${ids.join(', ')}`,
-  ];
+  const more = ids.length > MAX_LISTED ? ', …' : '';
+  const listed = `${ids.slice(0, MAX_LISTED).join(', ')}${more}`;
+  return [`${plural(ids.length, 'empty experiment')} created by labfeed, to be used by the next runs: ${listed}`];
 }
 
 const NO_RUNS = Object.fromEntries(RUN_STATES.map((state) => [state, 0])) as Record<RunState, number>;

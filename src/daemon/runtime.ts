@@ -218,7 +218,7 @@ export function openDelivery(options: DeliveryOptions) {
   const connections = () => config.concurrency + writes.stalled;
   const limiter = new Limiter({ perSecond: config.rate, connections, clock, log, random, probe });
   const notebook = options.connect((send, isWrite) => {
-    const schedule = (request: typeof send) => limiter.schedule(request, isWrite);
+    const schedule = (request: typeof send) => limiter.schedule(request);
     return isWrite ? guard.write(send, schedule) : schedule(send);
   });
   const stopping = new AbortController();

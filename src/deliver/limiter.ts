@@ -8,7 +8,7 @@ import { StoppedError } from './context.js';
 interface LimiterOptions {
   /** The configured ceiling. */
   readonly perSecond: number;
-  /** How many writes may be in flight. */
+  /** How many requests may be in flight. */
   readonly connections?: () => number;
   readonly clock: Clock;
   readonly log: Log;
@@ -27,7 +27,6 @@ interface ProbeOptions {
 }
 
 interface Waiting {
-  readonly isWrite: boolean;
   start(): void;
   reject(error: Error): void;
 }
@@ -50,20 +49,13 @@ export class Limiter {
   readonly #waiting: Waiting[] = [];
   readonly #stopping = new AbortController();
   readonly #connections: () => number;
-  #writesInFlight = 0;
+  #inFlight = 0;
   #isSleeping = false;
   #isProbing = false;
 
   constructor(options: LimiterOptions) {
-    const {
-      perSecond,
-      connections = () => Number.POSITIVE_INFINITY,
-      clock,
-      log,
-      random = Math.random,
-      probe,
-    } = options;
-    this.#connections = connections;
+    const { perSecond, clock, log, random = Math.random, probe } = options;
+    this.#connections = options.connections ?? (() => Number.POSITIVE_INFINITY);
     this.#clock = clock;
     this.#log = log;
     this.#probe = probe;
@@ -73,11 +65,11 @@ export class Limiter {
   }
 
   /** Sends the request when it is its turn. */
-  schedule<T>(request: () => Promise<T>, isWrite = false): Promise<T> {
+  schedule<T>(request: () => Promise<T>): Promise<T> {
     const askedAt = this.#clock.monotonic();
     return new Promise((resolve, reject) => {
       if (this.#stopping.signal.aborted) return reject(stopped());
-      this.#waiting.push({ isWrite, start: () => resolve(this.#send(request, askedAt, isWrite)), reject });
+      this.#waiting.push({ start: () => resolve(this.#send(request, askedAt)), reject });
       this.#startDue();
     });
   }
@@ -101,20 +93,13 @@ export class Limiter {
 
   /** Starts what may be sent now, in the order of arrival, and sleeps until the next may. */
   #startDue(): void {
-    while (!this.#isSleeping && this.#waiting.length > 0) {
-      const next = this.#nextIndex();
-      if (next < 0) return;
+    while (!this.#isSleeping && this.#waiting.length > 0 && this.#inFlight < this.#connections()) {
       const waitMs = this.#waitMs(this.#clock.monotonic());
       // The answer to a probe continues here.
       if (waitMs === Number.POSITIVE_INFINITY) return;
       if (waitMs > 0) this.#sleep(waitMs);
-      else this.#waiting.splice(next, 1)[0]?.start();
+      else this.#waiting.shift()?.start();
     }
-  }
-
-  /** Reads go ahead of writes that wait for a connection: a write in flight may first have to read. */
-  #nextIndex(): number {
-    return this.#writesInFlight < this.#connections() ? 0 : this.#waiting.findIndex(({ isWrite }) => !isWrite);
   }
 
   #waitMs(now: number): number {
@@ -131,12 +116,12 @@ export class Limiter {
     });
   }
 
-  async #send<T>(request: () => Promise<T>, askedAt: number, isWrite: boolean): Promise<T> {
+  async #send<T>(request: () => Promise<T>, askedAt: number): Promise<T> {
     const now = this.#clock.monotonic();
     this.#ceiling.started(now);
     if (!this.#breaker.isOpen) this.#bucket.take(now, this.#rate.perSecond);
     const ticket = this.#breaker.ticket(askedAt);
-    if (isWrite) this.#writesInFlight += 1;
+    this.#inFlight += 1;
     try {
       const answer = await request();
       this.#succeeded(ticket);
@@ -147,7 +132,7 @@ export class Limiter {
       else this.#failed(ticket, error instanceof NotebookError ? error : undefined);
       throw error;
     } finally {
-      if (isWrite) this.#writesInFlight -= 1;
+      this.#inFlight -= 1;
       this.#startDue();
     }
   }

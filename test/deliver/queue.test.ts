@@ -88,7 +88,7 @@ test('a run whose write gets no answer makes room if the server answers, and onl
   await queue.stop();
 });
 
-test('a run that lacks only comments makes room for one more, but not for ever more', async () => {
+test('a run that lacks only comments makes room for one more, up to twice the configured number', async () => {
   let unfilled = 0;
   let mostUnfilled = 0;
   const { queue, due, most } = setUp(async (_id, _signal, filled) => {

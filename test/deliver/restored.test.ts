@@ -99,7 +99,7 @@ test.each(NOTEBOOK_KINDS)(
     await check(scene);
     restore?.();
     await expect(check(scene)).rejects.toThrow(/experiment 102, which labfeed filled in, is empty again.*recover/);
-    // Without its title, the blank experiment cannot be told from one of a person with the same account.
+    // Without its title, the blank experiment cannot be distinguished from one of a person with the same account.
     const result = kind.keepsTitle === false ? { gone: [2], reopened: [] } : { gone: [], reopened: [2] };
     expect(await recovered(scene)).toMatchObject(result);
   },

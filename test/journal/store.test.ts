@@ -108,7 +108,7 @@ test('closing waits for the sync that others wait for', async () => {
   expect(settled).toEqual(['a', 'closed']);
 });
 
-test('after a failed sync no change is written, and whoever asks is told', async () => {
+test('after a failed sync no change is written, and every caller gets the error', async () => {
   const { store, syncs, write, texts, settled, track } = openStore();
   track(store.commit(write('a')));
   await turn();

@@ -68,7 +68,7 @@ test('SIGHUP while a creation is answered slowly files the run once, without a h
   scene.site.drop('w1.csv', weighing(1));
   await until('the creation is sent', () => slow.met === 1);
   daemon.child.kill('SIGHUP');
-  // The old configuration waits for its requests, but not for ever.
+  // The old configuration waits for its requests, but only for some seconds.
   await daemon.logged('configuration reloaded', 60_000);
   await daemon.logged(
     ({ msg, runs }) => msg === 'ready' && runs !== undefined && 'creating' in (runs as object),

@@ -49,7 +49,7 @@ export function verify(worlds: readonly World[], users: Users, runs: number): vo
 }
 
 /**
- * Whether an experiment was created cannot be told while a neighbour cannot be read. After the server was restored, a run
+ * It is not known whether an experiment was created while a neighbour cannot be read. After the server was restored, a run
  * whose experiment is gone is held, and so is one with several blank experiments that a lost journal has left behind on a
  * server that drops titles. A person decides.
  */
