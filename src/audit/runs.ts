@@ -10,15 +10,26 @@ import type { AuditDeps, AuditResult, Finding, FindingKind, Repair } from './rep
 
 /** Compares the runs in the journal with the notebook. Adds to the result as it goes, in case it stops early. */
 export async function compareRuns(deps: AuditDeps, result: AuditResult): Promise<void> {
-  const { config, instrument, journal, notebook, signal, progress } = deps;
+  const server = await deps.journal.server(deps.config.notebook.url);
+  try {
+    await verifyRuns(deps, server.dialect, result);
+  } finally {
+    // Last, because runs go on: one that is filed meanwhile must not be listed as on its way and as safe.
+    await reportUnfiled(deps, server, result);
+  }
+}
+
+async function verifyRuns(
+  { config, instrument, journal, notebook, signal, progress }: AuditDeps,
+  knownDialect: string | undefined,
+  result: AuditResult,
+): Promise<void> {
   const { url, concurrency, dialect } = config.notebook;
-  const server = await journal.server(url);
-  await reportUnfiled(deps, server, result);
   // Without retries: a wrong key or address is reported at once.
   await notebook.listKeys();
   const verifyDeps = {
     server: url,
-    dialect: dialect === 'auto' ? server.dialect : dialect,
+    dialect: dialect === 'auto' ? knownDialect : dialect,
     notebook: createNotebookReader(notebook, { signal, onRetry: progress.print }),
     journal,
   };
@@ -38,13 +49,15 @@ export async function compareRuns(deps: AuditDeps, result: AuditResult): Promise
 async function reportUnfiled(
   { config, instrument, journal }: AuditDeps,
   server: Awaited<ReturnType<JournalReader['server']>>,
-  { findings, repairs }: AuditResult,
+  { findings, repairs, verified }: AuditResult,
 ): Promise<void> {
   if (server.halted !== undefined)
     findings.push({ kind: 'halted', text: `nothing is sent to ${config.notebook.url}: ${server.halted}` });
   for await (const run of journal.unfiled(instrument)) {
     const finding = describeUnfiled(run);
     findings.push(finding);
+    // It was reopened after it was read back.
+    verified.delete(run.id);
     if (finding.kind === 'interrupted') repairs.push({ run: run.id, comments: [] });
   }
   for (const experiment of instrument === undefined ? server.spares : [])

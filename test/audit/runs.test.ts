@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { type VerifyDeps, verifyRun } from '../../src/audit/runs.js';
+import { type AuditDeps, emptyResult } from '../../src/audit/report.js';
+import { compareRuns, type VerifyDeps, verifyRun } from '../../src/audit/runs.js';
 import type { CommentRecord } from '../../src/deliver/context.js';
 import { storedDifferently } from '../../src/deliver/revise.js';
 import { NotebookError } from '../../src/errors.js';
@@ -182,4 +183,58 @@ test('a run without a draft in the journal is verified by its origin line and ma
   expect(await verify({ filingOf, readExperiment: async () => ({ ...PAGE, title: 'another' }) })).toEqual(VERIFIED);
   const unmarked = await verify({ filingOf, listComments: async () => [ONE, { id: 72, comment: 'two' }] });
   expect([kinds(unmarked), unmarked.isVerified]).toEqual([['edited'], false]);
+});
+
+/** `filed` and `unfiled`: what the journal lists when it is asked. */
+const compare = async (filed: () => FiledRun[], unfiled: () => number[]) => {
+  const result = emptyResult(String(RUN.server));
+  const deps = {
+    config: { notebook: { url: RUN.server, concurrency: 1, dialect: 'v2' } },
+    instrument: undefined,
+    signal: new AbortController().signal,
+    progress: { show: () => {}, print: () => {}, end: () => {} },
+    notebook: { listKeys: async () => [], readExperiment: async () => PAGE, listComments: async () => [ONE, TWO] },
+    journal: {
+      server: async () => ({ dialect: 'v2', halted: undefined, spares: [] }),
+      countFiled: async () => 1,
+      filingOf: async () => FILING,
+      async *filed() {
+        yield* filed();
+      },
+      async *unfiled() {
+        for (const id of unfiled()) yield { ...RUN, id, state: 'sending', reason: undefined, attempts: 0 };
+      },
+    },
+  };
+  await compareRuns(deps as unknown as AuditDeps, result);
+  return result;
+};
+
+test('a run that changes while the audit runs is never both on its way and verified', async () => {
+  let isDone = false;
+  const whileSent = await compare(
+    () => (isDone ? [RUN] : []),
+    () => {
+      const open = isDone ? [] : [RUN.id];
+      isDone = true;
+      return open;
+    },
+  );
+  expect([[...whileSent.verified], kinds(whileSent)]).toEqual([[], ['on its way']]);
+
+  isDone = false;
+  const filedMeanwhile = await compare(
+    () => {
+      isDone = true;
+      return [RUN];
+    },
+    () => (isDone ? [] : [RUN.id]),
+  );
+  expect([[...filedMeanwhile.verified], kinds(filedMeanwhile)]).toEqual([[RUN.id], []]);
+
+  const reopened = await compare(
+    () => [RUN],
+    () => [RUN.id],
+  );
+  expect([[...reopened.verified], kinds(reopened)]).toEqual([[], ['on its way']]);
 });
