@@ -1,7 +1,7 @@
 import { type Dispatcher, Pool } from 'undici';
 import { explain, NotebookError } from '../errors.js';
 import { connectionError, quote, type RequestInfo, responseError, type Subject, statusError } from './errors.js';
-import { exchange, type HttpResponse, type Method, SUCCESS_STATUS } from './http.js';
+import { exchange, type HttpResponse, MAX_ERROR_BYTES, type Method, SUCCESS_STATUS } from './http.js';
 import {
   isId,
   isKey,
@@ -112,8 +112,14 @@ const inOrder = ({ title, date, body, content_type, tags }: ExperimentChanges): 
   tags,
 });
 
-/** Far more than a notebook sends, far less than would harm this process. */
-const MAX_RESPONSE_BYTES = 16 * 1024 * 1024;
+/**
+ * What the operation can need at most. A body in eLabFTW may have 16 MB, and a list all comments of an experiment. The
+ * responses to POST and DELETE are read for an error message only.
+ */
+function maxBytes(method: Method, subject: Subject): number {
+  if (method === 'POST' || method === 'DELETE') return MAX_ERROR_BYTES;
+  return (subject === 'keys' ? 1 : 16) * 2 ** 20;
+}
 
 /** Longer idle connections are replaced: if a firewall has dropped one, the next POST would get no response. */
 const MAX_IDLE_MS = 20_000;
@@ -176,7 +182,7 @@ class Connection {
     check?.();
     const { timeoutMs, onResponse } = this.#options;
     const request: RequestInfo = { method, path: this.#prefix + path, subject, key: readKey(this.#options) };
-    const limits = { timeoutMs, maxBytes: MAX_RESPONSE_BYTES };
+    const limits = { timeoutMs, maxBytes: maxBytes(method, subject) };
     const result = await exchange(this.#pool, toHttp(request, body), limits);
     if (result.response === undefined) {
       const { isSent, error } = result;

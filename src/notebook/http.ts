@@ -6,6 +6,9 @@ export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 /** The only status that means done. */
 export const SUCCESS_STATUS: Readonly<Record<Method, number>> = { GET: 200, POST: 201, PATCH: 200, DELETE: 204 };
 
+/** The limit for any other status: its body is only quoted. */
+export const MAX_ERROR_BYTES = 256 * 1024;
+
 interface HttpRequest {
   readonly method: Method;
   readonly path: string;
@@ -30,6 +33,7 @@ type Exchange =
 interface Limits {
   /** For the whole exchange: a body that trickles in never exceeds a timeout between two chunks. */
   readonly timeoutMs: number;
+  /** For a response with the expected status. */
   readonly maxBytes: number;
 }
 
@@ -47,7 +51,7 @@ export async function exchange(
   request: HttpRequest,
   { timeoutMs, maxBytes }: Limits,
 ): Promise<Exchange> {
-  const handler = new ResponseHandler(maxBytes);
+  const handler = new ResponseHandler(request.method, maxBytes);
   const timer = setTimeout(() => {
     handler.cancel(new TimeoutError(`timed out after ${timeoutMs / 1000} s`));
   }, timeoutMs);
@@ -66,7 +70,8 @@ export async function exchange(
  */
 class ResponseHandler implements Dispatcher.DispatchHandler {
   readonly result: Promise<Exchange>;
-  readonly #maxBytes: number;
+  readonly #method: Method;
+  #maxBytes: number;
   #resolve: (exchange: Exchange) => void = () => {};
   #controller?: Dispatcher.DispatchController;
   #cancelled?: Error;
@@ -74,7 +79,8 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
   readonly #chunks: Buffer[] = [];
   #bytes = 0;
 
-  constructor(maxBytes: number) {
+  constructor(method: Method, maxBytes: number) {
+    this.#method = method;
     this.#maxBytes = maxBytes;
     this.result = new Promise((resolve) => {
       this.#resolve = resolve;
@@ -95,7 +101,9 @@ class ResponseHandler implements Dispatcher.DispatchHandler {
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     // 1xx only announces a response.
-    if (status >= 200) this.#head = { status, headers: joined(headers) };
+    if (status < 200) return;
+    this.#head = { status, headers: joined(headers) };
+    if (status !== SUCCESS_STATUS[this.#method]) this.#maxBytes = Math.min(this.#maxBytes, MAX_ERROR_BYTES);
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -1,6 +1,5 @@
-import { z } from 'zod';
 import { parseJson } from '../text.js';
-import type { HttpResponse } from './http.js';
+import { type HttpResponse, MAX_ERROR_BYTES } from './http.js';
 
 /** The response has the expected status, but not the expected content. The message quotes nothing of it. */
 class UnusableResponse extends Error {
@@ -9,72 +8,63 @@ class UnusableResponse extends Error {
 
 /*
  * The contract shows no fields of records. Only what we rely on is checked, and everything else is passed through:
- * reconciliation compares whole records, and looks for marker lines in fields that it cannot name.
+ * reconciliation compares whole records, and looks for marker lines in fields that it cannot name. The checks are
+ * written by hand because they stop at the first mistake: zod reports one for each element, which for a list of
+ * millions of numbers takes gigabytes.
  */
 
-const looseId = z
-  .union([z.int(), z.string().regex(/^\d+$/).transform(Number)])
-  .refine((id) => isId(id))
-  .optional()
-  .catch(undefined);
-
-const experimentRecord = z.looseObject({
-  id: looseId,
-  title: z.string().nullish(),
-  date: z.string().nullish(),
-  body: z.string().nullish(),
-  /** A list, or eLabFTW's `one|two`. */
-  tags: z.unknown().optional(),
-});
-
-/** The contract calls the id of a comment `subid`, eLabFTW's records `id`. */
-const commentRecord = z.looseObject({ id: looseId, subid: looseId });
-
-const listedComment = commentRecord.transform((record, context) => {
-  const id = record.subid ?? record.id;
-  if (id !== undefined) return { ...record, id };
-  context.addIssue('expected a comment with an id');
-  return z.NEVER;
-});
-
-/** eLabFTW only. Its name for the id has changed over time. */
-const listedTag = z
-  .looseObject({ tag: z.string(), tag_id: looseId, tags_id: looseId })
-  .transform(({ tag, tag_id, tags_id }, context) => {
-    const id = tag_id ?? tags_id;
-    if (id !== undefined) return { id, tag };
-    context.addIssue('expected a tag with an id');
-    return z.NEVER;
-  });
-
-const keyRecord = z.looseObject({ id: looseId, name: z.string().optional().catch(undefined) });
+type Fields = Readonly<Record<string, unknown>>;
 
 /** With the id that was requested. */
-export type Experiment = z.output<typeof experimentRecord> & { readonly id: number };
+export interface Experiment extends Fields {
+  readonly id: number;
+  readonly title?: string | null;
+  readonly date?: string | null;
+  readonly body?: string | null;
+  /** A list, or eLabFTW's `one|two`. */
+  readonly tags?: unknown;
+}
 
-export type Comment = z.output<typeof commentRecord> & { readonly id: number };
+export interface Comment extends Fields {
+  readonly id: number;
+}
 
-export type Tag = z.output<typeof listedTag>;
+export interface Tag {
+  readonly id: number;
+  readonly tag: string;
+}
 
 /** Contains a hash of the key on some servers: never log or show it as a whole. */
-export type KeyRecord = z.output<typeof keyRecord>;
+export interface KeyRecord extends Fields {
+  readonly id?: number | undefined;
+  readonly name?: string | undefined;
+}
 
 export const isId = (id: unknown): id is number => Number.isSafeInteger(id) && Number(id) > 0;
+
+/** A number, or its digits as text. */
+function idOf(value: unknown): number | undefined {
+  const id = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+  return isId(id) ? id : undefined;
+}
 
 export const readExperiment =
   (id: number) =>
   (response: HttpResponse): Experiment => {
-    const record = parse(experimentRecord, response);
+    const record = experimentIn(contentOf(response), 'the experiment');
+    const found = idOf(record['id']);
     // An experiment with another id must not be taken for ours.
-    if (record.id !== undefined && record.id !== id) throw new UnusableResponse('the record of another experiment');
+    if (found !== undefined && found !== id) throw new UnusableResponse('the record of another experiment');
     return { ...record, id };
   };
 
 /** Entries without an id are left out. */
 export const readExperiments = (response: HttpResponse): readonly Experiment[] =>
-  parse(z.array(experimentRecord), response).flatMap(({ id, ...record }) =>
-    id === undefined ? [] : [{ ...record, id }],
-  );
+  readList(response, 'experiments', (value, what) => {
+    const record = experimentIn(value, what);
+    const id = idOf(record['id']);
+    return id === undefined ? undefined : { ...record, id };
+  }).filter((experiment) => experiment !== undefined);
 
 /** The contract does not show the response to a PATCH: anything but a web page is accepted. */
 export function readPatched(response: HttpResponse): void {
@@ -87,19 +77,40 @@ export const readPatchedExperiment =
   (response: HttpResponse): Experiment | undefined => {
     readPatched(response);
     if (response.incomplete) return undefined;
-    const { success, data } = experimentRecord.safeParse(parseJson(response.text));
-    return success && typeof data.body === 'string' && data.id === id ? { ...data, id } : undefined;
+    try {
+      const record = experimentIn(contentOf(response), 'the experiment');
+      return typeof record['body'] === 'string' && idOf(record['id']) === id ? { ...record, id } : undefined;
+    } catch (error) {
+      if (error instanceof UnusableResponse) return undefined;
+      throw error;
+    }
   };
 
 export const readComment =
   (id: number) =>
-  (response: HttpResponse): Comment => ({ ...parse(commentRecord, response), id });
+  (response: HttpResponse): Comment => ({ ...recordIn(contentOf(response), 'the comment'), id });
 
-export const readComments = (response: HttpResponse): readonly Comment[] => parse(z.array(listedComment), response);
+/** The contract calls the id of a comment `subid`, eLabFTW's records `id`. */
+export const readComments = (response: HttpResponse): readonly Comment[] =>
+  readList(response, 'comments', (value, what) => {
+    const record = recordIn(value, what);
+    return { ...record, id: requireId(idOf(record['subid']) ?? idOf(record['id']), what) };
+  });
 
-export const readTags = (response: HttpResponse): readonly Tag[] => parse(z.array(listedTag), response);
+/** eLabFTW only. Its name for the id has changed over time. */
+export const readTags = (response: HttpResponse): readonly Tag[] =>
+  readList(response, 'tags', (value, what) => {
+    const { tag, tag_id, tags_id } = recordIn(value, what);
+    if (typeof tag !== 'string') throw unexpected(`${what} has no text`);
+    return { tag, id: requireId(idOf(tag_id) ?? idOf(tags_id), what) };
+  });
 
-export const readKeys = (response: HttpResponse): readonly KeyRecord[] => parse(z.array(keyRecord), response);
+export const readKeys = (response: HttpResponse): readonly KeyRecord[] =>
+  readList(response, 'keys', (value, what) => {
+    const record = recordIn(value, what);
+    const name = record['name'];
+    return { ...record, id: idOf(record['id']), name: typeof name === 'string' ? name : undefined };
+  });
 
 /** The id of what a POST created. By the contract, clients do not use the body. */
 export function readCreatedId({ headers }: HttpResponse): number {
@@ -137,13 +148,74 @@ function decoded(segment: string): string {
   }
 }
 
-function parse<T>(schema: z.ZodType<T>, response: HttpResponse): T {
+const unexpected = (problem: string): UnusableResponse => new UnusableResponse(`unexpected content: ${problem}`);
+
+const isRecord = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+function recordIn(value: unknown, what: string): Fields {
+  if (isRecord(value)) return value;
+  throw unexpected(`${what} is not a record`);
+}
+
+function experimentIn(value: unknown, what: string): Fields {
+  const record = recordIn(value, what);
+  for (const field of ['title', 'date', 'body']) {
+    const text = record[field] ?? '';
+    if (typeof text !== 'string') throw unexpected(`the ${field} of ${what} is not text`);
+  }
+  return record;
+}
+
+function requireId(id: number | undefined, what: string): number {
+  if (id !== undefined) return id;
+  throw unexpected(`${what} has no id`);
+}
+
+/** Throws at the first element that is not as expected. */
+function readList<T>(response: HttpResponse, name: string, read: (value: unknown, what: string) => T): T[] {
+  const list = contentOf(response);
+  if (Array.isArray(list)) return list.map((value, index) => read(value, `${name}[${index}]`));
+  throw unexpected(`it is not a list of ${name}`);
+}
+
+function contentOf(response: HttpResponse): unknown {
   if (response.incomplete) throw response.incomplete;
-  const result = schema.safeParse(parseJson(response.text));
-  if (result.success) return result.data;
-  if (isHtml(response)) throw new UnusableResponse('a web page');
-  // zod's messages name types and paths, never values.
-  throw new UnusableResponse(`unexpected content: ${z.prettifyError(result.error).replace(/\s+/g, ' ')}`);
+  const content = parseContent(response);
+  // A page from a proxy is not JSON; `null` is.
+  if (content !== undefined) return content;
+  throw isHtml(response) ? new UnusableResponse('a web page') : unexpected('it is not JSON');
+}
+
+/** eLabFTW's deepest record has about six levels, its longest list of comments some 20 fields for each. */
+const MAX_DEPTH = 64;
+const MAX_VALUES = 500_000;
+
+/** The JSON of a response; undefined if it is none. Absurd nesting or length is refused before it is parsed. */
+function parseContent({ text }: HttpResponse): unknown {
+  let depth = 0;
+  let values = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at];
+    if (character === '"') at = endOfString(text, at);
+    else if (character === '[' || character === '{') depth++;
+    else if (character === ']' || character === '}') depth--;
+    else if (character === ',') values++;
+    if (depth > MAX_DEPTH) throw unexpected(`it is nested more than ${MAX_DEPTH} levels deep`);
+    if (values > MAX_VALUES) throw unexpected(`it has more than ${MAX_VALUES} values`);
+  }
+  return parseJson(text);
+}
+
+/** The position of the closing quote, or the end of the text. */
+function endOfString(text: string, start: number): number {
+  for (let at = start + 1; ; at++) {
+    at = text.indexOf('"', at);
+    if (at < 0) return text.length;
+    let before = at;
+    while (text[before - 1] === '\\') before--;
+    if ((at - before) % 2 === 0) return at;
+  }
 }
 
 export type BodyKind = 'json' | 'html' | 'text' | 'empty';
@@ -161,6 +233,8 @@ export interface ErrorBody {
 
 export function readErrorBody(response: HttpResponse): ErrorBody {
   const text = response.text.trim();
+  // A success with unusable content can be much longer than an error. It is data.
+  if (text.length > MAX_ERROR_BYTES && /^[[{]/.test(text)) return { kind: 'json', messages: [], data: '' };
   const json = parseJson(text);
   if (json !== undefined) return readJsonError(json, text);
   if (isHtml(response)) return { kind: 'html', messages: titleOf(text) };
@@ -169,20 +243,14 @@ export function readErrorBody(response: HttpResponse): ErrorBody {
   return /^[[{]/.test(text) ? { kind: 'text', messages: [], data: text } : { kind: 'text', messages: [text] };
 }
 
-const jsonError = z.looseObject({
-  code: z.number().optional().catch(undefined),
-  message: z.string().optional().catch(undefined),
-  description: z.string().optional().catch(undefined),
-});
-
 function readJsonError(json: unknown, text: string): ErrorBody {
-  const { message, description, code } = jsonError.safeParse(json).data ?? {};
-  const messages = [message, description].filter((said) => said !== undefined).filter((said) => said.trim());
+  const { message, description, code } = isRecord(json) ? json : {};
+  const messages = [message, description].filter((said) => typeof said === 'string').filter((said) => said.trim());
   return {
     kind: 'json',
     messages: [...new Set(messages)],
     ...(messages.length === 0 ? { data: text } : {}),
-    ...(code === undefined ? {} : { code }),
+    ...(typeof code === 'number' ? { code } : {}),
   };
 }
 

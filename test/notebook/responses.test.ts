@@ -105,6 +105,50 @@ describe('comments', () => {
   });
 });
 
+describe('a response that no notebook sends', () => {
+  const zeros = (bytes: number): string => `[${'0,'.repeat(bytes / 2 - 2)}0]`;
+  const MB = 2 ** 20;
+
+  const sends = async (text: string) => {
+    const reply: Reply = () => HttpResponse.text(text, { headers: { 'Content-Type': 'application/json' } });
+    const { notebook } = await openContract({ readEntityComments: reply, readExperiment: reply, getApikeys: reply });
+    return notebook;
+  };
+
+  test.each([
+    ['16 MB of numbers', zeros(16 * MB), 'it has more than 500000 values'],
+    ['a list of numbers', zeros(0.5 * MB), 'comments[0] is not a record'],
+    ['a thousand levels', `${'['.repeat(1000)}${']'.repeat(1000)}`, 'it is nested more than 64 levels deep'],
+    ['levels without an end', '{"a":'.repeat(MB), 'it is nested more than 64 levels deep'],
+  ])('(%s) is refused at its first mistake, for this run only', async (_what, text, problem) => {
+    const notebook = await sends(text);
+    const memory = process.memoryUsage().heapUsed;
+    const start = performance.now();
+    const error = await failureOf(notebook.listComments(7));
+    expect(error.message).toContain(`status 200 with unexpected content: ${problem}`);
+    expect(error).toMatchObject({ failure: 'server', scope: 'run' });
+    expect(performance.now() - start).toBeLessThan(3000);
+    expect(process.memoryUsage().heapUsed - memory).toBeLessThan(100 * MB);
+  });
+
+  test('is read only up to what the operation can need', async () => {
+    const notebook = await sends(`[${' '.repeat(2 * MB)}]`);
+    expect((await failureOf(notebook.listKeys())).message).toContain('it is longer than 1048576 bytes');
+    expect(await notebook.listComments(7)).toEqual([]);
+    const { notebook: failing } = await openContract({
+      readExperiment: () => HttpResponse.text(`because ${'x'.repeat(MB)}`, { status: 500 }),
+    });
+    const error = await failureOf(failing.readExperiment(7));
+    expect(error.message).toMatch(/failed with status 500: because x{100,300}…$/);
+  });
+
+  test('counts brackets and commas outside of texts only', async () => {
+    const body = `\\"${'[,{'.repeat(600_000)}\\`;
+    const notebook = await sends(JSON.stringify({ id: 7, body }));
+    expect(await notebook.readExperiment(7)).toStrictEqual({ id: 7, body });
+  });
+});
+
 test('records of keys are passed through', async () => {
   const { notebook } = await openContract({ getApikeys: json([{ id: 3, name: 'a' }, { name: null }, {}]) });
   expect((await notebook.listKeys()).map(({ id, name }) => [id, name])).toEqual([
