@@ -185,6 +185,26 @@ describe('damaged data are refused', () => {
     expect(error.where?.line).toBe(13);
   });
 
+  test.each([
+    ['a changed digit', '400 100 110\n904 110 108', 13],
+    ['a missing point', '400 100\n404 110 108 108', 13],
+    ['a missing line', '400A00J0\n406A10k', 13],
+    ['a changed first x', '500 100 110\n404 110 108', 13],
+  ])('%s shows in the x that lines start with', async (_, data, line) => {
+    const error = await refusalAs('jcamp', block(data), {});
+    expect(error.message).toContain('another x than its place among the points');
+    expect(error.where?.line).toBe(line);
+  });
+
+  test('rounded abscissas and counted points are accepted', async () => {
+    const finer = (data: string) => block(data).replace('##LASTX= 406', '##LASTX= 401.2');
+    const ys = async (text: string) => rows(await readAs('jcamp', text, {})).map(({ y }) => y);
+    const expected = POINTS.map(({ y }) => y);
+    expect(await ys(finer('400 100 110\n401 110 108'))).toEqual(expected);
+    expect(await ys(finer('0 100 110\n2 110 108'))).toEqual(expected);
+    expect(await ys(finer('3 100 110\n1 110 108'))).toEqual(expected);
+  });
+
   test('a line that is not data', async () => {
     const error = await refusalAs('jcamp', block('400 100 110\nabc!'), {});
     expect(error.message).toContain('this is not a line of data: "abc!"');

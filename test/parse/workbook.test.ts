@@ -1,4 +1,4 @@
-import { deflateRawSync } from 'node:zlib';
+import { crc32, deflateRawSync } from 'node:zlib';
 import { type CellObject, utils, type WorkBook, write } from '@e965/xlsx';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -25,8 +25,8 @@ const bookOf = (content: Record<string, Cell[][]>): WorkBook => {
   }
   return book;
 };
-const bytesOf = (book: WorkBook, bookType: 'xlsx' | 'xls' = 'xlsx'): Uint8Array =>
-  write(book, { type: 'buffer', bookType, compression: true });
+const bytesOf = (book: WorkBook, bookType: 'xlsx' | 'xls' = 'xlsx', compression = true): Uint8Array =>
+  write(book, { type: 'buffer', bookType, compression });
 
 const shown = (v: number, z: string): CellObject => ({ t: 'n', v, z });
 
@@ -118,7 +118,7 @@ function zipOf(parts: Record<string, string | Buffer>, declare: (size: number) =
   let at = 0;
   for (const [name, content] of Object.entries(parts)) {
     const packed = deflateRawSync(content);
-    const numbers = [0, packed.length, declare(Buffer.byteLength(content))];
+    const numbers = [crc32(content), packed.length, declare(Buffer.byteLength(content))];
     const local = Buffer.alloc(30);
     local.writeUInt32LE(0x04034b50, 0);
     local.writeUInt16LE(8, 8);
@@ -204,6 +204,18 @@ describe('malicious and damaged workbooks', () => {
     compound.write('d0cf11e0a1b11ae1', 'hex');
     expect((await refusal(compound)).message).toContain('the workbook cannot be read');
     expect((await refusal(bytesOf(bookOf({ S: [[1]] })).slice(0, 500))).message).toContain('damaged or truncated');
+  });
+
+  test('a part whose checksum is not that of its content is refused', async () => {
+    const bytes = bytesOf(bookOf({ S: [['a'], [0.2]] }), 'xlsx', false);
+    const at = Buffer.from(bytes).indexOf('<v>0.2</v>');
+    expect(at).toBeGreaterThan(0);
+    expect((await sheets(bytes))[0]?.lines).toEqual([['a'], ['0.2']]);
+    const changed = Buffer.from(bytes);
+    changed.write('9', at + 3);
+    const error = await refusal(changed);
+    expect(error.message).toContain('xl/worksheets/sheet1.xml is damaged: the checksum');
+    expect(error.hint).toContain('copy it from the instrument again');
   });
 
   test('reading is terminated at the time limit', async () => {

@@ -120,9 +120,9 @@ async function readData(record: LabelledRecord, known: Known, reading: Reading):
   const [, x, y] = SERIES.exec(form) ?? [];
   if (x !== undefined && y !== undefined) {
     const columns = [variableOf(x, known), variableOf(y, known)] as const;
-    const rows = await readSeries(record, columns, reading);
     const dimension = numberOf(listAt(known, 'VARDIM')[listAt(known, 'SYMBOL').indexOf(x)]);
-    return { ...common, declared: common.declared ?? dimension, columns, rows };
+    const declared = common.declared ?? dimension;
+    return { ...common, declared, columns, rows: await readSeries(record, columns, declared, reading) };
   }
   const [, group] = GROUPS.exec(form) ?? [];
   const [, tuple] = TUPLES.exec(form) ?? [];
@@ -233,7 +233,8 @@ type Series = ReturnType<typeof openSeries>;
 
 const openSeries = (factor: number) => ({
   factor,
-  firstX: undefined as number | undefined,
+  /** The abscissa that each line starts with. */
+  abscissas: [] as Abscissa[],
   points: [] as { readonly text: string; readonly line: number }[],
   ...{ last: 0, lastText: '' },
   /** Undefined after a value that is not a difference. */
@@ -242,9 +243,21 @@ const openSeries = (factor: number) => ({
   isCheck: false,
 });
 
+interface Abscissa {
+  readonly value: number;
+  /** One unit of its last digit. */
+  readonly precision: number;
+  /** The index of the point that it belongs to. */
+  readonly point: number;
+  /** The first value of the line repeats the last one of the line before. */
+  readonly isCheck: boolean;
+  readonly line: number;
+}
+
 async function readSeries(
   record: LabelledRecord,
   [x, y]: readonly [Variable, Variable],
+  declared: number | undefined,
   reading: Reading,
 ): Promise<Line[]> {
   const { refuse, slice, writeNumber } = reading;
@@ -253,8 +266,8 @@ async function readSeries(
     if (n > 0 && content !== '') decodeLine(series, content, record.number + n, reading);
     if (n % 64 === 0 && slice.isOver()) await slice.renew();
   }
-  const { points, firstX = 0 } = series;
-  const start = x.first ?? firstX * x.factor;
+  const { points, abscissas } = series;
+  const start = x.first ?? (abscissas[0]?.value ?? 0) * x.factor;
   const step = x.last === undefined ? x.step : (x.last - start) / Math.max(points.length - 1, 1);
   if (step === undefined && points.length > 1) {
     throw refuse('the distance between the points is not known', {
@@ -262,11 +275,36 @@ async function readSeries(
       hint: 'the file has neither ##LASTX nor ##DELTAX',
     });
   }
+  const declaredStep = x.last === undefined ? x.step : (x.last - start) / Math.max((declared ?? points.length) - 1, 1);
+  const wrong = declaredStep === undefined ? undefined : wrongAbscissa(abscissas, declaredStep, x.factor);
+  if (wrong) {
+    throw refuse('the line starts with another x than its place among the points gives', {
+      line: wrong.line,
+      hint: 'the file may be damaged, or points are missing: copy it from the instrument again',
+    });
+  }
   return points.map(({ text, line }, n) => ({
     number: line,
     text: '',
     cells: [writeNumber(written(start + n * (step ?? 0))), writeNumber(text)],
   }));
+}
+
+/**
+ * The first line whose x is not where the points before it end. Only distances are compared, because some programs
+ * count points instead: then the distance is the number of points. Written abscissas are often rounded.
+ */
+function wrongAbscissa([first, ...others]: readonly Abscissa[], step: number, factor: number): Abscissa | undefined {
+  if (!first) return undefined;
+  return others.find(({ value, precision, point, isCheck }) => {
+    const distance = value - first.value;
+    const isAt = (n: number) => {
+      const rounding = ((precision + first.precision) / 2) * Math.abs(factor);
+      const tolerance = Math.max(Math.abs(step) / 2, rounding) + 1e-6 * Math.abs(n * step);
+      return Math.abs(distance * factor - n * step) <= tolerance || Math.abs(distance) === n;
+    };
+    return !isAt(point) && !(isCheck && isAt(point - 1));
+  });
 }
 
 /** A number, a letter that stands for a digit and its meaning, `?` for a missing point, or blanks. */
@@ -297,13 +335,27 @@ function decodeLine(series: Series, content: string, line: number, reading: Read
     if (!match || (isX && !isValue)) {
       throw refuse(`this is not a line of data: ${quoted(content)}`, 'the file may be damaged');
     }
-    if (isX) series.firstX ??= valueIn(match);
+    if (isX) series.abscissas.push(abscissaOf(match, series, line));
     else if (!decodeToken(series, match, line, maxPoints)) {
       throw refuse('the line does not start with the last value of the line before', 'the file may be damaged');
     }
     isX = false;
     if (series.points.length > maxPoints) throw refuse(`the data have more than ${maxPoints} points`);
   }
+}
+
+const abscissaOf = (match: RegExpExecArray, { points, isCheck }: Series, line: number): Abscissa => ({
+  value: valueIn(match),
+  precision: precisionOf(match[0]),
+  point: points.length,
+  isCheck,
+  line,
+});
+
+/** 0.01 for `12.34`, 100 for `1.2E+03`. */
+function precisionOf(number: string): number {
+  const [digits = '', exponent = '0'] = number.split(/[eE](?=[+-])/);
+  return 10 ** (Number(exponent) - (digits.split('.')[1]?.length ?? 0));
 }
 
 const valueIn = ([, number, letter = '', digits = '']: RegExpExecArray): number =>

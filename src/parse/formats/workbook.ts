@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { inflateRaw } from 'node:zlib';
+import { crc32, inflateRaw } from 'node:zlib';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { systemCode } from '../../errors.js';
 import type { FileRecord } from '../../model.js';
@@ -138,6 +138,7 @@ interface ZipPart {
 interface Entry {
   readonly name: string;
   readonly method: number;
+  readonly checksum: number;
   readonly packed: number;
   readonly unpacked: number;
   readonly at: number;
@@ -163,6 +164,8 @@ async function unzip(bytes: Uint8Array, isWanted: (name: string) => boolean, max
   let room = maxBytes;
   for (const entry of entries) {
     const content = await unpack(buffer, entry, room, maxBytes);
+    // A changed digit of a number that is not compressed would be read as another number.
+    if (crc32(content) !== entry.checksum) throw wrongChecksum(entry);
     room -= content.byteLength;
     parts.push({ name: entry.name, content });
   }
@@ -173,6 +176,12 @@ const tooLarge = (maxBytes: number) =>
   new WorkbookProblem(`it is larger than ${Math.floor(maxBytes / 2 ** 20)} MB when unpacked`);
 
 const damaged = () => new WorkbookProblem('it is damaged or truncated');
+
+const wrongChecksum = ({ name }: Entry) =>
+  new WorkbookProblem(
+    `its part ${name} is damaged: the checksum in the file is that of other content`,
+    'copy it from the instrument again; if it was damaged there, open it in a spreadsheet program and save it again',
+  );
 
 /** The directory at the end of an archive. */
 function entriesIn(buffer: Buffer): Entry[] {
@@ -189,6 +198,7 @@ function entriesIn(buffer: Buffer): Entry[] {
     entries.push({
       name: buffer.toString('utf8', at + 46, at + 46 + name).replaceAll('\\', '/'),
       method: buffer.readUInt16LE(at + 10),
+      checksum: buffer.readUInt32LE(at + 16),
       packed: buffer.readUInt32LE(at + 20),
       unpacked: buffer.readUInt32LE(at + 24),
       at: buffer.readUInt32LE(at + 42),
