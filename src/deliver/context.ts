@@ -213,6 +213,8 @@ export interface Absence {
 export class WindowMemory {
   /** Ids that exist and are not ours. */
   readonly foreign = new Set<number>();
+  /** Ids that were skipped or deleted: missing below others after every grace period, so that none of ours appears there. */
+  readonly missing = new Set<number>();
   /** By id, on the monotonic clock: when to try again. */
   readonly unreadable = new Map<number, number>();
   readonly failures = new Map<number, number>();
@@ -234,6 +236,11 @@ export class WindowMemory {
 
   maySweep(now: number): boolean {
     return now >= this.sweepAgainAt;
+  }
+
+  noteUnknown(run: number): void {
+    this.absent.delete(run);
+    this.missing.clear();
   }
 
   noteCreation(run: number, id: number, sentAt: number): void {

@@ -168,7 +168,7 @@ async function creationFailed(
   if (certainlyNotDone(error)) await outbox.record(run.id, { kind: 'notCreated' });
   else {
     unknown.posts.note(run.id);
-    unknown.window.absent.delete(run.id);
+    unknown.window.noteUnknown(run.id);
   }
   const lacksId = error instanceof NotebookError && error.status === 201;
   if (!lacksId || highest !== undefined || (await server.countUnknown()) < MAX_WITHOUT_ID) throw error;

@@ -35,7 +35,7 @@ export async function settleCreations(run: OpenRun, facts: ServerFacts, context:
     return absence ? { ...creation, floor: absence.through } : creation;
   });
   const late = new Set(open.map((creation) => creation.run).filter((id) => leftMs(id) > 0));
-  const reader = new WindowReader(context);
+  const reader = new WindowReader(context, await isAnyLate(creations, context));
   const searched = await searchTitles(open, late, facts, context);
   // Before a run creates again, what may be above a gap is looked for, unless a later creation shows that nothing is.
   const { highest = 0 } = facts;
@@ -61,6 +61,15 @@ export async function settleCreations(run: OpenRun, facts: ServerFacts, context:
   if (isWaiting(run.id) || dependsOn(run, reader.unreadable))
     throw notYet(run, leftMs(run.id), reader.unreadable, context);
   return { absence: unknown.window.absent.get(run.id) ?? { through: reader.end, isProved: false } };
+}
+
+/** Whether one of these creations may still take effect. */
+async function isAnyLate(
+  creations: readonly UnknownCreation[],
+  { server, unknown }: DeliveryContext,
+): Promise<boolean> {
+  const graceMs = await gracePeriodMs(server);
+  return creations.some(({ run }) => unknown.posts.elapsedMs(run) < graceMs);
 }
 
 /** Whether its experiment could be one of those that cannot be read. */
@@ -299,7 +308,7 @@ export async function collectSpares(facts: ServerFacts, context: DeliveryContext
   const { sweep, sweepFrom = 0, sweepCount = 0, keepsTitle } = facts;
   // Until it is known whether titles are kept, our experiments cannot be recognised.
   if (sweep === undefined || keepsTitle === undefined || !unknown.window.maySweep(clock.monotonic())) return;
-  const reader = new WindowReader(context);
+  const reader = new WindowReader(context, await isAnyLate(await server.unknownCreations(), context));
   const blank: number[] = [];
   for await (const { id, record } of sweepFrom > 0
     ? reader.between(Math.max(sweepFrom, sweep - MAX_GAP), sweep)

@@ -51,6 +51,8 @@ export class WindowReader {
   readonly #memory: WindowMemory;
   /** Not readable with our key, as long as the key works. */
   #private: number[] = [];
+  #missing: number[] = [];
+  readonly #isLate: boolean;
   #isKeyChecked = false;
   #isDoubtful = false;
   #highest = 0;
@@ -59,8 +61,10 @@ export class WindowReader {
   /** The last id of an upward walk. */
   end = 0;
 
-  constructor(context: DeliveryContext) {
+  /** `isLate`: a creation of ours may still take effect, so what is missing now may exist later. */
+  constructor(context: DeliveryContext, isLate = true) {
     this.#context = context;
+    this.#isLate = isLate;
     this.#memory = context.unknown.window;
   }
 
@@ -140,12 +144,15 @@ export class WindowReader {
     for (const id of this.#private) this.#memory.foreign.add(id);
     this.#private = [];
     const { highest = 0 } = await server.facts();
+    for (const id of this.#missing) if (!this.#isLate && id < this.#highest) this.#memory.missing.add(id);
+    this.#missing = [];
     if (this.#highest > highest) await server.learn({ seen: this.#highest });
   }
 
   async #read(id: number): Promise<ExperimentRecord | 'missing' | 'foreign' | 'unreadable'> {
     const { notebook, server, stopping } = this.#context;
     stopping.throwIfAborted();
+    if (this.#memory.missing.has(id)) return 'missing';
     if (this.#memory.foreign.has(id) || (await server.hasExperiment(id))) return this.#saw(id, 'foreign');
     let entry = await this.#tryRead(id);
     if (entry === 'private' && !this.#isKeyChecked) {
@@ -155,7 +162,10 @@ export class WindowReader {
       entry = await this.#tryRead(id);
     }
     this.#isDoubtful ||= entry === 'missing' || entry === 'private';
-    if (entry === 'missing') return entry;
+    if (entry === 'missing') {
+      this.#missing.push(id);
+      return entry;
+    }
     if (entry !== 'private') return this.#saw(id, entry);
     this.#private.push(id);
     this.#saw(id, entry);

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { type Notebook, NotYetError, trackUnknownOutcomes } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
 import { prepareServer } from '../../src/deliver/server.js';
+import { MAX_SKIPPED } from '../../src/deliver/window.js';
 import { NotebookError } from '../../src/errors.js';
 import { type FakeNotebook, intercept, type NotebookKind } from '../support/fake-notebook.js';
 import { SERVER } from '../support/filing.js';
@@ -168,6 +169,27 @@ test('an entry that cannot be read stops neither a start nor other runs; a run t
   unreadable.clear();
   await deliverAll();
   expect(ours().sort()).toEqual(['A', 'B', 'known']);
+});
+
+test('while a run waits for an entry that cannot be read, ids that are missing below it are not read again', async () => {
+  const { add, fail, attempt, notebook, unreadable, requests, clock, deliverAll, ours } = await setUpCounted();
+  const run = await add('A');
+  skipIds(notebook, 30);
+  await fail(run, { createExperiment: 'lost' });
+  const [own = 0] = [...notebook.experiments.keys()].slice(-1);
+  addForeign(notebook, 1);
+  unreadable.add(own);
+  clock.advance(GRACE_MS);
+  const notYet = () => expect(attempt(run)).rejects.toThrow(/./);
+  for (let n = 0; n < 3; n++) await notYet();
+  clock.advance(60_000);
+  requests.length = 0;
+  await notYet();
+  // Above the last one, everything is.
+  expect(requests.length).toBeLessThanOrEqual(MAX_SKIPPED + 5);
+  unreadable.clear();
+  await deliverAll();
+  expect(ours().sort()).toEqual(['A', 'known']);
 });
 
 test('one unknown outcome on eLabFTW costs at most 20 requests, a restart included', async () => {
