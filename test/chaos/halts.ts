@@ -87,16 +87,17 @@ async function fileOne({ pcs }: Lab): Promise<void> {
 const expectHalt = (pc: Pc): Promise<unknown> | undefined => pc.daemon?.logged(HALTED, WITHIN_MS);
 
 /** What a person does then. Runs whose experiments the server has lost are filed again, but not those that it refuses. */
-async function recover({ people, disputed, story, random }: Lab, pc: Pc): Promise<void> {
+async function recover({ people, disputed, withoutComments, story, random }: Lab, pc: Pc): Promise<void> {
   // An entry that the server fails to show is repaired, or known not to be ours.
   const skips = random.chance(0.5);
   if (!skips) people.unreadable.clear();
   const { status, stdout, stderr } = await pc.command('recover', '--json', ...(skips ? ['--skip-unreadable'] : []));
   expect({ status, stderr }).toMatchObject({ status: 0 });
   story.push(`recover on ${pc.name}: ${stdout.replace(/\s+/g, ' ')}`);
-  const { gone } = JSON.parse(stdout) as { gone: readonly number[] };
+  const result = JSON.parse(stdout) as Readonly<Record<'gone' | 'withoutComments', readonly number[]>>;
+  for (const id of result.withoutComments) withoutComments.add(id);
   const jobs = [...(await pc.jobs())];
-  const lost = gone.filter((run) => {
+  const lost = result.gone.filter((run) => {
     const [title] = jobs.find(([, { id }]) => id === run) ?? [''];
     // What a person deleted may be back: the server was restored to a state before that.
     return pc.titles.includes(title) && !people.deleted.has(title) && !disputed.has(title);

@@ -3,7 +3,7 @@ import { type Random, seeded } from '../support/random.js';
 import { actAsPeople, EVENTS, planFault, type Spell, standing } from './events.js';
 import { copyEverything, HALTS } from './halts.js';
 import { type Lab, openLab } from './lab.js';
-import { settle, verify } from './verify.js';
+import { lastRequests, settle, verify } from './verify.js';
 
 /** LABFEED_SEED=n repeats the random choices, but not the timing of the machine. */
 const SEED = Number(process.env['LABFEED_SEED'] ?? Date.now() % 1_000_000);
@@ -16,6 +16,7 @@ const named = process.env['LABFEED_EVENTS']?.split(',');
 /** Real daemons on two PCs are killed again and again while everything else goes wrong. In the end every run is filed once. */
 export async function survive(dialect: Dialect): Promise<void> {
   const random = seeded(SEED);
+  console.log(`chaos on ${dialect}: LABFEED_SEED=${SEED} LABFEED_KILLS=${KILLS}`);
   const lab = await openLab(dialect, random);
   try {
     await live(lab);
@@ -34,7 +35,7 @@ async function report({ dialect, control, pcs, story }: Lab): Promise<void> {
     .map(({ id, title, state, comments }) => `${id} ${title}, ${state}, ${comments.length} comments`);
   const runs = await Promise.all(pcs.map((pc) => pc.listing().catch((error: unknown) => [String(error)])));
   const title = `chaos on ${dialect} failed: LABFEED_SEED=${SEED} LABFEED_KILLS=${KILLS}`;
-  console.log([title, ...story, ...entries, ...runs.flat()].join('\n'));
+  console.log([title, ...story, ...entries, ...runs.flat(), ...lastRequests(control)].join('\n'));
 }
 
 /** Every event happens in a random order, as often as the kills allow, and each halt once. */

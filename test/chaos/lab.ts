@@ -24,6 +24,8 @@ export interface Lab {
   saved: { readonly people: People } | undefined;
   /** Runs whose experiments people changed or deleted before the server or a journal was restored: all is allowed but filing them twice. */
   readonly disputed: Set<string>;
+  /** Experiments that `recover` listed as without comments. */
+  readonly withoutComments: Set<number>;
   save(): Promise<void>;
   restore(): Promise<void>;
 }
@@ -145,6 +147,9 @@ export interface Job {
   readonly id: number;
   readonly path: string;
   readonly state: string;
+  readonly step?: string;
+  readonly attempts?: number;
+  readonly dueAt?: number;
   readonly reason?: string;
   readonly experiment?: number;
 }
@@ -184,6 +189,7 @@ export async function openLab(dialect: Dialect, random: Random): Promise<Lab> {
     story: [],
     saved: undefined,
     disputed: new Set(),
+    withoutComments: new Set(),
     async save() {
       await whileDown(() => copyFileSync(data, `${data}.saved`));
       lab.saved = { people: copyOf(lab.people) };
