@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
 import { configFrom, type JsonOption, withJson } from '../commands/options.js';
 import { testSummary } from '../commands/try.js';
-import { journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
+import { type Instrument, journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
 import { readKey, readToken } from '../config/secrets.js';
 import { openNotebook } from '../connection.js';
 import { ConfigError, EXIT, explainProblem, formatPlace, LabfeedError, type Problem } from '../errors.js';
@@ -27,8 +27,10 @@ export function addCheck(command: Command): void {
 
 async function check(options: CheckOptions): Promise<void> {
   const config = configFrom(options);
-  const problems = [...config.problems, ...config.instruments.flatMap(checkMapping)];
-  const findings = await gatherFindings(config, options.offline ?? false);
+  const mistakes = new Map(config.instruments.map((instrument) => [instrument, checkMapping(instrument)]));
+  const problems = [...config.problems, ...[...mistakes.values()].flat()];
+  const usable = config.instruments.filter((instrument) => mistakes.get(instrument)?.length === 0);
+  const findings = await gatherFindings(config, usable, options.offline ?? false);
   if (options.json) console.log(JSON.stringify(asJson(config.file, problems, config.warnings, findings), null, 2));
   else console.log(asText(config.file, config.warnings, findings).join('\n'));
   if (problems.length > 0) {
@@ -39,13 +41,17 @@ async function check(options: CheckOptions): Promise<void> {
   }
 }
 
-async function gatherFindings(config: LoadedConfig, offline: boolean): Promise<Finding[]> {
+async function gatherFindings(
+  config: LoadedConfig,
+  usable: readonly Instrument[],
+  offline: boolean,
+): Promise<Finding[]> {
   const folders = offline ? { findings: [], overlaps: [] } : await checkFolders(config);
   const overlaps = mergeOverlaps(folders.overlaps, possibleOverlaps(config.claims));
   const findings = [
     ...checkInstruments(config),
     ...overlaps.map(overlapFinding),
-    ...(await checkTests(config)),
+    ...(await checkTests(usable)),
     ...folders.findings,
   ];
   if (offline) return findings;
@@ -97,12 +103,11 @@ function checkInstruments(config: LoadedConfig): Finding[] {
     }));
 }
 
-async function checkTests(config: LoadedConfig): Promise<Finding[]> {
-  const usable = config.instruments.filter((instrument) => checkMapping(instrument).length === 0);
-  const results = await runGoldenTests(usable, { clock: systemClock });
-  return usable.flatMap(({ name }) => {
+async function checkTests(instruments: readonly Instrument[]): Promise<Finding[]> {
+  const tested = instruments.filter(({ tests }) => tests.length > 0);
+  const results = await runGoldenTests(tested, { clock: systemClock });
+  return tested.flatMap(({ name }) => {
     const own = results.filter(({ instrument }) => instrument === name);
-    if (own.length === 0) return [];
     const problems = own.flatMap((result) => result.problems);
     const summary: Finding = { level: problems.length > 0 ? 'wrong' : 'good', text: testSummary(name, own) };
     return [summary, ...problems.map(problemFinding)];

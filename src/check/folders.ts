@@ -2,7 +2,7 @@ import { basename, join, relative } from 'node:path';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
 import { plural } from '../text.js';
-import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
+import { claimedBy, createMatcher, relatedClaims } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
 import { addUnmatched, type Listing, list, type Unmatched } from '../watch/scan.js';
 
@@ -14,22 +14,31 @@ export interface Finding {
 }
 
 export async function checkFolders(config: LoadedConfig) {
-  const all = await Promise.all(config.instruments.map((instrument) => checkFolder(instrument, config)));
+  const related = relatedClaims(config.claims);
+  const all = await Promise.all(
+    config.instruments.map((instrument) => checkFolder(instrument, related(instrument.watch))),
+  );
   return {
     findings: all.flatMap(({ findings }) => findings),
     overlaps: all.flatMap(({ overlaps }) => overlaps),
   };
 }
 
-async function checkFolder(instrument: Instrument, config: LoadedConfig) {
+/** `claims`: of the instruments whose folders contain this one's or are inside it, in their order. */
+async function checkFolder(instrument: Instrument, claims: readonly Claim[]) {
   const { name, watch, run } = instrument;
   const { signal } = new AbortController();
   const matcher = createMatcher(instrument);
   const { group } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
   const runs = new Set<string>();
-  const earlier = claimsBefore(instrument, config).map(toTaker);
+  const earlier = claims
+    .slice(
+      0,
+      claims.findIndex((claim) => claim.name === name),
+    )
+    .map(toTaker);
   const overlaps = new Map<string, Required<Overlap>>();
-  const isOthers = claimedBy(config.claims.filter((claim) => claim.name !== name));
+  const isOthers = claimedBy(claims.filter((claim) => claim.name !== name));
   const unmatched = new Map<string, { readonly files: number; readonly example: string }>();
   const listing = list(watch, {
     matcher,
@@ -105,20 +114,39 @@ interface Overlap {
   readonly files?: number;
 }
 
+/** With thousands of instruments in one folder, comparing all pairs would take minutes. */
+const MAX_PAIRS = 20_000;
+
 /** Finds instruments whose globs can match the same file, whether or not such a file exists. */
 export function possibleOverlaps(claims: readonly Claim[]): Overlap[] {
-  const takers = claims.map(toTaker);
-  return takers.flatMap((second, n) =>
-    takers.slice(0, n).flatMap((first) => {
+  const takers = new Map(claims.map((claim) => [claim, toTaker(claim)]));
+  const related = relatedClaims(claims);
+  const found: Overlap[] = [];
+  let pairs = 0;
+  for (const [claim, second] of takers) {
+    for (const other of related(claim.watch)) {
+      const first = takers.get(other);
+      if (other === claim || first === undefined || pairs++ >= MAX_PAIRS) break;
       const example = fileOfBoth(first, second);
-      return example === undefined ? [] : [{ first: first.claim.name, second: second.claim.name, example }];
-    }),
-  );
+      if (example !== undefined) found.push({ first: other.name, second: claim.name, example });
+    }
+  }
+  return found;
 }
 
 type Taker = ReturnType<typeof toTaker>;
 
-const toTaker = (claim: Claim) => ({ claim, takes: claimedBy([claim]) });
+function toTaker(claim: Claim) {
+  let takes: ((path: string) => boolean) | undefined;
+  return {
+    claim,
+    // Most are never asked, and compiling globs takes time.
+    takes(path: string): boolean {
+      takes ??= claimedBy([claim]);
+      return takes(path);
+    },
+  };
+}
 
 /** Overlaps that were found in the folders replace those that are only possible. */
 export const mergeOverlaps = (seen: readonly Overlap[], possible: readonly Overlap[]): Overlap[] => [

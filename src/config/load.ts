@@ -83,14 +83,14 @@ export function loadConfig(file: string): LoadedConfig {
   const settings = readSettings(setting, dirname(main.file));
   const parts = [main, ...readParts(main, setting('include'), { problems, hiding })];
   const entries = parts.flatMap((yaml) => readEntries(yaml, hiding));
-  const instruments = readInstruments(entries, problems);
+  const checked = checkEntries(entries, problems);
   return {
     file: main.file,
     settings,
     ...(notebook ? { notebook: { ...notebook, key: resolveSecret(notebook.key, dirname(main.file)) } } : {}),
-    instruments,
-    claims: entries.flatMap(readClaim),
-    listed: entries.map(({ name, value }) => ({ name, ...listedSchema.parse(value) })),
+    instruments: checked.flatMap(({ instrument }) => instrument ?? []),
+    claims: checked.flatMap(readClaim),
+    listed: checked.map(readListed),
     problems: [...hiding, ...problems],
     incompleteBecause: hiding,
     invalidSettings: wrong,
@@ -176,16 +176,22 @@ function readEntries(yaml: YamlFile, hiding: Problem[]): Entry[] {
   return [];
 }
 
-function readInstruments(entries: readonly Entry[], problems: Problem[]): Instrument[] {
+/** `config`: absent if the entry has a mistake. `instrument`: absent if its name has one, too. */
+interface CheckedEntry extends Entry {
+  readonly config?: InstrumentConfig | undefined;
+  readonly instrument?: Instrument;
+}
+
+function checkEntries(entries: readonly Entry[], problems: Problem[]): CheckedEntry[] {
   const firstPlaces = new Map<string, Place>();
-  return entries.flatMap(({ yaml, name, value }) => {
+  return entries.map((entry) => {
+    const { yaml, name, value } = entry;
     const context: CheckContext = { yaml, path: ['instruments', name], stops: { instrument: name } };
     const wrongName = checkName(name, context, firstPlaces);
-    const checked = checkValue(instrumentSchema, value, context);
-    problems.push(...wrongName, ...checked.problems);
-    return checked.value && wrongName.length === 0
-      ? [toInstrument(name, checked.value, value as WrittenInstrument, yaml)]
-      : [];
+    const { value: config, problems: mistakes } = checkValue(instrumentSchema, value, context);
+    problems.push(...wrongName, ...mistakes);
+    if (!config || wrongName.length > 0) return { ...entry, config };
+    return { ...entry, config, instrument: toInstrument(name, config, value as WrittenInstrument, yaml) };
   });
 }
 
@@ -193,9 +199,10 @@ const { watch, files, ignore, ready, run } = instrumentSchema.shape;
 // Even if `run` is wrong, other instruments do not get these files.
 const claimSchema = z.object({ watch, files, ignore, ready, run: run.catch('file') });
 
-function readClaim({ name, value, yaml }: Entry): Claim[] {
-  const { success, data } = claimSchema.safeParse(value);
-  return success ? [{ ...data, name, watch: resolve(dirname(yaml.file), data.watch) }] : [];
+function readClaim({ name, value, yaml, config, instrument }: CheckedEntry): Claim[] {
+  if (instrument) return [instrument];
+  const data = config ?? claimSchema.safeParse(value).data;
+  return data ? [{ ...data, name, watch: resolve(dirname(yaml.file), data.watch) }] : [];
 }
 
 function checkName(name: string, { yaml, path, stops }: CheckContext, firstPlaces: Map<string, Place>): Problem[] {
@@ -264,6 +271,11 @@ const listedSchema = z
 
 /** An instrument with or without mistakes: what `recover` needs to recognise its runs. */
 export type ListedInstrument = z.output<typeof listedSchema> & { readonly name: string };
+
+function readListed({ name, value, config }: CheckedEntry): ListedInstrument {
+  const { duplicates, comments } = config ?? listedSchema.parse(value);
+  return { name, duplicates, comments };
+}
 
 /** Warns about keys that have no effect yet. */
 function findIgnoredKeys({ yaml, name, value }: Entry): Problem[] {

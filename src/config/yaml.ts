@@ -5,13 +5,16 @@ import {
   type Document,
   isMap,
   isNode,
-  isPair,
   isScalar,
+  isSeq,
   LineCounter,
   type Node,
+  type Pair,
   parseDocument,
+  type Scalar,
   visit,
   type YAMLError,
+  type YAMLMap,
 } from 'yaml';
 import { type Place, type Problem, systemCode } from '../errors.js';
 
@@ -44,8 +47,14 @@ export function readYaml(file: string): YamlFile {
     return explainUnreadable(file, error);
   }
   const text = bytes.toString('utf8');
-  if (isUtf8(bytes)) return parseYaml(file, text);
-  return unreadable(firstInvalid(file, text), 'the file is not UTF-8', 'save it as UTF-8');
+  if (!isUtf8(bytes)) return unreadable(firstInvalid(file, text), 'the file is not UTF-8', 'save it as UTF-8');
+  try {
+    return parseYaml(file, text);
+  } catch (error) {
+    // The parser calls itself for each level, until the stack is full.
+    if (!(error instanceof RangeError)) throw error;
+    return unreadable({ file }, TOO_DEEP, 'check for brackets that are not closed');
+  }
 }
 
 function explainUnreadable(file: string, error: unknown): YamlFile {
@@ -71,9 +80,13 @@ function firstInvalid(file: string, text: string): Place {
   return { file, line: before.length, column: (before.at(-1) ?? '').length + 1 };
 }
 
+const TOO_DEEP = 'the file has too many levels of nesting';
+
 function parseYaml(file: string, text: string): YamlFile {
   const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true });
+  // Its check for duplicate keys takes quadratic time; findMistakes does it instead.
+  const options = { lineCounter: lines, prettyErrors: false, stringKeys: true, uniqueKeys: false };
+  const document = parseDocument(text, options);
   const at = (offset: number): Place => {
     const { line, col } = lines.linePos(offset);
     return { file, line, column: col };
@@ -82,21 +95,48 @@ function parseYaml(file: string, text: string): YamlFile {
   const tabs = document.errors.filter(({ code }) => code === 'TAB_AS_INDENT');
   const mistakes = [
     ...(tabs.length > 0 ? tabs : document.errors).map((error) => explainSyntax(error, text, document)),
-    ...findAliases(document, text),
+    ...findMistakes(document, text),
   ];
+  const { value, tooLong } = mistakes.length === 0 ? expand(document) : {};
+  if (tooLong) mistakes.push(tooLong);
   const problems = mistakes.map(
     ({ offset, ...mistake }): Problem => ({ where: at(offset), ...mistake, stops: 'daemon' }),
   );
+  const finder = new NodeFinder(document);
   return {
     file,
-    value: problems.length === 0 ? document.toJS({ maxAliasCount: 1000 }) : undefined,
+    value,
     // One mistake often makes the parser report several errors on the same line.
-    problems: problems.filter(
-      ({ where }, index) => index === problems.findIndex((other) => other.where.line === where.line),
-    ),
-    placeOf: (path) => at(offsetOf(document, path)),
-    placeOfKey: (path) => at(keyOffset(document, path) ?? offsetOf(document, path)),
+    problems: [...new Map(problems.toReversed().map((problem) => [problem.where.line, problem])).values()].toReversed(),
+    placeOf: (path) => at(finder.offsetOf(path)),
+    placeOfKey: (path) => at(finder.keyOffset(path) ?? finder.offsetOf(path)),
   };
+}
+
+/** Aliases of aliases can stand for more values than fit into memory. */
+const MAX_ALIASES = 1000;
+
+/** The values of the document, or why there are too many. */
+function expand(document: Document): { value?: unknown; tooLong?: SyntaxMistake } {
+  try {
+    return { value: document.toJS({ maxAliasCount: MAX_ALIASES }) };
+  } catch (error) {
+    if (!(error instanceof ReferenceError || error instanceof RangeError)) throw error;
+    const message = `the aliases (*name) of this file stand for more than ${MAX_ALIASES} values`;
+    const hint = 'write these values out, or split the file';
+    return { tooLong: { offset: firstAlias(document), message, hint } };
+  }
+}
+
+function firstAlias(document: Document): number {
+  let offset: number | undefined;
+  visit(document, {
+    Alias(_key, alias) {
+      offset = alias.range?.[0];
+      return visit.BREAK;
+    },
+  });
+  return offset ?? 0;
 }
 
 interface SyntaxMistake extends Pick<Problem, 'message' | 'hint'> {
@@ -110,8 +150,6 @@ function explainSyntax({ code, message, pos: [offset] }: YAMLError, text: string
   switch (code) {
     case 'TAB_AS_INDENT':
       return mistake('a tab cannot be used for indentation', 'indent with spaces');
-    case 'DUPLICATE_KEY':
-      return mistake(`the key ${/^[^:]*/.exec(rest)?.[0].trim()} appears twice`, 'remove one of them');
     case 'NON_STRING_KEY':
       return text.slice(0, offset).endsWith('{')
         ? mistake('a template must be quoted', quoted(`{${rest}`, text, offset))
@@ -137,6 +175,8 @@ function explainSyntax({ code, message, pos: [offset] }: YAMLError, text: string
         'this line is not indented enough, or a { or [ above it is not closed',
         'indent the line, or close the bracket',
       );
+    case 'RESOURCE_EXHAUSTION':
+      return mistake(TOO_DEEP, 'check for brackets that are not closed');
     default:
       return { offset, message };
   }
@@ -174,36 +214,85 @@ function explainKey(
   return mistake('the next line is indented too far', 'indent all keys of a map equally');
 }
 
-/** `files: *.csv`: YAML takes an unquoted asterisk for an alias, and none of these has an anchor. */
-function findAliases(document: Document, text: string): SyntaxMistake[] {
+/** Mistakes that the parser accepts: aliases without an anchor, and duplicate keys. */
+function findMistakes(document: Document, text: string): SyntaxMistake[] {
   const found: SyntaxMistake[] = [];
+  const anchors = new Set<string>();
   visit(document, {
-    Alias(_key, alias) {
-      if (alias.resolve(document)) return;
-      const offset = alias.range?.[0] ?? 0;
-      const message = 'a value that starts with * must be quoted';
-      found.push({ offset, message, hint: quoted(`*${alias.source}`, text, offset) });
+    Alias(_key, { source, range }, ancestors) {
+      const offset = range?.[0] ?? 0;
+      if (!anchors.has(source)) {
+        // `files: *.csv`: YAML takes an unquoted asterisk for an alias.
+        const message = 'a value that starts with * must be quoted';
+        found.push({ offset, message, hint: quoted(`*${source}`, text, offset) });
+      } else if (ancestors.some((node) => 'anchor' in node && node.anchor === source)) {
+        found.push({ offset, message: `*${source} is part of what it stands for`, hint: 'write the value out' });
+      }
+    },
+    Value(_key, { anchor }) {
+      if (anchor) anchors.add(anchor);
+    },
+    Map(_key, map) {
+      if (map.anchor) anchors.add(map.anchor);
+      const keys = new Set<unknown>();
+      for (const { key } of map.items) {
+        if (!isScalar(key)) continue;
+        if (keys.has(key.value)) found.push(duplicate(key));
+        keys.add(key.value);
+      }
     },
   });
   return found;
 }
 
-function offsetOf(document: Document, path: ConfigPath): number {
-  for (let depth = path.length; depth > 0; depth--) {
-    const node = document.getIn(path.slice(0, depth), true);
-    if (isNode(node) && node.range && !isEmpty(node)) return node.range[0];
-    const key = keyOffset(document, path.slice(0, depth));
-    if (key !== undefined) return key;
+const duplicate = ({ value, range }: Scalar): SyntaxMistake => ({
+  offset: range?.[0] ?? 0,
+  message: `the key ${value} appears twice`,
+  hint: 'remove one of them',
+});
+
+/** Finds the nodes of a document by path. The library searches a map from its start for each key. */
+class NodeFinder {
+  readonly #contents: Document['contents'];
+  readonly #pairs = new WeakMap<YAMLMap, ReadonlyMap<unknown, Pair>>();
+
+  constructor({ contents }: Document) {
+    this.#contents = contents;
   }
-  return document.contents?.range?.[0] ?? 0;
+
+  /** The offset of the value at this path, or of the nearest value around it. */
+  offsetOf(path: ConfigPath): number {
+    for (let depth = path.length; depth > 0; depth--) {
+      const node = this.#nodeAt(path.slice(0, depth));
+      if (isNode(node) && node.range && !isEmpty(node)) return node.range[0];
+      const key = this.keyOffset(path.slice(0, depth));
+      if (key !== undefined) return key;
+    }
+    return this.#contents?.range?.[0] ?? 0;
+  }
+
+  keyOffset(path: ConfigPath): number | undefined {
+    const key = this.#pairAt(this.#nodeAt(path.slice(0, -1)), path.at(-1))?.key;
+    return isScalar(key) ? key.range?.[0] : undefined;
+  }
+
+  #nodeAt(path: ConfigPath): unknown {
+    return path.reduce<unknown>(
+      (node, part) => (isSeq(node) ? node.items[Number(part)] : this.#pairAt(node, part)?.value),
+      this.#contents,
+    );
+  }
+
+  #pairAt(node: unknown, key: unknown): Pair | undefined {
+    if (!isMap(node)) return undefined;
+    let pairs = this.#pairs.get(node);
+    if (!pairs) {
+      pairs = new Map(node.items.map((pair) => [isScalar(pair.key) ? pair.key.value : pair.key, pair]));
+      this.#pairs.set(node, pairs);
+    }
+    return pairs.get(key);
+  }
 }
 
 /** `watch:` without a value: the key is the better location. */
 const isEmpty = (node: Node): boolean => isScalar(node) && node.value === null && node.source === '';
-
-function keyOffset(document: Document, path: ConfigPath): number | undefined {
-  const parent = path.length === 1 ? document.contents : document.getIn(path.slice(0, -1), true);
-  if (!isMap(parent)) return undefined;
-  const pair = parent.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === path.at(-1));
-  return isScalar(pair?.key) ? pair.key.range?.[0] : undefined;
-}

@@ -7,7 +7,14 @@ import { makeBody } from './body.js';
 import { makeComments } from './comments.js';
 import { createInput, ROWS_LOCATION, type SourceFile } from './scope.js';
 import type { TemplateError } from './template-errors.js';
-import { compileTemplates, ISO_DATE, type ReadDate, readIsoOnly, type TemplateSources } from './templates.js';
+import {
+  compileTemplates,
+  createEngines,
+  ISO_DATE,
+  type ReadDate,
+  readIsoOnly,
+  type TemplateSources,
+} from './templates.js';
 
 export interface MapperOptions {
   /** The instrument's name. */
@@ -34,7 +41,7 @@ type Mapper = (record: FileRecord, file: SourceFile, nowMs: number) => Mapped;
 /** Throws a TemplateError if a template has a mistake. */
 export function createMapper(options: MapperOptions): Mapper {
   const { instrument, experiment, comments, journal, readDate = readIsoOnly } = options;
-  const { templates, errors } = compileTemplates({ experiment, comments }, readDate);
+  const { templates, errors } = compileTemplates({ experiment, comments }, createEngines(readDate));
   if (errors[0]) throw errors[0];
   return (record, file, nowMs) => {
     const input = createInput(record, file, instrument, nowMs);
@@ -49,9 +56,14 @@ export function createMapper(options: MapperOptions): Mapper {
   };
 }
 
+/** Created once: it takes longer than checking a template, and there may be thousands of instruments. */
+let enginesForChecks: ReturnType<typeof createEngines> | undefined;
+
 /** All mistakes in the templates of an instrument. */
-export const checkTemplates = (sources: TemplateSources): readonly TemplateError[] =>
-  compileTemplates(sources, readIsoOnly).errors;
+export function checkTemplates(sources: TemplateSources): readonly TemplateError[] {
+  enginesForChecks ??= createEngines(readIsoOnly);
+  return compileTemplates(sources, enginesForChecks).errors;
+}
 
 /** Notebooks silently cut longer titles. */
 const MAX_TITLE_GRAPHEMES = 255;

@@ -64,12 +64,18 @@ export interface TemplateSources {
   readonly comments: Pick<CommentOptions, 'text'>;
 }
 
+/** One engine for each way to print values. */
+export const createEngines = (readDate: ReadDate) => ({
+  text: createEngine(printText, readDate),
+  date: createEngine(printDate, readDate),
+  html: createHtmlEngine(readDate),
+});
+
 /** The templates of one instrument, and all mistakes in them. */
-export function compileTemplates({ experiment, comments }: TemplateSources, readDate: ReadDate) {
-  // One engine for each way to print values.
-  const text = createEngine(printText, readDate);
-  const date = createEngine(printDate, readDate);
-  const html = createHtmlEngine(readDate);
+export function compileTemplates(
+  { experiment, comments }: TemplateSources,
+  { text, date, html }: ReturnType<typeof createEngines>,
+) {
   const errors: TemplateError[] = [];
   const compile = (engine: Liquid, part: Part, path: TemplatePath, source: string | undefined) => {
     if (source === undefined) return undefined;

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { isAbsolute, posix, relative, sep } from 'node:path';
+import { dirname, isAbsolute, posix, relative, sep } from 'node:path';
 import picomatch from 'picomatch';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
@@ -236,6 +236,39 @@ export const claimsBefore = ({ name }: Pick<Instrument, 'name'>, { claims }: Loa
     0,
     claims.findIndex((claim) => claim.name === name),
   );
+
+/** Finds the claims whose folders contain a folder or are inside it, in their order. */
+export function relatedClaims(claims: readonly Claim[]): (folder: string) => readonly Claim[] {
+  const [at, below] = [new Map<string, Claim[]>(), new Map<string, Claim[]>()];
+  const add = (map: Map<string, Claim[]>, folder: string, claim: Claim): void => {
+    const list = map.get(folder);
+    if (list) list.push(claim);
+    else map.set(folder, [claim]);
+  };
+  for (const claim of claims) {
+    add(at, claim.watch, claim);
+    for (const folder of ancestorsOf(claim.watch)) add(below, folder, claim);
+  }
+  const order = new Map(claims.map((claim, index) => [claim, index]));
+  const positionOf = (claim: Claim): number => order.get(claim) ?? 0;
+  const known = new Map<string, readonly Claim[]>();
+  return (folder) => {
+    const found =
+      known.get(folder) ??
+      [folder, ...ancestorsOf(folder)]
+        .flatMap((above) => at.get(above) ?? [])
+        .concat(below.get(folder) ?? [])
+        .sort((a, b) => positionOf(a) - positionOf(b));
+    known.set(folder, found);
+    return found;
+  };
+}
+
+/** `/a/b` → `/a`, `/`. */
+function ancestorsOf(folder: string): string[] {
+  const above = dirname(folder);
+  return above === folder ? [] : [above, ...ancestorsOf(above)];
+}
 
 /** A file belongs to the first instrument that matches it. */
 export function claimedBy(instruments: readonly Claim[]): (path: string) => boolean {

@@ -1,6 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { possibleOverlaps } from '../../src/check/folders.js';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
 import { jsonSchema } from '../../src/config/problems.js';
 import { explainProblem } from '../../src/errors.js';
@@ -369,4 +370,39 @@ test('every key has a description for editors and for the reference', () => {
   };
   visit(jsonSchema(), '');
   expect(without).toEqual([]);
+});
+
+test.each([
+  [
+    'too many aliases',
+    `    watch: &w data\n    files: [${'*w, '.repeat(1500)}]`,
+    '4:13: the aliases (*name) of this file stand',
+  ],
+  ['aliases of aliases', bomb(), ': the aliases (*name) of this file stand'],
+  ['an alias of itself', '    watch: &w [*w]', '3:16: *w is part of what it stands for'],
+  ['too many levels', `    watch: ${'['.repeat(100_000)}`, ': the file has too many levels of nesting'],
+])('an included file with %s stops its own instruments only', (_what, lines, problem) => {
+  const main = `${NOTEBOOK}include: part.yaml\ninstruments:\n  balance: { watch: data }\n`;
+  const config = load(main, { 'part.yaml': `instruments:\n  other:\n${lines}\n` });
+  expect(printed(config)).toEqual([expect.stringContaining(problem)]);
+  expect(printed(config)[0]).toMatch(/^part.yaml/);
+  expect(config.problems).toMatchObject([{ stops: 'nothing' }]);
+  expect(config.instruments).toMatchObject([{ name: 'balance' }]);
+});
+
+/** Twenty levels of ten aliases each. */
+function bomb(): string {
+  const levels = Array.from({ length: 20 }, (_, n) => `    k${n + 1}: &k${n + 1} [${`*k${n}, `.repeat(10)}]`);
+  return ['    k0: &k0 x', ...levels].join('\n');
+}
+
+test('the time to read a configuration grows with its length, not with its square', () => {
+  const instruments = Array.from({ length: 4000 }, (_, n) => `  i${n}: { watch: data/${n}, attach: auto }\n`);
+  const lines = `${NOTEBOOK}instruments:\n${instruments.join('')}`;
+  const start = performance.now();
+  const config = load(lines);
+  expect(config.warnings.at(-1)?.where).toMatchObject({ line: 4002 });
+  expect(possibleOverlaps(config.claims)).toEqual([]);
+  // About 0.7 s on a quiet machine.
+  expect(performance.now() - start).toBeLessThan(8000);
 });
