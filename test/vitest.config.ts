@@ -1,13 +1,13 @@
 import { defineConfig } from 'vitest/config';
 
-/** The slow suites run by name (`npm run processes`, `chaos`, `simulate`), everything else with `npm test`. */
+/** The slow suites run by name (`npm run processes`, `chaos`, `fuzz`, `simulate`), everything else with `npm test`. */
 const slow = process.env['LABFEED_SLOW'];
 
 export default defineConfig({
   test: {
     root: import.meta.dirname,
     include: slow ? [`${slow}/**/*.test.ts`] : ['**/*.test.ts'],
-    exclude: slow ? [] : ['chaos/**', 'processes/**'],
+    exclude: slow ? [] : ['chaos/**', 'fuzz/**', 'processes/**'],
     testTimeout: slow ? 120_000 : 60_000,
     restoreMocks: true,
     // Whole-daemon tests mostly wait for child processes.

@@ -1,0 +1,104 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+import { tempFolder } from '../support/temp-folder.js';
+
+/*
+ * Inputs that nobody would write by hand: mutated files, configurations, server responses and command lines. Each is read
+ * or refused with a message for people; none crashes, hangs or needs much memory.
+ *
+ *   npm run fuzz                                      a few hundred of each, from a random seed, which is printed
+ *   LABFEED_MINUTES=60 npm run fuzz                   as many as an hour allows
+ *   LABFEED_SEED=7 LABFEED_CASES=1 npm run fuzz -- -t files      one of them again
+ */
+
+/** How long one case may take, and how much memory the process that performs it may ever use. */
+const MAX_MS = 5000;
+const MAX_MEMORY_MB = 300;
+
+/** Each kind has its file beside this one, and its share of the time. A command line takes a process of its own. */
+const KINDS = { files: 600, digits: 400, configurations: 400, responses: 400, 'command-lines': 25 } as const;
+
+const minutes = Number(process.env['LABFEED_MINUTES'] ?? 0);
+const firstSeed = Number(process.env['LABFEED_SEED'] ?? Math.floor(Math.random() * 1e9));
+const wanted = process.env['LABFEED_CASES'];
+console.info(`fuzz: the first seed is ${firstSeed}`);
+
+interface Answer {
+  readonly seed: number;
+  /** What the case is and what is wrong with its outcome; undefined if nothing is. */
+  readonly problem?: string;
+  readonly memoryMb: number;
+}
+
+/** Performs one case after another in a process of its own, which is replaced when it hangs or dies. */
+function startPerformer(kind: string, folder: string) {
+  let child: ChildProcess | undefined;
+  const start = () => fork(fileURLToPath(new URL('perform.mjs', import.meta.url)), [kind, folder], { stdio: 'pipe' });
+
+  async function perform(seed: number): Promise<string | undefined> {
+    const current = child ?? start();
+    child = current;
+    let said = '';
+    const listen = (chunk: Buffer) => {
+      said += chunk;
+    };
+    current.stderr?.on('data', listen);
+    const result = await new Promise<Answer | string>((resolve) => {
+      const timer = setTimeout(() => resolve(`takes longer than ${MAX_MS} ms`), MAX_MS + START_MS);
+      current.once('exit', (code, signal) => resolve(`ends the process (${signal ?? code}): ${said.slice(-2000)}`));
+      current.once('message', (answer) => resolve(answer as Answer));
+      current.send(seed);
+      current.once('message', () => clearTimeout(timer));
+    });
+    current.removeAllListeners();
+    current.stderr?.off('data', listen);
+    const problem =
+      typeof result === 'string'
+        ? result
+        : (result.problem ?? (result.memoryMb > MAX_MEMORY_MB ? `needs ${result.memoryMb} MB` : undefined));
+    if (problem !== undefined) stop();
+    return problem;
+  }
+
+  function stop(): void {
+    child?.kill('SIGKILL');
+    child = undefined;
+  }
+
+  return { perform, stop };
+}
+
+/** The first case of a process also loads its modules, on a machine that may be busy. */
+const START_MS = 5000;
+
+const performers: { stop(): void }[] = [];
+afterAll(() => {
+  for (const { stop } of performers) stop();
+});
+
+test.each(Object.entries(KINDS))(
+  '%s: each one is read or refused',
+  { timeout: minutes * 60_000 + 600_000 },
+  async (kind, cases) => {
+    const folder = tempFolder();
+    const performer = startPerformer(kind, folder);
+    performers.push(performer);
+    const until = Date.now() + (minutes * 60_000) / Object.keys(KINDS).length;
+    const count = wanted === undefined ? cases : Number(wanted);
+    const failures: string[] = [];
+    let performed = 0;
+    for (; performed < count || Date.now() < until; performed++) {
+      const seed = firstSeed + performed;
+      const problem = await performer.perform(seed);
+      if (problem !== undefined)
+        failures.push(`LABFEED_SEED=${seed} LABFEED_CASES=1 npm run fuzz -- -t ${kind}: ${problem}`);
+      if (failures.length === 20) break;
+    }
+    performer.stop();
+    await rm(folder, { recursive: true, force: true });
+    console.info(`fuzz: ${performed} ${kind}, ${failures.length} failures`);
+    expect(failures).toEqual([]);
+  },
+);

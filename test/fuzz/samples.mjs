@@ -1,0 +1,64 @@
+import { deflateRawSync } from 'node:zlib';
+import { utils, write } from '@e965/xlsx';
+
+/*
+ * Files as instruments write them. Every digit in them is a reading or a fact, so that a changed one must be noticed.
+ */
+
+const rows = Array.from({ length: 24 }, (_, n) => [
+  `S-${n + 1}`,
+  `${'ABCDEFGH'[n % 8]}${1 + (n % 12)}`,
+  (0.21 + n * 0.137).toFixed(3),
+  (12.5 + n * 3.1).toFixed(2),
+]);
+const header = ['Sample', 'Well', 'A260 (AU)', 'Weight (mg)'];
+const lines = (sign, all) => all.map((row) => row.join(sign)).join('\n');
+
+const csv = `${lines(',', [header, ...rows])}\n`;
+const facts = `Instrument: NanoPlate\nOperator: R. Meier\nRun: 4711\nDate: 2026-03-14\nVolume: 2.5 µL\n\n${csv}`;
+const decimalComma = `${lines(';', [header, ...rows.map((row) => row.map((cell, n) => (n > 1 ? cell.replace('.', ',') : cell)))])}\n`;
+const tabs = `Instrument\tBalance\nSerial\t20815\n\n${lines('\t', [header, ...rows])}\n`;
+const fixed = `${lines(
+  '',
+  [header, ...rows].map((row) => row.map((cell) => cell.padEnd(14))),
+)}\n`;
+const plate = `Plate 7\n\n${lines(',', [['', ...Array.from({ length: 12 }, (_, n) => n + 1)], ...[...'ABCDEFGH'].map((letter, n) => [letter, ...Array.from({ length: 12 }, (__, m) => (0.1 + n * 0.31 + m * 0.017).toFixed(3))])])}\n`;
+const json = JSON.stringify({
+  run: 4711,
+  operator: 'R. Meier',
+  readings: rows.map(([sample, well, absorbance, weight]) => ({
+    sample,
+    well,
+    absorbance: Number(absorbance),
+    weight: Number(weight),
+  })),
+});
+const xml = `<?xml version="1.0"?>\n<run id="4711"><operator>R. Meier</operator>${rows.map(([sample, well, a, w]) => `<reading><sample>${sample}</sample><well>${well}</well><absorbance unit="AU">${a}</absorbance><weight unit="mg">${w}</weight></reading>`).join('')}</run>\n`;
+const jcamp = `##TITLE=Caffeine\n##JCAMP-DX=4.24\n##DATA TYPE=INFRARED SPECTRUM\n##XUNITS=1/CM\n##YUNITS=ABSORBANCE\n##FIRSTX=400\n##LASTX=423\n##NPOINTS=24\n##FIRSTY=21\n##XFACTOR=1\n##YFACTOR=0.001\n##DELTAX=1\n##XYDATA=(X++(Y..Y))\n400 21 34 48 62 75 89\n406 103 117 130 144 158 171\n412 185 199 212 226 240 254\n418 267 281 295 308 322 336\n##END=\n`;
+
+const book = utils.book_new();
+utils.book_append_sheet(
+  book,
+  utils.aoa_to_sheet([header, ...rows.map(([a, b, c, d]) => [a, b, Number(c), Number(d)])]),
+  'Results',
+);
+const workbook = write(book, { type: 'buffer', bookType: 'xlsx', compression: true });
+
+const text = { csv, facts, decimalComma, tabs, fixed, plate, json, xml, jcamp };
+const EXTENSIONS = { json: 'json', xml: 'xml', jcamp: 'jdx' };
+
+/** By name: the bytes and the file's extension. */
+export const SAMPLES = {
+  ...Object.fromEntries(
+    Object.entries(text).map(([name, written]) => [
+      name,
+      { bytes: Buffer.from(written), extension: EXTENSIONS[name] ?? 'csv' },
+    ]),
+  ),
+  utf16: { bytes: Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(facts, 'utf16le')]), extension: 'txt' },
+  workbook: { bytes: workbook, extension: 'xlsx' },
+  bomb: { bytes: deflateRawSync(Buffer.alloc(5_000_000, ',')), extension: 'csv' },
+};
+
+/** As text, for those whose digits can be changed one by one. */
+export const TEXTS = text;
