@@ -14,6 +14,7 @@ const { createCase } = await import(`./${kind}.mjs`);
 
 process.on('message', async (seed) => {
   const { what, perform } = createCase(seed);
+  const before = process.cpuUsage();
   let problem;
   try {
     problem = await perform(folder);
@@ -23,5 +24,6 @@ process.on('message', async (seed) => {
     if (!isRefusal) problem = `fails with ${error?.stack ?? error}`;
   }
   const memoryMb = Math.round(process.resourceUsage().maxRSS / 1024);
-  process.send({ seed, memoryMb, problem: problem && `${what} ${problem}` });
+  const { user, system } = process.cpuUsage(before);
+  process.send({ seed, memoryMb, cpuMs: Math.round((user + system) / 1000), problem: problem && `${what} ${problem}` });
 });
