@@ -141,9 +141,10 @@ async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext):
   const experiment = await notebook
     .createExperiment({ title: provisionalTitle(run.reference) })
     .catch((error: unknown) => creationFailed(error, run, highest, context));
+  const isKnown = await server.hasExperiment(experiment);
   // Found by reconciliation while the response was on its way, after a reload.
-  if ((await server.runWith(experiment)) === run.id) return { experiment, isNew: false };
-  if ((highest !== undefined && experiment <= highest) || (await server.hasExperiment(experiment)))
+  if (isKnown && (await server.runWith(experiment)) === run.id) return { experiment, isNew: false };
+  if (isKnown || (highest !== undefined && experiment <= highest))
     await haltRestored(experiment, `it assigned the id ${experiment} a second time`, server);
   await outbox.record(run.id, { kind: 'created', experiment, found: false });
   unknown.window.noteCreation(run.id, experiment, sentAt);

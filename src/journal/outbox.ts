@@ -353,7 +353,8 @@ function learn(db: Connection, url: string, facts: LearntFacts): void {
 function findSpare(db: Connection, url: string, reference: string): number | undefined {
   return db.value<number>`
     SELECT experiment FROM spares WHERE server = ${url} AND (reference = ${reference}
-      OR ((reference IS NULL OR reference IN (SELECT reference FROM runs WHERE step NOT IN ('pending', 'creating')))
+      OR ((reference IS NULL OR EXISTS (SELECT 1 FROM runs
+      WHERE runs.reference = spares.reference AND step NOT IN ('pending', 'creating')))
       AND NOT EXISTS (SELECT 1 FROM servers WHERE url = ${url} AND unconfirmed IS NOT NULL))) ORDER BY reference IS ${reference} DESC, experiment LIMIT 1`;
 }
 
