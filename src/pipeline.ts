@@ -9,9 +9,10 @@ import type { Writes } from './deliver/writes.js';
 import { explain, FileChangedError, FileError } from './errors.js';
 import type { Journal } from './journal/journal.js';
 import type { Log } from './log.js';
-import { createMapping } from './mapping/mapping.js';
-import { type FoundFile, type IdentifiedFile, shapeOf } from './model.js';
+import { type ReadRun, receiveError } from './mapping/reading.js';
+import type { FoundFile, IdentifiedFile } from './model.js';
 import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
+import { isSmall } from './watch/identify.js';
 import { type Activity, createBacklog } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import { createRuns } from './watch/runs.js';
@@ -45,10 +46,19 @@ export interface IntakeDeps {
   readonly activity: Activity;
   /** Whether a file belongs to an instrument before this one, or to any other. */
   readonly claims: { isClaimed(path: string): boolean; isOthers(path: string): boolean };
+  readonly reader: Reader;
   readonly observer: Observer;
   wakeDelivery(): void;
   readonly clock: Clock;
   readonly log: Log;
+}
+
+/** Reads the files of one instrument, in a thread with limits of time and memory. */
+export interface Reader {
+  /** Hashes the file unless that was done before, parses and maps it. Rejects if it could not try. */
+  read(file: FoundFile | IdentifiedFile, nowMs: number): Promise<ReadRun>;
+  /** Abandons what is being read. */
+  close(): void;
 }
 
 export interface Intake {
@@ -87,6 +97,7 @@ export function createIntake(instrument: Instrument, deps: IntakeDeps): Intake {
     },
     async stop() {
       stopping.abort();
+      deps.reader.close();
       await watcher.stop();
       // A share that hangs may never respond. What is not in the journal yet will be found again.
       await atMost(2000, deps.clock, intake.takes.onIdle());
@@ -109,7 +120,6 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
     signal,
     log: deps.log.child({ instrument: name }),
     runs: createRuns({ root, run, matcher, signal, isClaimed: deps.claims.isClaimed }),
-    mapping: createMapping(instrument, deps.journal.outbox.id),
     takes: new PQueue({ concurrency: MAX_UNDER_WAY }),
     underWay: new Set<string>(),
     // A hung share must not block all threads for file access, and the contents of many files must not fill memory.
@@ -228,9 +238,12 @@ async function ingest(found: FoundFile, isBacklog: boolean, intake: IntakeState)
 
 /** Identified by its fingerprint, looked up in the outbox, parsed and mapped. */
 async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<Outcome> {
-  const { instrument, journal, runs } = intake;
+  const { instrument, journal, runs, reader, clock } = intake;
   const { name, duplicates, changed, mapping } = instrument;
-  const file = await runs.identify(settled);
+  // Most files are small and new: they are hashed, parsed and mapped in one go, before they are looked up.
+  const { parts, ...single } = settled;
+  const early = !parts && isSmall(single) ? toReading(await reader.read(single, clock.now()), instrument) : undefined;
+  const file = early?.sha256 === undefined ? await runs.identify(settled) : { ...single, sha256: early.sha256 };
   const run: NewRun = {
     instrument: name,
     file,
@@ -247,21 +260,17 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
     await journal.intake.skip(name, [file]);
     return 'skipped';
   }
-  return handOver(run, await parseAndMap(file, intake), intake);
+  return handOver(run, early ?? toReading(await reader.read(file, clock.now()), instrument), intake);
 }
 
 /** A file that does not fit its mapping is a result too: its run is quarantined with the reason. */
-async function parseAndMap(file: IdentifiedFile, intake: IntakeState): Promise<Reading> {
-  const { instrument, mapping, signal, clock } = intake;
-  const { drift, parse } = instrument;
-  try {
-    const record = await mapping.parse(file, signal);
-    const { draft } = mapping.map(record, file, clock.now());
-    return { draft, shaped: { shape: shapeOf(record), drift, kinds: parse?.length ?? 1 } };
-  } catch (error) {
-    if (error instanceof FileError) return { problem: error };
-    throw error;
-  }
+function toReading(read: ReadRun, { drift, parse }: Instrument): Reading & { sha256: string | undefined } {
+  const { sha256, draft, shape, error } = read;
+  if (draft) return { sha256, draft, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
+  const problem = receiveError(error);
+  // A file that has changed, or cannot be read now, is tried again later.
+  if (!(problem instanceof FileError)) throw problem;
+  return { sha256, problem };
 }
 
 /**

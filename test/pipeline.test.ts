@@ -10,6 +10,7 @@ import { createLog } from '../src/log.js';
 import type { NewRun, RunChange } from '../src/outbox.js';
 import { createDelivery, createIntake, type Intake } from '../src/pipeline.js';
 import { createActivity } from '../src/watch/intake.js';
+import { directReader } from './support/direct-reader.js';
 import { type FakeNotebook, fakeNotebook } from './support/fake-notebook.js';
 import { contextOf, see } from './support/filing.js';
 import { manualClock } from './support/manual-clock.js';
@@ -56,6 +57,7 @@ describe('intake', () => {
     let wakeUps = 0;
     const intake = createIntake(instrument, {
       journal: { ...journal, outbox: { ...journal.outbox, add }, ...changes(journal) },
+      reader: directReader(instrument, journal.outbox.id),
       activity,
       claims: { isClaimed: () => false, isOthers: () => false },
       observer: {},

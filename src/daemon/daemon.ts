@@ -12,6 +12,7 @@ import type { Observer } from '../pipeline.js';
 import { version } from '../process.js';
 import type { StatusAddress } from '../status/api.js';
 import { createStatusPage, type StatusPage, statusAddressOf } from './page.js';
+import { createReaders, type Readers } from './readers.js';
 import { createReporting, createRequestCounter, type Reporting } from './reporting.js';
 import { createRuntime, listInstruments, type Runtime } from './runtime.js';
 
@@ -28,6 +29,7 @@ export type Daemon = ReturnType<typeof createDaemon>;
 
 interface Parts extends Required<DaemonOptions> {
   readonly journalPath: string;
+  readonly readers: Readers;
   readonly page: StatusPage;
   readonly requests: ReturnType<typeof createRequestCounter>;
   readonly outcomes: ReturnType<typeof rememberOutcomes>;
@@ -48,12 +50,14 @@ export function createDaemon(options: DaemonOptions) {
   const journalPath = journalOf(config);
   const started = { pid: process.pid, version: version(), startedAt: clock.now() };
   const stopping = new AbortController();
+  const readers = createReaders();
   const live = (): Live => liveOf(daemon, daemon.reporting?.alarms() ?? [], daemon.reporting?.halted());
   const daemon: Parts = {
     ...options,
     observer,
     journalPath,
-    page: createStatusPage(journalPath, clock, log, live),
+    readers,
+    page: createStatusPage(journalPath, readers, clock, log, live),
     requests: createRequestCounter(),
     outcomes: rememberOutcomes(clock, log),
     started,
@@ -155,11 +159,12 @@ function refusalProblems(error: LabfeedError, file: string): ConfigProblem[] {
   return [{ at: formatPlace(where), message, hint, instrument: undefined }];
 }
 
-async function close({ runtime, page, reporting, journal, log }: Parts): Promise<void> {
+async function close({ runtime, page, readers, reporting, journal, log }: Parts): Promise<void> {
   // Without a runtime, the daemon could not start and has reported why.
   if (runtime) log.info('stopping');
   await runtime?.stop();
   await page.stop();
+  await readers.stop();
   await reporting?.stop();
   await journal?.close();
   if (runtime) log.info('stopped');
@@ -180,12 +185,13 @@ function makeRuntime(
   config: UsableConfig,
   journal: Journal,
   failedTests: readonly Problem[],
-  { runtime, requests, outcomes, clock, log, observer, conceal }: Parts,
+  { runtime, readers, requests, outcomes, clock, log, observer, conceal }: Parts,
 ): Runtime {
   const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
   const isFirst = runtime === undefined;
   const onResponse = requests.count;
-  return createRuntime({ config, journal, clock, log, observer, key, failedTests, isFirst, outcomes, onResponse });
+  const shared = { config, journal, readers, clock, log, observer, key };
+  return createRuntime({ ...shared, failedTests, isFirst, outcomes, onResponse });
 }
 
 /**

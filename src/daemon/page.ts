@@ -11,12 +11,14 @@ import type { Log } from '../log.js';
 import type { DecisionAnswer, DecisionRequest, StatusAddress } from '../status/api.js';
 import { describeEvent } from '../status/history.js';
 import type { StatusServer } from '../status/server.js';
+import type { PreviewTask } from './preview.js';
+import type { Readers } from './readers.js';
 import { createJournalWatch } from './reporting.js';
 
 export type StatusPage = ReturnType<typeof createStatusPage>;
 
 /** The page that shows what the daemon does and accepts decisions. */
-export function createStatusPage(path: string, clock: Clock, log: Log, live: () => Live) {
+export function createStatusPage(path: string, readers: Readers, clock: Clock, log: Log, live: () => Live) {
   let config: UsableConfig | undefined;
   // Separate connections: reads for the page never wait for the daemon's transactions.
   let reader: JournalReader | undefined;
@@ -47,7 +49,8 @@ export function createStatusPage(path: string, clock: Clock, log: Log, live: () 
       async preview(sample, signal) {
         const { previewSample } = await import('./preview.js');
         if (!config) return { ok: false, reason: NOT_YET.text };
-        return previewSample(sample, { config, nowMs: clock.now(), signal });
+        const make = (task: PreviewTask) => readers.preview(task, signal);
+        return previewSample(sample, { config, nowMs: clock.now(), make });
       },
     });
   }

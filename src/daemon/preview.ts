@@ -4,62 +4,91 @@ import { stringify } from 'yaml';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { explain, explainProblem, FileError } from '../errors.js';
 import { learn, toInstrument, toYaml } from '../learn/learn.js';
-import { checkMapping, DATE_FROM, markedComments, type Trial, tryFile } from '../mapping/mapping.js';
+import {
+  checkMapping,
+  DATE_FROM,
+  type MappingOptions,
+  markedComments,
+  type Trial,
+  tryFile,
+} from '../mapping/mapping.js';
 import type { FileRecord, IdentifiedFile, Table } from '../model.js';
 import type { Preview, PreviewTable, UploadedSample as Sample } from '../status/api.js';
 import { nearest } from '../text.js';
 import { createMatcher } from '../watch/match.js';
 
-/** `page.ts` loads this file on demand: learning a mapping needs code that the daemon does not need otherwise. */
+/** `page.ts` and the thread load this file on demand: learning a mapping needs code that nothing else needs. */
 
-export interface PreviewDeps {
+/** What a thread needs to make a preview: plain data. Without an instrument, a mapping is learned from the file. */
+export interface PreviewTask {
+  readonly sample: Sample;
+  readonly instrument: PreviewInstrument | undefined;
+  readonly nowMs: number;
+}
+
+type PreviewInstrument = MappingOptions & Pick<Instrument, 'watch' | 'duplicates' | 'written'>;
+
+interface PreviewDeps {
   readonly config: LoadedConfig;
   readonly nowMs: number;
-  readonly signal: AbortSignal;
+  /** Makes the preview in a thread. */
+  make(task: PreviewTask): Promise<Preview>;
 }
 
 /** The folder of an instrument that does not exist yet. A neutral name, so that the sample provides the name. */
 const ANY_FOLDER = '/data';
 
 /** The experiment that this file would become, by a configured mapping or by one learned from the file. */
-export async function previewSample(sample: Sample, deps: PreviewDeps): Promise<Preview> {
-  const { config } = deps;
-  if (sample.learn) return byLearning(sample, deps);
-  const instrument =
-    sample.instrument === undefined
-      ? config.instruments.find((candidate) => createMatcher(candidate).takes(sample.name))
-      : config.instruments.find(({ name }) => name === sample.instrument);
-  if (instrument) return byInstrument(instrument, sample, deps);
-  if (sample.instrument !== undefined) return { ok: false, reason: unknownInstrument(sample.instrument, config) };
-  return byLearning(sample, deps);
+export async function previewSample(sample: Sample, { config, nowMs, make }: PreviewDeps): Promise<Preview> {
+  const instrument = sample.learn ? undefined : instrumentFor(sample, config);
+  if (!instrument && !sample.learn && sample.instrument !== undefined)
+    return { ok: false, reason: unknownInstrument(sample.instrument, config) };
+  const [mistake] = instrument ? checkMapping(instrument) : [];
+  if (instrument && mistake) return { ok: false, reason: explainProblem(mistake), mapping: yamlOf(instrument) };
+  return orRefusal({ path: sample.name }, {}, () =>
+    make({ sample, instrument: instrument && plain(instrument), nowMs }),
+  );
 }
 
-async function byInstrument(instrument: Instrument, sample: Sample, { nowMs, signal }: PreviewDeps): Promise<Preview> {
-  const mapping = stringify({ instruments: { [instrument.name]: instrument.written } }, { lineWidth: 0 });
-  const [mistake] = checkMapping(instrument);
-  if (mistake) return { ok: false, reason: explainProblem(mistake), mapping };
+const instrumentFor = ({ name, instrument }: Sample, { instruments }: LoadedConfig): Instrument | undefined =>
+  instrument === undefined
+    ? instruments.find((candidate) => createMatcher(candidate).takes(name))
+    : instruments.find((candidate) => candidate.name === instrument);
+
+/** Without what cannot be sent to a thread, such as functions. */
+const plain = ({ name, parse, experiment, comments, watch, duplicates, written }: Instrument): PreviewInstrument => ({
+  ...{ name, parse, experiment, comments, watch, duplicates, written },
+});
+
+const yamlOf = ({ name, written }: PreviewInstrument): string =>
+  stringify({ instruments: { [name]: written } }, { lineWidth: 0 });
+
+/** In the thread. */
+export async function makePreview({ sample, instrument, nowMs }: PreviewTask): Promise<Preview> {
+  if (!instrument) return byLearning(sample, nowMs);
+  const mapping = yamlOf(instrument);
   const file = asFile(sample, instrument.watch);
   return orRefusal(file, { mapping }, async () => {
-    return { mapping, doubts: [], ...resultOf(await tryFile(instrument, file, nowMs, signal)) };
+    return { mapping, doubts: [], ...resultOf(await tryFile(instrument, file, nowMs)) };
   });
 }
 
-async function byLearning(sample: Sample, { nowMs, signal }: PreviewDeps): Promise<Preview> {
+async function byLearning(sample: Sample, nowMs: number): Promise<Preview> {
   const file = asFile(sample, ANY_FOLDER);
   return orRefusal(file, {}, async () => {
-    const learned = await learn([file], nowMs, signal);
+    const learned = await learn([file], nowMs);
     const doubts = learned.doubts.map((doubt) => doubt.replaceAll(file.path, sample.name));
     const mapping = await toYaml({ ...learned, doubts }, [sample.name]);
     return orRefusal(file, { mapping, doubts }, async () => {
       const instrument = toInstrument(learned.name, learned.instrument);
-      return { mapping, doubts, ...resultOf(await tryFile(instrument, file, nowMs, signal)) };
+      return { mapping, doubts, ...resultOf(await tryFile(instrument, file, nowMs)) };
     });
   });
 }
 
 /** A FileError is a result too: it shows why the file would be quarantined. */
 async function orRefusal(
-  { path }: IdentifiedFile,
+  { path }: Pick<IdentifiedFile, 'path'>,
   known: { readonly mapping?: string; readonly doubts?: readonly string[] },
   act: () => Promise<Preview>,
 ): Promise<Preview> {

@@ -29,10 +29,12 @@ import { answers, createDelivery, createIntake, type Observer } from '../pipelin
 import { sourceProbe } from '../watch/identify.js';
 import { createActivity } from '../watch/intake.js';
 import { claimedBy, claimsBefore } from '../watch/match.js';
+import type { Readers } from './readers.js';
 
 interface RuntimeDeps {
   readonly config: UsableConfig;
   readonly journal: Journal;
+  readonly readers: Readers;
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
@@ -57,7 +59,7 @@ const NEW_JOURNAL =
 
 /** Everything that runs for one configuration. A reload replaces it. */
 export function createRuntime(deps: RuntimeDeps) {
-  const { config, journal, clock, log, observer, key, failedTests } = deps;
+  const { config, journal, readers, clock, log, observer, key, failedTests } = deps;
   const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   for (const problem of mistakes) log.error(fields(problem), 'configuration error');
   for (const problem of failedTests) log.error(fields(problem), 'mapping test failed, instrument stopped');
@@ -86,9 +88,11 @@ export function createRuntime(deps: RuntimeDeps) {
     isWarned = true;
   }
   const shared = { journal, observer: { ...observer, foundBacklog }, wakeDelivery: delivery.wake, clock, log };
-  const intakes = instruments.flatMap(({ usable, activity }) =>
-    usable ? createIntake(usable, { ...shared, activity, claims: claimsAround(usable, config) }) : [],
-  );
+  const intakes = instruments.flatMap(({ usable, activity }) => {
+    if (!usable) return [];
+    const reader = readers.open(usable, journal.outbox.id);
+    return createIntake(usable, { ...shared, reader, activity, claims: claimsAround(usable, config) });
+  });
   const rescan = (name: string, asBacklog: boolean): void =>
     void intakes.find(({ instrument }) => instrument === name)?.rescan(asBacklog);
   let loops: Loop[] = [];

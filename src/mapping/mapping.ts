@@ -22,8 +22,11 @@ export interface Mapping {
   map(record: FileRecord, file: IdentifiedFile, nowMs: number): Mapped;
 }
 
+/** What a mapping needs of an instrument: plain data, which can be sent to a thread. */
+export type MappingOptions = Pick<Instrument, 'name' | 'parse' | 'experiment' | 'comments'>;
+
 /** Throws a TemplateError if `checkMapping` finds a problem. `journal`: its id, for the origin line. */
-export function createMapping(instrument: Instrument, journal?: string): Mapping {
+export function createMapping(instrument: MappingOptions, journal?: string): Mapping {
   // Each alternative has its own date formats. `map` is synchronous, so one variable serves all files.
   let dates: DateHabits = {};
   const complete = rememberLast(withDefaults);
@@ -65,14 +68,16 @@ export function checkMapping(instrument: Instrument): Problem[] {
 
 /** The draft of a file, made for display: nothing is sent or recorded. */
 export interface Trial extends Mapped {
-  readonly instrument: Instrument;
+  readonly instrument: TrialInstrument;
   readonly file: IdentifiedFile;
   readonly record: FileRecord;
 }
 
+type TrialInstrument = MappingOptions & Pick<Instrument, 'duplicates'>;
+
 /** Throws a FileError if the daemon would quarantine the file. */
 export async function tryFile(
-  instrument: Instrument,
+  instrument: TrialInstrument,
   file: IdentifiedFile,
   nowMs: number,
   signal?: AbortSignal,

@@ -32,10 +32,13 @@ export const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 /** Hashing one chunk blocks the event loop for about a millisecond. */
 const CHUNK_BYTES = 1024 * 1024;
 /** Up to this size, reading a file of a local disk takes less time than handing the read to another thread. */
-const MAX_SMALL_BYTES = 128 * 1024;
+export const MAX_SMALL_BYTES = 128 * 1024;
+
+/** Whether reading the file takes hardly any time. */
+export const isSmall = ({ isLocal, size }: DiskFile): boolean => isLocal === true && size <= MAX_SMALL_BYTES;
 
 export interface IdentifyOptions {
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Files up to this size are returned with their content. */
   readonly keepBytes?: number;
 }
@@ -46,14 +49,13 @@ export interface IdentifyOptions {
  */
 export async function identify(
   file: DiskFile,
-  { signal, keepBytes = MAX_KEPT_BYTES }: IdentifyOptions,
+  { signal, keepBytes = MAX_KEPT_BYTES }: IdentifyOptions = {},
 ): Promise<DiskFile & Hashed> {
   const content = file.size <= keepBytes ? Buffer.allocUnsafeSlow(file.size) : undefined;
   let descriptor: number | undefined;
   try {
-    signal.throwIfAborted();
-    if (content && file.isLocal && file.size <= MAX_SMALL_BYTES)
-      return { ...file, sha256: hashSmall(file, content), content };
+    signal?.throwIfAborted();
+    if (content && isSmall(file)) return { ...file, sha256: hashSmall(file, content), content };
     descriptor = await disk.open(file.location, OPEN_FLAGS);
     mustBe(file, await disk.fstat(descriptor, BIGINT));
     const sha256 = await hash(descriptor, file, content, signal);
@@ -93,12 +95,12 @@ async function hash(
   descriptor: number,
   file: DiskFile,
   content: Buffer | undefined,
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): Promise<string> {
   const sha256 = createHash('sha256');
   const buffer = content ?? Buffer.allocUnsafe(CHUNK_BYTES);
   for (let at = 0; at < file.size; ) {
-    signal.throwIfAborted();
+    signal?.throwIfAborted();
     const into = content ? at : 0;
     const length = Math.min(CHUNK_BYTES, file.size - at);
     const { bytesRead } = await disk.read(descriptor, buffer, into, length, at);

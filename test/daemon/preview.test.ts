@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { type LoadedConfig, loadConfig } from '../../src/config/load.js';
-import { previewSample } from '../../src/daemon/preview.js';
+import { makePreview, previewSample } from '../../src/daemon/preview.js';
 import type { UploadedSample } from '../../src/status/api.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -28,10 +28,7 @@ function load(): LoadedConfig {
 }
 
 const preview = (sample: Pick<UploadedSample, 'name' | 'instrument' | 'learn'>, text: string, config = load()) =>
-  previewSample(
-    { ...sample, content: Buffer.from(text), modifiedMs: NOW },
-    { config, nowMs: NOW, signal: new AbortController().signal },
-  );
+  previewSample({ ...sample, content: Buffer.from(text), modifiedMs: NOW }, { config, nowMs: NOW, make: makePreview });
 
 const RUN = 'Sample: λ <DNA>\nDate: 2026-04-03\n\nWell\tA260 (AU)\nA1\t1.230\nA2\t2.5\n';
 
@@ -144,13 +141,4 @@ describe('a dropped file', () => {
     await preview({ name: 'run-17.xyz' }, RUN, config);
     expect(readdirSync(folder, { recursive: true }).sort()).toEqual(['data', 'data/nanodrop', 'labfeed.yaml']);
   });
-});
-
-test('a cancelled preview ends, both by instrument and by learning', async () => {
-  const config = load();
-  for (const name of ['a.tsv', 'a.csv']) {
-    const sample = { name, content: Buffer.from(RUN), modifiedMs: NOW };
-    const stopped = previewSample(sample, { config, nowMs: NOW, signal: AbortSignal.abort() });
-    await expect(stopped).rejects.toMatchObject({ name: 'AbortError' });
-  }
 });

@@ -1,6 +1,7 @@
 import { systemClock } from '../../dist/clock.js';
 import { journalOf, loadConfig } from '../../dist/config/load.js';
 import { holdKey, readKey } from '../../dist/config/secrets.js';
+import { createReaders } from '../../dist/daemon/readers.js';
 import { createRuntime } from '../../dist/daemon/runtime.js';
 import { trackUnknownOutcomes } from '../../dist/deliver/context.js';
 import { openJournal } from '../../dist/journal/journal.js';
@@ -56,6 +57,7 @@ const runtime = createRuntime({
       add,
     },
   },
+  readers: createReaders(),
   clock: systemClock,
   log,
   key: holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal),

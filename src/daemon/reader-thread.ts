@@ -1,0 +1,52 @@
+import { parentPort } from 'node:worker_threads';
+import { createMapping, type Mapping, type MappingOptions } from '../mapping/mapping.js';
+import { type ReadRun, readRun, type SentError, sendError } from '../mapping/reading.js';
+import type { FoundFile, IdentifiedFile } from '../model.js';
+import type { Preview } from '../status/api.js';
+import type { PreviewTask } from './preview.js';
+
+/** The thread in which `readers.ts` has files read. It works on one message after the other, and answers in order. */
+
+export type Message =
+  /** Not answered. */
+  | { readonly kind: 'open'; readonly reader: number; readonly mapping: MappingOptions; readonly journal: string }
+  | {
+      readonly kind: 'read';
+      readonly reader: number;
+      readonly file: FoundFile | IdentifiedFile;
+      readonly nowMs: number;
+    }
+  | { readonly kind: 'preview'; readonly task: PreviewTask };
+
+export type Answer = ReadRun | { readonly preview: Preview } | { readonly error: SentError };
+
+const mappings = new Map<number, Mapping>();
+
+async function work(message: Message): Promise<Answer | undefined> {
+  switch (message.kind) {
+    case 'open':
+      mappings.set(message.reader, createMapping(message.mapping, message.journal));
+      return undefined;
+    case 'read': {
+      const mapping = mappings.get(message.reader);
+      if (!mapping) throw new Error('the reader was not opened');
+      return readRun(message.file, mapping, message.nowMs);
+    }
+    case 'preview': {
+      // Loaded on demand: learning a mapping needs code that reading does not.
+      const { makePreview } = await import('./preview.js');
+      return { preview: await makePreview(message.task) };
+    }
+  }
+}
+
+async function answer(message: Message): Promise<void> {
+  const result = await work(message).catch((error: unknown): Answer => ({ error: sendError(error) }));
+  if (result) parentPort?.postMessage(result);
+}
+
+let last = Promise.resolve();
+parentPort?.on('message', (message: Message) => {
+  last = last.then(() => answer(message));
+});
+parentPort?.postMessage('ready');

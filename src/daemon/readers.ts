@@ -1,0 +1,257 @@
+import { Worker } from 'node:worker_threads';
+import { NO_MAPPING } from '../config/vocabulary.js';
+import { FileError, LabfeedError, systemCode } from '../errors.js';
+import type { MappingOptions } from '../mapping/mapping.js';
+import { type ReadRun, receiveError, sendError } from '../mapping/reading.js';
+import type { Reader } from '../pipeline.js';
+import type { Preview } from '../status/api.js';
+import { MAX_SMALL_BYTES } from '../watch/identify.js';
+import type { PreviewTask } from './preview.js';
+import type { Answer, Message } from './reader-thread.js';
+
+/**
+ * Files are read in threads: they are untrusted, may be large or absurd, and must not block the event loop. A thread
+ * that takes too long or too much memory is ended and replaced. Only the file that it was reading fails.
+ */
+export interface Readers {
+  /** For the files of one instrument. */
+  open(mapping: MappingOptions, journal: string): Reader;
+  /** Throws a FileError if it takes too long. */
+  preview(task: PreviewTask, signal: AbortSignal): Promise<Preview>;
+  stop(): Promise<void>;
+}
+
+export function createReaders(limits: Partial<Limits> = {}): Readers {
+  // Small files never wait for large ones. Several are sent ahead, so that the thread need not wait for the next.
+  const small = new Lane(16, { ...LIMITS, ...limits });
+  const large = new Lane(1, { ...LIMITS, ...limits });
+  const lanes = [small, large];
+  const laneFor = (bytes: number) => (bytes <= MAX_SMALL_BYTES ? small : large);
+  const close = (reader: number): void => {
+    for (const lane of lanes) lane.close(reader);
+  };
+  let last = 0;
+  return {
+    open(mapping, journal) {
+      const reader = ++last;
+      const maxMs = maxMsOf(mapping);
+      const opening: Message = { kind: 'open', reader, mapping: plain(mapping), journal };
+      return {
+        async read(file, nowMs) {
+          const message: Message = { kind: 'read', reader, file, nowMs };
+          return (await laneFor(file.size).add({ reader, opening, message, path: file.path, maxMs })) as ReadRun;
+        },
+        close: () => close(reader),
+      };
+    },
+    async preview(task, signal) {
+      const reader = ++last;
+      const { name, content } = task.sample;
+      const onAbort = () => close(reader);
+      signal.addEventListener('abort', onAbort, { once: true });
+      try {
+        const message: Message = { kind: 'preview', task };
+        const { maxMs } = NO_MAPPING.limits;
+        const answer = await laneFor(content.byteLength).add({ reader, message, path: name, maxMs });
+        if ('preview' in answer) return answer.preview;
+        throw receiveError(answer.error ?? sendError('no preview'));
+      } finally {
+        signal.removeEventListener('abort', onAbort);
+      }
+    },
+    stop: async () => void (await Promise.all(lanes.map((lane) => lane.stop()))),
+  };
+}
+
+/** Without what cannot be sent, such as functions. */
+const plain = ({ name, parse, experiment, comments }: MappingOptions): MappingOptions => ({
+  ...{ name, parse, experiment, comments },
+});
+
+/** `limits.seconds`: the longest of all the ways to read a file. */
+function maxMsOf({ parse = [NO_MAPPING] }: MappingOptions): number {
+  const all = parse.flatMap(({ limits, also = {} }) => [
+    limits,
+    ...Object.values(also)
+      .flat()
+      .map((one) => one.limits),
+  ]);
+  return Math.max(...all.map(({ maxMs }) => maxMs));
+}
+
+interface Task {
+  readonly reader: number;
+  /** What the thread must know about the reader before its first task. */
+  readonly opening?: Message;
+  readonly message: Message;
+  /** For errors. */
+  readonly path: string;
+  readonly maxMs: number;
+}
+
+interface Pending extends Task {
+  isClosed: boolean;
+  resolve(answer: Answer): void;
+  reject(error: Error): void;
+}
+
+/** Parsing keeps to its own limits if it can. The thread is ended if it does not. */
+interface Limits {
+  /** How much longer than `limits.seconds` the thread may take. */
+  readonly graceMs: number;
+  readonly maxHeapMb: number;
+}
+
+const LIMITS: Limits = { graceMs: 5000, maxHeapMb: 1024 };
+const CHECK_MS = 250;
+/** An idle thread keeps about 30 MB, and starts within half a second. */
+const MAX_IDLE_MS = 60_000;
+
+/** The tasks for one thread. It works on them in order, so it is always at the first one that was sent. */
+class Lane {
+  readonly #maxSent: number;
+  readonly #limits: Limits;
+  readonly #waiting: Pending[] = [];
+  #sent: Pending[] = [];
+  #thread: Worker | undefined;
+  #isReady = false;
+  /** When the thread began with its current task, or became idle. */
+  #since = 0;
+  /** The readers that the thread knows. */
+  #known = new Set<number>();
+  #check: NodeJS.Timeout | undefined;
+
+  /** `maxSent`: how many tasks the thread may have. If only one, contents are handed over instead of copied. */
+  constructor(maxSent: number, limits: Limits) {
+    this.#maxSent = maxSent;
+    this.#limits = limits;
+  }
+
+  add(task: Task): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ ...task, isClosed: false, resolve, reject });
+      this.#send();
+    });
+  }
+
+  /** Abandons the tasks of a reader. */
+  close(reader: number): void {
+    for (const task of [...this.#sent, ...this.#waiting]) {
+      if (task.reader !== reader) continue;
+      task.isClosed = true;
+      task.reject(closed());
+    }
+    const [first] = this.#sent;
+    if (first ? first.isClosed : this.#known.has(reader)) this.#replace();
+  }
+
+  async stop(): Promise<void> {
+    for (const task of [...this.#sent, ...this.#waiting.splice(0)]) task.reject(closed());
+    this.#sent = [];
+    await this.#end();
+  }
+
+  #send(): void {
+    while (this.#sent.length < this.#maxSent) {
+      const task = this.#waiting.shift();
+      if (!task) return;
+      if (task.isClosed) continue;
+      this.#thread ??= this.#start();
+      const { reader, opening, message } = task;
+      if (opening && !this.#known.has(reader)) this.#thread.postMessage(opening);
+      this.#known.add(reader);
+      if (this.#sent.length === 0) this.#since = performance.now();
+      this.#sent.push(task);
+      this.#thread.postMessage(message, this.#maxSent === 1 ? contentsOf(message) : []);
+    }
+  }
+
+  #start(): Worker {
+    const thread = new Worker(new URL('./reader-thread.js', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: this.#limits.maxHeapMb },
+    });
+    this.#isReady = false;
+    this.#known = new Set();
+    thread.on('message', (answer: Answer | 'ready') => {
+      this.#since = performance.now();
+      if (answer === 'ready') this.#isReady = true;
+      else this.#sent.shift()?.resolve(answer);
+      this.#send();
+    });
+    thread.on('error', (error) => this.#failed(error));
+    thread.on('exit', () => this.#failed(new Error('the thread has ended')));
+    this.#check = setInterval(() => this.#checkTime(), CHECK_MS).unref();
+    return thread;
+  }
+
+  #checkTime(): void {
+    const ms = performance.now() - this.#since;
+    const [first] = this.#sent;
+    if (!first && ms > MAX_IDLE_MS) void this.#end();
+    if (first && this.#isReady && ms > first.maxMs + this.#limits.graceMs) this.#refuse(tookTooLong(first));
+  }
+
+  #failed(error: unknown): void {
+    const [first] = this.#sent;
+    if (first && this.#isReady) {
+      this.#refuse(stoppedAt(first, error, this.#limits));
+      return;
+    }
+    // The file is not to blame if the thread could not start.
+    this.#sent.shift()?.reject(new LabfeedError('cannot start a thread to read files', { cause: error }));
+    this.#replace();
+  }
+
+  /** The file that the thread is reading is refused. Those that were sent after it are sent to the next thread. */
+  #refuse(error: FileError): void {
+    this.#sent.shift()?.resolve({ error: sendError(error) });
+    this.#replace();
+  }
+
+  #replace(): void {
+    void this.#end();
+    this.#waiting.unshift(...this.#sent);
+    this.#sent = [];
+    this.#send();
+  }
+
+  /** Not awaited where others wait: a thread that waits for a hung share ends only when that answers. */
+  async #end(): Promise<void> {
+    const thread = this.#thread;
+    this.#thread = undefined;
+    clearInterval(this.#check);
+    thread?.removeAllListeners();
+    // Without a listener, an error would end the process.
+    thread?.on('error', () => undefined);
+    await thread?.terminate();
+  }
+}
+
+const closed = () => new LabfeedError('reading was stopped');
+
+function tookTooLong({ path, maxMs }: Task): FileError {
+  const hint = 'to read such files, raise the limit: `limits: { seconds: 300 }`';
+  return new FileError(`reading the file took longer than ${maxMs / 1000} s`, { where: { file: path }, hint });
+}
+
+function stoppedAt({ path }: Task, error: unknown, { maxHeapMb }: Limits): FileError {
+  const where = { file: path };
+  if (systemCode(error) === 'ERR_WORKER_OUT_OF_MEMORY') {
+    const hint = 'split the file, or export less from the instrument';
+    return new FileError(`reading the file takes more than ${maxHeapMb} MB of memory`, { where, hint });
+  }
+  return new FileError(`labfeed failed to process this file: ${error instanceof Error ? error.message : error}`, {
+    where,
+    hint: 'this is a bug in labfeed; please report it, with the file if possible',
+    cause: error,
+  });
+}
+
+/** The contents of files, which are large. */
+function contentsOf(message: Message): ArrayBuffer[] {
+  if (message.kind !== 'read' || !('sha256' in message.file)) return [];
+  const { file } = message;
+  return [file, ...(file.parts ?? [])].flatMap(({ content }) =>
+    content && content.byteLength === content.buffer.byteLength ? [content.buffer as ArrayBuffer] : [],
+  );
+}

@@ -1,0 +1,48 @@
+import { FileChangedError, FileError, LabfeedError, type Place } from '../errors.js';
+import { type Draft, type FoundFile, type IdentifiedFile, type Shape, shapeOf } from '../model.js';
+import { FileBusyError, identify } from '../watch/identify.js';
+import type { Mapping } from './mapping.js';
+
+/** One run read in one go: hashed unless it was before, parsed and mapped. All of it can be sent between threads. */
+export type ReadRun =
+  | { readonly sha256: string; readonly draft: Draft; readonly shape: Shape; readonly error?: never }
+  /** `sha256`: absent if the file could not be hashed. */
+  | { readonly sha256?: string; readonly draft?: never; readonly shape?: never; readonly error: SentError };
+
+/** An error as it is sent between threads. */
+export interface SentError {
+  readonly name: string;
+  readonly message: string;
+  readonly where: Place | undefined;
+  readonly hint: string | undefined;
+}
+
+/** Never throws: an error is a result too. */
+export async function readRun(file: FoundFile | IdentifiedFile, mapping: Mapping, nowMs: number): Promise<ReadRun> {
+  let sha256: string | undefined;
+  try {
+    const identified = isIdentified(file) ? file : await identify(file);
+    sha256 = identified.sha256;
+    const record = await mapping.parse(identified);
+    const { draft } = mapping.map(record, identified, nowMs);
+    return { sha256, draft, shape: shapeOf(record) };
+  } catch (error) {
+    return { ...(sha256 !== undefined && { sha256 }), error: sendError(error) };
+  }
+}
+
+const isIdentified = (file: FoundFile | IdentifiedFile): file is IdentifiedFile => 'sha256' in file;
+
+export function sendError(error: unknown): SentError {
+  const { name, message } = error instanceof Error ? error : { name: 'Error', message: String(error) };
+  const { where, hint } = error instanceof LabfeedError ? error : {};
+  return { name, message, where, hint };
+}
+
+const ERRORS = { FileError, FileChangedError, FileBusyError, LabfeedError };
+
+/** The same error in the thread that receives it. */
+export function receiveError({ name, message, where, hint }: SentError): Error {
+  const Known = Object.hasOwn(ERRORS, name) ? ERRORS[name as keyof typeof ERRORS] : undefined;
+  return Known ? new Known(message, { ...(where && { where }), hint }) : new Error(message);
+}

@@ -1,0 +1,115 @@
+import { appendFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { loadConfig } from '../../src/config/load.js';
+import { createReaders } from '../../src/daemon/readers.js';
+import type { DiskFile } from '../../src/model.js';
+import { identify, stampOf } from '../../src/watch/identify.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+/** Real threads, and a reader for an instrument with these keys. */
+function setUp(keys = '', limits: Parameters<typeof createReaders>[0] = {}) {
+  const folder = tempFolder();
+  writeFileSync(join(folder, 'labfeed.yaml'), `instruments: { balance: { watch: . ${keys} } }\n`);
+  const [instrument = expect.fail('no instrument')] = loadConfig(join(folder, 'labfeed.yaml')).instruments;
+  const readers = createReaders(limits);
+  onTestFinished(() => readers.stop());
+  const write = (name: string, content: string): DiskFile => {
+    const path = join(folder, name);
+    writeFileSync(path, content);
+    return { path, location: path, ...stampOf(statSync(path, { bigint: true })) };
+  };
+  return { readers, reader: readers.open(instrument, '12345678'), write };
+}
+
+const WEIGHING = 'Sample,Weight (mg)\na,1.5\n';
+const NOW = Date.now();
+/** Takes for ever, because tests run without the limit on backtracking that commands set. */
+const [ENDLESS, ENDLESS_KEYS] = [`${'a'.repeat(50)}b\n`, ', parse: { when: "/^(a+)+$/", limits: { seconds: 0.1 } }'];
+
+test('a file is hashed, parsed and mapped, and an error keeps its kind, place and hint', async () => {
+  const { reader, write } = setUp(', parse: { table: {} }');
+  const good = await reader.read(write('a.csv', WEIGHING), NOW);
+  expect(good.draft).toMatchObject({ title: 'a (balance)', tags: ['balance'] });
+  expect(good.draft?.body).toContain(`sha256:${good.sha256} journal:12345678`);
+  expect(good.shape?.tables).toEqual([
+    { name: 'readings', columns: [{ name: 'Sample' }, { name: 'Weight', unit: 'mg' }] },
+  ]);
+  const ambiguous = write('b.csv', 'Sample;Weight\na;1,234\n');
+  expect(await reader.read(ambiguous, NOW)).toMatchObject({
+    sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+    error: {
+      name: 'FileError',
+      message: expect.stringContaining('1,234'),
+      where: { file: ambiguous.path, line: 2 },
+      hint: expect.stringContaining('decimal'),
+    },
+  });
+  const changed = write('c.csv', WEIGHING);
+  appendFileSync(changed.path, 'b,2\n');
+  expect((await reader.read(changed, NOW)).error).toMatchObject({
+    name: 'FileChangedError',
+    where: { file: changed.path },
+  });
+});
+
+test('a large file is handed over with its content', async () => {
+  const { reader, write } = setUp();
+  const content = WEIGHING + 'a,1.5\n'.repeat(50_000);
+  const { draft, error } = await reader.read(await identify(write('a.csv', content)), NOW);
+  expect(error).toBeUndefined();
+  expect(draft?.body).toContain('50,001 rows');
+});
+
+test('a file that takes too long is refused, and those behind it are read', async () => {
+  const { reader, write } = setUp(ENDLESS_KEYS, { graceMs: 100 });
+  const files = [ENDLESS, 'aaaa\nx\n', ENDLESS, 'aaa\nx\n'].map((text, n) => write(`${n}.csv`, text));
+  const [first, second, third, fourth] = await Promise.all(files.map((file) => reader.read(file, NOW)));
+  const tooLong = {
+    message: 'reading the file took longer than 0.1 s',
+    hint: 'to read such files, raise the limit: `limits: { seconds: 300 }`',
+  };
+  expect(first?.error).toMatchObject({ ...tooLong, where: { file: files[0]?.path } });
+  expect(third?.error).toMatchObject({ ...tooLong, where: { file: files[2]?.path } });
+  expect([second?.sha256, fourth?.sha256]).toEqual([expect.any(String), expect.any(String)]);
+});
+
+test('a file that takes too much memory is refused, and the next one is read', async () => {
+  const { reader, write } = setUp('', { maxHeapMb: 40 });
+  const rows = Array.from({ length: 400_000 }, (_, n) => `s${n},${n}.25`);
+  const large = write('large.csv', `Sample,Weight (mg)\n${rows.join('\n')}\n`);
+  const [refused, read] = await Promise.all([
+    reader.read(await identify(large), NOW),
+    reader.read(await identify(write('next.csv', WEIGHING + 'a,1.5\n'.repeat(30_000))), NOW),
+  ]);
+  expect(refused.error).toMatchObject({ name: 'FileError', where: { file: large.path } });
+  expect(refused.error?.message).toMatch(/takes more than \d+ MB of memory$/);
+  expect(read.error).toBeUndefined();
+});
+
+test('a closed reader abandons its files at once, and others are read', async () => {
+  const { readers, reader, write } = setUp(ENDLESS_KEYS, { graceMs: 60_000 });
+  const abandoned = [1, 2].map((n) => reader.read(write(`${n}.csv`, ENDLESS), NOW));
+  const other = readers.open({ ...balance(), name: 'other' }, '12345678');
+  const read = other.read(write('a.csv', WEIGHING), NOW);
+  reader.close();
+  for (const one of abandoned) await expect(one).rejects.toThrow('reading was stopped');
+  expect((await read).draft?.title).toBe('a (other)');
+});
+
+test('a preview is made in a thread, and can be cancelled', async () => {
+  const { readers } = setUp();
+  const sample = { name: 'a.csv', content: Buffer.from(WEIGHING), modifiedMs: NOW };
+  const task = { sample, instrument: undefined, nowMs: NOW };
+  const cancelled = new AbortController();
+  const preview = readers.preview(task, cancelled.signal);
+  cancelled.abort();
+  await expect(preview).rejects.toThrow('reading was stopped');
+  expect(await readers.preview(task, new AbortController().signal)).toMatchObject({ ok: true, draft: { tags: ['a'] } });
+});
+
+function balance() {
+  const folder = tempFolder();
+  writeFileSync(join(folder, 'labfeed.yaml'), 'instruments: { balance: { watch: . } }\n');
+  return loadConfig(join(folder, 'labfeed.yaml')).instruments[0] ?? expect.fail('no instrument');
+}

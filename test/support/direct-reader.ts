@@ -1,0 +1,9 @@
+import { createMapping, type MappingOptions } from '../../src/mapping/mapping.js';
+import { readRun } from '../../src/mapping/reading.js';
+import type { Reader } from '../../src/pipeline.js';
+
+/** Reads files in this thread, without limits. */
+export function directReader(instrument: MappingOptions, journal: string): Reader {
+  const mapping = createMapping(instrument, journal);
+  return { read: (file, nowMs) => readRun(file, mapping, nowMs), close: () => undefined };
+}
