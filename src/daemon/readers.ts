@@ -104,8 +104,8 @@ interface Limits {
 
 const LIMITS: Limits = { graceMs: 5000, maxHeapMb: 1024 };
 const CHECK_MS = 250;
-/** An idle thread keeps about 30 MB, and starts within half a second. */
-const MAX_IDLE_MS = 60_000;
+/** An idle thread keeps about 50 MB; starting it takes a few tenths of a second. */
+const MAX_IDLE_MS = 5 * 60_000;
 
 /** The tasks for one thread. It works on them in order, so it is always at the first one that was sent. */
 class Lane {
