@@ -34,9 +34,6 @@ type EventName = (typeof EVENTS)[number];
 
 export type Events = ReadonlyMap<EventName, Random>;
 
-/** These do not happen by default, since they still find failures. */
-const NOT_YET: ReadonlySet<EventName> = new Set(['restored']);
-
 /** How often an event happens by default. */
 const SHARE = 0.1;
 
@@ -49,7 +46,7 @@ export function chooseEvents(seed: number): Events {
   const chosen = EVENTS.map((name, index) => [name, seeded(seed * EVENTS.length * 7919 + index)] as const);
   return new Map(
     chosen.filter(([name, random]) => {
-      const isChosen = random.chance(SHARE) && !NOT_YET.has(name);
+      const isChosen = random.chance(SHARE);
       return named === undefined ? isChosen : named.includes(name);
     }),
   );

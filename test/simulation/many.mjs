@@ -1,56 +1,94 @@
 #!/usr/bin/env node
 /**
- * Runs many seeds on all cores: `npm run simulate:many -- 1-1000000`. Every seed runs as both kinds of history, with and
- * without remaps, unless LABFEED_REDO chooses one. Exits with 1 if a history fails. Each part of the range is a process
- * of its own, which gives up after five failures of a kind.
+ * Runs many seeds on all cores, without the test runner: `npm run simulate:many -- 1-1000000`. Every seed runs as both
+ * kinds of history, with and without remaps. LABFEED_REDO=0 or 1 chooses one, LABFEED_REDO=odd runs one history per seed:
+ * odd seeds with remaps. Failures are printed with their seeds, and the others continue. SIGTERM or SIGINT stops it; what
+ * was run until then is counted. Exits with 1 if a history has failed.
  */
-import { spawn } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { build } from 'vite';
 
-const PART = 1000;
+const PART = 500;
+const REPORT_EVERY = 5000;
+const ROOT = join(import.meta.dirname, '../..');
+const BUNDLE = join(ROOT, 'node_modules/.simulate');
+
 const range = /^(\d+)-(\d+)$/.exec(process.argv[2] ?? '');
 if (!range) {
   console.error('usage: npm run simulate:many -- FIRST-LAST');
   process.exit(2);
 }
 const [first, last] = range.slice(1).map(Number);
-const kinds = process.env['LABFEED_REDO'] === undefined ? 2 : 1;
 const startedAt = Date.now();
 let next = first;
-let done = 0;
-let failedParts = 0;
+let isStopped = false;
+let reportAt = REPORT_EVERY;
+const total = { seeds: 0, histories: 0, failures: 0, cpuMs: 0 };
 
-/** Resolves with what the tests printed if one of them failed. */
-const runPart = (from, to) =>
-  new Promise((resolve, reject) => {
-    const env = { ...process.env, LABFEED_SLOW: 'simulation', LABFEED_SEEDS: `${from}-${to}`, NO_COLOR: '1' };
-    const args = ['vitest', 'run', '--config', 'test/vitest.config.ts', '-t', 'in histories'];
-    const tests = spawn('npx', args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
-    let output = '';
-    const collect = (text) => {
-      output += text;
-    };
-    tests.stdout.setEncoding('utf8').on('data', collect);
-    tests.stderr.setEncoding('utf8').on('data', collect);
-    tests.on('error', reject).on('close', (status) => resolve(status === 0 ? undefined : output));
-  });
+const print = (line) => console.log(`${new Date().toISOString()} ${line}`);
 
-async function work() {
-  while (next <= last) {
-    const from = next;
-    const to = Math.min(last, from + PART - 1);
-    next = to + 1;
-    const failures = await runPart(from, to);
-    done += to - from + 1;
-    const perSecond = ((done * kinds) / ((Date.now() - startedAt) / 1000)).toFixed(1);
-    console.log(`${from}-${to} ${failures ? 'FAILED' : 'passed'}: ${done * kinds} histories, ${perSecond}/s`);
-    if (!failures) continue;
-    failedParts += 1;
-    const replays = new Set(failures.match(/LABFEED_SEED=\d+ LABFEED_REDO=\d/g));
-    console.log(replays.size > 0 ? `  ${[...replays].join('\n  ')}` : failures);
-  }
+function report() {
+  const { seeds, histories, failures, cpuMs } = total;
+  const hours = ((Date.now() - startedAt) / 3_600_000).toFixed(2);
+  const perHistory = (cpuMs / Math.max(1, histories)).toFixed(1);
+  print(
+    `${seeds} seeds of ${first}-${last} done, all below ${firstOpen()}: ${histories} histories, ${failures} failed, ${perHistory} ms each, ${hours} h`,
+  );
 }
 
+/** The parts that are being run, by their first seeds. */
+const running = new Set();
+const firstOpen = () => Math.min(next, ...running);
+
+/** One process, which gets a part of the range whenever it is free. */
+const work = () =>
+  new Promise((resolve, reject) => {
+    const child = fork(join(import.meta.dirname, 'part.mjs'), [join(BUNDLE, 'simulate.js')]);
+    let from = 0;
+    const give = () => {
+      running.delete(from);
+      if (isStopped || next > last) return child.disconnect();
+      from = next;
+      next = Math.min(last, from + PART - 1) + 1;
+      running.add(from);
+      child.send({ from, to: next - 1 });
+    };
+    child.on('message', ({ seeds, histories, failures, cpuMs }) => {
+      for (const failure of failures) print(`FAILED ${failure}`);
+      total.seeds += seeds;
+      total.histories += histories;
+      total.failures += failures.length;
+      total.cpuMs += cpuMs;
+      give();
+      if (total.seeds < reportAt) return;
+      reportAt += REPORT_EVERY;
+      report();
+    });
+    child.on('error', reject).on('exit', (status, signal) => {
+      if (status === 0) return resolve();
+      running.delete(from);
+      print(`FAILED a process ended with ${signal ?? status} in ${from}-${from + PART - 1}`);
+      total.failures += 1;
+      resolve(isStopped ? undefined : work());
+    });
+    give();
+  });
+
+for (const signal of ['SIGTERM', 'SIGINT'])
+  process.on(signal, () => {
+    isStopped = true;
+  });
+
+await build({
+  root: ROOT,
+  configFile: false,
+  logLevel: 'warn',
+  build: { ssr: 'test/simulation/simulate.ts', outDir: BUNDLE, emptyOutDir: true, target: 'es2024', minify: false },
+});
+print(`seeds ${first}-${last} on Node ${process.versions.node}`);
 await Promise.all(Array.from({ length: availableParallelism() }, work));
-console.log(failedParts > 0 ? `${failedParts} parts failed` : 'all histories passed');
-process.exitCode = failedParts > 0 ? 1 : 0;
+report();
+if (isStopped) print(`stopped: continue with ${firstOpen()}-${last}`);
+process.exitCode = total.failures > 0 ? 1 : 0;

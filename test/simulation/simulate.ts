@@ -76,10 +76,19 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
     else {
       await settle(world, daemon);
       await other?.settle();
-      if (isHalted(world)) daemon = await recoverAndRestart(daemon, world);
+      // Once: what halts again after `recover` is a failure.
+      let isRecovered = false;
+      const recoverIfHalted = async (): Promise<void> => {
+        if (isRecovered || !isHalted(world)) return;
+        isRecovered = true;
+        daemon = await recoverAndRestart(daemon, world);
+      };
+      await recoverIfHalted();
       const addHealthy = async (): Promise<void> => {
         await daemon.add(added++);
         await settle(world, daemon);
+        // With only a poisoned run open, a restored server is noticed now.
+        await recoverIfHalted();
       };
       await useSpares(world, addHealthy);
       await parkPoisoned(world, addHealthy);
@@ -152,7 +161,8 @@ async function endProcess(
   for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
   if (random.chance(0.1) && !isTimed(world)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);
   if (world.events.has('clock') && !isTimed(world)) jumpClock(world);
-  if (world.events.has('restored')) return restore(world, users);
+  // The other PC would need a `recover` of its own.
+  if (world.events.has('restored') && !world.events.has('second')) return restore(world, users);
   // `recover` also takes in the runs of a second PC, which this history would number as its own.
   if (world.events.has('lost') && !world.events.has('second')) return loseJournal(world);
   if (random.chance(0.3)) {
