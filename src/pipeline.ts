@@ -1,6 +1,7 @@
 import PQueue from 'p-queue';
 import { atMost, type Clock, retry } from './clock.js';
 import type { Instrument } from './config/load.js';
+import { NO_MAPPING } from './config/vocabulary.js';
 import { type DeliveryContext, HaltedError, type Notebook, StoppedError } from './deliver/context.js';
 import { deliver } from './deliver/deliver.js';
 import { afterFailure } from './deliver/failures.js';
@@ -12,7 +13,8 @@ import type { Log } from './log.js';
 import { type ReadRun, receiveError } from './mapping/reading.js';
 import type { FoundFile, IdentifiedFile } from './model.js';
 import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
-import { isSmall } from './watch/identify.js';
+import { refuseSize } from './parse/source.js';
+import { isSmall, standInFor } from './watch/identify.js';
 import { type Activity, createBacklog } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import { createRuns } from './watch/runs.js';
@@ -240,9 +242,8 @@ async function ingest(found: FoundFile, isBacklog: boolean, intake: IntakeState)
 async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<Outcome> {
   const { instrument, journal, runs, reader, clock } = intake;
   const { name, duplicates, changed, mapping } = instrument;
-  // Most files are small and new: they are hashed, parsed and mapped in one go, before they are looked up.
   const { parts, ...single } = settled;
-  const early = !parts && isSmall(single) ? toReading(await reader.read(single, clock.now()), instrument) : undefined;
+  const early = parts ? undefined : await readEarly(single, intake);
   const file = early?.sha256 === undefined ? await runs.identify(settled) : { ...single, sha256: early.sha256 };
   const run: NewRun = {
     instrument: name,
@@ -251,6 +252,7 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
     backlog: isBacklog,
     mapping,
     partOf: await journal.intake.partOf(name, file),
+    standIn: isSmall(file) ? undefined : standInFor(file),
   };
   const match = await journal.outbox.match(run);
   if (match.kind === 'known') journal.intake.remember(name, file, match);
@@ -263,8 +265,24 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
   return handOver(run, early ?? toReading(await reader.read(file, clock.now()), instrument), intake);
 }
 
+/**
+ * Most files are small and new: they are hashed, parsed and mapped in one go, before they are looked up. A file that is
+ * too large for its mapping is not even hashed.
+ */
+async function readEarly(
+  file: FoundFile,
+  { instrument, reader, clock }: IntakeState,
+): Promise<EarlyReading | undefined> {
+  const problem = refuseSize(file, instrument.parse ?? [NO_MAPPING]);
+  if (problem) return { sha256: standInFor(file), problem };
+  return isSmall(file) ? toReading(await reader.read(file, clock.now()), instrument) : undefined;
+}
+
+/** Without a fingerprint if the thread was ended before it had hashed the file. */
+type EarlyReading = Reading & { readonly sha256: string | undefined };
+
 /** A file that does not fit its mapping is a result too: its run is quarantined with the reason. */
-function toReading(read: ReadRun, { drift, parse }: Instrument): Reading & { sha256: string | undefined } {
+function toReading(read: ReadRun, { drift, parse }: Instrument): EarlyReading {
   const { sha256, draft, shape, error } = read;
   if (draft) return { sha256, draft, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
   const problem = receiveError(error);

@@ -1,20 +1,22 @@
-import { mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../src/clock.js';
 import { loadConfig } from '../src/config/load.js';
 import { Writes } from '../src/deliver/writes.js';
-import { NotebookError } from '../src/errors.js';
+import { FileError, NotebookError } from '../src/errors.js';
 import type { Journal } from '../src/journal/journal.js';
 import { createLog } from '../src/log.js';
 import type { NewRun, RunChange } from '../src/outbox.js';
 import { createDelivery, createIntake, type Intake } from '../src/pipeline.js';
+import { standInFor } from '../src/watch/identify.js';
 import { createActivity } from '../src/watch/intake.js';
 import { directReader } from './support/direct-reader.js';
 import { type FakeNotebook, fakeNotebook } from './support/fake-notebook.js';
 import { contextOf, see } from './support/filing.js';
 import { manualClock } from './support/manual-clock.js';
 import { memoryJournal } from './support/memory-journal.js';
+import { newRun, someDraft } from './support/runs.js';
 import { silentLog } from './support/silent-log.js';
 import { tempFolder } from './support/temp-folder.js';
 
@@ -134,6 +136,32 @@ describe('intake', () => {
     expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1 });
     expect(scene.logged.map(({ msg }) => msg)).toContain('run quarantined');
     expect(scene.wakeUps()).toBe(0);
+  });
+
+  test('a file that is too large is quarantined without being hashed, and read once the limit allows it', async () => {
+    const scene = setUp('existing: ingest, parse: { table: {}, limits: { bytes: 1MB } }');
+    const reads = vi.spyOn(scene.journal.intake, 'partOf');
+    scene.write('a.csv');
+    for (const n of [1, 2, 3, 4]) {
+      scene.write(`sparse${n}.csv`);
+      truncateSync(join(scene.folder, `sparse${n}.csv`), 8 * 2 ** 40);
+    }
+    await start(scene);
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 4 });
+    await scene.scan();
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 4 });
+    expect(reads).toHaveBeenCalledTimes(5);
+  });
+
+  test('a run that was too large is replaced when its file can be read', async () => {
+    const { outbox } = memoryJournal(systemClock);
+    const run = newRun('large');
+    const standIn = standInFor(run.file);
+    const problem = new FileError('the file is too large');
+    await outbox.add({ ...run, file: { ...run.file, sha256: standIn }, standIn }, { problem });
+    await outbox.add(newRun('other'), { problem });
+    await outbox.add({ ...run, standIn }, { draft: someDraft('large') });
+    expect(await outbox.count()).toEqual({ ignored: 1, quarantined: 1, pending: 1 });
   });
 
   test('with drift: hold, a run with a different column is held, and delivery is not woken', async () => {

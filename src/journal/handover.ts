@@ -133,6 +133,11 @@ function add(db: Connection, run: NewRun, reading: Reading, at: number): Added {
   const found = findRun(db, run);
   const added = (found && revise(db, found, run, reading, at)) ?? addOrReplace(db, found, run, reading, at);
   if (added.outcome !== 'known') cancelRemaps(db, run, added.run, at);
+  const { standIn } = run;
+  if (standIn !== undefined && standIn !== run.file.sha256)
+    db.run`
+      UPDATE runs SET parked = 'ignored', reason = ${`read as run ${added.run}`}, updated_at = ${at}
+        WHERE instrument = ${run.instrument} AND sha256 = ${standIn} AND parked = 'quarantined'`;
   return added;
 }
 

@@ -3,7 +3,7 @@ import { parse as parseCsv } from 'csv-parse/sync';
 import { regexSource, type SplitWord } from '../config/grammar.js';
 import type { ParseOptions } from '../config/vocabulary.js';
 import { depthFromEnd, type Line, numberFromEnd, toLines } from './lines.js';
-import { decode, knownEncoding, type OpenFile, readChunks } from './source.js';
+import { decode, knownEncoding, MAX_TEXT_BYTES, type OpenFile, readChunks } from './source.js';
 
 type Batches = AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
 type Texts = () => Batches;
@@ -23,8 +23,6 @@ export async function openLines(file: OpenFile) {
     },
   };
 }
-
-const MAX_TEXT_BYTES = 2 ** 30;
 
 /** The lines of a text file, from the first at each call. A long file is never in memory as a whole. */
 export async function openText(file: OpenFile): Promise<Texts> {

@@ -1,6 +1,7 @@
 import { isAscii } from 'node:buffer';
 import iconv from 'iconv-lite';
 import type { ParseOptions } from '../config/vocabulary.js';
+import type { FileError } from '../errors.js';
 import { createRefuse, createTimeSlice, type Refuse, raiseLimit, type TimeSlice } from './lines.js';
 
 /** A file as the caller has it: its bytes, or a function that reads them from the beginning. */
@@ -43,10 +44,7 @@ export async function* readChunks(
   maxBytes: number,
 ): AsyncGenerator<Uint8Array> {
   const check = (bytes: number) => {
-    if (bytes <= maxBytes) return;
-    throw refuse(`the file is too large: ${inMegabytes(bytes)}, the limit is ${inMegabytes(maxBytes)}`, {
-      hint: raiseLimit('bytes', `${Math.ceil(bytes / 2 ** 20)}MB`),
-    });
+    if (bytes > maxBytes) throw tooLarge(bytes, maxBytes, refuse);
   };
   if (content instanceof Uint8Array) {
     check(content.byteLength);
@@ -60,6 +58,25 @@ export async function* readChunks(
     check(bytes);
     yield chunk;
   }
+}
+
+const tooLarge = (bytes: number, maxBytes: number, refuse: Refuse): FileError =>
+  refuse(`the file is too large: ${inMegabytes(bytes)}, the limit is ${inMegabytes(maxBytes)}`, {
+    hint: raiseLimit('bytes', `${Math.ceil(bytes / 2 ** 20)}MB`),
+  });
+
+export const MAX_TEXT_BYTES = 2 ** 30;
+
+/** Why a file of this size cannot be read by any of these mappings, found out before it is opened. */
+export function refuseSize(
+  { path, size }: { readonly path: string; readonly size: number },
+  alternatives: readonly Pick<ParseOptions, 'format' | 'limits'>[],
+): FileError | undefined {
+  const limits = alternatives.map(({ format, limits }) =>
+    format === 'none' ? Number.POSITIVE_INFINITY : (limits.maxBytes ?? MAX_TEXT_BYTES),
+  );
+  const maxBytes = Math.max(...limits);
+  return size > maxBytes ? tooLarge(size, maxBytes, createRefuse(path)) : undefined;
 }
 
 /** As in `limits: { bytes: 64MB }`. */
