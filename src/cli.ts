@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { Command, CommanderError } from 'commander';
+import { escapeOutput } from './commands/terminal.js';
 import { ConfigError, EXIT, explain, LabfeedError } from './errors.js';
-import { limitBacktracking, version } from './process.js';
+import { ignoreDebuggerSignal, limitBacktracking, version } from './process.js';
 
 /** Adds arguments, options, examples and the action to a command. Only the command that is run is loaded. */
 type Load = () => Promise<(command: Command) => void>;
@@ -106,6 +107,9 @@ function report(error: unknown, debug: boolean): number {
   return error instanceof LabfeedError ? error.exitStatus : EXIT.failed;
 }
 
+ignoreDebuggerSignal();
+escapeOutput(process.stdout);
+escapeOutput(process.stderr);
 // A reader that stops early (`labfeed schema | head`) ends the command; that is not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);

@@ -1,3 +1,4 @@
+import { chmodSync, closeSync, existsSync, openSync, statSync } from 'node:fs';
 import { readFile, stat, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { DatabaseSyncInstance } from '@photostructure/sqlite';
@@ -93,6 +94,21 @@ const systemProbe: FilesystemProbe = {
   device: async (path) => majorMinor((await stat(path, { bigint: true })).dev),
   mountinfo: () => readFile('/proc/self/mountinfo', 'utf8'),
 };
+
+/** The files that SQLite writes beside a database get its permissions when they are created. */
+const DATABASE_FILES = ['', '-wal', '-shm', '-journal'];
+
+/** Creates an empty database that only its owner may read, whatever the umask; restricts one that exists. */
+export function makePrivate(path: string): void {
+  const isOwn = (uid: number): boolean => [0, uid].includes(process.geteuid?.() ?? uid);
+  // SQLite takes an empty file for a new database.
+  if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600));
+  for (const file of DATABASE_FILES.map((suffix) => path + suffix)) {
+    const stats = statSync(file, { throwIfNoEntry: false });
+    // Others may only read it; the daemon restricts it.
+    if (stats?.isFile() && (stats.mode & 0o777) !== 0o600 && isOwn(stats.uid)) chmodSync(file, 0o600);
+  }
+}
 
 /**
  * Takes a kernel lock by keeping a transaction open on a separate database file. The lock ends with the process, even

@@ -1,5 +1,7 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 import pretty from 'pino-pretty';
+import { secretPattern } from './secrets.js';
+import { escapeControls } from './text.js';
 
 export type Log = Logger;
 
@@ -32,9 +34,14 @@ function inBatches(out: DestinationStream): DestinationStream {
   };
 }
 
+/** A shorter secret can be part of a text by chance. */
+const MIN_CERTAIN_LENGTH = 8;
+
 /** Redacts the whole line, not certain fields: a key can appear in the text of an error or in a server's response. */
 export function createLog({ level, pretty: readable, destination }: LogOptions) {
   const secrets = new Set<string>();
+  let pattern: RegExp | undefined;
+  let longPattern: RegExp | undefined;
   const out =
     destination ??
     (readable
@@ -42,19 +49,24 @@ export function createLog({ level, pretty: readable, destination }: LogOptions) 
       : inBatches(process.stdout));
   const concealing: DestinationStream = {
     write(line) {
-      let safe = line;
-      for (const secret of secrets) safe = safe.replaceAll(secret, '[secret]');
-      out.write(safe);
+      const safe = escapeControls(pattern ? line.replace(pattern, '[secret]') : line);
+      out.write(readable ? escapeTwice(safe) : safe);
     },
   };
   return {
     log: pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, concealing),
     /** From now on the log shows `[secret]` instead of this text, in fields, URLs and messages. */
     conceal(secret: string): void {
-      if (!secret) return;
+      if (secret === '' || secrets.has(secret)) return;
       secrets.add(secret);
-      // JSON may escape it.
-      secrets.add(JSON.stringify(secret).slice(1, -1));
+      pattern = secretPattern(secrets);
+      longPattern = secretPattern([...secrets].filter(({ length }) => length >= MIN_CERTAIN_LENGTH));
     },
+    /** Whether a text contains one of these secrets. */
+    isSecretIn: (text: string): boolean => longPattern !== undefined && text.search(longPattern) >= 0,
   };
 }
+
+/** pino-pretty prints the characters that JSON escapes. Line breaks and tabs stay, for stack traces. */
+const escapeTwice = (line: string): string =>
+  line.replace(/\\(?:\\|[bfr]|u00[0-9a-f]{2})/g, (one) => (one === '\\\\' ? one : `\\${one}`));

@@ -17,7 +17,7 @@ import { refuseSize } from './parse/source.js';
 import { isSmall, standInFor } from './watch/identify.js';
 import { type Activity, createBacklog } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
-import { createRuns } from './watch/runs.js';
+import { createRuns, type Runs } from './watch/runs.js';
 import { settle } from './watch/settle.js';
 import { createWatcher, type FileOrigin, type ScanResult } from './watch/watcher.js';
 
@@ -50,6 +50,8 @@ export interface IntakeDeps {
   readonly claims: { isClaimed(path: string): boolean; isOthers(path: string): boolean };
   readonly reader: Reader;
   readonly observer: Observer;
+  /** Whether a text contains the API key or another secret of labfeed. */
+  isSecretIn(text: string): boolean;
   wakeDelivery(): void;
   readonly clock: Clock;
   readonly log: Log;
@@ -114,14 +116,14 @@ const MAX_RETRY_MS = 60_000;
 type IntakeState = ReturnType<typeof createState>;
 
 function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSignal) {
-  const { name, watch: root, run, existing } = instrument;
+  const { name, watch: root, run, existing, access } = instrument;
   const matcher = createMatcher(instrument);
   return {
     ...deps,
     instrument,
     signal,
     log: deps.log.child({ instrument: name }),
-    runs: createRuns({ root, run, matcher, signal, isClaimed: deps.claims.isClaimed }),
+    runs: createRuns({ root, run, matcher, signal, isClaimed: deps.claims.isClaimed, access }),
     takes: new PQueue({ concurrency: MAX_UNDER_WAY }),
     underWay: new Set<string>(),
     // A hung share must not block all threads for file access, and the contents of many files must not fill memory.
@@ -244,7 +246,8 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
   const { name, duplicates, changed, mapping } = instrument;
   const { parts, ...single } = settled;
   const early = parts ? undefined : await readEarly(single, intake);
-  const file = early?.sha256 === undefined ? await runs.identify(settled) : { ...single, sha256: early.sha256 };
+  const { file, problem } =
+    early?.sha256 === undefined ? await identify(settled, runs) : { file: { ...single, sha256: early.sha256 } };
   const run: NewRun = {
     instrument: name,
     file,
@@ -252,7 +255,8 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
     backlog: isBacklog,
     mapping,
     partOf: await journal.intake.partOf(name, file),
-    standIn: isSmall(file) ? undefined : standInFor(file),
+    // Which the journal may have from a time when the file was too large, or a link that was not allowed.
+    standIn: isSmall(file) && instrument.links.length === 0 ? undefined : standInFor(file),
   };
   const match = await journal.outbox.match(run);
   if (match.kind === 'known') journal.intake.remember(name, file, match);
@@ -262,7 +266,23 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
     await journal.intake.skip(name, [file]);
     return 'skipped';
   }
-  return handOver(run, early ?? toReading(await reader.read(file, clock.now()), instrument), intake);
+  const reading = problem ? { problem } : early;
+  return handOver(run, reading ?? toReading(await reader.read(file, clock.now()), instrument), intake);
+}
+
+/** A file that must not be read, such as a link to elsewhere, is quarantined. */
+async function identify(
+  settled: FoundFile,
+  runs: Runs,
+): Promise<{ readonly file: IdentifiedFile; readonly problem?: FileError }> {
+  try {
+    return { file: await runs.identify(settled) };
+  } catch (error) {
+    if (!(error instanceof FileError)) throw error;
+    const { parts, ...run } = settled;
+    const unread = parts?.map((part) => ({ ...part, sha256: standInFor(part) }));
+    return { file: { ...run, sha256: standInFor(run), ...(unread && { parts: unread }) }, problem: error };
+  }
 }
 
 /**
@@ -295,8 +315,9 @@ function toReading(read: ReadRun, { drift, parse }: Instrument): EarlyReading {
  * Into the outbox: queued, quarantined, or held if columns or units have drifted and the instrument wants a
  * decision. Only then does intake remember the file: after a crash in between, it is hashed again and its run is known.
  */
-async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Promise<Outcome> {
+async function handOver(run: NewRun, read: Reading, intake: IntakeState): Promise<Outcome> {
   const { journal, observer, wakeDelivery, log } = intake;
+  const reading = withoutSecrets(read, run.file.path, intake);
   const added = await journal.outbox.add(run, reading);
   journal.intake.remember(run.instrument, run.file, added);
   const { outcome, drift } = added;
@@ -314,6 +335,14 @@ async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Pro
   if (problem && outcome === 'quarantined') observer.quarantined?.(run.instrument, run.file.path, problem);
   if (outcome === 'queued' || outcome === 'revised') wakeDelivery();
   return outcome;
+}
+
+/** A secret that somebody copied into a file reaches neither the journal nor the notebook. */
+function withoutSecrets(reading: Reading, file: string, { isSecretIn }: IntakeState): Reading {
+  const { draft } = reading;
+  if (!draft || !isSecretIn([draft.title, draft.body, ...draft.tags, ...draft.comments].join('\n'))) return reading;
+  const hint = 'remove it from the file. If others could read the file, replace the key with `labfeed keys rotate`';
+  return { problem: new FileError('the file contains the API key or the token of labfeed', { where: { file }, hint }) };
 }
 
 const DRIFTED = 'columns or units have changed since the previous run';

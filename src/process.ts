@@ -28,6 +28,14 @@ export function limitBacktracking(): void {
 }
 
 /**
+ * Without a listener, SIGUSR1 makes Node open its debugger on a local port, where every user of the machine could run
+ * code in this process. `--disable-sigusr1` exists only in later versions of Node.
+ */
+export function ignoreDebuggerSignal(): void {
+  process.on('SIGUSR1', () => undefined);
+}
+
+/**
  * The first SIGTERM or SIGINT aborts the returned signal, so that the command can end cleanly. The second one ends the
  * process at once, which the journal survives.
  */

@@ -226,6 +226,18 @@ export const terminalLine = (text: string): string => text.replace(/[\p{Cc}\p{Cf
 export const terminalText = (text: string): string =>
   text.replace(/\r\n?/g, '\n').replace(/[^\P{Cc}\n\t]|\p{Cf}/gu, '\ufffd');
 
+/** Line breaks and tabs are harmless. The others move the cursor, or change the direction or visibility of text. */
+const HARMFUL = /[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+
+/** Control characters as JSON escapes them, so that text is shown as it is and JSON keeps its meaning. */
+export const escapeControls = (text: string): string =>
+  text.replace(HARMFUL, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 

@@ -33,3 +33,33 @@ test('an empty secret redacts nothing', () => {
   expect(text()).toContain('as it is');
   expect(text()).not.toContain('[secret]');
 });
+
+test('a secret is redacted in the spellings in which a program may repeat it', () => {
+  const { log, conceal, isSecretIn, text } = written();
+  const secret = '7-c0ffee"/+<0123456789>';
+  const bytes = Buffer.from(`Authorization: ${secret}\r\nHost: eln`);
+  conceal(secret);
+  const spellings = [
+    secret.toUpperCase(),
+    encodeURIComponent(secret),
+    '7-c0ffee&quot;/+&lt;0123456789&gt;',
+    Buffer.from(secret).toString('hex'),
+    ...[0, 1, 2].map((start) => bytes.subarray(start).toString('base64')),
+    ...[0, 1, 2].map((start) => bytes.subarray(start).toString('base64url')),
+  ];
+  for (const spelling of spellings) {
+    expect(isSecretIn(`before ${spelling} after`)).toBe(true);
+    log.info({ spelling }, 'echoed');
+  }
+  expect(text().match(/\[secret\]/g)).toHaveLength(spellings.length);
+  expect(isSecretIn('7-c0ffee')).toBe(false);
+});
+
+test('control characters and changes of direction are visible in a line, which stays the same JSON', () => {
+  const { log, text } = written();
+  const name = 'a\u001b[2J\u009b\u202egpj.csv\u2066\u2028';
+  log.info({ name }, name);
+  expect(JSON.parse(text())).toMatchObject({ name, msg: name });
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
+  expect(text()).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\u2066\u2028]/);
+});

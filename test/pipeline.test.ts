@@ -1,4 +1,4 @@
-import { mkdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../src/clock.js';
@@ -63,6 +63,7 @@ describe('intake', () => {
       activity,
       claims: { isClaimed: () => false, isOthers: () => false },
       observer: {},
+      isSecretIn: (text) => text.includes('K3Y-0123456789'),
       wakeDelivery: () => {
         wakeUps += 1;
       },
@@ -162,6 +163,32 @@ describe('intake', () => {
     await outbox.add(newRun('other'), { problem });
     await outbox.add({ ...run, standIn }, { draft: someDraft('large') });
     expect(await outbox.count()).toEqual({ ignored: 1, quarantined: 1, pending: 1 });
+  });
+
+  test('a link out of the folder is quarantined once, and read as soon as a file takes its place', async () => {
+    const scene = setUp('existing: ingest');
+    const secret = join(scene.folder, '..', 'secret.csv');
+    writeFileSync(secret, weighing('secret'));
+    scene.write('a.csv');
+    symlinkSync(secret, join(scene.folder, 'link.csv'));
+    await start(scene);
+    await scene.scan();
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 1 });
+    const reasons = scene.logged.filter(({ msg }) => msg === 'run quarantined').map((line) => JSON.stringify(line));
+    expect(reasons).toEqual([expect.stringContaining(`a link out of the watched folder, to ${secret}`)]);
+    expect(scene.logged.map(({ msg }) => msg)).not.toContain('cannot take the file yet, retrying');
+    rmSync(join(scene.folder, 'link.csv'));
+    scene.write('link.csv');
+    await scene.scan();
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 2, quarantined: 1 });
+  });
+
+  test('a file that contains a secret of labfeed is quarantined without its content', async () => {
+    const scene = setUp('existing: ingest');
+    scene.write(['a.csv', weighing('K3Y-0123456789')]);
+    await start(scene);
+    expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1 });
+    expect(JSON.stringify([scene.logged, scene.added])).not.toContain('K3Y-0123456789');
   });
 
   test('with drift: hold, a run with a different column is held, and delivery is not woken', async () => {

@@ -34,12 +34,13 @@ function openFolder(claim: Claim, { config, signal }: AuditDeps): Folder {
   const isClaimed = claimedBy(claimsBefore(claim, config));
   const isOthers = (path: string): boolean => path.startsWith(journalOf(config)) || isClaimed(path);
   const matcher = createMatcher(claim);
+  const access = config.instruments.find(({ name }) => name === claim.name)?.access;
   return {
     path: watch,
     list: () => list(watch, { matcher, signal }),
     isOthers,
     // Hashed as a stream: however large a file is, its content is not kept in memory.
-    ...createRuns({ root: watch, run, matcher, signal, isClaimed: isOthers, keepBytes: 0 }),
+    ...createRuns({ root: watch, run, matcher, signal, isClaimed: isOthers, keepBytes: 0, access }),
   };
 }
 

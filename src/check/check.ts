@@ -7,6 +7,7 @@ import { configFrom, type JsonOption, withJson } from '../commands/options.js';
 import { testSummary } from '../commands/try.js';
 import { type Instrument, journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
 import { readKey, readToken } from '../config/secrets.js';
+import { isLoopback } from '../config/settings.js';
 import { openNotebook } from '../connection.js';
 import { ConfigError, EXIT, explainProblem, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
@@ -49,6 +50,7 @@ async function gatherFindings(
   const folders = offline ? { findings: [], overlaps: [] } : await checkFolders(config);
   const overlaps = mergeOverlaps(folders.overlaps, possibleOverlaps(config.claims));
   const findings = [
+    ...checkTransport(config),
     ...checkInstruments(config),
     ...overlaps.map(overlapFinding),
     ...(await checkTests(usable)),
@@ -62,6 +64,25 @@ async function gatherFindings(
     ...checkToken(config),
     ...(await checkNotebook(config)),
   ];
+}
+
+/** The key must not cross the network in clear text, or reach a server that only claims to be the notebook. */
+function checkTransport({ notebook }: LoadedConfig, env: NodeJS.ProcessEnv = process.env): Finding[] {
+  const findings: Finding[] = [];
+  const url = notebook && new URL(notebook.url);
+  if (url?.protocol === 'http:' && !isLoopback({ host: url.hostname.replace(/^\[|\]$/g, '') }))
+    findings.push({
+      level: 'note',
+      text: `${notebook?.url} is not encrypted: everybody on the network can read the API key`,
+      hint: 'use https:// in `notebook.url`',
+    });
+  if (env['NODE_TLS_REJECT_UNAUTHORIZED'] === '0')
+    findings.push({
+      level: 'note',
+      text: 'NODE_TLS_REJECT_UNAUTHORIZED=0 is set: any server can pretend to be the notebook and get the API key',
+      hint: 'remove it. For a private certificate authority, start labfeed with NODE_EXTRA_CA_CERTS=FILE',
+    });
+  return findings;
 }
 
 const LABELS: Record<Finding['level'], string> = { good: 'ok     ', note: 'note   ', wrong: 'error  ' };

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline';
 import { systemClock } from '../clock.js';
 import { UsageError } from '../errors.js';
-import { terminalLine } from '../text.js';
+import { escapeControls, terminalLine } from '../text.js';
 
 export interface Column<Row> {
   readonly title: string;
@@ -84,6 +84,22 @@ function pad(text: string, width: number, align: 'right' | undefined): string {
   return align === 'right' ? blanks + text : text + blanks;
 }
 
+/** Returns to the start of the line and clears it. */
+const CLEAR_LINE = '\r\x1b[K';
+
+/**
+ * Escapes control characters in everything that a command prints: names and contents come from files, and could move
+ * the cursor, forge a line or reverse the direction of the text. The only sequence that stays is our own.
+ */
+export function escapeOutput(stream: NodeJS.WriteStream): void {
+  const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
+  stream.write = (chunk: string | Uint8Array, ...rest: unknown[]): boolean => {
+    if (typeof chunk !== 'string') return write(chunk, ...rest);
+    const start = chunk.startsWith(CLEAR_LINE) ? CLEAR_LINE : '';
+    return write(start + escapeControls(chunk.slice(start.length)), ...rest);
+  };
+}
+
 export type ProgressLine = ReturnType<typeof createProgressLine>;
 
 /** Each write to a terminal takes time. */
@@ -93,7 +109,7 @@ const SHOW_INTERVAL_MS = 100;
 export function createProgressLine() {
   const { stderr } = process;
   const replaceLine = (text: string): void => {
-    if (stderr.isTTY) stderr.write(`\r\x1b[K${text}`);
+    if (stderr.isTTY) stderr.write(`${CLEAR_LINE}${escapeControls(text)}`);
   };
   let shownAt = Number.NEGATIVE_INFINITY;
   return {

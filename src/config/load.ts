@@ -8,23 +8,35 @@ import { EXIT, LabfeedError, type Place, type Problem, systemCode } from '../err
 import { nearest } from '../text.js';
 import { type CheckContext, checkValue, unknownKey } from './problems.js';
 import { type Config, configSchema, INSTRUMENT_NAME, type InstrumentConfig, instrumentSchema } from './schema.js';
-import { resolveSecret } from './secrets.js';
+import { resolveSecret, type SecretSource, secretFile } from './secrets.js';
 import { resolveCommand } from './settings.js';
 import { type ConfigPath, readYaml, type YamlFile } from './yaml.js';
 
 /** An instrument with its name, absolute paths, and the locations of its keys. */
 export interface Instrument extends InstrumentConfig {
   readonly name: string;
-  /** A hash of `parse`, `experiment` and `comments`. */
+  /** A hash of `parse`, `experiment`, `comments` and `links`. */
   readonly mapping: string;
   /** As it is in the YAML. */
   readonly written: object;
+  /** Which files may be read. Absent for files that a person names. */
+  readonly access?: AccessRules;
   /** The location of a key of this instrument, for errors that appear later. */
   placeOf(path: ConfigPath): Place;
 }
 
 /** Which files belong to an instrument. */
 export type Claim = Pick<Instrument, 'name' | 'watch' | 'files' | 'ignore' | 'ready' | 'run'>;
+
+/** Which files of an instrument may be read. Plain data, so that it can be sent to other threads. */
+export interface AccessRules {
+  /** The watched folder. */
+  readonly folder: string;
+  /** Folders that links may lead to. `hard`: files of other users may have several names. */
+  readonly links: readonly string[];
+  /** labfeed's own files: key, token, journal and configuration. */
+  readonly own: readonly string[];
+}
 
 type Settings = Omit<Config, 'include' | 'instruments' | 'notebook'>;
 
@@ -79,15 +91,16 @@ export function loadConfig(file: string): LoadedConfig {
     return (checked.problems.length === 0 ? checked.value : schema.safeParse(undefined).data) as Config[K] | undefined;
   };
   reportUnknownKeys(main, top, Object.keys(configSchema.shape), { problems, hiding });
-  const notebook = setting('notebook');
+  const written = setting('notebook');
+  const notebook = written && { ...written, key: resolveSecret(written.key, dirname(main.file)) };
   const settings = readSettings(setting, dirname(main.file));
   const parts = [main, ...readParts(main, setting('include'), { problems, hiding })];
   const entries = parts.flatMap((yaml) => readEntries(yaml, hiding));
-  const checked = checkEntries(entries, problems);
+  const checked = checkEntries(entries, problems, ownFiles(settings, notebook?.key, parts));
   return {
     file: main.file,
     settings,
-    ...(notebook ? { notebook: { ...notebook, key: resolveSecret(notebook.key, dirname(main.file)) } } : {}),
+    ...(notebook ? { notebook } : {}),
     instruments: checked.flatMap(({ instrument }) => instrument ?? []),
     claims: checked.flatMap(readClaim),
     listed: checked.map(readListed),
@@ -182,7 +195,7 @@ interface CheckedEntry extends Entry {
   readonly instrument?: Instrument;
 }
 
-function checkEntries(entries: readonly Entry[], problems: Problem[]): CheckedEntry[] {
+function checkEntries(entries: readonly Entry[], problems: Problem[], own: readonly string[]): CheckedEntry[] {
   const firstPlaces = new Map<string, Place>();
   return entries.map((entry) => {
     const { yaml, name, value } = entry;
@@ -191,7 +204,7 @@ function checkEntries(entries: readonly Entry[], problems: Problem[]): CheckedEn
     const { value: config, problems: mistakes } = checkValue(instrumentSchema, value, context);
     problems.push(...wrongName, ...mistakes);
     if (!config || wrongName.length > 0) return { ...entry, config };
-    return { ...entry, config, instrument: toInstrument(name, config, value as WrittenInstrument, yaml) };
+    return { ...entry, config, instrument: toInstrument(name, config, value as WrittenInstrument, yaml, own) };
   });
 }
 
@@ -220,23 +233,43 @@ function checkName(name: string, { yaml, path, stops }: CheckContext, firstPlace
 
 type WrittenInstrument = z.input<typeof instrumentSchema>;
 
-function toInstrument(name: string, config: InstrumentConfig, written: WrittenInstrument, yaml: YamlFile): Instrument {
+/** What must never be filed, wherever a link to it is. */
+function ownFiles(settings: Settings, key: SecretSource | undefined, files: readonly YamlFile[]): string[] {
+  const journal = journalOf({ settings });
+  const secrets = [key, settings.status === false ? undefined : settings.status.token];
+  return [
+    ...secrets.flatMap((source) => (source && secretFile(source)) ?? []),
+    ...['', '-wal', '-shm', '.lock', '.seen', '.live'].map((suffix) => journal + suffix),
+    ...files.map(({ file }) => file),
+  ];
+}
+
+function toInstrument(
+  name: string,
+  config: InstrumentConfig,
+  written: WrittenInstrument,
+  yaml: YamlFile,
+  own: readonly string[],
+): Instrument {
   const folder = dirname(yaml.file);
+  const watch = resolve(folder, config.watch);
+  const links = config.links.map((link) => (link === 'hard' ? link : resolve(folder, link)));
   return {
     ...config,
     name,
     mapping: fingerprint(written),
     written,
-    watch: resolve(folder, config.watch),
+    watch,
+    access: { folder: watch, links, own },
     tests: config.tests.map((test) => ({ ...test, file: resolve(folder, test.file) })),
     placeOf: (path) => yaml.placeOf(['instruments', name, ...path]),
   };
 }
 
 /** A hash of the YAML, not of the validated values, which may contain functions. */
-function fingerprint({ parse, experiment, comments }: WrittenInstrument): string {
+function fingerprint({ parse, experiment, comments, links }: WrittenInstrument): string {
   return createHash('sha256')
-    .update(JSON.stringify([parse, experiment, comments]))
+    .update(JSON.stringify([parse, experiment, comments, ...(links === undefined ? [] : [links])]))
     .digest('hex')
     .slice(0, 16);
 }

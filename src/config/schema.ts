@@ -197,6 +197,14 @@ export const instrumentSchema = z
         })
         .prefault('auto')
         .describe('How often the folder is scanned. auto: more often on network shares, which report no file events.'),
+      links: z
+        .union([z.literal('refuse').transform((): string[] => []), z.array(text('a folder')).min(1)], {
+          error: 'expected refuse, or a list of folders that links may lead to',
+        })
+        .prefault('refuse')
+        .describe(
+          'Links that leave the watched folder: refuse, or a list of folders that they may lead to. Add hard to the list to accept files of other users that have several names (hard links).',
+        ),
       existing: existingSchema
         .optional()
         .describe(

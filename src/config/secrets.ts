@@ -35,6 +35,13 @@ export type SecretSource = z.output<ReturnType<typeof secret>>;
 export const resolveSecret = (source: SecretSource, folder: string): SecretSource =>
   source.file === undefined ? source : { file: resolve(folder, source.file) };
 
+/** The file that contains the secret. systemd puts credentials in a folder and passes its path in the environment. */
+export function secretFile(source: SecretSource, env: NodeJS.ProcessEnv = process.env): string | undefined {
+  const folder = env['CREDENTIALS_DIRECTORY'];
+  if (source.credential === undefined || folder === undefined) return source.file;
+  return join(folder, source.credential);
+}
+
 /** The API key, which can be replaced at run time. */
 export interface Key {
   current(): string;
@@ -82,11 +89,8 @@ function readSecret(what: string, source: SecretSource, where: Place, env: NodeJ
     const value = env[source.env]?.trim();
     return value || refuse(`the environment variable ${source.env} is not set`, `set it to the ${what}`);
   }
-  // systemd puts credentials in a folder and passes its path in the environment.
-  const folder = env['CREDENTIALS_DIRECTORY'];
   const path =
-    source.file ??
-    (folder === undefined ? undefined : join(folder, source.credential ?? '')) ??
+    secretFile(source, env) ??
     refuse(
       `the systemd credential ${source.credential} does not exist`,
       `add LoadCredential=${source.credential}:/path/to/file to the service`,

@@ -22,6 +22,8 @@ interface DaemonOptions {
   readonly log: Log;
   /** Removes a secret from everything that is logged. */
   conceal(secret: string): void;
+  /** Whether a text contains one of those secrets. */
+  isSecretIn(text: string): boolean;
   readonly observer?: Observer;
 }
 
@@ -185,12 +187,12 @@ function makeRuntime(
   config: UsableConfig,
   journal: Journal,
   failedTests: readonly Problem[],
-  { runtime, readers, requests, outcomes, clock, log, observer, conceal }: Parts,
+  { runtime, readers, requests, outcomes, clock, log, observer, conceal, isSecretIn }: Parts,
 ): Runtime {
   const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
   const isFirst = runtime === undefined;
   const onResponse = requests.count;
-  const shared = { config, journal, readers, clock, log, observer, key };
+  const shared = { config, journal, readers, clock, log, observer, key, isSecretIn };
   return createRuntime({ ...shared, failedTests, isFirst, outcomes, onResponse });
 }
 

@@ -64,8 +64,8 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
 }
 
 /** Without what cannot be sent, such as functions. */
-const plain = ({ name, parse, experiment, comments }: MappingOptions): MappingOptions => ({
-  ...{ name, parse, experiment, comments },
+const plain = ({ name, parse, experiment, comments, access }: MappingOptions): MappingOptions => ({
+  ...{ name, parse, experiment, comments, ...(access && { access }) },
 });
 
 /** `limits.seconds`: the longest of all the ways to read a file. */

@@ -39,6 +39,8 @@ interface RuntimeDeps {
   readonly log: Log;
   readonly observer: Observer;
   readonly key: Key;
+  /** Whether a text contains the API key or another secret of labfeed. */
+  isSecretIn(text: string): boolean;
   /** Mistakes found by the tests of the mappings. */
   readonly failedTests: readonly Problem[];
   /** Whether this is the first runtime since the journal was opened. */
@@ -87,7 +89,9 @@ export function createRuntime(deps: RuntimeDeps) {
     if (!isWarned) log.warn({ journal: journalOf(config) }, NEW_JOURNAL);
     isWarned = true;
   }
-  const shared = { journal, observer: { ...observer, foundBacklog }, wakeDelivery: delivery.wake, clock, log };
+  const { isSecretIn } = deps;
+  const observed = { observer: { ...observer, foundBacklog }, wakeDelivery: delivery.wake };
+  const shared = { journal, ...observed, isSecretIn, clock, log };
   const intakes = instruments.flatMap(({ usable, activity }) => {
     if (!usable) return [];
     const reader = readers.open(usable, journal.outbox.id);

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type DatabaseSyncInstance, type StatementSyncInstance } from '@photostructure/sqlite';
 import { z } from 'zod';
 import { explain, LabfeedError, systemCode } from '../errors.js';
-import { isLocked, isNetworkFilesystem, lockForLife } from '../filesystem.js';
+import { isLocked, isNetworkFilesystem, lockForLife, makePrivate } from '../filesystem.js';
 import { MIGRATIONS } from './migrations.js';
 
 export type Database = DatabaseSyncInstance;
@@ -102,6 +102,7 @@ export function isFree(path: string): boolean {
 /** A file that root creates in the service's folder belongs to the service, which could not open it otherwise. */
 function openOwned(path: string, timeout = BUSY_MS): Database {
   const isNew = !existsSync(path);
+  makePrivate(path);
   const database = new DatabaseSync(path, { timeout });
   if (isNew && process.geteuid?.() === 0) {
     const { uid, gid } = statSync(dirname(path));

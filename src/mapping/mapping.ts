@@ -12,10 +12,13 @@ import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from '.
 import { mainFile, parse } from '../parse/parse.js';
 import { openFile, type Source } from '../parse/source.js';
 import { readDate } from '../parse/values/date.js';
+import { createGuard, type Guard } from '../watch/guard.js';
 import { contentOf } from '../watch/identify.js';
 
 /** How one instrument's files become drafts. The daemon, `try`, `check`, `learn` and the page's preview all use this. */
 export interface Mapping {
+  /** Refuses files of the watched folder that must not be read. */
+  readonly guard: Guard | undefined;
   /** Throws a FileError if the run must be quarantined. */
   parse(file: IdentifiedFile, signal?: AbortSignal): Promise<FileRecord>;
   /** Throws a FileError if the run must be quarantined. */
@@ -23,7 +26,7 @@ export interface Mapping {
 }
 
 /** What a mapping needs of an instrument: plain data, which can be sent to a thread. */
-export type MappingOptions = Pick<Instrument, 'name' | 'parse' | 'experiment' | 'comments'>;
+export type MappingOptions = Pick<Instrument, 'name' | 'parse' | 'experiment' | 'comments' | 'access'>;
 
 /** Throws a TemplateError if `checkMapping` finds a problem. `journal`: its id, for the origin line. */
 export function createMapping(instrument: MappingOptions, journal?: string): Mapping {
@@ -37,6 +40,7 @@ export function createMapping(instrument: MappingOptions, journal?: string): Map
     readDate: (text) => readDateWith(dates, text),
   });
   return {
+    guard: instrument.access && createGuard(instrument.access),
     async parse(file, signal) {
       try {
         return await parseRun(toSource(file), instrument.parse, signal, complete);

@@ -21,7 +21,7 @@ export interface SentError {
 export async function readRun(file: FoundFile | IdentifiedFile, mapping: Mapping, nowMs: number): Promise<ReadRun> {
   let sha256: string | undefined;
   try {
-    const identified = isIdentified(file) ? file : await identify(file);
+    const identified = isIdentified(file) ? file : await identify(file, { guard: mapping.guard });
     sha256 = identified.sha256;
     const record = await mapping.parse(identified);
     const { draft } = mapping.map(record, identified, nowMs);

@@ -1,4 +1,5 @@
 import { type FailureClass, NotebookError, systemCode } from '../errors.js';
+import { secretPattern } from '../secrets.js';
 import { type HttpResponse, type Method, ResponseTooLongError, SUCCESS_STATUS, TimeoutError } from './http.js';
 import { type BodyKind, type ErrorBody, readErrorBody } from './responses.js';
 
@@ -44,7 +45,7 @@ export function responseError(request: RequestInfo, response: HttpResponse, prob
     ...(incomplete instanceof ResponseTooLongError ? { scope: 'run' } : {}),
     hint: HINTS.outage,
     status,
-    cause: problem,
+    cause: causeOf(problem, request.key),
   });
 }
 
@@ -55,7 +56,7 @@ export function connectionError(request: RequestInfo, origin: string, isSent: bo
   return new NotebookError('server', `${what}: ${reason}`, {
     outcomeUnknown: isSent && isWrite(request.method),
     hint: connectionHint(error, isSent),
-    cause: error,
+    cause: causeOf(error, request.key),
   });
 }
 
@@ -216,9 +217,16 @@ export function quote(texts: readonly string[], key: string): string {
 }
 
 function withoutKey(text: string, key: string): string {
-  if (key === '') return text;
-  const spellings = new Set([key, encodeURIComponent(key), JSON.stringify(key).slice(1, -1)]);
-  return [...spellings].reduce((rest, spelling) => rest.replaceAll(spelling, '[key]'), text);
+  const pattern = secretPattern([key]);
+  return pattern ? text.replace(pattern, '[key]') : text;
+}
+
+/** For stack traces. The error of an invalid response has the bytes of the response, which may repeat the request. */
+function causeOf(error: Error, key: string): Error {
+  const cause = new Error(quote([error.message], key));
+  cause.name = error.name;
+  cause.stack = withoutKey(error.stack ?? '', key);
+  return Object.assign(cause, { code: systemCode(error) });
 }
 
 /** Control and format characters could forge a line in a log or move the cursor of a terminal. */

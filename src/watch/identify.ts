@@ -18,6 +18,7 @@ import { promisify } from 'node:util';
 import { atMost, systemClock } from '../clock.js';
 import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
 import type { DiskFile, FileStamp, Hashed } from '../model.js';
+import type { Guard } from './guard.js';
 
 // These use a third less CPU time for a small file than fs/promises.
 const disk = {
@@ -40,7 +41,7 @@ export const isSmall = ({ isLocal, size }: DiskFile): boolean => isLocal === tru
 /** No fingerprint starts like this. */
 const STAND_IN = '0'.repeat(32);
 
-/** Instead of the fingerprint of a file that is too large to be hashed: the same as long as its stamp is. */
+/** Instead of the fingerprint of a file that is too large or must not be read: the same as long as its stamp is. */
 export function standInFor({ path, size, mtimeNs }: Pick<DiskFile, 'path' | 'size' | 'mtimeNs'>): string {
   const hex = createHash('sha256').update(`${path}\0${size}\0${mtimeNs}`).digest('hex');
   return STAND_IN + hex.slice(STAND_IN.length);
@@ -50,6 +51,8 @@ export interface IdentifyOptions {
   readonly signal?: AbortSignal | undefined;
   /** Files up to this size are returned with their content. */
   readonly keepBytes?: number;
+  /** Refuses files that must not be read. Absent for files that a person names. */
+  readonly guard?: Guard | undefined;
 }
 
 /**
@@ -58,15 +61,22 @@ export interface IdentifyOptions {
  */
 export async function identify(
   file: DiskFile,
-  { signal, keepBytes = MAX_KEPT_BYTES }: IdentifyOptions = {},
+  { signal, keepBytes = MAX_KEPT_BYTES, guard }: IdentifyOptions = {},
 ): Promise<DiskFile & Hashed> {
   const content = file.size <= keepBytes ? Buffer.allocUnsafeSlow(file.size) : undefined;
   let descriptor: number | undefined;
   try {
     signal?.throwIfAborted();
-    if (content && isSmall(file)) return { ...file, sha256: hashSmall(file, content), content };
-    descriptor = await disk.open(file.location, OPEN_FLAGS);
-    mustBe(file, await disk.fstat(descriptor, BIGINT));
+    if (content && isSmall(file)) return { ...file, sha256: hashSmall(file, content, guard), content };
+    descriptor = await disk
+      .open(file.location, guard ? OPEN_FLAGS | constants.O_NOFOLLOW : OPEN_FLAGS)
+      .catch((error) => {
+        if (!guard || systemCode(error) !== 'ELOOP') throw error;
+        return disk.open(guard.follow(file), OPEN_FLAGS | constants.O_NOFOLLOW);
+      });
+    const stats = await disk.fstat(descriptor, BIGINT);
+    guard?.check(descriptor, stats, file);
+    mustBe(file, stats);
     const sha256 = await hash(descriptor, file, content, signal);
     // By name, which detects both writing and replacement.
     mustBe(file, await disk.stat(file.location, BIGINT));
@@ -84,10 +94,12 @@ const BIGINT = { bigint: true } as const;
 const OPEN_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /** The same without other threads. */
-function hashSmall(file: DiskFile, content: Buffer): string {
-  const descriptor = openSync(file.location, OPEN_FLAGS);
+function hashSmall(file: DiskFile, content: Buffer, guard: Guard | undefined): string {
+  const descriptor = openSmall(file, guard);
   try {
-    mustBe(file, fstatSync(descriptor, BIGINT));
+    const stats = fstatSync(descriptor, BIGINT);
+    guard?.check(descriptor, stats, file);
+    mustBe(file, stats);
     for (let at = 0; at < file.size; ) {
       const bytesRead = readSync(descriptor, content, at, file.size - at, at);
       if (bytesRead === 0) throw becameShorter(file);
@@ -98,6 +110,16 @@ function hashSmall(file: DiskFile, content: Buffer): string {
   }
   mustBe(file, statSync(file.location, BIGINT));
   return createHash('sha256').update(content).digest('hex');
+}
+
+function openSmall(file: DiskFile, guard: Guard | undefined): number {
+  if (!guard) return openSync(file.location, OPEN_FLAGS);
+  try {
+    return openSync(file.location, OPEN_FLAGS | constants.O_NOFOLLOW);
+  } catch (error) {
+    if (systemCode(error) !== 'ELOOP') throw error;
+    return openSync(guard.follow(file), OPEN_FLAGS | constants.O_NOFOLLOW);
+  }
 }
 
 async function hash(
@@ -167,10 +189,17 @@ export const contentOf = (file: DiskFile & Hashed): Uint8Array | (() => AsyncIte
   file.content ?? (() => readAgain(file));
 
 async function* readAgain(file: DiskFile & Hashed): AsyncGenerator<Uint8Array> {
+  let descriptor: number | undefined;
   try {
-    for await (const piece of createReadStream(file.location, { highWaterMark: 256 * 1024 })) yield piece;
+    descriptor = await disk.open(file.location, OPEN_FLAGS);
+    // The name may be a link to another file by now.
+    mustBe(file, await disk.fstat(descriptor, BIGINT));
+    const options = { fd: descriptor, autoClose: false, highWaterMark: 256 * 1024 };
+    for await (const piece of createReadStream('', options)) yield piece;
   } catch (error) {
     throw explained(file, error);
+  } finally {
+    if (descriptor !== undefined) await disk.close(descriptor);
   }
   const stats = await statOne(file.location);
   if (stats instanceof Error || !sameStamp(stampOf(stats), file)) {

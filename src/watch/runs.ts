@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
+import type { AccessRules } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
 import { FileChangedError } from '../errors.js';
 import type { DiskFile, FoundFile, Hashed, IdentifiedFile, Part } from '../model.js';
+import { createGuard } from './guard.js';
 import { type IdentifyOptions, identify, isAbsent, MAX_KEPT_BYTES, stampOf, statAll } from './identify.js';
 import { createGrouping, type Grouping, type Matcher, placesOf } from './match.js';
 import { list } from './scan.js';
@@ -15,6 +17,8 @@ interface RunsOptions {
   readonly signal: AbortSignal;
   /** Files up to this size are returned with their content. */
   readonly keepBytes?: number;
+  /** Refuses files that must not be read. Absent for files that a person names. */
+  readonly access?: AccessRules | undefined;
   /** Whether a file belongs to another instrument. */
   isClaimed(path: string): boolean;
 }
@@ -29,8 +33,8 @@ export interface Runs {
 }
 
 export function createRuns(options: RunsOptions): Runs {
-  const { run: kind, signal, root, keepBytes } = options;
-  const reading = { signal, ...(keepBytes !== undefined && { keepBytes }) };
+  const { run: kind, signal, root, keepBytes, access } = options;
+  const reading = { signal, ...(keepBytes !== undefined && { keepBytes }), guard: access && createGuard(access) };
   const grouping = createGrouping(kind);
   if (kind === 'file' || !grouping) {
     return {
@@ -126,13 +130,13 @@ async function statJoined(run: FoundFile, roles: readonly string[], { isClaimed 
  */
 async function identifyParts(
   run: FoundFile,
-  { stat, signal, keepBytes = MAX_KEPT_BYTES }: IdentifyOptions & Pick<Runs, 'stat'>,
+  { stat, signal, keepBytes = MAX_KEPT_BYTES, guard }: IdentifyOptions & Pick<Runs, 'stat'>,
 ): Promise<IdentifiedFile> {
   const parts: (DiskFile & Part & Hashed)[] = [];
   let left = keepBytes;
   for (const part of run.parts ?? []) {
     // By other threads: a run may have thousands of files.
-    const hashed = await identify({ ...part, isLocal: false }, { signal, keepBytes: left });
+    const hashed = await identify({ ...part, isLocal: false }, { signal, keepBytes: left, guard });
     if (hashed.content) left -= hashed.size;
     parts.push({ ...hashed, ...part });
   }

@@ -1,13 +1,14 @@
 import { existsSync, lstatSync, statSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { nextStep } from '../commands/jobs.js';
-import { type Claim, type Instrument, journalOf, type LoadedConfig } from '../config/load.js';
-import { explain, explainProblem } from '../errors.js';
+import { type AccessRules, type Claim, type Instrument, journalOf, type LoadedConfig } from '../config/load.js';
+import { explain, explainProblem, FileError } from '../errors.js';
 import { runWithContent } from '../evidence.js';
 import type { Job, JournalReader } from '../journal/reader.js';
 import type { Live } from '../live.js';
 import { checkMapping } from '../mapping/mapping.js';
-import { identify, isAbsent, reasonOf, stampOf } from '../watch/identify.js';
+import { createGuard } from '../watch/guard.js';
+import { identify, isAbsent, reasonOf, stampOf, standInFor } from '../watch/identify.js';
 import { createGrouping, createMatcher, doneFileOf, pathInside } from '../watch/match.js';
 import { quietMsOf } from '../watch/settle.js';
 
@@ -60,7 +61,7 @@ export interface Sources {
 
 /** `path` is absolute, below the watched folder as it is configured. */
 export async function gather(path: string, { config, reader, running, live, now }: Sources) {
-  const file = await readFile(path);
+  const file = await readFile(path, config);
   const overview = await reader?.overview();
   const backlogs = new Map(overview?.instruments.map(({ name, asked }) => [name, asked]));
   /** In the order in which they claim files. */
@@ -89,26 +90,30 @@ export async function gather(path: string, { config, reader, running, live, now 
 /** Larger files are not hashed only to find out whether they are copies. */
 const MAX_HASHED_BYTES = 256 * 1024 * 1024;
 
-async function readFile(path: string): Promise<FileEvidence> {
+async function readFile(path: string, { instruments }: LoadedConfig): Promise<FileEvidence> {
   try {
     const stats = statSync(path, { bigint: true });
     if (stats.isDirectory()) return { state: 'folder' };
     if (!stats.isFile()) return { state: 'unreadable', reason: 'it is neither a file nor a folder' };
     const stamp = stampOf(stats);
     const { size } = stamp;
+    const access = instruments.find(({ watch }) => pathInside(watch, path) !== undefined)?.access;
     const modifiedMs = Number(stamp.mtimeNs / 1_000_000n);
-    return { state: 'present', size, modifiedMs, ...(await hash({ path, location: path, ...stamp })) };
+    return { state: 'present', size, modifiedMs, ...(await hash({ path, location: path, ...stamp }, access)) };
   } catch (error) {
     return isAbsent(error) ? { state: 'absent' } : { state: 'unreadable', reason: reasonOf(error) };
   }
 }
 
-async function hash(file: Parameters<typeof identify>[0]) {
+async function hash(file: Parameters<typeof identify>[0], access: AccessRules | undefined) {
   if (file.size > MAX_HASHED_BYTES) return { sha256: undefined, unread: 'it is larger than 256 MB' };
   try {
-    const { sha256 } = await identify(file, { signal: new AbortController().signal, keepBytes: 0 });
+    const guard = access && createGuard(access);
+    const { sha256 } = await identify(file, { signal: new AbortController().signal, keepBytes: 0, guard });
     return { sha256, unread: undefined };
   } catch (error) {
+    // Such a file is quarantined, with this reason.
+    if (error instanceof FileError) return { sha256: standInFor(file), unread: undefined };
     return { sha256: undefined, unread: explain(error) };
   }
 }

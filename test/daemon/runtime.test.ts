@@ -26,7 +26,7 @@ async function start(file: string, clock = systemClock) {
   const { notebook, ...rest } = loadConfig(file);
   if (!notebook) expect.fail('the notebook is configured');
   const config: UsableConfig = { ...rest, notebook };
-  const daemon = createDaemon({ config, clock, log: silentLog(), conceal: () => undefined });
+  const daemon = createDaemon({ config, clock, log: silentLog(), conceal: () => undefined, isSecretIn: () => false });
   await daemon.start();
   return daemon;
 }

@@ -36,6 +36,7 @@ test("the notebook's key and the page's token are concealed from the log before 
     clock: systemClock,
     log: silentLog(),
     conceal: (secret) => void concealed.push(secret),
+    isSecretIn: () => false,
   });
   onTestFinished(() => daemon.stop());
   await daemon.start();

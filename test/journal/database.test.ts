@@ -4,6 +4,7 @@ import {
   existsSync,
   mkdirSync,
   readFileSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -206,4 +207,17 @@ test('a journal with damaged pages is refused with a hint', async () => {
   await expect(openJournal(path, manualClock())).rejects.toMatchObject({
     hint: expect.stringContaining('Restore a backup'),
   });
+});
+
+test.each([0o000, 0o022])('the journal and its side files are private with the umask %o, new or not', async (umask) => {
+  const path = join(tempFolder(), 'journal.db');
+  const before = process.umask(umask);
+  onTestFinished(() => void process.umask(before));
+  for (const suffix of ['-wal', '.lock']) writeFileSync(path + suffix, '', { mode: 0o666 });
+  const { database, release } = await openDatabase(path);
+  database.exec('CREATE TABLE more (x)');
+  const modes = ['', '-wal', '-shm', '.lock'].map((suffix) => statSync(path + suffix).mode & 0o777);
+  expect(modes).toEqual([0o600, 0o600, 0o600, 0o600]);
+  database.close();
+  release();
 });

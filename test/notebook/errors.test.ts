@@ -4,7 +4,8 @@ import { HttpResponse } from 'msw';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { explain, type NotebookError } from '../../src/errors.js';
 import { quote, retryAfterMs } from '../../src/notebook/errors.js';
-import { failureOf, KEY, openContract, page, type Reply, refusal } from '../support/contract-server.js';
+import { failureOf, KEY, openContract, openNotebook, page, type Reply, refusal } from '../support/contract-server.js';
+import { serveRaw } from '../support/raw-server.js';
 
 const text =
   (status: number, body: string): Reply =>
@@ -374,4 +375,12 @@ test('whatever a server sends, the wait is undefined or between zero and an hour
       expect(wait === undefined || (wait >= 0 && wait <= HOUR_MS)).toBe(true);
     }),
   );
+});
+
+test('an invalid response that repeats the request does not show the key in a stack trace', async () => {
+  const server = await serveRaw((socket, request) => socket.end(`HTTP/1.1 ${request}`));
+  const error = await failureOf(openNotebook(server.url).readExperiment(7));
+  expect(server.requests[0]).toContain(KEY);
+  expect(inspect(error, { depth: 10 })).toContain('HTTPParserError');
+  expect(inspect(error, { depth: 10, showHidden: true })).not.toContain(KEY);
 });

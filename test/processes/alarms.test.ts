@@ -23,7 +23,13 @@ async function startWithin(config: string): Promise<{ daemon: Daemon; forward(ms
     now: () => Date.now() + ahead,
     monotonic: () => performance.now() + ahead,
   };
-  const daemon = createDaemon({ config: loaded, clock, log: silentLog(), conceal: () => undefined });
+  const daemon = createDaemon({
+    config: loaded,
+    clock,
+    log: silentLog(),
+    conceal: () => undefined,
+    isSecretIn: () => false,
+  });
   onTestFinished(() => daemon.stop());
   await daemon.start();
   return {

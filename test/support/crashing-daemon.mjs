@@ -44,7 +44,7 @@ async function add(...args) {
   return added;
 }
 
-const { log, conceal } = createLog({ level: 'info', pretty: false });
+const { log, conceal, isSecretIn } = createLog({ level: 'info', pretty: false });
 const runtime = createRuntime({
   config,
   journal: {
@@ -60,6 +60,7 @@ const runtime = createRuntime({
   readers: createReaders(),
   clock: systemClock,
   log,
+  isSecretIn,
   key: holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal),
   failedTests: [],
   isFirst: true,

@@ -1,0 +1,61 @@
+import { linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { serveRaw } from '../support/raw-server.js';
+import { runSandbox } from '../support/sandbox.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+test('links and copied keys in a watched folder publish nothing, and `why` and `status` explain it', async () => {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
+  const data = join(folder, 'data', 'balance');
+  mkdirSync(join(folder, 'private'));
+  writeFileSync(join(folder, 'private', 'salaries.csv'), weighing(7777));
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  symlinkSync(join(folder, 'private', 'salaries.csv'), join(data, 'soft.csv'));
+  linkSync(join(folder, 'api-key'), join(data, 'key.csv'));
+  site.drop('pasted.csv', `Sample,Weight (mg)\nkey ${sandbox.key},1.5\nb,2.5\n`);
+  site.drop('good.csv', weighing(1));
+  await daemon.logged('run filed');
+  for (const name of ['soft', 'key', 'pasted'])
+    await daemon.logged(({ msg, file }) => msg === 'run quarantined' && file === join(data, `${name}.csv`));
+
+  const why = await labfeed(['why', join(data, 'soft.csv'), '--config', site.config]);
+  expect(why.stdout).toContain('this is a link out of the watched folder');
+  const status = await labfeed(['status', '--config', site.config]);
+  expect(status.stdout).toMatch(/needs attention.*3 runs quarantined/s);
+  expect(await daemon.stop()).toBe(0);
+  expect(daemon.lines.filter(({ msg }) => /retrying/.test(msg))).toEqual([]);
+  expect(sandbox.experiments().map(({ title }) => title)).toEqual(['good (balance)']);
+  const kept = ['', '-wal'].map((suffix) => readFileSync(site.journal + suffix, { flag: 'a+' }).toString('latin1'));
+  expect(kept.join('') + daemon.output()).not.toMatch(new RegExp(`7777\\.125|${sandbox.key}`));
+}, 60_000);
+
+test('journal and status are private whatever the umask, and SIGUSR1 opens no debugger', async () => {
+  const folder = tempFolder();
+  const site = makeSite(folder, { url: 'http://127.0.0.1:1', key: 'k-0123456789' });
+  writeFileSync(site.journal, '', { mode: 0o644 });
+  const umask = process.umask(0);
+  const daemon = startDaemon(site.config);
+  process.umask(umask);
+  await daemon.logged('ready');
+  const modes = ['', '-wal', '-shm', '.live', '.lock', '.seen'].map(
+    (suffix) => `${suffix} ${(statSync(site.journal + suffix).mode & 0o777).toString(8)}`,
+  );
+  expect(modes.filter((mode) => !mode.endsWith(' 600'))).toEqual([]);
+  daemon.child.kill('SIGUSR1');
+  expect(await daemon.stop()).toBe(0);
+  expect(daemon.output()).not.toContain('Debugger');
+}, 60_000);
+
+test('a server that repeats the request as an invalid response does not show the key, even with --debug', async () => {
+  const server = await serveRaw((socket, request) => socket.end(`HTTP/1.1 ${request}`));
+  const site = makeSite(tempFolder(), { url: server.url, key: 'k-0123456789abcdef' });
+  const { stderr } = await labfeed(['--debug', 'keys', 'list', '--config', site.config]);
+  expect(stderr).toContain('HTTPParserError');
+  expect(stderr).not.toContain('k-0123456789abcdef');
+}, 60_000);
