@@ -67,9 +67,9 @@ export interface Notebook {
   removeTag(experiment: number, tag: number): Promise<void>;
   /** Harmless, and answered by every notebook: shows whether the key and the server work, and the dialect. */
   listKeys(): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** eLabFTW only: the most recently changed experiments whose bodies contain all of these texts. */
-  searchBodies(texts: readonly string[]): Promise<readonly ({ readonly id: number } & ExperimentRecord)[]>;
-  /** eLabFTW only: the most recently changed experiments whose titles contain this text, at most `limit`. */
+  /** eLabFTW only: the most recently changed experiments whose bodies contain all of these texts. Bodies are not shown. */
+  searchBodies(texts: readonly string[]): Promise<readonly { readonly id: number }[]>;
+  /** eLabFTW only: the most recently changed experiments whose titles contain this text, at most `limit`. No bodies. */
   searchTitles(text: string, limit: number): Promise<readonly ({ readonly id: number } & ExperimentRecord)[]>;
   listComments(experiment: number): Promise<readonly CommentRecord[]>;
   readComment(experiment: number, comment: number): Promise<CommentRecord>;

@@ -53,8 +53,15 @@ async function searchFiledRuns(
     ...waiting.map(({ sha256 }) => ` sha256:${sha256}`),
     ...searched.map((name) => `labfeed ${searchable(name)}`),
   ];
+  const read = new Set<number>();
+  const reader = new WindowReader(context);
   for (const text of texts) {
-    for (const { id, ...record } of await search(text, context)) await checkKnown(id, record, isUnknown, context);
+    for (const { id } of await search(text, context)) {
+      if (read.has(id)) continue;
+      read.add(id);
+      // Lists have no bodies. What the journal knows is not read.
+      for await (const { record } of reader.between(id, id + 1)) await checkKnown(id, record, isUnknown, context);
+    }
   }
 }
 

@@ -43,6 +43,9 @@ export interface NotebookKind {
 /** Every kind of server that delivery has to work with. */
 export const NOTEBOOK_KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
+/** As eLabFTW lists it: without its body. */
+const listed = ([id, { title, date, userid }]: [number, FakeExperiment]) => ({ id, title, date, userid });
+
 const notFound = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404 });
 
 export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}): FakeNotebook {
@@ -109,15 +112,13 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}): Fa
     listKeys: async () => [dialect === 'elabftw' ? { id: 1, name: 'k', can_write: 1, team: 1 } : { id: 1, name: 'k' }],
     async searchBodies(texts) {
       if (dialect === 'v2') throw notFound();
-      return [...experiments]
-        .filter(([, { body }]) => texts.every((text) => body.includes(text)))
-        .map(([id, { comments: _, ...shown }]) => ({ id, ...shown }));
+      return [...experiments].filter(([, { body }]) => texts.every((text) => body.includes(text))).map(listed);
     },
     async searchTitles(text, limit) {
       if (dialect === 'v2') throw notFound();
       return [...experiments]
         .filter(([id, { title }]) => title.includes(text) && !privateIds.has(id))
-        .map(([id, { comments: _, ...shown }]) => ({ id, ...shown }))
+        .map(listed)
         .reverse()
         .slice(0, limit);
     },
