@@ -188,7 +188,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
 export const decodeEntities = (text: string): string =>
   text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|([a-z][a-z0-9]*));/gi, (entity, decimal?: string, hex?: string, name = '') => {
     const code = decimal ? Number(decimal) : Number.parseInt(hex ?? '', 16);
-    return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : (ENTITIES[name] ?? entity);
+    return code > 0 && code <= 0x10ffff
+      ? String.fromCodePoint(code)
+      : (Object.hasOwn(ENTITIES, name) && ENTITIES[name]) || entity;
   });
 
 /** Undefined if it is not JSON. */
