@@ -34,11 +34,11 @@ type AnswerCreated = (reply: FastifyReply, path: string) => FastifyReply;
 
 const badRequest = (message: string) => new Refusal(400, message);
 
-/** Checks the general conventions before a route is reached. Real servers tolerate more; this one tests clients. */
+/** Checks the general conventions before a route is reached. What the contract does not rule out is accepted. */
 function enforceConventions(api: FastifyInstance, store: Store): void {
   api.addHook('onRequest', async (request) => {
     authorise(request, store);
-    if (!acceptsJson(request)) throw badRequest('requests must send Accept: application/json');
+    if (!acceptsJson(request)) throw badRequest('requests must accept application/json');
     if (request.is404) throw notFound(`path ${request.url}`);
   });
   api.addHook('preParsing', async (request) => checkContentType(request));
@@ -57,17 +57,17 @@ function authorise({ headers, method }: FastifyRequest, store: Store): void {
   if (method !== 'GET' && !key.can_write) throw new Refusal(403, 'the API key is read-only');
 }
 
+/** A request without Accept accepts everything, by the rules of HTTP. */
 function acceptsJson({ headers }: FastifyRequest): boolean {
-  const types = headers.accept?.split(',').map((type) => type.split(';', 1)[0]?.trim().toLowerCase());
-  return types?.includes('application/json') ?? false;
+  const types = (headers.accept ?? '*/*').split(',').map((type) => type.split(';', 1)[0]?.trim().toLowerCase());
+  return ['application/json', 'application/*', '*/*'].some((type) => types.includes(type));
 }
 
 function checkContentType({ headers, method }: FastifyRequest): void {
   const hasBody = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
   if (hasBody && (method === 'GET' || method === 'DELETE')) throw badRequest(`${method} takes no body`);
-  const type = headers['content-type'];
-  if ((hasBody || type !== undefined) && type !== 'application/json') {
-    throw badRequest('a request with a body must send Content-Type: application/json, exactly');
+  if (hasBody && !/^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(headers['content-type'] ?? '')) {
+    throw badRequest('a request with a body must send Content-Type: application/json');
   }
 }
 
