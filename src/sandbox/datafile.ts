@@ -73,6 +73,9 @@ const MIGRATIONS = [
      created_at TEXT NOT NULL
    ) STRICT;
    CREATE INDEX uploads_of_item ON uploads (item_id, id);`,
+  `ALTER TABLE experiments ADD COLUMN attributes TEXT NOT NULL DEFAULT '{}';
+   ALTER TABLE uploads ADD COLUMN state INTEGER NOT NULL DEFAULT 1;
+   ALTER TABLE uploads ADD COLUMN content BLOB;`,
 ];
 
 /** Opens or creates the data file. A file of another program is refused before SQLite touches it. */

@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { escapeHtml, plural } from '../text.js';
 import { type Handler, Refusal, readId, resource } from './http.js';
-import { sanitise } from './sanitise.js';
+import { SHOWN, sanitise } from './sanitise.js';
 import {
   type Comment,
   countExperiments,
@@ -132,7 +132,7 @@ function renderExperiment(experiment: Experiment, comments: readonly Comment[]):
   const title = named(experiment.title);
   // A body cannot contain <section>, so unbalanced tags in it end here.
   const body = experiment.body.trim()
-    ? html`<section class="card content">${trusted(sanitise(experiment.body))}</section>`
+    ? html`<section class="card content">${trusted(sanitise(experiment.body, SHOWN))}</section>`
     : html`<p class="soft">The body is empty.</p>`;
   return layOut(
     title,

@@ -44,7 +44,7 @@ export const userOf = (userid: number): User =>
 export const fullName = ({ firstname, lastname }: User) => `${firstname} ${lastname}`;
 
 /** UTC, to the second, as eLabFTW shows it. */
-const timestamp = (clock: Clock) => new Date(clock.now()).toISOString().slice(0, 19).replace('T', ' ');
+export const timestamp = (clock: Clock) => new Date(clock.now()).toISOString().slice(0, 19).replace('T', ' ');
 
 /** The local date. The Swedish locale writes it YYYY-MM-DD. */
 const today = (clock: Clock) => new Date(clock.now()).toLocaleDateString('sv-SE');
@@ -73,34 +73,62 @@ export interface Experiment {
   /** JSON, as text. */
   readonly metadata: string | null;
   readonly lastchangeby: number | null;
+  readonly attributes: Attributes;
+}
+
+/** What the sandbox stores and shows, and makes no further use of. */
+interface Attributes {
+  readonly category?: number | null;
+  readonly status?: number | null;
+  readonly custom_id?: number | null;
+  readonly rating?: number;
+  readonly hide_main_text?: number;
+  readonly canread?: string;
+  readonly canwrite?: string;
+  readonly canread_base?: number;
+  readonly canwrite_base?: number;
+  readonly access_key?: string | null;
+  readonly locked_at?: string;
+  readonly is_pinned?: number;
+  /** Whether a body was replaced by an empty one. A body that never was is null. */
+  readonly emptied?: boolean;
 }
 
 export type NewExperiment = Partial<
-  Pick<Experiment, 'title' | 'date' | 'body' | 'tags' | 'team' | 'private' | 'content_type' | 'metadata'>
+  Pick<Experiment, 'title' | 'date' | 'body' | 'tags' | 'team' | 'private' | 'content_type' | 'metadata' | 'attributes'>
 >;
 
-const CHANGEABLE = [
-  'title',
-  'date',
-  'body',
-  'tags',
-  'state',
-  'lockedby',
-  'private',
-  'content_type',
-  'metadata',
-] as const;
+export type ExperimentChange = Partial<
+  Pick<
+    Experiment,
+    | 'title'
+    | 'date'
+    | 'body'
+    | 'tags'
+    | 'state'
+    | 'lockedby'
+    | 'private'
+    | 'content_type'
+    | 'metadata'
+    | 'userid'
+    | 'attributes'
+  >
+>;
 
-export type ExperimentChange = Partial<Pick<Experiment, (typeof CHANGEABLE)[number]>>;
-
-type Row<T> = Omit<T, 'tags'> & { readonly tags: string };
+type Row<T> = Omit<T, 'tags' | 'attributes'> & { readonly tags: string };
 
 const decodeTags = <T extends { readonly tags: string }>(row: T) => ({
   ...row,
   tags: JSON.parse(row.tags) as readonly string[],
 });
 
-const encodeTags = (value: unknown) => (Array.isArray(value) ? JSON.stringify(value) : value);
+const decodeRow = (row: Row<Experiment> & { readonly attributes: string }): Experiment => ({
+  ...decodeTags(row),
+  attributes: JSON.parse(row.attributes),
+});
+
+/** Tags and attributes are stored as JSON. */
+const encode = (value: unknown) => (typeof value === 'object' && value !== null ? JSON.stringify(value) : value);
 
 export function createExperiment(
   { prepare, clock }: Store,
@@ -108,45 +136,64 @@ export function createExperiment(
   userid = USERS.owner.userid,
 ): number {
   const { title = 'Untitled', date = today(clock), body = '', tags = [], team = 1 } = fields;
-  const { private: hidden = 0, content_type: type = 1, metadata = null } = fields;
+  const { private: hidden = 0, content_type: type = 1, metadata = null, attributes = {} } = fields;
+  const values = [title, date, body, tags, timestamp(clock), userid, team, hidden, type, metadata, attributes];
   const row: { id: number } = prepare(
     `INSERT INTO experiments
-       (title, date, body, tags, created_at, modified_at, userid, team, private, content_type, metadata)
-     VALUES (?, ?, ?, ?, ?5, ?5, ?6, ?7, ?8, ?9, ?10) RETURNING id`,
-  ).get(...[title, date, body, JSON.stringify(tags), timestamp(clock), userid, team, hidden, type, metadata]);
+       (title, date, body, tags, created_at, modified_at, userid, team, private, content_type, metadata, attributes)
+     VALUES (?, ?, ?, ?, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING id`,
+  ).get(...values.map(encode));
   return row.id;
 }
 
 export function readExperiment({ prepare }: Store, id: number): Experiment | undefined {
-  const row: Row<Experiment> | undefined = prepare('SELECT * FROM experiments WHERE id = ?').get(id);
-  return row && decodeTags(row);
+  const row = prepare('SELECT * FROM experiments WHERE id = ?').get(id);
+  return row && decodeRow(row);
 }
 
 /** All experiments by id, deleted ones included. */
-export function listExperiments({ prepare }: Store): Experiment[] {
-  const rows: Row<Experiment>[] = prepare('SELECT * FROM experiments ORDER BY id').all();
-  return rows.map(decodeTags);
-}
+export const listExperiments = ({ prepare }: Store): Experiment[] =>
+  prepare('SELECT * FROM experiments ORDER BY id').all().map(decodeRow);
 
 /** Also sets the time of the last change. Returns undefined if there is no such experiment. */
-export function changeExperiment(
-  { prepare, clock }: Store,
+export const changeExperiment = (
+  store: Store,
   id: number,
   changes: ExperimentChange,
   userid = USERS.owner.userid,
-): Experiment | undefined {
-  const columns = CHANGEABLE.filter((column) => changes[column] !== undefined);
-  const assignments = [...columns, 'modified_at', 'lastchangeby'].map((column) => `${column} = ?`);
-  const values = [...columns.map((column) => encodeTags(changes[column])), timestamp(clock), userid, id];
-  const row: Row<Experiment> | undefined = prepare(
-    `UPDATE experiments SET ${assignments.join(', ')} WHERE id = ? RETURNING *`,
-  ).get(...values);
-  return row && decodeTags(row);
+): Experiment | undefined =>
+  update(store, id, { ...changes, modified_at: timestamp(store.clock), lastchangeby: userid });
+
+/** Leaves the time of the last change alone, as eLabFTW does for tags, pins and the editor. */
+export const changeQuietly = (
+  store: Store,
+  id: number,
+  changes: Partial<Pick<Experiment, 'tags' | 'attributes' | 'editedby'>>,
+): void => void update(store, id, changes);
+
+function update({ prepare }: Store, id: number, changes: Partial<Experiment>): Experiment | undefined {
+  const changed = Object.entries(changes).filter(([, value]) => value !== undefined);
+  const row = prepare(
+    `UPDATE experiments SET ${changed.map(([column]) => `${column} = ?`).join(', ')} WHERE id = ? RETURNING *`,
+  ).get(...changed.map(([, value]) => encode(value)), id);
+  return row && decodeRow(row);
 }
 
-/** Leaves the time of the last change alone, as eLabFTW does. */
-export function setTags({ prepare }: Store, id: number, tags: readonly string[]): void {
-  prepare('UPDATE experiments SET tags = ? WHERE id = ?').run(JSON.stringify(tags), id);
+/** A copy without comments and files. Extra fields with `blank_value_on_duplicate` are blank in it. */
+export function duplicateExperiment(store: Store, experiment: Experiment, userid = USERS.owner.userid): number {
+  const { title, body, tags, team, content_type, metadata, attributes } = experiment;
+  const { category = null, canread_base, canwrite_base } = attributes;
+  const kept = { category, ...(canread_base && { canread_base }), ...(canwrite_base && { canwrite_base }) };
+  const copy = { title: `${title} I`, body, tags, team, content_type, attributes: kept };
+  return createExperiment(store, { ...copy, metadata: blankOnDuplicate(metadata) }, userid);
+}
+
+function blankOnDuplicate(metadata: string | null): string | null {
+  const decoded = JSON.parse(metadata ?? 'null');
+  for (const field of Object.values<Record<string, unknown>>(decoded?.extra_fields ?? {})) {
+    if (field['blank_value_on_duplicate'] === true) field['value'] = '';
+  }
+  return decoded && JSON.stringify(decoded);
 }
 
 /** An experiment as the page lists it. */
@@ -227,7 +274,10 @@ interface KeyRecord {
 /** Keys are long and random, so a plain hash protects them as well as a slow one, at a thousandth of the cost. */
 const hashOf = (key: string) => createHash('sha256').update(key).digest('hex');
 
-/** `numbered`: the key begins with its id, as in eLabFTW. `cleartext`: it can be read back. */
+/** eLabFTW compares the first 72 bytes after the id: bcrypt ignores the rest. */
+const significant = (key: string) => key.replace(/^(\d+-.{72}).*$/s, '$1');
+
+/** `numbered`: the key begins and ends with its id, as in eLabFTW. `cleartext`: it can be read back. */
 export function createKey(
   { prepare, clock }: Store,
   name: string,
@@ -239,8 +289,9 @@ export function createKey(
     'INSERT INTO apikeys (name, hash, can_write, created_at, cleartext) VALUES (?, ?, ?, ?, ?) RETURNING id',
   ).get(name, hashOf(secret), Number(canWrite), timestamp(clock), form === 'cleartext' ? secret : null);
   if (form !== 'numbered') return secret;
-  prepare('UPDATE apikeys SET hash = ? WHERE id = ?').run(hashOf(`${id}-${secret}`), id);
-  return `${id}-${secret}`;
+  const key = `${id}-${secret}${id}`;
+  prepare('UPDATE apikeys SET hash = ? WHERE id = ?').run(hashOf(significant(key)), id);
+  return key;
 }
 
 /**
@@ -258,7 +309,9 @@ export const listKeys = ({ prepare }: Store): (KeyRecord & { readonly hash: stri
   prepare('SELECT id, name, can_write, created_at, last_used_at, hash FROM apikeys ORDER BY id').all();
 
 export const findKey = ({ prepare }: Store, key: string): KeyRecord | undefined =>
-  prepare('SELECT id, name, can_write, created_at, last_used_at FROM apikeys WHERE hash = ?').get(hashOf(key));
+  prepare('SELECT id, name, can_write, created_at, last_used_at FROM apikeys WHERE hash = ?').get(
+    hashOf(significant(key)),
+  );
 
 /** Finds the key and records that it was used. */
 export function useKey(store: Store, key: string): KeyRecord | undefined {
@@ -286,7 +339,10 @@ export function teamTag({ prepare }: Store, tag: string): TeamTag {
   return existing ?? prepare('INSERT INTO tags (tag, folded) VALUES (?, ?) RETURNING id, tag').get(tag, folded);
 }
 
-/** An attached file. Its bytes are not kept. */
+export const readTag = ({ prepare }: Store, id: number): TeamTag | undefined =>
+  prepare('SELECT id, tag FROM tags WHERE id = ?').get(id);
+
+/** An attached file. */
 export interface Upload {
   readonly id: number;
   readonly item_id: number;
@@ -297,16 +353,40 @@ export interface Upload {
   /** SHA-256, in hexadecimal. */
   readonly hash: string;
   readonly created_at: string;
+  readonly state: number;
 }
 
-export function createUpload({ prepare, clock }: Store, upload: Omit<Upload, 'id' | 'created_at'>): number {
-  const { item_id, userid, real_name, comment, filesize, hash } = upload;
+const UPLOAD = 'id, item_id, userid, real_name, comment, filesize, hash, created_at, state';
+
+type NewUpload = Pick<Upload, 'item_id' | 'userid' | 'real_name' | 'comment'> & { readonly content: Uint8Array };
+
+export function createUpload({ prepare, clock }: Store, upload: NewUpload): number {
+  const { item_id, userid, real_name, comment, content } = upload;
+  const hash = createHash('sha256').update(content).digest('hex');
   const row: { id: number } = prepare(
-    `INSERT INTO uploads (item_id, userid, real_name, comment, filesize, hash, created_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id`,
-  ).get(item_id, userid, real_name, comment, filesize, hash, timestamp(clock));
+    `INSERT INTO uploads (item_id, userid, real_name, comment, filesize, hash, created_at, content)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id`,
+  ).get(item_id, userid, real_name, comment, content.length, hash, timestamp(clock), content);
   return row.id;
 }
 
+/** By id, deleted ones included. */
 export const listUploads = ({ prepare }: Store, experiment: number): Upload[] =>
-  prepare('SELECT * FROM uploads WHERE item_id = ? ORDER BY id').all(experiment);
+  prepare(`SELECT ${UPLOAD} FROM uploads WHERE item_id = ? ORDER BY id`).all(experiment);
+
+export const readUpload = ({ prepare }: Store, experiment: number, id: number): Upload | undefined =>
+  prepare(`SELECT ${UPLOAD} FROM uploads WHERE item_id = ? AND id = ?`).get(experiment, id);
+
+/** Undefined for an upload of an older version, which kept no content. */
+export function readContent({ prepare }: Store, id: number): Uint8Array | undefined {
+  const row: { content: Uint8Array | null } | undefined = prepare('SELECT content FROM uploads WHERE id = ?').get(id);
+  return row?.content ?? undefined;
+}
+
+export function changeUpload(
+  { prepare }: Store,
+  id: number,
+  { real_name, comment, state }: Pick<Upload, 'real_name' | 'comment' | 'state'>,
+): void {
+  prepare('UPDATE uploads SET real_name = ?, comment = ?, state = ? WHERE id = ?').run(real_name, comment, state, id);
+}

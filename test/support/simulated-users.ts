@@ -2,16 +2,17 @@ import type { Dialect } from '../../src/model.js';
 import {
   changeComment,
   changeExperiment,
+  changeQuietly,
   createComment,
   createExperiment,
   deleteComment,
+  duplicateExperiment,
   type Experiment,
   type ExperimentChange,
   type NewExperiment,
   readExperiment,
   STATE,
   type Store,
-  setTags,
   teamTag,
   USERS,
 } from '../../src/sandbox/store.js';
@@ -57,7 +58,7 @@ export function simulatedUser(name: UserName, store: () => Store, dialect: Diale
   };
   const setEditor = (id: number, editor: number | null) => {
     requireElabftw(dialect);
-    store().db.prepare('UPDATE experiments SET editedby = ? WHERE id = ?').run(editor, found(id).id);
+    changeQuietly(store(), found(id).id, { editedby: editor });
   };
   const teamTags = (tags: readonly string[]) =>
     dialect === 'v2' ? tags : tags.map((tag) => teamTag(store(), tag).tag);
@@ -66,13 +67,9 @@ export function simulatedUser(name: UserName, store: () => Store, dialect: Diale
     create: ({ tags = [], ...fields } = {}) => createExperiment(store(), { ...fields, tags: teamTags(tags) }, userid),
     edit(id, { tags, ...fields }) {
       change(id, fields);
-      if (tags) setTags(store(), id, teamTags(tags));
+      if (tags) changeQuietly(store(), id, { tags: teamTags(tags) });
     },
-    duplicate(id) {
-      const { title, body, tags, team, content_type, metadata } = found(id);
-      const copy = { title: `${title} I`, body, tags, team, content_type };
-      return createExperiment(store(), { ...copy, metadata: blankOnDuplicate(metadata) }, userid);
-    },
+    duplicate: (id) => duplicateExperiment(store(), found(id), userid),
     delete(id) {
       if (dialect === 'v2') store().db.prepare('DELETE FROM experiments WHERE id = ?').run(found(id).id);
       else change(id, { state: STATE.deleted });
@@ -101,13 +98,4 @@ function requireElabftw(dialect: Dialect): void {
 function existing<T>(value: T | undefined, what: string): T {
   if (value === undefined) throw new Error(`the notebook has no ${what}`);
   return value;
-}
-
-/** The metadata of a copy: fields with `blank_value_on_duplicate` lose their value. */
-function blankOnDuplicate(metadata: string | null): string | null {
-  const decoded = JSON.parse(metadata ?? 'null');
-  for (const field of Object.values<Record<string, unknown>>(decoded?.extra_fields ?? {})) {
-    if (field['blank_value_on_duplicate'] === true) field['value'] = '';
-  }
-  return decoded && JSON.stringify(decoded);
 }

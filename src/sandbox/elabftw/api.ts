@@ -1,270 +1,220 @@
-import type { FastifyInstance } from 'fastify';
-import { resource, type SandboxRequest } from '../http.js';
+import { isUtf8 } from 'node:buffer';
+import { randomBytes } from 'node:crypto';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Refusal, readBody, type SandboxRequest } from '../http.js';
+import { createKey, deleteKey, fullName, listKeys, type Store, USERS, useKey } from '../store.js';
+import { experiments } from './experiments.js';
+import { PARTS } from './parts.js';
+import { type Call, loadExperiment, type Resource, type SentFile, single, TEAM } from './records.js';
 import {
-  type Comment,
-  changeComment,
-  changeExperiment,
-  createComment,
-  createExperiment,
-  createKey,
-  createUpload,
-  deleteComment,
-  deleteKey,
-  type Experiment,
-  type ExperimentChange,
-  fullName,
-  listComments,
-  listExperiments,
-  listKeys,
-  listUploads,
-  readComment,
-  readExperiment,
-  STATE,
-  type Store,
-  setTags,
-  type TeamTag,
-  teamTag,
-  USERS,
-} from '../store.js';
-import {
-  checkComment,
-  checkDate,
-  checkJson,
-  cleanBody,
-  cleanTag,
   cleanTitle,
-  commentRecord,
-  created,
-  fieldsOf,
-  followElabftw,
-  forbidden,
-  fullRecord,
   improper,
-  listedRecord,
-  mayRead,
-  missing,
   optionalInteger,
   optionalText,
-  refuseUnchangeable,
-  refuseUnwritable,
-  SentFile,
-  single,
-  TEAM,
+  SITE_URL,
   toInteger,
   toText,
   typeError,
-  uploadRecord,
-} from './conventions.js';
+  unsupported,
+} from './values.js';
 
-/** The API as eLabFTW 5.6 implements it, used with an ordinary user's key. */
+/**
+ * The API as eLabFTW 5.6 implements it, used with an ordinary user's key. Like there, one place handles every request:
+ * it splits the path into endpoint, id, part and id of the part, ignores what follows, and knows no other routes.
+ */
 export function serveElabftw(api: FastifyInstance, store: Store): void {
-  followElabftw(api, store);
-  serveExperiments(api, store);
-  serveTags(api, store);
-  serveComments(api, store);
-  serveUploads(api, store);
-  serveKeys(api, store);
-  serveAccount(api);
-}
-
-/** The experiment that the path names, if the key may read it. */
-function experimentOf({ params }: SandboxRequest, store: Store): Experiment {
-  const id = toInteger(params['id']);
-  if (id <= 0) throw forbidden();
-  const experiment = readExperiment(store, id);
-  if (!experiment) throw missing();
-  if (!mayRead(experiment)) throw forbidden();
-  return experiment;
-}
-
-function serveExperiments(api: FastifyInstance, store: Store): void {
-  resource(api, '/experiments', {
-    GET: ({ query }, reply) => reply.send(search(query, store)),
-    POST: (request, reply) => created(reply, `api/v2/experiments/${create(fieldsOf(request.body), store)}`),
+  api.addHook('onRequest', async (request, reply) => {
+    if (!METHODS.includes(request.method)) throw new Refusal(405, NOT_ALLOWED, { html: true });
+    if (request.method === 'OPTIONS') return sendEmpty(reply.code(200));
+    return authorise(request, store);
   });
-
-  resource(api, '/experiments/:id', {
-    GET: (request, reply) => {
-      // An id that is not a positive number counts as absent.
-      if (toInteger(request.params['id']) <= 0) return reply.send(search(request.query, store));
-      return reply.send(fullRecord(experimentOf(request, store), store));
-    },
-    PATCH: (request, reply) => {
-      const experiment = experimentOf(request, store);
-      refuseUnchangeable(experiment);
-      // Saved one by one: the fields before an invalid one stay saved.
-      for (const [target, value] of Object.entries(fieldsOf(request.body))) {
-        changeExperiment(store, experiment.id, changeOf(target, toText(value)));
-      }
-      return reply.send(fullRecord(experimentOf(request, store), store));
-    },
+  api.addHook('preParsing', async ({ headers }) => {
+    // Fastify would refuse a type that is none.
+    if (!/\w\/\w/.test(headers['content-type'] ?? 'a/b')) throw improper(WRONG_TYPE);
   });
-}
-
-/** Ignores a date. If a tag is refused, the experiment exists all the same. */
-function create(fields: Readonly<Record<string, unknown>>, store: Store): number {
-  const { metadata } = fields;
-  const type = optionalInteger(fields['content_type']) ?? 1;
-  if (type !== 1 && type !== 2) throw typeError();
-  const tags = typeof fields['tags'] === 'string' ? [fields['tags']] : (fields['tags'] ?? []);
-  if (!Array.isArray(tags)) throw typeError();
-  const id = createExperiment(store, {
-    title: cleanTitle(optionalText(fields['title']) ?? ''),
-    body: cleanBody(optionalText(fields['body']) ?? ''),
-    content_type: type,
-    metadata: metadata ? JSON.stringify(metadata) : null,
+  api.addHook('onSend', async (_request, reply) => {
+    // Without the charset that Fastify adds.
+    if (/^application\/json/.test(String(reply.getHeader('content-type')))) reply.type('application/json');
+    const session = randomBytes(16).toString('hex');
+    reply.header('set-cookie', `PHPSESSID=${session}; path=/; secure; HttpOnly; SameSite=Lax`);
   });
-  for (const tag of tags) addTag(id, tag, store);
-  return id;
-}
-
-function changeOf(target: string, value: string): ExperimentChange {
-  switch (target) {
-    case 'title':
-      return { title: cleanTitle(value) };
-    case 'date':
-      return { date: checkDate(value) };
-    case 'body':
-      return { body: cleanBody(value) };
-    case 'metadata':
-      return { metadata: checkJson(value) };
-    case 'content_type':
-      return { content_type: toInteger(value) };
-    default:
-      throw improper('Invalid update target.');
+  api.removeAllContentTypeParsers();
+  api.addContentTypeParser('*', (_request: FastifyRequest, payload: AsyncIterable<Buffer>) => readBytes(payload));
+  for (const url of ['/', '/*']) {
+    api.all(url, async (request: SandboxRequest, reply) => answer(request, reply, store));
   }
 }
 
-/** A user who can read an experiment can comment on it, even if it is locked, deleted or someone else's. */
-function serveComments(api: FastifyInstance, store: Store): void {
-  const commentOf = (experiment: number, { params }: SandboxRequest): Comment => {
-    const comment = readComment(store, experiment, toInteger(params['subid']));
-    if (!comment) throw missing();
-    return comment;
-  };
+/** The web server in front of PHP refuses other methods. */
+const METHODS = ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'];
+const WRONG_TYPE = 'Incorrect content-type header.';
+const NOT_ALLOWED = '<html><body><h1>405 Not Allowed</h1></body></html>\n';
+const TOO_LARGE = '<html><body><h1>413 Request Entity Too Large</h1></body></html>\n';
 
-  resource(api, '/experiments/:id/comments', {
-    GET: (request, reply) => reply.send(listComments(store, experimentOf(request, store).id).map(commentRecord)),
-    POST: (request, reply) => {
-      const experiment = experimentOf(request, store).id;
-      const { comment } = fieldsOf(request.body);
-      if (comment === undefined || comment === null) throw improper('Missing comment field.');
-      const id = createComment(store, experiment, checkComment(comment));
-      return created(reply, `api/v2/experiments/${experiment}/comments/${id}`);
-    },
-  });
-
-  resource(api, '/experiments/:id/comments/:subid', {
-    GET: (request, reply) => {
-      const experiment = experimentOf(request, store).id;
-      if (toInteger(request.params['subid']) <= 0) {
-        return reply.send(listComments(store, experiment).map(commentRecord));
-      }
-      return reply.send(commentRecord(commentOf(experiment, request)));
-    },
-    // A request to change or delete someone else's comment succeeds and does nothing.
-    PATCH: (request, reply) => {
-      const experiment = experimentOf(request, store).id;
-      const text = checkComment(fieldsOf(request.body)['comment']);
-      const { id, userid } = commentOf(experiment, request);
-      if (userid === USERS.owner.userid) changeComment(store, experiment, id, text);
-      return reply.send(commentRecord(commentOf(experiment, request)));
-    },
-    DELETE: (request, reply) => {
-      const experiment = experimentOf(request, store).id;
-      const { id, userid } = commentOf(experiment, request);
-      if (userid === USERS.owner.userid) deleteComment(store, experiment, id);
-      return reply.code(204).send();
-    },
-  });
+/** Ignores a key of HTTP's basic authentication: it may belong to a proxy. */
+function authorise({ method, headers }: FastifyRequest, store: Store): void {
+  const sent = headers.authorization?.startsWith('Basic') ? undefined : headers.authorization;
+  const key = sent === undefined ? undefined : useKey(store, sent);
+  if (!key) {
+    const description = sent === undefined ? '' : 'No corresponding API key found!';
+    throw new Refusal(401, 'Authentication required', { description });
+  }
+  if (method !== 'GET' && !key.can_write) {
+    throw improper('You are using a read-only key to execute a write action.');
+  }
 }
 
-function serveTags(api: FastifyInstance, store: Store): void {
-  resource(api, '/experiments/:id/tags', {
-    GET: (request, reply) => {
-      const tags = experimentOf(request, store).tags.map((name) => teamTag(store, name));
-      return reply.send(tags.map(({ id, tag }) => ({ tag, tag_id: id, is_favorite: 0 })));
-    },
-    POST: (request, reply) => {
-      const experiment = experimentOf(request, store);
-      refuseUnwritable(experiment);
-      const { tag } = fieldsOf(request.body);
-      // A request without a tag succeeds and does nothing.
-      const id = typeof tag === 'string' ? addTag(experiment.id, tag, store).id : 0;
-      return created(reply, `api/v2/experiments/${experiment.id}/tags/${id}`);
-    },
-  });
-
-  resource(api, '/experiments/:id/tags/:subid', {
-    // The team keeps the tag. A tag that the experiment does not have is not an error.
-    PATCH: (request, reply) => {
-      const experiment = experimentOf(request, store);
-      if (fieldsOf(request.body)['action'] !== 'unreference') throw improper('Invalid action for tags.');
-      refuseUnwritable(experiment);
-      const removed = toInteger(request.params['subid']);
-      const kept = experiment.tags.filter((tag) => teamTag(store, tag).id !== removed);
-      setTags(store, experiment.id, kept);
-      return reply.send(fullRecord(experimentOf(request, store), store));
-    },
-  });
+async function readBytes(payload: AsyncIterable<Buffer>): Promise<Buffer> {
+  const bytes = await readBody(payload);
+  if (!bytes) throw new Refusal(413, TOO_LARGE, { html: true });
+  return bytes;
 }
 
-function addTag(experiment: number, tag: unknown, store: Store): TeamTag {
-  const known = teamTag(store, cleanTag(tag));
-  const present = readExperiment(store, experiment)?.tags ?? [];
-  if (!present.includes(known.tag)) setTags(store, experiment, [...present, known.tag]);
-  return known;
+/** The checks are in eLabFTW's order, which decides what a request with two mistakes gets. */
+async function answer(request: SandboxRequest, reply: FastifyReply, store: Store): Promise<FastifyReply> {
+  const { method, query } = request;
+  const { resource, ...target } = route(request.params['*'] ?? '', store);
+  checkFormat(single(query['format']));
+  const isForm = isMultipart(request);
+  const bytes = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+  const fields = isForm ? {} : parseFields(bytes);
+  checkContentType(request, isForm && resource.takesFiles === true);
+  const file = isForm ? await parseForm(request.headers['content-type'] ?? '', bytes) : undefined;
+  const call: Call = { ...target, store, query, fields, file, action: actionOf(method, fields) };
+  switch (method) {
+    case 'GET':
+      return reply.send(supported(resource.read, method)(call));
+    case 'POST':
+      return sendEmpty(reply.code(201).header('location', `${SITE_URL}/${supported(resource.create, method)(call)}`));
+    case 'PATCH':
+      return reply.send(supported(resource.change, method)(call));
+    case 'DELETE':
+      supported(resource.remove, method)(call);
+      return reply.code(204).type('application/json').send();
+    default:
+      return sendEmpty(reply.code(405).header('allow', 'GET, POST, DELETE, PATCH'));
+  }
 }
 
-/** The same file sent twice makes two uploads. */
-function serveUploads(api: FastifyInstance, store: Store): void {
-  resource(api, '/experiments/:id/uploads', {
-    GET: (request, reply) => reply.send(listUploads(store, experimentOf(request, store).id).map(uploadRecord)),
-    POST: (request, reply) => {
-      const experiment = experimentOf(request, store);
-      const file = request.body;
-      if (!(file instanceof SentFile)) throw improper('Error reading file!');
-      refuseUnwritable(experiment);
-      const id = createUpload(store, { ...file, item_id: experiment.id, userid: USERS.owner.userid });
-      return created(reply, `api/v2/experiments/${experiment.id}/uploads/${id}`);
-    },
-  });
+const sendEmpty = (reply: FastifyReply) => reply.type('text/html; charset=UTF-8').send('');
+
+function supported<T>(handler: T | undefined, method: string): T {
+  if (!handler) throw improper(`No ${method} action for this endpoint!`);
+  return handler;
 }
 
-function serveKeys(api: FastifyInstance, store: Store): void {
-  resource(api, '/apikeys', {
-    GET: (_request, reply) => {
-      const records = listKeys(store).map(({ hash, ...key }) => ({
+type Target = Pick<Call, 'id' | 'experiment'> & { readonly resource: Resource };
+
+function route(path: string, store: Store): Target {
+  const [endpoint = '', first = '', part = '', second = ''] = path.replace(/\/+$/, '').split('/');
+  const [id, partId] = [first, second].map((text) => Math.max(0, toInteger(text)) || undefined);
+  if (!ENDPOINTS.includes(endpoint)) {
+    throw improper(`Invalid endpoint: available endpoints: ${ENDPOINTS.join(', ')}`);
+  }
+  if (endpoint === 'users' && first === 'me' && !part) return { resource: me, id, experiment: undefined };
+  if (endpoint !== 'experiments') {
+    const resource = OTHERS[endpoint];
+    if (!resource) throw unsupported(`/${endpoint}`);
+    if (part) throw improper('Incorrect endpoint.');
+    return { resource, id, experiment: undefined };
+  }
+  const experiment = id === undefined ? undefined : loadExperiment(store, id);
+  if (!part) return { resource: experiments, id, experiment };
+  if (!PART_NAMES.includes(part)) {
+    throw improper(`Incorrect submodel for experiments: available models are: ${PART_NAMES.join(', ')}.`);
+  }
+  const resource = PARTS[part];
+  if (!resource) throw unsupported(`the ${part} of an experiment`);
+  return { resource, id: partId, experiment };
+}
+
+const ENDPOINTS =
+  `apikeys batch compounds config dspace experiments experiments_templates exports extra_fields_keys event
+  events favtags idps idps_sources import info instance items items_types reports storage_units team_tags teams todolist
+  unfinished_steps users`.split(/\s+/);
+const PART_NAMES = `comments compounds containers experiments_links items_links request_actions revisions steps tags
+  uploads`.split(/\s+/);
+
+const FORMATS = 'binary csv eln elnhtml json pdf pdfa qrpdf qrpng zip zipa'.split(' ');
+
+function checkFormat(format: string | undefined): void {
+  if (format === undefined || format === 'json' || format === 'binary') return;
+  if (FORMATS.includes(format)) throw unsupported(`the format ${format}`);
+  throw improper(`Incorrect value for format parameter. Available values are: ${FORMATS.join(', ')}.`);
+}
+
+/** Required without a body too, to keep pages of other sites from posting in a user's name. */
+function checkContentType({ method, headers }: FastifyRequest, acceptsForm: boolean): void {
+  if (method === 'GET' || method === 'DELETE' || (acceptsForm && method === 'POST')) return;
+  if (headers['content-type'] !== 'application/json') throw improper(WRONG_TYPE);
+}
+
+const isMultipart = ({ headers }: FastifyRequest) =>
+  headers['content-type']?.startsWith('multipart/form-data') ?? false;
+
+/** PHP counts the text `0` as empty. */
+function parseFields(bytes: Buffer): Record<string, unknown> {
+  if (bytes.length === 0 || bytes.toString() === '0') return {};
+  const fail = (problem: string) => improper(`Error decoding json payload: ${problem}`);
+  if (!isUtf8(bytes)) throw fail('Malformed UTF-8 characters, possibly incorrectly encoded');
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString());
+  } catch {
+    throw fail('Syntax error');
+  }
+  if (typeof value !== 'object' || value === null) throw typeError();
+  return value as Record<string, unknown>;
+}
+
+const ACTIONS =
+  `accesskey add archive bloxberg create createfromstring destroy duplicate finish forcelock forceunlock lock
+  notif pin removeexclusiveeditmode replace restore review setcanread setcanwrite setnextcustomid sign timestamp unarchive
+  unreference update updatemetadatafield updateowner updatetag validate`.split(/\s+/);
+
+/** An unknown action counts as none. */
+function actionOf(method: string, fields: Readonly<Record<string, unknown>>): string {
+  const named = toText(fields['action']);
+  const action = ACTIONS.includes(named) ? named : 'create';
+  return method === 'PATCH' && action === 'create' ? 'update' : action;
+}
+
+/** Returns undefined if the form cannot be parsed or has no file. */
+async function parseForm(contentType: string, bytes: Buffer): Promise<SentFile | undefined> {
+  const sent = new Response(new Uint8Array(bytes), { headers: { 'content-type': contentType } });
+  const form = await sent.formData().catch(() => undefined);
+  const file = form?.get('file');
+  const comment = form?.get('comment');
+  if (!file || typeof file === 'string') return undefined;
+  const content = new Uint8Array(await file.arrayBuffer());
+  return { name: file.name, content, comment: typeof comment === 'string' ? comment : null };
+}
+
+const apikeys: Resource = {
+  /** The most recently used key comes first. An id in the path is ignored. */
+  read: ({ store }) =>
+    listKeys(store)
+      .map(({ hash, ...key }) => ({
         ...key,
         hash: `$2y$10$${hash.slice(0, 53)}`,
         team: TEAM.id,
         team_name: TEAM.name,
-      }));
-      // The most recently used key comes first.
-      return reply.send(
-        records.sort((a, b) => (b.last_used_at ?? '').localeCompare(a.last_used_at ?? '') || a.id - b.id),
-      );
-    },
-    POST: (request, reply) => {
-      const fields = fieldsOf(request.body);
-      const name = cleanTitle(optionalText(fields['name']) ?? 'An API key');
-      const canWrite = optionalInteger(fields['canwrite']) ?? 0;
-      // The address ends in the key and is not part of the API.
-      return created(reply, createKey(store, name, canWrite !== 0, 'numbered'));
-    },
-  });
+      }))
+      .sort((a, b) => (b.last_used_at ?? '').localeCompare(a.last_used_at ?? '') || a.id - b.id),
+  /** The address ends in the key and is not part of the API. */
+  create: ({ store, fields }) =>
+    createKey(
+      store,
+      cleanTitle(optionalText(fields['name']) ?? 'An API key'),
+      (optionalInteger(fields['canwrite']) ?? 0) !== 0,
+      'numbered',
+    ),
+  remove: ({ store, id = 0 }) => deleteKey(store, id),
+};
 
-  resource(api, '/apikeys/:id', {
-    DELETE: (request, reply) => {
-      deleteKey(store, toInteger(request.params['id']));
-      return reply.code(204).send();
-    },
-  });
-}
-
-/** Whose key it is, and the version of the server. */
-function serveAccount(api: FastifyInstance): void {
-  const me = {
+/** Whose key it is. */
+const me: Resource = {
+  read: () => ({
     ...USERS.owner,
     fullname: fullName(USERS.owner),
     orcid: null,
@@ -273,64 +223,10 @@ function serveAccount(api: FastifyInstance): void {
     is_sysadmin: 0,
     use_markdown: 0,
     validated: 1,
-  };
-  resource(api, '/users/me', { GET: (_request, reply) => reply.send(me) });
-  resource(api, '/info', {
-    GET: (_request, reply) => reply.send({ elabftw_version: '5.6.12', elabftw_version_int: 50_612 }),
-  });
-}
+  }),
+};
 
-/** Last changed first, unless ordered by id. Archived and deleted experiments only if their state is asked for. */
-function search(query: SandboxRequest['query'], store: Store) {
-  const state = single(query['state']);
-  const states: readonly number[] = state ? state.split(',').map(toInteger) : [STATE.normal];
-  const matches = parseSearch(single(query['extended']) ?? '');
-  const limit = toInteger(single(query['limit']));
-  const offset = Math.max(0, toInteger(single(query['offset'])));
-  const byId = single(query['order']) === 'id';
-  const direction = single(query['sort']) === 'asc' ? 1 : -1;
-  return listExperiments(store)
-    .filter((experiment) => states.includes(experiment.state) && mayRead(experiment) && matches(experiment))
-    .sort((a, b) => direction * (byId ? 0 : a.modified_at.localeCompare(b.modified_at)) || direction * (a.id - b.id))
-    .slice(offset, limit > 0 ? offset + limit : undefined)
-    .map((experiment) => listedRecord(experiment, store));
-}
-
-type Matches = (experiment: Experiment) => boolean;
-
-/** One term of a search: `title:word`, `title:"some words"`, `extrafield:KEY:"value"`, or words alone. */
-const TERM =
-  /\s*(?:AND\s+|&\s*)?(?:(title|body|extrafield:(?:"[^"]+"|'[^']+'|[^\s:"']+)):)?("[^"]*"|'[^']*'|[^\s:"'()|!]+)\s*/y;
-
-/** All terms must match. Supports only the part of eLabFTW's search syntax that finds titles, bodies and fields. */
-function parseSearch(text: string): Matches {
-  const terms: Matches[] = [];
-  const term = new RegExp(TERM);
-  while (term.lastIndex < text.length) {
-    const at = term.lastIndex;
-    const found = term.exec(text);
-    if (!found) throw improper(`Line 1, Column ${at + 1}: search syntax error.`);
-    terms.push(matchTerm(found[1] ?? '', like(unquoted(found[2] ?? ''))));
-  }
-  return (experiment) => terms.every((matches) => matches(experiment));
-}
-
-function matchTerm(field: string, pattern: RegExp): Matches {
-  if (field === 'title') return ({ title }) => pattern.test(title);
-  if (field === 'body') return ({ body }) => pattern.test(body);
-  if (field === '') return ({ title, body }) => pattern.test(title) || pattern.test(body);
-  const key = unquoted(field.slice('extrafield:'.length));
-  return ({ metadata }) => pattern.test(toText(JSON.parse(metadata ?? '{}')?.extra_fields?.[key]?.value));
-}
-
-const unquoted = (text: string) => text.replace(/^(["'])(.*)\1$/s, '$2');
-
-/** A substring in any case. `_` stands for any character and `%` for any number of characters. */
-function like(text: string): RegExp {
-  const source = text.replace(/\\?[_%]|[.*+?^${}()|[\]\\/]/g, (part) => {
-    if (part === '_') return '.';
-    if (part === '%') return '.*';
-    return part.startsWith('\\') && part.length > 1 ? part.slice(1) : `\\${part}`;
-  });
-  return new RegExp(source, 'isu');
-}
+const OTHERS: Readonly<Record<string, Resource>> = {
+  apikeys,
+  info: { read: () => ({ elabftw_version: '5.6.12', elabftw_version_int: 50_612 }) },
+};

@@ -15,7 +15,7 @@ describe('experiments', () => {
       title: 'T',
       body: '<p>b</p>',
       tags: 'x|y',
-      metadata: JSON.stringify(metadata),
+      metadata: '{"extra_fields": {"pH": {"type": "number", "value": "7.1"}}}',
       metadata_decoded: metadata,
       date: '2026-03-04',
     });
@@ -306,8 +306,8 @@ describe('tags', () => {
     }
     expect(await read(path)).toMatchObject({ tags: 'pH|buffer', tags_id: '1,2' });
     expect((await read(`${path}/tags`)) as unknown).toEqual([
-      { tag: 'pH', tag_id: 1, is_favorite: 0 },
       { tag: 'buffer', tag_id: 2, is_favorite: 0 },
+      { tag: 'pH', tag_id: 1, is_favorite: 0 },
     ]);
   });
 
@@ -391,23 +391,48 @@ describe('uploads', () => {
     };
   }
 
-  test('an upload stores name, size and hash, and the same file twice makes two', async () => {
+  const csv = { name: 'run 1.csv', content: 'a,b\n1,2\n' };
+
+  test('an upload stores the file, and the same file twice makes two', async () => {
     const { make, call, control } = await elabftwClient();
     const path = `${await make()}/uploads`;
     for (let times = 1; times <= 2; times += 1) {
-      const sent = { method: 'POST', ...form({ name: 'run 1.csv', content: 'a,b\n1,2\n' }) };
-      expect(await call(path, sent)).toMatchObject({
+      expect(await call(path, { method: 'POST', ...form(csv) })).toMatchObject({
         status: 201,
         headers: { location: `https://eln.invalid${path}/${times}` },
       });
     }
-    const hash = createHash('sha256').update('a,b\n1,2\n').digest('hex');
-    const record = { real_name: 'run 1.csv', filesize: 8, hash, comment: 'raw data' };
+    const hash = createHash('sha256').update(csv.content).digest('hex');
+    const record = { real_name: csv.name, filesize: 8, hash, comment: 'raw data', state: 1 };
     expect((await call(path)).json).toMatchObject([
       { ...record, id: 1 },
       { ...record, id: 2 },
     ]);
+    expect(await call(`${path}/1?format=binary`)).toMatchObject({ status: 200, text: csv.content });
     expect(control.experiments()[0]?.uploads).toMatchObject([record, record]);
+  });
+
+  test('a new version gets a new id and the comment; the old one is archived', async () => {
+    const { make, call } = await elabftwClient();
+    const path = `${await make()}/uploads`;
+    await call(path, { method: 'POST', ...form(csv) });
+    expect(await call(`${path}/1`, { method: 'POST', ...form({ ...csv, content: 'new' }) })).toMatchObject({
+      status: 201,
+      headers: { location: `https://eln.invalid${path}/2` },
+    });
+    expect((await call(path)).json).toMatchObject([{ id: 2, filesize: 3, comment: 'raw data' }]);
+    expect((await call(`${path}?state=2`)).json).toMatchObject([{ id: 1, state: 2 }]);
+  });
+
+  test('an upload can be renamed and deleted', async () => {
+    const { make, call, patch, read } = await elabftwClient();
+    const path = `${await make()}/uploads`;
+    await call(path, { method: 'POST', ...form(csv) });
+    const changed = await patch(`${path}/1`, { action: 'update', real_name: 'b.csv', comment: 'c' });
+    expect(changed).toMatchObject({ status: 200, json: { id: 1, real_name: 'b.csv', comment: 'c' } });
+    expect(await call(`${path}/1`, { method: 'DELETE' })).toMatchObject({ status: 204 });
+    expect(await read(path)).toEqual([]);
+    expect(await read(`${path}/1`)).toMatchObject({ state: 3 });
   });
 
   test('a form without a file, or on another path, gets 400', async () => {
@@ -444,14 +469,16 @@ describe('API keys', () => {
     expect(answer.text).not.toContain(key);
   });
 
-  test('the last segment of Location is the key, which begins with its id', async () => {
+  test('the last segment of Location is the key, between its id twice, and what follows is ignored', async () => {
     const { post, url } = await elabftwClient();
     const made = await post(KEYS, { name: 'writer', canwrite: 1 });
     expect(made.headers).toMatchObject({
-      location: expect.stringMatching(/^https:\/\/eln\.invalid\/2-[0-9a-f]{84}$/),
+      location: expect.stringMatching(/^https:\/\/eln\.invalid\/2-[0-9a-f]{84}2$/),
     });
-    const writer = caller(url, madeIn(made));
-    expect(await writer(EXPERIMENTS, { method: 'POST', body: {} })).toMatchObject({ status: 201 });
+    for (const key of [madeIn(made), madeIn(made).slice(0, 74), `${madeIn(made)}more`]) {
+      expect(await caller(url, key)(EXPERIMENTS, { method: 'POST', body: {} })).toMatchObject({ status: 201 });
+    }
+    expect(await caller(url, madeIn(made).slice(0, 73))(KEYS)).toMatchObject({ status: 401 });
   });
 
   test.each([

@@ -80,7 +80,7 @@ describe('requests', () => {
 
   test('an unknown endpoint gets 400 in the usual form', async () => {
     const { call } = await elabftwClient();
-    expect(await call('/api/v2/nothing')).toMatchObject(failed(400, 400, /Incorrect endpoint/));
+    expect(await call('/api/v2/nothing')).toMatchObject(failed(400, 400, /^Invalid endpoint/));
   });
 
   test('the account and the version can be read', async () => {
@@ -140,7 +140,7 @@ describe('changes of an experiment', () => {
     const path = await make();
     expect(await patch(path, { metadata: { a: 1 } })).toMatchObject(failed(500, 3140, /Invalid JSON/));
     expect(await patch(path, { metadata: 'x' })).toMatchObject(failed(500, 3140, /Invalid JSON/));
-    expect((await patch(path, { metadata: '{"a":1}' })).json).toMatchObject({ metadata: '{"a":1}' });
+    expect((await patch(path, { metadata: '{"a":1}' })).json).toMatchObject({ metadata: '{"a": 1}' });
   });
 
   test.each([
@@ -164,9 +164,51 @@ describe('changes of an experiment', () => {
     ],
     ['a<!-- marker -->b', 'ab'],
     ['<script>alert(1)</script><svg><path/></svg>x', 'x'],
+    ['<svg><text>label</text></svg><iframe>x</iframe>', 'labelx'],
     ['<p>x<img src="data:image/png;base64,AAAA"></p>', '<p>x</p>'],
     ['<pre class="mine">1 &lt; 2 &quot;q&quot;</pre>', '<pre>1 &lt; 2 "q"</pre>'],
+    ['<pre class="mine language-r">x</pre>', '<pre class="language-r">x</pre>'],
     ['H<sub>2</sub>O <i>in</i> m<sup>2</sup>', 'H<sub>2</sub>O in m<sup>2</sup>'],
+    // Entities are decoded; only &, < and > are written as such.
+    ['&micro;&eacute;&#181;&#xb5;&apos;', "µéµµ'"],
+    ['a & b &amp; c &unknown; &amp;lt;', 'a &amp; b &amp; c &amp;unknown; &amp;lt;'],
+    ['5&nbsp;µl', '5\u00a0µl'],
+    ['<td title="&lt;b&gt;">x', 'x'],
+    // A bracket is text unless a letter, ! or / follows.
+    ['a < b', 'a &lt; b'],
+    ['5 < 6 > 4 <= 7 <3', '5 &lt; 6 &gt; 4 &lt;= 7 &lt;3'],
+    ['x<y and z>w', 'xw'],
+    ['a\r\nb\rc\u0000\u0007d', 'a\nb\ncd'],
+    ['<?php echo 1 ?>x', 'x'],
+    ['<br/><hr />', '<br><hr>'],
+    // Elements that belong to others, and end tags that were left out.
+    ['<table><tr><td>1<td>2<tr><td>3</table>', '<table><tr><td>1</td><td>2</td></tr><tr><td>3</td></tr></table>'],
+    ['<table>\n<tr><td>1</td></tr>stray<p>lost</p>\n</table>', '<table>\n<tr><td>1</td></tr>\n</table>'],
+    ['<table><tr></tr></table>', '<table></table>'],
+    ['<tr><td>1</td></tr>', '1'],
+    ['<li>x</li>', 'x'],
+    ['<p>a<p>b<div>c', '<p>a</p><p>b</p><div>c</div>'],
+    ['<strike>a</strike><tt>b</tt>', '<s>a</s><code>b</code>'],
+    // Attributes.
+    [
+      '<a href="https://example.org/?a=1&b=2" onclick="x" title="t">x</a>',
+      '<a href="https://example.org/?a=1&amp;b=2" target="_blank" rel="noreferrer noopener">x</a>',
+    ],
+    [
+      '<a href="/experiments/1">x</a><a href="mailto:a@b.c">y</a>',
+      '<a href="/experiments/1">x</a><a href="mailto:a@b.c">y</a>',
+    ],
+    ['<a href="javascript:alert(1)">x</a>', '<a>x</a>'],
+    ['<p style="position: fixed">x</p>', '<p>x</p>'],
+    [
+      '<p style="color: #ff0000; position: fixed; text-align:center" id="a">x</p>',
+      '<p style="color:#ff0000;text-align:center;">x</p>',
+    ],
+    [
+      '<img src="app/download.php?name=a.png&f=ab/cd.png&storage=1" alt="mine" onerror="x">',
+      '<img src="app/download.php?name=a.png&amp;f=ab/cd.png&amp;storage=1" alt="cd.png&amp;storage=1">',
+    ],
+    ['<details><summary>s</summary><p>x</p></details>', '<details><summary>s</summary><p>x</p></details>'],
   ])('the body %s is sanitised', async (sent, kept) => {
     const { make, patch, read } = await elabftwClient();
     const path = await make();
