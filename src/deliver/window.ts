@@ -9,7 +9,7 @@ export const END_OF_IDS = 8;
 export const MAX_SKIPPED = 40;
 
 /** How far below a known id a creation without a floor is looked for. */
-const MAX_DEPTH = 200;
+export const MAX_DEPTH = 200;
 
 /** Longer runs of missing ids are not read in full, so that sparse ids do not cost a request each. */
 export const MAX_GAP = 2000;

@@ -53,13 +53,19 @@ export function createRecovery({ db, commit, now }: Store) {
   return {
     /** From here on nothing is sent to this server until `end`. */
     begin: (server: string) => commit(() => begin(db, server)),
-    /** The first id that the journal may not know; undefined if it knows no id of the server. */
-    firstUnknown: async (server: string) =>
-      // A creation with an unknown outcome is above its own floor, which can be below the highest known id.
+    /**
+     * The first id that the journal may not know; undefined if it knows no id of the server. `depth`: how far below a
+     * known id delivery looks for creations that were sent before any id was known.
+     */
+    firstUnknown: async (server: string, depth: number) =>
+      // A creation with an unknown outcome is above its own floor, which can be below the highest known id. A later journal
+      // may have filled in the spares of this one, and those that this one had yet to look for.
       db.value<number>`
         SELECT min(highest, ifnull((SELECT min(ifnull(floor, 0)) FROM runs WHERE server = url
-          AND step = 'creating' AND parked IS NOT 'ignored'), highest)) + 1 AS id FROM servers
-          WHERE url = ${server}`,
+          AND step = 'creating' AND parked IS NOT 'ignored'), highest),
+          ifnull((SELECT min(experiment) - 1 FROM spares WHERE server = url), highest),
+          CASE WHEN sweep_from IS NULL THEN highest WHEN sweep_from > 0 THEN sweep_from - 1
+            ELSE max(0, ifnull(sweep, highest) - 1 - ${depth}) END) + 1 AS id FROM servers WHERE url = ${server}`,
     /** Whether a run has this experiment. */
     owns: async (server: string, experiment: number) =>
       db.exists`SELECT 1 FROM runs WHERE server = ${server} AND experiment = ${experiment}`,

@@ -5,6 +5,7 @@ import type { CommentRecord, ExperimentRecord } from '../deliver/context.js';
 import { isOurCreation } from '../deliver/reconcile.js';
 import { inspectNewest, RECOVER } from '../deliver/restored.js';
 import { hasTags } from '../deliver/revise.js';
+import { MAX_DEPTH } from '../deliver/window.js';
 import { explain, LabfeedError, type NotebookError } from '../errors.js';
 import { createNotebookReader, isTemporary, isUnreadable, type NotebookReader, readBack } from '../evidence.js';
 import { writeNote } from '../journal/identity.js';
@@ -136,7 +137,7 @@ async function refill(dialect: Dialect, deps: RecoverDeps): Promise<Recovered> {
   const restoredFrom = known ?? (await detectRestored(deps));
   const unknown =
     restoredFrom === undefined
-      ? await journal.recovery.firstUnknown(server)
+      ? await journal.recovery.firstUnknown(server, MAX_DEPTH)
       : await reconcileRestored(restoredFrom, result, deps);
   // If ids below the range were never read, the reason for the halt remains. If no id is known at all, the person who
   // gives the range knows where the ids begin.

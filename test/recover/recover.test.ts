@@ -318,6 +318,28 @@ test('comments that the notebook has, but an older journal does not, are not pos
   expectExactly(notebook, ['a']);
 });
 
+test('a run that a later journal has filed in a spare of this one is not filed again', async () => {
+  const clock = manualClock();
+  const notebook = fakeNotebook();
+  for (const content of ['a', 'b']) await file(notebook, clock, content);
+  const older = await emptyJournal(clock);
+  await see(older, 'b');
+  await older.outbox.record(
+    1,
+    { kind: 'intended', server: SERVER, floor: FIRST_ID - 1, at: 1 },
+    { kind: 'created', experiment: FIRST_ID + 1, found: false },
+    { kind: 'described' },
+    { kind: 'finished' },
+  );
+  await older.outbox
+    .server(SERVER)
+    .addSpare(FIRST_ID, referenceOf({ instrument: 'balance', sha256: sha256('b'), copy: '', refiling: 0 }));
+  expect(await recoverInto(older, notebook, { range: undefined })).toMatchObject({ recovered: 1, known: 1 });
+  await see(older, 'a');
+  await deliverAll(older, contextOf(older, notebook, clock), clock);
+  expectExactly(notebook, ['a', 'b']);
+});
+
 test('if none of the first ids exists, nothing is sent until a range is given', async () => {
   const clock = manualClock();
   const notebook = fakeNotebook();
