@@ -42,6 +42,8 @@ export interface World {
   writtenBeforeNote: number;
   /** Whether the journal was removed or replaced by an older copy. */
   isLost: boolean;
+  /** Whether the note beside it was left then. */
+  hadNote: boolean;
 }
 
 /** A PC that runs labfeed. */
@@ -111,6 +113,7 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
     note: undefined,
     writtenBeforeNote: 0,
     isLost: false,
+    hadNote: true,
     trace: trace && ((line) => trace(`${Math.round(timeline.elapsedMs())} ${line}`)),
   };
 }
