@@ -41,6 +41,9 @@ function locate(reason: string, { input, begin }: Token): { line: number; column
   return { line: lines.length, column: (lines.at(-1) ?? '').length + 1 };
 }
 
+/** Prints a value without escaping it. */
+export const RAW_FILTER = 'raw';
+
 const UNKNOWN_FILTER = /^undefined filter: ([\w-]+)$/;
 
 interface Explanation {
@@ -50,6 +53,11 @@ interface Explanation {
 
 function rewordSyntaxError(reason: string, engine: Liquid): Explanation {
   const [, filter] = UNKNOWN_FILTER.exec(reason) ?? [];
+  if (filter === RAW_FILTER)
+    return {
+      message: 'the filter "raw" is not allowed in the body: files could add markup to it',
+      hint: 'remove it, and write markup in the template around the value',
+    };
   if (filter !== undefined)
     return { message: `unknown filter "${filter}"`, ...didYouMean(filter, Object.keys(engine.filters)) };
   const [, end] = /^tag "((?:end|els)\w*)" not found$/.exec(reason) ?? [];

@@ -41,6 +41,7 @@ import {
   explainRenderError,
   explainSyntaxError,
   type Part,
+  RAW_FILTER,
   type TemplateError,
   type TemplatePath,
   unknownNames,
@@ -287,6 +288,8 @@ function registerGrouping(engine: Liquid, name: string): void {
 
 /** The body escapes every value, so these filters must not escape it a second time. */
 function registerHtmlFilters(engine: Liquid): void {
+  // With it, a file could put markup into the notebook.
+  engine.unregisterFilter(RAW_FILTER);
   const register = (name: string, toHtml: (text: string) => string) =>
     engine.registerFilter(name, {
       raw: true,

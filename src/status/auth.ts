@@ -89,11 +89,14 @@ export function createTokenCheck(token: string, clock: Clock) {
 
   function isToken(given: string, sender: string): boolean {
     const failed = failures.get(sender);
-    const waitS = Math.ceil(((failed?.until ?? 0) - clock.monotonic()) / 1000);
-    // The right token has to wait too; otherwise the wait would not slow down guessing.
-    if (waitS > 0) throw new HttpError(429, `too many wrong tokens from this address: try again in ${waitS} s`, waitS);
     failures.delete(sender);
+    // At once: the token is too long to guess, and wrong ones of somebody else must not lock out its owner.
     if (isEqual(given, token)) return true;
+    const waitS = Math.ceil(((failed?.until ?? 0) - clock.monotonic()) / 1000);
+    if (failed && waitS > 0) {
+      failures.set(sender, failed);
+      throw new HttpError(429, `too many wrong tokens from this address: try again in ${waitS} s`, waitS);
+    }
     const count = (failed?.count ?? 0) + 1;
     const penaltyS = count <= FREE_ATTEMPTS ? 0 : Math.min(2 ** (count - FREE_ATTEMPTS), MAX_WAIT_S);
     failures.set(sender, { count, until: clock.monotonic() + 1000 * penaltyS });

@@ -139,6 +139,8 @@ function createApp(log: Log): FastifyInstance {
     keepAliveTimeout: 10_000,
     http: { headersTimeout: 10_000, connectionsCheckingInterval: 5000 },
     frameworkErrors: onError,
+    // A proxy on this machine names its clients. One on another machine counts as a single client.
+    trustProxy: 'loopback',
   });
   app.server.maxConnections = MAX_CONNECTIONS;
   app.setErrorHandler(onError);

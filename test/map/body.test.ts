@@ -107,9 +107,12 @@ describe('the body', () => {
     expect(renderBody('{% assign t = readings | table %}{% echo t %}')).toBe(renderBody('{{ readings | table }}'));
   });
 
-  test('prints a value unescaped with the filter raw', () => {
-    expect(renderBody('{{ meta.Sample | raw }}')).toBe('Plasmid <A>');
-  });
+  test.each(['{{ meta.Sample | raw }}', '{{ "<p>" | append: meta.Sample | raw }}', '{% echo meta.Sample | raw %}'])(
+    'refuses the filter raw, with which a file could add markup: %s',
+    (template) => {
+      expect(() => renderBody(template)).toThrow('the filter "raw" is not allowed in the body');
+    },
+  );
 
   test('shows line breaks with the filter newline_to_br', () => {
     const lines = record({ Note: v('a\n<b>\r\nc') });

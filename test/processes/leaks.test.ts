@@ -59,3 +59,40 @@ test('a server that repeats the request as an invalid response does not show the
   expect(stderr).toContain('HTTPParserError');
   expect(stderr).not.toContain('k-0123456789abcdef');
 }, 60_000);
+
+test('escape sequences and changes of direction in names and contents do not reach the terminal', async () => {
+  const folder = tempFolder();
+  const site = makeSite(folder, { url: 'http://127.0.0.1:1', key: 'k-0123456789' });
+  const name = 'a\u001b[2J\u001b]0;title\u0007\u202egnp.csv';
+  site.drop(name, `Sample\u001b[31m,Weight\u202e (mg)\u009b1m\na\u001b[2J,1.5\nb,2.5\n`);
+  const daemon = startDaemon(site.config);
+  await daemon.logged(({ msg }) => msg === 'run queued' || msg === 'run quarantined');
+  const path = join(folder, 'data', 'balance', name);
+  const commands = [
+    ['jobs'],
+    ['jobs', '--json'],
+    ['show', '1'],
+    ['status'],
+    ['why', path],
+    ['why', name, '--json'],
+    ['try', 'balance', path],
+    ['try', 'balance', path, '--json'],
+    ['learn', path],
+    ['jobs', '--instrument', name],
+    ['retry', name],
+    [name],
+  ];
+  const printed = await Promise.all(
+    commands.map(async (args) => {
+      const { stdout, stderr } = await labfeed(
+        args.length === 1 || args[0] === 'learn' ? args : [...args, '--config', site.config],
+        folder,
+      );
+      if (args.includes('--json') && stdout !== '') JSON.parse(stdout);
+      return stdout + stderr;
+    }),
+  );
+  await daemon.stop();
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
+  for (const text of [...printed, daemon.output()]) expect(text).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]/);
+}, 120_000);

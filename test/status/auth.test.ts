@@ -245,18 +245,32 @@ describe('a page with a token', () => {
     expect((await logIn(serving, TOKEN, { origin: 'https://evil.example' })).status).toBe(403);
   });
 
-  test('delays senders of many wrong tokens, even with the right one, but not those who are logged in', async () => {
+  test('delays senders of many wrong tokens, but not the right token or those who are logged in', async () => {
     const clock = manualClock();
     const serving = await serve({ clock }, { token: TOKEN });
     const cookie = cookieOf((await logIn(serving, TOKEN)).headers);
     for (let n = 0; n < 3; n++)
       expect((await serving.call('/api/state', { headers: bearer(`wrong${n}`) })).status).toBe(401);
     for (let n = 0; n < 3; n++) expect((await logIn(serving, `wrong${n}`)).status).toBe(401);
-    for (const answer of [await serving.call('/api/state', { headers: bearer(TOKEN) }), await logIn(serving, TOKEN)])
+    for (const answer of [
+      await serving.call('/api/state', { headers: bearer('wrong') }),
+      await logIn(serving, 'wrong'),
+    ])
       expect(answer).toMatchObject({ status: 429, headers: { 'retry-after': '2' } });
     expect((await serving.call('/api/state', { headers: { cookie } })).status).toBe(200);
-    clock.advance(2000);
     expect((await serving.call('/api/state', { headers: bearer(TOKEN) })).status).toBe(200);
+    expect((await logIn(serving, TOKEN)).status).toBe(303);
+  });
+
+  test('behind a proxy on this machine, delays each client of the proxy on its own', async () => {
+    const serving = await serve({ clock: manualClock() }, { token: TOKEN });
+    const as = (client: string) => ({ ...bearer('wrong'), 'x-forwarded-for': client });
+    const statusFor = async (client: string) => (await serving.call('/api/state', { headers: as(client) })).status;
+    for (let n = 0; n < 6; n++) expect(await statusFor('192.0.2.1')).toBe(401);
+    expect(await statusFor('192.0.2.1')).toBe(429);
+    expect(await statusFor('192.0.2.2')).toBe(401);
+    // What a client claims about itself does not count: the proxy appends its address.
+    expect(await statusFor('192.0.2.9, 192.0.2.1')).toBe(429);
   });
 });
 
@@ -281,7 +295,7 @@ describe('wrong tokens', () => {
     for (let n = 0; n < 16; n++) {
       expect(tokens.accepts(by('a', `wrong${n}`))).toBe(false);
       if (n < 5) continue;
-      const waitS = waitOf(() => tokens.accepts(by('a')));
+      const waitS = waitOf(() => tokens.accepts(by('a', 'wrong')));
       waits.push(waitS);
       clock.advance(waitS * 1000);
     }
@@ -295,8 +309,9 @@ describe('wrong tokens', () => {
   test('from one sender do not delay another', () => {
     const tokens = createTokenCheck(TOKEN, manualClock());
     for (let n = 0; n < 6; n++) tokens.accepts(by('a', `wrong${n}`));
-    expect(waitOf(() => tokens.accepts(by('a')))).toBe(2);
-    expect(tokens.accepts(by('b'))).toBe(true);
+    expect(waitOf(() => tokens.accepts(by('a', 'wrong')))).toBe(2);
+    expect(tokens.accepts(by('b', 'wrong'))).toBe(false);
+    expect(tokens.accepts(by('a'))).toBe(true);
   });
 
   test('are remembered for a limited number of senders', () => {
