@@ -22,9 +22,9 @@ export interface Readers {
 }
 
 export function createReaders(limits: Partial<Limits> = {}): Readers {
-  // Small files never wait for large ones. Several are sent ahead, so that the thread need not wait for the next.
-  const small = new Lane(16, { ...LIMITS, ...limits });
+  // Small files do not wait for large ones. Several are sent ahead, so that the thread need not wait for the next.
   const large = new Lane(1, { ...LIMITS, ...limits });
+  const small = new Lane(16, { ...LIMITS, ...limits }, large);
   const lanes = [small, large];
   const laneFor = (bytes: number) => (bytes <= MAX_SMALL_BYTES ? small : large);
   const close = (reader: number): void => {
@@ -104,6 +104,8 @@ interface Limits {
 
 const LIMITS: Limits = { graceMs: 5000, maxHeapMb: 1024 };
 const CHECK_MS = 250;
+/** A small file that takes longer makes way for others, and is read again where large files are. */
+const SLOW_MS = 1000;
 /** An idle thread keeps about 50 MB; starting it takes a few tenths of a second. */
 const MAX_IDLE_MS = 5 * 60_000;
 
@@ -111,6 +113,7 @@ const MAX_IDLE_MS = 5 * 60_000;
 class Lane {
   readonly #maxSent: number;
   readonly #limits: Limits;
+  readonly #slower: Lane | undefined;
   readonly #waiting: Pending[] = [];
   #sent: Pending[] = [];
   #thread: Worker | undefined;
@@ -122,16 +125,19 @@ class Lane {
   #check: NodeJS.Timeout | undefined;
 
   /** `maxSent`: how many tasks the thread may have. If only one, contents are handed over instead of copied. */
-  constructor(maxSent: number, limits: Limits) {
+  constructor(maxSent: number, limits: Limits, slower?: Lane) {
     this.#maxSent = maxSent;
     this.#limits = limits;
+    this.#slower = slower;
   }
 
   add(task: Task): Promise<Answer> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ ...task, isClosed: false, resolve, reject });
-      this.#send();
-    });
+    return new Promise((resolve, reject) => this.#take({ ...task, isClosed: false, resolve, reject }));
+  }
+
+  #take(task: Pending): void {
+    this.#waiting.push(task);
+    this.#send();
   }
 
   /** Abandons the tasks of a reader. */
@@ -188,7 +194,13 @@ class Lane {
     const ms = performance.now() - this.#since;
     const [first] = this.#sent;
     if (!first && ms > MAX_IDLE_MS) void this.#end();
-    if (first && this.#isReady && ms > first.maxMs + this.#limits.graceMs) this.#refuse(tookTooLong(first));
+    if (!first || !this.#isReady) return;
+    if (ms > first.maxMs + this.#limits.graceMs) this.#refuse(tookTooLong(first));
+    else if (ms > SLOW_MS && this.#slower && this.#sent.length + this.#waiting.length > 1) {
+      this.#sent.shift();
+      this.#slower.#take(first);
+      this.#replace();
+    }
   }
 
   #failed(error: unknown): void {

@@ -142,6 +142,9 @@ function readDateWith(dates: DateHabits, text: string): ReturnType<ReadDate> {
 
 /** A bug that one file triggers quarantines that file; the others continue. */
 function toFileError(error: unknown, { path }: IdentifiedFile): Error {
+  // Where only a part of the file is known, nobody knows its path.
+  if (error instanceof FileError && !error.where)
+    return new FileError(error.message, { where: { file: path }, hint: error.hint });
   if (error instanceof LabfeedError) return error;
   return new FileError(`labfeed failed to process this file: ${error instanceof Error ? error.message : error}`, {
     where: { file: path },

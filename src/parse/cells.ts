@@ -2,6 +2,7 @@ import { CsvError } from 'csv-parse';
 import { parse as parseCsv } from 'csv-parse/sync';
 import { regexSource, type SplitWord } from '../config/grammar.js';
 import type { ParseOptions } from '../config/vocabulary.js';
+import { FileError } from '../errors.js';
 import { depthFromEnd, type Line, numberFromEnd, toLines } from './lines.js';
 import { decode, knownEncoding, MAX_TEXT_BYTES, type OpenFile, readChunks } from './source.js';
 
@@ -72,10 +73,11 @@ export function chooseDelimiter(
 const CHARACTERS = ['tab', ';', '|', ','];
 const BLANKS = ['spaces', 'whitespace'];
 const SAMPLE_LINES = 1000;
+const SAMPLE_CHARACTERS = 100_000;
 
 /** The delimiter that splits the longest sequence of lines into the same number of cells. */
 export function findDelimiter(texts: readonly string[]): string | undefined {
-  const sample = texts.slice(0, SAMPLE_LINES).map((text) => text.replace(/"[^"]*"/g, 'q'));
+  const sample = texts.slice(0, SAMPLE_LINES).map((text) => text.slice(0, SAMPLE_CHARACTERS).replace(/"[^"]*"/g, 'q'));
   const character = best(CHARACTERS, sample);
   const blank = best(BLANKS, sample);
   // Blanks also separate the words of sentences, so they must be far more regular.
@@ -263,7 +265,7 @@ const NO_SPLIT: Split = { all: (text) => [text.trim()], once: () => undefined };
 function byText(delimiter: string): Split {
   return {
     text: delimiter,
-    all: (text) => trimAll(text.split(delimiter)),
+    all: (text) => trimAll(text.split(delimiter, MAX_CELLS + 1)),
     once(text) {
       const at = text.indexOf(delimiter);
       return at < 0 ? undefined : [text.slice(0, at).trim(), text.slice(at + delimiter.length).trim()];
@@ -299,7 +301,14 @@ function byRegex(regex: RegExp, isTrimmed: boolean): Split {
   };
 }
 
+/** Instruments do not write longer lines: the file is of another kind, or damaged. */
+const MAX_CELLS = 1_000_000;
+
 function trimAll(cells: string[]): string[] {
+  if (cells.length > MAX_CELLS)
+    throw new FileError(`a line has more than ${MAX_CELLS} cells`, {
+      hint: 'check the delimiter, and whether the file is damaged',
+    });
   for (let n = 0; n < cells.length; n++) cells[n] = cells[n]?.trim() ?? '';
   return cells;
 }

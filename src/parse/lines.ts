@@ -1,4 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
+import { getHeapStatistics } from 'node:v8';
 import type { ParseOptions } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import { nearest } from '../text.js';
@@ -146,6 +147,8 @@ export const raiseLimit = (key: string, value: string | number): string =>
 
 /** How long parsing may block the event loop at a stretch. */
 const SLICE_MS = 8;
+/** If a thread runs out of memory, that can end the whole process. So parsing stops well before. */
+const MAX_HEAP_MB = 512;
 
 /** Keeps long work from blocking the event loop and from exceeding its time limit. */
 export interface TimeSlice {
@@ -163,6 +166,9 @@ export function createTimeSlice(maxMs: number, refuse: Refuse, signal?: AbortSig
     async renew() {
       if (performance.now() - start > maxMs) {
         throw refuse(`reading the file took longer than ${maxMs / 1000} s`, { hint: raiseLimit('seconds', 300) });
+      }
+      if (getHeapStatistics().used_heap_size > MAX_HEAP_MB * 2 ** 20) {
+        throw refuse(`reading the file takes more than ${MAX_HEAP_MB} MB of memory`, { hint: 'split the file' });
       }
       signal?.throwIfAborted();
       await setImmediate();

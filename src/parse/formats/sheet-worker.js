@@ -14,6 +14,7 @@ import { CFB, read, SSF } from '@e965/xlsx';
 const MAX_CHARACTERS = 100_000_000;
 /** Includes empty cells: a single cell in the last column makes a long line. */
 const MAX_CELLS = 10_000_000;
+const MAX_EMPTY_ROWS = 100_000;
 
 const ERRORS = new Map([
   [0, '#NULL!'],
@@ -35,6 +36,7 @@ function linesOf(book) {
   const sheets = book.SheetNames.map((name) => ({ name, rows: rowsOf(book, name) }));
   const cells = sheets.reduce((sum, { rows }) => rows.reduce((all, row) => all + row.length, sum), 0);
   if (cells > MAX_CELLS) throw new Error(`its sheets span more than ${MAX_CELLS} cells`);
+  for (const { name, rows } of sheets) refuseSparse(name, rows);
   let characters = 0;
   return sheets.map(({ name, rows }) => {
     const lines = Array.from(rows, (row = []) => {
@@ -56,6 +58,18 @@ function linesOf(book) {
  */
 function rowsOf(book, name) {
   return book.Sheets[name]?.['!data'] ?? [];
+}
+
+/**
+ * A single cell at the end of a sheet makes a million lines of nothing.
+ * @param {string} name
+ * @param {(CellObject | undefined)[][]} rows
+ */
+function refuseSparse(name, rows) {
+  // Rows without cells are missing from the array, and `reduce` skips them.
+  const filled = rows.reduce((sum) => sum + 1, 0);
+  if (rows.length > MAX_EMPTY_ROWS + 10 * filled)
+    throw new Error(`the sheet ${JSON.stringify(name)} has ${rows.length} rows, but only ${filled} of them are filled`);
 }
 
 /**

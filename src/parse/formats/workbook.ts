@@ -127,6 +127,7 @@ function problemOf(error: unknown): WorkbookProblem {
   }
   const message = error instanceof Error ? error.message : String(error);
   if (/password|encrypt/i.test(message)) return new WorkbookProblem('it is protected', 'save it without a password');
+  if (/are filled$/.test(message)) return new WorkbookProblem(message, 'delete the cells far below the data');
   return new WorkbookProblem(message);
 }
 

@@ -1,0 +1,99 @@
+import { truncateSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { CFB, read, utils, write } from '@e965/xlsx';
+import { expect, test } from 'vitest';
+import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
+import { runSandbox } from '../support/sandbox.js';
+import { tempFolder } from '../support/temp-folder.js';
+
+const MONITOR = pathToFileURL(join(import.meta.dirname, '../support/loop-delay.mjs')).href;
+const MAX_BLOCK_MS = 50;
+
+/** A small workbook with a cell at the last place that there is. */
+function farCell(): Buffer {
+  const book = utils.book_new();
+  utils.book_append_sheet(
+    book,
+    utils.aoa_to_sheet([
+      ['a', 'b'],
+      ['c', 1],
+    ]),
+    'S',
+  );
+  const archive = CFB.read(write(book, { type: 'buffer' }), { type: 'buffer' });
+  for (const part of archive.FileIndex) {
+    if (part.name !== 'sheet1.xml') continue;
+    part.content = Buffer.from(Buffer.from(part.content).toString().replace('r="B2"', 'r="XFD1048576"'));
+    part.size = part.content.length;
+  }
+  const content: Buffer = CFB.write(archive, { type: 'buffer', fileType: 'zip', compression: true });
+  expect(read(content).SheetNames).toEqual(['S']);
+  return content;
+}
+
+const columns = (cell: (n: number) => unknown) => Array.from({ length: 300_000 }, (_, n) => cell(n)).join(',');
+const records = () => Array.from({ length: 250_000 }, (_, n) => JSON.stringify({ t: n, v: n / 2, s: 'abcdefgh' }));
+
+/** The longest time for which the event loop of a daemon is blocked by a file, and whether others are filed meanwhile. */
+async function longestBlockBy(name: string, content: string | Buffer): Promise<number> {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const keys = 'ready: { quiet: 50ms }, existing: ingest';
+  const instruments = `  odd: { watch: data/odd, ${keys} }\n  balance: { watch: data/balance, ${keys} }\n`;
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key, instruments });
+  // The first file of each kind loads code, which takes longer than reading.
+  site.drop('first.csv', weighing(0));
+  site.drop('large.csv', `${weighing(1)}\n${'x,1\n'.repeat(100_000)}`, 'odd');
+  const daemon = startDaemon(site.config, { NODE_OPTIONS: `--import ${MONITOR}` });
+  await daemon.logged('run filed', 30_000);
+  await daemon.logged(({ file, run }) => run !== undefined && String(file).endsWith('large.csv'), 30_000);
+  const measured = async (times: number) => {
+    daemon.child.kill('SIGUSR2');
+    const all = () => daemon.lines.filter(({ msg }) => msg === 'loop delay');
+    await expect.poll(() => all().length, { timeout: 30_000 }).toBe(times);
+    return Number(all().at(-1)?.['maxMs']);
+  };
+  await measured(1);
+  site.drop(name, content, 'odd');
+  site.drop('good.csv', weighing(2));
+  await daemon.logged(({ msg, file }) => msg === 'run queued' && String(file).endsWith('good.csv'), 30_000);
+  await daemon.logged(({ file, run }) => run !== undefined && String(file).endsWith(name), 100_000);
+  const maxMs = await measured(2);
+  expect(await daemon.stop()).toBe(0);
+  return maxMs;
+}
+
+test.each<[string, string, () => string | Buffer]>([
+  ['15 MB of commas', 'commas.csv', () => ','.repeat(15e6)],
+  ['a header of 300,000 columns', 'wide.csv', () => `${columns((n) => `c${n}`)}\n${columns((n) => n)}\n`],
+  ['a workbook with a cell at the end', 'far.xlsx', farCell],
+  ['10 MB of JSON', 'large.json', () => `[${records().join(',')}]`],
+])('%s do not block the event loop, and other files are filed meanwhile', async (_, name, make) => {
+  const content = make();
+  const measured: number[] = [];
+  // A busy machine delays any process; the code is to blame only if it happens each time.
+  for (let attempt = 0; attempt < 3; attempt++) {
+    measured.push(await longestBlockBy(name, content));
+    if (Math.min(...measured) < MAX_BLOCK_MS) break;
+  }
+  console.log(name, measured);
+  expect(Math.min(...measured)).toBeLessThan(MAX_BLOCK_MS);
+});
+
+test('four sparse files of 8 TB do not keep an instrument from filing others', async () => {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  for (const n of [1, 2, 3, 4]) {
+    site.drop(`sparse${n}.csv`, weighing(n));
+    truncateSync(join(folder, `data/balance/sparse${n}.csv`), 8 * 2 ** 40);
+  }
+  const { reason } = await daemon.logged('run quarantined');
+  expect(reason).toMatch(/too large: 8388608\.0 MB, the limit is 1024\.0 MB/);
+  site.drop('good.csv', weighing(9));
+  await daemon.logged('run filed');
+  expect(await daemon.stop()).toBe(0);
+});
