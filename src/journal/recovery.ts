@@ -33,7 +33,6 @@ const placedRow = z.object({
   instrument: z.string(),
   sha256: z.string(),
   experiment: z.number(),
-  addedAt: z.number(),
   /** Whether there is a draft. */
   drafted: z.number().transform((count) => count > 0),
 });
@@ -46,7 +45,7 @@ export type Recovery = ReturnType<typeof createRecovery>;
 export function createRecovery({ db, commit, now }: Store) {
   const placed = (condition: ReturnType<typeof part>): PlacedRun[] => {
     const rows = db.rows`
-      SELECT id, reference, instrument, sha256, experiment, added_at AS addedAt, (SELECT count(*) FROM drafts
+      SELECT id, reference, instrument, sha256, experiment, (SELECT count(*) FROM drafts
         WHERE run = runs.id) AS drafted FROM runs WHERE ${condition}`;
     return parseRows(placedRow, rows);
   };
@@ -88,15 +87,23 @@ export function createRecovery({ db, commit, now }: Store) {
     /** The run with the highest experiment below this one. */
     placedBelow: async (server: string, experiment: number) =>
       placed(part`server = ${server} AND experiment < ${experiment} ORDER BY experiment DESC LIMIT 1`)[0],
-    /** Runs below this experiment that changed since this time: the restored server may have an unfinished state. */
-    changedSince: async (server: string, at: number, experiment: number) =>
-      placed(part`server = ${server} AND updated_at >= ${at} AND experiment < ${experiment} ORDER BY experiment DESC`),
+    /**
+     * Runs below this experiment that changed since its run was added: the restored server may have an unfinished state.
+     * When a recovered run was added is not known, but it was after the runs below it.
+     */
+    changedSince: async (server: string, experiment: number) =>
+      placed(part`server = ${server} AND experiment < ${experiment} AND updated_at >= ifnull((SELECT added_at FROM runs
+        WHERE server = ${server} AND experiment <= ${experiment} AND modified_ms > 0 ORDER BY experiment DESC LIMIT 1), 0)
+        ORDER BY experiment DESC`),
     /** Its experiment is gone: the id is free for others, and the run is held. */
     release: (run: PlacedRun) => commit(() => release(db, run, now())),
     /** Its experiment exists but is blank: it is filled in again. */
     refill: (run: PlacedRun) => commit(() => refill(db, run, now())),
     /** Only these of its comments exist, by number: the others are posted again. False if none is missing. */
     keepComments: (run: PlacedRun, present: ReadonlySet<number>) => commit(() => keepComments(db, run, present, now())),
+    /** Whether one of the comments that the journal knows is not among these. */
+    lacksComments: async (run: PlacedRun, present: ReadonlySet<number>) =>
+      postedComments(db, run.id).some((n) => !present.has(n)),
     /** Our empty experiments that no run has. */
     spares: async (server: string) =>
       db.rows<{ experiment: number; reference: string | null }>`

@@ -62,7 +62,7 @@ const emptyResult = () => ({
   unreadable: [] as number[],
   /** Filed by labfeed from instruments that are not in this configuration. */
   unknownInstruments: [] as number[],
-  /** Recovered without any comment of labfeed, although the instrument has comments. */
+  /** Recovered without any comment of labfeed, although the instrument has comments, or with fewer than before. */
   withoutComments: [] as number[],
   /** Runs whose experiments no longer exist, because the server was restored. */
   gone: [] as number[],
@@ -271,7 +271,8 @@ async function reconcileRestored(restoredFrom: number, result: Recovered, deps: 
   const reconcile = async (run: PlacedRun, isBelow: boolean): Promise<Reconciled> => {
     deps.onProgress(run.experiment, result);
     const outcome = await reconcileRun(run, isBelow, facts, deps);
-    if (outcome !== 'unchanged') result[outcome].push(run.id);
+    if (outcome === 'withoutComments') result.withoutComments.push(run.experiment);
+    else if (outcome !== 'unchanged') result[outcome].push(run.id);
     return outcome;
   };
   for (const run of await journal.recovery.placedFrom(server, restoredFrom)) await reconcile(run, false);
@@ -282,7 +283,7 @@ async function reconcileRestored(restoredFrom: number, result: Recovered, deps: 
     last = await journal.recovery.placedBelow(server, lowest);
   }
   // The older state was saved after this run was added: only what has changed since then can be unfinished there.
-  const suspects = last ? await journal.recovery.changedSince(server, last.addedAt, last.experiment) : [];
+  const suspects = last ? await journal.recovery.changedSince(server, last.experiment) : [];
   for (const run of suspects) await reconcile(run, true);
   for (const { experiment, reference } of await journal.recovery.spares(server)) {
     const record = await deps.notebook.readExperiment(experiment);
@@ -294,14 +295,14 @@ async function reconcileRestored(restoredFrom: number, result: Recovered, deps: 
   return last ? last.experiment + 1 : lowest;
 }
 
-type Reconciled = 'gone' | 'reopened' | 'unchanged';
+type Reconciled = 'gone' | 'reopened' | 'withoutComments' | 'unchanged';
 
 /** `isBelow`: the id is older than the restored state, so the experiment is the run's, whether or not it was edited. */
 async function reconcileRun(
   run: PlacedRun,
   isBelow: boolean,
   facts: ServerFacts,
-  { journal, notebook }: RecoverDeps,
+  { server, journal, notebook }: RecoverDeps,
 ): Promise<Reconciled> {
   const found = await readBack(run, notebook);
   const { record, hasOrigin } = typeof found === 'string' ? { record: {}, hasOrigin: false } : found;
@@ -316,10 +317,13 @@ async function reconcileRun(
   const present = new Set(marks.filter(({ reference }) => reference === run.reference).map(({ n }) => n));
   // A person may have removed the origin line, but not the comments.
   if (hasOrigin || present.size > 0) {
-    return run.drafted && (await journal.recovery.keepComments(run, present)) ? 'reopened' : 'unchanged';
+    if (run.drafted) return (await journal.recovery.keepComments(run, present)) ? 'reopened' : 'unchanged';
+    // Without a draft nothing can be posted again.
+    return (await journal.recovery.lacksComments(run, present)) ? 'withoutComments' : 'unchanged';
   }
-  if (isBelow) return 'unchanged';
+  if (isBelow && !isBlank) return 'unchanged';
   await journal.recovery.release(run);
+  if (isBlank) await journal.outbox.server(server).addSpare(run.experiment, run.reference);
   return 'gone';
 }
 

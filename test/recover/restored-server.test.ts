@@ -2,9 +2,20 @@ import { expect, test } from 'vitest';
 import { deliver } from '../../src/deliver/deliver.js';
 import { checkRestored } from '../../src/deliver/restored.js';
 import { NotebookError } from '../../src/errors.js';
+import { referenceOf } from '../../src/markers.js';
 import type { FakeNotebook, NotebookKind } from '../support/fake-notebook.js';
-import { contextOf, deliverAll, expectExactly, FIRST_ID, recoverInto, SERVER, see } from '../support/filing.js';
+import {
+  contextOf,
+  deliverAll,
+  emptyJournal,
+  expectExactly,
+  FIRST_ID,
+  recoverInto,
+  SERVER,
+  see,
+} from '../support/filing.js';
 import { ask, recovered, setUp } from '../support/restored-server.js';
+import { sha256 } from '../support/runs.js';
 
 const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
 
@@ -253,6 +264,26 @@ test('if the newer state is restored after all, recover completes the held runs'
   await scene.file('b', 'c');
   expect(await scene.states()).toEqual({ done: 3 });
   expectExactly(notebook, ['a', 'b', 'c']);
+});
+
+test('recovered runs that the restored server has without their comments are listed, and empty ones are held', async () => {
+  const scene = await setUp();
+  const { notebook, clock } = scene;
+  await scene.file('a', 'b', 'c');
+  const [blank, bare, last] = [FIRST_ID, FIRST_ID + 1, FIRST_ID + 2];
+  const journal = await emptyJournal(clock);
+  await recoverInto(journal, notebook);
+  notebook.experiments.get(bare)?.comments.clear();
+  const reference = referenceOf({ instrument: 'balance', sha256: sha256('a'), copy: '', refiling: 0 });
+  Object.assign(notebook.experiments.get(blank) ?? {}, {
+    title: `labfeed ${reference}`,
+    body: '',
+    comments: new Map(),
+  });
+  await journal.outbox.server(SERVER).learn({ halted: 'restored', restoredFrom: last + 1 });
+  const result = await recoverInto(journal, notebook, { range: undefined });
+  expect(result).toMatchObject({ gone: [1], reopened: [], withoutComments: [bare] });
+  expect(await journal.outbox.server(SERVER).hasExperiment(blank)).toBe(true);
 });
 
 test('a refiled run is held once, and its first filing is ignored', async () => {
