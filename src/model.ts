@@ -85,10 +85,27 @@ export interface Table {
   readonly count: number;
 }
 
+/** A part of the file that is not in the record. Without lines: all of the file or sheet. */
+export interface Unread {
+  /** `left out`: by `skip`, `where`, `columns` or `area` of the mapping. `partly read`: some words of it are missing. */
+  readonly kind: 'unread' | 'partly read' | 'left out';
+  /** The name of the file, if the run has several. */
+  readonly file?: string;
+  readonly sheet?: string;
+  /** From 1; the lines of text, or of the sheet. */
+  readonly from?: number;
+  readonly to?: number;
+  /** Columns of a table, whose lines were read otherwise. */
+  readonly table?: string;
+  readonly columns?: readonly string[];
+}
+
 /** The result of parsing. The first table is `readings` in templates. */
 export interface FileRecord {
   readonly meta: ReadonlyMap<string, Value>;
   readonly tables: readonly Table[];
+  /** What the file has beside these. Empty only if all of it was read. */
+  readonly unread: readonly Unread[];
   /** From the mapping, or measured. Dates that templates print are parsed with it, too. */
   readonly dates?: DateHabits;
 }

@@ -196,8 +196,14 @@ export interface Taken extends ContentKey {
 
 /** What parsing and mapping made of a file. */
 export type Reading =
-  | { readonly draft: Draft; readonly shaped?: Shaped | undefined; readonly problem?: never }
-  | { readonly draft?: never; readonly shaped?: never; readonly problem: FileError };
+  | {
+      readonly draft: Draft;
+      /** What the file has and the draft does not. Undefined if that is not known. */
+      readonly omits?: readonly string[];
+      readonly shaped?: Shaped | undefined;
+      readonly problem?: never;
+    }
+  | { readonly draft?: never; readonly omits?: never; readonly shaped?: never; readonly problem: FileError };
 
 /** The columns and units of a run, and what to do if they differ from the previous run. */
 export interface Shaped {

@@ -303,8 +303,8 @@ type EarlyReading = Reading & { readonly sha256: string | undefined };
 
 /** A file that does not fit its mapping is a result too: its run is quarantined with the reason. */
 function toReading(read: ReadRun, { drift, parse }: Instrument): EarlyReading {
-  const { sha256, draft, shape, error } = read;
-  if (draft) return { sha256, draft, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
+  const { sha256, draft, omits, shape, error } = read;
+  if (draft) return { sha256, draft, omits, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
   const problem = receiveError(error);
   // A file that has changed, or cannot be read now, is tried again later.
   if (!(problem instanceof FileError)) throw problem;
@@ -339,8 +339,9 @@ async function handOver(run: NewRun, read: Reading, intake: IntakeState): Promis
 
 /** A secret that somebody copied into a file reaches neither the journal nor the notebook. */
 function withoutSecrets(reading: Reading, file: string, { isSecretIn }: IntakeState): Reading {
-  const { draft } = reading;
-  if (!draft || !isSecretIn([draft.title, draft.body, ...draft.tags, ...draft.comments].join('\n'))) return reading;
+  const { draft, omits = [] } = reading;
+  if (!draft) return reading;
+  if (!isSecretIn([draft.title, draft.body, ...draft.tags, ...draft.comments, ...omits].join('\n'))) return reading;
   const hint = 'remove it from the file. If others could read the file, replace the key with `labfeed keys rotate`';
   return { problem: new FileError('the file contains the API key or the token of labfeed', { where: { file }, hint }) };
 }

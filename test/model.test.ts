@@ -3,7 +3,8 @@ import { changesBetween, type Shape, shapeOf } from '../src/model.js';
 import { nanodrop, table } from './support/map-samples.js';
 
 /** `Weight (mg)` is a column with a unit. */
-const shape = (...columns: string[]): Shape => shapeOf({ meta: new Map(), tables: [table('readings', columns, [])] });
+const shape = (...columns: string[]): Shape =>
+  shapeOf({ unread: [], meta: new Map(), tables: [table('readings', columns, [])] });
 
 test('the shape of a record is its tables with the names and units of their columns', () => {
   expect(shapeOf(nanodrop)).toEqual({

@@ -68,10 +68,10 @@ const MAX_HASHES = 2;
 
 export async function compareFolder(
   deps: FolderDeps,
-  result: Pick<AuditResult, 'findings' | 'safe' | 'verified'>,
+  result: Pick<AuditResult, 'findings' | 'safe' | 'verified' | 'complete'>,
 ): Promise<FileCounts> {
   const { folder, instrument } = deps;
-  const counts = { files: 0, proved: 0, unproved: 0, onTheirWay: 0, resting: 0, notTaken: 0 };
+  const counts = { files: 0, proved: 0, incomplete: 0, unproved: 0, onTheirWay: 0, resting: 0, notTaken: 0 };
   const report = (kind: FindingKind, path: string, text: string): void =>
     void result.findings.push({ kind, instrument, path, text });
 
@@ -79,7 +79,7 @@ export async function compareFolder(
     const match = await matchRun(run, deps);
     if (match === 'gone') return;
     const files = filesOf('kind' in match ? run : match.file).length;
-    const as = 'kind' in match ? 'notTaken' : countAs(match.run, result.verified);
+    const as = 'kind' in match ? 'notTaken' : countAs(match.run, result);
     counts.files += files;
     counts[as] += files;
     if ('kind' in match) report(match.kind, run.path, match.text);
@@ -147,10 +147,14 @@ async function matchContent(
   return ignoresChanges ? SKIPPED : { kind: 'changed', text: `its content differs from that of run ${last.id}` };
 }
 
-function countAs({ id, state }: KnownRun, verified: ReadonlySet<number>): Exclude<keyof FileCounts, 'files'> {
+function countAs(
+  { id, state }: KnownRun,
+  { verified, complete }: Pick<AuditResult, 'verified' | 'complete'>,
+): Exclude<keyof FileCounts, 'files'> {
   if (state === 'queued' || state === 'sending') return 'onTheirWay';
   if (state !== 'done') return 'resting';
-  return verified.has(id) ? 'proved' : 'unproved';
+  if (!verified.has(id)) return 'unproved';
+  return complete.has(id) ? 'proved' : 'incomplete';
 }
 
 const safeFiles = ({ run, file }: Extract<Match, { run: KnownRun }>): SafeFile[] =>

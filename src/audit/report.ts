@@ -54,6 +54,11 @@ const MEANINGS = {
     hint: 'compare the experiment with the file',
     isIntended: true,
   },
+  incomplete: {
+    title: 'filed, but the notebook does not have all of the file, so it is not safe to delete',
+    hint: 'what is missing: labfeed try INSTRUMENT FILE',
+    isIntended: true,
+  },
   held: { title: 'held runs', hint: 'to see the options: labfeed show RUN' },
   quarantined: {
     title: 'quarantined runs',
@@ -94,7 +99,7 @@ export interface Repair {
   readonly comments: readonly { readonly n: number; readonly comment: number }[];
 }
 
-/** A file whose content was read back from the notebook. */
+/** A file of which everything was read back from the notebook. */
 export interface SafeFile {
   readonly path: string;
   /** The bytes of the path, if they are not UTF-8. */
@@ -107,8 +112,10 @@ export interface SafeFile {
 /** Files of an instrument by what became of them. The names are part of `--json`. */
 export interface FileCounts {
   files: number;
-  /** Their content was read back from the notebook. */
+  /** Everything that they contain was read back from the notebook. */
   proved: number;
+  /** Verified in the notebook, which does not have all that they contain. */
+  incomplete: number;
   /** Filed according to the journal, but not verified in the notebook. */
   unproved: number;
   onTheirWay: number;
@@ -138,8 +145,10 @@ export const emptyResult = (server: string) => ({
   safe: [] as SafeFile[],
   /** How many runs that are done in the journal were compared. */
   filed: 0,
-  /** How many of these the notebook has as they were filed. */
+  /** Those of these that the notebook has as they were filed. */
   verified: new Set<number>(),
+  /** Those of these that were filed with everything that their files contain. */
+  complete: new Set<number>(),
   folders: [] as (FileCounts & { name: string; watch: string })[],
   /** Why the audit is incomplete. */
   stoppedBy: undefined as string | undefined,
@@ -191,6 +200,7 @@ function summary({ server, filed, verified, folders, stoppedBy }: AuditResult): 
     ...folders.map(({ name, watch, files, ...counts }) => {
       const parts = [
         [counts.proved, 'safe to delete'],
+        [counts.incomplete, 'filed in part'],
         [counts.unproved, 'filed but not verified'],
         [counts.onTheirWay, 'not sent yet'],
         [counts.resting, 'parked'],
@@ -236,7 +246,7 @@ function safeFiles({ safe }: AuditResult): string[] {
   const more = safe.length - MAX_SHOWN;
   return [
     '',
-    `safe to delete: ${plural(safe.length, 'file')} whose content was read back from the notebook`,
+    `safe to delete: ${plural(safe.length, 'file')} of which everything was read back from the notebook`,
     ...safe.slice(0, MAX_SHOWN).map(({ path }) => `  ${terminalLine(path)}`),
     ...(more > 0 ? [`  and ${more} more, see --safe`] : []),
   ];

@@ -37,10 +37,11 @@ async function verifyRuns(
   await inParallel(journal.filed(instrument), concurrency, async (run) => {
     signal.throwIfAborted();
     progress.show(`reading back run ${result.filed + 1} of ${total}`);
-    const { findings, isVerified, missing } = await verifyRun(run, verifyDeps).catch(unreadable(run));
+    const { findings, isVerified, isComplete, missing } = await verifyRun(run, verifyDeps).catch(unreadable(run));
     result.filed += 1;
     result.findings.push(...findings);
     if (isVerified) result.verified.add(run.id);
+    if (isVerified && isComplete) result.complete.add(run.id);
     if (missing.length > 0) result.repairs.push({ run: run.id, comments: missing });
   });
 }
@@ -97,6 +98,8 @@ interface Verification {
   readonly findings: readonly Finding[];
   /** Whether the experiment and all comments were read back and contain what was filed. */
   readonly isVerified: boolean;
+  /** Whether what was filed is everything that the file contains. Its readings prove that; nothing else does yet. */
+  readonly isComplete: boolean;
   readonly missing: Repair['comments'];
 }
 
@@ -119,6 +122,7 @@ const ELABFTW_DELETED = 3;
 const unverified = (run: FiledRun, kind: FindingKind, text: string): Verification => ({
   findings: [describe(run, kind, text)],
   isVerified: false,
+  isComplete: false,
   missing: [],
 });
 
@@ -138,24 +142,36 @@ async function verifyContent(
   record: ExperimentRecord,
   { journal, notebook }: VerifyDeps,
 ): Promise<Verification> {
-  const { draft, stored, comments } = await journal.filingOf(run.id);
+  const { draft, omits, stored, comments } = await journal.filingOf(run.id);
   const edits = draft ? findEdits(record, draft, stored) : [];
   // Servers sanitise markup, so only the text is compared.
-  const isComplete = draft === undefined || cellTexts(String(record['body'])) === cellTexts(draft.body);
-  const altered = isComplete || edits.includes(BODY_CHANGED) ? [] : [describe(run, 'altered', BODY_ALTERED)];
+  const isIntact = draft === undefined || cellTexts(String(record['body'])) === cellTexts(draft.body);
+  const altered = isIntact || edits.includes(BODY_CHANGED) ? [] : [describe(run, 'altered', BODY_ALTERED)];
   const listed =
     comments.length === 0 ? [] : (embedded(record, comments) ?? (await notebook.listComments(run.experiment)));
   const verified = await Promise.all(comments.map((filed) => verifyComment(filed, listed, run, notebook)));
+  const isVerified = verified.every((comment) => comment.isVerified) && isIntact;
+  const gaps = isVerified ? gapsOf(draft, omits) : [];
   return {
     findings: [
+      ...gaps.map((text) => describe(run, 'incomplete', text)),
       ...edits.map((text) => describe(run, 'edited', text)),
       ...altered,
       ...verified.flatMap(({ findings }) => findings),
     ],
     // A title is only a name, but a body or a comment that was changed may no longer contain what the file does.
-    isVerified: verified.every(({ isVerified }) => isVerified) && isComplete,
+    isVerified,
+    isComplete: gaps.length === 0,
     missing: verified.flatMap(({ missing }) => missing),
   };
+}
+
+/** Why the file is not in the notebook in full, although all that was filed is. */
+function gapsOf(draft: Filing['draft'], omits: Filing['omits']): readonly string[] {
+  if (!draft) return ['the journal no longer has what was filed, so it cannot be compared'];
+  return (
+    omits ?? ['filed by an older version, which did not note what it left out: to check, labfeed retry --remap RUN']
+  );
 }
 
 /** What people changed. What the server itself changed when it stored the draft is no edit. */
@@ -205,7 +221,7 @@ async function verifyComment(
     const missing = comment === undefined ? [] : [{ n, comment }];
     return { ...unverified(run, 'comment missing', `comment ${n} (id ${comment ?? 'unknown'}) is missing`), missing };
   }
-  if (isAsFiled(record)) return { findings: [], isVerified: true, missing: [] };
+  if (isAsFiled(record)) return { findings: [], isVerified: true, isComplete: true, missing: [] };
   return unverified(run, 'edited', `comment ${n} (id ${record.id}) was changed`);
 }
 

@@ -84,8 +84,11 @@ export const trialAsJson = (trial: Trial) => ({
   record: {
     meta: Object.fromEntries([...trial.record.meta].map(([name, { value }]) => [name, value])),
     tables: trial.record.tables.map(tableAsJson),
+    unread: trial.record.unread,
   },
   draft: { ...trial.draft, comments: markedComments(trial) },
+  /** What the file has and the notebook will not. */
+  omits: trial.omits,
 });
 
 /** `count` is present if not all rows are kept. */
@@ -106,6 +109,7 @@ function trialAsText(trial: Trial): string {
     `title       ${terminalLine(draft.title)}`,
     `date        ${draft.date} (${DATE_FROM[dateFrom]})`,
     `tags        ${terminalLine(draft.tags.join(', '))}`,
+    ...trial.omits.map((text, index) => `${index === 0 ? 'omitted     ' : '            '}${terminalLine(text)}`),
     `body        ${size(draft.body)} of HTML`,
     indent(terminalText(draft.body)),
     ...comments.flatMap((text, index) => [

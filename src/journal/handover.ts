@@ -145,7 +145,7 @@ function addOrReplace(
   db: Connection,
   found: RunRow | undefined,
   run: NewRun,
-  { draft, shaped, problem }: Reading,
+  { draft, omits, shaped, problem }: Reading,
   at: number,
 ): Added {
   const judgement = shaped ? compareShape(db, run.instrument, run.mapping, shaped) : {};
@@ -161,8 +161,8 @@ function addOrReplace(
   addHistory(db, id, at, draft ? 'read' : 'refused', { path: run.file.path, reason });
   if (found || judgement.accepted || drift) recordShape(db, id, judgement, shaped?.shape, at);
   if (drift?.held) db.run`UPDATE runs SET reason = ${heldReason(id, drift)} WHERE id = ${id}`;
-  if (draft && found) replaceDraft(db, id, draft);
-  else if (draft) putDraft(db, id, draft);
+  if (draft && found) replaceDraft(db, id, draft, omits);
+  else if (draft) putDraft(db, id, draft, omits);
   return { ...content, run: id, outcome: failure ? PARKED[failure] : 'queued', drift };
 }
 
@@ -209,26 +209,29 @@ function putRun(
 }
 
 /** Stores what the file of a new run reads as. */
-function putDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): void {
-  db.run`
-    INSERT OR REPLACE INTO drafts (run, title, date, body, tags)
-      VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)})`;
-  for (const [index, text] of comments.entries())
+function putDraft(db: Connection, run: number, draft: Draft, omits: Reading['omits']): void {
+  writeDraft(db, run, draft, omits);
+  for (const [index, text] of draft.comments.entries())
     db.run`INSERT INTO comments (run, n, text) VALUES (${run}, ${index + 1}, ${text})`;
+}
+
+function writeDraft(db: Connection, run: number, { title, date, body, tags }: Draft, omits: Reading['omits']): void {
+  db.run`
+    INSERT OR REPLACE INTO drafts (run, title, date, body, tags, omits)
+      VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)}, ${omits ? JSON.stringify(omits) : null})`;
 }
 
 /**
  * Stores what the file reads as now. Earlier readings that the notebook has, or may have, are kept until the run is
  * finished: delivery needs them to recognise what a person changed.
  */
-function replaceDraft(db: Connection, run: number, { title, date, body, tags, comments }: Draft): void {
+function replaceDraft(db: Connection, run: number, draft: Draft, omits: Reading['omits']): void {
+  const { comments } = draft;
   db.run`
     INSERT INTO earlier_drafts (run, title, date, body, tags, written, stored)
       SELECT run, title, date, body, tags, step IN ('described', 'done'), stored FROM drafts JOIN runs
       ON runs.id = run WHERE run = ${run} AND step <> 'pending'`;
-  db.run`
-    INSERT OR REPLACE INTO drafts (run, title, date, body, tags)
-      VALUES (${run}, ${title}, ${date}, ${body}, ${JSON.stringify(tags)})`;
+  writeDraft(db, run, draft, omits);
   // It was described by the earlier reading: that is read back, and replaced unless a person changed it.
   db.run`UPDATE runs SET step = 'created' WHERE id = ${run} AND step IN ('described', 'done')`;
   dropComments(db, run, comments);
@@ -268,7 +271,7 @@ function revise(
   db: Connection,
   found: RunRow,
   run: NewRun,
-  { draft, problem }: Reading,
+  { draft, omits, problem }: Reading,
   at: number,
 ): Added | undefined {
   const { file, mapping } = run;
@@ -288,7 +291,9 @@ function revise(
       ${Number(file.mtimeNs / 1_000_000n)}, mapping = ${mapping}, adopted = 0, attempts = 0, due_at = 0
       WHERE id = ${id}`;
   const isSame = isSameDraft(db, id, draft);
-  if (!isSame) replaceDraft(db, id, draft);
+  if (!isSame) replaceDraft(db, id, draft, omits);
+  // A run that an older version filed can be proved to be complete after it was read again.
+  else db.run`UPDATE drafts SET omits = ${omits ? JSON.stringify(omits) : null} WHERE run = ${id}`;
   noteRemap(db, id, at, isSame ? 'remapUnchanged' : 'remapped', null);
   return { ...added, outcome: isSame ? 'unchanged' : 'revised' };
 }

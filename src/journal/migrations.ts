@@ -268,4 +268,6 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE servers ADD COLUMN unconfirmed INTEGER;    -- the last id that recover read, until a creation shows the end
   ALTER TABLE servers ADD COLUMN shared INTEGER;         -- 1: somebody else creates experiments as the user of our key
   `,
+  // What the file has and the draft does not, as a JSON list; null if that is not known.
+  'ALTER TABLE drafts ADD COLUMN omits TEXT;',
 ];

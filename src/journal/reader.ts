@@ -251,9 +251,13 @@ function lastFiling(db: Connection, content: ContentKey & { readonly instrument:
   return parseRow(knownRow, row);
 }
 
+const omitsRow = nullable(textList);
+
 /** Without a draft if the run was recovered, pruned or erased. A comment's text is empty if it is unknown. */
 const readFiling = (db: Connection, run: number) => ({
   draft: readDraft(db, run),
+  /** What the file has and the draft does not; undefined if that is not known. */
+  omits: omitsRow.parse(db.value<string>`SELECT omits FROM drafts WHERE run = ${run}` ?? null),
   stored: storedParts.parse(db.value<string>`SELECT stored FROM drafts WHERE run = ${run}`),
   comments: readComments(db, run),
 });

@@ -153,7 +153,7 @@ const hasTime = (text: string): boolean => /\d:\d\d/.test(text);
 /** Version and serial numbers can look like dates: `3.12.08`. */
 const NUMBER_NAME = /version|serial|firmware|software|release|number|\bno\b|\bid\b/i;
 
-export function findDates({ meta, tables }: FileRecord): FoundDates {
+export function findDates({ meta, tables }: Pick<FileRecord, 'meta' | 'tables'>): FoundDates {
   const facts = [...meta]
     .map(([name, { text }]) => ({ name, text: text.trim() }))
     .filter(({ name, text }) => hasTime(text) || !NUMBER_NAME.test(name));

@@ -1,7 +1,7 @@
 import { regexSource } from '../config/grammar.js';
 import type { ParseMapping } from '../config/vocabulary.js';
-import { isBlank, type Line } from '../parse/lines.js';
-import { type FoundPlate, type FoundRows, type FoundTable, isRule, kindsOf, mergeKinds } from './layout.js';
+import { isBlank, isRule, type Line } from '../parse/lines.js';
+import { type FoundPlate, type FoundRows, type FoundTable, kindsOf, mergeKinds } from './layout.js';
 
 /** How tables that were found in a file are written in a mapping. */
 

@@ -1,4 +1,4 @@
-import { isBlank, isEmpty, type Line, type TimeSlice } from '../parse/lines.js';
+import { isBlank, isEmpty, isRule, type Line, type TimeSlice } from '../parse/lines.js';
 import { readIso } from '../parse/values/date.js';
 import { dateCandidates } from '../parse/values/date-candidates.js';
 import { bareUnit, isUnit, unitAfterSlash, unitInBrackets } from '../parse/values/unit.js';
@@ -228,12 +228,6 @@ function namesAbove(lines: readonly Line[], body: Body, top: number): number[] {
   return found;
 }
 
-const MAX_RULE = 1000;
-
-/** A drawn line: `-----`. */
-export const isRule = ({ text }: Line): boolean =>
-  text.length < MAX_RULE && /^[\s\-=_+|*]+$/.test(text) && /[-=_*]{3}/.test(text);
-
 function isNames(line: Line, width: number, share: number): boolean {
   const filled = filledCells(line);
   return filled.length >= Math.max(2, share * width) && filled.every(isWord);
@@ -309,6 +303,13 @@ function isRow(line: Line | undefined, { kinds }: Body): boolean {
   const matching = own.filter((kind, n) => kind !== 'any' && kind === kinds[n]);
   if (!matching.some(isMeasure)) return false;
   return matching.length * 2 > filled || own[0] === kinds[0];
+}
+
+/** Whether a line has the same kinds of cells as the rows. Names of rows are also those of facts, so they do not count. */
+export function fitsBody(line: Line, { kinds }: Body): boolean {
+  if (isBlank(line) || !isMeasure(kinds[0]) || line.cells.length !== kinds.length) return false;
+  const own = kindsOf(line);
+  return own[0] === kinds[0] && mergeKinds(kinds, own) !== undefined;
 }
 
 /** What a cell looks like, whatever the decimal mark. `any`: empty, or a word for no value, which fits any column. */

@@ -3,12 +3,12 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { chooseDelimiter, lineFormat, splitAll } from '../parse/cells.js';
-import { isBlank, type Line, type Refuse, type TimeSlice } from '../parse/lines.js';
+import { isBlank, isRule, type Line, type Refuse, type TimeSlice } from '../parse/lines.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs, findUnnamed } from './facts.js';
-import { type Body, type FoundTable, findLayout, isNoValue, isRule, kindsOf, looksNumeric } from './layout.js';
+import { type Body, type FoundTable, findLayout, fitsBody, isNoValue, kindsOf, looksNumeric } from './layout.js';
 
 /** How a file can be read, as a mapping. */
 export interface Measured {
@@ -84,6 +84,7 @@ export async function measureLines(source: LineSource, file: MeasureContext): Pr
     doubts: [...dates.doubts, ...(numbers.ambiguous ? numberDoubts(numbers.ambiguous) : [])],
     ambiguity:
       (headless && headlessError(headless, file.refuse)) ??
+      interruptedError(found, lines, file.refuse) ??
       (numbers.ambiguous
         ? numberError(numbers.ambiguous, mapping, file.refuse)
         : isList
@@ -268,6 +269,22 @@ const headlessError = (line: Line, refuse: Refuse): FileError =>
     line,
     hint: 'if the file has no header, write `parse: { table: { header: none } }`',
   });
+
+/** Rows below a line that is none would become facts, or would be lost. */
+function interruptedError(found: readonly FoundTable[], lines: readonly Line[], refuse: Refuse): FileError | undefined {
+  for (const [n, table] of found.entries()) {
+    const odd = lines[table.to];
+    if (table.kind !== 'rows' || !odd || isBlank(odd)) continue;
+    const row = lines.slice(table.to + 1, found[n + 1]?.from).find((line) => fitsBody(line, table.body));
+    if (!row) continue;
+    const text = odd.text.trim();
+    return refuse(`the rows end above this line, but line ${row.number} looks like another row`, {
+      line: odd,
+      hint: `if the table continues below it: \`parse: { table: { skip: ${JSON.stringify(text.slice(0, 30))} } }\``,
+    });
+  }
+  return undefined;
+}
 
 /** A few facts in a text that is mostly something else do not represent the file. */
 function refuseProse(lines: readonly Line[], read: ReadonlySet<Line>, refuse: Refuse): void {

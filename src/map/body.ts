@@ -3,6 +3,7 @@ import { FileError } from '../errors.js';
 import { originLine } from '../markers.js';
 import type { FileRecord, Value } from '../model.js';
 import { escapeHtml, formatCount, multiLine, plural, singleLine } from '../text.js';
+import { describeUnread, type Held } from './omissions.js';
 import { describeSource, type SourceFile } from './scope.js';
 import { headingOf, type RowsLocation, shortenTable, type TableRows, withUnit } from './tables.js';
 
@@ -20,18 +21,28 @@ interface BodySources {
   readonly allRowsIn: RowsLocation;
 }
 
+interface Body {
+  readonly body: string;
+  /** What it contains in full. Empty with a template, which may print anything. */
+  readonly holds: Held;
+}
+
 /** HTML that ends with the source for people and the origin line by which labfeed recognises the experiment. */
-export function makeBody({ template, record, file, instrument, journal, allRowsIn }: BodySources): string {
+export function makeBody({ template, record, file, instrument, journal, allRowsIn }: BodySources): Body {
   const label = singleLine(`${instrument} ${file.name}`);
+  const unread = record.unread.filter(({ kind }) => kind === 'unread');
   const origin = [
+    ...(unread.length === 0 ? [] : [`<p>Not read: ${escapeHtml(describeUnread(unread))}.</p>`]),
     `<p>Source: ${escapeHtml(describeSource(file))}</p>`,
     ...listParts(file),
     `<p>${escapeHtml(originLine({ label, sha256: file.sha256, journal }))}</p>`,
   ].join('\n');
   const maxBytes = MAX_BYTES - Buffer.byteLength(origin) - 1;
-  const content =
-    template === undefined ? renderRecord(record, allRowsIn, maxBytes) : checkSize(multiLine(template), file, maxBytes);
-  return content === '' ? origin : `${content.trimEnd()}\n${origin}`;
+  const { html, holds } =
+    template === undefined
+      ? renderRecord(record, allRowsIn, maxBytes)
+      : { html: checkSize(multiLine(template), file, maxBytes), holds: new Set<never>() };
+  return { body: html === '' ? origin : `${html.trimEnd()}\n${origin}`, holds };
 }
 
 const MAX_PARTS = 100;
@@ -72,14 +83,29 @@ const LIMITS: readonly BodyLimits[] = [
 ];
 
 /** The body without a template: all facts and tables. */
-function renderRecord(record: FileRecord, allRowsIn: RowsLocation, maxBytes: number): string {
+function renderRecord(record: FileRecord, allRowsIn: RowsLocation, maxBytes: number): { html: string; holds: Held } {
   for (const limits of LIMITS) {
     if (minBytes(record, limits) > maxBytes) continue;
     const html = multiLine(renderLimited(record, allRowsIn, limits));
-    if (Buffer.byteLength(html) <= maxBytes) return html;
+    if (Buffer.byteLength(html) <= maxBytes) return { html, holds: heldWithin(record, limits) };
   }
   const { meta, tables } = record;
-  return `<p>${plural(meta.size, 'fact')} and ${plural(tables.length, 'table')}, too many for this page; all are in the file</p>`;
+  const html = `<p>${plural(meta.size, 'fact')} and ${plural(tables.length, 'table')}, too many for this page; all are in the file</p>`;
+  return { html, holds: new Set() };
+}
+
+/** The facts and tables of which these limits cut nothing. */
+function heldWithin({ meta, tables }: FileRecord, { maxRows, maxChars }: BodyLimits): Held {
+  const fits = (text: string) => text.length <= maxChars;
+  const areFactsHeld = [...meta].every(([name, value]) => fits(name) && fits(withUnit(value)));
+  const whole = tables.filter(
+    ({ columns, rows, count }) =>
+      rows.length === count &&
+      count <= maxRows &&
+      columns.every((column) => fits(headingOf(column))) &&
+      rows.every((row) => row.every(({ text }) => fits(text))),
+  );
+  return new Set([...(areFactsHeld ? [meta] : []), ...whole]);
 }
 
 /** The size of the cells' markup alone, to avoid rendering a million cells that cannot fit. */

@@ -2,6 +2,7 @@ import type { CommentOptions } from '../config/schema.js';
 import { MARK_BYTES } from '../markers.js';
 import type { FileRecord, Table } from '../model.js';
 import { formatCount, multiLine, plural, singleLine, splitBytes, truncateBytes } from '../text.js';
+import type { Held } from './omissions.js';
 import { describeSource, type SourceFile } from './scope.js';
 import { alignTable, factLine, isPartial, type RowsLocation, summariseColumns } from './tables.js';
 
@@ -9,6 +10,10 @@ interface Comments {
   readonly comments: readonly string[];
   /** Where a reader of the body finds every row. */
   readonly allRowsIn: RowsLocation;
+  /** What they contain in full, apart from what a template prints. */
+  readonly holds: Held;
+  /** Whether a template made them, and nothing of its text was left out. */
+  readonly isTemplate: boolean;
 }
 
 interface CommentSources {
@@ -27,16 +32,28 @@ interface Limits {
 /** The comments of one run: plain text, never empty, within the limits once their marker lines are added. */
 export function makeComments({ record, file, options, text }: CommentSources): Comments {
   const limits: Limits = { maxBytes: options.maxBytes - MARK_BYTES, maxParts: options.maxComments };
-  const summary = () => [summarise(record, file, limits.maxBytes)];
-  if (text !== undefined) return { comments: packText(multiLine(text), limits) ?? summary(), allRowsIn: 'file' };
-  if (options.readings === 'none') return { comments: [], allRowsIn: 'file' };
+  const without = (comments: readonly string[], isTemplate = false): Comments => ({
+    ...{ comments, allRowsIn: 'file', holds: new Set(), isTemplate },
+  });
+  const summary = () => without([summarise(record, file, limits.maxBytes)]);
+  if (text !== undefined) {
+    const packed = packText(multiLine(text), limits);
+    return packed ? without(packed, true) : summary();
+  }
+  if (options.readings === 'none') return without([]);
   const tables = record.tables.filter(({ count }) => count > 0);
-  if (tables.length === 0) return { comments: commentFacts(record, file, limits) ?? summary(), allRowsIn: 'file' };
+  if (tables.length === 0) {
+    const facts = commentFacts(record, file, limits);
+    return facts ? { ...without(facts), holds: new Set(isUncut(facts) ? [record.meta] : []) } : summary();
+  }
   const comments = commentTables(tables, options.readings, file, limits);
-  if (!comments) return { comments: summary(), allRowsIn: 'file' };
-  // A comment that was cut ends with "…". One that happens to end like that is in the file as well.
-  return { comments, allRowsIn: comments.some((comment) => comment.endsWith('…')) ? 'file' : 'comments' };
+  if (!comments) return summary();
+  if (!isUncut(comments)) return without(comments);
+  return { comments, allRowsIn: 'comments', holds: new Set(tables), isTemplate: false };
 }
+
+/** A line that was cut ends with "…". One that happens to end like that is in the file as well. */
+const isUncut = (comments: readonly string[]): boolean => !comments.some((comment) => /…$/m.test(comment));
 
 /** Undefined if a summary is wanted, or needed because there are too many rows or not all are in memory. */
 function commentTables(

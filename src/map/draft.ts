@@ -2,10 +2,19 @@ import type { CommentOptions, ExperimentTemplates } from '../config/schema.js';
 import { FileError } from '../errors.js';
 import { isProvisional } from '../markers.js';
 import type { Draft, FileRecord, Value } from '../model.js';
-import { formatDay, singleLine } from '../text.js';
+import { escapeHtml, formatDay, singleLine } from '../text.js';
 import { makeBody } from './body.js';
 import { makeComments } from './comments.js';
-import { createInput, ROWS_LOCATION, type SourceFile } from './scope.js';
+import { type Held, omissionsOf } from './omissions.js';
+import {
+  createInput,
+  ROWS_LOCATION,
+  SHOWN,
+  type SourceFile,
+  TemplateFalse,
+  type TemplateInput,
+  TemplateValue,
+} from './scope.js';
 import type { TemplateError } from './template-errors.js';
 import {
   compileTemplates,
@@ -30,6 +39,8 @@ export interface MapperOptions {
 export interface Mapped {
   readonly draft: Draft;
   readonly dateFrom: DateOrigin;
+  /** What the file has and the draft does not, as phrases. Empty only if the draft has all of it. */
+  readonly omits: readonly string[];
 }
 
 /** The template, the fact `date`, or the day the file was modified. */
@@ -48,12 +59,35 @@ export function createMapper(options: MapperOptions): Mapper {
     const title = cleanTitle(templates.title?.(input) ?? `${file.stem || file.name} (${instrument})`, file);
     const { date, dateFrom } = chooseDate(templates.date?.(input), record, file, readDate);
     const tags = cleanTags(templates.tags?.map((render) => render(input)) ?? [instrument]);
-    const made = makeComments({ record, file, options: comments, text: templates.comment?.(input) });
+    const comment = renderNoting(templates.comment, input);
+    const made = makeComments({ record, file, options: comments, text: comment.text });
     const { allRowsIn } = made;
     input.scope[ROWS_LOCATION] = allRowsIn;
-    const body = makeBody({ template: templates.body?.(input), record, file, instrument, journal, allRowsIn });
-    return { draft: { title, date, body, tags, comments: made.comments }, dateFrom };
+    const template = renderNoting(templates.body, input);
+    const { body, holds } = makeBody({ template: template.text, record, file, instrument, journal, allRowsIn });
+    const omits = omissionsOf(record, [holds, made.holds, template.holds, ...(made.isTemplate ? [comment.holds] : [])]);
+    return { draft: { title, date, body, tags, comments: made.comments }, dateFrom, omits };
   };
+}
+
+/** Renders a template and notes what its text contains in full: tables, and facts that it prints as written. */
+function renderNoting(
+  render: ((input: TemplateInput) => string) | undefined,
+  input: TemplateInput,
+): { text: string | undefined; holds: Held } {
+  const { scope, record } = input;
+  scope[SHOWN].clear();
+  const printable = [...record.meta].flatMap(([name, value]) => {
+    const shown = scope.meta[name];
+    return shown instanceof TemplateValue || shown instanceof TemplateFalse ? [{ value, shown }] : [];
+  });
+  for (const { shown } of printable) shown.isPrinted = false;
+  const text = render?.(input);
+  // What was captured or assigned may not have been printed.
+  const has = (part: string): boolean => text?.includes(part) === true || text?.includes(escapeHtml(part)) === true;
+  const facts = printable.filter(({ value, shown }) => shown.isPrinted && has(value.text) && has(value.unit ?? ''));
+  const whole = [...scope[SHOWN]].filter(([, shown]) => has(shown)).map(([part]) => part);
+  return { text, holds: new Set([...whole, ...facts.map(({ value }) => value)]) };
 }
 
 /** Created once: it takes longer than checking a template, and there may be thousands of instruments. */

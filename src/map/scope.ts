@@ -51,9 +51,12 @@ interface Scope {
   readonly now: string;
   /** Where the filter `table` says that all rows are. Set before the body is rendered, once the comments are known. */
   [ROWS_LOCATION]: RowsLocation;
+  /** What the filter `table` has shown in full, and how. */
+  [SHOWN]: Map<FileRecord['meta'] | Table, string>;
 }
 
 export const ROWS_LOCATION = Symbol('rows location');
+export const SHOWN = Symbol('shown');
 export const FILE_NAMES = ['name', 'stem', 'path', 'size', 'modified', 'sha256'] as const;
 export const VARIABLES = ['meta', 'readings', 'columns', 'tables', 'file', 'instrument', 'now'] as const;
 
@@ -90,6 +93,7 @@ export function createInput(record: FileRecord, file: SourceFile, instrument: st
     instrument,
     now: isoTime(nowMs),
     [ROWS_LOCATION]: 'file',
+    [SHOWN]: new Map(),
   };
   return { record, file, scope };
 }
@@ -164,6 +168,8 @@ export class TemplateValue implements Comparable {
   readonly value: string | number | true;
   readonly text: string;
   readonly unit: string | null;
+  /** Whether a template printed it as written. */
+  isPrinted = false;
 
   constructor(value: string | number | true, { text, unit }: Value) {
     this.value = value;
@@ -223,6 +229,7 @@ export class TemplateValue implements Comparable {
 /** The value false. A Drop, because Liquid takes every other object for true. */
 export class TemplateFalse extends Drop {
   readonly text: string;
+  isPrinted = false;
 
   constructor(text: string) {
     super();

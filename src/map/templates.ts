@@ -30,6 +30,7 @@ import {
   ORIGIN,
   type Origin,
   ROWS_LOCATION,
+  SHOWN,
   scopeOf,
   TemplateFalse,
   type TemplateInput,
@@ -163,6 +164,7 @@ const NULL_SAFE_OPERATORS: Operators = Object.fromEntries(
 );
 
 function printText(value: unknown): string {
+  if (value instanceof TemplateValue || value instanceof TemplateFalse) value.isPrinted = true;
   if (value instanceof TemplateFalse) return value.text;
   if (Array.isArray(value)) return value.map(printText).join('');
   if (value instanceof TemplateValue || value instanceof Drop) return toText(value);
@@ -338,9 +340,17 @@ type ShowTable = (value: unknown, maxRows: number, allRowsIn: RowsLocation) => M
 function registerTableFilter(engine: Liquid, show: ShowTable): void {
   engine.registerFilter('table', function (value: unknown, limit: unknown) {
     const maxRows = limit === undefined ? DEFAULT_ROWS : Math.max(0, Math.floor(Number(limit)) || 0);
-    return show(value, maxRows, scopeOf(this.context)[ROWS_LOCATION] ?? 'file');
+    const scope = scopeOf(this.context);
+    const shown = show(value, maxRows, scope[ROWS_LOCATION] ?? 'file');
+    const whole = factsIn(value) ?? tableIn(value);
+    if (whole && ('count' in whole ? isShownWhole(whole, maxRows) : true))
+      scope[SHOWN]?.set(whole as Table, String(shown));
+    return shown;
   });
 }
+
+const isShownWhole = ({ rows, count }: TableRows, maxRows: number): boolean =>
+  rows.length === count && count <= maxRows;
 
 function htmlTable(value: unknown, maxRows: number, allRowsIn: RowsLocation): Markup | '' {
   const facts = factsIn(value);

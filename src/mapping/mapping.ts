@@ -9,7 +9,7 @@ import type { SourceFile } from '../map/scope.js';
 import type { ReadDate } from '../map/templates.js';
 import { markComment, referenceOf } from '../markers.js';
 import type { DateHabits, DiskFile, FileRecord, Hashed, IdentifiedFile } from '../model.js';
-import { mainFile, parse } from '../parse/parse.js';
+import { mainFile, parse, withOtherFiles } from '../parse/parse.js';
 import { openFile, type Source } from '../parse/source.js';
 import { readDate } from '../parse/values/date.js';
 import { createGuard, type Guard } from '../watch/guard.js';
@@ -114,15 +114,22 @@ export async function parseRun(
   signal?.throwIfAborted();
   if (alternatives) return parse(source, alternatives, signal);
   const options = NO_MAPPING;
-  const file = openFile(mainFile(source, options), options, signal);
+  const main = mainFile(source, options);
+  const file = openFile(main, options, signal);
   const { mapping, ambiguity, read } = await measureFile(file, complete);
   if (ambiguity) throw ambiguity;
   try {
-    return await read(mapping);
+    return allUnread(withOtherFiles(await read(mapping), source, [main]));
   } catch (error) {
     throw error instanceof FileError ? withMapping(error, mapping) : error;
   }
 }
+
+/** Without a mapping, nobody chose to leave anything out. */
+const allUnread = (record: FileRecord): FileRecord => ({
+  ...record,
+  unread: record.unread.map((each) => (each.kind === 'left out' ? { ...each, kind: 'unread' } : each)),
+});
 
 /** Most files of an instrument yield the same mapping, and checking it costs as much as reading a small file. */
 function rememberLast(read: typeof withDefaults): typeof withDefaults {

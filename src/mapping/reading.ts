@@ -5,9 +5,21 @@ import type { Mapping } from './mapping.js';
 
 /** One run read in one go: hashed unless it was before, parsed and mapped. All of it can be sent between threads. */
 export type ReadRun =
-  | { readonly sha256: string; readonly draft: Draft; readonly shape: Shape; readonly error?: never }
+  | {
+      readonly sha256: string;
+      readonly draft: Draft;
+      readonly omits: readonly string[];
+      readonly shape: Shape;
+      readonly error?: never;
+    }
   /** `sha256`: absent if the file could not be hashed. */
-  | { readonly sha256?: string; readonly draft?: never; readonly shape?: never; readonly error: SentError };
+  | {
+      readonly sha256?: string;
+      readonly draft?: never;
+      readonly omits?: never;
+      readonly shape?: never;
+      readonly error: SentError;
+    };
 
 /** An error as it is sent between threads. */
 export interface SentError {
@@ -24,8 +36,8 @@ export async function readRun(file: FoundFile | IdentifiedFile, mapping: Mapping
     const identified = isIdentified(file) ? file : await identify(file, { guard: mapping.guard });
     sha256 = identified.sha256;
     const record = await mapping.parse(identified);
-    const { draft } = mapping.map(record, identified, nowMs);
-    return { sha256, draft, shape: shapeOf(record) };
+    const { draft, omits } = mapping.map(record, identified, nowMs);
+    return { sha256, draft, omits, shape: shapeOf(record) };
   } catch (error) {
     return { ...(sha256 !== undefined && { sha256 }), error: sendError(error) };
   }

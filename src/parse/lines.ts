@@ -26,6 +26,12 @@ export const isBlank = (line: Line): boolean => line.cells.every((cell) => cell 
 /** Blank and without delimiters. */
 export const isEmpty = ({ cells }: Line): boolean => cells.length <= 1 && (cells[0] ?? '') === '';
 
+const MAX_RULE = 1000;
+
+/** A drawn line: `-----`. */
+export const isRule = ({ text }: Line): boolean =>
+  text.length < MAX_RULE && /^[\s\-=_+|*]+$/.test(text) && /[-=_*]{3}/.test(text);
+
 /** Instruments do not write longer lines: the file is of another kind, or damaged. */
 const MAX_LINE_CHARACTERS = 16 * 2 ** 20;
 

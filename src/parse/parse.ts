@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import picomatch from 'picomatch';
 import type { ParseOptions } from '../config/vocabulary.js';
 import type { FileError } from '../errors.js';
-import type { DateHabits, FileRecord, Value } from '../model.js';
+import type { DateHabits, FileRecord, Unread, Value } from '../model.js';
 import { openLines } from './cells.js';
 import { createUniqueNames } from './extract/columns.js';
 import { compileLinePattern, HINT_LINES, lineNotFound } from './extract/context.js';
@@ -43,13 +43,29 @@ async function readRun(
   signal: AbortSignal | undefined,
 ): Promise<FileRecord> {
   const main = mainFile(run, options);
-  const record = await readFile({ ...openFile(main, options, signal), hasAlternatives });
+  const record = inFile(await readFile({ ...openFile(main, options, signal), hasAlternatives }), run, main);
   const others: FileRecord[] = [];
+  const also: Source[] = [];
   for (const [name, alternatives] of Object.entries(options.also ?? {})) {
-    others.push(await parse(furtherFile(run, main, name), alternatives, signal));
+    const further = furtherFile(run, main, name);
+    also.push(further);
+    others.push(inFile(await parse(further, alternatives, signal), run, further));
   }
-  return mergeRecords(record, others);
+  return withOtherFiles(mergeRecords(record, others), run, [main, ...also]);
 }
+
+/** The files of a run that nothing was read from. */
+export function withOtherFiles(record: FileRecord, { parts = [] }: Source, read: readonly Source[]): FileRecord {
+  const others = parts.filter((part) => !read.some(({ path }) => path === part.path));
+  const left = others.map(({ relativePath: file }): Unread => ({ kind: 'left out', file }));
+  return left.length === 0 ? record : { ...record, unread: [...record.unread, ...left] };
+}
+
+/** Names the file of what was not read, if the run has several. */
+const inFile = (record: FileRecord, { parts }: Source, { path }: Source): FileRecord => {
+  const file = parts?.find((part) => part.path === path)?.relativePath;
+  return file === undefined ? record : { ...record, unread: record.unread.map((each) => ({ file, ...each })) };
+};
 
 /** Reads one file with one mapping. */
 export async function readFile(file: OpenFile): Promise<FileRecord> {
@@ -134,6 +150,7 @@ function mergeRecords(main: FileRecord, others: readonly FileRecord[]): FileReco
   return {
     meta: new Map(records.flatMap(({ meta }) => [...meta].map(([name, value]) => [factName(name), value] as const))),
     tables: records.flatMap(({ tables }) => tables.map((table) => ({ ...table, name: tableName(table.name) }))),
+    unread: records.flatMap(({ unread }) => unread),
     dates: { ...main.dates, known: datesIn(others, main.dates) },
   };
 }

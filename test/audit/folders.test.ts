@@ -21,7 +21,7 @@ const identified = ({ parts: _, ...file }: FoundFile, sha256: string): Identifie
 });
 
 type Changes = Partial<Omit<FolderDeps, 'folder'>> &
-  Partial<FolderDeps['folder']> & { readonly verified?: ReadonlySet<number> };
+  Partial<FolderDeps['folder']> & { readonly verified?: ReadonlySet<number>; readonly complete?: ReadonlySet<number> };
 
 /** A folder with these files; the hash of each is its path. By default every run is verified. */
 async function compare(paths: readonly string[], changes: Changes) {
@@ -49,7 +49,12 @@ async function compare(paths: readonly string[], changes: Changes) {
     ...changes,
     folder,
   };
-  const counts = await compareFolder(deps, { findings, safe, verified });
+  const counts = await compareFolder(deps, {
+    findings,
+    safe,
+    verified,
+    complete: new Set(changes.complete ?? verified),
+  });
   const kinds = findings.map(({ kind, path }) => `${kind} ${path}`);
   return { counts, kinds, safe: safe.map(({ path }) => path) };
 }
@@ -78,7 +83,7 @@ test('only files of done and verified runs are safe; files of other runs are cou
     verified: new Set([0, 1, 2, 3, 4, 5]),
   });
   expect(result).toEqual({
-    counts: { files: 7, proved: 1, unproved: 1, onTheirWay: 2, resting: 3, notTaken: 0 },
+    counts: { files: 7, proved: 1, incomplete: 0, unproved: 1, onTheirWay: 2, resting: 3, notTaken: 0 },
     kinds: [],
     safe: ['a'],
   });
@@ -99,6 +104,13 @@ test('a file is matched by its content, not by a path that was filed with other 
     ignoresChanges: true,
   });
   expect(ignored).toMatchObject({ kinds: ['skipped rewritten'], safe: [] });
+});
+
+test('a file is safe only if the notebook has all that it contains', async () => {
+  const journal = { atPath: async () => undefined, ofContent: async () => run(0, 'a', { state: 'done' }) };
+  const partly = await compare(['a'], { journal, complete: new Set() });
+  expect(partly).toMatchObject({ counts: { files: 1, proved: 0, incomplete: 1 }, safe: [] });
+  expect(await compare(['a'], { journal })).toMatchObject({ counts: { proved: 1, incomplete: 0 }, safe: ['a'] });
 });
 
 test('a run of several files is verified as a whole, even if the listing splits it, and all its files are then safe', async () => {

@@ -20,6 +20,7 @@ const RUN: FiledRun = {
 const BODY = `<p>1.5 &lt; 2</p><p>labfeed balance a.csv sha256:${RUN.sha256}</p>`;
 const FILING: Filing = {
   draft: { title: 'a', date: '2026-01-02', body: BODY, tags: [] },
+  omits: [],
   stored: {},
   comments: [
     { n: 1, text: 'one', comment: 71 },
@@ -34,7 +35,7 @@ const [ONE, TWO] = FILING.comments.map(
   }),
 ) as [CommentRecord, CommentRecord];
 
-const VERIFIED = { findings: [], isVerified: true, missing: [] };
+const VERIFIED = { findings: [], isVerified: true, isComplete: true, missing: [] };
 
 type Changes = Partial<VerifyDeps['notebook'] & VerifyDeps['journal'] & Pick<VerifyDeps, 'dialect'>>;
 
@@ -174,15 +175,26 @@ test('an experiment with the origin line of other content is not ours', async ()
   expect([kinds(other), other.isVerified]).toEqual([['not ours'], false]);
 });
 
-test('a run without a draft in the journal is verified by its origin line and marker lines', async () => {
+test('a run without a draft in the journal is verified by its origin line and marker lines, but not complete', async () => {
   const filingOf = async () => ({
     draft: undefined,
+    omits: undefined,
     stored: {},
     comments: FILING.comments.map((one) => ({ ...one, text: '' })),
   });
-  expect(await verify({ filingOf, readExperiment: async () => ({ ...PAGE, title: 'another' }) })).toEqual(VERIFIED);
+  const marked = await verify({ filingOf, readExperiment: async () => ({ ...PAGE, title: 'another' }) });
+  expect([kinds(marked), marked.isVerified, marked.isComplete]).toEqual([['incomplete'], true, false]);
   const unmarked = await verify({ filingOf, listComments: async () => [ONE, { id: 72, comment: 'two' }] });
   expect([kinds(unmarked), unmarked.isVerified]).toEqual([['edited'], false]);
+});
+
+test('a run is complete only if its draft is known to have everything of the file', async () => {
+  const withOmits = (omits: string[] | undefined) => verify({ filingOf: async () => ({ ...FILING, omits }) });
+  expect(await withOmits([])).toEqual(VERIFIED);
+  const partly = await withOmits(['not read: lines 4–5']);
+  expect(partly).toMatchObject({ isVerified: true, isComplete: false, findings: [{ text: 'not read: lines 4–5' }] });
+  const unknown = await withOmits(undefined);
+  expect([kinds(unknown), unknown.isComplete]).toEqual([['incomplete'], false]);
 });
 
 /** `filed` and `unfiled`: what the journal lists when it is asked. */

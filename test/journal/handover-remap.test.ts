@@ -122,6 +122,21 @@ test('an unchanged reading changes nothing, and is reported as unchanged', async
   expect(await knows(scene.journal, { ...scene.run, mapping: 'm2' })).toBe(true);
 });
 
+test('what a draft omits is stored with it, and known after an unchanged reading', async () => {
+  const scene = await withDoneRun();
+  const omits = () => scene.rows('SELECT omits FROM drafts');
+  expect(omits()).toEqual([{ omits: null }]);
+  await scene.remap();
+  await scene.journal.outbox.add({ ...scene.run, mapping: 'm2' }, { draft: BEFORE, omits: [] });
+  expect(omits()).toEqual([{ omits: '[]' }]);
+  await scene.remap();
+  await scene.journal.outbox.add(
+    { ...scene.run, mapping: 'm2' },
+    { draft: someDraft('after', []), omits: ['not read: line 4'] },
+  );
+  expect(omits()).toEqual([{ omits: '["not read: line 4"]' }]);
+});
+
 test('a file that the current mapping cannot read leaves its run done as filed, with the reason', async () => {
   const scene = await withDoneRun();
   await scene.remap();

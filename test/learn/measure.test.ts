@@ -60,7 +60,11 @@ describe('measuring a file', () => {
     const found = await measured(text);
     expect(found).toEqual(mapping);
     expect(readingSchema.safeParse(found).success).toBe(true);
-    await expect(read(text)).resolves.toEqual(await read(text, found));
+    const { unread, ...record } = await read(text, found);
+    await expect(read(text)).resolves.toMatchObject({
+      ...record,
+      unread: unread.map((each) => ({ ...each, kind: each.kind === 'left out' ? 'unread' : each.kind })),
+    });
   });
 
   test('without a mapping, reads it with the measured one', async () => {

@@ -194,6 +194,7 @@ describe('for any content of the file', () => {
   const rows = fc.array(fc.tuple(value, value), { maxLength: 5 });
   const fileWith = (rowsNotKept: fc.Arbitrary<number>): fc.Arbitrary<FileRecord> =>
     fc.record({
+      unread: fc.constant([]),
       meta: fc.array(fc.tuple(text, value)).map((pairs) => new Map(pairs)),
       tables: fc.array(
         fc

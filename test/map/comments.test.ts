@@ -232,6 +232,7 @@ describe('for any content of the file', () => {
         text,
         (made, facts, readings, maxBytes, maxComments, name) => {
           const given: FileRecord = {
+            unread: [],
             meta: new Map(Object.entries(facts).map(([key, value]) => [key, v(value)])),
             tables: made.map(({ name, headings, cells }) =>
               table(

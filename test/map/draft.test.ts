@@ -107,6 +107,7 @@ describe('tags', () => {
 });
 
 const dated = (text: string, value: string | number | null = text) => ({
+  unread: [],
   meta: new Map([...nanodrop.meta, ['date', v(value, text)]]),
   tables: nanodrop.tables,
 });

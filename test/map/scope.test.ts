@@ -116,7 +116,7 @@ describe('a name in a file', () => {
   const names = ['size', 'first', 'last', 'constructor', '__proto__', 'toString', 'hasOwnProperty', 'then', 'length'];
 
   test.each(names)('%s is data', (name) => {
-    const odd = { meta: new Map([[name, v('mine')]]), tables: [table('readings', [name], [[v('cell')]])] };
+    const odd = { unread: [], meta: new Map([[name, v('mine')]]), tables: [table('readings', [name], [[v('cell')]])] };
     expect(renderTitle(`{{ meta["${name}"] }} {{ readings[0]["${name}"] }}`, { record: odd })).toBe('mine cell');
     expect(renderTitle(`{{ readings | map: "${name}" | join: "" }}`, { record: odd })).toBe('cell');
   });

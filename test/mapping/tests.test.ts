@@ -19,6 +19,7 @@ const OUTCOME: Outcome = {
     comments: ['Well A260\nA1 1.50', 'the rest'],
   },
   dateFrom: 'fact',
+  omits: [],
 };
 
 const differences = (expected: Record<string, unknown>, outcome: Outcome = OUTCOME): Record<string, string> =>

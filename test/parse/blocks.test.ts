@@ -57,13 +57,11 @@ describe('blocks of one table', () => {
     ]);
   });
 
-  test('a cell beyond the header of a block is a new column', async () => {
-    const text = 'Step 1\nx,y\n1,2\nStep 2\ny,z\n3,4,5\nStep 3\nx,y\n6,7,8\n';
-    expect(rows(await table(text, { every: 'Step' }))).toEqual([
-      { x: 1, y: 2, z: null, 'column 3': null },
-      { x: null, y: 3, z: 4, 'column 3': 5 },
-      { x: 6, y: 7, z: null, 'column 3': 8 },
-    ]);
+  test('a row that is longer than the header of its block is refused', async () => {
+    const text = 'Step 1\nx,y\n1,2\nStep 2\ny,z\n3,4,5\n';
+    const error = await refusal(text, { table: { every: 'Step' } });
+    expect(error.message).toBe('this row of table readings has 3 cells, but the header has 2');
+    expect(error.where?.line).toBe(6);
   });
 
   test('each block may have two header rows and a units row', async () => {

@@ -36,6 +36,7 @@ export const partial = (
 });
 
 export const record = (facts: Record<string, Value>, ...tables: Table[]): FileRecord => ({
+  unread: [],
   meta: new Map(Object.entries(facts)),
   tables,
 });

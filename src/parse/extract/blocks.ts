@@ -6,6 +6,7 @@ import {
   type Context,
   compileCaptures,
   compileLinePattern,
+  compileMarker,
   createRegion,
   groupNames,
   isComment,
@@ -14,6 +15,7 @@ import {
   stripComment,
 } from './context.js';
 import { addRow, beginBlock, type TableBuilder } from './table.js';
+import { addUnread, covers, wordsOf } from './unread.js';
 
 /** Receives the lines of a table, block by block. */
 export interface BlockSink {
@@ -22,6 +24,9 @@ export interface BlockSink {
   /** A line within a plate that is blank. */
   gap?(line: Line): void;
 }
+
+/** `claimed`: a header or row, which `meta` does not read. `marker`: it only says where the table or a block is. */
+export type LineUse = 'claimed' | 'marker' | 'skipped' | undefined;
 
 type State = 'before' | 'between' | 'header' | 'names' | 'units' | 'rows' | 'ended';
 
@@ -48,6 +53,8 @@ const createFinder = (options: TableOptions, sink: BlockSink, context: Context) 
   /** Captures of the current block, and those of `after`, which all blocks have. */
   ...{ captures: NONE, afterCaptures: NONE },
   head: undefined as Head | undefined,
+  /** The line that started the block, if it captures something and no row has it yet. */
+  marker: undefined as Line | undefined,
   /** A header above the first block, for blocks without one. */
   headerAbove: undefined as Line | undefined,
   names: [] as Line[],
@@ -79,6 +86,7 @@ function compilePatterns(options: TableOptions, context: Context) {
     afterCaptures: compileCaptures(options.after ?? []),
     begins: options.every ? compileLinePattern(options.every) : never,
     captures: compileCaptures(options.every ?? []),
+    isOnlyMarker: compileMarker([...(options.after ?? []), ...(options.every ?? [])]),
     isHeader: header ?? isContent,
     isSkipped: skip,
     /** `isVoid`: rows and plates differ in what is blank. */
@@ -87,31 +95,31 @@ function compilePatterns(options: TableOptions, context: Context) {
   };
 }
 
-/** Whether the line belongs to the table, so that `meta` does not read it. Must be called once for every line. */
-export function offerTableLine(finder: TableFinder, original: Line): boolean {
+/** What the line is for the table. Must be called once for every line. */
+export function offerTableLine(finder: TableFinder, original: Line): LineUse {
   const { options, match } = finder;
   const line = finder.region.view(original);
-  if (!line) return false;
+  if (!line) return undefined;
   noteAfterBlank(finder, line);
   if (finder.state === 'before') {
     noteHeaderAbove(finder, line);
-    if (!match.after(line)) return false;
+    if (!match.after(line)) return undefined;
     finder.afterCaptures = match.afterCaptures(line);
     if (options.every) finder.state = 'between';
     else openBlock(finder, NONE);
-    return false;
+    return markBlock(finder, line);
   }
   if (options.every && match.begins(line)) {
     closeBlock(finder);
     openBlock(finder, match.captures(line));
-    return false;
+    return markBlock(finder, line);
   }
   switch (finder.state) {
     case 'between':
       if (finder.blocks === 0) noteHeaderAbove(finder, line);
-      return false;
+      return undefined;
     case 'ended':
-      return false;
+      return undefined;
     case 'header':
       return takeHeader(finder, line);
     case 'names':
@@ -121,6 +129,18 @@ export function offerTableLine(finder: TableFinder, original: Line): boolean {
     case 'rows':
       return takeRow(finder, line);
   }
+}
+
+function markBlock(finder: TableFinder, line: Line): LineUse {
+  if (!finder.match.isOnlyMarker(line)) return undefined;
+  finder.marker = finder.captures.size > 0 ? line : undefined;
+  return 'marker';
+}
+
+/** What a marker captures becomes part of the rows below it, so without rows it is lost. */
+function dropMarker(finder: TableFinder): void {
+  if (finder.marker) addUnread(finder.context.unread, finder.marker, 'unread');
+  finder.marker = undefined;
 }
 
 function noteHeaderAbove(finder: TableFinder, line: Line): void {
@@ -134,6 +154,7 @@ function noteAfterBlank(finder: TableFinder, line: Line): void {
 }
 
 function openBlock(finder: TableFinder, captures: ReadonlyMap<string, string>): void {
+  dropMarker(finder);
   finder.captures = new Map([...finder.afterCaptures, ...captures]);
   finder.blocks++;
   finder.names = [];
@@ -169,13 +190,13 @@ function startWithoutHeader(finder: TableFinder): void {
   }
   for (const line of held) {
     noteAfterBlank(finder, line);
-    if (takeRow(finder, line)) finder.late.push(line);
+    if (takeRow(finder, line) === 'claimed') finder.late.push(line);
   }
 }
 
 const strip = ({ context, region }: TableFinder, line: Line): Line => stripComment(line, context, region.lineFormat);
 
-function takeHeader(finder: TableFinder, line: Line): boolean {
+function takeHeader(finder: TableFinder, line: Line): LineUse {
   const { isHeaderPattern, match, held } = finder;
   if (match.isHeader(line)) {
     finder.held = [];
@@ -186,56 +207,59 @@ function takeHeader(finder: TableFinder, line: Line): boolean {
     held.push(line);
     if (held.length > MAX_HELD_LINES) startWithoutHeader(finder);
   }
-  return false;
+  return match.isSkipped(line) ? 'skipped' : undefined;
 }
 
-function takeName(finder: TableFinder, line: Line): boolean {
+function takeName(finder: TableFinder, line: Line): LineUse {
   const { options, match, names } = finder;
-  if (isBlank(line) || match.isSkipped(line)) return false;
+  if (isBlank(line) || match.isSkipped(line)) return 'skipped';
   names.push(strip(finder, line));
   finder.hasContent = true;
   if (names.length < options.headerRows) finder.state = 'names';
   else if (options.units === 'nextRow') finder.state = 'units';
   else startRows(finder, { header: names, units: undefined });
-  return true;
+  return 'claimed';
 }
 
-function takeUnits(finder: TableFinder, line: Line): boolean {
+function takeUnits(finder: TableFinder, line: Line): LineUse {
   const { match, names, region } = finder;
-  if (isBlank(line) || match.isSkipped(line)) return false;
+  if (isBlank(line) || match.isSkipped(line)) return 'skipped';
   finder.hasContent = true;
   const units = strip(finder, line);
   const [only, ...others] = names;
   const isSplitAtBlanks = region.lineFormat.split.text === undefined && others.length === 0;
   startRows(finder, { header: names, units: only && isSplitAtBlanks ? alignUnits(units, only) : units });
-  return true;
+  return 'claimed';
 }
 
-function takeRow(finder: TableFinder, line: Line): boolean {
+function takeRow(finder: TableFinder, line: Line): LineUse {
   const { options, match, sink } = finder;
-  if (finder.state !== 'rows') return false;
+  if (finder.state !== 'rows') return undefined;
   const isVoid = options.grid === undefined ? isBlank(line) : isEmpty(line);
-  if (isVoid && !finder.hasContent) return false;
+  if (isVoid && !finder.hasContent) return undefined;
   if (match.ends(line, isVoid)) {
     finder.state = options.every ? 'between' : 'ended';
     finder.isAfterBlank = isBlank(line);
-    return false;
+    return undefined;
   }
   if (options.grid !== undefined && isBlank(line)) {
     sink.gap?.(line);
-    return false;
+    return undefined;
   }
   const isRepeatedHeader = finder.head?.header.some(({ text }) => text === line.text);
-  if (!match.isRow(line) || isRepeatedHeader) return false;
+  if (isRepeatedHeader) return 'marker';
+  if (!match.isRow(line)) return match.isSkipped(line) ? 'skipped' : undefined;
   finder.hasContent = true;
+  finder.marker = undefined;
   finder.rows++;
   sink.row(line);
-  return true;
+  return 'claimed';
 }
 
 /** Refuses the file if a line that the mapping names was not found. */
 export function finishTableFinder(finder: TableFinder): void {
   closeBlock(finder);
+  dropMarker(finder);
   const { options, context, state, blocks, head, rows, hasHeader, isHeaderPattern } = finder;
   if (state === 'before') throw lineNotFound('after', options.after ?? [], context);
   if (options.every && blocks === 0) throw lineNotFound('every', options.every, context);
@@ -263,7 +287,11 @@ export function createRowSink(table: TableBuilder): BlockSink {
       const captured = captureNames.map((name) => captures.get(name) ?? '');
       beginBlock(table, pattern?.columns ?? readHeader(head), captured, head.header[0]);
     },
-    row: (line) => addRow(table, pattern ? pattern.cellsIn(line) : line.cells, line),
+    row(line) {
+      const cells = pattern ? pattern.cellsIn(line) : line.cells;
+      if (pattern && !covers(line.text, [pattern.words, ...cells])) addUnread(context.unread, line, 'partly read');
+      addRow(table, cells, line);
+    },
   };
 }
 
@@ -272,6 +300,7 @@ function compileRow(pattern: string) {
   const regex = new RegExp(regexSource(pattern) ?? pattern);
   const names = groupNames([pattern]);
   return {
+    words: wordsOf(pattern),
     columns: names.map((name, cell) => namedColumn(name, cell)),
     cellsIn({ text }: Line): string[] {
       const groups = namedGroups(regex.exec(text));

@@ -8,6 +8,7 @@ import type { OpenFile } from '../source.js';
 import type { DateOptions } from '../values/date.js';
 import { createValueReader, type ValueReader } from '../values/value.js';
 import type { Found } from './tree.js';
+import { addUnread, covers, openUnreadLines, type UnreadLines, wordsOf } from './unread.js';
 
 /** What the facts and tables of one file share. */
 export interface Context extends OpenFile, FileLayout {
@@ -15,6 +16,7 @@ export interface Context extends OpenFile, FileLayout {
   /** Searched for the nearest line if a pattern is not found. */
   readonly firstLines: Line[];
   readonly cells: CellWatcher;
+  readonly unread: UnreadLines;
   /** Refuses the file if its tables have too many rows. */
   countRow(line: Line | undefined): void;
 }
@@ -35,7 +37,7 @@ export function openContext(file: OpenFile, layout: FileLayout, dates: DateOptio
   const { maxRows } = options.limits;
   let rows = 0;
   return {
-    ...{ ...file, ...layout, firstLines: [] },
+    ...{ ...file, ...layout, firstLines: [], unread: openUnreadLines() },
     values: createValueReader(options, dates),
     cells: watchCells(options, layout.sheets, refuse),
     countRow(line) {
@@ -77,6 +79,13 @@ const startsWith = ({ text, cells }: Line, start: string): boolean =>
 export function compileCaptures(written: readonly LinePattern[]): (line: Line) => Map<string, string> {
   const regexes = sourcesOf(written).map((source) => new RegExp(source));
   return ({ text }) => namedGroups(regexes.map((regex) => regex.exec(text)).find((match) => match !== null));
+}
+
+/** Whether a line that these patterns find says no more than they do and capture. */
+export function compileMarker(written: readonly LinePattern[]): LineMatcher {
+  const words = written.map(wordsOf);
+  const captures = compileCaptures(written);
+  return (line) => covers(line.text, [...words, ...captures(line).values()]);
 }
 
 /** The names of all groups in these patterns. */
@@ -159,7 +168,10 @@ export function createRegion(
     lineFormat,
     view(line) {
       if ((line.sheet ?? 0) !== wanted) return undefined;
-      return crop ? crop(split(line)) : split(line);
+      const cropped = crop ? crop(split(line)) : undefined;
+      if (cropped && cropped.cells.join('').length < line.cells.join('').length)
+        addUnread(context.unread, line, 'left out');
+      return crop ? cropped : split(line);
     },
   };
 }
@@ -188,10 +200,13 @@ function createCrop(area: string): (line: Line) => Line | undefined {
 
 /** Collects the cells to which a mapping refers, such as `=C3`. */
 interface CellWatcher {
-  take(line: Line): void;
+  /** Returns the texts of the cells that are in this line. */
+  take(line: Line): readonly string[];
   /** The cell at a reference; undefined if the text is not one. Refuses a cell that the file does not have. */
   at(written: string): Found | undefined;
 }
+
+const NOTHING: readonly string[] = [];
 
 function watchCells(options: ParseOptions, sheets: readonly string[], refuse: Refuse): CellWatcher {
   const wanted = new Map<string, CellReference & { readonly sheetIndex: number }>();
@@ -204,12 +219,13 @@ function watchCells(options: ParseOptions, sheets: readonly string[], refuse: Re
   const counts: number[] = [];
   return {
     take(line) {
-      if (wanted.size === 0) return;
+      if (wanted.size === 0) return NOTHING;
       const { sheet = 0 } = line;
       const number = (counts[sheet] ?? 0) + 1;
       counts[sheet] = number;
-      for (const [written, cell] of wanted)
-        if (cell.sheetIndex === sheet && cell.line === number) lines.set(written, line);
+      const here = [...wanted].filter(([, cell]) => cell.sheetIndex === sheet && cell.line === number);
+      for (const [written] of here) lines.set(written, line);
+      return here.map(([, { cell }]) => line.cells[cell - 1] ?? '');
     },
     at(written) {
       const cell = wanted.get(written)?.cell;

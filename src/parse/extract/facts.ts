@@ -10,6 +10,7 @@ import { isUnreadable } from '../values/value.js';
 import { cleanName, createUniqueNames } from './columns.js';
 import { type Context, compileLinePattern, createRegion, lineNotFound, namedGroups, stripComment } from './context.js';
 import type { Found, Tree } from './tree.js';
+import { isPlainNumber } from './unread.js';
 
 /** A fact by the name that the file gives it. */
 export interface NamedFact extends Found {
@@ -157,25 +158,35 @@ export function openFinder(options: Finder, context: Context): FactFinder {
   return finder;
 }
 
-export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean): void {
-  if (finder.state === 'ended') return;
+/** Most lines of a file are rows, so no list is made for them. */
+const NOTHING: readonly string[] = [];
+
+/** Returns the texts that were read from the line. */
+export function offerLine(finder: FactFinder, original: Line, isClaimed: boolean): readonly string[] {
+  if (finder.state === 'ended') return NOTHING;
   const { options, context, region } = finder;
   const line = region.view(original);
-  if (!line) return;
+  if (!line) return NOTHING;
   if (finder.state === 'before') {
     if (finder.isAfter(line)) finder.state = 'within';
-    return;
+    return NOTHING;
   }
   const isVoid = isBlank(line);
   finder.hasBegun ||= !isVoid;
   if (finder.isUntil(line) || (isVoid && finder.hasBegun && options.until?.includes('blank'))) {
     finder.state = 'ended';
-    return;
+    return NOTHING;
   }
-  if (isVoid || (isClaimed && !hasRange(options)) || (options.line && !finder.isOnly(line))) return;
+  if (isVoid || (isClaimed && !hasRange(options)) || (options.line && !finder.isOnly(line))) return NOTHING;
+  const known = finder.pairs.length;
   readPairs(finder, stripComment(line, context, region.lineFormat));
   const isSingle = options.line !== undefined || options.cells !== undefined;
   if (isSingle || (options.match !== undefined && finder.isMatched)) finder.state = 'ended';
+  // The name is in this line and its value in the next.
+  if (options.separator === 'nextLine') return [line.text];
+  return finder.pairs
+    .slice(known)
+    .flatMap(({ name, text, unit = '' }) => (isPlainNumber(text) ? [name, text, unit] : [name, text]));
 }
 
 /** Such a finder also reads lines that belong to tables. */

@@ -2,6 +2,7 @@ import { type Line, quoted } from '../lines.js';
 import type { BlockSink } from './blocks.js';
 import { cleanName, createUniqueNames, type FileColumn, unnamedColumn } from './columns.js';
 import { addRow, beginBlock, type TableBuilder } from './table.js';
+import { addUnread } from './unread.js';
 
 /** What the wells of one block share. */
 interface Block {
@@ -80,12 +81,18 @@ export const createPlateSink = (reader: PlateReader): BlockSink => ({
     // The letter is part of the well name; the other cells to the left are filled down.
     reader.left = block.left.map((_, n) => (n === 0 && reader.isLettered ? '' : line.cells[n] || left[n] || ''));
     for (const n of block.plates.keys()) addWells(reader, line, n, block);
+    if (line.cells.some((text, at) => text !== '' && !isPlateCell(block, at)))
+      addUnread(reader.table.context.unread, line, 'partly read');
   },
   gap(line) {
     // A line of delimiters is a row that was not measured; an empty line starts the next plate.
     reader.counted = line.cells.length > 1 ? reader.counted + 1 : 0;
   },
 });
+
+/** In a well, to the left of the plates, or the label to the right of one. */
+const isPlateCell = ({ plates, left }: Block, at: number): boolean =>
+  at < left.length || plates.some(({ from, columns }) => at >= from && at <= from + columns);
 
 /** The letter of a line: its own, that of the line above if lines are stacked, or counted. */
 function nextLetter(reader: PlateReader, line: Line): string {

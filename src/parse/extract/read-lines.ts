@@ -4,12 +4,20 @@ import type { FileRecord, Table } from '../../model.js';
 import { type Line, lineKey } from '../lines.js';
 import type { OpenFile } from '../source.js';
 import { type DateOptions, withFixedZone } from '../values/date.js';
-import { type BlockSink, createRowSink, finishTableFinder, offerTableLine, openTableFinder } from './blocks.js';
+import {
+  type BlockSink,
+  createRowSink,
+  finishTableFinder,
+  type LineUse,
+  offerTableLine,
+  openTableFinder,
+} from './blocks.js';
 import { type Context, type FileLayout, groupNames, HINT_LINES, openContext } from './context.js';
 import { type Facts, finishFinders, type NamedFact, offerLine, openFinder, readFacts, requireZone } from './facts.js';
 import { createPlateSink, finishPlates, fitsPlate, openPlates } from './grid.js';
 import { finishTable, firstFitting, openTable, type TableBuilder } from './table.js';
 import type { Tree } from './tree.js';
+import { finishUnread, judgeLine } from './unread.js';
 
 /** The lines of a file, and what it contains beside them. */
 interface FileSource extends FileLayout {
@@ -21,9 +29,11 @@ interface FileSource extends FileLayout {
 
 /** Reads a file of lines: tables claim theirs, `meta` reads the others, `facts` selects from all. */
 export async function readLines(file: OpenFile, source: FileSource): Promise<FileRecord> {
-  const { tables, facts, deferred } = await scan(file, source);
+  const { tables: readers, facts, deferred } = await scan(file, source);
   if (deferred.error) throw deferred.error;
-  const record = { meta: facts.meta, tables: tables.map((table) => finishTableReader(table, facts)) };
+  const tables = readers.map((table) => finishTableReader(table, facts));
+  const late = readers.flatMap(({ finder }) => finder.late);
+  const record = { meta: facts.meta, tables, unread: finishUnread(facts.context.unread, source.sheets, late) };
   return requireContent(record, facts.context, 'if the file is a plain table: `table: {}`');
 }
 
@@ -52,11 +62,17 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
     for (const line of batch) {
       isVoid &&= line.text.trim() === '';
       if (firstLines.length < HINT_LINES) firstLines.push(line);
-      cells.take(line);
-      let isClaimed = false;
-      for (const { finder } of tables) if (offerTableLine(finder, line)) isClaimed = true;
+      let texts = cells.take(line);
+      let use: LineUse;
+      for (const { finder } of tables) use = strongerUse(use, offerTableLine(finder, line));
+      const isClaimed = use === 'claimed';
       if (isClaimed) for (const table of tables) noteClaimed(table, line);
-      for (const finder of finders) offerLine(finder, line, isClaimed);
+      for (const finder of finders) {
+        const read = offerLine(finder, line, isClaimed);
+        if (read.length > 0) texts = [...texts, ...read];
+      }
+      if (isClaimed) context.unread.usedSheets.add(line.sheet ?? 0);
+      else if (!contents && use !== 'marker') judgeLine(context.unread, line, texts, use === 'skipped');
     }
     if (slice.isOver()) await slice.renew();
   }
@@ -66,6 +82,12 @@ async function scanWith(dates: DateOptions, file: OpenFile, source: FileSource) 
   const late = new Set(tables.flatMap(({ finder }) => finder.late.map(lineKey)));
   const named = [...finishFinders(finders, late), ...(contents?.labels ?? [])];
   return { tables, deferred, facts: readFacts(named, context, contents?.tree) };
+}
+
+/** What a line is if it is one thing for a table and another for the next. */
+function strongerUse(one: LineUse, other: LineUse): LineUse {
+  if (one === 'claimed' || other === undefined) return one;
+  return other === 'claimed' || one !== 'marker' ? other : one;
 }
 
 /** Refuses a record without facts and rows. With `format: none`, the file name is enough. */

@@ -10,6 +10,7 @@ import { type Facts, type NamedFact, requireFact } from './facts.js';
 import { requireContent, scan } from './read-lines.js';
 import { addRow, beginBlock, compileConditions, finishTable, openTable, skipRow } from './table.js';
 import type { Found, Missing, Row, Tree } from './tree.js';
+import { addUnread, finishUnread, toRanges } from './unread.js';
 
 /** Reads JSON, XML or records: facts and tables by their paths. `lines`: of records, for `meta` and cells. */
 export async function readTree(file: OpenFile, tree: Tree, lines: readonly Line[] = []): Promise<FileRecord> {
@@ -20,7 +21,8 @@ export async function readTree(file: OpenFile, tree: Tree, lines: readonly Line[
     tables.push(await readTreeTable(name, table, reading));
   }
   const hint = 'specify their paths: `facts: { sample: //Sample }`, `table: { rows: //Reading }`';
-  return requireContent({ meta: facts.meta, tables }, facts.context, hint);
+  const unread = [...toRanges(tree.unread(), 'left out'), ...finishUnread(facts.context.unread, [], [])];
+  return requireContent({ meta: facts.meta, tables, unread }, facts.context, hint);
 }
 
 const layoutOf = ({ options: { delimiter, quote } }: OpenFile): FileLayout => ({
@@ -61,6 +63,7 @@ async function readTreeTable(name: string, options: TableOptions, reading: Readi
   const columns = found.flatMap((column) => textColumns(column, reading));
   function* rows(): Generator<Line | undefined> {
     for (const [n, number] of lines.entries()) {
+      if (!keeps(n)) addUnread(reading.context.unread, { number, text: 'row', cells: ['row'] }, 'left out');
       yield keeps(n) ? { number, text: '', cells: columns.map(({ texts }) => texts[n] ?? '') } : undefined;
     }
   }
@@ -137,6 +140,7 @@ async function findRows(path: string, options: TableOptions, reading: Reading): 
     if (columns.some((column) => column.name === name)) where[name] = conditions;
     else {
       const cells = await cellsAt(name, rows, reading);
+      reading.context.unread.columns.push({ kind: 'left out', columns: [name] });
       const test = compileConditions(conditions, reading.context.values);
       tests.push((row) => test(cells[row]?.text ?? ''));
     }
@@ -269,6 +273,8 @@ function itemsOf(paths: readonly (string | number)[], reading: Reading): readonl
 export interface LabelledFile {
   readonly labels: readonly NamedFact[];
   readonly tables: readonly LabelledTable[];
+  /** The lines that are neither: comments, and what is outside of all blocks. */
+  readonly unread: readonly number[];
 }
 
 export interface LabelledTable {
@@ -279,7 +285,10 @@ export interface LabelledTable {
 }
 
 /** A mapping can name facts and, in file order, tables and their columns. */
-export async function readLabelled(file: OpenFile, { labels, tables: data }: LabelledFile): Promise<FileRecord> {
+export async function readLabelled(
+  file: OpenFile,
+  { labels, tables: data, unread }: LabelledFile,
+): Promise<FileRecord> {
   const { facts } = await scan(file, { ...layoutOf(file), lines: () => [], contents: { labels } });
   const { meta, context } = facts;
   const date = meta.has('date') ? undefined : dateIn(labels, context);
@@ -298,7 +307,7 @@ export async function readLabelled(file: OpenFile, { labels, tables: data }: Lab
     const count = own.count ?? declared;
     tables.push(await buildTable(unique(name), { ...own, count }, { columns, rows }, facts));
   }
-  return { meta, tables };
+  return { meta, tables, unread: [...toRanges(unread, 'unread'), ...finishUnread(context.unread, [], [])] };
 }
 
 /** The date by the file's own labels, if it is unambiguous. */

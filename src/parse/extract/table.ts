@@ -1,5 +1,6 @@
 import { regexSource } from '../../config/grammar.js';
 import type { TableOptions } from '../../config/vocabulary.js';
+import type { FileError } from '../../errors.js';
 import type { Column, Table, Value } from '../../model.js';
 import { plural } from '../../text.js';
 import { type Line, raiseLimit } from '../lines.js';
@@ -35,6 +36,7 @@ import {
 } from './columns.js';
 import type { Context } from './context.js';
 import { type Facts, requireFact, requireNumber, unitOf } from './facts.js';
+import { addUnread } from './unread.js';
 
 /** One table of a file while its rows are read. Order: rows, fill, columns, where, unpivot. */
 export type TableBuilder = ReturnType<typeof openTable>;
@@ -54,6 +56,8 @@ export const openTable = (name: string, options: TableOptions, captureNames: rea
   rows: undefined as Rows | undefined,
   /** For a block with a header of its own: the cell of the table for each of its cells. */
   order: undefined as number[] | undefined,
+  /** If the mapping lists the columns: which cells have a text in any row. */
+  isFilled: [] as boolean[],
   count: 0,
   last: undefined as Line | undefined,
 });
@@ -104,12 +108,17 @@ function addColumn(table: TableBuilder, column: FileColumn): number {
 export function addRow(table: TableBuilder, cells: Cells, line: Line | undefined): void {
   const { rows, order, widths } = table;
   if (!rows) return;
-  const own = order ? reorder(table, cells, order) : cells;
+  const own = order ? reorder(table, cells, order, line) : cells;
   if (own.length > widthOf(table)) widen(table, own, line);
   if (widths.size < 1000) widths.add(cells.length);
+  if (Array.isArray(table.options.columns)) noteFilled(table, own);
   table.count++;
   table.last = line;
   takeRow(rows, own, line);
+}
+
+function noteFilled({ isFilled }: TableBuilder, cells: Cells): void {
+  for (let n = 0; n < cells.length; n++) isFilled[n] ||= cells[n] !== undefined && cells[n] !== '';
 }
 
 /** Counts a row that the caller leaves out. */
@@ -118,11 +127,12 @@ export function skipRow(table: TableBuilder): void {
 }
 
 /** Moves the cells of a block with a header of its own to the columns of the table. */
-function reorder(table: TableBuilder, cells: Cells, order: number[]): string[] {
+function reorder(table: TableBuilder, cells: Cells, order: number[], line: Line | undefined): string[] {
   const ordered: string[] = [];
   for (let n = 0; n < cells.length; n++) {
     const text = cells[n] ?? '';
     if (text === '') continue;
+    if (order[n] === undefined && !isByPosition(table.options)) throw tooLong(table, cells, order.length, line);
     const column = unnamedColumn(n);
     order[n] ??= table.cellOf.get(column.name) ?? addColumn(table, column);
     ordered[order[n] ?? n] = text;
@@ -130,12 +140,22 @@ function reorder(table: TableBuilder, cells: Cells, order: number[]): string[] {
   return ordered;
 }
 
-/** Adds columns for cells beyond the header. Trailing delimiters, which leave empty cells, add none. */
+/** Adds columns if there is no header. Trailing delimiters, which leave empty cells, add none. */
 function widen(table: TableBuilder, cells: Cells, line: Line | undefined): void {
   let width = cells.length;
   while (width > widthOf(table) && cells[width - 1] === '') width--;
+  if (width > widthOf(table) && !isByPosition(table.options)) throw tooLong(table, cells, widthOf(table), line);
   refuseTooWide(table, width, line);
   while (widthOf(table) < width) addColumn(table, unnamedColumn(widthOf(table)));
+}
+
+/** Its cells cannot be assigned to columns: one of them may be in the wrong place. */
+function tooLong({ name, context }: TableBuilder, cells: Cells, width: number, line: Line | undefined): FileError {
+  const start = JSON.stringify(cells.find((cell) => cell !== '')?.slice(0, 20) ?? '');
+  return context.refuse(`this row of table ${name} has ${cells.length} cells, but the header has ${width}`, {
+    line,
+    hint: `if it is not a row: \`skip: ${start}\`; if the header lacks names: \`header: none\`, and all names in \`columns\``,
+  });
 }
 
 /** The first of these lines that looks like a row of the table. */
@@ -163,7 +183,19 @@ export function finishTable(table: TableBuilder, facts: Facts): Table {
       throw context.refuse(`the rows have ${width} cells, but \`columns\` has ${wanted} names`, { line: last });
     }
   }
+  const left = columnsLeftOut(table);
+  if (left.length > 0) context.unread.columns.push({ kind: 'left out', table: name, columns: left });
   return rows ? assemble(name, rows, facts) : { name, columns: [], rows: [], count: 0 };
+}
+
+/** The columns of the file that a list in the mapping does not name. */
+function columnsLeftOut({ options, columns, rows, isFilled }: TableBuilder): string[] {
+  if (!Array.isArray(options.columns) || !rows) return [];
+  const taken = new Set(rows.columns.map(({ plan }) => plan.column?.cell));
+  const pivoted = new Set(rows.unpivot?.pivoted.map(({ plan }) => plan.column?.cell));
+  return columns
+    .filter(({ cell }) => !taken.has(cell) && !pivoted.has(cell) && (cell < 0 || isFilled[cell] === true))
+    .map(({ name }) => name);
 }
 
 function requireCount({ name, options, count, last, context }: TableBuilder, facts: Facts): void {
@@ -218,7 +250,10 @@ function takeRow(rows: Rows, cells: Cells, line: Line | undefined): void {
   const { fill, conditions, unpivot, context } = rows;
   const origin = rows.taken++;
   const filled = fill ? fill(cells) : cells;
-  for (const isMet of conditions) if (!isMet(filled)) return;
+  if (!conditions.every((isMet) => isMet(filled))) {
+    if (line) addUnread(context.unread, line, 'left out');
+    return;
+  }
   context.countRow(line);
   if (!unpivot) putRow(rows, filled, line, origin);
   else {

@@ -1,4 +1,5 @@
 import { suggestName } from '../lines.js';
+import { isPlainNumber } from './unread.js';
 
 /** A value as the file writes it. */
 export interface Found {
@@ -37,6 +38,8 @@ export interface Tree {
   list(path: string | number): { readonly items: readonly Found[] } | Missing;
   /** The plain values of a row by their names, which may repeat. */
   values(row: Row): Iterable<readonly [name: string, found: Found]>;
+  /** The lines of values that were not looked up. */
+  unread(): readonly number[];
   /** From a row if the path is relative. */
   explainMissing(path: string | number, row?: Row): Missing;
 }
@@ -55,8 +58,10 @@ export interface Node {
   readonly line: number;
 }
 
-/** The tree of a JSON or XML file. */
-export function createNodeTree(root: Node, size: number): Tree {
+/** The tree of a JSON or XML file. `comments`: the lines of comments, which are no values. */
+export function createNodeTree(root: Node, size: number, comments: readonly number[] = []): Tree {
+  const used = new Set<Node>();
+  const use = (node: Node) => used.add(node);
   return {
     root,
     size,
@@ -64,9 +69,10 @@ export function createNodeTree(root: Node, size: number): Tree {
       const found = walk(parsePath(path).steps, [root]);
       return found.length === 0 ? undefined : found.flatMap(itemsOf);
     },
-    lookup: (path) => createLookup(parsePath(path), root),
-    list: (path) => listAt(parsePath(path), root),
-    values: (row) => plainValues(row as Node),
+    lookup: (path) => createLookup(parsePath(path), root, use),
+    list: (path) => listAt(parsePath(path), root, use),
+    values: (row) => plainValues(row as Node, use),
+    unread: () => [...comments, ...unusedLines(root, used)],
     explainMissing(path, row) {
       const parsed = parsePath(path);
       return explainMissing(parsed, parsed.isAbsolute || !row ? root : (row as Node));
@@ -74,28 +80,56 @@ export function createNodeTree(root: Node, size: number): Tree {
   };
 }
 
-function createLookup({ isAbsolute, steps }: Path, root: Node): Lookup {
-  if (!isAbsolute) return (row) => firstValue(walk(steps, [(row as Node | undefined) ?? root]));
+/** Called for each node whose value becomes part of the record. */
+type Use = (node: Node) => void;
+
+/** The lines of nodes with a text that is not part of the value of a used node. */
+function unusedLines(root: Node, used: ReadonlySet<Node>): number[] {
+  const lines: number[] = [];
+  const open = [root];
+  for (let node = open.pop(); node; node = open.pop()) {
+    if (node.text !== undefined && node.text !== '' && !isUsed(node, used)) lines.push(node.line);
+    for (const child of node.children) open.push(child);
+  }
+  return lines;
+}
+
+/** Used itself, or as the `value` or `unit` of its parent, which may be `unit: { name }`. */
+function isUsed(node: Node, used: ReadonlySet<Node>): boolean {
+  const { name, parent } = node;
+  if (used.has(node)) return true;
+  if (!parent) return false;
+  if (VALUE.test(name)) return used.has(parent);
+  const isName = UNIT.test(parent.name) && /^@?name$/i.test(name);
+  const owner = isName ? parent.parent : UNIT.test(name) ? parent : undefined;
+  return owner !== undefined && used.has(owner) && isPlainNumber(valueAt(owner)?.text);
+}
+
+function createLookup({ isAbsolute, steps }: Path, root: Node, use: Use): Lookup {
+  if (!isAbsolute) return (row) => firstValue(walk(steps, [(row as Node | undefined) ?? root]), use);
   let hits: { node: Node; found: Found }[] | undefined;
   return (row) => {
     hits ??= walk(steps, [root]).flatMap((node) => {
       const found = valueAt(node);
       return found ? { node, found } : [];
     });
-    return (row ? nearestHit(row as Node, hits) : hits[0])?.found;
+    const hit = row ? nearestHit(row as Node, hits) : hits[0];
+    if (hit) use(hit.node);
+    return hit?.found;
   };
 }
 
-function firstValue(nodes: readonly Node[]): Found | undefined {
+function firstValue(nodes: readonly Node[], use: Use): Found | undefined {
   for (const node of nodes) {
     const found = valueAt(node);
+    if (found) use(node);
     if (found) return found;
   }
   return undefined;
 }
 
 /** A JSON array, repeated XML elements, or one element whose text is a list of numbers. */
-function listAt(path: Path, root: Node): { readonly items: readonly Found[] } | Missing {
+function listAt(path: Path, root: Node, use: Use): { readonly items: readonly Found[] } | Missing {
   const nodes = walk(path.steps, [root]);
   const lists = nodes.filter(({ isList }) => isList);
   const [first] = nodes;
@@ -107,8 +141,10 @@ function listAt(path: Path, root: Node): { readonly items: readonly Found[] } | 
       line: lists[1]?.line,
     };
   }
+  const listed = nodes.flatMap(itemsOf);
+  listed.forEach(use);
   if (nodes.length === 1 && !first.isList) return { items: numbersIn(first) };
-  const found = nodes.flatMap(itemsOf).map(valueAt);
+  const found = listed.map(valueAt);
   const items = found.filter((item) => item !== undefined);
   return items.length === found.length ? { items } : explainMissing(path, root);
 }
@@ -126,13 +162,15 @@ function numbersIn(node: Node): Found[] {
 }
 
 /** A row's own text, its attributes, and its children that are single values. */
-function* plainValues(row: Node): Generator<readonly [string, Found]> {
+function* plainValues(row: Node, use: Use): Generator<readonly [string, Found]> {
   const own = row.text ? valueAt(row) : undefined;
+  if (own) use(row);
   if (own) yield [row.name === '' ? 'value' : row.name, own];
   for (const [n, child] of row.children.entries()) {
     const found = valueAt(child);
     // An element that has only attributes has no value of its own.
     const isBare = found?.text === '' && child.children.length > 0;
+    if (found && !isBare) use(child);
     if (found && !isBare) yield [child.name === '' ? `column ${n + 1}` : child.name.replace(/^@/, ''), found];
   }
 }

@@ -21,7 +21,7 @@ type TreeBuilder = ReturnType<typeof openTree>;
 /** `isList`: whether the root is a list of the values in the file. */
 function openTree(maxNesting: number, refuse: Refuse, isList = false) {
   const root: Node = { name: '', parent: undefined, children: [], text: undefined, isList, order: 0, line: 1 };
-  return { maxNesting, refuse, root, here: root, size: 1, depth: 0 };
+  return { maxNesting, refuse, root, here: root, size: 1, depth: 0, comments: [] as number[] };
 }
 
 function addNode(tree: TreeBuilder, name: string, isList: boolean, at: Position, children: Node[]): Node {
@@ -218,7 +218,7 @@ export async function readXml(file: OpenFile): Promise<Tree> {
     if (slice.isOver()) await slice.renew();
   }
   parser.close();
-  return createNodeTree(builder.root, builder.size);
+  return createNodeTree(builder.root, builder.size, builder.comments);
 }
 
 function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
@@ -251,6 +251,10 @@ function createParser(builder: TreeBuilder, refuse: Refuse): SaxesParser {
   const append = (text: string) => {
     if (builder.here !== builder.root) builder.here.text = (builder.here.text ?? '') + text;
   };
+  parser.on('comment', (text) => {
+    const lines = text.split('\n').length;
+    if (/[\p{L}\p{N}]/u.test(text)) for (let n = 0; n < lines; n++) builder.comments.push(parser.line - n);
+  });
   parser.on('text', append);
   parser.on('cdata', append);
   parser.on('closetag', () => {

@@ -53,7 +53,8 @@ async function readDelimited(file: OpenFile): Promise<FileRecord> {
 /** `format: none`: only the file name and path are read. */
 async function readNothing(file: OpenFile): Promise<FileRecord> {
   const source = { lines: () => [], lineFormat: lineFormat(undefined, 'none'), sheets: [], maxKeptCells: 0 };
-  return readLines({ ...file, options: { ...file.options, format: 'none', tables: {} } }, source);
+  const record = await readLines({ ...file, options: { ...file.options, format: 'none', tables: {} } }, source);
+  return { ...record, unread: [{ kind: 'left out' }] };
 }
 
 /** Enough bytes to recognise the format of a file. */

@@ -36,7 +36,8 @@ const MAX_POINTS = 3_000_000;
 export async function readJcamp(file: OpenFile): Promise<LabelledFile> {
   const { options } = file;
   const text = await loadText(file);
-  const records = recordsIn(text.split(/\r\n|\n|\r/));
+  const texts = text.split(/\r\n|\n|\r/);
+  const records = recordsIn(texts);
   if (records.length === 0) {
     throw file.refuse('the file is not JCAMP-DX: no line starts with ##', {
       hint: 'specify its format: `format: delimited`',
@@ -62,7 +63,21 @@ export async function readJcamp(file: OpenFile): Promise<LabelledFile> {
     } else if (!record.key.startsWith('END') && !isEmptyPrivate(record)) labels.push(labelOf(record));
     known.set(record.key, record);
   }
-  return { labels, tables: [...tables, ...joinPages(pages)] };
+  return { labels, tables: [...tables, ...joinPages(pages)], unread: unreadIn(texts, records) };
+}
+
+/** The numbers of lines with comments, above the first record, or below the end of a block. */
+function unreadIn(texts: readonly string[], records: readonly LabelledRecord[]): number[] {
+  const ends = records.flatMap(({ key, lines, number }) =>
+    key.startsWith('END') ? [[number, lines.length] as const] : [],
+  );
+  const isOutside = (number: number) =>
+    number < (records[0]?.number ?? 0) || ends.some(([from, length]) => number > from && number < from + length);
+  return texts.flatMap((text, n) => {
+    const comment = text.indexOf('$$');
+    const rest = isOutside(n + 1) ? text : comment < 0 ? '' : text.slice(comment);
+    return /[\p{L}\p{N}]/u.test(rest) ? [n + 1] : [];
+  });
 }
 
 function recordsIn(texts: readonly string[]): LabelledRecord[] {

@@ -87,12 +87,15 @@ interface Dialect {
   readonly firstField: 0 | 1;
   /** The first of repeated values, or a component or subcomponent of it. */
   part(field: string, indexes: readonly number[]): string;
+  /** All components of a field; undefined if the field is repeated: only the first of repeated values is read. */
+  components(field: string): readonly string[] | undefined;
 }
 
 /** Without a header, fields are not split. */
 const PLAIN: Dialect = {
   firstField: 1,
   part: (field, indexes) => (indexes.every((index) => index === 1) ? field : ''),
+  components: (field) => [field],
 };
 
 function dialectOf(delimiters: Delimiters): Dialect {
@@ -102,6 +105,7 @@ function dialectOf(delimiters: Delimiters): Dialect {
   const plain = createUnescape(delimiters);
   return {
     firstField: isHl7 ? 0 : 1,
+    components: (field) => (field.includes(repeat) ? undefined : field.split(component)),
     part(field, [wanted, wantedPart]) {
       if (field === declaration || field === separator) return field;
       // In HL7, two quotes delete a value.
@@ -195,31 +199,53 @@ interface TypedLine extends Row {
 
 /** Records belong together by their order: a result R belongs to the nearest order O above it. */
 function createRecordTree(lines: readonly TypedLine[]): Tree {
+  const used: UsedFields = new Map();
   return {
     size: lines.reduce((sum, { fields }) => sum + fields.length, 0),
     rows(path) {
       const found = select(parsePath(path).steps[0], lines);
       return found.length === 0 ? undefined : found;
     },
-    lookup: (path) => createLookup(parsePath(path), lines),
+    lookup: (path) => createLookup(parsePath(path), lines, used),
     list(path) {
       const parsed = parsePath(path);
       const [type, ...fields] = parsed.steps;
       const found = select(type, lines);
       if (found.length === 0 || !fields.every(isField)) return explainMissing(parsed, lines);
-      return { items: found.map((line) => fieldOf(line, fields)) };
+      return { items: found.map((line) => fieldOf(line, fields, used)) };
     },
-    values: (row) => allFields(row as TypedLine),
+    values: (row) => allFields(row as TypedLine, used),
+    unread: () => lines.filter((line) => hasUnused(line, used.get(line))).map(({ line }) => line),
     explainMissing: (path) => explainMissing(parsePath(path), lines),
   };
+}
+
+/** The fields of each line that were looked up, as `3`, or `3/1` for a component. */
+type UsedFields = Map<TypedLine, Set<string>>;
+
+function use(line: TypedLine, field: number, indexes: readonly number[], used: UsedFields | undefined): void {
+  const known = used?.get(line) ?? new Set();
+  known.add([field, ...indexes].join('/'));
+  used?.set(line, known);
+}
+
+/** Whether the line has a field, or a part of one, that was not looked up. The type of the line says where it belongs. */
+function hasUnused({ fields, dialect }: TypedLine, known: ReadonlySet<string> = new Set()): boolean {
+  return fields.some((text, n) => {
+    const field = n + dialect.firstField;
+    if (n === 0 || !/[\p{L}\p{N}]/u.test(text)) return false;
+    const isWhole = known.has(String(field)) && dialect.part(text, []).length >= text.trim().length;
+    const isPartKnown = (part: string, at: number) => part === '' || known.has(`${field}/${at + 1}`);
+    return !isWhole && dialect.components(text)?.every(isPartKnown) !== true;
+  });
 }
 
 const isField = (step: Step | undefined): boolean => step?.index !== undefined && !step.isDeep;
 
 /** `3/5` is in the row itself, `/O/3/1` or `O/3/1` in the nearest O at or above it. */
-function createLookup({ steps, isAbsolute }: Path, lines: readonly TypedLine[]): Lookup {
+function createLookup({ steps, isAbsolute }: Path, lines: readonly TypedLine[], used: UsedFields): Lookup {
   if (!isAbsolute && isField(steps[0])) {
-    return (row) => (row ? fieldOf(row as TypedLine, steps) : undefined);
+    return (row) => (row ? fieldOf(row as TypedLine, steps, used) : undefined);
   }
   const found = select(steps[0], lines);
   const fields = steps.slice(1);
@@ -227,7 +253,7 @@ function createLookup({ steps, isAbsolute }: Path, lines: readonly TypedLine[]):
     found[countWhile(found.length, (n) => (found[n]?.index ?? 0) <= index) - 1];
   return (row) => {
     const line = row ? nearestTo(row as TypedLine) : found[0];
-    return line && fields.every(isField) ? fieldOf(line, fields) : undefined;
+    return line && fields.every(isField) ? fieldOf(line, fields, used) : undefined;
   };
 }
 
@@ -242,14 +268,16 @@ function select(step: Step | undefined, lines: readonly TypedLine[]): TypedLine[
 const meets = ({ key, value }: Condition, line: TypedLine): boolean => fieldOf(line, key).text === value;
 
 /** Fields that a line omits at its end are empty. */
-function fieldOf(line: TypedLine, steps: readonly Step[]): Found {
+function fieldOf(line: TypedLine, steps: readonly Step[], used?: UsedFields): Found {
   const [field = line.dialect.firstField, ...indexes] = steps.map(({ index }) => index ?? 0);
+  use(line, field, indexes, used);
   const cell = line.fields[field - line.dialect.firstField] ?? '';
   return { text: line.dialect.part(cell, indexes).trim(), unit: undefined, line: line.line };
 }
 
-function* allFields(line: TypedLine): Generator<readonly [string, Found]> {
+function* allFields(line: TypedLine, used: UsedFields): Generator<readonly [string, Found]> {
   for (let n = 1; n < line.fields.length; n++) {
+    use(line, n + line.dialect.firstField, [], used);
     const text = line.dialect.part(line.fields[n] ?? '', []).trim();
     yield [`${line.type}/${n + line.dialect.firstField}`, { text, unit: undefined, line: line.line }];
   }
