@@ -43,11 +43,13 @@ export function createGuard({ folder, links, own }: AccessRules): Guard {
   }
 
   function isOwn({ dev, ino, nlink }: BigIntStats): boolean {
-    if (nlink > 1n || performance.now() - readAt > REMEMBERED_MS) {
-      ownIds = new Set(own.flatMap(identityOf));
-      readAt = performance.now();
-    }
-    return ownIds.has(`${dev}:${ino}`);
+    const id = `${dev}:${ino}`;
+    const isRecent = performance.now() - readAt < REMEMBERED_MS;
+    if (isRecent && nlink === 1n && !ownIds.has(id)) return false;
+    // A hit is checked again: a new file can get the inode of an own file that was replaced since.
+    ownIds = new Set(own.flatMap(identityOf));
+    readAt = performance.now();
+    return ownIds.has(id);
   }
 
   return {

@@ -125,3 +125,21 @@ test('a long file that was replaced by a link after it was hashed is not read', 
   await expect(reading()).rejects.toThrow('the file has changed');
   expect(read).toEqual([]);
 });
+
+test('a file that gets the inode of a replaced own file is read', async () => {
+  const { folder } = scene();
+  const own = join(folder, '..', 'journal.db.live');
+  const guard = createGuard({ folder, links: [], own: [own] });
+  const read = async (name: string) => {
+    const path = join(folder, name);
+    const file = { path, location: path, ...stampOf(statSync(path, { bigint: true })) };
+    return identify(file, { guard });
+  };
+  writeFileSync(own, 'status');
+  writeFileSync(join(folder, 'a.csv'), 'a');
+  await read('a.csv');
+  // The same as a reused inode: the file that was an own file is now in the folder, and no longer an own file.
+  renameSync(own, join(folder, 'b.csv'));
+  writeFileSync(own, 'status');
+  expect((await read('b.csv')).sha256).toBeTruthy();
+});
