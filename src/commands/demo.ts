@@ -9,6 +9,7 @@ import { loadConfig, type UsableConfig } from '../config/load.js';
 import { createDaemon, type Daemon } from '../daemon/daemon.js';
 import { EXIT, explain } from '../errors.js';
 import { createLog } from '../log.js';
+import { loginLink, readLoginSecret } from '../login.js';
 import type { Observer } from '../pipeline.js';
 import { onStopRequest, stopRequested } from '../process.js';
 import { createSandbox } from '../sandbox/server.js';
@@ -70,7 +71,8 @@ async function fileSamples({ folder, url, key, once, stop }: Demo): Promise<void
     );
     await writeSamples(samples, folder);
     const filed = await waitForRuns(daemon, samples.length, stop);
-    console.log(summary(await daemon.count(), folder, url, page));
+    const link = page && loginLink(`http://${page}/`, readLoginSecret(join(folder, 'journal.db')), Date.now(), DAY_MS);
+    console.log(summary(await daemon.count(), folder, url, link));
     if (once && filed < samples.length) process.exitCode = EXIT.failed;
     if (!once) await stopRequested(stop);
   } finally {
@@ -150,12 +152,15 @@ function createProgress(url: string, total: number): Observer {
   };
 }
 
+const DAY_MS = 24 * 60 * 60_000;
+
+/** `page`: a link that logs in, so that decisions can be tried. */
 function summary(counts: Record<string, number>, folder: string, url: string, page: string | undefined): string {
   const states = Object.entries(counts).map(([state, runs]) => `${runs} ${state}`);
   return `
 ${states.join(', ')}. Each run is filed exactly once, however often you stop and restart the demo.
 
-${page === undefined ? '' : `  page       http://${page}/\n`}  notebook   ${url}/
+${page === undefined ? '' : `  page       ${page}\n`}  notebook   ${url}/
   folders    ${join(folder, 'instruments')}/{${INSTRUMENTS.join(',')}}
   mappings   ${join(folder, 'labfeed.yaml')}
   log        ${join(folder, 'labfeed.log')}

@@ -19,6 +19,7 @@ import {
   withExamples,
   withJson,
 } from './options.js';
+import { pageLink } from './status.js';
 
 export function addRun(command: Command): void {
   withExamples(command, ['labfeed run --config /etc/labfeed/config.yaml']).addOption(configOption()).action(run);
@@ -40,8 +41,16 @@ async function run(options: ConfigOption): Promise<void> {
       .catch((error: unknown) => logging.log.fatal({ err: error }, 'reload failed'));
   });
   try {
+    // The link is for whoever sits at this terminal. A log that others can read must not contain it.
+    const printLink = () => process.stdout.isTTY && config.settings.status && console.log(`page: ${pageLink(config)}`);
     // A stop may be requested during the first scan.
-    await Promise.race([daemon.start().then(() => stopRequested(stop)), stopRequested(stop)]);
+    await Promise.race([
+      daemon
+        .start()
+        .then(printLink)
+        .then(() => stopRequested(stop)),
+      stopRequested(stop),
+    ]);
   } finally {
     await daemon.stop();
   }

@@ -1,21 +1,47 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
+import type { LoadedConfig } from '../config/load.js';
+import { LabfeedError } from '../errors.js';
 import type { InstrumentSummary, Overview } from '../journal/reader.js';
 import { describeProblem, type LimiterState, type Live } from '../live.js';
+import { loginLink, pageUrl, readLoginSecret } from '../login.js';
 import { RUN_STATES, type RunState } from '../model.js';
 import { formatShortTime, formatTime, plural, relativeTime, terminalLine, terminalText } from '../text.js';
-import { type ConfigOption, daemonState, type JsonOption, withJson, withReader } from './options.js';
+import {
+  type ConfigOption,
+  configFrom,
+  daemonState,
+  type JsonOption,
+  requireJournal,
+  withJson,
+  withReader,
+} from './options.js';
 import { type Column, formatTable, terminalWidth } from './terminal.js';
 
 export function addStatus(command: Command): void {
-  withJson(command, ['labfeed status']).action(status);
+  withJson(command, ['labfeed status', 'labfeed status --login'])
+    .option('--login', 'Print a link that opens the status page and allows decisions there, once, within 5 minutes')
+    .action(status);
 }
 
-async function status({ json, ...options }: JsonOption): Promise<void> {
+async function status({ json, login, ...options }: JsonOption & { readonly login?: boolean }): Promise<void> {
+  if (login) {
+    const link = pageLink(configFrom(options));
+    return console.log(json ? JSON.stringify({ link }) : link);
+  }
   const state = await readStatus(options, systemClock.now());
   if (!json) return console.log(statusAsText(state, terminalWidth()));
   const { listed, notebook, ...shown } = state;
   console.log(JSON.stringify({ ...shown, attention: needsAttention(state) }, null, 2));
+}
+
+/** A link that logs a browser in to the status page. */
+export function pageLink(config: LoadedConfig): string {
+  const { status } = config.settings;
+  if (status === false || config.invalidSettings.has('status'))
+    throw new LabfeedError('there is no status page', { hint: 'set `status: 127.0.0.1:7780` in the configuration' });
+  const secret = readLoginSecret(requireJournal(config));
+  return loginLink(pageUrl({ ...status.address, names: status.names }), secret, systemClock.now());
 }
 
 /** Problems, notebook and instruments of the configuration as it is now, which the daemon may not have loaded. */

@@ -239,7 +239,7 @@ function ownFiles(settings: Settings, key: SecretSource | undefined, files: read
   const secrets = [key, settings.status === false ? undefined : settings.status.token];
   return [
     ...secrets.flatMap((source) => (source && secretFile(source)) ?? []),
-    ...['', '-wal', '-shm', '.lock', '.seen', '.live'].map((suffix) => journal + suffix),
+    ...['', '-wal', '-shm', '.lock', '.seen', '.live', '.login'].map((suffix) => journal + suffix),
     ...files.map(({ file }) => file),
   ];
 }

@@ -8,6 +8,7 @@ import { type JobDetail, type JournalReader, openReader } from '../journal/reade
 import { type JournalClient, openClient } from '../journal/requests.js';
 import type { Live } from '../live.js';
 import type { Log } from '../log.js';
+import { createLoginSecret } from '../login.js';
 import type { DecisionAnswer, DecisionRequest, StatusAddress } from '../status/api.js';
 import { describeEvent } from '../status/history.js';
 import type { StatusServer } from '../status/server.js';
@@ -60,7 +61,7 @@ export function createStatusPage(path: string, readers: Readers, clock: Clock, l
     async show(next: UsableConfig, address: StatusAddress | undefined): Promise<void> {
       config = next;
       if (address) status ??= await makeStatus();
-      await status?.moveTo(address);
+      await status?.moveTo(address && { ...address, login: createLoginSecret(path) });
     },
     /** Why the page is not available. */
     problem: () => status?.problem(),

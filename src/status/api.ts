@@ -202,6 +202,8 @@ export interface StatusAddress {
   readonly port: number;
   /** Names by which the page is opened, in addition to its address and localhost. */
   readonly names: readonly string[];
-  /** Without a token, everybody who can reach the address has access. */
+  /** Without a token, everybody who can reach the address can read the page. */
   readonly token?: string | undefined;
+  /** Signs login links. Without a token, decisions need such a login. */
+  readonly login?: string | undefined;
 }

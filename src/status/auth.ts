@@ -4,11 +4,12 @@ import { isIPv6 } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.js';
 import type { Log } from '../log.js';
+import { createTicketCheck } from '../login.js';
 import type { ApiError, StatusAddress } from './api.js';
 
 interface GuardOptions {
   readonly address: StatusAddress;
-  /** Undefined if the page needs no token. */
+  /** Undefined if everybody may read and decide. */
   readonly tokens: TokenCheck | undefined;
   /** Part of the page, so a request that carries it comes from somebody who could read the page. */
   readonly pageToken: string;
@@ -42,7 +43,10 @@ export function addGuard(app: FastifyInstance, { address, tokens, pageToken, sen
       throw new HttpError(400, 'pipelined requests are not supported: wait for the response');
     if (!isOwnHost(request.headers.host, request.socket.localAddress))
       throw new HttpError(421, describeUnknownHost(request));
-    if (tokens && !isPublic(pathOf(request)) && !tokens.accepts(request)) {
+    // Without a token, everybody may read, but not decide.
+    const needsToken = address.token === undefined ? pathOf(request) === '/api/decide' : !isPublic(pathOf(request));
+    if (tokens && needsToken && !tokens.accepts(request)) {
+      if (address.token === undefined) throw new HttpError(403, NOT_LOGGED_IN);
       if (request.method === 'GET' && pathOf(request) === '/') {
         sendLogin(reply);
         return reply;
@@ -54,6 +58,9 @@ export function addGuard(app: FastifyInstance, { address, tokens, pageToken, sen
     return undefined;
   });
 }
+
+const NOT_LOGGED_IN =
+  'decisions need a login: run `labfeed status --login` as the user of labfeed, and open the link that it prints';
 
 const describeUnknownHost = ({ headers }: FastifyRequest): string =>
   `unknown host name ${JSON.stringify(headers.host ?? '')}: use the address, localhost, or a name listed in status.names`;
@@ -82,9 +89,11 @@ const MAX_WAIT_S = 300;
 const MAX_SENDERS = 1000;
 
 /** Access by token: as a bearer token, or by the cookie that logging in sets. Throws after too many wrong tokens. */
-export function createTokenCheck(token: string, clock: Clock) {
+export function createTokenCheck(token: string, clock: Clock, login?: string) {
+  const acceptsTicket = login === undefined ? () => false : createTicketCheck(login, clock.now());
   // Not the token itself: browsers send cookies to every port of this machine. A new token makes the cookie invalid.
   const pass = createHmac('sha256', token).update('labfeed page').digest('hex');
+  const cookie = `${COOKIE}=${pass}; Path=/; HttpOnly; SameSite=Strict`;
   const failures = new Map<string, { count: number; until: number }>();
 
   function isToken(given: string, sender: string): boolean {
@@ -112,8 +121,9 @@ export function createTokenCheck(token: string, clock: Clock) {
       return cookiesIn(headers).some((value) => isEqual(value, pass));
     },
     /** The cookie, if the token is right. */
-    logIn: (given: string, sender: string): string | undefined =>
-      isToken(given, sender) ? `${COOKIE}=${pass}; Path=/; HttpOnly; SameSite=Strict` : undefined,
+    logIn: (given: string, sender: string): string | undefined => (isToken(given, sender) ? cookie : undefined),
+    /** The cookie, if the ticket of a login link is valid. */
+    redeem: (ticket: string): string | undefined => (acceptsTicket(ticket, clock.now()) ? cookie : undefined),
   };
 }
 

@@ -8,6 +8,7 @@ import { type FastifyInstance, type FastifyReply, fastify } from 'fastify';
 import { every, type Loop } from '../clock.js';
 import { systemCode } from '../errors.js';
 import type { Log } from '../log.js';
+import { pageUrl } from '../login.js';
 import type { StatusAddress, StatusDeps } from './api.js';
 import { addGuard, createErrorHandler, createTokenCheck, HttpError, type TokenCheck } from './auth.js';
 import { createMetrics, serveMonitoring } from './metrics.js';
@@ -102,10 +103,12 @@ export async function startServer(deps: ServerDeps, address: StatusAddress) {
   const stopping = new AbortController();
   const state = createPageState(deps);
   const feed = createFeed(state, clock, log);
-  const tokens = address.token === undefined ? undefined : createTokenCheck(address.token, clock);
+  const { token, login } = address;
+  const secret = token ?? login;
+  const tokens = secret === undefined ? undefined : createTokenCheck(secret, clock, login);
   const app = createApp(log);
   addGuard(app, { address, tokens, pageToken: deps.pageToken, sendLogin });
-  serveMonitoring(app, { ...deps, isAuthorized: (request) => !tokens || tokens.accepts(request) });
+  serveMonitoring(app, { ...deps, isAuthorized: (request) => token === undefined || !!tokens?.accepts(request) });
   serveApi(app, { ...deps, state, feed });
   servePreview(app, { ...deps, stopping: stopping.signal });
   app.register((scope) => servePage(scope, deps.pageToken, tokens));
@@ -123,7 +126,7 @@ export async function startServer(deps: ServerDeps, address: StatusAddress) {
     await stop();
     throw error;
   }
-  return { url: urlOf(address, (app.server.address() as AddressInfo).port), stop };
+  return { url: pageUrl({ ...address, port: (app.server.address() as AddressInfo).port }), stop };
 }
 
 const MAX_CONNECTIONS = 200;
@@ -148,13 +151,6 @@ function createApp(log: Log): FastifyInstance {
     throw new HttpError(404, `not found: ${url}`);
   });
   return app;
-}
-
-/** An address to open. A server on all addresses is best opened by one of its names. */
-function urlOf({ host, names }: StatusAddress, port: number): string {
-  const isAny = ['0.0.0.0', '::'].includes(host);
-  const shown = (isAny ? names[0] : undefined) ?? host;
-  return `http://${shown.includes(':') ? `[${shown}]` : shown}:${port}/`;
 }
 
 /** The built page; the path is the same from `dist/status` and, in tests, from `src/status`. */
@@ -191,6 +187,11 @@ function serveLogin(app: FastifyInstance, tokens: TokenCheck): void {
     { parseAs: 'string', bodyLimit: 4096 },
     (_request, body, done) => done(null, new URLSearchParams(String(body))),
   );
+  // A link that is used up or too old leads to the page as well; what it shows then does not depend on the link.
+  app.get<{ Querystring: { ticket?: string } }>('/login', ({ query }, reply) => {
+    const cookie = tokens.redeem(String(query.ticket ?? ''));
+    return (cookie ? reply.header('set-cookie', cookie) : reply).redirect('/', 303);
+  });
   app.post('/login', (request, reply) => {
     const given = request.body instanceof URLSearchParams ? request.body.get('token') : undefined;
     const cookie = tokens.logIn(given ?? '', request.ip);

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.js';
@@ -25,9 +25,9 @@ const pageOf = async (daemon: DaemonProcess): Promise<string> =>
   String((await daemon.logged('status page listening'))['url']);
 
 /** As the page in a browser sends it. */
-async function post(url: string, path: string, body: string, type = 'application/json') {
+async function post(url: string, path: string, body: string, type = 'application/json', cookie = '') {
   const [, token = ''] = /name="labfeed-token" content="(.+?)"/.exec((await call(url, '/')).text) ?? [];
-  const headers = { 'content-type': type, 'x-labfeed-token': token, origin: new URL(url).origin };
+  const headers = { 'content-type': type, 'x-labfeed-token': token, origin: new URL(url).origin, cookie };
   return call(url, path, { method: 'POST', headers, body });
 }
 
@@ -107,8 +107,18 @@ test('a decision on the page is carried out, or refused with a reason', async ()
   await daemon.logged('run filed');
   site.drop('w2.csv', 'Sample,Mass (g)\nS2,2.5\n');
   await daemon.logged((line) => line['run'] === 2 && line.msg.startsWith('run held'));
-  const decide = (request: object) => post(url, '/api/decide', JSON.stringify(request));
+  let cookie = '';
+  const decide = (request: object) =>
+    post(url, '/api/decide', JSON.stringify(request), 'application/json', cookie.split(';')[0]);
 
+  // Every user of this machine can reach the port. Only who can read the login file may decide.
+  const stranger = await decide({ kind: 'retry', run: 2 });
+  expect(stranger).toMatchObject({ status: 403, json: { error: expect.stringContaining('labfeed status --login') } });
+  expect(statSync(`${site.journal}.login`).mode & 0o777).toBe(0o600);
+  const { stdout } = await labfeed(['status', '--login', '--config', site.config]);
+  const ticket = new URL(stdout).search;
+  cookie = String((await call(url, `/login${ticket}`)).headers['set-cookie']);
+  expect((await call(url, `/login${ticket}`)).headers['set-cookie']).toBeUndefined();
   expect(await decide({ kind: 'retry', run: 2 })).toMatchObject({ status: 200, json: { done: true } });
   await daemon.logged((line) => line.msg === 'run filed' && line['run'] === 2);
   expect(sandbox.experiments().map(({ title }) => title)).toEqual(['w1 (balance)', 'w2 (balance)']);

@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, test } from 'vitest';
+import { loginLink } from '../../src/login.js';
 import type { DecisionRequest } from '../../src/status/api.js';
 import { createHostCheck, createTokenCheck, HttpError } from '../../src/status/auth.js';
 import { manualClock } from '../support/manual-clock.js';
@@ -271,6 +272,43 @@ describe('a page with a token', () => {
     expect(await statusFor('192.0.2.2')).toBe(401);
     // What a client claims about itself does not count: the proxy appends its address.
     expect(await statusFor('192.0.2.9, 192.0.2.1')).toBe(429);
+  });
+});
+
+describe('without a token', () => {
+  const LOGIN = 'the-secret-in-the-login-file';
+  const RETRY = { kind: 'retry', run: 1 };
+
+  const ticketOf = (link: string): string => `/login${new URL(link).search}`;
+
+  test('everybody may read, but decisions need a login', async () => {
+    const serving = await serve({}, { login: LOGIN });
+    for (const path of ['/', '/api/state', '/api/jobs', '/metrics'])
+      expect((await serving.call(path)).status).toBe(200);
+    const refused = await serving.post('/api/decide', RETRY);
+    expect(refused).toMatchObject({ status: 403, json: { error: expect.stringContaining('status --login') } });
+    const answer = await serving.call(ticketOf(loginLink(serving.url, LOGIN, Date.now())));
+    expect(answer).toMatchObject({ status: 303, headers: { location: '/' } });
+    const cookie = cookieOf(answer.headers);
+    expect(await serving.post('/api/decide', RETRY, { cookie })).toMatchObject({ status: 200, json: { done: true } });
+    expect((await serving.post('/api/decide', RETRY, { cookie: 'labfeed=other' })).status).toBe(403);
+  });
+
+  test('a login link works once, for five minutes, and not after a restart or with another secret', async () => {
+    const clock = manualClock();
+    const serving = await serve({ clock }, { login: LOGIN });
+    const sets = async (link: string) => (await serving.call(ticketOf(link))).headers['set-cookie'] !== undefined;
+    const link = loginLink(serving.url, LOGIN, clock.now());
+    expect([await sets(link), await sets(link)]).toEqual([true, false]);
+    const later = loginLink(serving.url, LOGIN, clock.now());
+    clock.advance(5 * 60_000 + 1);
+    expect(await sets(later)).toBe(false);
+    expect(await sets(loginLink(serving.url, 'another', clock.now()))).toBe(false);
+    expect(await sets(loginLink(serving.url, LOGIN, clock.now()).replace(/ticket=\d+/, 'ticket=1'))).toBe(false);
+    const restarted = await serve({ clock }, { login: LOGIN });
+    clock.advance(1);
+    const before = loginLink(serving.url, LOGIN, clock.now() - 10);
+    expect((await restarted.call(ticketOf(before))).headers['set-cookie']).toBeUndefined();
   });
 });
 

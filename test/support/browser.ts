@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished, test } from 'vitest';
+import { loginLink, readLoginSecret } from '../../src/login.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon } from './daemon-process.js';
 import { type RunningSandbox, runSandbox } from './sandbox.js';
 import { tempFolder } from './temp-folder.js';
@@ -40,7 +41,10 @@ export function useBrowser() {
     const context = await browser.newContext(options);
     onTestFinished(() => context.close());
     const page = await context.newPage();
-    const troubles = watch(page, new URL(url).origin);
+    const { origin } = new URL(url);
+    const troubles = watch(page, origin);
+    const journal = journals.get(origin);
+    if (journal) await page.goto(loginLink(`${origin}/`, readLoginSecret(journal), Date.now()));
     await page.goto(url);
     return { page, troubles };
   };
@@ -64,6 +68,9 @@ function watch(page: Page, origin: string): string[] {
   return troubles;
 }
 
+/** The journals of the daemons, by the origins of their pages: visits are logged in. */
+const journals = new Map<string, string>();
+
 export interface Lab {
   readonly site: Site;
   readonly sandbox: RunningSandbox;
@@ -85,5 +92,6 @@ export async function openLab(instruments?: string, before: (site: Site) => void
   before(site);
   const daemon = startDaemon(site.config);
   const { url } = await daemon.logged('status page listening', 30_000);
+  journals.set(new URL(String(url)).origin, site.journal);
   return { site, sandbox, daemon, url: String(url) };
 }
