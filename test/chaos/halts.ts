@@ -79,7 +79,11 @@ async function fileOne({ pcs }: Lab): Promise<void> {
     pcs.map(async (pc) => {
       await pc.start().logged('ready', WITHIN_MS);
       const wanted = pc.titles.at(-1) ?? '';
-      return until(`${wanted} is filed`, async () => (await pc.jobs()).get(wanted)?.state === 'done', WITHIN_MS);
+      const isFiled = async (): Promise<boolean> => {
+        await new Promise((resolve) => setTimeout(resolve, 200));
+        return (await pc.jobs()).get(wanted)?.state === 'done';
+      };
+      return until(`${wanted} is filed`, isFiled, WITHIN_MS);
     }),
   );
 }

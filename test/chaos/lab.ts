@@ -1,7 +1,8 @@
-import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
+import { type Job, openReader } from '../../src/journal/reader.js';
 import { readLive } from '../../src/live.js';
 import type { Dialect } from '../../src/model.js';
 import { type DaemonProcess, makeSite, type Site, startDaemon, weighing } from '../support/daemon-process.js';
@@ -106,17 +107,28 @@ export class Pc {
     return JSON.parse(stdout) as T;
   }
 
+  /** As `labfeed jobs` reads them, but in this process: so many commands would take the processor from the daemons. */
+  async #runs(): Promise<readonly Job[]> {
+    if (!existsSync(this.site.journal)) return [];
+    const reader = openReader(this.site.journal);
+    try {
+      return await reader.jobs({ limit: 5000 });
+    } finally {
+      reader.close();
+    }
+  }
+
   /** All its runs, one per line. */
   async listing(): Promise<string[]> {
-    const jobs = await this.json<Job[]>('jobs', '--limit', '5000');
+    const jobs = await this.#runs();
     const line = ({ id, path, state, experiment, reason }: Job) =>
       `${this.name}: run ${id} ${basename(path)} ${state} ${experiment ?? ''} ${reason?.split('\n', 1)[0] ?? ''}`;
     return jobs.toSorted((a, b) => a.id - b.id).map(line);
   }
 
-  /** Its runs, as `labfeed jobs` lists them, by title. A recovered run has no draft, but its file has the name. */
+  /** Its runs by title. A recovered run has no draft, but its file has the name. */
   async jobs(): Promise<Map<string, Job>> {
-    const jobs = await this.json<Job[]>('jobs', '--limit', '5000');
+    const jobs = await this.#runs();
     // A run that was filed again is listed twice; the later one counts.
     const ascending = jobs.toSorted((a, b) => a.id - b.id);
     return new Map(ascending.map((job) => [titleOf(basename(job.path, '.csv')), job]));
@@ -142,17 +154,6 @@ export class Pc {
 const titleOf = (stem: string): string => `${stem} (balance)`;
 
 const JUMPING_CLOCK = fileURLToPath(new URL('../support/jumping-clock.mjs', import.meta.url));
-
-export interface Job {
-  readonly id: number;
-  readonly path: string;
-  readonly state: string;
-  readonly step?: string;
-  readonly attempts?: number;
-  readonly dueAt?: number;
-  readonly reason?: string;
-  readonly experiment?: number;
-}
 
 /** A restore takes longer than labfeed needs to notice that the server is down, if it runs. */
 async function meetOutage(pc: Pc): Promise<void> {

@@ -1,8 +1,9 @@
 import { expect } from 'vitest';
+import type { Job } from '../../src/journal/reader.js';
 import type { Control } from '../support/sandbox.js';
 import { until } from '../support/until.js';
 import { EDITED } from './events.js';
-import type { Job, Lab, Pc } from './lab.js';
+import type { Lab, Pc } from './lab.js';
 
 /** The requests of the contract, and eLabFTW's tags, search and newest entry. */
 const ALLOWED = [
