@@ -85,6 +85,7 @@ const measured: Pair[] = [
   ['POST /experiments/1/comments {"comment":5}', 500, undefined, { headers: HTML_TYPE }],
   ['POST /experiments/2/comments {"comment":"x"}', 201],
   ['POST /experiments/4/comments {"comment":"x"}', 201],
+  ['POST /experiments/8/comments {"comment":"x"}', 201],
   ['POST /apikeys {"name":"k","canwrite":"1"}', 500],
   ['DELETE /apikeys/77', 204],
   ['PATCH /experiments/1 {"action":"updatemetadatafield","pH":"7.4"}', 200, { metadata: /"value": "7.4"/ }],
@@ -105,6 +106,7 @@ const measured: Pair[] = [
 
 const requests: Pair[] = [
   ['GET /experiments/1/', 200, { id: 1 }],
+  ['GET /experiments/1abc', 200, { id: 1 }],
   ['GET /experiments//', 200, expect.any(Array)],
   ['GET /experiments/1/comments/', 200, [{ id: 1 }]],
   ['GET /experiments/1/comments/1/and/more', 200, { id: 1 }],
@@ -349,6 +351,7 @@ const keys: Pair[] = [
   ],
   ['PATCH /apikeys/1 {}', 400, 'No PATCH action for this endpoint!'],
   ['DELETE /apikeys', 204],
+  ['DELETE /apikeys/2', 204, undefined, { after: ['GET /apikeys', [{ id: 1 }]] }],
 ];
 
 testPairs('elabftw', 'measured', measured);
