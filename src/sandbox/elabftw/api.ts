@@ -106,7 +106,7 @@ function supported<T>(handler: T | undefined, method: string): T {
 type Target = Pick<Call, 'id' | 'experiment'> & { readonly resource: Resource };
 
 function route(path: string, store: Store): Target {
-  const [endpoint = '', first = '', part = '', second = ''] = path.replace(/\/+$/, '').split('/');
+  const [endpoint = '', first = '', part = '', second = ''] = path.split('/');
   const [id, partId] = [first, second].map((text) => Math.max(0, toInteger(text)) || undefined);
   if (!ENDPOINTS.includes(endpoint)) {
     throw improper(`Invalid endpoint: available endpoints: ${ENDPOINTS.join(', ')}`);
