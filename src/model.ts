@@ -9,6 +9,8 @@ export interface FileStamp {
   /** In nanoseconds: instruments can write two files within one millisecond. */
   readonly mtimeNs: bigint;
   readonly inode: bigint;
+  /** When content or attributes last changed. Programs can set the other time back, but not this one. */
+  readonly ctimeNs?: bigint;
 }
 
 /** A file in an instrument's folder at the time of a scan. */

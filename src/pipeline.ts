@@ -15,7 +15,7 @@ import type { FoundFile, IdentifiedFile } from './model.js';
 import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { refuseSize } from './parse/source.js';
 import { isSmall, standInFor } from './watch/identify.js';
-import { type Activity, createBacklog } from './watch/intake.js';
+import { type Activity, createBacklog, createRechecks } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import { createRuns, type Runs } from './watch/runs.js';
 import { settle } from './watch/settle.js';
@@ -130,6 +130,7 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
     stats: new PQueue({ concurrency: 4 }),
     reads: new PQueue({ concurrency: 4 }),
     turn: takeTurns(),
+    rechecks: createRechecks(deps.clock.now),
     backlog: createBacklog(existing, async () => (await deps.journal.intake.firstScanAt(name)) !== undefined),
   };
 }
@@ -162,7 +163,7 @@ async function recheck({ instrument: { name, mapping }, journal }: IntakeState):
 async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: IntakeState): Promise<void> {
   const { instrument, journal, claims, runs, underWay, backlog } = intake;
   const own = files.filter(({ path }) => !claims.isClaimed(path));
-  const changed = runs.group(await journal.intake.unknown(instrument.name, own));
+  const changed = runs.group(await journal.intake.unknown(instrument.name, own, intake.rechecks.wants));
   const found = changed.filter(({ path }) => !underWay.has(path));
   // `existing` decides about the backlog; if it is large, a person does.
   const { take, skip, hold, isBacklog } = await backlog.sort(found, origin);
@@ -176,6 +177,7 @@ async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: 
 async function endScan(result: ScanResult, intake: IntakeState): Promise<void> {
   const { instrument, journal, activity, backlog, log } = intake;
   activity.scanned(result);
+  intake.rechecks.endScan();
   const ended = result.complete ? await backlog.endScan() : undefined;
   if (!ended) return;
   await takeAll(ended.take, true, intake);

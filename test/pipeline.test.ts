@@ -1,4 +1,14 @@
-import { mkdirSync, rmSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../src/clock.js';
@@ -163,6 +173,27 @@ describe('intake', () => {
     await outbox.add(newRun('other'), { problem });
     await outbox.add({ ...run, standIn }, { draft: someDraft('large') });
     expect(await outbox.count()).toEqual({ ignored: 1, quarantined: 1, pending: 1 });
+  });
+
+  test('a file that is rewritten with its size and time restored becomes a run; changed permissions file nothing', async () => {
+    const scene = setUp('existing: ingest');
+    scene.write('a.csv');
+    await start(scene);
+    const path = join(scene.folder, 'a.csv');
+    const { atime, mtime } = statSync(path);
+    const hashed = vi.spyOn(scene.journal.intake, 'partOf');
+    chmodSync(path, 0o600);
+    await scene.scan();
+    await scene.scan();
+    expect(hashed).toHaveBeenCalledTimes(1);
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 1 });
+    const text = readFileSync(path, 'utf8');
+    const changed = text.replace(/\d(?=\D*$)/, (digit) => String((Number(digit) + 1) % 10));
+    expect([changed.length, changed === text]).toEqual([text.length, false]);
+    writeFileSync(path, changed);
+    utimesSync(path, atime, mtime);
+    await scene.scan();
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 2 });
   });
 
   test('a link out of the folder is quarantined once, and read as soon as a file takes its place', async () => {

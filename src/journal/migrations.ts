@@ -270,4 +270,6 @@ export const MIGRATIONS: readonly string[] = [
   `,
   // What the file has and the draft does not, as a JSON list; null if that is not known.
   'ALTER TABLE drafts ADD COLUMN omits TEXT;',
+  // When content or attributes of a file last changed; null if that is not known yet.
+  'ALTER TABLE files ADD COLUMN ctime_ns INTEGER;',
 ];

@@ -87,7 +87,7 @@ export function createReader(database: Database, now = systemClock.now) {
     /** Files whose path contains this text, newest first, including files that are gone. */
     files: async (text: string, limit: number) => findFiles(db, text, limit),
     /** What is known about the file at this path. */
-    atPath: async (instrument: string, file: DiskFile) => readPath(db, instrument, file),
+    atPath: async (instrument: string, file: Omit<DiskFile, 'location'>) => readPath(db, instrument, file),
     /** The last filing of this content. */
     ofContent: async (content: ContentKey & { readonly instrument: string }) => lastFiling(db, content),
     countFiled: async (instrument: string | undefined) =>
@@ -226,17 +226,22 @@ function findFiles(db: Connection, part: string, limit: number): KnownFile[] {
   return [...all.values()].sort((a, b) => (b.run ?? 0) - (a.run ?? 0) || (a.path < b.path ? -1 : 1)).slice(0, limit);
 }
 
-/** `isUntouched`: size, time and inode are unchanged. */
-const pathRow = fileRow.extend({ isUntouched: flag });
+/** `isUntouched`: size, time and inode are unchanged. `isTouched`: content or attributes changed nevertheless. */
+const pathRow = fileRow.extend({ isUntouched: flag, isTouched: flag });
 
-function readPath(db: Connection, instrument: string, { path, size, mtimeNs, inode }: DiskFile) {
+function readPath(
+  db: Connection,
+  instrument: string,
+  { path, size, mtimeNs, ctimeNs, inode }: Omit<DiskFile, 'location'>,
+) {
   const row = db.row`
     SELECT instrument, path, verdict, sha256, copy, size = ${size} AND mtime_ns = ${mtimeNs}
-      AND inode = ${signed(inode)} AS isUntouched FROM files WHERE instrument = ${instrument} AND path = ${path}`;
+      AND inode = ${signed(inode)} AS isUntouched, ifnull(ctime_ns <> ${ctimeNs ?? null}, 0) AS isTouched FROM files
+      WHERE instrument = ${instrument} AND path = ${path}`;
   if (row === undefined) return undefined;
-  const { verdict, sha256, copy, isUntouched } = pathRow.parse(row);
+  const { verdict, sha256, copy, isUntouched, isTouched } = pathRow.parse(row);
   const run = sha256 === undefined ? undefined : lastFiling(db, { instrument, sha256, copy });
-  return { verdict, isUntouched, run };
+  return { verdict, isUntouched, isTouched, run };
 }
 
 const knownRow = z.object({ id: z.number(), sha256: z.string(), state: z.enum(RUN_STATES), experiment: number });

@@ -207,8 +207,8 @@ async function* readAgain(file: DiskFile & Hashed): AsyncGenerator<Uint8Array> {
   }
 }
 
-export function stampOf({ size, mtimeNs, ino, dev }: BigIntStats): FileStamp & Pick<DiskFile, 'isLocal'> {
-  return { size: Number(size), mtimeNs, inode: ino, isLocal: isLocalDisk(dev) };
+export function stampOf({ size, mtimeNs, ctimeNs, ino, dev }: BigIntStats): FileStamp & Pick<DiskFile, 'isLocal'> {
+  return { size: Number(size), mtimeNs, ctimeNs, inode: ino, isLocal: isLocalDisk(dev) };
 }
 
 /** Shares and other file systems without a disk have devices with the major number 0. */

@@ -226,3 +226,35 @@ export function createBacklog(existing: Existing | undefined, hadFirstScan: () =
     },
   };
 }
+
+/** Every old file is hashed again about once in this time. */
+const RECHECK_MS = 30 * 86_400_000;
+/** `chmod -R` on a large folder must not delay new files: 50,000 files take eight hours. */
+const MAX_RECHECKS_PER_MINUTE = 100;
+
+/**
+ * Decides which files are hashed again although their size and time have not changed: a program may have written to
+ * them and set the time back. All whose attributes changed since, which archive tools also do, and a few others.
+ */
+export function createRechecks(now: () => number, random: () => number = Math.random) {
+  let scannedAt = now();
+  /** The share of the files that are rechecked in a scan, so that it depends on the time and not on how often. */
+  let share = 0;
+  let minute = -1;
+  let left = 0;
+
+  function isAllowed(): boolean {
+    const current = Math.floor(now() / 60_000);
+    if (current !== minute) left = MAX_RECHECKS_PER_MINUTE;
+    minute = current;
+    return left > 0 && left-- > 0;
+  }
+
+  return {
+    wants: (isTouched: boolean): boolean => (isTouched || random() < share) && isAllowed(),
+    endScan(): void {
+      share = Math.max(0, Math.min(1, (now() - scannedAt) / RECHECK_MS));
+      scannedAt = now();
+    },
+  };
+}

@@ -127,7 +127,7 @@ async function searchJournal(
   instruments: readonly InstrumentEvidence[],
   reader: JournalReader | undefined,
 ) {
-  if (reader === undefined) return { known: [], runs: [], contentRun: undefined };
+  if (reader === undefined) return { known: [], runs: [], contentRun: undefined, isUntouched: false };
   const owner = ownerOf(instruments);
   const paths = [...new Set([path, owner?.partOf ?? path])];
   const entries = await Promise.all(paths.map((one) => reader.files(one, MAX_ENTRIES)));
@@ -144,8 +144,10 @@ async function searchJournal(
   const jobs = new Map([...found, ...same].flatMap((job) => (job ? [[job.id, job]] : [])));
   /** Runs with this path or with the content of the file, newest first. */
   const runs = [...jobs.values()].map(toKnownRun).sort((a, b) => b.id - a.id);
-  /** `contentRun`: the run as which the daemon would recognise the content of the file. */
-  return { known, runs, contentRun: contentRun?.id };
+  const stats = file.state === 'present' ? statSync(path, { bigint: true, throwIfNoEntry: false }) : undefined;
+  const atPath = owner && stats ? await reader.atPath(owner.name, { path, ...stampOf(stats) }) : undefined;
+  /** `contentRun`: the run as which the daemon would recognise the content. `isUntouched`: as far as scans see. */
+  return { known, runs, contentRun: contentRun?.id, isUntouched: atPath?.isUntouched === true && !atPath.isTouched };
 }
 
 function toKnownRun(job: Job) {

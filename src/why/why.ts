@@ -215,7 +215,7 @@ function explainAbsent({ name, watch, folder }: InstrumentEvidence): Answer {
 function explainWaiting(
   owner: InstrumentEvidence,
   earlier: KnownRun | undefined,
-  { daemon, now, file }: Evidence,
+  { daemon, now, file, isUntouched }: Evidence,
 ): Answer {
   const { link, doneFile, waiting, quietMs } = owner;
   if (link !== undefined) {
@@ -232,6 +232,10 @@ function explainWaiting(
   }
   if (waiting) return waitFor(`${waiting.reason}; first seen ${formatDuration(now - waiting.since)} ago`);
   if (!daemon.running) return waitFor('labfeed takes it once it is running');
+  if (earlier && isUntouched) {
+    const text = 'its size and modification time are as before, so it is noticed when labfeed compares old files again';
+    return waitFor(`${text}, at the latest in some weeks`, 'to have it taken now, change its time: touch FILE');
+  }
   const modified = file.state === 'present' ? `; it was modified ${formatDuration(now - file.modifiedMs)} ago` : '';
   return waitFor(`labfeed takes it once it has been unchanged for ${formatDuration(quietMs)}${modified}`);
 }

@@ -94,6 +94,7 @@ test('a file is matched by its content, not by a path that was filed with other 
     verdict: 'taken',
     run: run(1, path === 'same' ? 'same' : 'other bytes'),
     isUntouched: false,
+    isTouched: false,
   });
   const result = await compare(['same', 'rewritten'], {
     journal: { atPath, ofContent: async () => undefined },
@@ -140,7 +141,7 @@ test('a run of several files is verified as a whole, even if the listing splits 
   });
   const half = await compare([], { ...deps, stat: async () => ({ ...whole, missing: 's.D/b' }) });
   expect(half).toMatchObject({ kinds: ['never taken s.D'], safe: [] });
-  const known = { verdict: 'taken', run: run(1, 'with a third'), isUntouched: true } as const;
+  const known = { verdict: 'taken', run: run(1, 'with a third'), isUntouched: true, isTouched: false } as const;
   const partial = { atPath: async () => known, ofContent: async () => undefined };
   expect(await compare([], { ...deps, journal: partial })).toMatchObject({
     kinds: ['thinned out s.D'],
@@ -166,7 +167,7 @@ test('skipped and backlog files are reported without being read; unreadable file
     journal: {
       atPath: async (_, { path }) =>
         path in verdicts
-          ? { verdict: verdicts[path as keyof typeof verdicts], run: undefined, isUntouched: true }
+          ? { verdict: verdicts[path as keyof typeof verdicts], run: undefined, isUntouched: true, isTouched: false }
           : undefined,
       ofContent: async () => undefined,
     },

@@ -216,3 +216,36 @@ test('the remaining files of a run that is not in the notebook yet are a run of 
   const { isKnown, a, b } = await threeFiles();
   expect(await isKnown(a, b)).toBe(false);
 });
+
+test('a taken file whose attributes changed is hashed again, within limits; a skipped one is not', async () => {
+  const { journal } = await openTestJournal();
+  const file = { ...newRun('a').file, ctimeNs: 5n };
+  journal.intake.remember('balance', file, { sha256: file.sha256, copy: '', isErased: false });
+  const other = { ...file, path: '/data/skipped.csv' };
+  await journal.intake.skip('balance', [other]);
+  const unknown = (ctimeNs: bigint, ...wants: [((isTouched: boolean) => boolean)?]) =>
+    journal.intake.unknown(
+      'balance',
+      [
+        { ...file, ctimeNs },
+        { ...other, ctimeNs },
+      ],
+      ...wants,
+    );
+  expect(await unknown(5n)).toEqual([]);
+  expect((await unknown(6n)).map(({ path }) => path)).toEqual([file.path]);
+  expect(await unknown(6n, () => false)).toEqual([]);
+  expect((await unknown(5n, (isTouched) => !isTouched)).map(({ path }) => path)).toEqual([file.path]);
+  // After it was hashed, its new time is known.
+  journal.intake.remember('balance', { ...file, ctimeNs: 6n }, { sha256: file.sha256, copy: '', isErased: false });
+  expect(await unknown(6n)).toEqual([]);
+});
+
+test('a file of an older journal gets its time of change without being hashed again', async () => {
+  const { journal, rows } = await openTestJournal();
+  const { file } = newRun('a');
+  journal.intake.remember('balance', file, { sha256: file.sha256, copy: '', isErased: false });
+  expect(await journal.intake.unknown('balance', [{ ...file, ctimeNs: 7n }])).toEqual([]);
+  expect(rows('SELECT ctime_ns FROM files')).toEqual([{ ctime_ns: 7 }]);
+  expect(await journal.intake.unknown('balance', [{ ...file, ctimeNs: 8n }])).toHaveLength(1);
+});

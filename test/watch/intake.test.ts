@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createUnmatchedArrivals, createWaitingFiles } from '../../src/watch/intake.js';
+import { createRechecks, createUnmatchedArrivals, createWaitingFiles } from '../../src/watch/intake.js';
 import { manualClock } from '../support/manual-clock.js';
 
 const START = Date.UTC(2026, 0, 1);
@@ -112,5 +112,38 @@ describe('unmatched arrivals', () => {
     expect(scan().occasions).toBe(0);
     addUnmatched('.tsv');
     expect(scan().occasions).toBe(1);
+  });
+});
+
+describe('hashing old files again', () => {
+  const DAY = 86_400_000;
+
+  test('is limited to a hundred files a minute', () => {
+    let now = DAY;
+    const { wants } = createRechecks(() => now);
+    const touched = () => Array.from({ length: 1000 }, () => wants(true)).filter(Boolean).length;
+    expect([touched(), touched()]).toEqual([100, 0]);
+    now += 60_000;
+    expect(touched()).toBe(100);
+  });
+
+  test('takes a share of the files in each scan, by the time since the scan before', () => {
+    let now = DAY;
+    let n = 0;
+    const { wants, endScan } = createRechecks(
+      () => now,
+      () => (n++ % 1000) / 1000,
+    );
+    const scan = () => Array.from({ length: 1000 }, () => wants(false)).filter(Boolean).length;
+    expect(scan()).toBe(0);
+    now += 60_000;
+    endScan();
+    expect(scan()).toBe(1);
+    now += 1.5 * DAY;
+    endScan();
+    expect(scan()).toBe(50);
+    now -= 100 * DAY;
+    endScan();
+    expect(scan()).toBe(0);
   });
 });

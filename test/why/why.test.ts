@@ -52,6 +52,7 @@ const about = (some: Partial<Evidence> = {}) =>
   conclude({
     path: PATH,
     now: NOW,
+    isUntouched: false,
     file: PRESENT,
     instruments: [instrument()],
     known: [],
@@ -264,4 +265,12 @@ test('a file that does not exist and is not in the journal is unknown, with or w
   const nobody: Partial<Evidence> = { instruments: [], file: { state: 'absent' } };
   expect(about(nobody)).toMatchObject({ outcome: 'unknown' });
   expect(about({ ...nobody, journal: false }).answer.text).toContain('there is no journal yet');
+});
+
+test('a file that was rewritten with its size and time restored is not promised for the next scan', () => {
+  const changed = { file: { ...PRESENT, sha256: 'bbb' }, runs: [run()], contentRun: undefined };
+  expect(about(changed).answer.text).toContain('labfeed takes it once it has been unchanged');
+  const { text, hint } = about({ ...changed, isUntouched: true }).answer;
+  expect(text).toContain('its content changed after run 3; its size and modification time are as before');
+  expect(hint).toContain('touch FILE');
 });
