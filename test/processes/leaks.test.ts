@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { makeSite, startDaemon, weighing } from '../support/daemon-process.js';
@@ -6,6 +6,7 @@ import { labfeed } from '../support/labfeed.js';
 import { serveRaw } from '../support/raw-server.js';
 import { runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
+import { until } from '../support/until.js';
 
 test('links and copied keys in a watched folder publish nothing, and `why` and `status` explain it', async () => {
   const folder = tempFolder();
@@ -43,6 +44,8 @@ test('journal and status are private whatever the umask, and SIGUSR1 opens no de
   const daemon = startDaemon(site.config);
   process.umask(umask);
   await daemon.logged('ready');
+  // Written shortly after the start.
+  await until('status and note are written', () => ['.live', '.seen'].every((end) => existsSync(site.journal + end)));
   const modes = ['', '-wal', '-shm', '.live', '.lock', '.seen'].map(
     (suffix) => `${suffix} ${(statSync(site.journal + suffix).mode & 0o777).toString(8)}`,
   );
