@@ -191,21 +191,21 @@ test('files that were never taken, have changed or are quarantined are reported 
 
 test('the files of a run are safe only together: if one is changed, added or missing, none is safe', async () => {
   const several =
-    '  balance: { watch: data/balance, run: folder, parse: { main: "w.csv", table: {} }, ready: { quiet: 150ms } }';
+    '  balance: { watch: data/balance, run: folder, parse: { main: "w.csv", table: {}, also: { raw.txt: { meta: { separator: ":" } } } }, ready: { quiet: 150ms } }';
   const scene = await withFiled('v2', 0, several);
   const folder = join(scene.site.folder, 'data', 'balance');
   for (const n of [1, 2, 3]) {
     mkdirSync(join(folder, `s${n}.D`));
     writeFileSync(join(folder, `s${n}.D`, 'w.csv'), weighing(n));
-    writeFileSync(join(folder, `s${n}.D`, 'raw.bin'), `raw ${n}`);
+    writeFileSync(join(folder, `s${n}.D`, 'raw.txt'), `raw: ${n}`);
   }
   await until('all filed', () => filings(scene.daemon) === 3, 30_000);
   await scene.daemon.stop();
   expect(await audit(scene)).toMatchObject({ status: 0, kinds: {}, runs: { filed: 3, proved: 3 } });
-  writeFileSync(join(folder, 's1.D', 'raw.bin'), 'raw x');
+  writeFileSync(join(folder, 's1.D', 'raw.txt'), 'raw: x');
   writeFileSync(join(folder, 's2.D', 'late.txt'), 'more');
   const { stdout } = await labfeed(['audit', '--safe', '--config', scene.site.config]);
-  expect(stdout.split('\n').sort()).toEqual(['', join(folder, 's3.D', 'raw.bin'), join(folder, 's3.D', 'w.csv')]);
+  expect(stdout.split('\n').sort()).toEqual(['', join(folder, 's3.D', 'raw.txt'), join(folder, 's3.D', 'w.csv')]);
   rmSync(join(folder, 's3.D', 'w.csv'));
   expect(await audit(scene)).toMatchObject({
     status: 1,
