@@ -275,7 +275,12 @@ function interruptedError(found: readonly FoundTable[], lines: readonly Line[], 
   for (const [n, table] of found.entries()) {
     const odd = lines[table.to];
     if (table.kind !== 'rows' || !odd || isBlank(odd)) continue;
-    const row = lines.slice(table.to + 1, found[n + 1]?.from).find((line) => fitsBody(line, table.body));
+    const between = lines.slice(table.to + 1, found[n + 1]?.from);
+    // A longer line is no title, so what follows it at once is not another table.
+    const isLonger = odd.cells.length > table.body.kinds.length;
+    const row = [...between, ...(isLonger ? lines.slice(table.to + 1, table.to + 2) : [])].find((line) =>
+      fitsBody(line, table.body),
+    );
     if (!row) continue;
     const text = odd.text.trim();
     return refuse(`the rows end above this line, but line ${row.number} looks like another row`, {

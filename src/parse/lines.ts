@@ -166,6 +166,8 @@ export interface TimeSlice {
 
 export function createTimeSlice(maxMs: number, refuse: Refuse, signal?: AbortSignal): TimeSlice {
   const start = performance.now();
+  // What earlier files have left there may not be collected yet.
+  const heapAtStart = getHeapStatistics().used_heap_size;
   let resumed = start;
   return {
     isOver: () => performance.now() - resumed > SLICE_MS,
@@ -173,7 +175,7 @@ export function createTimeSlice(maxMs: number, refuse: Refuse, signal?: AbortSig
       if (performance.now() - start > maxMs) {
         throw refuse(`reading the file took longer than ${maxMs / 1000} s`, { hint: raiseLimit('seconds', 300) });
       }
-      if (getHeapStatistics().used_heap_size > MAX_HEAP_MB * 2 ** 20) {
+      if (getHeapStatistics().used_heap_size - heapAtStart > MAX_HEAP_MB * 2 ** 20) {
         throw refuse(`reading the file takes more than ${MAX_HEAP_MB} MB of memory`, { hint: 'split the file' });
       }
       signal?.throwIfAborted();

@@ -138,6 +138,8 @@ test('an odd line among rows is not taken for the end of the table', async () =>
   expect(error.message).toBe('the rows end above this line, but line 6 looks like another row');
   expect(error.where?.line).toBe(5);
   await refusal('Time,Temp\n1,20.5\n2,20.6\nERROR,99.9,overload,retry\n4,20.8\n');
+  const more = await refusal('Time,Temp\n1,20.5\n2,20.6\n3,20.7\nERROR,99.9,overload,retry\n4,20.8\n5,20.9\n6,21.0\n');
+  expect(more.message).toBe('the rows end above this line, but line 6 looks like another row');
 });
 
 test('a row that is longer than its header is refused', async () => {
