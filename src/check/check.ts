@@ -14,7 +14,14 @@ import { inspectJournal } from '../journal/maintenance.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests } from '../mapping/tests.js';
 import { plural } from '../text.js';
-import { checkFolders, type Finding, mergeOverlaps, overlapFinding, possibleOverlaps } from './folders.js';
+import {
+  checkFolders,
+  type Finding,
+  mergeOverlaps,
+  NOT_ALL_COMPARED,
+  overlapFinding,
+  possibleOverlaps,
+} from './folders.js';
 
 interface CheckOptions extends JsonOption {
   readonly offline?: boolean;
@@ -48,11 +55,13 @@ async function gatherFindings(
   offline: boolean,
 ): Promise<Finding[]> {
   const folders = offline ? { findings: [], overlaps: [] } : await checkFolders(config);
-  const overlaps = mergeOverlaps(folders.overlaps, possibleOverlaps(config.claims));
+  const possible = possibleOverlaps(config.claims);
+  const overlaps = mergeOverlaps(folders.overlaps, possible.overlaps);
   const findings = [
     ...checkTransport(config),
     ...checkInstruments(config),
     ...overlaps.map(overlapFinding),
+    ...(possible.isComplete ? [] : [NOT_ALL_COMPARED]),
     ...(await checkTests(usable)),
     ...folders.findings,
   ];

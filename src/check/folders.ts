@@ -118,7 +118,7 @@ interface Overlap {
 const MAX_PAIRS = 20_000;
 
 /** Finds instruments whose globs can match the same file, whether or not such a file exists. */
-export function possibleOverlaps(claims: readonly Claim[]): Overlap[] {
+export function possibleOverlaps(claims: readonly Claim[]): { overlaps: Overlap[]; isComplete: boolean } {
   const takers = new Map(claims.map((claim) => [claim, toTaker(claim)]));
   const related = relatedClaims(claims);
   const found: Overlap[] = [];
@@ -131,8 +131,13 @@ export function possibleOverlaps(claims: readonly Claim[]): Overlap[] {
       if (example !== undefined) found.push({ first: other.name, second: claim.name, example });
     }
   }
-  return found;
+  return { overlaps: found, isComplete: pairs <= MAX_PAIRS };
 }
+
+export const NOT_ALL_COMPARED: Finding = {
+  level: 'note',
+  text: `more than ${MAX_PAIRS} pairs of instruments watch the same folders: not all were compared for files that match both`,
+};
 
 type Taker = ReturnType<typeof toTaker>;
 

@@ -14,7 +14,7 @@ const claim = (name: string, watch: string, ...files: string[]): Claim => ({
   run: 'file',
 });
 
-const example = (one: Claim, other: Claim): string | undefined => possibleOverlaps([one, other])[0]?.example;
+const example = (one: Claim, other: Claim): string | undefined => possibleOverlaps([one, other]).overlaps[0]?.example;
 
 test('globs that can match the same file are found before such a file exists', () => {
   const csv = claim('a', '/data', '*.csv');
@@ -35,7 +35,11 @@ test('instruments that cannot match the same file do not overlap', () => {
 });
 
 test('actual overlaps in the folders replace possible ones', () => {
-  const possible = possibleOverlaps([claim('a', '/d', '*'), claim('b', '/d', '*.csv'), claim('c', '/d', '*.tsv')]);
+  const { overlaps: possible } = possibleOverlaps([
+    claim('a', '/d', '*'),
+    claim('b', '/d', '*.csv'),
+    claim('c', '/d', '*.tsv'),
+  ]);
   const seen = [{ first: 'a', second: 'b', example: '/d/1.csv', files: 3 }];
   expect(mergeOverlaps(seen, possible).map((one) => overlapFinding(one).text)).toEqual([
     'b overlaps with a: 3 files that match both, such as /d/1.csv, go to a',
@@ -74,4 +78,10 @@ test('a glob that matches nothing is noted if there are files that no other inst
   expect(others).toEqual({ level: 'good', text: `a: 0 matching files in ${folder}/data` });
   const [missing] = await check('  a: { watch: gone }\n');
   expect(missing).toMatchObject({ level: 'wrong', text: `a: the folder ${folder}/gone does not exist` });
+});
+
+test('with very many instruments in one folder, not all pairs are compared, and that is said', () => {
+  const claims = Array.from({ length: 300 }, (_, n) => claim(`i${n}`, '/d', `${n}.csv`));
+  expect(possibleOverlaps(claims)).toEqual({ overlaps: [], isComplete: false });
+  expect(possibleOverlaps(claims.slice(0, 50)).isComplete).toBe(true);
 });

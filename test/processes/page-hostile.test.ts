@@ -2,9 +2,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Page } from 'playwright-core';
 import { expect, onTestFinished } from 'vitest';
-import { inBrowser, openLab, SLOW, useBrowser } from '../../support/browser.js';
-import { hostile } from '../../support/page-states.js';
-import { type Serving, serve } from '../../support/status-server.js';
+import { inBrowser, openLab, SLOW, useBrowser } from '../support/browser.js';
+import { hostile } from '../support/page-states.js';
+import { type Serving, serve } from '../support/status-server.js';
 
 const visit = useBrowser();
 

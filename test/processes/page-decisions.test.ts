@@ -1,8 +1,8 @@
 import { utimesSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { inBrowser, openLab, SLOW, useBrowser } from '../../support/browser.js';
-import { weighing } from '../../support/daemon-process.js';
+import { inBrowser, openLab, SLOW, useBrowser } from '../support/browser.js';
+import { weighing } from '../support/daemon-process.js';
 
 const visit = useBrowser();
 

@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
-import type { Preview } from '../../../src/status/api.js';
-import { inBrowser, SLOW, useBrowser } from '../../support/browser.js';
-import { hostile, someSummary } from '../../support/page-states.js';
-import { NO_RUNS, serve, someInstrument, someJob, someLive } from '../../support/status-server.js';
+import type { Preview } from '../../src/status/api.js';
+import { inBrowser, SLOW, useBrowser } from '../support/browser.js';
+import { hostile, someSummary } from '../support/page-states.js';
+import { NO_RUNS, serve, someInstrument, someJob, someLive } from '../support/status-server.js';
 
 const visit = useBrowser();
 
