@@ -10,7 +10,7 @@ import fc from 'fast-check';
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
-/** Those that serve until they are stopped are started only with a mistake. */
+/** Without those that serve until they are stopped, and `recover`, which waits for the notebook. */
 const COMMANDS = [
   'learn',
   'try',
@@ -27,7 +27,6 @@ const COMMANDS = [
   'backfill',
   'audit',
   'backup',
-  'recover',
   'comments',
   'keys',
   'schema',

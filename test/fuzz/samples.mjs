@@ -33,7 +33,7 @@ const json = JSON.stringify({
     weight: Number(weight),
   })),
 });
-const xml = `<?xml version="1.0"?>\n<run id="4711"><operator>R. Meier</operator>${rows.map(([sample, well, a, w]) => `<reading><sample>${sample}</sample><well>${well}</well><absorbance unit="AU">${a}</absorbance><weight unit="mg">${w}</weight></reading>`).join('')}</run>\n`;
+const xml = `<run id="4711"><operator>R. Meier</operator>${rows.map(([sample, well, a, w]) => `<reading><sample>${sample}</sample><well>${well}</well><absorbance unit="AU">${a}</absorbance><weight unit="mg">${w}</weight></reading>`).join('')}</run>\n`;
 const jcamp = `##TITLE=Caffeine\n##JCAMP-DX=4.24\n##DATA TYPE=INFRARED SPECTRUM\n##XUNITS=1/CM\n##YUNITS=ABSORBANCE\n##FIRSTX=400\n##LASTX=423\n##NPOINTS=24\n##FIRSTY=21\n##XFACTOR=1\n##YFACTOR=0.001\n##DELTAX=1\n##XYDATA=(X++(Y..Y))\n400 21 34 48 62 75 89\n406 103 117 130 144 158 171\n412 185 199 212 226 240 254\n418 267 281 295 308 322 336\n##END=\n`;
 
 const book = utils.book_new();
