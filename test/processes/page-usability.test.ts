@@ -116,7 +116,7 @@ inBrowser('everything works with the keyboard alone', SLOW, async () => {
   const outline = await page.locator(':focus').evaluate((element) => getComputedStyle(element).outlineStyle);
   expect(outline).toBe('solid');
   await page.keyboard.press('Enter');
-  expect(await focused()).toBe('dialog-field');
+  await page.locator('#dialog-field:focus').waitFor();
   await page.keyboard.type('12');
   await page.keyboard.press('Enter');
   await page.locator('.outcome').getByText('it has experiment 12 now').waitFor();
