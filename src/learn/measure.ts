@@ -69,9 +69,17 @@ const withoutMark = (text: string, mark: string): string => {
   return start.startsWith(mark) ? start.slice(mark.length) : text;
 };
 
+/** Each line is compared with each table, so more of them would take minutes. */
+const MAX_TABLES = 500;
+
 export async function measureLines(source: LineSource, file: MeasureContext): Promise<Measured> {
   const { lines } = source;
   const { tables: found, headless } = await findLayout(lines, file.slice);
+  if (found.length > MAX_TABLES) {
+    throw file.refuse(`the file seems to have ${found.length} tables, more than ${MAX_TABLES}`, {
+      hint: 'describe its tables, for example `parse: { table: { every: "/^Cycle (?<cycle>\\d+)/" } }`',
+    });
+  }
   const numbers = findNumberFormat(lines, found);
   const { mapping: described, isList, record } = await describeReadable(found, source, numbers.likely, file);
   const missing = findNoValues(lines, found);

@@ -233,3 +233,13 @@ test('a very long line is not searched for facts', async () => {
   expect(mapping?.meta).toBeDefined();
   await expect(measure(`${`${line(0)}, `.repeat(20_000)}\n`)).rejects.toThrow('no list of facts in the file');
 });
+
+test('a file of thousands of small tables is refused at once', async () => {
+  const plate = `\n,${Array.from({ length: 12 }, (_, n) => n + 1)}\nA,${Array.from({ length: 12 }, (_, n) => `0.${n + 11}`)}\n`;
+  const start = process.cpuUsage();
+  const error = await refusal(plate.repeat(2700));
+  expect(error.message).toBe('the file seems to have 2700 tables, more than 500');
+  const { user } = process.cpuUsage(start);
+  expect(user).toBeLessThan(5_000_000);
+  expect((await read(plate.repeat(20))).tables.length).toBeGreaterThan(0);
+});
