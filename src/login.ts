@@ -9,18 +9,25 @@ import { LabfeedError, systemCode } from './errors.js';
  */
 const loginFileOf = (journal: string): string => `${journal}.login`;
 
-/** The secret of the page. It is kept, so that browsers stay logged in after a restart. */
+/**
+ * The secret of the page. It is kept, so that browsers stay logged in after a restart. If it cannot be stored, such as on
+ * a full disk, everybody can still read the page, and nobody can log in.
+ */
 export function createLoginSecret(journal: string): string {
   const file = loginFileOf(journal);
   const stats = statSync(file, { throwIfNoEntry: false });
   // One that others could read is replaced.
   if (stats?.isFile() && (stats.mode & 0o077) === 0 && stats.size > 0) return readFileSync(file, 'utf8');
   const secret = randomBytes(32).toString('base64url');
-  rmSync(file, { force: true });
-  writeFileSync(file, secret, { mode: 0o600, flag: 'wx' });
-  if (process.geteuid?.() === 0) {
-    const { uid, gid } = statSync(journal);
-    chownSync(file, uid, gid);
+  try {
+    rmSync(file, { force: true });
+    writeFileSync(file, secret, { mode: 0o600, flag: 'wx' });
+    if (process.geteuid?.() === 0) {
+      const { uid, gid } = statSync(journal);
+      chownSync(file, uid, gid);
+    }
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error;
   }
   return secret;
 }

@@ -1,7 +1,7 @@
 import { dirname, join, resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { systemClock } from '../clock.js';
-import { defaultJournal } from '../config/load.js';
+import { defaultJournal, type LoadedConfig } from '../config/load.js';
 import { backUp } from '../journal/maintenance.js';
 import { createLog } from '../log.js';
 import type { Dialect } from '../model.js';
@@ -41,13 +41,11 @@ async function run(options: ConfigOption): Promise<void> {
       .catch((error: unknown) => logging.log.fatal({ err: error }, 'reload failed'));
   });
   try {
-    // The link is for whoever sits at this terminal. A log that others can read must not contain it.
-    const printLink = () => process.stdout.isTTY && config.settings.status && console.log(`page: ${pageLink(config)}`);
     // A stop may be requested during the first scan.
     await Promise.race([
       daemon
         .start()
-        .then(printLink)
+        .then(() => printLink(config))
         .then(() => stopRequested(stop)),
       stopRequested(stop),
     ]);
@@ -56,6 +54,16 @@ async function run(options: ConfigOption): Promise<void> {
   }
   // A request without an answer would keep the process alive until it times out.
   process.exit(0);
+}
+
+/** Only on a terminal: a log that others can read must not contain the link. */
+function printLink(config: LoadedConfig): void {
+  if (!process.stdout.isTTY || config.settings.status === false) return;
+  try {
+    console.log(`page: ${pageLink(config)}`);
+  } catch {
+    // The daemon runs without the page, too. `labfeed status --login` explains what is wrong.
+  }
 }
 
 export function addBackup(command: Command): void {

@@ -278,13 +278,13 @@ const headlessError = (line: Line, refuse: Refuse): FileError =>
     hint: 'if the file has no header, write `parse: { table: { header: none } }`',
   });
 
-/** Rows below a line that is none would become facts, or would be lost. */
+/** Rows that follow a line that is not a row would become facts, or would be lost. */
 function interruptedError(found: readonly FoundTable[], lines: readonly Line[], refuse: Refuse): FileError | undefined {
   for (const [n, table] of found.entries()) {
     const odd = lines[table.to];
     if (table.kind !== 'rows' || !odd || isBlank(odd)) continue;
     const between = lines.slice(table.to + 1, found[n + 1]?.from);
-    // A longer line is no title, so what follows it at once is not another table.
+    // A longer line is not a title, so the line directly below it does not start another table.
     const isLonger = odd.cells.length > table.body.kinds.length;
     const row = [...between, ...(isLonger ? lines.slice(table.to + 1, table.to + 2) : [])].find((line) =>
       fitsBody(line, table.body),

@@ -191,7 +191,7 @@ function contentOf(response: HttpResponse): unknown {
 const MAX_DEPTH = 64;
 const MAX_VALUES = 500_000;
 
-/** The JSON of a response; undefined if it is none. Absurd nesting or length is refused before it is parsed. */
+/** The JSON of a response; undefined if it is not JSON. Absurd nesting or length is refused before it is parsed. */
 function parseContent({ text }: HttpResponse): unknown {
   let depth = 0;
   let values = 0;

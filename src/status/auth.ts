@@ -99,7 +99,7 @@ export function createTokenCheck(token: string, clock: Clock, login?: string) {
   function isToken(given: string, sender: string): boolean {
     const failed = failures.get(sender);
     failures.delete(sender);
-    // At once: the token is too long to guess, and wrong ones of somebody else must not lock out its owner.
+    // Without a wait: the token is too long to guess, and another client's wrong tokens must not lock out its owner.
     if (isEqual(given, token)) return true;
     const waitS = Math.ceil(((failed?.until ?? 0) - clock.monotonic()) / 1000);
     if (failed && waitS > 0) {

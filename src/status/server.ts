@@ -187,7 +187,7 @@ function serveLogin(app: FastifyInstance, tokens: TokenCheck): void {
     { parseAs: 'string', bodyLimit: 4096 },
     (_request, body, done) => done(null, new URLSearchParams(String(body))),
   );
-  // A link that is used up or too old leads to the page as well; what it shows then does not depend on the link.
+  // A link that was used or has expired also leads to the page, but logs nobody in.
   app.get<{ Querystring: { ticket?: string } }>('/login', ({ query }, reply) => {
     const cookie = tokens.redeem(String(query.ticket ?? ''));
     return (cookie ? reply.header('set-cookie', cookie) : reply).redirect('/', 303);

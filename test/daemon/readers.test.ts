@@ -24,7 +24,7 @@ function setUp(keys = '', limits: Parameters<typeof createReaders>[0] = {}) {
 
 const WEIGHING = 'Sample,Weight (mg)\na,1.5\n';
 const NOW = Date.now();
-/** Takes for ever, because tests run without the limit on backtracking that commands set. */
+/** Never ends, because tests run without the limit on backtracking that commands set. */
 const [ENDLESS, ENDLESS_KEYS] = [`${'a'.repeat(50)}b\n`, ', parse: { when: "/^(a+)+$/", limits: { seconds: 0.1 } }'];
 
 test('a file is hashed, parsed and mapped, and an error keeps its kind, place and hint', async () => {

@@ -99,3 +99,16 @@ test('escape sequences and changes of direction in names and contents do not rea
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
   for (const text of [...printed, daemon.output()]) expect(text).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]/);
 }, 120_000);
+
+test('check warns if the key can be read on the way to the notebook', async () => {
+  const folder = tempFolder();
+  const check = async (url: string, env: Record<string, string>) => {
+    const { config } = makeSite(folder, { url, key: 'key' });
+    return (await labfeed(['check', '--offline', '--config', config], folder, env)).stdout;
+  };
+  const warnings = /is not encrypted|NODE_TLS_REJECT_UNAUTHORIZED=0 is set/g;
+  const risky = await check('http://eln.example.org', { NODE_TLS_REJECT_UNAUTHORIZED: '0' });
+  expect(risky.match(warnings)).toHaveLength(2);
+  expect(await check('https://eln.example.org', {})).not.toMatch(warnings);
+  expect(await check('http://127.0.0.1:8080', {})).not.toMatch(warnings);
+});

@@ -81,7 +81,7 @@ export function compileCaptures(written: readonly LinePattern[]): (line: Line) =
   return ({ text }) => namedGroups(regexes.map((regex) => regex.exec(text)).find((match) => match !== null));
 }
 
-/** Whether a line that these patterns find says no more than they do and capture. */
+/** Finds lines by these patterns, and tells whether such a line contains more than its pattern and what it captures. */
 export function compileMarker(written: readonly LinePattern[]): LineMatcher {
   const words = written.map(wordsOf);
   const captures = compileCaptures(written);

@@ -29,7 +29,7 @@ export function serveElabftw(api: FastifyInstance, store: Store): void {
     return authorise(request, store);
   });
   api.addHook('preParsing', async ({ headers }) => {
-    // Fastify would refuse a type that is none.
+    // Fastify would refuse an invalid content type.
     if (!/\w\/\w/.test(headers['content-type'] ?? 'a/b')) throw improper(WRONG_TYPE);
   });
   api.addHook('onSend', async (_request, reply) => {

@@ -104,7 +104,7 @@ function act(experiment: Experiment, call: Call): void {
   if (state === STATE.archived && action !== 'unarchive') {
     throw unprocessable('Only the Unarchive action is allowed on an archived entity.');
   }
-  // Whoever may read an experiment may pin it.
+  // Everybody who may read an experiment may pin it.
   if (action !== 'pin') refuseUnwritable(experiment);
   const isEdited = editedby !== null && editedby !== OWNER;
   if (isEdited && !['pin', 'accesskey', 'removeexclusiveeditmode'].includes(action)) {
