@@ -50,22 +50,42 @@ const MAX_TABLES = 40;
 /** Two similar lines occur anywhere. The search continues around this many of them that are not a table. */
 const MAX_TRIES = 8;
 
-/** The tables in the order of the lines. `headless`: the first of some lines that look like rows but have no header. */
+/**
+ * The tables in the order of the lines. `headless`: the first of some lines that look like rows but have no header.
+ * `long`: the first row that has more cells than its header.
+ */
 export async function findLayout(lines: readonly Line[], slice: TimeSlice) {
   const plates = findPlates(lines);
   const found: FoundTable[] = [...plates];
   const headless: Line[] = [];
+  const long: LongRow[] = [];
   let top = 0;
   for (const { from, to } of [...plates, { from: lines.length, to: lines.length }]) {
-    await search(lines, { from: top, to: from }, { found, headless, slice, tries: MAX_TRIES });
+    await search(lines, { from: top, to: from }, { found, headless, long, slice, tries: MAX_TRIES });
     top = to;
   }
-  return { tables: found.sort((a, b) => a.from - b.from), headless: headless[0] };
+  const isOther = ({ at, body }: LongRow) =>
+    found.some((table) => at >= table.from && at < table.to && !(table.kind === 'rows' && table.body === body));
+  return {
+    tables: found.sort((a, b) => a.from - b.from),
+    headless: headless[0],
+    long: long.filter((row) => !isOther(row)).sort((a, b) => a.at - b.at)[0],
+  };
+}
+
+/** A row with more cells than its header: one of its values may be in the wrong column. */
+export interface LongRow {
+  readonly at: number;
+  readonly line: Line;
+  /** How many columns the header names. */
+  readonly columns: number;
+  readonly body: Body;
 }
 
 interface Search {
   readonly found: FoundTable[];
   readonly headless: Line[];
+  readonly long: LongRow[];
   readonly slice: TimeSlice;
   tries: number;
 }
@@ -81,10 +101,30 @@ async function search(lines: readonly Line[], region: Range, state: Search): Pro
   const isFound = isTable(lines, body, header, region);
   if (isFound) found.push({ kind: 'rows', from, to: body.to, body, header });
   else if (isHeadless(lines, body, header, region)) headless.push(...lines.slice(from, from + 1));
+  // Lines of a name and a value are facts, which may also have a unit and limits.
+  const isSure = isFound || body.kinds[0] !== 'text' || body.kinds.filter(isMeasure).length >= 2;
+  const long = isSure && header.rows > 0 ? findLongRow(lines, body, header, region) : undefined;
+  if (long) state.long.push(long);
   if (!isFound && body.to - body.from < 3 && (found.length > 0 || state.tries-- <= 0)) return;
   await search(lines, { from: region.from, to: isFound ? from : body.from }, state);
   await search(lines, { from: body.to, to: region.to }, state);
 }
+
+/** Searches from the header to the line directly below the rows. */
+function findLongRow(lines: readonly Line[], body: Body, header: Header, region: Range): LongRow | undefined {
+  const columns = Math.max(...header.names.map(widthOf));
+  if (columns < 2) return undefined;
+  for (let at = header.from + header.rows; at <= body.to && at < region.to; at++) {
+    const line = lines[at];
+    if (!line || widthOf(line) <= columns || isBlank(line)) continue;
+    if (kindsOf(line).some((kind, n) => n < columns && isMeasure(kind) && kind === body.kinds[n]))
+      return { at, line, columns, body };
+  }
+  return undefined;
+}
+
+/** Without the empty cells that trailing delimiters leave. */
+const widthOf = ({ cells }: Line): number => cells.findLastIndex((cell) => cell !== '') + 1;
 
 /** Distinguishes tables from lists of facts, which can look alike. */
 function isTable(lines: readonly Line[], body: Body, header: Header, region: Range): boolean {

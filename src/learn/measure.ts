@@ -3,12 +3,22 @@ import type { ParseMapping } from '../config/vocabulary.js';
 import { FileError } from '../errors.js';
 import type { FileRecord } from '../model.js';
 import { chooseDelimiter, lineFormat, splitAll } from '../parse/cells.js';
+import { startOf } from '../parse/extract/table.js';
 import { isBlank, isRule, type Line, type Refuse, type TimeSlice } from '../parse/lines.js';
 import { ambiguousNumber, createNumberReader, type NumberMarks } from '../parse/values/value.js';
 import { type FoundDates, findDates, findLineDate, settleDates } from './dates.js';
 import { type DescribedFile, type DescribedTable, describeTables, type TableMapping } from './describe.js';
 import { findPairs, findUnnamed } from './facts.js';
-import { type Body, type FoundTable, findLayout, fitsBody, isNoValue, kindsOf, looksNumeric } from './layout.js';
+import {
+  type Body,
+  type FoundTable,
+  findLayout,
+  fitsBody,
+  isNoValue,
+  kindsOf,
+  type LongRow,
+  looksNumeric,
+} from './layout.js';
 
 /** How a file can be read, as a mapping. */
 export interface Measured {
@@ -74,7 +84,8 @@ const MAX_TABLES = 500;
 
 export async function measureLines(source: LineSource, file: MeasureContext): Promise<Measured> {
   const { lines } = source;
-  const { tables: found, headless } = await findLayout(lines, file.slice);
+  const { tables: found, headless, long } = await findLayout(lines, file.slice);
+  if (long) throw longRowError(long, file.refuse);
   if (found.length > MAX_TABLES) {
     throw file.refuse(`the file seems to have ${found.length} tables, more than ${MAX_TABLES}`, {
       hint: 'describe its tables, for example `parse: { table: { every: "/^Cycle (?<cycle>\\d+)/" } }`',
@@ -278,6 +289,12 @@ const headlessError = (line: Line, refuse: Refuse): FileError =>
     hint: 'if the file has no header, write `parse: { table: { header: none } }`',
   });
 
+const longRowError = ({ line, columns }: LongRow, refuse: Refuse): FileError =>
+  refuse(`this row has ${line.cells.length} cells, but the header has ${columns}`, {
+    line,
+    hint: `if it is not a row: \`parse: { table: { skip: ${startOf(line.text)} } }\`; if the header lacks names: \`parse: { table: { header: none, columns: […] } }\` with all of them`,
+  });
+
 /** Rows that follow a line that is not a row would become facts, or would be lost. */
 function interruptedError(found: readonly FoundTable[], lines: readonly Line[], refuse: Refuse): FileError | undefined {
   for (const [n, table] of found.entries()) {
@@ -290,10 +307,9 @@ function interruptedError(found: readonly FoundTable[], lines: readonly Line[], 
       fitsBody(line, table.body),
     );
     if (!row) continue;
-    const text = odd.text.trim();
     return refuse(`the rows end above this line, but line ${row.number} looks like another row`, {
       line: odd,
-      hint: `if the table continues below it: \`parse: { table: { skip: ${JSON.stringify(text.slice(0, 30))} } }\``,
+      hint: `if the table continues below it: \`parse: { table: { skip: ${startOf(odd.text)} } }\``,
     });
   }
   return undefined;

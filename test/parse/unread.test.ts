@@ -134,22 +134,43 @@ describe('other sources', () => {
 });
 
 test('an odd line among rows is not taken for the end of the table', async () => {
-  const error = await refusal('Time,Temp\n1,20.5\n2,20.6\n3,20.6\nERROR,99.9,overload,retry\n4,20.8\n');
-  expect(error.message).toBe('the rows end above this line, but line 6 looks like another row');
-  expect(error.where?.line).toBe(5);
-  await refusal('Time,Temp\n1,20.5\n2,20.6\nERROR,99.9,overload,retry\n4,20.8\n');
-  const more = await refusal('Time,Temp\n1,20.5\n2,20.6\n3,20.7\nERROR,99.9,overload,retry\n4,20.8\n5,20.9\n6,21.0\n');
-  expect(more.message).toBe('the rows end above this line, but line 6 looks like another row');
+  for (const more of ['', '5,20.9\n6,21.0\n']) {
+    const error = await refusal(`${TABLE}ERROR,at,all,times\n4,20.8\n${more}`);
+    expect(error.message).toBe('the rows end above this line, but line 6 looks like another row');
+    expect(error.where?.line).toBe(5);
+  }
 });
 
-test('a row that is longer than its header is refused', async () => {
-  const text = 'Time,Temp\n1,20.5\n2,20.6,9\n3,20.7\n';
-  for (const mapping of [undefined, { table: {} }]) {
-    const error = await refusal(text, mapping);
-    expect(error.message).toContain('this row of table readings has 3 cells, but the header has 2');
-    expect(error.where?.line).toBe(3);
-  }
-  expect(await unreadIn('Time,Temp\n1,20.5,,\n', { table: {} })).toEqual([]);
+describe('a row that is longer than its header is refused', () => {
+  const odd = 'ERROR,99.9,overload,retry\n';
+  test.each([
+    ['among few rows', `Time,Temp\n1,20.5\n2,20.6\n${odd}4,20.8\n`, 4, 4, 2],
+    ['among many rows', `${TABLE}${odd}4,20.8\n5,20.9\n6,21.0\n`, 5, 4, 2],
+    ['as the last row', `${TABLE}${odd}`, 5, 4, 2],
+    ['as the first row', 'Time,Temp\n1,20.5,7,8\n2,20.6\n3,20.7\n', 2, 4, 2],
+    ['by one cell', 'Time,Temp\n1,20.5\n2,20.6,9\n3,20.7\n', 3, 3, 2],
+    ['below names of samples', 'Sample,T,p\na,20,1\nb,20,2\nc,20,2\nERR,99,7,x,y,z\nd,2,3\n', 5, 6, 3],
+  ])('%s', async (_, text, line, cells, columns) => {
+    for (const mapping of [undefined, { table: {} }]) {
+      const error = await refusal(text, mapping);
+      expect(error.message).toMatch(`has ${cells} cells, but the header has ${columns}`);
+      expect(error.where?.line).toBe(line);
+    }
+  });
+
+  test('and can be left out as the message says', async () => {
+    const { hint = '' } = await refusal(`${TABLE}${odd}`);
+    const [, skip = ''] = /`parse: \{ table: \{ skip: "([^"]+)" \} \}`/.exec(hint) ?? [];
+    expect(await unreadIn(`${TABLE}${odd}`, { table: { skip } })).toEqual(['left out 5']);
+  });
+
+  test('but not a sentence, the header of another table, a fact or trailing delimiters', async () => {
+    expect(await unreadIn('t T\n1 20.5\n2 20.6\n3 20.7\nMeasured by Ada on Monday\n')).toEqual(['unread 5']);
+    expect(await unreadIn(`${TABLE}nm,400,410,420\n1,2,3,4\n2,3,4,5\n3,4,5,6\n`)).toEqual([]);
+    expect(await unreadIn('Operator,Ada\nGain,3\nOffset,4\nRange,1,10,V\n')).toEqual([]);
+    expect(await unreadIn('Time,Temp\n1,20.5,,\n', { table: {} })).toEqual([]);
+    expect(await unreadIn('Time,Temp\n1,20.5,,\n2,20.6,,\n3,20.7,,\n')).toEqual([]);
+  });
 });
 
 /** Every word in the facts and tables of a record. */

@@ -151,12 +151,15 @@ function widen(table: TableBuilder, cells: Cells, line: Line | undefined): void 
 
 /** Its cells cannot be assigned to columns: one of them may be in the wrong place. */
 function tooLong({ name, context }: TableBuilder, cells: Cells, width: number, line: Line | undefined): FileError {
-  const start = JSON.stringify(cells.find((cell) => cell !== '')?.slice(0, 20) ?? '');
+  const start = startOf(line?.text ?? cells.find((cell) => cell !== '') ?? '');
   return context.refuse(`this row of table ${name} has ${cells.length} cells, but the header has ${width}`, {
     line,
     hint: `if it is not a row: \`skip: ${start}\`; if the header lacks names: \`header: none\`, and all names in \`columns\``,
   });
 }
+
+/** The start of a line, by which a mapping can recognise it. */
+export const startOf = (text: string): string => JSON.stringify(text.trim().slice(0, 30));
 
 /** The first of these lines that looks like a row of the table. */
 export function firstFitting({ rows, count, widths }: TableBuilder, lines: readonly Line[]): Line | undefined {
