@@ -100,6 +100,8 @@ export interface Unread {
   /** Columns of a table, whose lines were read otherwise. */
   readonly table?: string;
   readonly columns?: readonly string[];
+  /** What is not text: `2 pictures`, of the file or sheet. */
+  readonly what?: string;
 }
 
 /** The result of parsing. The first table is `readings` in templates. */

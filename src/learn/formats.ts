@@ -49,7 +49,7 @@ const MEASURERS: Readonly<Record<Format, Measurer>> = {
   json: async (file) => measureTree('json', await readJson(file), file),
   xml: async (file) => measureTree('xml', await readXml(file), file),
   records: async (file) => measureRecords(await readRecords(file), file),
-  xlsx: async (file) => measureSheets(await openSheets(file), file),
+  xlsx: async (file) => measureSheets((await openSheets(file)).sheets, file),
   jcamp: formatOnly('jcamp'),
   none: formatOnly('none'),
 };

@@ -36,8 +36,9 @@ const KINDS: readonly (readonly [Unread['kind'], string])[] = [
 export function describeUnread(unread: readonly Unread[]): string {
   const groups = new Map<string, string[]>();
   const others: string[] = [];
-  for (const { file, sheet, from, to, table, columns } of unread) {
+  for (const { file, sheet, from, to, table, columns, what } of unread) {
     const place = [
+      ...(what === undefined ? [] : [what]),
       ...(sheet === undefined ? [] : [`sheet ${JSON.stringify(sheet)}`]),
       ...(file === undefined ? [] : [file]),
     ];

@@ -111,4 +111,6 @@ test('long lists are shortened', () => {
   expect(describeUnread([{ kind: 'left out', file: 'a.png' }])).toBe('a.png');
   expect(describeUnread([{ kind: 'left out', table: 't', columns: ['a', 'b'] }])).toBe('columns a, b of t');
   expect(describeUnread([{ kind: 'unread', file: 'a.csv', from: 1, to: 2 }])).toBe('lines 1–2 of a.csv');
+  expect(describeUnread([{ kind: 'unread', what: '2 pictures' }])).toBe('2 pictures');
+  expect(describeUnread([{ kind: 'unread', sheet: 'S', what: '1 cell note' }])).toBe('1 cell note of sheet "S"');
 });

@@ -8,8 +8,8 @@ import type { FileRecord, Unread } from '../../src/model.js';
 import { read, readAs, refusal } from '../support/reading.js';
 
 const shown = ({ unread }: FileRecord): string[] =>
-  unread.map(({ kind, file, sheet, from, to, columns }) =>
-    [kind, file, sheet, ...(from === undefined ? [] : [from === to ? from : `${from}-${to}`]), ...(columns ?? [])]
+  unread.map(({ kind, file, sheet, from, to, columns, what }) =>
+    [kind, what, file, sheet, ...(from === undefined ? [] : [from === to ? from : `${from}-${to}`]), ...(columns ?? [])]
       .filter((part) => part !== undefined)
       .join(' '),
   );
@@ -88,9 +88,12 @@ describe('other sources', () => {
     const add = (name: string, rows: unknown[][]) => utils.book_append_sheet(book, utils.aoa_to_sheet(rows), name);
     add('Data', [['t', 'y'], [1, 2], [3, 4], [], ['checked by nobody']]);
     add('Notes', [['it rained']]);
+    add('Old', [['it was hidden']]);
+    book.Workbook = { Sheets: [{}, {}, { Hidden: 1 }] };
+    utils.cell_add_comment(book.Sheets['Data']?.['A2'], 'odd');
     const bytes: Uint8Array = write(book, { type: 'buffer', bookType: 'xlsx' });
     const record = await readAs('xlsx', bytes, { table: {} });
-    expect(shown(record)).toEqual(['unread Data 5', 'unread Notes']);
+    expect(shown(record)).toEqual(['unread Data 5', 'unread Notes', 'unread Old', 'unread 1 cell note Data']);
   });
 
   test('values of JSON and XML', async () => {

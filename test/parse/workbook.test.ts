@@ -1,5 +1,5 @@
 import { crc32, deflateRawSync } from 'node:zlib';
-import { type CellObject, utils, type WorkBook, write } from '@e965/xlsx';
+import { type CellObject, CFB, utils, type WorkBook, write } from '@e965/xlsx';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type ParseMapping, withDefaults } from '../../src/config/vocabulary.js';
@@ -8,8 +8,10 @@ import { openSheets } from '../../src/parse/formats/workbook.js';
 import { mutations } from '../support/mutations.js';
 import { opened, readOrRefuse } from '../support/reading.js';
 
-const sheets = (bytes: Uint8Array, mapping: ParseMapping = {}) =>
+const open = (bytes: Uint8Array, mapping: ParseMapping = {}) =>
   openSheets({ ...opened(bytes, 'runs/plate.xlsx'), options: withDefaults(mapping) });
+
+const sheets = async (bytes: Uint8Array, mapping?: ParseMapping) => (await open(bytes, mapping)).sheets;
 
 async function refusal(bytes: Uint8Array, mapping?: ParseMapping): Promise<FileError> {
   const outcome = await sheets(bytes, mapping).catch((error: unknown) => error);
@@ -148,7 +150,11 @@ const relationships = 'http://schemas.openxmlformats.org/officeDocument/2006/rel
 const main = 'http://schemas.openxmlformats.org/spreadsheetml/2006/main';
 
 /** A workbook with one sheet, given as its XML. */
-const handMade = (sheet: string | Buffer, declare?: (size: number) => number) =>
+const handMade = (
+  sheet: string | Buffer,
+  declare?: (size: number) => number,
+  others: Readonly<Record<string, string>> = {},
+) =>
   zipOf(
     {
       '[Content_Types].xml':
@@ -157,12 +163,72 @@ const handMade = (sheet: string | Buffer, declare?: (size: number) => number) =>
       'xl/workbook.xml': `<workbook xmlns="${main}" xmlns:r="${relationships}"><sheets><sheet name="S" sheetId="1" r:id="r1"/></sheets></workbook>`,
       'xl/_rels/workbook.xml.rels': `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="r1" Type="${relationships}/worksheet" Target="worksheets/sheet1.xml"/></Relationships>`,
       'xl/worksheets/sheet1.xml': sheet,
+      ...others,
     },
     declare,
   );
 
 const sheetXml = (rows: string, ref = 'A1') =>
   `<worksheet xmlns="${main}"><dimension ref="${ref}"/><sheetData>${rows}</sheetData></worksheet>`;
+
+describe('what a workbook has beside the values of its cells is listed', () => {
+  const one = sheetXml('<row r="1"><c r="A1"><f>1+2</f><v>3</v></c></row>');
+  const withParts = async (...names: string[]) => {
+    const others = Object.fromEntries(names.map((name) => [name, 'x']));
+    return (await open(handMade(one, undefined, others))).extras.map(({ what }) => what);
+  };
+
+  test('pictures, charts, objects and shapes', async () => {
+    expect(await withParts()).toEqual([]);
+    expect(await withParts('docProps/core.xml', 'xl/printerSettings/printerSettings1.bin', 'xl/calcChain.xml')).toEqual(
+      [],
+    );
+    const drawing = 'xl/drawings/drawing1.xml';
+    expect(await withParts(drawing, 'xl/media/image1.png', 'xl/media/image2.emf')).toEqual(['2 pictures']);
+    expect(await withParts(drawing, 'xl/charts/chart1.xml', 'xl/charts/style1.xml')).toEqual(['1 chart']);
+    expect(await withParts('xl/embeddings/oleObject1.bin')).toEqual(['1 embedded object']);
+    expect(await withParts(drawing)).toEqual(['1 drawing']);
+  });
+
+  test('formulas that have no value', async () => {
+    for (const [cell, count] of [
+      ['<f>1+2</f><v>3</v>', 0],
+      ['<f>1+2</f>\n<v xml:space="preserve">3</v>', 0],
+      ['<f>1+2</f>', 1],
+      ['<f>1+2</f> <v/>', 1],
+      ['<f>1+2</f><v></v>', 1],
+    ] as const) {
+      const { extras } = await open(handMade(sheetXml(`<row r="1"><c r="A1"><v>1</v></c><c r="B1">${cell}</c></row>`)));
+      const listed = { kind: 'unread', sheet: 'S', what: '1 formula without a value' };
+      expect(extras, cell).toEqual(count === 0 ? [] : [listed]);
+    }
+    const shared =
+      '<c r="A1"><f t="shared" ref="A1:A2" si="0">B1</f></c></row><row r="2"><c r="A2"><f t="shared" si="0"/></c>';
+    const { extras } = await open(handMade(sheetXml(`<row r="1">${shared}</row>`)));
+    expect(extras).toEqual([{ kind: 'unread', sheet: 'S', what: '2 formulas without a value' }]);
+  });
+
+  test('notes, on empty cells too', async () => {
+    const book = bookOf({ S: [['a', 'b']], T: [['c']] });
+    const sheet = book.Sheets['S'];
+    for (const cell of ['A1', 'D9']) if (sheet) sheet[cell] = { t: 'z', ...sheet[cell], c: [{ a: 'Ada', t: 'odd' }] };
+    if (sheet) sheet['!ref'] = 'A1:D9';
+    expect((await open(bytesOf(book))).extras).toEqual([{ kind: 'unread', sheet: 'S', what: '2 cell notes' }]);
+  });
+
+  test('objects of an .xls, but not the arrows of its filters', async () => {
+    const object = (kind: number) => Buffer.from([0x5d, 0, 6, 0, 0x15, 0, 0x12, 0, kind, 0]);
+    const archive = CFB.read(Buffer.from(bytesOf(bookOf({ S: [['a']] }), 'xls')), { type: 'buffer' });
+    const stream = CFB.find(archive, 'Workbook');
+    const content = Buffer.from(stream?.content ?? []);
+    const added = [object(5), object(8), object(8), object(0x14), object(0x19), object(6)];
+    // Before the end record of the only sheet.
+    const changed = Buffer.concat([content.subarray(0, -4), ...added, content.subarray(-4)]);
+    CFB.utils.cfb_add(archive, '/Workbook', changed);
+    const { extras } = await open(CFB.write(archive, { type: 'buffer' }) as Buffer);
+    expect(extras.map(({ what }) => what)).toEqual(['1 chart', '2 pictures', '1 drawing']);
+  });
+});
 
 describe('malicious and damaged workbooks', () => {
   test('the declared size of a sheet takes no memory', async () => {

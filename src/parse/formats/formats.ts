@@ -35,7 +35,7 @@ export const FORMATS: Readonly<Record<Format, FormatReader>> = {
   xlsx: {
     read: readWorkbook,
     async lines(file) {
-      const sheets = await openSheets(file);
+      const { sheets } = await openSheets(file);
       return () => sheetLines(sheets, file.options);
     },
   },

@@ -9,6 +9,7 @@ import { CFB, read, SSF } from '@e965/xlsx';
  */
 
 /** @import { CellObject, WorkBook } from '@e965/xlsx' */
+/** @import { Unread } from '../../model.js' */
 
 /** One long text can be in any number of cells. */
 const MAX_CHARACTERS = 100_000_000;
@@ -136,20 +137,102 @@ function archiveOf(parts) {
 /**
  * A formula without a value. The library skips it unless it keeps all cells without a value, of which some workbooks
  * have very many.
- * @param {readonly { content: Uint8Array }[]} parts
+ * @param {readonly { name: string, content: Uint8Array }[]} parts
  */
 function hasBareFormula(parts) {
-  return parts.some(({ content }) =>
-    ['</f></c>', '</f><v></v>', '</f><v/>'].some((end) =>
-      Buffer.from(content.buffer, content.byteOffset, content.byteLength).includes(end),
-    ),
+  return parts.some(
+    ({ name, content }) =>
+      /worksheets\//i.test(name) &&
+      BARE_FORMULA.test(Buffer.from(content.buffer, content.byteOffset, content.byteLength).latin1Slice()),
   );
 }
 
-/** @type {{ parts: { name: string, content: Uint8Array }[] }} */
-const { parts } = workerData;
+const BARE_FORMULA = /(?:<\/(?:\w+:)?f>|<(?:\w+:)?f\s[^<>]*\/>)(?!\s*<(?:\w+:)?v\b[^<>]*>[^<])/;
+
+/** By the names of the parts of an .xlsx. */
+const EXTRA_PARTS = /** @type {const} */ ([
+  ['picture', /^xl\/media\//i],
+  ['chart', /^xl\/charts\/chart[^/]*\.xml$/i],
+  ['embedded object', /^xl\/(?:embeddings|activeX)\/[^/]+$/i],
+  ['diagram', /^xl\/diagrams\/data[^/]*$/i],
+  ['macro project', /vbaProject\.bin$/i],
+  ['list of custom properties', /^docProps\/custom\.xml$/i],
+]);
+const DRAWING = /^xl\/drawings\/drawing[^/]*\.xml$/i;
+
+/** By the number that an object on a sheet of an .xls has for its kind. Notes are counted as such; arrows of filters are nothing. */
+const OBJECTS = new Map([
+  [5, 'chart'],
+  [8, 'picture'],
+  [0x19, ''],
+  [0x14, ''],
+]);
+
+/**
+ * What a workbook has beside the values of its cells.
+ * @param {WorkBook} book
+ * @param {readonly string[]} names
+ * @returns {Unread[]}
+ */
+function extrasOf(book, names) {
+  const counts = names.length > 0 ? countParts(names) : countObjects();
+  const onSheets = book.SheetNames.flatMap((sheet) => {
+    const notes = countCells(rowsOf(book, sheet), ({ c }) => c !== undefined && c.length > 0);
+    const bare = countCells(rowsOf(book, sheet), ({ t, v, f }) => Boolean(f) && (v === undefined || t === 'z'));
+    return [
+      ...counted(notes, 'cell note'),
+      ...counted(bare, 'formula without a value', 'formulas without a value'),
+    ].map((what) => ({ sheet, what }));
+  });
+  const inBook = [...counts].flatMap(([thing, count]) => counted(count, thing)).map((what) => ({ what }));
+  return [...inBook, ...onSheets].map((extra) => ({ kind: 'unread', ...extra }));
+}
+
+/**
+ * @param {(CellObject | undefined)[][]} rows
+ * @param {(cell: CellObject) => boolean} isCounted
+ */
+function countCells(rows, isCounted) {
+  const inRow = (/** @type {number} */ sum, /** @type {CellObject | undefined} */ cell) =>
+    cell && isCounted(cell) ? sum + 1 : sum;
+  return rows.reduce((sum, row) => row.reduce(inRow, sum), 0);
+}
+
+/**
+ * @param {number} count
+ * @param {string} one
+ */
+const counted = (count, one, many = `${one}s`) => (count === 0 ? [] : [`${count} ${count === 1 ? one : many}`]);
+
+/** @param {readonly string[]} names */
+function countParts(names) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const [thing, pattern] of EXTRA_PARTS) counts.set(thing, names.filter((name) => pattern.test(name)).length);
+  // Pictures and charts are on drawings, which can also have shapes with text.
+  const hasOther = [...counts.values()].some((count) => count > 0);
+  if (!hasOther) counts.set('drawing', names.filter((name) => DRAWING.test(name)).length);
+  return counts;
+}
+
+/** In the records of an .xls: two bytes for its kind, two for its length. */
+function countObjects() {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  const file = CFB.read(Buffer.from(parts[0]?.content ?? []), { type: 'buffer' });
+  const content = Buffer.from((CFB.find(file, 'Workbook') ?? CFB.find(file, 'Book'))?.content ?? []);
+  for (let at = 0; at + 10 <= content.length; at += 4 + content.readUInt16LE(at + 2)) {
+    const isObject = content.readUInt16LE(at) === 0x5d && content.readUInt16LE(at + 4) === 0x15;
+    const thing = isObject ? (OBJECTS.get(content.readUInt16LE(at + 8)) ?? 'drawing') : '';
+    if (thing !== '') counts.set(thing, (counts.get(thing) ?? 0) + 1);
+  }
+  return counts;
+}
+
+/** @type {{ parts: { name: string, content: Uint8Array }[], names: string[] }} */
+const { parts, names } = workerData;
 const book = read(archiveOf(parts), {
   ...{ type: 'buffer', dense: true, cellNF: true, cellText: false, cellHTML: false, nodim: true },
   sheetStubs: hasBareFormula(parts),
 });
-parentPort?.postMessage(linesOf(book));
+parentPort?.postMessage({ sheets: linesOf(book), extras: extrasOf(book, names) });

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 import { crc32, inflateRaw } from 'node:zlib';
 import type { ParseOptions } from '../../config/vocabulary.js';
 import { systemCode } from '../../errors.js';
-import type { FileRecord } from '../../model.js';
+import type { FileRecord, Unread } from '../../model.js';
 import { lineFormat } from '../cells.js';
 import { MAX_KEPT_CELLS } from '../extract/context.js';
 import { readLines } from '../extract/read-lines.js';
@@ -17,15 +17,22 @@ export interface Sheet {
   readonly lines: readonly (readonly string[])[];
 }
 
+interface Workbook {
+  readonly sheets: readonly Sheet[];
+  /** What it has beside cells with values: pictures, charts, notes. */
+  readonly extras: readonly Unread[];
+}
+
 export async function readWorkbook(file: OpenFile): Promise<FileRecord> {
-  const sheets = await openSheets(file);
+  const { sheets, extras } = await openSheets(file);
   const source = {
     lines: () => sheetLines(sheets, file.options),
     lineFormat: lineFormat('tab', 'none'),
     sheets: sheets.map(({ name }) => name),
     maxKeptCells: MAX_KEPT_CELLS,
   };
-  return readLines({ ...file, options: withDateCells(file.options) }, source);
+  const record = await readLines({ ...file, options: withDateCells(file.options) }, source);
+  return { ...record, unread: [...record.unread, ...extras] };
 }
 
 export const sheetLines = (sheets: readonly Sheet[], options: ParseOptions): AsyncIterable<readonly Line[]> =>
@@ -51,14 +58,14 @@ const UNUSED =
 const [MIN_UNPACKED_BYTES, MAX_UNPACKED_BYTES] = [16 * 2 ** 20, 256 * 2 ** 20];
 
 /** The stored value of every cell of an .xlsx or .xls, as text. Charts are empty sheets, so that sheet numbers match. */
-export async function openSheets(file: OpenFile): Promise<readonly Sheet[]> {
+export async function openSheets(file: OpenFile): Promise<Workbook> {
   const { options, refuse, signal } = file;
   const bytes = await loadWhole(file);
   try {
-    const parts = await partsOf(bytes, refuse);
+    const { parts, names } = await partsOf(bytes, refuse);
     // Numbers get the decimal mark of the mapping.
     const decimal = createDecimalWriter(options)('.');
-    return await readInThread({ parts, decimal }, options.limits.maxMs, signal);
+    return await readInThread({ parts, names, decimal }, options.limits.maxMs, signal);
   } catch (error) {
     if (!(error instanceof WorkbookProblem)) throw error;
     throw refuse(`the workbook cannot be read: ${error.message}`, {
@@ -76,10 +83,10 @@ class WorkbookProblem extends Error {
   }
 }
 
-/** The parts of an .xlsx, unpacked; an .xls is a single part without a name. */
-async function partsOf(bytes: Uint8Array, refuse: Refuse): Promise<ZipPart[]> {
+/** The parts of an .xlsx, unpacked, and the names of all of them; an .xls is a single part without a name. */
+async function partsOf(bytes: Uint8Array, refuse: Refuse) {
   const signature = Buffer.from(bytes.subarray(0, 8)).toString('hex');
-  if (signature === 'd0cf11e0a1b11ae1') return [{ name: '', content: bytes }];
+  if (signature === 'd0cf11e0a1b11ae1') return { parts: [{ name: '', content: bytes }], names: [] };
   if (!signature.startsWith('504b0304')) {
     throw refuse('the file is not an .xlsx or .xls workbook', {
       hint: 'if it is text: `format: delimited`',
@@ -87,17 +94,20 @@ async function partsOf(bytes: Uint8Array, refuse: Refuse): Promise<ZipPart[]> {
     });
   }
   const maxBytes = Math.min(MAX_UNPACKED_BYTES, Math.max(MIN_UNPACKED_BYTES, 100 * bytes.byteLength));
-  const parts = await unzip(bytes, (name) => !UNUSED.test(name), maxBytes);
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const entries = entriesIn(buffer);
+  const wanted = entries.filter(({ name }) => !UNUSED.test(name));
+  const parts = await unzip(buffer, wanted, maxBytes);
   if (!parts.some(({ name }) => /^xl\//i.test(name))) {
     throw refuse('the file is a zip archive, but not an .xlsx workbook', { hint: 'unpack it into the watched folder' });
   }
-  return parts;
+  return { parts, names: entries.map(({ name }) => name) };
 }
 
 const MAX_MEMORY_MB = 1024;
 
 /** Reads a workbook in a thread, which is terminated if it exceeds its time or memory. */
-function readInThread(workbook: object, maxMs: number, signal?: AbortSignal): Promise<Sheet[]> {
+function readInThread(workbook: object, maxMs: number, signal?: AbortSignal): Promise<Workbook> {
   signal?.throwIfAborted();
   const worker = new Worker(new URL('./sheet-worker.js', import.meta.url), {
     workerData: workbook,
@@ -105,7 +115,7 @@ function readInThread(workbook: object, maxMs: number, signal?: AbortSignal): Pr
     // The library prints warnings.
     ...{ stdout: true, stderr: true },
   });
-  return new Promise<Sheet[]>((resolve, reject) => {
+  return new Promise<Workbook>((resolve, reject) => {
     const tooLong = setTimeout(() => {
       reject(new WorkbookProblem(`reading it took longer than ${maxMs / 1000} s`, raiseLimit('seconds', 300)));
     }, maxMs);
@@ -156,9 +166,7 @@ const MAX_PARTS = 10_000;
 const inflate = promisify(inflateRaw);
 
 /** Unpacks parts of an archive, at most `maxBytes`. The declared sizes are checked first, but not trusted. */
-async function unzip(bytes: Uint8Array, isWanted: (name: string) => boolean, maxBytes: number): Promise<ZipPart[]> {
-  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const entries = entriesIn(buffer).filter(({ name }) => isWanted(name));
+async function unzip(buffer: Buffer, entries: readonly Entry[], maxBytes: number): Promise<ZipPart[]> {
   const declared = entries.reduce((sum, { unpacked }) => sum + unpacked, 0);
   if (declared > maxBytes) throw tooLarge(maxBytes);
   const parts: ZipPart[] = [];
