@@ -124,7 +124,7 @@ function asFile({ name, content, modifiedMs }: Sample, folder: string): Identifi
   };
 }
 
-type Result = Pick<Extract<Preview, { ok: true }>, 'ok' | 'instrument' | 'draft' | 'tables' | 'meta'>;
+type Result = Pick<Extract<Preview, { ok: true }>, 'ok' | 'instrument' | 'draft' | 'omits' | 'tables' | 'meta'>;
 
 function resultOf(trial: Trial): Result {
   const { title, date, tags, body } = trial.draft;
@@ -133,6 +133,7 @@ function resultOf(trial: Trial): Result {
     ok: true,
     instrument: trial.instrument.name,
     draft: { title, date, dateFrom, tags, body, comments: markedComments(trial) },
+    omits: trial.omits,
     tables: trial.record.tables.map(previewTable),
     meta: previewFacts(trial.record),
   };

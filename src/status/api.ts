@@ -120,6 +120,8 @@ export type Preview =
         readonly body: string;
         readonly comments: readonly string[];
       };
+      /** What the file has and the notebook will not, in words. */
+      readonly omits: readonly string[];
       /** YAML to copy: the instrument as it is written in a configuration. */
       readonly mapping: string;
       /** What `learn` was not sure about. */

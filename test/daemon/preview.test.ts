@@ -33,6 +33,14 @@ const preview = (sample: Pick<UploadedSample, 'name' | 'instrument' | 'learn'>, 
 const RUN = 'Sample: λ <DNA>\nDate: 2026-04-03\n\nWell\tA260 (AU)\nA1\t1.230\nA2\t2.5\n';
 
 describe('a dropped file', () => {
+  test('is shown with what the notebook will not have of it', async () => {
+    for (const sample of [{ name: 'run-17.tsv' }, { name: 'run-17.tsv', learn: true }])
+      expect(await preview(sample, `${RUN}\n\nChecked by Ada and nobody else\n`)).toMatchObject({
+        ok: true,
+        omits: ['not read: line 9'],
+      });
+  });
+
   test('is shown as the first instrument whose globs match its name would file it', async () => {
     expect(await preview({ name: 'run-17.tsv' }, RUN)).toMatchObject({
       ok: true,
@@ -45,6 +53,7 @@ describe('a dropped file', () => {
         body: expect.stringContaining('labfeed nanodrop run-17.tsv sha256:'),
         comments: [expect.stringMatching(/labfeed \w+\.1$/)],
       },
+      omits: [],
       doubts: [],
       tables: [
         {

@@ -103,6 +103,7 @@ inBrowser('a body with scripts, forms and images runs nothing and loads nothing'
       ok: true,
       instrument: 'i',
       mapping: '',
+      omits: [],
       doubts: [],
       tables: [],
       meta: [],

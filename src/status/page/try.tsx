@@ -133,7 +133,7 @@ function Result({ file, preview }: Shown) {
       <div class="panel item bad">
         <Reason reason={preview.reason} path={file.name} />
       </div>
-      <Doubts doubts={preview.doubts ?? []} />
+      <Findings title="Please check" lines={preview.doubts ?? []} />
       {preview.mapping !== undefined && <Mapping mapping={preview.mapping} />}
     </>
   );
@@ -142,7 +142,7 @@ function Result({ file, preview }: Shown) {
 type Filed = Extract<Preview, { ok: true }>;
 
 function ExperimentPreview({ preview }: { preview: Filed }) {
-  const { instrument, draft, mapping, doubts, tables, meta } = preview;
+  const { instrument, draft, omits, mapping, doubts, tables, meta } = preview;
   return (
     <>
       <Draft
@@ -153,7 +153,8 @@ function ExperimentPreview({ preview }: { preview: Filed }) {
       {draft.comments.map((text, index) => (
         <TextPanel head={`Comment ${index + 1} of ${draft.comments.length}`} text={text} />
       ))}
-      <Doubts doubts={doubts} />
+      <Findings title="In the file, but not in the notebook" lines={omits} />
+      <Findings title="Please check" lines={doubts} />
       <Mapping mapping={mapping} />
       <h2>Values read from the file</h2>
       {meta.length > 0 && <Facts facts={meta.map(({ name, text, unit }) => [name, withUnit(text, unit)])} />}
@@ -171,11 +172,11 @@ const asPage = (body: string): string => `<!doctype html><link rel="stylesheet" 
 const withUnit = (text: string, unit: string | undefined): string =>
   unit === undefined || text.endsWith(unit) ? text : `${text} ${unit}`;
 
-const Doubts = ({ doubts }: { doubts: readonly string[] }) =>
-  doubts.length === 0 ? null : (
+const Findings = ({ title, lines }: { title: string; lines: readonly string[] }) =>
+  lines.length === 0 ? null : (
     <div class="panel item">
-      <h3>Please check</h3>
-      <Lines lines={doubts} class="doubts" />
+      <h3>{title}</h3>
+      <Lines lines={lines} class="doubts" />
     </div>
   );
 
