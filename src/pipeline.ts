@@ -14,7 +14,7 @@ import { type ReadRun, receiveError } from './mapping/reading.js';
 import type { FoundFile, IdentifiedFile } from './model.js';
 import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { refuseSize } from './parse/source.js';
-import { isSmall, standInFor } from './watch/identify.js';
+import { isSmall, standInFor, withStandIns } from './watch/identify.js';
 import { type Activity, createBacklog, createRechecks } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import { createRuns, type Runs } from './watch/runs.js';
@@ -116,14 +116,17 @@ const MAX_RETRY_MS = 60_000;
 type IntakeState = ReturnType<typeof createState>;
 
 function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSignal) {
-  const { name, watch: root, run, existing, access } = instrument;
+  const { name, watch: root, run, existing, access, parse = [NO_MAPPING] } = instrument;
   const matcher = createMatcher(instrument);
   return {
     ...deps,
     instrument,
     signal,
     log: deps.log.child({ instrument: name }),
-    runs: createRuns({ root, run, matcher, signal, isClaimed: deps.claims.isClaimed, access }),
+    runs: createRuns({
+      ...{ root, run, matcher, signal, access, isClaimed: deps.claims.isClaimed },
+      refuse: (file) => refuseSize(file, parse),
+    }),
     takes: new PQueue({ concurrency: MAX_UNDER_WAY }),
     underWay: new Set<string>(),
     // A hung share must not block all threads for file access, and the contents of many files must not fill memory.
@@ -247,7 +250,9 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
   const { instrument, journal, runs, reader, clock } = intake;
   const { name, duplicates, changed, mapping } = instrument;
   const { parts, ...single } = settled;
-  const early = parts ? undefined : await readEarly(single, intake);
+  // Most files are small and new: they are hashed, parsed and mapped in one go, before they are looked up.
+  const isEarly = !parts && isSmall(single);
+  const early = isEarly ? toReading(await reader.read(single, clock.now()), instrument) : undefined;
   const { file, problem } =
     early?.sha256 === undefined ? await identify(settled, runs) : { file: { ...single, sha256: early.sha256 } };
   const run: NewRun = {
@@ -272,7 +277,7 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
   return handOver(run, reading ?? toReading(await reader.read(file, clock.now()), instrument), intake);
 }
 
-/** A file that must not be read, such as a link to elsewhere, is quarantined. */
+/** A file that must not be read, such as a link to elsewhere, or is too large for its mapping, is not hashed. */
 async function identify(
   settled: FoundFile,
   runs: Runs,
@@ -281,23 +286,8 @@ async function identify(
     return { file: await runs.identify(settled) };
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
-    const { parts, ...run } = settled;
-    const unread = parts?.map((part) => ({ ...part, sha256: standInFor(part) }));
-    return { file: { ...run, sha256: standInFor(run), ...(unread && { parts: unread }) }, problem: error };
+    return { file: withStandIns(settled), problem: error };
   }
-}
-
-/**
- * Most files are small and new: they are hashed, parsed and mapped in one go, before they are looked up. A file that is
- * too large for its mapping is not even hashed.
- */
-async function readEarly(
-  file: FoundFile,
-  { instrument, reader, clock }: IntakeState,
-): Promise<EarlyReading | undefined> {
-  const problem = refuseSize(file, instrument.parse ?? [NO_MAPPING]);
-  if (problem) return { sha256: standInFor(file), problem };
-  return isSmall(file) ? toReading(await reader.read(file, clock.now()), instrument) : undefined;
 }
 
 /** Without a fingerprint if the thread was ended before it had hashed the file. */

@@ -164,6 +164,23 @@ describe('intake', () => {
     expect(reads).toHaveBeenCalledTimes(5);
   });
 
+  test.each([
+    ['run: folder', 'a/sparse.raw', 'a/data.csv'],
+    ['run: { join: ["{stem}.csv", "{stem}.raw"] }', 'a.raw', 'a.csv'],
+  ])('with %s, a file that is too large keeps the others of its run from being hashed', async (kind, large, small) => {
+    const scene = setUp(`existing: ingest, ${kind}, parse: { main: "*.csv", table: {} }`);
+    scene.write(small, large);
+    truncateSync(join(scene.folder, large), 8 * 2 ** 40);
+    await start(scene);
+    expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1 });
+    expect(JSON.stringify(scene.logged)).toContain(`${large}: the file is too large: 8388608.0 MB`);
+    await scene.scan();
+    expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1 });
+    scene.write(large);
+    await scene.scan();
+    expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1, pending: 1 });
+  });
+
   test('a run that was too large is replaced when its file can be read', async () => {
     const { outbox } = memoryJournal(systemClock);
     const run = newRun('large');

@@ -1,8 +1,11 @@
 import { type Claim, journalOf } from '../config/load.js';
+import { NO_MAPPING } from '../config/vocabulary.js';
 import { LabfeedError } from '../errors.js';
 import { runWithContent } from '../evidence.js';
 import type { JournalReader, KnownPath, KnownRun } from '../journal/reader.js';
 import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
+import { refuseSize } from '../parse/source.js';
+import { withStandIns } from '../watch/identify.js';
 import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
 import { createRuns, type Runs } from '../watch/runs.js';
 import { type Listing, list } from '../watch/scan.js';
@@ -34,13 +37,16 @@ function openFolder(claim: Claim, { config, signal }: AuditDeps): Folder {
   const isClaimed = claimedBy(claimsBefore(claim, config));
   const isOthers = (path: string): boolean => path.startsWith(journalOf(config)) || isClaimed(path);
   const matcher = createMatcher(claim);
-  const access = config.instruments.find(({ name }) => name === claim.name)?.access;
+  const { access, parse = [NO_MAPPING] } = config.instruments.find(({ name }) => name === claim.name) ?? {};
   return {
     path: watch,
     list: () => list(watch, { matcher, signal }),
     isOthers,
     // Hashed as a stream: however large a file is, its content is not kept in memory.
-    ...createRuns({ root: watch, run, matcher, signal, isClaimed: isOthers, keepBytes: 0, access }),
+    ...createRuns({
+      ...{ root: watch, run, matcher, signal, isClaimed: isOthers, keepBytes: 0, access },
+      refuse: (file) => refuseSize(file, parse),
+    }),
   };
 }
 
@@ -122,7 +128,9 @@ async function matchRun(found: FoundFile, deps: FolderDeps): Promise<Match> {
     return await matchContent(await deps.folder.identify(run), known, deps);
   } catch (error) {
     if (!(error instanceof LabfeedError)) throw error;
-    return { kind: 'unread', text: error.message };
+    const file = withStandIns(run);
+    const quarantined = known.find((one) => one?.run?.sha256 === file.sha256)?.run;
+    return quarantined ? { run: quarantined, file } : { kind: 'unread', text: error.message };
   }
 }
 

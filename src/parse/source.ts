@@ -70,14 +70,19 @@ export const MAX_TEXT_BYTES = 2 ** 30;
 /** Why a file of this size cannot be read by any of these mappings, found out before it is opened. */
 export function refuseSize(
   { path, size }: { readonly path: string; readonly size: number },
-  alternatives: readonly Pick<ParseOptions, 'format' | 'limits'>[],
+  alternatives: readonly Pick<ParseOptions, 'format' | 'limits' | 'also'>[],
 ): FileError | undefined {
-  const limits = alternatives.map(({ format, limits }) =>
-    format === 'none' ? Number.POSITIVE_INFINITY : (limits.maxBytes ?? MAX_TEXT_BYTES),
-  );
-  const maxBytes = Math.max(...limits);
+  const maxBytes = largestOf(alternatives);
   return size > maxBytes ? tooLarge(size, maxBytes, createRefuse(path)) : undefined;
 }
+
+const largestOf = (alternatives: readonly Pick<ParseOptions, 'format' | 'limits' | 'also'>[]): number =>
+  Math.max(
+    ...alternatives.flatMap(({ format, limits, also = {} }) => [
+      format === 'none' ? Number.POSITIVE_INFINITY : (limits.maxBytes ?? MAX_TEXT_BYTES),
+      ...Object.values(also).map(largestOf),
+    ]),
+  );
 
 /** As in `limits: { bytes: 64MB }`. */
 const inMegabytes = (bytes: number): string =>

@@ -17,7 +17,7 @@ import {
 import { promisify } from 'node:util';
 import { atMost, systemClock } from '../clock.js';
 import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
-import type { DiskFile, FileStamp, Hashed } from '../model.js';
+import type { DiskFile, FileStamp, FoundFile, Hashed, IdentifiedFile } from '../model.js';
 import type { Guard } from './guard.js';
 
 // These use a third less CPU time for a small file than fs/promises.
@@ -46,6 +46,13 @@ export function standInFor({ path, size, mtimeNs }: Pick<DiskFile, 'path' | 'siz
   const hex = createHash('sha256').update(`${path}\0${size}\0${mtimeNs}`).digest('hex');
   return STAND_IN + hex.slice(STAND_IN.length);
 }
+
+/** A run with stand-ins for its fingerprints. */
+export const withStandIns = ({ parts, ...run }: FoundFile): IdentifiedFile => ({
+  ...run,
+  sha256: standInFor(run),
+  ...(parts && { parts: parts.map((part) => ({ ...part, sha256: standInFor(part) })) }),
+});
 
 export interface IdentifyOptions {
   readonly signal?: AbortSignal | undefined;

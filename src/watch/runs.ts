@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { AccessRules } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
-import { FileChangedError } from '../errors.js';
-import type { DiskFile, FoundFile, Hashed, IdentifiedFile, Part } from '../model.js';
+import { FileChangedError, type FileError } from '../errors.js';
+import { type DiskFile, type FoundFile, filesOf, type Hashed, type IdentifiedFile, type Part } from '../model.js';
 import { createGuard } from './guard.js';
 import { type IdentifyOptions, identify, isAbsent, MAX_KEPT_BYTES, stampOf, statAll } from './identify.js';
 import { createGrouping, type Grouping, type Matcher, placesOf } from './match.js';
@@ -19,6 +19,8 @@ interface RunsOptions {
   readonly keepBytes?: number;
   /** Refuses files that must not be read. Absent for files that a person names. */
   readonly access?: AccessRules | undefined;
+  /** Why a file is not even opened. */
+  refuse?(file: DiskFile): FileError | undefined;
   /** Whether a file belongs to another instrument. */
   isClaimed(path: string): boolean;
 }
@@ -29,6 +31,7 @@ export interface Runs {
   group(files: readonly FoundFile[]): FoundFile[];
   /** The current state of a run, with all its files. */
   stat(run: FoundFile): Promise<RunSnapshot>;
+  /** Throws a FileError if a file of the run must not be read, or is too large. */
   identify(run: FoundFile): Promise<IdentifiedFile>;
 }
 
@@ -36,11 +39,20 @@ export function createRuns(options: RunsOptions): Runs {
   const { run: kind, signal, root, keepBytes, access } = options;
   const reading = { signal, ...(keepBytes !== undefined && { keepBytes }), guard: access && createGuard(access) };
   const grouping = createGrouping(kind);
+  function check(run: FoundFile): void {
+    for (const file of filesOf(run)) {
+      const problem = options.refuse?.(file);
+      if (problem) throw problem;
+    }
+  }
   if (kind === 'file' || !grouping) {
     return {
       group: (files) => [...files],
       stat: statFile,
-      identify: (file) => identify(file, reading),
+      async identify(file) {
+        check(file);
+        return identify(file, reading);
+      },
     };
   }
   const stat = (run: FoundFile): Promise<RunSnapshot> =>
@@ -48,7 +60,10 @@ export function createRuns(options: RunsOptions): Runs {
   return {
     group: (files) => group(files, grouping, root),
     stat,
-    identify: (run) => identifyParts(run, { stat, ...reading }),
+    async identify(run) {
+      check(run);
+      return identifyParts(run, { stat, ...reading });
+    },
   };
 }
 

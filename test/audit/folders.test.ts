@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { compareFolder, type FolderDeps } from '../../src/audit/folders.js';
 import type { Finding, SafeFile } from '../../src/audit/report.js';
-import { FileChangedError } from '../../src/errors.js';
+import { FileChangedError, FileError } from '../../src/errors.js';
 import type { KnownRun } from '../../src/journal/reader.js';
 import type { FoundFile, IdentifiedFile } from '../../src/model.js';
+import { standInFor } from '../../src/watch/identify.js';
 
 const found = (path: string): FoundFile => ({ path, location: path, size: 1, mtimeNs: 1n, inode: 1n });
 
@@ -105,6 +106,21 @@ test('a file is matched by its content, not by a path that was filed with other 
     ignoresChanges: true,
   });
   expect(ignored).toMatchObject({ kinds: ['skipped rewritten'], safe: [] });
+});
+
+test('a file that must not be read, or is too large, belongs to the run that was quarantined for it', async () => {
+  const standIn = standInFor(found('large'));
+  const atPath: FolderDeps['journal']['atPath'] = async (_, { path }) => ({
+    verdict: 'taken',
+    run: run(1, path === 'large' ? standIn : 'other bytes', { state: 'quarantined' }),
+    isUntouched: true,
+    isTouched: false,
+  });
+  const identify = async (): Promise<never> => {
+    throw new FileError('the file is too large');
+  };
+  const result = await compare(['large', 'other'], { journal: { atPath, ofContent: async () => undefined }, identify });
+  expect(result).toMatchObject({ counts: { resting: 1, notTaken: 1 }, kinds: ['unread other'], safe: [] });
 });
 
 test('a file is safe only if the notebook has all that it contains', async () => {
