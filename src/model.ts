@@ -51,6 +51,9 @@ export interface IdentifiedFile extends DiskFile, Hashed {
   readonly parts?: readonly (DiskFile & Part & Hashed)[];
 }
 
+/** No fingerprint starts like this: the stand-in for that of a file that must not be read, or is too large. */
+export const STAND_IN = '0'.repeat(32);
+
 export const filesOf = (run: FoundFile): readonly DiskFile[] => run.parts ?? [run];
 
 export interface Value {

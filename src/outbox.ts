@@ -176,8 +176,6 @@ export interface NewRun {
   readonly mapping: string;
   /** The run that these files may be the rest of: they are unchanged since it was taken, but others are gone. */
   readonly partOf?: ContentKey | undefined;
-  /** The fingerprint under which the file is quarantined if it was too large to be hashed. That run is replaced. */
-  readonly standIn?: string | undefined;
 }
 
 /**

@@ -14,7 +14,7 @@ import { type ReadRun, receiveError } from './mapping/reading.js';
 import type { FoundFile, IdentifiedFile } from './model.js';
 import type { Added, NewRun, OpenRun, Outbox, Reading, RunChange } from './outbox.js';
 import { refuseSize } from './parse/source.js';
-import { isSmall, standInFor, withStandIns } from './watch/identify.js';
+import { isSmall, withStandIns } from './watch/identify.js';
 import { type Activity, createBacklog, createRechecks } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
 import { createRuns, type Runs } from './watch/runs.js';
@@ -262,8 +262,6 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
     backlog: isBacklog,
     mapping,
     partOf: await journal.intake.partOf(name, file),
-    // Which the journal may have from a time when the file was too large, or a link that was not allowed.
-    standIn: isSmall(file) && instrument.links.length === 0 ? undefined : standInFor(file),
   };
   const match = await journal.outbox.match(run);
   if (match.kind === 'known') journal.intake.remember(name, file, match);

@@ -178,17 +178,16 @@ describe('intake', () => {
     expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1 });
     scene.write(large);
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ quarantined: 1, pending: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ ignored: 1, pending: 1 });
   });
 
   test('a run that was too large is replaced when its file can be read', async () => {
     const { outbox } = memoryJournal(systemClock);
     const run = newRun('large');
-    const standIn = standInFor(run.file);
     const problem = new FileError('the file is too large');
-    await outbox.add({ ...run, file: { ...run.file, sha256: standIn }, standIn }, { problem });
+    await outbox.add({ ...run, file: { ...run.file, sha256: standInFor(run.file) } }, { problem });
     await outbox.add(newRun('other'), { problem });
-    await outbox.add({ ...run, standIn }, { draft: someDraft('large') });
+    await outbox.add(run, { draft: someDraft('large') });
     expect(await outbox.count()).toEqual({ ignored: 1, quarantined: 1, pending: 1 });
   });
 
@@ -228,7 +227,19 @@ describe('intake', () => {
     rmSync(join(scene.folder, 'link.csv'));
     scene.write('link.csv');
     await scene.scan();
-    expect(await scene.journal.outbox.count()).toEqual({ pending: 2, quarantined: 1 });
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 2, ignored: 1 });
+  });
+
+  test('a refused link is settled when a copy of a file that was filed before takes its place', async () => {
+    const scene = setUp('existing: ingest');
+    scene.write('a.csv');
+    symlinkSync('/etc/passwd', join(scene.folder, 'link.csv'));
+    await start(scene);
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, quarantined: 1 });
+    rmSync(join(scene.folder, 'link.csv'));
+    scene.write(['link.csv', weighing('a.csv')]);
+    await scene.scan();
+    expect(await scene.journal.outbox.count()).toEqual({ pending: 1, ignored: 1 });
   });
 
   test('a file that contains a secret of labfeed is quarantined without its content', async () => {

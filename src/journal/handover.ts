@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { z } from 'zod';
 import { explain, explainProblem } from '../errors.js';
 import { erasedCopy, type RunIdentity, referenceOf, refilingsOf, withoutJournalId } from '../markers.js';
-import type { Draft } from '../model.js';
+import { type Draft, STAND_IN } from '../model.js';
 import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
 import { addHistory, type Connection, flag, parseRow, parseRows } from './database.js';
 import { compareShape, recordShape } from './drift.js';
@@ -61,6 +61,7 @@ async function match(store: Store, run: NewRun): Promise<Match> {
     store.writeLater(() => void db.run`UPDATE runs SET matched = 1 WHERE id = ${found.id}`);
   if (hasOtherRemap(db, instrument, file.path, found.id))
     await store.commit(() => cancelRemaps(db, run, found.id, store.now()));
+  if (findUnread(db, run).length > 0) await store.commit(() => resolveUnread(db, run, found.id, store.now()));
   return { kind: 'known', run: found.id, sha256: file.sha256, copy: found.copy, isErased: found.path === '' };
 }
 
@@ -133,12 +134,25 @@ function add(db: Connection, run: NewRun, reading: Reading, at: number): Added {
   const found = findRun(db, run);
   const added = (found && revise(db, found, run, reading, at)) ?? addOrReplace(db, found, run, reading, at);
   if (added.outcome !== 'known') cancelRemaps(db, run, added.run, at);
-  const { standIn } = run;
-  if (standIn !== undefined && standIn !== run.file.sha256)
-    db.run`
-      UPDATE runs SET parked = 'ignored', reason = ${`read as run ${added.run}`}, updated_at = ${at}
-        WHERE instrument = ${run.instrument} AND sha256 = ${standIn} AND parked = 'quarantined'`;
+  resolveUnread(db, run, added.run, at);
   return added;
+}
+
+/** Runs from this path whose file was not read: what took its place is this run. */
+function findUnread(db: Connection, { instrument, file: { sha256, path } }: NewRun): number[] {
+  return db.values<number>`
+    SELECT id FROM runs WHERE instrument = ${instrument} AND sha256 > ${STAND_IN} AND sha256 < ${AFTER_STAND_INS}
+      AND sha256 <> ${sha256} AND path = ${path} AND parked = 'quarantined'`;
+}
+
+const AFTER_STAND_INS = STAND_IN.replace(/.$/, '1');
+
+function resolveUnread(db: Connection, run: NewRun, by: number, at: number): void {
+  for (const id of findUnread(db, run)) {
+    const reason = `what is at its path now is run ${by}`;
+    db.run`UPDATE runs SET parked = 'ignored', reason = ${reason}, updated_at = ${at} WHERE id = ${id}`;
+    addHistory(db, id, at, 'rested', { as: 'ignored', reason });
+  }
 }
 
 function addOrReplace(

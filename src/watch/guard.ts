@@ -17,7 +17,7 @@ export interface Guard {
 /** How long the identities of own files are remembered: they are replaced when a key is rotated. */
 const REMEMBERED_MS = 1000;
 
-export function createGuard({ folder, links, own }: AccessRules): Guard {
+export function createGuard({ folder, links, own }: AccessRules, readLink: ReadLink = readlinkSync): Guard {
   const allowed = [folder, ...links.filter((link) => link !== 'hard')];
   const mayBeHardLinked = links.includes('hard');
   let roots = allowed.map(realFolder);
@@ -59,7 +59,7 @@ export function createGuard({ folder, links, own }: AccessRules): Guard {
       return target;
     },
     check(descriptor, stats, file) {
-      mustBeInside(pathOf(descriptor, stats, file), file);
+      mustBeInside(pathOf(descriptor, stats, file, readLink), file);
       if (isOwn(stats))
         throw refusal(
           file,
@@ -105,10 +105,13 @@ function realFolder(folder: string): string {
   }
 }
 
+/** Replaced in tests: fails where there is no /proc. */
+type ReadLink = (path: string, encoding: 'latin1') => string;
+
 /** The path of an open file without links, one character per byte. */
-function pathOf(descriptor: number, { dev, ino }: BigIntStats, file: DiskFile): string {
+function pathOf(descriptor: number, { dev, ino }: BigIntStats, file: DiskFile, readLink: ReadLink): string {
   try {
-    return readlinkSync(`/proc/self/fd/${descriptor}`, 'latin1');
+    return readLink(`/proc/self/fd/${descriptor}`, 'latin1');
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error;
   }

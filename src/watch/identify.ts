@@ -17,7 +17,7 @@ import {
 import { promisify } from 'node:util';
 import { atMost, systemClock } from '../clock.js';
 import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
-import type { DiskFile, FileStamp, FoundFile, Hashed, IdentifiedFile } from '../model.js';
+import { type DiskFile, type FileStamp, type FoundFile, type Hashed, type IdentifiedFile, STAND_IN } from '../model.js';
 import type { Guard } from './guard.js';
 
 // These use a third less CPU time for a small file than fs/promises.
@@ -38,10 +38,7 @@ export const MAX_SMALL_BYTES = 128 * 1024;
 /** Whether reading the file takes hardly any time. */
 export const isSmall = ({ isLocal, size }: DiskFile): boolean => isLocal === true && size <= MAX_SMALL_BYTES;
 
-/** No fingerprint starts like this. */
-const STAND_IN = '0'.repeat(32);
-
-/** Instead of the fingerprint of a file that is too large or must not be read: the same as long as its stamp is. */
+/** Instead of a fingerprint: the same as long as the path and stamp are. */
 export function standInFor({ path, size, mtimeNs }: Pick<DiskFile, 'path' | 'size' | 'mtimeNs'>): string {
   const hex = createHash('sha256').update(`${path}\0${size}\0${mtimeNs}`).digest('hex');
   return STAND_IN + hex.slice(STAND_IN.length);

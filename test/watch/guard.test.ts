@@ -143,3 +143,40 @@ test('a file that gets the inode of a replaced own file is read', async () => {
   writeFileSync(own, 'status');
   expect((await read('b.csv')).sha256).toBeTruthy();
 });
+
+describe('on a system without /proc', () => {
+  /** `meanwhile`: between the opening of a file and the check of what was opened. */
+  function withoutProc({ folder }: Scene, name: string, meanwhile = () => {}): Promise<string> {
+    const guard = createGuard({ folder, links: [], own: [] }, () => {
+      meanwhile();
+      throw Object.assign(new Error('there is no /proc'), { code: 'ENOENT' });
+    });
+    const path = join(folder, name);
+    const file = { path, location: path, ...stampOf(statSync(path, { bigint: true })) };
+    return identify(file, { guard }).then(({ content }) => String(Buffer.from(content ?? '')));
+  }
+
+  test('links that lead elsewhere are refused, others are read', async () => {
+    const place = scene();
+    writeFileSync(join(place.folder, 'a.csv'), 'a');
+    symlinkSync('a.csv', join(place.folder, 'b.csv'));
+    symlinkSync(join(place.elsewhere, 'secret.csv'), join(place.folder, 'link.csv'));
+    symlinkSync(place.elsewhere, join(place.folder, 'sub'));
+    expect(await withoutProc(place, 'a.csv')).toBe('a');
+    expect(await withoutProc(place, 'b.csv')).toBe('a');
+    expect(await refusedWith(withoutProc(place, 'link.csv'))).toContain('a link out of the watched folder');
+    expect(await refusedWith(withoutProc(place, 'sub/secret.csv'))).toContain('a link out of the watched folder');
+  });
+
+  test('a file from elsewhere is not read although a harmless one takes its name after it was opened', async () => {
+    const place = scene();
+    const sub = join(place.folder, 'sub');
+    symlinkSync(place.elsewhere, sub);
+    const reading = withoutProc(place, 'sub/secret.csv', () => {
+      rmSync(sub);
+      mkdirSync(sub);
+      writeFileSync(join(sub, 'secret.csv'), 'harmless');
+    });
+    expect(await refusedWith(reading)).toContain('it was replaced while it was opened');
+  });
+});
