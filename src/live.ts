@@ -111,6 +111,8 @@ const liveSchema = z.object({
   startedAt: z.number(),
   /** The configuration file. */
   config: z.string(),
+  /** The address of the status page, if it is served. */
+  page: maybe(z.string()),
   problems: z.array(problemSchema),
   /** A reload that was rejected after the last accepted one. */
   refused: maybe(z.object({ at: z.number(), problems: z.array(problemSchema) })),

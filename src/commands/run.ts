@@ -45,7 +45,7 @@ async function run(options: ConfigOption): Promise<void> {
     await Promise.race([
       daemon
         .start()
-        .then(() => printLink(config))
+        .then(() => printLink(config, daemon.live().page))
         .then(() => stopRequested(stop)),
       stopRequested(stop),
     ]);
@@ -57,10 +57,10 @@ async function run(options: ConfigOption): Promise<void> {
 }
 
 /** Only on a terminal: a log that others can read must not contain the link. */
-function printLink(config: LoadedConfig): void {
+function printLink(config: LoadedConfig, page: string | undefined): void {
   if (!process.stdout.isTTY || config.settings.status === false) return;
   try {
-    console.log(`page: ${pageLink(config)}`);
+    console.log(`page: ${pageLink(config, page)}`);
   } catch {
     // The daemon runs without the page, too. `labfeed status --login` explains what is wrong.
   }

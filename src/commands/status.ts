@@ -13,6 +13,7 @@ import {
   daemonState,
   type JsonOption,
   requireJournal,
+  runningLive,
   withJson,
   withReader,
 } from './options.js';
@@ -26,7 +27,8 @@ export function addStatus(command: Command): void {
 
 async function status({ json, login, ...options }: JsonOption & { readonly login?: boolean }): Promise<void> {
   if (login) {
-    const link = pageLink(configFrom(options));
+    const config = configFrom(options);
+    const link = pageLink(config, runningLive(requireJournal(config), systemClock.now())?.page);
     return console.log(json ? JSON.stringify({ link }) : link);
   }
   const state = await readStatus(options, systemClock.now());
@@ -35,13 +37,16 @@ async function status({ json, login, ...options }: JsonOption & { readonly login
   console.log(JSON.stringify({ ...shown, attention: needsAttention(state) }, null, 2));
 }
 
-/** A link that logs a browser in to the status page. */
-export function pageLink(config: LoadedConfig): string {
+/** A link that logs a browser in to the status page, which the daemon serves at this address. */
+export function pageLink(config: LoadedConfig, served: string | undefined): string {
   const { status } = config.settings;
   if (status === false || config.invalidSettings.has('status'))
     throw new LabfeedError('there is no status page', { hint: 'set `status: 127.0.0.1:7780` in the configuration' });
   const secret = readLoginSecret(requireJournal(config));
-  return loginLink(pageUrl({ ...status.address, names: status.names }), secret, systemClock.now());
+  if (served === undefined && status.address.port === 0)
+    throw new LabfeedError('the daemon does not serve a page now, so its port is not known', { hint: 'start it' });
+  const page = served ?? pageUrl({ ...status.address, names: status.names });
+  return loginLink(page, secret, systemClock.now());
 }
 
 /** Problems, notebook and instruments of the configuration as it is now, which the daemon may not have loaded. */

@@ -59,7 +59,7 @@ export function createDaemon(options: DaemonOptions) {
     observer,
     journalPath,
     readers,
-    page: createStatusPage(journalPath, readers, clock, log, live),
+    page: createStatusPage(journalPath, { readers, clock, log, live, conceal: options.conceal }),
     requests: createRequestCounter(),
     outcomes: rememberOutcomes(clock, log),
     started,
@@ -211,13 +211,14 @@ function rememberOutcomes(clock: Clock, log: Log) {
 }
 
 const liveOf = (
-  { config, runtime, started, starting, refused, requests, clock }: Parts,
+  { config, page, runtime, started, starting, refused, requests, clock }: Parts,
   alarms: Live['alarms'],
   halted: string | undefined,
 ): Live => ({
   at: clock.now(),
   ...started,
   config: config.file,
+  page: page.url(),
   problems: runtime?.problems ?? [],
   refused,
   notebook: {

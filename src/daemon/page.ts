@@ -16,10 +16,19 @@ import type { PreviewTask } from './preview.js';
 import type { Readers } from './readers.js';
 import { createJournalWatch } from './reporting.js';
 
+interface PageDeps {
+  readonly readers: Readers;
+  readonly clock: Clock;
+  readonly log: Log;
+  live(): Live;
+  /** Keeps a secret out of the log. */
+  conceal(secret: string): void;
+}
+
 export type StatusPage = ReturnType<typeof createStatusPage>;
 
 /** The page that shows what the daemon does and accepts decisions. */
-export function createStatusPage(path: string, readers: Readers, clock: Clock, log: Log, live: () => Live) {
+export function createStatusPage(path: string, { readers, clock, log, live, conceal }: PageDeps) {
   let config: UsableConfig | undefined;
   // Separate connections: reads for the page never wait for the daemon's transactions.
   let reader: JournalReader | undefined;
@@ -60,9 +69,14 @@ export function createStatusPage(path: string, readers: Readers, clock: Clock, l
     /** Serves the page at this address, if there is one. The journal must exist. */
     async show(next: UsableConfig, address: StatusAddress | undefined): Promise<void> {
       config = next;
-      if (address) status ??= await makeStatus();
-      await status?.moveTo(address && { ...address, login: createLoginSecret(path) });
+      if (!address) return status?.moveTo(undefined);
+      const login = createLoginSecret(path);
+      conceal(login);
+      status ??= await makeStatus();
+      await status.moveTo({ ...address, login });
     },
+    /** Undefined if the page is not served. */
+    url: () => status?.url(),
     /** Why the page is not available. */
     problem: () => status?.problem(),
     async stop(): Promise<void> {

@@ -78,8 +78,6 @@ function requireOwnPage(request: FastifyRequest, pageToken: string): void {
     throw new HttpError(403, 'labfeed was restarted after this page was loaded: reload the page');
 }
 
-const COOKIE = 'labfeed';
-
 export type TokenCheck = ReturnType<typeof createTokenCheck>;
 
 /** Wrong tokens without a wait; each further one doubles the wait. */
@@ -93,7 +91,9 @@ export function createTokenCheck(token: string, clock: Clock, login?: string) {
   const acceptsTicket = login === undefined ? () => false : createTicketCheck(login, clock.now());
   // Not the token itself: browsers send cookies to every port of this machine. A new token makes the cookie invalid.
   const pass = createHmac('sha256', token).update('labfeed page').digest('hex');
-  const cookie = `${COOKIE}=${pass}; Path=/; HttpOnly; SameSite=Strict`;
+  // Its own name: browsers share cookies among all ports of a machine, where another labfeed may run.
+  const name = `labfeed_${digest(pass).toString('hex').slice(0, 12)}`;
+  const cookie = `${name}=${pass}; Path=/; HttpOnly; SameSite=Strict`;
   const failures = new Map<string, { count: number; until: number }>();
 
   function isToken(given: string, sender: string): boolean {
@@ -118,7 +118,7 @@ export function createTokenCheck(token: string, clock: Clock, login?: string) {
       const bearer = /^Bearer (\S+)$/i.exec(headers.authorization ?? '')?.[1];
       if (bearer !== undefined) return isToken(bearer, ip);
       // Not counted: the cookie is too long to guess, and a wall display with an old one would lock everybody out.
-      return cookiesIn(headers).some((value) => isEqual(value, pass));
+      return cookiesIn(headers, name).some((value) => isEqual(value, pass));
     },
     /** The cookie, if the token is right. */
     logIn: (given: string, sender: string): string | undefined => (isToken(given, sender) ? cookie : undefined),
@@ -127,10 +127,10 @@ export function createTokenCheck(token: string, clock: Clock, login?: string) {
   };
 }
 
-function cookiesIn({ cookie = '' }: IncomingHttpHeaders): string[] {
+function cookiesIn({ cookie = '' }: IncomingHttpHeaders, wanted: string): string[] {
   return cookie.split(';').flatMap((pair) => {
     const [name, value] = pair.trim().split('=');
-    return name === COOKIE && value !== undefined ? [value] : [];
+    return name === wanted && value !== undefined ? [value] : [];
   });
 }
 

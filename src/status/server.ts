@@ -67,6 +67,8 @@ export function createStatusServer(deps: StatusDeps) {
       // Runs are filed even if the page cannot be served, so the daemon does not wait for it.
       if (!server) retries = every(RETRY_MS, clock, () => retry(next));
     },
+    /** Undefined if the page is not served. */
+    url: () => server?.url,
     /** Why the page is not served although it should be. */
     problem: () => problem,
     stop,

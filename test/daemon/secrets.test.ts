@@ -6,6 +6,7 @@ import { requireUsable } from '../../src/commands/options.js';
 import { loadConfig } from '../../src/config/load.js';
 import { createDaemon } from '../../src/daemon/daemon.js';
 import { withoutSecrets } from '../../src/daemon/reporting.js';
+import { readLoginSecret } from '../../src/login.js';
 import { makeSite } from '../support/daemon-process.js';
 import { silentLog } from '../support/silent-log.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -20,10 +21,10 @@ test("the alarm command inherits neither the notebook's key nor the page's token
   expect(withoutSecrets({ notebook, settings }, env)).toEqual({ PATH: '/bin' });
 });
 
-test("the notebook's key and the page's token are concealed from the log before they are used", async () => {
+test("the key, the page's token and the secret of its login links are concealed from the log before they are used", async () => {
   const folder = tempFolder();
   writeFileSync(join(folder, 'page-token'), 'TOKEN-0123456789abcdef\n');
-  const { config } = makeSite(folder, {
+  const { config, journal } = makeSite(folder, {
     url: 'http://127.0.0.1:1',
     key: 'TOPSECRET',
     status: '{ address: "127.0.0.1:0", token: { file: page-token } }',
@@ -40,7 +41,7 @@ test("the notebook's key and the page's token are concealed from the log before 
   });
   onTestFinished(() => daemon.stop());
   await daemon.start();
-  expect(new Set(concealed)).toEqual(new Set(['TOKEN-0123456789abcdef', 'TOPSECRET']));
+  expect(new Set(concealed)).toEqual(new Set(['TOKEN-0123456789abcdef', 'TOPSECRET', readLoginSecret(journal)]));
 });
 
 test.each(['https://me:pass@eln.example.org', 'https://:pass@eln.example.org', 'https://key@eln.example.org'])(

@@ -116,6 +116,8 @@ test('a decision on the page is carried out, or refused with a reason', async ()
   expect(stranger).toMatchObject({ status: 403, json: { error: expect.stringContaining('labfeed status --login') } });
   expect(statSync(`${site.journal}.login`).mode & 0o777).toBe(0o600);
   const { stdout } = await labfeed(['status', '--login', '--config', site.config]);
+  // The configured port is 0.
+  expect(new URL(stdout).origin).toBe(new URL(url).origin);
   const ticket = new URL(stdout).search;
   cookie = String((await call(url, `/login${ticket}`)).headers['set-cookie']);
   expect((await call(url, `/login${ticket}`)).headers['set-cookie']).toBeUndefined();

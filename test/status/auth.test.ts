@@ -227,7 +227,9 @@ describe('a page with a token', () => {
     const serving = await serve({}, { token: TOKEN });
     const answer = await logIn(serving, TOKEN);
     expect(answer).toMatchObject({ status: 303, headers: { location: '/' } });
-    expect(answer.headers['set-cookie']).toMatch(/^labfeed=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Strict$/);
+    expect(answer.headers['set-cookie']).toMatch(
+      /^labfeed_[0-9a-f]{12}=[0-9a-f]{64}; Path=\/; HttpOnly; SameSite=Strict$/,
+    );
     expect(answer.headers['set-cookie']).not.toContain(TOKEN);
     const cookie = cookieOf(answer.headers);
     expect((await serving.call('/', { headers: { cookie: `other=1; ${cookie}` } })).status).toBe(200);
@@ -292,6 +294,20 @@ describe('without a token', () => {
     const cookie = cookieOf(answer.headers);
     expect(await serving.post('/api/decide', RETRY, { cookie })).toMatchObject({ status: 200, json: { done: true } });
     expect((await serving.post('/api/decide', RETRY, { cookie: 'labfeed=other' })).status).toBe(403);
+    const [name] = cookie.split('=');
+    expect((await serving.post('/api/decide', RETRY, { cookie: `${name}=other` })).status).toBe(403);
+  });
+
+  test('a browser can be logged in to two of them on one machine', async () => {
+    const cookies = new Map<string, string>();
+    const servings = [await serve({}, { login: LOGIN }), await serve({}, { login: `${LOGIN}-of-another` })];
+    for (const [n, serving] of servings.entries()) {
+      const link = loginLink(serving.url, n === 0 ? LOGIN : `${LOGIN}-of-another`, Date.now());
+      const [name = '', value = ''] = cookieOf((await serving.call(ticketOf(link))).headers).split('=');
+      cookies.set(name, value);
+    }
+    const cookie = [...cookies].map((pair) => pair.join('=')).join('; ');
+    for (const serving of servings) expect((await serving.post('/api/decide', RETRY, { cookie })).status).toBe(200);
   });
 
   test('a login link works once, for five minutes, and not after a restart or with another secret', async () => {

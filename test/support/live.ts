@@ -7,6 +7,7 @@ export const someLive = (changes: Partial<Live> = {}): Live => ({
   version: '0.1.0',
   startedAt: Date.now() - 3_600_000,
   config: '/etc/labfeed/config.yaml',
+  page: undefined,
   problems: [],
   refused: undefined,
   notebook: {

@@ -17,6 +17,7 @@ export const someLive = (changes: Partial<Live> = {}): Live => ({
   version: '1.2.3',
   startedAt: 0,
   config: '/etc/labfeed/config.yaml',
+  page: undefined,
   problems: [],
   refused: undefined,
   notebook: { url: 'https://eln.example.org', gate: { kind: 'open', perSecond: 10 }, requests: [] },
