@@ -133,7 +133,7 @@ export function addPostponement(
   { dueAt, failure, reason }: Extract<RunChange, { kind: 'postponed' }>,
 ): void {
   const events = db.rows<{ id: number; event: string; detail: string | null }>`
-    SELECT id, event, detail FROM history WHERE run = ${run} ORDER BY id DESC LIMIT ${MAX_LOOK_BACK}`;
+    SELECT id, event, detail FROM history WHERE run = ${run} ORDER BY id DESC LIMIT ${MAX_LOOK_BACK} + 0`;
   const withdrawn: number[] = [];
   for (let n = 0; n < events.length; n += 1) {
     const { id, event, detail: json } = events[n] ?? { id: 0, event: '', detail: null };

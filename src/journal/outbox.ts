@@ -312,7 +312,7 @@ function createServer(store: Store, url: string): ServerOutbox {
       const rows = db.rows`
         SELECT experiment, reference, sha256, title FROM runs LEFT JOIN drafts ON drafts.run = runs.id
           WHERE server = ${url} AND experiment IS NOT NULL AND step IN ('described', 'done') AND parked IS NULL
-          ORDER BY experiment DESC LIMIT ${count}`;
+          ORDER BY experiment DESC LIMIT ${count} + 0`;
       return parseRows(filedRow, rows);
     },
     isCreating: async (reference) => db.exists`SELECT 1 FROM runs WHERE reference = ${reference} AND step = 'creating'`,

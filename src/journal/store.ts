@@ -17,6 +17,8 @@ export interface StoreOptions {
   schedule?: ((act: () => void, delayMs: number) => void) | undefined;
   /** Resolves when everything written before the call is on disk. By default, SQLite's write-ahead log is synced. */
   sync?: (() => Promise<void>) | undefined;
+  /** With statements that are compiled already. A new one by default. */
+  connection?: Connection | undefined;
 }
 
 /**
@@ -30,7 +32,7 @@ export function createStore(database: Database, now: () => number, options: Stor
   const { schedule = scheduleOnLoop } = options;
   const log = options.sync ? { sync: options.sync, close: async () => undefined } : openLog(database);
   const synced = shareSyncs(log.sync, writeWaiting);
-  const db = new Connection(database);
+  const db = options.connection ?? new Connection(database);
   let waiting: Waiting[] = [];
   let isScheduled = false;
   let isLaterScheduled = false;

@@ -107,7 +107,8 @@ test('files are found by a part of their path, whether or not they became runs',
 });
 
 test('the overview has runs by hour, the last run, the oldest waiting run, backlogs and servers', async () => {
-  const database = new ReusableDatabase();
+  const database = new DatabaseSync(':memory:');
+  migrate(database, ':memory:');
   const clock = manualClock();
   const journal = createJournal({ database, clock, release: () => undefined });
   const reader = createReader(database, clock.now);
@@ -233,7 +234,8 @@ test('after any sequence of changes, the counts equal a full count', async () =>
 
 /** A reader that records its statements. */
 function watched(): { reader: JournalReader; ran: string[]; plans(): string[] } {
-  const database = new ReusableDatabase();
+  const database = new DatabaseSync(':memory:');
+  migrate(database, ':memory:');
   const ran: string[] = [];
   const spy = new Proxy(database, {
     get(target, name) {

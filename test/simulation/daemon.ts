@@ -4,6 +4,7 @@ import { haltBehind, openDelivery } from '../../src/daemon/runtime.js';
 import type { Note } from '../../src/journal/identity.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';
+import type { Random } from '../support/random.js';
 import { overNetwork, TIMEOUT_MS } from './network.js';
 import type { SimulatedProcess } from './timeline.js';
 import { runOf, type Trace, type World } from './world.js';
@@ -43,6 +44,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
   const isNew = database.written() === 0;
   const journal = createJournal({
     database,
+    connection: database.connection,
     isNew,
     before: world.note,
     clock: process.clock,
@@ -77,7 +79,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
     });
   let delivery = open();
   trace?.(`${pc.runs}: process starts`);
-  if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process));
+  if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process, random));
   delivery.start();
   if (world.events.has('lost')) takeNotes(journal.notes, process, world);
   async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
@@ -169,21 +171,19 @@ function takeNotes(notes: Journal['notes'], process: SimulatedProcess, world: Wo
 }
 
 /** The daemon does not start until the halt is recorded. */
-const haltUntilRecovered = (journal: Journal, { clock }: SimulatedProcess): Promise<void> =>
+const haltUntilRecovered = (journal: Journal, { clock }: SimulatedProcess, { next }: Random): Promise<void> =>
   retry(() => haltBehind(journal, SETTINGS.url, 'journal.db'), {
     clock,
+    random: next,
     signal: new AbortController().signal,
     failed: () => undefined,
   });
 
 function write(flush: () => void, { random, faults, database, trace }: World): void {
-  const fails = random.chance(faults.ofWrites);
-  if (fails) {
-    trace?.('journal not writable');
-    database.exec('PRAGMA query_only = ON');
-  }
+  database.isWritable = !random.chance(faults.ofWrites);
+  if (!database.isWritable) trace?.('journal not writable');
   flush();
-  if (fails) database.exec('PRAGMA query_only = OFF');
+  database.isWritable = true;
 }
 
 function logTo(trace: Trace, process: SimulatedProcess): Log {

@@ -28,9 +28,9 @@ export function createSimulation(): Simulation {
   if (!process.env['LABFEED_TRACE']) Error.stackTraceLimit = 0;
   return {
     async simulate(seed, trace, withRemaps = false) {
-      database.empty();
-      other.empty();
       const world = createWorld(seed, database, trace, withRemaps);
+      database.empty(world.events.has('lost'));
+      other.empty();
       try {
         await runHistory(world, other);
       } catch (error) {
