@@ -65,31 +65,49 @@ export function backoffMs(
   return Math.round(fullMs * (0.5 + random() / 2));
 }
 
-/** Given as the reason, since creating the default one, an exception, costs more than everything else in a wake. */
-const WOKEN = 'woken';
-
 export type Loop = ReturnType<typeof every>;
 
 /** Runs the task now and then every `intervalMs`, or after the milliseconds that the task returns, until it is stopped. */
 export function every(intervalMs: number, clock: Clock, task: (signal: AbortSignal) => Promise<number | undefined>) {
   const stopping = new AbortController();
-  let waiting: AbortController | undefined;
+  /** Kept when the loop is woken, unless the next wait is shorter: a busy loop is woken hundreds of times a second. */
+  let alarm: { readonly at: number; readonly cancelling: AbortController } | undefined;
   let isWoken = false;
+  let endWait: (() => void) | undefined;
 
   async function repeat(): Promise<void> {
     while (!stopping.signal.aborted) {
       isWoken = false;
       const waitMs = (await task(stopping.signal)) ?? intervalMs;
-      if (isWoken) continue;
-      waiting = new AbortController();
-      await clock.sleep(waitMs, waiting.signal);
-      waiting = undefined;
+      await waitUntil(clock.monotonic() + waitMs);
     }
+  }
+
+  async function waitUntil(at: number): Promise<void> {
+    while (!isWoken && clock.monotonic() < at) {
+      setAlarm(at);
+      await new Promise<void>((resolve) => {
+        endWait = resolve;
+      });
+    }
+  }
+
+  function setAlarm(at: number): void {
+    if (alarm && alarm.at <= at) return;
+    alarm?.cancelling.abort();
+    const cancelling = new AbortController();
+    const next = { at, cancelling };
+    alarm = next;
+    void clock.sleep(at - clock.monotonic(), cancelling.signal).then(() => {
+      if (alarm !== next) return;
+      alarm = undefined;
+      endWait?.();
+    });
   }
 
   function wake(): void {
     isWoken = true;
-    waiting?.abort(WOKEN);
+    endWait?.();
   }
 
   const running = Promise.resolve().then(repeat);
@@ -101,6 +119,7 @@ export function every(intervalMs: number, clock: Clock, task: (signal: AbortSign
       stopping.abort();
       wake();
       await running;
+      alarm?.cancelling.abort();
     },
   };
 }

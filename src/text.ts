@@ -58,6 +58,13 @@ const formatSecond = (ms: number): string => `${formatMinute(ms)}:${two(new Date
 /** `2026-03-04 14:32:10`. */
 export const formatTime = (ms: number): string => `${formatDay(ms)} ${formatSecond(ms)}`;
 
+/** The difference between local time and UTC at this moment: `+01:00`. */
+export function formatUtcOffset(ms: number): string {
+  const minutes = -new Date(ms).getTimezoneOffset();
+  const absolute = Math.abs(minutes);
+  return `${minutes < 0 ? '-' : '+'}${two(Math.floor(absolute / 60))}:${two(absolute % 60)}`;
+}
+
 /** `14:32:10` on the day of `now`, otherwise `2026-03-04 14:32`. */
 export const formatClock = (ms: number, now: number): string =>
   formatDay(ms) === formatDay(now) ? formatSecond(ms) : `${formatDay(ms)} ${formatMinute(ms)}`;

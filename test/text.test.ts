@@ -8,6 +8,7 @@ import {
   formatDuration,
   formatShortTime,
   formatTime,
+  formatUtcOffset,
   joinWords,
   multiLine,
   nearest,
@@ -54,6 +55,20 @@ test('dates and times leave out what is the same as now', () => {
   expect(formatTime(lastYear)).toBe('2025-12-31 09:05:07');
   expect([formatClock(NOW + 10_000, NOW), formatClock(lastYear, NOW)]).toEqual(['14:30:10', '2025-12-31 09:05']);
   expect([formatShortTime(NOW, NOW), formatShortTime(lastYear, NOW)]).toEqual(['03-04 14:30', '2025-12-31 09:05']);
+});
+
+test.each([
+  ['UTC', '+00:00', '+00:00'],
+  ['Europe/Berlin', '+01:00', '+02:00'],
+  ['America/St_Johns', '-03:30', '-02:30'],
+  ['Asia/Kathmandu', '+05:45', '+05:45'],
+])('in %s, local time differs from UTC by %s in January and by %s in July', (zone, january, july) => {
+  const before = process.env['TZ'];
+  process.env['TZ'] = zone;
+  const offsets = [0, 6].map((month) => formatUtcOffset(Date.UTC(2026, month, 15, 12)));
+  if (before === undefined) delete process.env['TZ'];
+  else process.env['TZ'] = before;
+  expect(offsets).toEqual([january, july]);
 });
 
 test('words become lists and sentences', () => {

@@ -111,8 +111,10 @@ export function createQueue({ concurrency, clock, log, outbox, writes, isAnsweri
         }
       });
     },
-    /** Checks for due runs now. */
-    wake: () => loop?.wake(),
+    /** Checks for due runs now, unless all workers are busy. */
+    wake(): void {
+      if (active.size < concurrency) loop?.wake();
+    },
     /** Starts no more runs, and resolves when the current ones have ended. */
     async stop(): Promise<void> {
       stopping.abort();

@@ -4,7 +4,7 @@ import { explain, explainProblem } from '../errors.js';
 import { erasedCopy, type RunIdentity, referenceOf, refilingsOf, withoutJournalId } from '../markers.js';
 import { type Draft, STAND_IN } from '../model.js';
 import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
-import { addHistory, type Connection, flag, parseRow, parseRows } from './database.js';
+import { addHistory, type Connection, flag, parseRows } from './database.js';
 import { compareShape, recordShape } from './drift.js';
 import type { Store } from './store.js';
 
@@ -15,27 +15,24 @@ export const createHandover = (store: Store): Handover => ({
   unread: async (instrument, mapping) => unread(store.db, instrument, mapping),
 });
 
-const runRow = z.object({
-  id: z.number(),
-  path: z.string(),
-  copy: z.string(),
-  step: z.string(),
-  parked: z.string().nullable(),
-  failure: z.string().nullable(),
-  mapping: z.string(),
-  matched: z.number(),
-});
-
-type RunRow = z.output<typeof runRow>;
+/** Looked up for each file. */
+interface RunRow {
+  readonly id: number;
+  readonly path: string;
+  readonly copy: string;
+  readonly step: string;
+  readonly parked: string | null;
+  readonly failure: string | null;
+  readonly mapping: string;
+  readonly matched: number;
+}
 
 /** The last filing of this content. */
-function findRun(db: Connection, run: NewRun): RunRow | undefined {
-  const row = db.row`
+const findRun = (db: Connection, run: NewRun): RunRow | undefined =>
+  db.row<RunRow>`
     SELECT id, path, copy, step, parked, failure, mapping, matched FROM runs
       WHERE instrument = ${run.instrument} AND sha256 = ${run.file.sha256} AND copy = ${copyOf(db, keyOf(run))}
       ORDER BY refiling DESC LIMIT 1`;
-  return parseRow(runRow, row);
-}
 
 const keyOf = ({ instrument, file: { sha256 }, copy }: NewRun) => ({ instrument, sha256, copy });
 

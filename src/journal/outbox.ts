@@ -113,59 +113,70 @@ function firstDueOf(db: Connection, runs: readonly number[], claimed: ReadonlySe
   return times.length === 0 ? undefined : Math.min(...times);
 }
 
+/** Read for each run, like the two below. Tables are STRICT, so the types hold; a schema would cost as much as the query. */
+interface RunRow extends Omit<OpenRun, 'server' | 'floor' | 'experiment' | 'adopted'> {
+  readonly server: string | null;
+  readonly floor: number | null;
+  readonly experiment: number | null;
+  readonly adopted: number;
+  readonly wasReread: number;
+  readonly title: string;
+  readonly date: string;
+  readonly body: string;
+  readonly tags: string;
+}
+
+interface CommentRow {
+  readonly n: number;
+  readonly text: string;
+  readonly comment: number | null;
+  readonly intentAt: number | null;
+  readonly gone: number | null;
+}
+
 const optional = nullable(z.number());
 const draftColumns = { title: z.string(), date: z.string(), body: z.string(), tags: textList };
-const runRow = z.object({
-  id: z.number(),
-  instrument: z.string(),
-  sha256: z.string(),
-  reference: z.string(),
-  step: z.enum(['pending', 'creating', 'created', 'described', 'done']),
-  server: nullable(z.string()),
-  floor: optional,
-  unseen: z.number(),
-  experiment: optional,
-  adopted: flag,
-  attempts: z.number(),
-  wasReread: flag,
-  ...draftColumns,
-});
 const earlierRow = z.object({ ...draftColumns, written: flag, stored: storedParts });
 const earlierCommentRow = z.object({ n: z.number(), text: z.string(), comment: optional });
-const commentRow = earlierCommentRow.extend({ intentAt: optional, gone: optional });
 
-function loadRun(db: Connection, run: number): OpenRun {
-  const { title, date, body, tags, wasReread, ...rest } = runRow.parse(
-    db.row`
-      SELECT id, instrument, sha256, reference, step, server, floor, unseen, experiment, adopted, attempts, title,
-        date, body, tags, EXISTS (SELECT 1 FROM earlier_drafts WHERE run = id) OR EXISTS (SELECT 1
-        FROM earlier_comments WHERE run = id) AS wasReread
-        FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${run}`,
-  );
+function loadRun(db: Connection, id: number): OpenRun {
+  const row = db.row<RunRow>`
+    SELECT id, instrument, sha256, reference, step, server, floor, unseen, experiment, adopted, attempts, title,
+      date, body, tags, EXISTS (SELECT 1 FROM earlier_drafts WHERE run = id) OR EXISTS (SELECT 1
+      FROM earlier_comments WHERE run = id) AS wasReread
+      FROM runs JOIN drafts ON drafts.run = runs.id WHERE id = ${id}`;
+  if (row === undefined) throw new Error(`run ${id} is not in the journal`);
+  const { title, date, body, tags, wasReread, ...run } = row;
   const earlier = wasReread
-    ? db.rows`SELECT title, date, body, tags, written, stored FROM earlier_drafts WHERE run = ${run} ORDER BY rowid`
+    ? db.rows`SELECT title, date, body, tags, written, stored FROM earlier_drafts WHERE run = ${id} ORDER BY rowid`
     : [];
   return {
-    ...rest,
-    draft: { title, date, body, tags },
+    ...run,
+    server: run.server ?? undefined,
+    floor: run.floor ?? undefined,
+    experiment: run.experiment ?? undefined,
+    adopted: run.adopted === 1,
+    draft: { title, date, body, tags: JSON.parse(tags) as string[] },
     earlier: parseRows(earlierRow, earlier),
-    ...loadComments(db, run, wasReread),
+    ...loadComments(db, id, wasReread === 1),
   };
 }
 
 function loadComments(db: Connection, run: number, wasReread: boolean): Pick<OpenRun, 'comments' | 'surplus'> {
-  const comments = db.rows`
+  const planned = db.rows<CommentRow>`
     SELECT n, text, intent_at AS intentAt, comment, gone FROM comments WHERE run = ${run} ORDER BY n`;
   const dropped = wasReread
     ? db.rows`SELECT n, text, comment FROM earlier_comments WHERE run = ${run} ORDER BY n, rowid`
     : [];
-  const planned = parseRows(commentRow, comments);
   const earlier = parseRows(earlierCommentRow, dropped);
   const textsOf = (n: number): string[] => earlier.filter((one) => one.n === n).map(({ text }) => text);
   const wanted = new Set(planned.map(({ n }) => n));
   const surplus = new Map(earlier.filter(({ n }) => !wanted.has(n)).map(({ n, comment }) => [n, comment]));
   return {
-    comments: planned.map((comment) => ({ ...comment, earlier: textsOf(comment.n) })),
+    comments: planned.map(({ n, text, comment, intentAt, gone }) => ({
+      ...{ n, text, comment: comment ?? undefined, intentAt: intentAt ?? undefined, gone: gone ?? undefined },
+      earlier: textsOf(n),
+    })),
     surplus: [...surplus].map(([n, comment]) => ({ n, comment, texts: textsOf(n) })),
   };
 }
@@ -242,28 +253,33 @@ function noteCreation(
       sweep_from = iif(${isEnd} AND sweep IS NULL AND sweep_from >= excluded.highest, NULL, sweep_from)`;
 }
 
-const optionalFlag = nullable(z.number()).transform((value) => (value === undefined ? undefined : value === 1));
 const filedRow = z.object({
   experiment: z.number(),
   reference: z.string(),
   sha256: z.string(),
   title: nullable(z.string()),
 });
-const serverRow = z.object({
-  highest: optional,
-  dialect: nullable(z.enum(['v2', 'elabftw'])),
-  keepsTitle: optionalFlag,
-  keepsComments: optionalFlag,
-  blank: nullable(z.string()),
-  owner: nullable(z.string()),
-  sweepFrom: optional,
-  sweep: optional,
-  sweepCount: optional,
-  unconfirmed: optional,
-  shared: optionalFlag,
-  halted: nullable(z.string()),
-  restoredFrom: optional,
+type Nullable<T> = { readonly [K in keyof T]: Exclude<T[K], undefined> | null };
+type Flag = 'keepsTitle' | 'keepsComments' | 'shared';
+type ServerRow = Nullable<Omit<ServerFacts, Flag>> & Readonly<Record<Flag, number | null>>;
+
+const toFacts = (row: Partial<ServerRow>): ServerFacts => ({
+  highest: row.highest ?? undefined,
+  dialect: row.dialect ?? undefined,
+  keepsTitle: toFlag(row.keepsTitle),
+  keepsComments: toFlag(row.keepsComments),
+  blank: row.blank ?? undefined,
+  owner: row.owner ?? undefined,
+  sweepFrom: row.sweepFrom ?? undefined,
+  sweep: row.sweep ?? undefined,
+  sweepCount: row.sweepCount ?? undefined,
+  unconfirmed: row.unconfirmed ?? undefined,
+  shared: toFlag(row.shared),
+  halted: row.halted ?? undefined,
+  restoredFrom: row.restoredFrom ?? undefined,
 });
+
+const toFlag = (value: number | null | undefined): boolean | undefined => (value == null ? undefined : value === 1);
 
 const unknownRow = z.object({
   run: z.number(),
@@ -280,11 +296,11 @@ function keepFacts({ db, groups }: Store, url: string): () => ServerFacts {
   return () => {
     if (facts && readAt === groups()) return facts;
     readAt = groups();
-    const row = db.row`
+    const row = db.row<ServerRow>`
       SELECT nullif(max(ifnull(highest, 0), ifnull(seen, 0)), 0) AS highest, dialect, keeps_title AS keepsTitle,
         keeps_comments AS keepsComments, blank, owner, sweep_from AS sweepFrom, sweep, sweep_count AS sweepCount,
         unconfirmed, shared, halted, restored_from AS restoredFrom FROM servers WHERE url = ${url}`;
-    facts = serverRow.parse(row ?? {});
+    facts = toFacts(row ?? {});
     return facts;
   };
 }

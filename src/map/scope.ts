@@ -1,7 +1,6 @@
 import { type Comparable, type ComparableResult, Drop, toValue } from 'liquidjs';
-import { DateTime } from 'luxon';
 import type { Column, FileRecord, Table, Value } from '../model.js';
-import { formatBytes, formatTime, plural, singleLine } from '../text.js';
+import { formatBytes, formatTime, formatUtcOffset, plural, singleLine } from '../text.js';
 import { isPartial, partialRows, type RowsLocation } from './tables.js';
 
 /** A run's file as drafts describe it, apart from its content. */
@@ -25,13 +24,11 @@ export const describeSource = ({ name, size, modifiedMs, parts }: SourcePart): s
     singleLine(name),
     ...(parts ? [plural(parts.length, 'file')] : []),
     size < 100_000 ? formatBytes(size) : `${formatBytes(size)} (${plural(size, 'byte')})`,
-    `modified ${formatTime(modifiedMs)} ${utcOffset(modifiedMs)}`,
+    `modified ${formatTime(modifiedMs)} ${formatUtcOffset(modifiedMs)}`,
   ].join(', ');
 
 /** Local time with its UTC offset: `2026-03-04T10:11:12+01:00`. */
-const isoTime = (ms: number): string => formatTime(ms).replace(' ', 'T') + utcOffset(ms);
-
-const utcOffset = (ms: number): string => DateTime.fromMillis(ms).toFormat('ZZ');
+const isoTime = (ms: number): string => formatTime(ms).replace(' ', 'T') + formatUtcOffset(ms);
 
 /** What the templates of one run are rendered with. */
 export interface TemplateInput {
