@@ -19,7 +19,7 @@ export interface SimulatedDaemon {
   /** Whether the journal could not be synced: nothing is sent until a restart. */
   hasFailed(): boolean;
   /** Whether every run in the journal that the server accepts is done or parked. */
-  isIdle(): Promise<boolean>;
+  isIdle(): boolean;
   count(): Promise<Record<string, number>>;
   /** As with SIGHUP: another delivery continues while requests of the first may be in flight. */
   reload(): Promise<void>;
@@ -97,7 +97,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
     wake: () => delivery.wake(),
     hasFailed,
     count: journal.outbox.count,
-    async isIdle() {
+    isIdle() {
       if (isChanged) isIdle = countOpen(world) === 0;
       isChanged = false;
       return isIdle;
@@ -157,16 +157,23 @@ function createSync(process: SimulatedProcess, world: World): () => Promise<void
 }
 
 const NOTE_MS = 1000;
+const MAX_NOTE_MS = 16_000;
 
-/** As the daemon does once a second. */
-function takeNotes(notes: Journal['notes'], process: SimulatedProcess, world: World): void {
-  process.at(NOTE_MS, () => {
+/** As the daemon does once a second; less often while nothing is written. */
+function takeNotes(
+  notes: Journal['notes'],
+  process: SimulatedProcess,
+  world: World,
+  before = -1,
+  waitMs = NOTE_MS,
+): void {
+  process.at(waitMs, () => {
     const written = world.database.written();
     const keep = (note: Note | undefined): void => {
       if (note) Object.assign(world, { note, writtenBeforeNote: written });
     };
     notes.take().then(keep, () => undefined);
-    takeNotes(notes, process, world);
+    takeNotes(notes, process, world, written, written === before ? Math.min(2 * waitMs, MAX_NOTE_MS) : NOTE_MS);
   });
 }
 

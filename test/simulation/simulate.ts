@@ -112,7 +112,7 @@ function chooseFaults({ random }: World): Faults {
 async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users): Promise<void> {
   const { random, timeline, network, events } = world;
   const [minSteps, maxSteps] = random.chance(0.5) ? [random.below(30), 90] : [60, random.below(60)];
-  for (let step = 0; step < maxSteps && !(await daemon.isIdle()); step++) {
+  for (let step = 0; step < maxSteps && !daemon.isIdle(); step++) {
     if (step >= minSteps && network.writes > 0) break;
     await timeline.step();
     if (random.chance(0.02)) users.createExperiment();
