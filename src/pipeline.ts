@@ -138,11 +138,15 @@ function createState(instrument: Instrument, deps: IntakeDeps, signal: AbortSign
   };
 }
 
-/** One file in each iteration of the event loop: requests to the notebook must not wait until many files are read. */
+/** Requests to the notebook must not wait until many files are read: one file in so many iterations of the event loop. */
+const ITERATIONS_PER_FILE = 3;
+
 function takeTurns(): () => Promise<void> {
   let last = Promise.resolve();
   return () => {
-    last = last.then(() => new Promise((resolve) => setImmediate(resolve)));
+    last = last.then(async () => {
+      for (let n = 0; n < ITERATIONS_PER_FILE; n++) await new Promise((resolve) => setImmediate(resolve));
+    });
     return last;
   };
 }
