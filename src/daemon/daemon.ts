@@ -175,10 +175,10 @@ async function close({ runtime, page, readers, reporting, journal, log }: Parts)
 /** Runs the tests of the mappings and returns their failures; undefined if a stop was requested meanwhile. */
 async function testMappings(
   { instruments }: LoadedConfig,
-  { clock, stopping: signal }: Parts,
+  { clock, readers, stopping: signal }: Parts,
 ): Promise<Problem[] | undefined> {
   const usable = instruments.filter((instrument) => checkMapping(instrument).length === 0);
-  const results = await runGoldenTests(usable, { clock, signal });
+  const results = await runGoldenTests(usable, { clock, signal, run: readers.test });
   return signal.aborted ? undefined : results.flatMap(({ problems }) => problems);
 }
 

@@ -1,6 +1,7 @@
 import { parentPort } from 'node:worker_threads';
 import { createMapping, type Mapping, type MappingOptions } from '../mapping/mapping.js';
 import { type ReadRun, readRun, type SentError, sendError } from '../mapping/reading.js';
+import type { Failure, TestTask } from '../mapping/tests.js';
 import type { FoundFile, IdentifiedFile } from '../model.js';
 import type { Preview } from '../status/api.js';
 import type { PreviewTask } from './preview.js';
@@ -16,11 +17,18 @@ export type Message =
       readonly file: FoundFile | IdentifiedFile;
       readonly nowMs: number;
     }
-  | { readonly kind: 'preview'; readonly task: PreviewTask };
+  | { readonly kind: 'preview'; readonly task: PreviewTask }
+  | { readonly kind: 'test'; readonly task: TestTask };
 
-export type Answer = ReadRun | { readonly preview: Preview } | { readonly error: SentError };
+export type Answer =
+  | ReadRun
+  | { readonly preview: Preview }
+  | { readonly failures: readonly Failure[] }
+  | { readonly error: SentError };
 
 const mappings = new Map<number, Mapping>();
+/** Whoever no longer waits for an answer ends the thread. */
+const NEVER = new AbortController().signal;
 
 async function work(message: Message): Promise<Answer | undefined> {
   switch (message.kind) {
@@ -36,6 +44,10 @@ async function work(message: Message): Promise<Answer | undefined> {
       // Loaded on demand: learning a mapping needs code that reading does not.
       const { makePreview } = await import('./preview.js');
       return { preview: await makePreview(message.task) };
+    }
+    case 'test': {
+      const { runTest } = await import('../mapping/tests.js');
+      return { failures: await runTest(message.task, NEVER) };
     }
   }
 }

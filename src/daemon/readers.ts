@@ -3,6 +3,7 @@ import { NO_MAPPING } from '../config/vocabulary.js';
 import { FileError, LabfeedError, systemCode } from '../errors.js';
 import type { MappingOptions } from '../mapping/mapping.js';
 import { type ReadRun, receiveError, sendError } from '../mapping/reading.js';
+import type { Failure, TestTask } from '../mapping/tests.js';
 import type { Reader } from '../pipeline.js';
 import type { Preview } from '../status/api.js';
 import { MAX_SMALL_BYTES } from '../watch/identify.js';
@@ -18,6 +19,8 @@ export interface Readers {
   open(mapping: MappingOptions, journal: string): Reader;
   /** Throws a FileError if it takes too long. */
   preview(task: PreviewTask, signal: AbortSignal): Promise<Preview>;
+  /** Runs a golden test. One that takes too long has failed. */
+  test(task: TestTask, signal: AbortSignal): Promise<Failure[]>;
   stop(): Promise<void>;
 }
 
@@ -31,6 +34,17 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
     for (const lane of lanes) lane.close(reader);
   };
   let last = 0;
+  /** For a task of its own reader, abandoned when the signal is aborted. */
+  async function once(lane: Lane, task: Omit<Task, 'reader'>, signal: AbortSignal): Promise<Answer> {
+    const reader = ++last;
+    const onAbort = () => close(reader);
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      return await lane.add({ ...task, reader });
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
   return {
     open(mapping, journal) {
       const reader = ++last;
@@ -45,23 +59,32 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
       };
     },
     async preview(task, signal) {
-      const reader = ++last;
       const { name, content } = task.sample;
-      const onAbort = () => close(reader);
-      signal.addEventListener('abort', onAbort, { once: true });
+      const { maxMs } = NO_MAPPING.limits;
+      const message: Message = { kind: 'preview', task };
+      const answer = await once(laneFor(content.byteLength), { message, path: name, maxMs }, signal);
+      if ('preview' in answer) return answer.preview;
+      throw errorOf(answer);
+    },
+    async test(task, signal) {
       try {
-        const message: Message = { kind: 'preview', task };
-        const { maxMs } = NO_MAPPING.limits;
-        const answer = await laneFor(content.byteLength).add({ reader, message, path: name, maxMs });
-        if ('preview' in answer) return answer.preview;
-        throw receiveError(answer.error ?? sendError('no preview'));
-      } finally {
-        signal.removeEventListener('abort', onAbort);
+        const message: Message = { kind: 'test', task };
+        const maxMs = maxMsOf(task.instrument);
+        const answer = await once(large, { message, path: task.test.file, maxMs }, signal);
+        if ('failures' in answer) return [...answer.failures];
+        throw errorOf(answer);
+      } catch (error) {
+        if (signal.aborted) return [];
+        if (error instanceof LabfeedError) return [{ message: error.message, hint: error.hint }];
+        throw error;
       }
     },
     stop: async () => void (await Promise.all(lanes.map((lane) => lane.stop()))),
   };
 }
+
+const errorOf = (answer: Answer): Error =>
+  receiveError(('error' in answer && answer.error) || sendError('the thread gave another answer'));
 
 /** Without what cannot be sent, such as functions. */
 const plain = ({ name, parse, experiment, comments, access }: MappingOptions): MappingOptions => ({

@@ -3,12 +3,12 @@ import PQueue from 'p-queue';
 import type { Clock } from '../clock.js';
 import type { Expectation, Scalar } from '../config/expectations.js';
 import { regexSource } from '../config/grammar.js';
-import type { Instrument } from '../config/load.js';
+import type { Claim, Instrument } from '../config/load.js';
 import { explain, FileError, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import type { Mapped } from '../map/draft.js';
 import type { Column, FileRecord, Table, Value } from '../model.js';
 import { formatCount, nearest, plural } from '../text.js';
-import { createMapping, type Mapping } from './mapping.js';
+import { createMapping, type MappingOptions } from './mapping.js';
 import { openRun } from './sample.js';
 
 type GoldenTest = Instrument['tests'][number];
@@ -20,9 +20,18 @@ export interface TestResult {
   readonly problems: readonly Problem[];
 }
 
+/** One golden test: plain data, which can be sent to a thread. */
+export interface TestTask {
+  readonly instrument: MappingOptions & Claim;
+  readonly test: GoldenTest;
+  readonly nowMs: number;
+}
+
 export interface TestDeps {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
+  /** Runs one test. By default here, which blocks the event loop while a large sample is read. */
+  readonly run?: ((task: TestTask, signal: AbortSignal) => Promise<Failure[]>) | undefined;
 }
 
 /** A sample on a share that hangs must not keep the daemon from starting. */
@@ -34,9 +43,9 @@ export function runGoldenTests(instruments: readonly Instrument[], deps: TestDep
   return queue.addAll(
     instruments.flatMap((instrument) => {
       if (instrument.tests.length === 0) return [];
-      const mapping = createMapping(instrument);
+      const plain = plainOf(instrument);
       return instrument.tests.map((test, n) => async (): Promise<TestResult> => {
-        const failures = await runWithTimeout(instrument, mapping, test, deps);
+        const failures = await runWithTimeout({ instrument: plain, test, nowMs: deps.clock.now() }, deps);
         const problems = failures.map((failure) => toProblem(instrument, n, test, failure));
         return { instrument: instrument.name, file: test.file, problems };
       });
@@ -44,40 +53,32 @@ export function runGoldenTests(instruments: readonly Instrument[], deps: TestDep
   );
 }
 
+const plainOf = ({ name, parse, experiment, comments, watch, files, ignore, ready, run }: Instrument) => ({
+  ...{ name, parse, experiment, comments, watch, files, ignore, ready, run },
+});
+
 /** Concerns one expectation, or without `key` the sample as a whole. */
-interface Failure {
+export interface Failure {
   readonly key?: string;
   readonly message: string;
   readonly hint?: string | undefined;
 }
 
-async function runWithTimeout(
-  instrument: Instrument,
-  mapping: Mapping,
-  test: GoldenTest,
-  { clock, signal }: TestDeps,
-): Promise<Failure[]> {
+async function runWithTimeout(task: TestTask, { clock, signal, run = runTest }: TestDeps): Promise<Failure[]> {
   const ended = new AbortController();
   const either = signal ? AbortSignal.any([ended.signal, signal]) : ended.signal;
   const timedOut: Failure = { message: `could not be read within ${TIMEOUT_MS / 1000} seconds` };
   try {
-    return await Promise.race([
-      runTest(instrument, mapping, test, clock.now(), either),
-      clock.sleep(TIMEOUT_MS, either).then(() => [timedOut]),
-    ]);
+    return await Promise.race([run(task, either), clock.sleep(TIMEOUT_MS, either).then(() => [timedOut])]);
   } finally {
     ended.abort();
   }
 }
 
-async function runTest(
-  instrument: Instrument,
-  mapping: Mapping,
-  { file: path, expect }: GoldenTest,
-  nowMs: number,
-  signal: AbortSignal,
-): Promise<Failure[]> {
+export async function runTest({ instrument, test, nowMs }: TestTask, signal: AbortSignal): Promise<Failure[]> {
+  const { file: path, expect } = test;
   try {
+    const mapping = createMapping(instrument);
     const file = await openRun(path, instrument, signal);
     const record = await mapping.parse(file, signal);
     return compare(expect, { record, ...mapping.map(record, file, nowMs) });

@@ -1,8 +1,10 @@
 import { appendFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../src/clock.js';
 import { loadConfig } from '../../src/config/load.js';
 import { createReaders } from '../../src/daemon/readers.js';
+import { runGoldenTests } from '../../src/mapping/tests.js';
 import type { DiskFile } from '../../src/model.js';
 import { identify, stampOf } from '../../src/watch/identify.js';
 import { tempFolder } from '../support/temp-folder.js';
@@ -19,7 +21,7 @@ function setUp(keys = '', limits: Parameters<typeof createReaders>[0] = {}) {
     writeFileSync(path, content);
     return { path, location: path, ...stampOf(statSync(path, { bigint: true })) };
   };
-  return { readers, reader: readers.open(instrument, '12345678'), write };
+  return { readers, instrument, reader: readers.open(instrument, '12345678'), write };
 }
 
 const WEIGHING = 'Sample,Weight (mg)\na,1.5\n';
@@ -98,6 +100,28 @@ test('small files that take long make way for others, and are abandoned at once 
   reader.close();
   for (const one of abandoned) await expect(one).rejects.toThrow('reading was stopped');
   expect((await next).draft?.title).toBe('b (other)');
+});
+
+test('golden tests run in a thread, which is ended if the sample takes too long', async () => {
+  const { readers, instrument, write } = setUp(ENDLESS_KEYS, { graceMs: 300 });
+  const quarantined = { key: 'quarantined', of: 'quarantined' as const, wanted: true as const };
+  const tests = [
+    { file: write('a.csv', 'aaa\n').path, expect: [quarantined] },
+    { file: write('b.csv', ENDLESS).path, expect: [quarantined] },
+    { file: write('c.csv', 'aaa\n').path, expect: [] },
+  ];
+  const runTests = (signal?: AbortSignal) =>
+    runGoldenTests([{ ...instrument, tests }], { clock: systemClock, signal, run: readers.test });
+  const results = await runTests();
+  expect(results.map(({ problems }) => problems.map(({ message }) => message))).toEqual([
+    [],
+    [expect.stringContaining('b.csv: reading the file took longer than 0.1 s')],
+    [expect.stringContaining('c.csv: would be quarantined')],
+  ]);
+  const stopping = new AbortController();
+  const stopped = runTests(stopping.signal);
+  stopping.abort();
+  expect(await stopped).toHaveLength(3);
 });
 
 test('a preview is made in a thread, and can be cancelled', async () => {
