@@ -24,6 +24,7 @@ export interface Simulation {
 export function createSimulation(): Simulation {
   const database = new ReusableDatabase();
   const other = new ReusableDatabase();
+  for (const one of [database, other]) one.simplify();
   // Nobody reads the stack of an error, and it costs more than the error.
   if (!process.env['LABFEED_TRACE']) Error.stackTraceLimit = 0;
   return {
