@@ -6,7 +6,7 @@ import type { JournalReader, KnownPath, KnownRun } from '../journal/reader.js';
 import { type FoundFile, filesOf, type IdentifiedFile } from '../model.js';
 import { refuseSize } from '../parse/source.js';
 import { withStandIns } from '../watch/identify.js';
-import { claimedBy, claimsBefore, createMatcher } from '../watch/match.js';
+import { type Claims, createClaims, createMatcher } from '../watch/match.js';
 import { createRuns, type Runs } from '../watch/runs.js';
 import { type Listing, list } from '../watch/scan.js';
 import type { AuditDeps, AuditResult, FileCounts, FindingKind, SafeFile } from './report.js';
@@ -14,6 +14,7 @@ import type { AuditDeps, AuditResult, FileCounts, FindingKind, SafeFile } from '
 /** Compares the files in the folders with the journal. Adds to the result as it goes, in case it stops early. */
 export async function compareFolders(deps: AuditDeps, result: AuditResult): Promise<void> {
   const { config, instrument, journal, progress } = deps;
+  const claims = createClaims(config.claims);
   for (const claim of config.claims) {
     const { name, watch } = claim;
     if (instrument !== undefined && name !== instrument) continue;
@@ -23,7 +24,7 @@ export async function compareFolders(deps: AuditDeps, result: AuditResult): Prom
         copies: config.listed.find((listed) => listed.name === name)?.duplicates === 'ingest',
         ignoresChanges: config.instruments.find((one) => one.name === name)?.changed === 'ignore',
         journal,
-        folder: openFolder(claim, deps),
+        folder: openFolder(claim, claims, deps),
         onProgress: ({ files }) => progress.show(`reading the files of ${name}: ${files}`),
       },
       result,
@@ -32,10 +33,10 @@ export async function compareFolders(deps: AuditDeps, result: AuditResult): Prom
   }
 }
 
-function openFolder(claim: Claim, { config, signal }: AuditDeps): Folder {
+function openFolder(claim: Claim, claims: Claims, { config, signal }: AuditDeps): Folder {
   const { watch, run } = claim;
-  const isClaimed = claimedBy(claimsBefore(claim, config));
-  const isOthers = (path: string): boolean => path.startsWith(journalOf(config)) || isClaimed(path);
+  const isOthers = (path: string): boolean =>
+    path.startsWith(journalOf(config)) || claims.before(claim, path) !== undefined;
   const matcher = createMatcher(claim);
   const { access, parse = [NO_MAPPING] } = config.instruments.find(({ name }) => name === claim.name) ?? {};
   return {

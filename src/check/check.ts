@@ -12,7 +12,7 @@ import { openNotebook } from '../connection.js';
 import { ConfigError, EXIT, explainProblem, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
 import { checkMapping } from '../mapping/mapping.js';
-import { runGoldenTests } from '../mapping/tests.js';
+import { runGoldenTests, type TestResult } from '../mapping/tests.js';
 import { plural } from '../text.js';
 import {
   checkFolders,
@@ -136,8 +136,10 @@ function checkInstruments(config: LoadedConfig): Finding[] {
 async function checkTests(instruments: readonly Instrument[]): Promise<Finding[]> {
   const tested = instruments.filter(({ tests }) => tests.length > 0);
   const results = await runGoldenTests(tested, { clock: systemClock });
+  const byInstrument = new Map<string, TestResult[]>(tested.map(({ name }) => [name, []]));
+  for (const result of results) byInstrument.get(result.instrument)?.push(result);
   return tested.flatMap(({ name }) => {
-    const own = results.filter(({ instrument }) => instrument === name);
+    const own = byInstrument.get(name) ?? [];
     const problems = own.flatMap((result) => result.problems);
     const summary: Finding = { level: problems.length > 0 ? 'wrong' : 'good', text: testSummary(name, own) };
     return [summary, ...problems.map(problemFinding)];

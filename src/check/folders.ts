@@ -1,8 +1,9 @@
 import { basename, join, relative } from 'node:path';
+import PQueue from 'p-queue';
 import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
 import { plural } from '../text.js';
-import { claimedBy, createMatcher, relatedClaims } from '../watch/match.js';
+import { type Claims, createClaims, createMatcher } from '../watch/match.js';
 import { createRuns } from '../watch/runs.js';
 import { addUnmatched, type Listing, list, type Unmatched } from '../watch/scan.js';
 
@@ -13,44 +14,53 @@ export interface Finding {
   readonly hint?: string | undefined;
 }
 
+/** Folders that are listed at the same time. */
+const PARALLEL_FOLDERS = 16;
+/** More instruments in one folder would each list it. */
+const MAX_IN_ONE_FOLDER = 100;
+
 export async function checkFolders(config: LoadedConfig) {
-  const related = relatedClaims(config.claims);
-  const all = await Promise.all(
-    config.instruments.map((instrument) => checkFolder(instrument, related(instrument.watch))),
-  );
+  const claims = createClaims(config.claims);
+  const { signal } = new AbortController();
+  const counts = new Map<string, number>();
+  const listed = config.instruments.filter(({ watch }) => {
+    counts.set(watch, (counts.get(watch) ?? 0) + 1);
+    return (counts.get(watch) ?? 0) <= MAX_IN_ONE_FOLDER;
+  });
+  const queue = new PQueue({ concurrency: PARALLEL_FOLDERS });
+  const all = await queue.addAll(listed.map((instrument) => () => checkFolder(instrument, claims, signal)));
   return {
-    findings: all.flatMap(({ findings }) => findings),
+    findings: [
+      ...all.flatMap(({ findings }) => findings),
+      ...[...counts].filter(([, count]) => count > MAX_IN_ONE_FOLDER).map(([folder]) => tooMany(folder)),
+    ],
     overlaps: all.flatMap(({ overlaps }) => overlaps),
   };
 }
 
-/** `claims`: of the instruments whose folders contain this one's or are inside it, in their order. */
-async function checkFolder(instrument: Instrument, claims: readonly Claim[]) {
+const tooMany = (folder: string): Finding => ({
+  level: 'note',
+  text: `more than ${MAX_IN_ONE_FOLDER} instruments watch ${folder}: only the first were compared with the files there`,
+});
+
+async function checkFolder(instrument: Instrument, claims: Claims, signal: AbortSignal) {
   const { name, watch, run } = instrument;
-  const { signal } = new AbortController();
   const matcher = createMatcher(instrument);
   const { group } = createRuns({ root: watch, run, matcher, signal, isClaimed: () => false });
   const runs = new Set<string>();
-  const earlier = claims
-    .slice(
-      0,
-      claims.findIndex((claim) => claim.name === name),
-    )
-    .map(toTaker);
   const overlaps = new Map<string, Required<Overlap>>();
-  const isOthers = claimedBy(claims.filter((claim) => claim.name !== name));
   const unmatched = new Map<string, { readonly files: number; readonly example: string }>();
   const listing = list(watch, {
     matcher,
     signal,
     unmatched: (path) => {
-      if (!isOthers(path)) addUnmatched(unmatched, path);
+      if (!claims.isOthers(instrument, path)) addUnmatched(unmatched, path);
     },
   });
   let next = await listing.next();
   for (; !next.done; next = await listing.next()) {
     for (const { path } of next.value) {
-      const first = earlier.find(({ takes }) => takes(path))?.claim.name;
+      const first = claims.before(instrument, path)?.name;
       if (first === undefined) continue;
       const { files, example } = overlaps.get(first) ?? { files: 0, example: path };
       overlaps.set(first, { first, second: name, example, files: files + 1 });
@@ -119,16 +129,14 @@ const MAX_PAIRS = 20_000;
 
 /** Finds instruments whose globs can match the same file, whether or not such a file exists. */
 export function possibleOverlaps(claims: readonly Claim[]): { overlaps: Overlap[]; isComplete: boolean } {
-  const takers = new Map(claims.map((claim) => [claim, toTaker(claim)]));
-  const related = relatedClaims(claims);
+  const { related, takes } = createClaims(claims);
   const found: Overlap[] = [];
   let pairs = 0;
-  for (const [claim, second] of takers) {
-    for (const other of related(claim.watch)) {
-      const first = takers.get(other);
-      if (other === claim || first === undefined || pairs++ >= MAX_PAIRS) break;
-      const example = fileOfBoth(first, second);
-      if (example !== undefined) found.push({ first: other.name, second: claim.name, example });
+  for (const second of claims) {
+    for (const first of related(second.watch)) {
+      if (first === second || pairs++ >= MAX_PAIRS) break;
+      const example = fileOfBoth(first, second, takes);
+      if (example !== undefined) found.push({ first: first.name, second: second.name, example });
     }
   }
   return { overlaps: found, isComplete: pairs <= MAX_PAIRS };
@@ -139,25 +147,12 @@ export const NOT_ALL_COMPARED: Finding = {
   text: `more than ${MAX_PAIRS} pairs of instruments watch the same folders: not all were compared for files that match both`,
 };
 
-type Taker = ReturnType<typeof toTaker>;
-
-function toTaker(claim: Claim) {
-  let takes: ((path: string) => boolean) | undefined;
-  return {
-    claim,
-    // Most are never asked, and compiling globs takes time.
-    takes(path: string): boolean {
-      takes ??= claimedBy([claim]);
-      return takes(path);
-    },
-  };
-}
-
 /** Overlaps that were found in the folders replace those that are only possible. */
-export const mergeOverlaps = (seen: readonly Overlap[], possible: readonly Overlap[]): Overlap[] => [
-  ...seen,
-  ...possible.filter((one) => !seen.some(({ first, second }) => first === one.first && second === one.second)),
-];
+export function mergeOverlaps(seen: readonly Overlap[], possible: readonly Overlap[]): Overlap[] {
+  const keyOf = ({ first, second }: Overlap): string => JSON.stringify([first, second]);
+  const known = new Set(seen.map(keyOf));
+  return [...seen, ...possible.filter((one) => !known.has(keyOf(one)))];
+}
 
 export function overlapFinding({ first, second, example, files }: Overlap): Finding {
   const which =
@@ -172,15 +167,15 @@ export function overlapFinding({ first, second, example, files }: Overlap): Find
 }
 
 /** A path that both instruments match. Found by trial: unusual globs may be missed. */
-function fileOfBoth(first: Taker, second: Taker): string | undefined {
-  const folders = [first.claim.watch, second.claim.watch];
+function fileOfBoth(first: Claim, second: Claim, takes: Claims['takes']): string | undefined {
+  const folders = [first.watch, second.watch];
   const [outer = '', inner = ''] = folders.toSorted((a, b) => a.length - b.length);
   if (relative(outer, inner).startsWith('..')) return undefined;
-  const names = [...namesFor(first.claim, second.claim), ...namesFor(second.claim, first.claim)];
+  const names = [...namesFor(first, second), ...namesFor(second, first)];
   return folders
     .flatMap((folder) => names.flatMap((name) => [join(folder, name), join(folder, basename(name))]))
     .sort((a, b) => a.length - b.length)
-    .find((path) => first.takes(path) && second.takes(path));
+    .find((path) => takes(first, path) && takes(second, path));
 }
 
 /** Names that match the globs of one instrument, some of which may match those of the other. */

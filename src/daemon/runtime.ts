@@ -1,6 +1,5 @@
-import { relative } from 'node:path';
 import { atMost, type Clock, every, type Loop, retry } from '../clock.js';
-import { type Claim, type Instrument, journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
+import { type Instrument, journalOf, type LoadedConfig, type UsableConfig } from '../config/load.js';
 import type { Key } from '../config/secrets.js';
 import type { NotebookConfig } from '../config/settings.js';
 import { connect, type OnResponse, type Schedule } from '../connection.js';
@@ -28,7 +27,7 @@ import type { Outbox } from '../outbox.js';
 import { answers, createDelivery, createIntake, type Observer } from '../pipeline.js';
 import { sourceProbe } from '../watch/identify.js';
 import { createActivity } from '../watch/intake.js';
-import { claimedBy, claimsBefore } from '../watch/match.js';
+import { type Claims, createClaims } from '../watch/match.js';
 import type { Readers } from './readers.js';
 
 interface RuntimeDeps {
@@ -92,10 +91,16 @@ export function createRuntime(deps: RuntimeDeps) {
   const { isSecretIn } = deps;
   const observed = { observer: { ...observer, foundBacklog }, wakeDelivery: delivery.wake };
   const shared = { journal, ...observed, isSecretIn, clock, log };
+  const claims = createClaims(config.claims);
   const intakes = instruments.flatMap(({ usable, activity }) => {
     if (!usable) return [];
     const reader = readers.open(usable, journal.outbox.id);
-    return createIntake(usable, { ...shared, reader, activity, claims: claimsAround(usable, config) });
+    return createIntake(usable, {
+      ...shared,
+      reader,
+      activity,
+      claims: claimsAround(usable, claims, journalOf(config)),
+    });
   });
   const rescan = (name: string, asBacklog: boolean): void =>
     void intakes.find(({ instrument }) => instrument === name)?.rescan(asBacklog);
@@ -159,9 +164,12 @@ export function listInstruments(
   clock: Clock,
 ) {
   const broken = new Set(problems.map(({ instrument }) => instrument));
+  // Of two with the same name, the first counts.
+  const folders = new Map(claims.toReversed().map(({ name, watch }) => [name, watch]));
+  const byName = new Map(instruments.toReversed().map((instrument) => [instrument.name, instrument]));
   return [...new Set(listed.map(({ name }) => name))].map((name) => {
-    const watch = claims.find((claim) => claim.name === name)?.watch ?? '';
-    const usable = instruments.find((instrument) => instrument.name === name && !broken.has(name));
+    const watch = folders.get(name) ?? '';
+    const usable = broken.has(name) ? undefined : byName.get(name);
     const activity = createActivity({ name, watch }, clock);
     if (usable === undefined) activity.setState('stopped');
     return { name, activity, usable };
@@ -177,20 +185,11 @@ async function restoreLastFile({ name, activity }: RunningInstrument, { outbox }
 }
 
 /** Which files belong to instruments before this one, and which to any other. */
-function claimsAround(instrument: Instrument, config: LoadedConfig) {
-  const { name, watch } = instrument;
-  const journal = journalOf(config);
-  const isClaimed = claimedBy(claimsBefore(instrument, config));
-  const overlaps = (claim: Claim): boolean => isWithin(watch, claim.watch) || isWithin(claim.watch, watch);
-  const isTaken = claimedBy(config.claims.filter((claim) => claim.name !== name && overlaps(claim)));
-  return {
-    // The journal and its side files can be in a watched folder.
-    isClaimed: (path: string) => path.startsWith(journal) || isClaimed(path),
-    isOthers: (path: string) => path.startsWith(journal) || isTaken(path),
-  };
-}
-
-const isWithin = (inner: string, outer: string): boolean => !relative(outer, inner).startsWith('..');
+const claimsAround = (instrument: Instrument, claims: Claims, journal: string) => ({
+  // The journal and its side files can be in a watched folder.
+  isClaimed: (path: string) => path.startsWith(journal) || claims.before(instrument, path) !== undefined,
+  isOthers: (path: string) => path.startsWith(journal) || claims.isOthers(instrument, path),
+});
 
 interface DeliveryOptions {
   readonly notebook: NotebookConfig;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { dirname, isAbsolute, posix, relative, sep } from 'node:path';
 import picomatch from 'picomatch';
-import type { Claim, Instrument, LoadedConfig } from '../config/load.js';
+import type { Claim } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
 import type { DiskFile, Part } from '../model.js';
 
@@ -37,30 +37,24 @@ interface Rule {
 export function createMatcher({ files, ignore, ready, run }: MatchOptions): Matcher {
   const doneFile = ready?.doneFile;
   const grouping = createGrouping(run);
-  // In a list, `!x` means "but not x"; picomatch would read it as "or anything but x".
-  const wanted = files.filter((pattern) => !isNegated(pattern));
-  const unwanted = files.filter(isNegated).map((pattern) => pattern.slice(1));
-  const fileRules = (wanted.length > 0 ? wanted : ['**']).map(compile);
-  const ignoreRules = [...ignore, ...unwanted].map(compile);
-  const folderRules = ignoreRules.filter(({ pattern }) => !isNegated(pattern));
-  const deepest = Math.max(...fileRules.map(({ pattern }) => reach(pattern)));
   const doneFiles = doneFile === undefined ? undefined : doneFileNames(doneFile);
-
-  // One expression per test: each rescan checks up to 50,000 names.
-  const wantedRegex = union(fileRules);
-  const ignoredRegex = union(ignoreRules);
-  const prunedRegex = union(folderRules);
-
+  let compiled: ReturnType<typeof compileRules> | undefined;
+  // With thousands of instruments, most folders are empty when they are first listed, and compiling takes time.
+  const rules = () => {
+    compiled ??= compileRules(files, ignore);
+    return compiled;
+  };
   return {
     takes: (path) =>
-      wantedRegex.test(path) &&
-      !ignoredRegex.test(path) &&
+      rules().wanted.test(path) &&
+      !rules().ignored.test(path) &&
       doneFiles?.test(path) !== true &&
       (!grouping || grouping.memberOf(path) !== undefined),
-    misses: (path) => !wantedRegex.test(path) && !ignoredRegex.test(path) && doneFiles?.test(path) !== true,
-    prunes: (folder) => folder.split('/').length > deepest || prunedRegex.test(folder),
+    misses: (path) => !rules().wanted.test(path) && !rules().ignored.test(path) && doneFiles?.test(path) !== true,
+    prunes: (folder) => folder.split('/').length > rules().deepest || rules().pruned.test(folder),
     verdict(path) {
-      const folder = foldersAbove(path).find((above) => prunedRegex.test(above));
+      const { fileRules, ignoreRules, folderRules, pruned } = rules();
+      const folder = foldersAbove(path).find((above) => pruned.test(above));
       const ignored =
         folderRules.find(({ regex }) => folder !== undefined && regex.test(folder)) ??
         ignoreRules.find(({ regex }) => regex.test(path));
@@ -72,6 +66,23 @@ export function createMatcher({ files, ignore, ready, run }: MatchOptions): Matc
       const taken = fileRules.find(({ regex }) => regex.test(path));
       return taken ? { taken: true, pattern: taken.pattern } : { taken: false, rule: 'files' };
     },
+  };
+}
+
+function compileRules(files: readonly string[], ignore: readonly string[]) {
+  // In a list, `!x` means "but not x"; picomatch would read it as "or anything but x".
+  const wanted = files.filter((pattern) => !isNegated(pattern));
+  const unwanted = files.filter(isNegated).map((pattern) => pattern.slice(1));
+  const fileRules = (wanted.length > 0 ? wanted : ['**']).map(compile);
+  const ignoreRules = [...ignore, ...unwanted].map(compile);
+  const folderRules = ignoreRules.filter(({ pattern }) => !isNegated(pattern));
+  return {
+    ...{ fileRules, ignoreRules, folderRules },
+    deepest: Math.max(...fileRules.map(({ pattern }) => reach(pattern))),
+    // One expression per test: each rescan checks up to 50,000 names.
+    wanted: union(fileRules),
+    ignored: union(ignoreRules),
+    pruned: union(folderRules),
   };
 }
 
@@ -230,15 +241,8 @@ function doneFileNames(pattern: string): RegExp {
   return new RegExp(`(?:^|/)${name}$`);
 }
 
-/** The claims of the instruments before this one, including those with mistakes: their files wait for the correction. */
-export const claimsBefore = ({ name }: Pick<Instrument, 'name'>, { claims }: LoadedConfig): readonly Claim[] =>
-  claims.slice(
-    0,
-    claims.findIndex((claim) => claim.name === name),
-  );
-
 /** Finds the claims whose folders contain a folder or are inside it, in their order. */
-export function relatedClaims(claims: readonly Claim[]): (folder: string) => readonly Claim[] {
+function relatedClaims(claims: readonly Claim[]): (folder: string) => readonly Claim[] {
   const [at, below] = [new Map<string, Claim[]>(), new Map<string, Claim[]>()];
   const add = (map: Map<string, Claim[]>, folder: string, claim: Claim): void => {
     const list = map.get(folder);
@@ -270,16 +274,34 @@ function ancestorsOf(folder: string): string[] {
   return above === folder ? [] : [above, ...ancestorsOf(above)];
 }
 
-/** A file belongs to the first instrument that matches it. */
-export function claimedBy(instruments: readonly Claim[]): (path: string) => boolean {
-  const claims = instruments.map((claim) => {
-    const matcher = createMatcher(claim);
-    return (path: string): boolean => {
-      const inside = pathInside(claim.watch, path);
-      return inside !== undefined && matcher.verdict(inside).taken;
-    };
-  });
-  return (path) => claims.some((takes) => takes(path));
+export type Claims = ReturnType<typeof createClaims>;
+
+/** Which files belong to which instrument: to the first that matches them. Only related folders are compared. */
+export function createClaims(claims: readonly Claim[]) {
+  const related = relatedClaims(claims);
+  const matchers = new Map<Claim, Matcher>();
+  function takes(claim: Claim, path: string): boolean {
+    const inside = pathInside(claim.watch, path);
+    if (inside === undefined) return false;
+    const matcher = matchers.get(claim) ?? createMatcher(claim);
+    matchers.set(claim, matcher);
+    return matcher.verdict(inside).taken;
+  }
+  return {
+    related,
+    takes,
+    /** The instrument before this one that the file belongs to. One with a mistake counts: its files wait for the correction. */
+    before({ name, watch }: Pick<Claim, 'name' | 'watch'>, path: string): Claim | undefined {
+      for (const claim of related(watch)) {
+        if (claim.name === name) return undefined;
+        if (takes(claim, path)) return claim;
+      }
+      return undefined;
+    },
+    /** Whether the file belongs to another instrument than this one. */
+    isOthers: ({ name, watch }: Pick<Claim, 'name' | 'watch'>, path: string): boolean =>
+      related(watch).some((claim) => claim.name !== name && takes(claim, path)),
+  };
 }
 
 /** The path relative to a folder, with `/` as separator; undefined if it is not inside the folder. */

@@ -85,3 +85,18 @@ test('with very many instruments in one folder, not all pairs are compared, and 
   expect(possibleOverlaps(claims)).toEqual({ overlaps: [], isComplete: false });
   expect(possibleOverlaps(claims.slice(0, 50)).isComplete).toBe(true);
 });
+
+test('a folder that very many instruments watch is listed for the first of them only', async () => {
+  const folder = tempFolder();
+  mkdirSync(join(folder, 'data'));
+  for (let n = 0; n < 300; n++) writeFileSync(join(folder, 'data', `${n}.csv`), '');
+  const lines = Array.from({ length: 300 }, (_, n) => `  i${n}: { watch: data, files: "${n}.csv" }`);
+  const file = join(folder, 'labfeed.yaml');
+  writeFileSync(file, `instruments:\n${lines.join('\n')}\n`);
+  const { findings, overlaps } = await checkFolders(loadConfig(file));
+  expect(overlaps).toEqual([]);
+  expect(findings.filter(({ level }) => level === 'good')).toHaveLength(100);
+  expect(findings.at(-1)?.text).toBe(
+    `more than 100 instruments watch ${folder}/data: only the first were compared with the files there`,
+  );
+});

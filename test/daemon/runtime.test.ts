@@ -53,6 +53,20 @@ async function historyAfter(days: readonly number[], keep: string, starts: reado
   return ((await reader.job(1))?.history ?? []).map(({ event }) => event);
 }
 
+test('the time to start grows with the number of instruments, not with its square', async () => {
+  const instruments = Array.from({ length: 1000 }, (_, n) => `  i${n}: { watch: data/${n}, files: "*.csv" }`).join(
+    '\n',
+  );
+  const site = makeSite(tempFolder(), { url: 'http://127.0.0.1:1', key: 'k', instruments });
+  const before = process.cpuUsage();
+  const daemon = await start(site.config);
+  const { user } = process.cpuUsage(before);
+  expect(daemon.live().instruments).toHaveLength(1000);
+  await daemon.stop();
+  // About 1 s on a quiet machine.
+  expect(user / 1e6).toBeLessThan(8);
+});
+
 const LAST_WEEK = [-6, -5, -4, -3, -2, -1, 0];
 
 test('history older than `keep` is removed, unless `keep` has a mistake', async () => {
