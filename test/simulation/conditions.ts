@@ -115,12 +115,12 @@ function refusedPatches(random: Random): Condition {
   };
 }
 
-/** An experiment that the server fails to show. */
-export function unreadable(id: number, random: Random): Condition {
+/** Another person's experiment that the server fails to show. After a restore, one of ours can have its id. */
+export function unreadable(id: number, random: Random, isTheirs: () => boolean): Condition {
   const body = random.chance(0.5) ? JSON_BODY : PAGE;
   return {
     answer: ({ operation, args }) =>
-      operation === 'readExperiment' && args[0] === id
+      operation === 'readExperiment' && args[0] === id && isTheirs()
         ? { error: refused('GET', `/experiments/${id}`, 500, body) }
         : undefined,
   };

@@ -79,6 +79,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
     });
   let delivery = open();
   trace?.(`${pc.runs}: process starts`);
+  if (world.isShared) await timeline.until(learnShared(journal, hasFailed));
   if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process, random));
   delivery.start();
   if (world.events.has('lost')) takeNotes(journal.notes, process, world);
@@ -175,6 +176,12 @@ function takeNotes(
     notes.take().then(keep, () => undefined);
     takeNotes(notes, process, world, written, written === before ? Math.min(2 * waitMs, MAX_NOTE_MS) : NOTE_MS);
   });
+}
+
+/** As after the first experiment of somebody else that was seen. */
+async function learnShared({ outbox }: Journal, hasFailed: () => boolean): Promise<void> {
+  const server = outbox.server(SETTINGS.url);
+  while (!hasFailed() && !(await server.facts()).shared) await server.learn({ shared: true }).catch(() => undefined);
 }
 
 /** The daemon does not start until the halt is recorded. */

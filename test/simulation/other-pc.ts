@@ -8,7 +8,8 @@ export type OtherPc = ReturnType<typeof createOtherPc>;
 /** Another PC that files into the same notebook, with an instrument of the same name, for the same or another account. */
 export function createOtherPc(first: World, database: ReusableDatabase) {
   const random = first.events.get('second') ?? first.random;
-  const userid = first.kind.keepsTitle === false || random.chance(0.5) ? 3 : 1;
+  const userid = random.chance(0.5) ? 3 : 1;
+  if (userid === 1 && first.kind.keepsTitle === false) first.isShared = true;
   const pc = { runs: 'other', journal: '22222222', userid };
   const world: World = { ...first, database, pc, remaps: undefined, poisoned: undefined, note: undefined };
   let daemon: SimulatedDaemon | undefined;

@@ -1,4 +1,5 @@
 import { originIn } from '../../src/markers.js';
+import type { Random } from '../support/random.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { scheduleConditions, unreadable } from './conditions.js';
 import { type SimulatedDaemon, startDaemon } from './daemon.js';
@@ -120,13 +121,17 @@ async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users):
     if (events.get('clock')?.chance(0.02) && !isTimed(world)) jumpClock(world);
     if (events.get('reload')?.chance(0.02)) await daemon.reload();
     const neighbour = events.get('unreadable');
-    if (neighbour?.chance(0.05) && world.conditions.size < MAX_CONDITIONS)
-      world.conditions.add(unreadable(users.createExperiment(), neighbour));
+    if (neighbour?.chance(0.05) && world.conditions.size < MAX_CONDITIONS) addUnreadable(world, users, neighbour);
     if (events.get('restored')?.chance(0.2) && isCalm(world)) world.restore ??= world.notebook.snapshot();
   }
 }
 
 const MAX_CONDITIONS = 3;
+
+function addUnreadable({ conditions }: World, users: Users, random: Random): void {
+  const id = users.createExperiment();
+  conditions.add(unreadable(id, random, () => users.created.has(id)));
+}
 
 /** Between two runs. Nobody notices if a server is restored to a state in which only a comment of a run is missing. */
 const isCalm = ({ database }: World): boolean =>

@@ -4,8 +4,8 @@ import { runOf, type World } from './world.js';
 
 /** Simulated users of the notebook. What they did must stay as they left it. */
 export interface Users {
-  /** Titles of their own experiments, by id. */
-  readonly created: ReadonlyMap<number, string>;
+  /** Their own experiments, by id. */
+  readonly created: ReadonlyMap<number, { readonly title: string; readonly userid: number }>;
   /** Experiments of ours that they edited, by the name of the run. */
   readonly edited: ReadonlyMap<string, number>;
   /** Runs whose experiment they deleted, by name. */
@@ -36,8 +36,8 @@ interface ChangedComment {
 export const EDITED = { title: 'edited by hand', body: 'mine' };
 
 export function createUsers(world: World): Users {
-  const { notebook, database, random, trace } = world;
-  const created = new Map<number, string>();
+  const { notebook, database, random, events, trace } = world;
+  const created = new Map<number, { title: string; userid: number }>();
   const edited = new Map<string, number>();
   const deleted = new Set<string>();
   const filed = database.prepare(
@@ -45,9 +45,10 @@ export function createUsers(world: World): Users {
   );
   const create = (): number => {
     const title = random.chance(0.5) ? 'Untitled' : 'their work';
-    const id = notebook.addExperiment(title, 2);
-    created.set(id, title);
-    trace?.(`user creates ${id}, ${title}`);
+    const userid = events.get('shared')?.chance(0.5) ? 1 : 2;
+    const id = notebook.addExperiment(title, userid);
+    created.set(id, { title, userid });
+    trace?.(`user ${userid} creates ${id}, ${title}`);
     return id;
   };
   return {
@@ -63,7 +64,7 @@ export function createUsers(world: World): Users {
     },
     restored() {
       for (const id of [...created.keys(), ...notebook.privateIds]) {
-        if (notebook.experiments.get(id)?.userid === 2) continue;
+        if (notebook.experiments.has(id)) continue;
         created.delete(id);
         notebook.privateIds.delete(id);
       }
