@@ -190,6 +190,8 @@ describe('damaged data are refused', () => {
     ['a missing point', '400 100\n404 110 108 108', 13],
     ['a missing line', '400A00J0\n406A10k', 13],
     ['a changed first x', '500 100 110\n404 110 108', 13],
+    ['a changed last digit', '400 100\n402 110\n405 110 108', 14],
+    ['a changed last digit of the first x', '401 100\n402 110\n404 110 108', 12],
   ])('%s shows in the x that lines start with', async (_, data, line) => {
     const error = await refusalAs('jcamp', block(data), {});
     expect(error.message).toContain('another x than its place among the points');

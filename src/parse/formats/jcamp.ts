@@ -68,14 +68,16 @@ export async function readJcamp(file: OpenFile): Promise<LabelledFile> {
 
 /** The numbers of lines with comments, above the first record, or below the end of a block. */
 function unreadIn(texts: readonly string[], records: readonly LabelledRecord[]): number[] {
-  const ends = records.flatMap(({ key, lines, number }) =>
-    key.startsWith('END') ? [[number, lines.length] as const] : [],
+  const first = records[0]?.number ?? 0;
+  const belowEnds = new Set(
+    records.flatMap(({ key, lines, number }) =>
+      key.startsWith('END') ? lines.slice(1).map((_, n) => number + 1 + n) : [],
+    ),
   );
-  const isOutside = (number: number) =>
-    number < (records[0]?.number ?? 0) || ends.some(([from, length]) => number > from && number < from + length);
   return texts.flatMap((text, n) => {
     const comment = text.indexOf('$$');
-    const rest = isOutside(n + 1) ? text : comment < 0 ? '' : text.slice(comment);
+    const isOutside = n + 1 < first || belowEnds.has(n + 1);
+    const rest = isOutside ? text : comment < 0 ? '' : text.slice(comment);
     return /[\p{L}\p{N}]/u.test(rest) ? [n + 1] : [];
   });
 }
@@ -291,7 +293,7 @@ async function readSeries(
     });
   }
   const declaredStep = x.last === undefined ? x.step : (x.last - start) / Math.max((declared ?? points.length) - 1, 1);
-  const wrong = declaredStep === undefined ? undefined : wrongAbscissa(abscissas, declaredStep, x.factor);
+  const wrong = declaredStep === undefined ? undefined : wrongAbscissa(abscissas, start, declaredStep, x.factor);
   if (wrong) {
     throw refuse('the line starts with another x than its place among the points gives', {
       line: wrong.line,
@@ -306,11 +308,21 @@ async function readSeries(
 }
 
 /**
- * The first line whose x is not where the points before it end. Only distances are compared, because some programs
- * count points instead: then the distance is the number of points. Written abscissas are often rounded.
+ * The first line whose x is not where the points before it end. If most are exact, a difference of one in the last digit
+ * is a mistake. Otherwise only distances are compared, because some programs count points instead: then the distance is
+ * the number of points. Written abscissas are often rounded.
  */
-function wrongAbscissa([first, ...others]: readonly Abscissa[], step: number, factor: number): Abscissa | undefined {
+function wrongAbscissa(
+  abscissas: readonly Abscissa[],
+  start: number,
+  step: number,
+  factor: number,
+): Abscissa | undefined {
+  const [first, ...others] = abscissas;
   if (!first) return undefined;
+  const errors = abscissas.map((abscissa) => errorOf(abscissa, start, step, factor));
+  if (errors.filter((error) => error < 0.01).length * 2 > errors.length)
+    return abscissas.find((_, n) => (errors[n] ?? 0) > 0.51);
   return others.find(({ value, precision, point, isCheck }) => {
     const distance = value - first.value;
     const isAt = (n: number) => {
@@ -320,6 +332,13 @@ function wrongAbscissa([first, ...others]: readonly Abscissa[], step: number, fa
     };
     return !isAt(point) && !(isCheck && isAt(point - 1));
   });
+}
+
+/** How far a written abscissa is from its place, in units of its last digit. */
+function errorOf({ value, precision, point, isCheck }: Abscissa, start: number, step: number, factor: number): number {
+  const errorAt = (n: number) =>
+    Math.max(0, Math.abs(value * factor - start - n * step) - 1e-6 * Math.abs(n * step)) / Math.abs(precision * factor);
+  return isCheck ? Math.min(errorAt(point), errorAt(point - 1)) : errorAt(point);
 }
 
 /** A number, a letter that stands for a digit and its meaning, `?` for a missing point, or blanks. */
