@@ -35,7 +35,8 @@ interface ChangedComment {
 
 export const EDITED = { title: 'edited by hand', body: 'mine' };
 
-export function createUsers(world: World): Users {
+/** `other`: the journal of a second PC. */
+export function createUsers(world: World, other?: Pick<World, 'database'>): Users {
   const { notebook, database, random, events, trace } = world;
   const created = new Map<number, { title: string; userid: number }>();
   const edited = new Map<string, number>();
@@ -69,8 +70,8 @@ export function createUsers(world: World): Users {
         notebook.privateIds.delete(id);
       }
       // As long as the ids of ours are unused, a person may have deleted them.
-      const highest = database.prepare('SELECT max(experiment) AS id FROM runs').get() as { id: number | null };
-      for (let more = random.below(7), id = 0; more > 0 || id < (highest.id ?? 0); more--) id = create();
+      const highest = Math.max(highestIn(database), other ? highestIn(other.database) : 0);
+      for (let more = random.below(7), id = 0; more > 0 || id < highest; more--) id = create();
     },
     changeExperiment() {
       const rows = filed.all() as { experiment: number; id: number }[];
@@ -92,6 +93,9 @@ export function createUsers(world: World): Users {
     },
   };
 }
+
+const highestIn = (database: World['database']): number =>
+  (database.prepare('SELECT ifnull(max(experiment), 0) AS id FROM runs').get() as { id: number }).id;
 
 function createCommentUsers({ notebook, database, random, trace, remaps, timeline }: World) {
   const changedComments = new Map<number, ChangedComment>();

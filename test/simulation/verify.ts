@@ -58,13 +58,14 @@ const isUndecided = ({ state }: Row, { events, isRestored, isLost, isShared, kin
   (state === 'held' && (isRestored || events.has('unreadable') || isShared || (isLost && kind.keepsTitle === false))) ||
   (state === 'creating' && events.has('unreadable'));
 
-const readRows = ({ database }: World): Row[] =>
+/** The runs of this PC: `recover` also takes in those of another one. */
+const readRows = ({ database, pc }: World): Row[] =>
   database
     .prepare(
       `SELECT title, reference, ifnull(parked, step) AS state, reason, unseen FROM runs JOIN drafts ON run = id
-         ORDER BY id`,
+         WHERE title LIKE ? || ' %' ORDER BY id`,
     )
-    .all() as unknown as Row[];
+    .all(pc.runs) as unknown as Row[];
 
 function* verifyUserWork({ notebook }: World, users: Users): Generator<string> {
   for (const [id, { title, userid }] of users.created) {
