@@ -1,4 +1,3 @@
-import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,6 +8,7 @@ import { openKeyFile } from '../../src/keys/key-file.js';
 import { keyName } from '../../src/keys/rotate.js';
 import type { Dialect } from '../../src/model.js';
 import { makeSite } from '../support/daemon-process.js';
+import { runNode } from '../support/labfeed.js';
 import { DIALECTS, runSandbox } from '../support/sandbox.js';
 import { tempFolder } from '../support/temp-folder.js';
 
@@ -67,12 +67,10 @@ interface Interrupted {
   readonly steps: string[];
 }
 
-const interrupt = (config: string, after: number): Promise<Interrupted> =>
-  new Promise((resolve) => {
-    execFile(process.execPath, [CRASHING, config, String(after)], (error, stdout, stderr) => {
-      resolve({ signal: error?.signal ?? undefined, steps: `${stdout}${stderr}`.trim().split('\n') });
-    });
-  });
+async function interrupt(config: string, after: number): Promise<Interrupted> {
+  const { signal, stdout, stderr } = await runNode([CRASHING, config, String(after)]);
+  return { signal, steps: `${stdout}${stderr}`.trim().split('\n') };
+}
 
 for (const dialect of DIALECTS) {
   test(`${dialect}: a rotation killed after any step leaves a working key, and the next one cleans up`, async () => {

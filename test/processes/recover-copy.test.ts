@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { backUp } from '../../src/journal/maintenance.js';
-import { fakeNotebook, type NotebookKind } from '../support/fake-notebook.js';
+import { fakeNotebook, NOTEBOOK_KINDS, type NotebookKind } from '../support/fake-notebook.js';
 import {
   contextOf,
   deliverAll,
@@ -15,9 +15,7 @@ import {
 import { manualClock } from '../support/manual-clock.js';
 import { tempFolder } from '../support/temp-folder.js';
 
-const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
-
-for (const kind of KINDS) {
+for (const kind of NOTEBOOK_KINDS) {
   test(`continuing from a copy of the journal, whenever it was made, files nothing twice on a notebook ${JSON.stringify(kind)}`, async () => {
     for (let at = 1; await copiedAt(at, kind); at++);
   }, 120_000);

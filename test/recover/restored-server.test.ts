@@ -3,7 +3,7 @@ import { deliver } from '../../src/deliver/deliver.js';
 import { checkRestored } from '../../src/deliver/restored.js';
 import { NotebookError } from '../../src/errors.js';
 import { referenceOf } from '../../src/markers.js';
-import type { FakeNotebook, NotebookKind } from '../support/fake-notebook.js';
+import { type FakeNotebook, NOTEBOOK_KINDS } from '../support/fake-notebook.js';
 import {
   contextOf,
   deliverAll,
@@ -17,9 +17,7 @@ import {
 import { ask, recovered, setUp } from '../support/restored-server.js';
 import { sha256 } from '../support/runs.js';
 
-const KINDS: readonly NotebookKind[] = [{}, { keepsTitle: false }, { dialect: 'elabftw' }];
-
-for (const kind of KINDS) {
+for (const kind of NOTEBOOK_KINDS) {
   test(`after a restore, a notebook ${JSON.stringify(kind)} is sent nothing until recover; then new runs are filed and missing ones are held`, async () => {
     const scene = await setUp(kind);
     const { notebook, journal } = scene;
