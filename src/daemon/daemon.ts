@@ -135,7 +135,7 @@ async function reload(load: () => LoadedConfig, daemon: Parts): Promise<void> {
     daemon.refused = { at: clock.now(), problems: refusalProblems(error, daemon.config.file) };
     return log.error({ problems: explain(error) }, 'new configuration rejected, keeping the current one');
   }
-  await daemon.runtime?.stop();
+  await daemon.runtime?.stop(() => daemon.runtime?.wake());
   daemon.runtime = next;
   await page.show(config, address);
   daemon.refused = undefined;

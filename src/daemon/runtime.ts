@@ -111,6 +111,8 @@ export function createRuntime(deps: RuntimeDeps) {
     problems,
     instruments,
     gate: delivery.gate,
+    /** Checks for runs to deliver now. */
+    wake: delivery.wake,
     /** Whether the notebook has accepted a request. */
     hasAnswered: () => hasAnswered,
     /** Resolves after the first scan of every folder. */
@@ -127,9 +129,9 @@ export function createRuntime(deps: RuntimeDeps) {
       log.info({ instruments: intakes.length, runs: await journal.outbox.count() }, 'ready');
     },
     /** Starts nothing new, and waits for the current steps. */
-    async stop(): Promise<void> {
+    async stop(ended?: () => void): Promise<void> {
       const parts = [...loops, ...intakes].map((part) => part.stop());
-      await Promise.all([...parts, delivery.stop(FINISH_WITHIN_MS)]);
+      await Promise.all([...parts, delivery.stop(FINISH_WITHIN_MS, ended)]);
     },
   };
 }
@@ -275,10 +277,12 @@ export function openDelivery(options: DeliveryOptions) {
     },
     wake: queue.wake,
     gate: () => showState(limiter.state(), writes.state()),
-    async stop(withinMs: number) {
+    /** `ended` is called when the requests that take longer have ended, too: until then, their runs are claimed. */
+    async stop(withinMs: number, ended: () => void = () => undefined) {
       stopping.abort(new StoppedError('labfeed is stopping'));
       limiter.stop();
-      await atMost(withinMs, clock, Promise.all([correction?.stop(), queue.stop(), notebook.close(), direct.close()]));
+      const parts = [correction?.stop(), queue.stop(), notebook.close(), direct.close()];
+      await atMost(withinMs, clock, Promise.all(parts).finally(ended));
     },
   };
 }

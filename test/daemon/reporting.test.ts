@@ -40,6 +40,7 @@ async function reportingOn(alarms: (folder: string) => string, page?: string): P
       instruments: [],
       gate: () => ({ kind: 'open', perSecond: 10 }),
       hasAnswered: () => true,
+      wake: () => undefined,
       start: async () => undefined,
       stop: async () => undefined,
     }),

@@ -1,6 +1,6 @@
 import { notebookSchema } from '../../src/config/settings.js';
 import { openDelivery } from '../../src/daemon/runtime.js';
-import type { Notebook } from '../../src/deliver/context.js';
+import { type Notebook, trackUnknownOutcomes } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 import type { RunChange } from '../../src/outbox.js';
 import { type FakeRequest, fakeNotebook, intercept } from '../support/fake-notebook.js';
@@ -60,35 +60,38 @@ export function setUp(
     }
   }
 
-  const delivery = openDelivery({
-    notebook: notebookSchema.parse({
-      url: SERVER,
-      key: { env: 'KEY' },
-      rate: '100/s',
-      timeout: `${timeoutMs}ms`,
-      concurrency,
-      dialect: 'v2',
-    }),
-    connect: (schedule) => ({
-      ...intercept<Notebook>(notebook, (request) => schedule(() => send(request))),
-      close: async () => undefined,
-    }),
-    instruments: ['balance'],
-    outbox: journal.outbox,
-    clock,
-    log: silentLog(),
-    observer: {
-      filed: ({ id }) => void filedAt.set(id, now()),
-      failed: ({ id }, change) => change.kind === 'parked' && parked.set(id, { at: now(), change }),
-    },
-    random: seeded(1).next,
-  });
+  const unknown = trackUnknownOutcomes(clock, timeoutMs);
+  const open = () =>
+    openDelivery({
+      notebook: notebookSchema.parse({
+        url: SERVER,
+        key: { env: 'KEY' },
+        rate: '100/s',
+        timeout: `${timeoutMs}ms`,
+        concurrency,
+        dialect: 'v2',
+      }),
+      connect: (schedule) => ({
+        ...intercept<Notebook>(notebook, (request) => schedule(() => send(request))),
+        close: async () => undefined,
+      }),
+      instruments: ['balance'],
+      outbox: journal.outbox,
+      unknown,
+      clock,
+      log: silentLog(),
+      observer: {
+        filed: ({ id }) => void filedAt.set(id, now()),
+        failed: ({ id }, change) => change.kind === 'parked' && parked.set(id, { at: now(), change }),
+      },
+      random: seeded(1).next,
+    });
+  let delivery = open();
   delivery.start();
 
   return {
     clock,
     notebook,
-    delivery,
     filedAt,
     parked,
     sent,
@@ -98,6 +101,19 @@ export function setUp(
       return run;
     },
     pass,
+    /** As with SIGHUP: another delivery continues while requests of the first may be in flight. */
+    async reload(withinMs: number): Promise<void> {
+      let isStopped = false;
+      void delivery
+        .stop(withinMs, () => delivery.wake())
+        .then(() => {
+          isStopped = true;
+        });
+      while (!isStopped) await pass(50);
+      delivery = open();
+      delivery.start();
+    },
+    gate: () => delivery.gate(),
     /** Lets time pass until this is true. Throws if it is not by then. */
     async until(isTrue: () => boolean, byMs: number): Promise<void> {
       while (!isTrue()) {

@@ -59,7 +59,7 @@ describe.each([
       expect(at).toBeLessThan(3 * MINUTE_MS);
       expect(change).toMatchObject({ as: 'quarantined', reason: expect.stringContaining('for other runs') });
     }
-    expect(scene.delivery.gate()).toMatchObject({ kind: 'open' });
+    expect(scene.gate()).toMatchObject({ kind: 'open' });
   });
 });
 
@@ -82,7 +82,7 @@ test('with the default time-out of 30 s, five runs that always time out are park
 test('three runs that a firewall refuses do not stop the others', async () => {
   const scene = setUp((request) => (describes(request, /^bad/) ? refused405 : undefined));
   for (const name of names('bad', 3)) await scene.drop(name);
-  await scene.until(() => scene.delivery.gate().kind === 'down', 5000);
+  await scene.until(() => scene.gate().kind === 'down', 5000);
   for (const name of names('good', 20)) await scene.drop(name);
   await scene.until(() => scene.filedAt.size === 20, 20_000);
 });
@@ -108,17 +108,17 @@ describe.each([1, 10])('after a spell of %i minutes', (minutes) => {
     const scene = setUp((request, now) => (now < spellMs && fits(request) ? trouble : undefined));
     const runs = names('w', 20);
     for (const name of runs) await scene.drop(name);
-    await scene.until(() => scene.delivery.gate().kind === 'down', 20_000);
+    await scene.until(() => scene.gate().kind === 'down', 20_000);
     await scene.until(() => scene.clock.monotonic() >= spellMs, spellMs + 1000);
     expect(scene.parked.size).toBe(0);
-    expect(scene.delivery.gate()).toMatchObject({ kind: 'down', failure: 'server' });
+    expect(scene.gate()).toMatchObject({ kind: 'down', failure: 'server' });
     const writes = scene.sent.filter(
       ({ at, operation }) => at > spellMs - MINUTE_MS && !/^(read|list)/.test(operation),
     );
     expect(writes.length).toBeLessThan(minutes === 1 ? 60 : 30);
     await scene.until(() => scene.filedAt.size === 20, spellMs + 2 * MINUTE_MS);
     expect(scene.titles()).toEqual([...runs].sort());
-    expect(scene.delivery.gate()).toMatchObject({ kind: 'open' });
+    expect(scene.gate()).toMatchObject({ kind: 'open' });
   });
 });
 
@@ -127,7 +127,7 @@ test('a key that may only read stops sending, holds nothing, and delivery contin
   const scene = setUp(({ operation }) => (isReadOnly && operation === 'createExperiment' ? readOnly : undefined));
   for (const name of names('w', 100)) await scene.drop(name);
   await scene.pass(5 * MINUTE_MS);
-  expect(scene.delivery.gate()).toMatchObject({ kind: 'down', failure: 'auth', reason: 'may not write' });
+  expect(scene.gate()).toMatchObject({ kind: 'down', failure: 'auth', reason: 'may not write' });
   expect(scene.parked.size).toBe(0);
   expect(scene.sent.length).toBeLessThan(60);
   isReadOnly = false;
@@ -143,7 +143,7 @@ test('if every change is refused, 200 files leave at most four blank experiments
   for (const name of runs) await scene.drop(name);
   await scene.pass(9 * MINUTE_MS);
   expect(scene.blanks()).toBeLessThanOrEqual(4);
-  expect(scene.delivery.gate()).toMatchObject({ kind: 'down', failure: 'server', reason: 'status 405' });
+  expect(scene.gate()).toMatchObject({ kind: 'down', failure: 'server', reason: 'status 405' });
   // Once in ten minutes, another run is tried.
   await scene.pass(10 * MINUTE_MS);
   expect(scene.blanks()).toBeLessThanOrEqual(5);

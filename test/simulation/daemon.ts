@@ -1,6 +1,7 @@
 import { retry } from '../../src/clock.js';
 import { notebookSchema } from '../../src/config/settings.js';
 import { haltBehind, openDelivery } from '../../src/daemon/runtime.js';
+import { trackUnknownOutcomes } from '../../src/deliver/context.js';
 import type { Note } from '../../src/journal/identity.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';
@@ -62,6 +63,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
   const changed = (): void => {
     isChanged = true;
   };
+  const unknown = trackUnknownOutcomes(process.clock, TIMEOUT_MS);
   const open = () =>
     openDelivery({
       notebook: {
@@ -71,6 +73,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
       },
       instruments: ['balance'],
       outbox: journal.outbox,
+      unknown,
       connect: (schedule) => overNetwork(world, schedule, process),
       clock: process.clock,
       log: logTo(trace, process),
@@ -105,7 +108,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
     },
     async reload() {
       trace?.(`${pc.runs}: reload`);
-      await timeline.until(delivery.stop(random.below(TIMEOUT_MS)));
+      await timeline.until(delivery.stop(random.below(TIMEOUT_MS), () => delivery.wake()));
       delivery = open();
       delivery.start();
     },
