@@ -249,10 +249,9 @@ function relatedClaims(claims: readonly Claim[]): (folder: string) => readonly C
     if (list) list.push(claim);
     else map.set(folder, [claim]);
   };
-  for (const claim of claims) {
-    add(at, claim.watch, claim);
-    for (const folder of ancestorsOf(claim.watch)) add(below, folder, claim);
-  }
+  for (const claim of claims) add(at, claim.watch, claim);
+  for (const claim of claims)
+    for (const folder of ancestorsOf(claim.watch)) if (at.has(folder)) add(below, folder, claim);
   const order = new Map(claims.map((claim, index) => [claim, index]));
   const positionOf = (claim: Claim): number => order.get(claim) ?? 0;
   const known = new Map<string, readonly Claim[]>();
@@ -270,8 +269,10 @@ function relatedClaims(claims: readonly Claim[]): (folder: string) => readonly C
 
 /** `/a/b` → `/a`, `/`. */
 function ancestorsOf(folder: string): string[] {
-  const above = dirname(folder);
-  return above === folder ? [] : [above, ...ancestorsOf(above)];
+  const found: string[] = [];
+  for (let [at, above] = [folder, dirname(folder)]; above !== at; [at, above] = [above, dirname(above)])
+    found.push(above);
+  return found;
 }
 
 export type Claims = ReturnType<typeof createClaims>;
