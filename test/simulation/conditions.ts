@@ -45,9 +45,11 @@ export function scheduleConditions(world: World): void {
  * the blank experiments of unknown outcome that it has by then, since none was ever compared with one of ours.
  */
 function upgradeLater(random: Random, world: World, attempts = 5): void {
-  const { timeline, notebook, trace } = world;
+  const { timeline, notebook, database, trace } = world;
   timeline.at(random.below(20_000), () => {
-    if (!knowsTitles(world)) return attempts > 0 ? upgradeLater(random, world, attempts - 1) : undefined;
+    // A power failure must not make it forget that.
+    if (!knowsTitles(world) || !database.isSynced())
+      return attempts > 0 ? upgradeLater(random, world, attempts - 1) : undefined;
     trace?.('the server keeps titles from now on');
     notebook.keepTitles();
   });
