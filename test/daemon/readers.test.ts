@@ -103,7 +103,7 @@ test('small files that take long make way for others, and are abandoned at once 
 });
 
 test('golden tests run in a thread, which is ended if the sample takes too long', async () => {
-  const { readers, instrument, write } = setUp(ENDLESS_KEYS, { graceMs: 300 });
+  const { readers, instrument, write } = setUp(ENDLESS_KEYS, { graceMs: 3000 });
   const quarantined = { key: 'quarantined', of: 'quarantined' as const, wanted: true as const };
   const tests = [
     { file: write('a.csv', 'aaa\n').path, expect: [quarantined] },
