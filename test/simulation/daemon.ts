@@ -1,11 +1,9 @@
 import { retry } from '../../src/clock.js';
 import { notebookSchema } from '../../src/config/settings.js';
 import { haltBehind, openDelivery } from '../../src/daemon/runtime.js';
-import { trackUnknownOutcomes } from '../../src/deliver/context.js';
 import type { Note } from '../../src/journal/identity.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';
-import type { Random } from '../support/random.js';
 import { overNetwork, TIMEOUT_MS } from './network.js';
 import type { SimulatedProcess } from './timeline.js';
 import { runOf, type Trace, type World } from './world.js';
@@ -20,7 +18,7 @@ export interface SimulatedDaemon {
   /** Whether the journal could not be synced: nothing is sent until a restart. */
   hasFailed(): boolean;
   /** Whether every run in the journal that the server accepts is done or parked. */
-  isIdle(): boolean;
+  isIdle(): Promise<boolean>;
   count(): Promise<Record<string, number>>;
   /** As with SIGHUP: another delivery continues while requests of the first may be in flight. */
   reload(): Promise<void>;
@@ -45,7 +43,6 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
   const isNew = database.written() === 0;
   const journal = createJournal({
     database,
-    connection: database.connection,
     isNew,
     before: world.note,
     clock: process.clock,
@@ -63,7 +60,6 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
   const changed = (): void => {
     isChanged = true;
   };
-  const unknown = trackUnknownOutcomes(process.clock, TIMEOUT_MS);
   const open = () =>
     openDelivery({
       notebook: {
@@ -73,7 +69,6 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
       },
       instruments: ['balance'],
       outbox: journal.outbox,
-      unknown,
       connect: (schedule) => overNetwork(world, schedule, process),
       clock: process.clock,
       log: logTo(trace, process),
@@ -82,8 +77,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
     });
   let delivery = open();
   trace?.(`${pc.runs}: process starts`);
-  if (world.isShared) await timeline.until(learnShared(journal, hasFailed));
-  if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process, random));
+  if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process));
   delivery.start();
   if (world.events.has('lost')) takeNotes(journal.notes, process, world);
   async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
@@ -101,14 +95,14 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
     wake: () => delivery.wake(),
     hasFailed,
     count: journal.outbox.count,
-    isIdle() {
+    async isIdle() {
       if (isChanged) isIdle = countOpen(world) === 0;
       isChanged = false;
       return isIdle;
     },
     async reload() {
       trace?.(`${pc.runs}: reload`);
-      await timeline.until(delivery.stop(random.below(TIMEOUT_MS), () => delivery.wake()));
+      await timeline.until(delivery.stop(random.below(TIMEOUT_MS)));
       delivery = open();
       delivery.start();
     },
@@ -161,46 +155,35 @@ function createSync(process: SimulatedProcess, world: World): () => Promise<void
 }
 
 const NOTE_MS = 1000;
-const MAX_NOTE_MS = 16_000;
 
-/** As the daemon does once a second; less often while nothing is written. */
-function takeNotes(
-  notes: Journal['notes'],
-  process: SimulatedProcess,
-  world: World,
-  before = -1,
-  waitMs = NOTE_MS,
-): void {
-  process.at(waitMs, () => {
+/** As the daemon does once a second. */
+function takeNotes(notes: Journal['notes'], process: SimulatedProcess, world: World): void {
+  process.at(NOTE_MS, () => {
     const written = world.database.written();
     const keep = (note: Note | undefined): void => {
       if (note) Object.assign(world, { note, writtenBeforeNote: written });
     };
     notes.take().then(keep, () => undefined);
-    takeNotes(notes, process, world, written, written === before ? Math.min(2 * waitMs, MAX_NOTE_MS) : NOTE_MS);
+    takeNotes(notes, process, world);
   });
 }
 
-/** As after the first experiment of somebody else that was seen. */
-async function learnShared({ outbox }: Journal, hasFailed: () => boolean): Promise<void> {
-  const server = outbox.server(SETTINGS.url);
-  while (!hasFailed() && !(await server.facts()).shared) await server.learn({ shared: true }).catch(() => undefined);
-}
-
 /** The daemon does not start until the halt is recorded. */
-const haltUntilRecovered = (journal: Journal, { clock }: SimulatedProcess, { next }: Random): Promise<void> =>
+const haltUntilRecovered = (journal: Journal, { clock }: SimulatedProcess): Promise<void> =>
   retry(() => haltBehind(journal, SETTINGS.url, 'journal.db'), {
     clock,
-    random: next,
     signal: new AbortController().signal,
     failed: () => undefined,
   });
 
 function write(flush: () => void, { random, faults, database, trace }: World): void {
-  database.isWritable = !random.chance(faults.ofWrites);
-  if (!database.isWritable) trace?.('journal not writable');
+  const fails = random.chance(faults.ofWrites);
+  if (fails) {
+    trace?.('journal not writable');
+    database.exec('PRAGMA query_only = ON');
+  }
   flush();
-  database.isWritable = true;
+  if (fails) database.exec('PRAGMA query_only = OFF');
 }
 
 function logTo(trace: Trace, process: SimulatedProcess): Log {

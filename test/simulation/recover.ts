@@ -17,7 +17,6 @@ export async function recoverJournal(world: World): Promise<void> {
   const process = timeline.process();
   const journal = createJournal({
     database,
-    connection: database.connection,
     before: world.note,
     clock: process.clock,
     release: () => undefined,

@@ -25,14 +25,13 @@ export interface Simulation {
 export function createSimulation(): Simulation {
   const database = new ReusableDatabase();
   const other = new ReusableDatabase();
-  for (const one of [database, other]) one.simplify();
   // Nobody reads the stack of an error, and it costs more than the error.
   if (!process.env['LABFEED_TRACE']) Error.stackTraceLimit = 0;
   return {
     async simulate(seed, trace, withRemaps = false) {
-      const world = createWorld(seed, database, trace, withRemaps);
-      database.empty(world.events.has('lost'));
+      database.empty();
       other.empty();
+      const world = createWorld(seed, database, trace, withRemaps);
       try {
         await runHistory(world, other);
       } catch (error) {
@@ -52,8 +51,8 @@ const HOUR_MS = 3_600_000;
 
 async function runHistory(world: World, otherDatabase: ReusableDatabase): Promise<void> {
   const { random, faults, events } = world;
+  const users = createUsers(world);
   const other = events.has('second') ? createOtherPc(world, otherDatabase) : undefined;
-  const users = createUsers(world, other?.world);
   scheduleConditions(world);
   let expected = 1 + random.below(5);
   let added = 0;
@@ -72,7 +71,7 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
     const left = expected - added;
     const here = process === processes || random.chance(0.5) ? left : Math.min(left, 1 + random.below(2));
     for (const end = added + here; added < end; added++) await daemon.add(added);
-    await runUntilEnd(daemon, world, users, other);
+    await runUntilEnd(daemon, world, users);
     // Only done runs can be remapped.
     if (world.remaps && random.chance(0.5) && !daemon.hasFailed()) await settle(world, daemon);
     if (process < processes) await endProcess(daemon, world, users, other);
@@ -95,8 +94,7 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
       };
       await useSpares(world, addHealthy);
       await parkPoisoned(world, addHealthy);
-      // After `recover`, the runs of a second PC are among ours.
-      if (!(other && isRecovered)) await remapInLastProcess(daemon, world, users);
+      await remapInLastProcess(daemon, world, users);
       daemon.kill();
     }
   }
@@ -112,10 +110,10 @@ function chooseFaults({ random }: World): Faults {
 }
 
 /** Half of the processes end while a write is in flight, where a crash does most harm. */
-async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users, other?: OtherPc): Promise<void> {
+async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users): Promise<void> {
   const { random, timeline, network, events } = world;
   const [minSteps, maxSteps] = random.chance(0.5) ? [random.below(30), 90] : [60, random.below(60)];
-  for (let step = 0; step < maxSteps && !daemon.isIdle(); step++) {
+  for (let step = 0; step < maxSteps && !(await daemon.isIdle()); step++) {
     if (step >= minSteps && network.writes > 0) break;
     await timeline.step();
     if (random.chance(0.02)) users.createExperiment();
@@ -123,29 +121,20 @@ async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users, 
     if (events.get('reload')?.chance(0.02)) await daemon.reload();
     const neighbour = events.get('unreadable');
     if (neighbour?.chance(0.05) && world.conditions.size < MAX_CONDITIONS) addUnreadable(world, users, neighbour);
-    if (events.get('restored')?.chance(0.2) && isCalm(world) && (!other || isCalm(other.world)))
-      world.restore ??= world.notebook.snapshot();
+    if (events.get('restored')?.chance(0.2) && isCalm(world)) world.restore ??= world.notebook.snapshot();
   }
 }
 
 const MAX_CONDITIONS = 3;
 
+/** Between two runs. Nobody notices if a server is restored to a state in which only a comment of a run is missing. */
+const isCalm = ({ database }: World): boolean =>
+  database.prepare("SELECT 1 FROM runs WHERE step NOT IN ('pending', 'done')").get() === undefined;
+
 function addUnreadable({ conditions }: World, users: Users, random: Random): void {
   const id = users.createExperiment();
   conditions.add(unreadable(id, random, () => users.created.has(id)));
 }
-
-/**
- * Between two runs. Nobody notices if a server is restored to a state in which only a comment of a run is missing, or in
- * which an experiment below our newest one is empty: one that was a spare then, and was filled in later.
- */
-const isCalm = ({ database }: World): boolean =>
-  database
-    .prepare(
-      `SELECT 1 FROM runs WHERE step NOT IN ('pending', 'done') UNION SELECT 1 FROM spares
-         UNION SELECT 1 FROM servers WHERE sweep_from IS NOT NULL OR sweep IS NOT NULL`,
-    )
-    .get() === undefined;
 
 /** Where runs must end in time: a clock that is set back by less than an hour delays some of them by as much. */
 const isTimed = ({ events }: World): boolean => events.has('poison') || events.has('unreadable');
@@ -178,8 +167,10 @@ async function endProcess(
   for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
   if (random.chance(0.1) && !isTimed(world)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);
   if (world.events.has('clock') && !isTimed(world)) jumpClock(world);
-  if (world.events.has('restored')) return restore(world, users, other);
-  if (world.events.has('lost')) return loseJournal(world);
+  // The other PC would need a `recover` of its own.
+  if (world.events.has('restored') && !world.events.has('second')) return restore(world, users);
+  // `recover` also takes in the runs of a second PC, which this history would number as its own.
+  if (world.events.has('lost') && !world.events.has('second')) return loseJournal(world);
   if (random.chance(0.3)) {
     // A change between our read and our PATCH cannot be detected, so users act while nothing is in flight.
     while (await timeline.step());
@@ -193,14 +184,12 @@ async function endProcess(
 }
 
 /** The server gets an older state, after everything in flight has arrived. */
-async function restore(world: World, users: Users, other: OtherPc | undefined): Promise<void> {
+async function restore(world: World, users: Users): Promise<void> {
   const { timeline, trace } = world;
   while (await timeline.step());
   if (!world.restore || world.isRestored || !knowsTitles(world)) return;
-  if (other && other.added() > 0 && !knowsTitles(other.world)) return;
   world.restore();
   world.isRestored = true;
-  if (other) other.world.isRestored = other.added() > 0;
   trace?.('the server is restored to an older state');
   users.restored();
 }

@@ -4,8 +4,8 @@ import { runOf, type World } from './world.js';
 
 /** Simulated users of the notebook. What they did must stay as they left it. */
 export interface Users {
-  /** Their own experiments, by id. */
-  readonly created: ReadonlyMap<number, { readonly title: string; readonly userid: number }>;
+  /** Titles of their own experiments, by id. */
+  readonly created: ReadonlyMap<number, string>;
   /** Experiments of ours that they edited, by the name of the run. */
   readonly edited: ReadonlyMap<string, number>;
   /** Runs whose experiment they deleted, by name. */
@@ -35,10 +35,9 @@ interface ChangedComment {
 
 export const EDITED = { title: 'edited by hand', body: 'mine' };
 
-/** `other`: the journal of a second PC. */
-export function createUsers(world: World, other?: Pick<World, 'database'>): Users {
-  const { notebook, database, random, events, trace } = world;
-  const created = new Map<number, { title: string; userid: number }>();
+export function createUsers(world: World): Users {
+  const { notebook, database, random, trace } = world;
+  const created = new Map<number, string>();
   const edited = new Map<string, number>();
   const deleted = new Set<string>();
   const filed = database.prepare(
@@ -46,10 +45,9 @@ export function createUsers(world: World, other?: Pick<World, 'database'>): User
   );
   const create = (): number => {
     const title = random.chance(0.5) ? 'Untitled' : 'their work';
-    const userid = events.get('shared')?.chance(0.5) ? 1 : 2;
-    const id = notebook.addExperiment(title, userid);
-    created.set(id, { title, userid });
-    trace?.(`user ${userid} creates ${id}, ${title}`);
+    const id = notebook.addExperiment(title, 2);
+    created.set(id, title);
+    trace?.(`user creates ${id}, ${title}`);
     return id;
   };
   return {
@@ -65,13 +63,13 @@ export function createUsers(world: World, other?: Pick<World, 'database'>): User
     },
     restored() {
       for (const id of [...created.keys(), ...notebook.privateIds]) {
-        if (notebook.experiments.has(id)) continue;
+        if (notebook.experiments.get(id)?.userid === 2) continue;
         created.delete(id);
         notebook.privateIds.delete(id);
       }
       // As long as the ids of ours are unused, a person may have deleted them.
-      const highest = Math.max(highestIn(database), other ? highestIn(other.database) : 0);
-      for (let more = random.below(7), id = 0; more > 0 || id < highest; more--) id = create();
+      const highest = database.prepare('SELECT max(experiment) AS id FROM runs').get() as { id: number | null };
+      for (let more = random.below(7), id = 0; more > 0 || id < (highest.id ?? 0); more--) id = create();
     },
     changeExperiment() {
       const rows = filed.all() as { experiment: number; id: number }[];
@@ -93,9 +91,6 @@ export function createUsers(world: World, other?: Pick<World, 'database'>): User
     },
   };
 }
-
-const highestIn = (database: World['database']): number =>
-  (database.prepare('SELECT ifnull(max(experiment), 0) AS id FROM runs').get() as { id: number }).id;
 
 function createCommentUsers({ notebook, database, random, trace, remaps, timeline }: World) {
   const changedComments = new Map<number, ChangedComment>();

@@ -34,8 +34,6 @@ export interface World {
   restore: (() => void) | undefined;
   /** Whether it was given to it. */
   isRestored: boolean;
-  /** Whether titles are dropped, and somebody else creates experiments with our account. The journal knows it. */
-  isShared: boolean;
   /** Whether a sync of the journal may fail. */
   canFailSync: boolean;
   /** The last note in the file beside the journal. */
@@ -95,7 +93,6 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
   const random = seeded(seed);
   const timeline = createTimeline(random);
   const kind = KINDS[random.below(KINDS.length)] ?? KINDS[0];
-  const events = chooseEvents(seed);
   return {
     random,
     timeline,
@@ -105,14 +102,13 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
     faults: { ofRequests: 0, ofWrites: 0 },
     network: { writes: 0 },
     remaps: withRemaps ? new Map() : undefined,
-    events,
+    events: chooseEvents(seed),
     conditions: new Set(),
     pc: FIRST_PC,
     calmAt: 0,
     poisoned: undefined,
     restore: undefined,
     isRestored: false,
-    isShared: kind.keepsTitle === false && events.has('shared'),
     canFailSync: false,
     note: undefined,
     writtenBeforeNote: 0,
@@ -126,17 +122,8 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
 export const knowsTitles = ({ database }: World): boolean =>
   database.prepare('SELECT 1 FROM servers WHERE keeps_title IS NOT NULL').get() !== undefined;
 
-const made = new Map<string, ReturnType<typeof makeRun>>();
-
-/** The n-th run of a PC and its draft. They are the same in every history, and hashes take time. */
-export function runOf(n: number, version = 0, pc: Pc = FIRST_PC): ReturnType<typeof makeRun> {
-  const title = titleOf(n, version, pc);
-  const run = made.get(title) ?? makeRun(n, version, pc);
-  made.set(title, run);
-  return run;
-}
-
-function makeRun(n: number, version: number, pc: Pc) {
+/** The n-th run of a PC and its draft. */
+export function runOf(n: number, version = 0, pc: Pc = FIRST_PC) {
   const name = titleOf(n, 0, pc);
   const origin = originLine({ label: `balance ${name}.csv`, sha256: sha256(name), journal: pc.journal });
   const draft = { ...someDraft(name, commentsOf(n, version)), body: `<p>${name}</p><p>${origin}</p>` };
