@@ -126,6 +126,8 @@ export interface ServerOutbox {
   runWith(experiment: number): Promise<number | undefined>;
   /** The runs that were written and not parked since, those with the highest experiments first. */
   lastFiled(count: number): Promise<FiledRun[]>;
+  /** The same, those whose experiments were filled in last first. */
+  lastDescribed(count: number): Promise<FiledRun[]>;
   /** Whether a creation of the run with this reference has an unknown outcome. */
   isCreating(reference: string): Promise<boolean>;
   /** The number of creations whose outcome is unknown. */

@@ -12,7 +12,7 @@ import {
   type Server,
   type WindowMemory,
 } from './context.js';
-import { isOurCreation } from './reconcile.js';
+import { isUntouched } from './reconcile.js';
 import { END_OF_IDS, tryRead } from './window.js';
 
 /** After a longer pause between two writes, the server may have been restored without a failed request. */
@@ -111,7 +111,7 @@ const readerOf = ({ notebook }: DeliveryContext): EntryReader => ({
 export async function isStillOurs(record: ExperimentRecord, filing: Filing): Promise<boolean> {
   const { run, experiment, server } = filing;
   const reader = readerOf(filing);
-  if (run.step === 'described' && isOurCreation(record, run.reference, await server.facts()))
+  if (run.step === 'described' && isUntouched(record, await server.facts()))
     await haltRestored(experiment, emptied(experiment).sign, server);
   if (await isOurs(record, { ...run, experiment, title: run.draft.title }, reader)) return true;
   const { restored, ours } = await inspectNewest(server, reader);
@@ -143,12 +143,42 @@ const NEWEST = 8;
 /** Nobody rewrites more of our newest experiments until nothing of ours is left in them. */
 const MAX_REWRITTEN = 2;
 
+type Inspected = Pick<ServerOutbox, 'facts' | 'learn' | 'lastFiled' | 'lastDescribed'>;
+
 /**
- * Reads our newest experiments, from the highest id down to the first that is still ours: usually one request. Those
- * that were deleted or made private prove nothing. `restored`: from which id on the server assigned ids again, and how
- * it shows. If only the last few are gone, the id of the next creation shows it.
+ * Reads our newest experiments, from the highest id down to the first that is still ours, and from the one that was
+ * filled in last back to the first that still is: usually one request. A spare has a low id, but may be filled in late.
+ * Those that were deleted or made private prove nothing. `restored`: from which id on the server assigned ids again, and
+ * how it shows. If only the last few are gone, the id of the next creation shows it.
  */
-export async function inspectNewest(server: Pick<ServerOutbox, 'facts' | 'learn' | 'lastFiled'>, reader: EntryReader) {
+export async function inspectNewest(server: Inspected, reader: EntryReader) {
+  const remembering = rememberRead(reader);
+  const inspected = await inspectHighest(server, remembering);
+  if (inspected.restored) return inspected;
+  const facts = await server.facts();
+  for (const run of await server.lastDescribed(NEWEST)) {
+    const record = await remembering.readExperiment(run.experiment);
+    if (typeof record === 'string') continue;
+    if (isUntouched(record, facts)) return { ours: undefined, restored: emptied(run.experiment) };
+    if (await isOurs(record, run, remembering)) break;
+  }
+  return inspected;
+}
+
+/** Reads each experiment once. */
+function rememberRead(reader: EntryReader): EntryReader {
+  const known = new Map<number, ReturnType<EntryReader['readExperiment']>>();
+  return {
+    ...reader,
+    readExperiment(id) {
+      const record = known.get(id) ?? reader.readExperiment(id);
+      known.set(id, record);
+      return record;
+    },
+  };
+}
+
+async function inspectHighest(server: Inspected, reader: EntryReader) {
   const newest = await server.lastFiled(NEWEST);
   const others: { id: number; owner: string | undefined }[] = [];
   const facts = await server.facts();
@@ -157,7 +187,7 @@ export async function inspectNewest(server: Pick<ServerOutbox, 'facts' | 'learn'
     const record = await reader.readExperiment(run.experiment);
     if (record === 'missing') missing += 1;
     if (typeof record === 'string') continue;
-    if (isOurCreation(record, run.reference, facts)) return { ours: undefined, restored: emptied(run.experiment) };
+    if (isUntouched(record, facts)) return { ours: undefined, restored: emptied(run.experiment) };
     const owner = ownerOf(record);
     if (await isOurs(record, run, reader)) {
       if (owner !== facts.owner) await server.learn({ owner: owner ?? null });

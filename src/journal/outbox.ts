@@ -331,6 +331,15 @@ function createServer(store: Store, url: string): ServerOutbox {
           ORDER BY experiment DESC LIMIT ${count} + 0`;
       return parseRows(filedRow, rows);
     },
+    async lastDescribed(count) {
+      // Within the last events, so that the cost does not grow with the journal.
+      const rows = db.rows`
+        SELECT experiment, reference, sha256, title FROM history JOIN runs ON runs.id = history.run
+          LEFT JOIN drafts ON drafts.run = runs.id WHERE history.id > (SELECT max(id) FROM history) - 1000
+          AND event = 'described' AND server = ${url} AND experiment IS NOT NULL AND step IN ('described', 'done')
+          AND parked IS NULL ORDER BY history.id DESC LIMIT ${count}`;
+      return parseRows(filedRow, rows);
+    },
     isCreating: async (reference) => db.exists`SELECT 1 FROM runs WHERE reference = ${reference} AND step = 'creating'`,
     countUnknown: async () =>
       db.value<number>`

@@ -5,6 +5,7 @@ import { Limiter } from '../../src/deliver/limiter.js';
 import { checkRestored, createWriteGuard, rememberHalts } from '../../src/deliver/restored.js';
 import { prepareServer } from '../../src/deliver/server.js';
 import { NotebookError } from '../../src/errors.js';
+import { provisionalTitle } from '../../src/markers.js';
 import { type FakeNotebook, fakeNotebook, intercept, NOTEBOOK_KINDS } from '../support/fake-notebook.js';
 import { contextOf, expectExactly, FIRST_ID, file, SERVER, see } from '../support/filing.js';
 import { due } from '../support/journal.js';
@@ -102,6 +103,24 @@ test.each(NOTEBOOK_KINDS)(
     // Without its title, the blank experiment cannot be distinguished from one of a person with the same account.
     const result = kind.keepsTitle === false ? { gone: [2], reopened: [] } : { gone: [], reopened: [2] };
     expect(await recovered(scene)).toMatchObject(result);
+  },
+);
+
+test.each(NOTEBOOK_KINDS)(
+  'a server restored to before a spare was filled in is noticed although a higher experiment is still ours (%o)',
+  async (kind) => {
+    const scene = await setUp(kind);
+    await scene.file('before');
+    const spare = await scene.notebook.createExperiment({ title: provisionalTitle('0123456789abcdef') });
+    await scene.file('higher');
+    await scene.journal.outbox.server(SERVER).addSpare(spare);
+    const restore = scene.notebook.snapshot();
+    await scene.file('a');
+    expect(await scene.journal.outbox.server(SERVER).runWith(spare)).toBe(3);
+    await check(scene);
+    restore();
+    await expect(check(scene)).rejects.toThrow(`experiment ${spare}, which labfeed filled in, is empty again`);
+    expect(await recovered(scene)).toMatchObject({ gone: [3], reopened: [] });
   },
 );
 

@@ -329,6 +329,8 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       const { sha256 } = newRun('b').file;
       expect((await server.lastFiled(5)).map(({ experiment }) => experiment)).toEqual([43, 41]);
       expect((await server.lastFiled(1))[0]).toMatchObject({ experiment: 43, sha256, title: 'b' });
+      await addWith('spare', intended(), created(40), { kind: 'described' });
+      expect((await server.lastDescribed(2)).map(({ experiment }) => experiment)).toEqual([40, 43]);
       expect([await server.hasExperiment(41), await server.hasExperiment(42)]).toEqual([true, false]);
       expect([await server.isCreating(reference), await server.isCreating(pending.reference)]).toEqual([true, false]);
       expect(await server.countUnknown()).toBe(3);
