@@ -17,8 +17,6 @@ export interface StoreOptions {
   schedule?: ((act: () => void, delayMs: number) => void) | undefined;
   /** Resolves when everything written before the call is on disk. By default, SQLite's write-ahead log is synced. */
   sync?: (() => Promise<void>) | undefined;
-  /** With statements that are compiled already. A new one by default. */
-  connection?: Connection | undefined;
 }
 
 /**
@@ -32,7 +30,7 @@ export function createStore(database: Database, now: () => number, options: Stor
   const { schedule = scheduleOnLoop } = options;
   const log = options.sync ? { sync: options.sync, close: async () => undefined } : openLog(database);
   const synced = shareSyncs(log.sync, writeWaiting);
-  const db = options.connection ?? new Connection(database);
+  const db = new Connection(database);
   let waiting: Waiting[] = [];
   let isScheduled = false;
   let isLaterScheduled = false;
