@@ -27,7 +27,7 @@ export type Answer =
   | { readonly error: SentError };
 
 const mappings = new Map<number, Mapping>();
-/** Whoever no longer waits for an answer ends the thread. */
+/** A caller that no longer waits for the answer ends the thread. */
 const NEVER = new AbortController().signal;
 
 async function work(message: Message): Promise<Answer | undefined> {

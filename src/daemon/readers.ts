@@ -28,7 +28,9 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
   // Small files do not wait for large ones. Several are sent ahead, so that the thread need not wait for the next.
   const large = new Lane(1, { ...LIMITS, ...limits });
   const small = new Lane(16, { ...LIMITS, ...limits }, large);
-  const lanes = [small, large];
+  // A reload must not fail because a golden test had to wait for a large file.
+  const tests = new Lane(1, { ...LIMITS, ...limits });
+  const lanes = [small, large, tests];
   const laneFor = (bytes: number) => (bytes <= MAX_SMALL_BYTES ? small : large);
   const close = (reader: number): void => {
     for (const lane of lanes) lane.close(reader);
@@ -70,7 +72,7 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
       try {
         const message: Message = { kind: 'test', task };
         const maxMs = maxMsOf(task.instrument);
-        const answer = await once(large, { message, path: task.test.file, maxMs }, signal);
+        const answer = await once(tests, { message, path: task.test.file, maxMs }, signal);
         if ('failures' in answer) return [...answer.failures];
         throw errorOf(answer);
       } catch (error) {
@@ -84,7 +86,7 @@ export function createReaders(limits: Partial<Limits> = {}): Readers {
 }
 
 const errorOf = (answer: Answer): Error =>
-  receiveError(('error' in answer && answer.error) || sendError('the thread gave another answer'));
+  receiveError(('error' in answer && answer.error) || sendError('unexpected answer of the thread'));
 
 /** Without what cannot be sent, such as functions. */
 const plain = ({ name, parse, experiment, comments, access }: MappingOptions): MappingOptions => ({

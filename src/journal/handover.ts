@@ -135,7 +135,7 @@ function add(db: Connection, run: NewRun, reading: Reading, at: number): Added {
   return added;
 }
 
-/** Runs from this path whose file was not read: what took its place is this run. */
+/** Runs from this path whose file was never read. The file of this run has taken its place. */
 function findUnread(db: Connection, { instrument, file: { sha256, path } }: NewRun): number[] {
   return db.values<number>`
     SELECT id FROM runs WHERE instrument = ${instrument} AND sha256 > ${STAND_IN} AND sha256 < ${AFTER_STAND_INS}
@@ -146,7 +146,7 @@ const AFTER_STAND_INS = STAND_IN.replace(/.$/, '1');
 
 function resolveUnread(db: Connection, run: NewRun, by: number, at: number): void {
   for (const id of findUnread(db, run)) {
-    const reason = `what is at its path now is run ${by}`;
+    const reason = `its path now holds the file of run ${by}`;
     db.run`UPDATE runs SET parked = 'ignored', reason = ${reason}, updated_at = ${at} WHERE id = ${id}`;
     addHistory(db, id, at, 'rested', { as: 'ignored', reason });
   }

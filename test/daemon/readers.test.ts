@@ -124,6 +124,16 @@ test('golden tests run in a thread, which is ended if the sample takes too long'
   expect(await stopped).toHaveLength(3);
 });
 
+test('a golden test does not wait for a large file', async () => {
+  const { readers, reader, instrument, write } = setUp(ENDLESS_KEYS, { graceMs: 20_000 });
+  const large = reader.read(write('large.csv', ENDLESS.repeat(4000)), NOW).catch(() => 'abandoned');
+  const tests = [{ file: write('a.csv', 'aaa\n').path, expect: [] }];
+  const [result] = await runGoldenTests([{ ...instrument, tests }], { clock: systemClock, run: readers.test });
+  expect(result?.problems[0]?.message).toContain('a.csv: would be quarantined');
+  reader.close();
+  expect(await large).toBe('abandoned');
+});
+
 test('a preview is made in a thread, and can be cancelled', async () => {
   const { readers } = setUp();
   const sample = { name: 'a.csv', content: Buffer.from(WEIGHING), modifiedMs: NOW };
