@@ -107,6 +107,24 @@ describe('every', () => {
     await loop.stop();
   });
 
+  test('after a wake, a shorter wait ends in time, and a longer one is not cut short by the earlier one', async () => {
+    const clock = simulatedClock();
+    const ranAt: number[] = [];
+    const waits = [1000, 50, 5000, 60_000, 60_000];
+    const loop = every(0, clock, async () => {
+      ranAt.push(clock.monotonic());
+      return waits[ranAt.length - 1];
+    });
+    await clock.run(clock.sleep(100));
+    loop.wake();
+    await clock.run(clock.sleep(900));
+    // The alarm of the wait until 5,150 stays, and wakes nobody.
+    loop.wake();
+    await clock.run(clock.sleep(20_000));
+    await loop.stop();
+    expect(ranAt).toEqual([0, 100, 150, 1000]);
+  });
+
   test('stop aborts the signal, waits for the running task and ends the loop', async () => {
     const clock = simulatedClock();
     const steps: string[] = [];
