@@ -21,7 +21,7 @@ export function scheduleConditions(world: World): void {
     if (!random) return;
     const begun = condition(random);
     const begin = random.below(random.chance(0.5) ? 100 : 5000);
-    const lasts = random.below([2000, 60_000, 600_000][random.below(3)] ?? 0);
+    const lasts = random.below([2000, 60_000, name === 'spell' ? 180_000 : 600_000][random.below(3)] ?? 0);
     world.calmAt = Math.max(world.calmAt, begin + lasts);
     timeline.at(begin, () => {
       trace?.(`${name} begins`);

@@ -1,9 +1,11 @@
 import { retry } from '../../src/clock.js';
 import { notebookSchema } from '../../src/config/settings.js';
 import { haltBehind, openDelivery } from '../../src/daemon/runtime.js';
+import { trackUnknownOutcomes } from '../../src/deliver/context.js';
 import type { Note } from '../../src/journal/identity.js';
 import { createJournal, type Journal } from '../../src/journal/journal.js';
 import { createLog, type Log } from '../../src/log.js';
+import type { Random } from '../support/random.js';
 import { overNetwork, TIMEOUT_MS } from './network.js';
 import type { SimulatedProcess } from './timeline.js';
 import { runOf, type Trace, type World } from './world.js';
@@ -18,8 +20,7 @@ export interface SimulatedDaemon {
   /** Whether the journal could not be synced: nothing is sent until a restart. */
   hasFailed(): boolean;
   /** Whether every run in the journal that the server accepts is done or parked. */
-  isIdle(): Promise<boolean>;
-  count(): Promise<Record<string, number>>;
+  isIdle(): boolean;
   /** As with SIGHUP: another delivery continues while requests of the first may be in flight. */
   reload(): Promise<void>;
   /** As with SIGTERM. */
@@ -60,6 +61,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
   const changed = (): void => {
     isChanged = true;
   };
+  const unknown = trackUnknownOutcomes(process.clock, TIMEOUT_MS);
   const open = () =>
     openDelivery({
       notebook: {
@@ -69,6 +71,7 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
       },
       instruments: ['balance'],
       outbox: journal.outbox,
+      unknown,
       connect: (schedule) => overNetwork(world, schedule, process),
       clock: process.clock,
       log: logTo(trace, process),
@@ -77,12 +80,13 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
     });
   let delivery = open();
   trace?.(`${pc.runs}: process starts`);
-  if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process));
+  if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process, random));
   delivery.start();
   if (world.events.has('lost')) takeNotes(journal.notes, process, world);
   async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
     // A run that could not be recorded is found again by the next scan.
-    while (!hasFailed() && !(await timeline.until(journal.outbox.add(run, { draft })).catch(() => undefined)));
+    const add = () => journal.outbox.add(run, { draft }).catch(() => undefined);
+    while (!hasFailed() && !(await timeline.until(add())));
     changed();
     delivery.wake();
   }
@@ -94,15 +98,14 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
     remap: (n, version) => take(runOf(n, version, pc)),
     wake: () => delivery.wake(),
     hasFailed,
-    count: journal.outbox.count,
-    async isIdle() {
+    isIdle() {
       if (isChanged) isIdle = countOpen(world) === 0;
       isChanged = false;
       return isIdle;
     },
     async reload() {
       trace?.(`${pc.runs}: reload`);
-      await timeline.until(delivery.stop(random.below(TIMEOUT_MS)));
+      await timeline.until(delivery.stop(random.below(TIMEOUT_MS), () => delivery.wake()));
       delivery = open();
       delivery.start();
     },
@@ -155,35 +158,40 @@ function createSync(process: SimulatedProcess, world: World): () => Promise<void
 }
 
 const NOTE_MS = 1000;
+const MAX_NOTE_MS = 16_000;
 
-/** As the daemon does once a second. */
-function takeNotes(notes: Journal['notes'], process: SimulatedProcess, world: World): void {
-  process.at(NOTE_MS, () => {
+/** As the daemon does once a second; less often while nothing is written. */
+function takeNotes(
+  notes: Journal['notes'],
+  process: SimulatedProcess,
+  world: World,
+  before = -1,
+  waitMs = NOTE_MS,
+): void {
+  process.at(waitMs, () => {
     const written = world.database.written();
     const keep = (note: Note | undefined): void => {
       if (note) Object.assign(world, { note, writtenBeforeNote: written });
     };
     notes.take().then(keep, () => undefined);
-    takeNotes(notes, process, world);
+    takeNotes(notes, process, world, written, written === before ? Math.min(2 * waitMs, MAX_NOTE_MS) : NOTE_MS);
   });
 }
 
 /** The daemon does not start until the halt is recorded. */
-const haltUntilRecovered = (journal: Journal, { clock }: SimulatedProcess): Promise<void> =>
+const haltUntilRecovered = (journal: Journal, { clock }: SimulatedProcess, { next }: Random): Promise<void> =>
   retry(() => haltBehind(journal, SETTINGS.url, 'journal.db'), {
     clock,
+    random: next,
     signal: new AbortController().signal,
     failed: () => undefined,
   });
 
 function write(flush: () => void, { random, faults, database, trace }: World): void {
-  const fails = random.chance(faults.ofWrites);
-  if (fails) {
-    trace?.('journal not writable');
-    database.exec('PRAGMA query_only = ON');
-  }
+  database.isWritable = !random.chance(faults.ofWrites);
+  if (!database.isWritable) trace?.('journal not writable');
   flush();
-  if (fails) database.exec('PRAGMA query_only = OFF');
+  database.isWritable = true;
 }
 
 function logTo(trace: Trace, process: SimulatedProcess): Log {

@@ -2,8 +2,8 @@
 /**
  * Runs many seeds on all cores, without the test runner: `npm run simulate:many -- 1-1000000`. Every seed runs as both
  * kinds of history, with and without remaps. LABFEED_REDO=0 or 1 chooses one, LABFEED_REDO=odd runs one history per seed:
- * odd seeds with remaps. Failures are printed with their seeds, and the others continue. SIGTERM or SIGINT stops it; what
- * was run until then is counted. Exits with 1 if a history has failed.
+ * odd seeds with remaps. Failures are printed with their seeds, and the others continue, even if a history does not end.
+ * SIGTERM or SIGINT stops it; what was run until then is counted. Exits with 1 if a history has failed.
  */
 import { fork } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -11,6 +11,8 @@ import { join } from 'node:path';
 import { build } from 'vite';
 
 const PART = 500;
+/** A history takes milliseconds: a seed that takes so many seconds does not end. */
+const MAX_SECONDS = 120;
 const REPORT_EVERY = 5000;
 const ROOT = join(import.meta.dirname, '../..');
 const BUNDLE = join(ROOT, 'node_modules/.simulate');
@@ -42,34 +44,57 @@ function report() {
 const running = new Set();
 const firstOpen = () => Math.min(next, ...running);
 
+/** Parts whose process has ended before them. */
+const left = [];
+
+function nextPart() {
+  if (isStopped) return undefined;
+  const part = left.pop();
+  if (part || next > last) return part;
+  const from = next;
+  next = Math.min(last, from + PART - 1) + 1;
+  return { from, to: next - 1 };
+}
+
 /** One process, which gets a part of the range whenever it is free. */
 const work = () =>
   new Promise((resolve, reject) => {
     const child = fork(join(import.meta.dirname, 'part.mjs'), [join(BUNDLE, 'simulate.js')]);
-    let from = 0;
+    let part;
+    let seed = 0;
+    let seconds = 0;
+    // No time is counted while all of it is paused.
+    const watch = setInterval(() => {
+      seconds += 1;
+      if (seconds > MAX_SECONDS) child.kill('SIGKILL');
+    }, 1000);
     const give = () => {
-      running.delete(from);
-      if (isStopped || next > last) return child.disconnect();
-      from = next;
-      next = Math.min(last, from + PART - 1) + 1;
-      running.add(from);
-      child.send({ from, to: next - 1 });
+      running.delete(part?.from);
+      part = nextPart();
+      if (!part) return child.disconnect();
+      running.add(part.from);
+      seed = part.from;
+      child.send(part);
     };
-    child.on('message', ({ seeds, histories, failures, cpuMs }) => {
-      for (const failure of failures) print(`FAILED ${failure}`);
-      total.seeds += seeds;
-      total.histories += histories;
-      total.failures += failures.length;
-      total.cpuMs += cpuMs;
-      give();
+    child.on('message', (done) => {
+      for (const failure of done.failures) print(`FAILED ${failure}`);
+      total.seeds += 1;
+      total.histories += done.histories;
+      total.failures += done.failures.length;
+      total.cpuMs += done.cpuMs;
+      seconds = 0;
+      seed = done.seed + 1;
+      if (seed > part.to) give();
       if (total.seeds < reportAt) return;
       reportAt += REPORT_EVERY;
       report();
     });
     child.on('error', reject).on('exit', (status, signal) => {
+      clearInterval(watch);
       if (status === 0) return resolve();
-      running.delete(from);
-      print(`FAILED a process ended with ${signal ?? status} in ${from}-${from + PART - 1}`);
+      running.delete(part.from);
+      if (seed < part.to) left.push({ from: seed + 1, to: part.to });
+      print(`FAILED LABFEED_SEED=${seed}: its process ended with ${signal ?? status}`);
       total.failures += 1;
       resolve(isStopped ? undefined : work());
     });

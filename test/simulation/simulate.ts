@@ -6,7 +6,8 @@ import { type SimulatedDaemon, startDaemon } from './daemon.js';
 import { TIMEOUT_MS } from './network.js';
 import { createOtherPc, type OtherPc } from './other-pc.js';
 import { recoverJournal } from './recover.js';
-import { isHalted, parkPoisoned, settle, useSpares } from './settle.js';
+import { isHalted, listOpen, parkPoisoned, settle, useSpares } from './settle.js';
+import { EndlessError } from './timeline.js';
 import { createUsers, type Users } from './users.js';
 import { verify } from './verify.js';
 import { createWorld, type Faults, knowsTitles, type Trace, type World } from './world.js';
@@ -25,19 +26,20 @@ export interface Simulation {
 export function createSimulation(): Simulation {
   const database = new ReusableDatabase();
   const other = new ReusableDatabase();
+  for (const one of [database, other]) one.simplify();
   // Nobody reads the stack of an error, and it costs more than the error.
   if (!process.env['LABFEED_TRACE']) Error.stackTraceLimit = 0;
   return {
     async simulate(seed, trace, withRemaps = false) {
-      database.empty();
-      other.empty();
       const world = createWorld(seed, database, trace, withRemaps);
+      database.empty(world.events.has('lost'));
+      other.empty();
       try {
         await runHistory(world, other);
       } catch (error) {
-        throw new Error(
-          `seed ${seed}, ${JSON.stringify(world.kind)}: ${error instanceof Error ? error.message : error}`,
-        );
+        const open = error instanceof EndlessError ? listOpen(world) : [];
+        const message = error instanceof Error ? error.message : String(error);
+        throw new Error([`seed ${seed}, ${JSON.stringify(world.kind)}: ${message}`, ...open].join('\n  '));
       }
     },
     close() {
@@ -113,7 +115,7 @@ function chooseFaults({ random }: World): Faults {
 async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users): Promise<void> {
   const { random, timeline, network, events } = world;
   const [minSteps, maxSteps] = random.chance(0.5) ? [random.below(30), 90] : [60, random.below(60)];
-  for (let step = 0; step < maxSteps && !(await daemon.isIdle()); step++) {
+  for (let step = 0; step < maxSteps && !daemon.isIdle(); step++) {
     if (step >= minSteps && network.writes > 0) break;
     await timeline.step();
     if (random.chance(0.02)) users.createExperiment();

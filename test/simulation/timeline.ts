@@ -33,9 +33,18 @@ interface Event {
 
 const START = Date.UTC(2026, 0, 1);
 
+/** The longest histories have a few thousand. */
+const MAX_EVENTS = 100_000;
+
+/** A history that does not end. */
+export class EndlessError extends Error {
+  override readonly name = 'EndlessError';
+}
+
 export function createTimeline(random: Random): Timeline {
   let elapsed = 0;
   let offsetMs = 0;
+  let ran = 0;
   const events: Event[] = [];
   const remove = (event: Event): void => {
     const index = events.indexOf(event);
@@ -57,6 +66,8 @@ export function createTimeline(random: Random): Timeline {
   function runNext(): boolean {
     let next = events[0];
     if (!next) return false;
+    ran += 1;
+    if (ran > MAX_EVENTS) throw new EndlessError(`it does not end within ${MAX_EVENTS} events`);
     for (const event of events) if (isBefore(event, next)) next = event;
     remove(next);
     elapsed = next.at;

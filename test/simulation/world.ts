@@ -122,8 +122,17 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
 export const knowsTitles = ({ database }: World): boolean =>
   database.prepare('SELECT 1 FROM servers WHERE keeps_title IS NOT NULL').get() !== undefined;
 
-/** The n-th run of a PC and its draft. */
-export function runOf(n: number, version = 0, pc: Pc = FIRST_PC) {
+const made = new Map<string, ReturnType<typeof makeRun>>();
+
+/** The n-th run of a PC and its draft. They are the same in every history, and hashes take time. */
+export function runOf(n: number, version = 0, pc: Pc = FIRST_PC): ReturnType<typeof makeRun> {
+  const title = titleOf(n, version, pc);
+  const run = made.get(title) ?? makeRun(n, version, pc);
+  made.set(title, run);
+  return run;
+}
+
+function makeRun(n: number, version: number, pc: Pc) {
   const name = titleOf(n, 0, pc);
   const origin = originLine({ label: `balance ${name}.csv`, sha256: sha256(name), journal: pc.journal });
   const draft = { ...someDraft(name, commentsOf(n, version)), body: `<p>${name}</p><p>${origin}</p>` };

@@ -1,160 +1,221 @@
 import { DatabaseSync, type StatementSyncInstance } from '@photostructure/sqlite';
 import { migrate } from '../../src/journal/database.js';
 
-type Recorded = () => unknown;
-
 const NO_CHANGES = { changes: 0 };
 
 const IS_SELECT = /^SELECT\b/;
-const IS_TRANSACTION = /^(BEGIN|COMMIT|SAVEPOINT|RELEASE|ROLLBACK)\b/;
 const CHANGED_TABLE = /^(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM)\s+(\w+)/;
+
+/** How often a table was changed. */
+interface Changes {
+  count: number;
+}
+
+type Method = (...args: unknown[]) => unknown;
 
 /**
  * An in-memory journal database that is reused for each history. Opening it, creating its tables and compiling the
  * statements of every process costs ten times as much as a history itself.
  *
- * It records what each transaction did, so that the last ones can be undone as by a power failure. It also remembers
- * what a query returned until one of its tables changes: nobody else writes to it, and most queries are repeated.
+ * A history is one transaction of SQLite, which is rolled back at its end. Each transaction of the journal is a savepoint
+ * in it, so that the last ones can be undone as by a power failure. What a query returned is remembered until one of its
+ * tables changes: nobody else writes to it, and most queries are repeated.
  */
 export class ReusableDatabase extends DatabaseSync {
   readonly #statements = new Map<string, StatementSyncInstance>();
-  readonly #emptying: ReadonlyMap<string, StatementSyncInstance>;
-  /** The tables that may have rows. */
-  readonly #filled = new Set<string>();
-  #tables: readonly string[] = [];
-  /** How often each table was changed. */
-  readonly #changes = new Map<string, number>();
-  #transactions: Recorded[][] = [];
-  #open: Recorded[] | undefined;
+  readonly #changes = new Map<string, Changes>();
+  readonly #begin: StatementSyncInstance;
+  readonly #undo: StatementSyncInstance;
+  readonly #release: StatementSyncInstance;
+  /** Whether a transaction of the journal is open. */
+  #isOpen = false;
+  #written = 0;
   #durable = 0;
+  /** The first transactions, this many, can no longer be undone. */
+  #released = 0;
+  #isRewindable = false;
+  /** Whether the journal can be written. */
+  isWritable = true;
 
   constructor() {
     super(':memory:');
     migrate(this, ':memory:');
-    const rows = this.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
-    // Tables that refer to others were created after them, and are emptied first.
-    this.#tables = (rows as { name: string }[]).map(({ name }) => name).reverse();
-    this.#emptying = new Map(this.#tables.map((name) => [name, super.prepare(`DELETE FROM ${name}`)]));
+    const tables = super.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all();
+    for (const { name } of tables as { name: string }[]) this.#changes.set(name, { count: 0 });
+    this.#begin = super.prepare('SAVEPOINT change');
+    this.#undo = super.prepare('ROLLBACK TO change');
+    this.#release = super.prepare('RELEASE change');
+    super.exec('BEGIN');
+  }
+
+  /** Removes what makes large journals fast, and small ones slow: indexes, and the numbers of runs by state and hour. */
+  simplify(): void {
+    const parts = super.prepare(
+      "SELECT type, name FROM sqlite_schema WHERE type IN ('index', 'trigger') AND sql <> ''",
+    );
+    for (const { type, name } of parts.all() as { type: string; name: string }[]) super.exec(`DROP ${type} ${name}`);
+    super.exec('COMMIT; BEGIN');
+  }
+
+  override get isTransaction(): boolean {
+    return this.#isOpen;
   }
 
   override prepare(sql: string): StatementSyncInstance {
     const known = this.#statements.get(sql);
     if (known) return known;
-    const statement = this.#wrap(super.prepare(sql), sql.trimStart());
+    const statement = this.#wrap(sql.trimStart());
     this.#statements.set(sql, statement);
     return statement;
   }
 
   override exec(sql: string): void {
     super.exec(sql);
-    this.#changed();
+    this.#changed(this.#changes.values());
   }
 
-  /** Resets it to empty tables. */
-  empty(): void {
-    this.#emptyTables();
-    this.#changed();
-    this.#filled.clear();
-    this.#transactions = [];
+  /** Resets it to empty tables. `isRewindable`: durable transactions can be undone, too, which costs time. */
+  empty(isRewindable = false): void {
+    super.exec('ROLLBACK');
+    super.exec('BEGIN');
+    this.#changed(this.#changes.values());
+    this.#isOpen = false;
+    this.#written = 0;
     this.#durable = 0;
+    this.#released = 0;
+    this.#isRewindable = isRewindable;
   }
 
   /** How many transactions were written. */
   written(): number {
-    return this.#transactions.length;
+    return this.#written;
   }
 
   /** The first transactions, this many, are on disk. */
   synced(transactions: number): void {
     this.#durable = Math.max(this.#durable, transactions);
+    if (this.#isRewindable || this.#durable < this.#written || this.#isOpen) return;
+    for (; this.#released < this.#written; this.#released++) this.#release.get();
   }
 
   /** A power failure: everything after the last completed sync may be lost, and `kept` of it at least is not. */
   lose(kept: (unsynced: number) => number): void {
-    const written = this.#transactions;
-    const survivors = written.slice(0, this.#durable + kept(written.length - this.#durable));
-    super.exec('BEGIN');
-    this.#emptyTables();
-    for (const repeat of survivors.flat()) repeat();
-    super.exec('COMMIT');
-    this.#changed();
-    this.#transactions = survivors;
-    this.#durable = survivors.length;
-  }
-
-  #wrap(compiled: StatementSyncInstance, sql: string): StatementSyncInstance {
-    if (IS_SELECT.test(sql)) return this.#remembered(compiled, sql);
-    if (sql.startsWith('PRAGMA')) return compiled;
-    const changed = this.#changedBy(sql);
-    // Reporting the number of changes costs more than the start or end of a transaction.
-    const begin = (): object => compiled.get() ?? NO_CHANGES;
-    const run: () => object = IS_TRANSACTION.test(sql) ? begin : compiled.run;
-    const record = <R>(method: (...args: never[]) => R) => {
-      return (...args: unknown[]): R => {
-        const repeat = (): R => Reflect.apply(method, compiled, args);
-        this.#changed(changed);
-        const result = repeat();
-        this.#note(sql, repeat);
-        return result;
-      };
-    };
-    const recorded = { run: record(run), get: record(compiled.get), all: record(compiled.all) };
-    return recorded as unknown as StatementSyncInstance;
-  }
-
-  /** Runs a query only if one of its tables has changed since it was last run with the same values. */
-  #remembered(query: StatementSyncInstance, sql: string): StatementSyncInstance {
-    const tables = this.#tables.filter((name) => new RegExp(`\\b${name}\\b`).test(sql));
-    if (tables.length === 0) return query;
-    const remember = <R>(method: (...args: never[]) => R) => {
-      const results = new Map<string, R>();
-      let changes = -1;
-      return (...args: unknown[]): R => {
-        let now = 0;
-        for (const name of tables) now += this.#changes.get(name) ?? 0;
-        if (now !== changes) results.clear();
-        changes = now;
-        const key = args.join('\n');
-        if (!results.has(key)) results.set(key, Reflect.apply(method, query, args));
-        return results.get(key) as R;
-      };
-    };
-    return { get: remember(query.get), all: remember(query.all) } as unknown as StatementSyncInstance;
-  }
-
-  /** Triggers count the runs in other tables, and a run is removed together with all that refers to it. */
-  #changedBy(sql: string): readonly string[] {
-    if (IS_TRANSACTION.test(sql)) return sql.startsWith('ROLLBACK') ? this.#tables : [];
-    const table = CHANGED_TABLE.exec(sql)?.[1];
-    if (table === undefined || (table === 'runs' && /^DELETE|\bREPLACE\b/.test(sql))) return this.#tables;
-    return table === 'runs' ? ['runs', 'tallies', 'hours'] : [table];
-  }
-
-  #changed(tables = this.#tables): void {
-    for (const name of tables) {
-      this.#changes.set(name, (this.#changes.get(name) ?? 0) + 1);
-      this.#filled.add(name);
-    }
+    this.#undoFrom(this.#durable + kept(this.#written - this.#durable));
   }
 
   /** Replaces it by a copy from when it had this many transactions. */
   rewind(transactions: number): void {
-    this.#durable = 0;
-    this.#transactions.length = Math.min(transactions, this.#transactions.length);
-    this.lose((unsynced) => unsynced);
+    this.#undoFrom(Math.min(transactions, this.#written));
   }
 
-  #emptyTables(): void {
-    for (const [name, statement] of this.#emptying) if (this.#filled.has(name)) statement.run();
+  #undoFrom(transactions: number): void {
+    if (transactions < this.#released) throw new Error('that transaction can no longer be undone');
+    for (; this.#written > transactions; this.#written--) this.#undoLast();
+    this.#durable = transactions;
   }
 
-  #note(sql: string, repeat: Recorded): void {
-    if (sql.startsWith('BEGIN')) this.#open = [];
-    else if (sql === 'COMMIT') {
-      if (this.#open) this.#transactions.push(this.#open);
-      this.#open = undefined;
-    } else if (sql === 'ROLLBACK') this.#open = undefined;
-    else if (this.#open) this.#open.push(repeat);
-    else this.#transactions.push([repeat]);
+  #undoLast(): void {
+    this.#undo.get();
+    this.#release.get();
+    this.#changed(this.#changes.values());
+  }
+
+  #wrap(sql: string): StatementSyncInstance {
+    const run = this.#transaction(sql);
+    if (run) return { run, get: run, all: run } as unknown as StatementSyncInstance;
+    const compiled = super.prepare(sql);
+    if (IS_SELECT.test(sql)) return this.#remembered(compiled, sql);
+    return sql.startsWith('PRAGMA') ? compiled : this.#changing(compiled, sql);
+  }
+
+  /** What begins or ends a transaction of the journal; undefined for other statements. */
+  #transaction(sql: string): (() => unknown) | undefined {
+    switch (sql) {
+      case 'BEGIN':
+      case 'BEGIN IMMEDIATE':
+        return () => {
+          if (!this.isWritable) throw new Error('attempt to write a readonly database');
+          this.#begin.get();
+          this.#isOpen = true;
+          return NO_CHANGES;
+        };
+      case 'COMMIT':
+        return () => {
+          this.#isOpen = false;
+          this.#written += 1;
+          return NO_CHANGES;
+        };
+      case 'ROLLBACK':
+        return () => {
+          this.#isOpen = false;
+          this.#undoLast();
+          return NO_CHANGES;
+        };
+      default:
+        return undefined;
+    }
+  }
+
+  /** A write, which is a transaction of its own unless one is open. */
+  #changing(compiled: StatementSyncInstance, sql: string): StatementSyncInstance {
+    const changed = this.#tablesOf(sql);
+    const change =
+      (method: Method): Method =>
+      (...args) => {
+        if (!this.#isOpen) this.#begin.get();
+        this.#changed(changed);
+        const result = Reflect.apply(method, compiled, args);
+        if (!this.#isOpen) this.#written += 1;
+        return result;
+      };
+    const { run, get, all } = compiled as unknown as Record<'run' | 'get' | 'all', Method>;
+    return { run: change(run), get: change(get), all: change(all) } as unknown as StatementSyncInstance;
+  }
+
+  /** Runs a query only if one of its tables has changed since it was last run with the same values. */
+  #remembered(query: StatementSyncInstance, sql: string): StatementSyncInstance {
+    const changes = [...this.#changes].filter(([name]) => new RegExp(`\\b${name}\\b`).test(sql)).map(([, one]) => one);
+    if (changes.length === 0) return query;
+    const names = query.columns().map(({ name }) => name);
+    // Naming the columns costs less here than in the driver.
+    query.setReturnArrays(true);
+    const toRow = (values: unknown): unknown => {
+      if (values === undefined) return undefined;
+      const row: Record<string, unknown> = {};
+      for (let n = 0; n < names.length; n++) row[names[n] as string] = (values as unknown[])[n];
+      return row;
+    };
+    const remember = (read: Method): Method => {
+      const results = new Map<string, unknown>();
+      let readAt = -1;
+      return (...args) => {
+        let now = 0;
+        for (const one of changes) now += one.count;
+        if (now !== readAt) results.clear();
+        readAt = now;
+        const key = args.length === 1 ? String(args[0]) : args.join('\n');
+        const known = results.get(key);
+        if (known !== undefined || results.has(key)) return known;
+        const result = read(...args);
+        results.set(key, result);
+        return result;
+      };
+    };
+    const get: Method = (...args) => toRow(query.get(...(args as never[])));
+    const all: Method = (...args) => (query.all(...(args as never[])) as unknown[]).map(toRow);
+    return { get: remember(get), all: remember(all) } as unknown as StatementSyncInstance;
+  }
+
+  /** The tables that a statement changes. Triggers count runs in other tables; a run is deleted with all that refers to it. */
+  #tablesOf(sql: string): readonly Changes[] {
+    const table = CHANGED_TABLE.exec(sql)?.[1];
+    if (table === undefined || (table === 'runs' && /^DELETE|\bREPLACE\b/.test(sql)))
+      return [...this.#changes.values()];
+    const names = table === 'runs' ? ['runs', 'tallies', 'hours'] : [table];
+    return names.flatMap((name) => this.#changes.get(name) ?? []);
+  }
+
+  #changed(tables: Iterable<Changes>): void {
+    for (const one of tables) one.count += 1;
   }
 }
