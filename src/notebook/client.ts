@@ -2,6 +2,7 @@ import { type Dispatcher, Pool } from 'undici';
 import { explain, NotebookError } from '../errors.js';
 import { connectionError, quote, type RequestInfo, responseError, type Subject, statusError } from './errors.js';
 import { exchange, type HttpResponse, MAX_ERROR_BYTES, type Method, SUCCESS_STATUS } from './http.js';
+import { type FileToSend, type Form, formOf } from './multipart.js';
 import {
   isId,
   isKey,
@@ -15,6 +16,7 @@ import {
   readPatched,
   readPatchedExperiment,
   readTags,
+  readUploads,
 } from './responses.js';
 
 export interface NotebookOptions {
@@ -82,6 +84,12 @@ export function createNotebook(options: NotebookOptions) {
     /** The experiment with the highest id that the key may read; none if there is no such experiment. */
     newestExperiments: async () => get(NEWEST, readExperiments),
 
+    /** eLabFTW only, as is the next: the attached files of an experiment, including archived and deleted ones. */
+    listUploads: async (id: number) => get(allUploads(id), readUploads),
+    /** Resolves with the id. The time limit grows with the size. */
+    uploadFile: async (id: number, file: FileToSend) =>
+      connection.request({ method: 'POST', target: uploads(id), form: formOf(file), read: readCreatedId }),
+
     listComments: async (entity: Entity) => get(comments(entity), readComments),
     readComment: async (entity: Entity, id: number) => get(comment(entity, id), readComment(id)),
     /** Resolves with the id. */
@@ -124,12 +132,17 @@ function maxBytes(method: Method, subject: Subject): number {
 /** Longer idle connections are replaced: if a firewall has dropped one, the next POST would get no response. */
 const MAX_IDLE_MS = 20_000;
 
+/** An upload may take as long as it needs at 500 kB a second, in addition to the time limit of any request. */
+const SLOWEST_BYTES_PER_MS = 500;
+
 type Read<T> = (response: HttpResponse) => T;
 
 interface Request<T> {
   readonly method: Method;
   readonly target: Target;
   readonly body?: object;
+  /** Instead of a JSON body. */
+  readonly form?: Form;
   readonly read: Read<T>;
   /** Called when it is the request's turn. If it throws, nothing is sent. */
   readonly check?: (() => void) | undefined;
@@ -178,12 +191,13 @@ class Connection {
   }
 
   /** Rejects with a NotebookError, or with what `check` throws. */
-  async #send<T>({ method, target: { path, subject }, body, read, check }: Request<T>): Promise<T> {
+  async #send<T>({ method, target: { path, subject }, body, form, read, check }: Request<T>): Promise<T> {
     check?.();
-    const { timeoutMs, onResponse } = this.#options;
+    const { onResponse } = this.#options;
+    const timeoutMs = this.#options.timeoutMs + (form ? form.length / SLOWEST_BYTES_PER_MS : 0);
     const request: RequestInfo = { method, path: this.#prefix + path, subject, key: readKey(this.#options) };
     const limits = { timeoutMs, maxBytes: maxBytes(method, subject) };
-    const result = await exchange(this.#pool, toHttp(request, body), limits);
+    const result = await exchange(this.#pool, toHttp(request, body, form), limits);
     if (result.response === undefined) {
       const { isSent, error } = result;
       onResponse?.(method, undefined);
@@ -200,8 +214,12 @@ class Connection {
   }
 }
 
-function toHttp({ method, path, key }: RequestInfo, body: object | undefined) {
+function toHttp({ method, path, key }: RequestInfo, body: object | undefined, form: Form | undefined) {
   const headers = { Authorization: key, Accept: 'application/json' };
+  if (form) {
+    const typed = { ...headers, 'Content-Type': form.type, 'Content-Length': String(form.length) };
+    return { method, path, headers: typed, body: form.open() };
+  }
   if (body === undefined) return { method, path, headers, body: null };
   // Without a charset, which eLabFTW rejects.
   const typed = { ...headers, 'Content-Type': 'application/json' };
@@ -244,6 +262,10 @@ const experiment = (id: number): Target => entry(`/experiments/${checked(id, 'an
 const tags = (id: number): Target => entry(`${experiment(id).path}/tags`);
 
 const tag = (id: number, tagId: number): Target => entry(`${tags(id).path}/${checked(tagId, 'a tag')}`);
+
+const uploads = (id: number): Target => entry(`${experiment(id).path}/uploads`);
+
+const allUploads = (id: number): Target => entry(`${uploads(id).path}?state=1,2,3`);
 
 const comments = (entity: Entity): Target => entry(`${entityPath(entity)}/comments`);
 

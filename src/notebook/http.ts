@@ -13,7 +13,7 @@ interface HttpRequest {
   readonly method: Method;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | null;
+  readonly body: string | AsyncIterable<Uint8Array> | null;
 }
 
 export interface HttpResponse {
@@ -55,7 +55,8 @@ export async function exchange(
   const timer = setTimeout(() => {
     handler.cancel(new TimeoutError(`timed out after ${timeoutMs / 1000} s`));
   }, timeoutMs);
-  pool.dispatch(request, handler);
+  // undici's own time limit for the response would end a long upload.
+  pool.dispatch({ ...request, headersTimeout: timeoutMs } as Dispatcher.DispatchOptions, handler);
   try {
     return await handler.result;
   } finally {

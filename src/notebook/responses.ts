@@ -34,6 +34,17 @@ export interface Tag {
   readonly tag: string;
 }
 
+/** A file attached to an experiment. */
+export interface Upload {
+  readonly id: number;
+  /** Its name. */
+  readonly real_name?: string | undefined;
+  /** SHA-256, in hexadecimal digits. */
+  readonly hash?: string | undefined;
+  /** 1: normal, 2: archived, 3: deleted. */
+  readonly state?: number | undefined;
+}
+
 /** Contains a hash of the key on some servers: never log or show it as a whole. */
 export interface KeyRecord extends Fields {
   readonly id?: number | undefined;
@@ -103,6 +114,18 @@ export const readTags = (response: HttpResponse): readonly Tag[] =>
     const { tag, tag_id, tags_id } = recordIn(value, what);
     if (typeof tag !== 'string') throw unexpected(`${what} has no text`);
     return { tag, id: requireId(idOf(tag_id) ?? idOf(tags_id), what) };
+  });
+
+/** eLabFTW only. */
+export const readUploads = (response: HttpResponse): readonly Upload[] =>
+  readList(response, 'uploads', (value, what) => {
+    const { id, hash, state, real_name } = recordIn(value, what);
+    return {
+      id: requireId(idOf(id), what),
+      real_name: typeof real_name === 'string' ? real_name : undefined,
+      hash: typeof hash === 'string' ? hash.toLowerCase() : undefined,
+      state: typeof state === 'number' ? state : undefined,
+    };
   });
 
 export const readKeys = (response: HttpResponse): readonly KeyRecord[] =>

@@ -46,14 +46,15 @@ const MAX_BODY_BYTES = 8 * 1024 * 1024;
  * Returns undefined for a body that is too large. It is read to its end all the same: a client whose connection is
  * closed early would not see the 413.
  */
-export async function readBody(payload: AsyncIterable<Buffer>): Promise<Buffer | undefined> {
+export async function readBody(payload: AsyncIterable<Buffer>, maxBytes = MAX_BODY_BYTES): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of payload) {
     bytes += chunk.length;
-    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);
+    if (bytes <= maxBytes) chunks.push(chunk);
+    else chunks.length = 0;
   }
-  return bytes > MAX_BODY_BYTES ? undefined : Buffer.concat(chunks);
+  return bytes > maxBytes ? undefined : Buffer.concat(chunks);
 }
 
 interface RefusalDetails {

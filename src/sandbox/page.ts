@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { escapeHtml, plural } from '../text.js';
-import { type Handler, Refusal, readId, resource } from './http.js';
+import { escapeHtml, formatBytes, plural } from '../text.js';
+import { type Handler, notFound, Refusal, readId, resource } from './http.js';
 import { SHOWN, sanitise } from './sanitise.js';
 import {
   type Comment,
@@ -10,8 +10,13 @@ import {
   type ExperimentSummary,
   listComments,
   listSummaries,
+  listUploads,
+  readContent,
   readExperiment,
+  readUpload,
+  STATE,
   type Store,
+  type Upload,
 } from './store.js';
 
 const PAGE_SIZE = 50;
@@ -56,9 +61,24 @@ export function servePages(app: FastifyInstance, store: Store): void {
     const id = readId(request.params['id'], 'id');
     const experiment = readExperiment(store, id);
     if (!experiment) return send(reply.code(404), renderMissing(id));
-    return send(reply, renderExperiment(experiment, listComments(store, id)));
+    const uploads = listUploads(store, id).filter(({ state }) => state === STATE.normal);
+    return send(reply, renderExperiment(experiment, listComments(store, id), uploads));
   };
   resource(app, '/view/:id', { GET: view });
+
+  const download: Handler = (request, reply) => {
+    const id = readId(request.params['upload'], 'upload');
+    const upload = readUpload(store, readId(request.params['id'], 'id'), id);
+    const content = upload && readContent(store, id);
+    if (!content) throw notFound(`upload ${id}`);
+    const name = encodeURIComponent(upload.real_name).replace(
+      /['()*]/g,
+      (sign) => `%${sign.charCodeAt(0).toString(16)}`,
+    );
+    reply.header('content-disposition', `attachment; filename*=UTF-8''${name}`);
+    return reply.type('application/octet-stream').send(Buffer.from(content));
+  };
+  resource(app, '/view/:id/uploads/:upload', { GET: download });
 
   resource(app, '/style.css', {
     GET: (_request, reply) => reply.type('text/css; charset=utf-8').send(STYLE),
@@ -128,7 +148,7 @@ ${pages > 1 ? paging : ''}`;
   return layOut('Experiments', content, page === 1);
 }
 
-function renderExperiment(experiment: Experiment, comments: readonly Comment[]): string {
+function renderExperiment(experiment: Experiment, comments: readonly Comment[], uploads: readonly Upload[]): string {
   const title = named(experiment.title);
   // A body cannot contain <section>, so unbalanced tags in it end here.
   const body = experiment.body.trim()
@@ -142,10 +162,20 @@ function renderExperiment(experiment: Experiment, comments: readonly Comment[]):
 <span>Created ${experiment.created_at} UTC</span><span>Last change ${experiment.modified_at} UTC</span></p>
 <p>${showTags(experiment.tags)}</p>
 ${body}
+${
+  uploads.length === 0
+    ? ''
+    : html`<h2>${plural(uploads.length, 'attached file')}</h2>
+<ul>${uploads.map(renderUpload)}</ul>`
+}
 <h2>${plural(comments.length, 'comment')}</h2>
 ${comments.map(renderComment)}`,
   );
 }
+
+const renderUpload = ({ id, item_id, real_name, filesize }: Upload): Html =>
+  html`<li><a href="/view/${item_id}/uploads/${id}">${real_name}</a> <span class="soft">${formatBytes(filesize)}</span></li>
+`;
 
 /** Comments are plain text. Browsers drop the first line break after `<pre>`, so one is added. */
 function renderComment({ id, comment, created_at, modified_at }: Comment): Html {

@@ -20,6 +20,8 @@ export interface SandboxOptions {
   readonly port: number;
   /** `v2`: the contract to the letter (default). `elabftw`: as eLabFTW implements it. */
   readonly dialect?: Dialect;
+  /** `elabftw` only: a longer upload gets 413. */
+  readonly maxUploadBytes?: number;
   readonly log?: Log;
   readonly clock?: Clock;
   /**
@@ -70,7 +72,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 }
 
 function buildServer(store: Store, options: SandboxOptions): FastifyInstance {
-  const { dialect = 'v2', intercept, log } = options;
+  const { dialect = 'v2', intercept, log, maxUploadBytes } = options;
   const onError = answerErrors(log);
   // The contract has no HEAD.
   const app = fastify({ exposeHeadRoutes: false, frameworkErrors: onError });
@@ -92,7 +94,7 @@ function buildServer(store: Store, options: SandboxOptions): FastifyInstance {
     async (api) => {
       intercept?.(api, store);
       if (dialect === 'v2') serveContract(api, store, () => app.listeningOrigin);
-      else serveElabftw(api, store);
+      else serveElabftw(api, store, maxUploadBytes);
     },
     { prefix: '/api/v2' },
   );

@@ -22,7 +22,7 @@ import {
  * The API as eLabFTW 5.6 implements it, used with an ordinary user's key. Like there, one place handles every request:
  * it splits the path into endpoint, id, part and id of the part, ignores what follows, and knows no other routes.
  */
-export function serveElabftw(api: FastifyInstance, store: Store): void {
+export function serveElabftw(api: FastifyInstance, store: Store, maxUploadBytes = MAX_UPLOAD_BYTES): void {
   api.addHook('onRequest', async (request, reply) => {
     if (!METHODS.includes(request.method)) throw new Refusal(405, NOT_ALLOWED, { html: true });
     if (request.method === 'OPTIONS') return sendEmpty(reply.code(200));
@@ -39,11 +39,16 @@ export function serveElabftw(api: FastifyInstance, store: Store): void {
     reply.header('set-cookie', `PHPSESSID=${session}; path=/; secure; HttpOnly; SameSite=Lax`);
   });
   api.removeAllContentTypeParsers();
-  api.addContentTypeParser('*', (_request: FastifyRequest, payload: AsyncIterable<Buffer>) => readBytes(payload));
+  api.addContentTypeParser('*', (request: FastifyRequest, payload: AsyncIterable<Buffer>) =>
+    readBytes(payload, isMultipart(request) ? maxUploadBytes : undefined),
+  );
   for (const url of ['/', '/*']) {
     api.all(url, async (request: SandboxRequest, reply) => answer(request, reply, store));
   }
 }
+
+/** eLabFTW's default. */
+const MAX_UPLOAD_BYTES = 100 * 1024 * 1024;
 
 /** The web server in front of PHP refuses other methods. */
 const METHODS = ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'OPTIONS'];
@@ -64,8 +69,8 @@ function authorise({ method, headers }: FastifyRequest, store: Store): void {
   }
 }
 
-async function readBytes(payload: AsyncIterable<Buffer>): Promise<Buffer> {
-  const bytes = await readBody(payload);
+async function readBytes(payload: AsyncIterable<Buffer>, maxBytes: number | undefined): Promise<Buffer> {
+  const bytes = await readBody(payload, maxBytes);
   if (!bytes) throw new Refusal(413, TOO_LARGE, { html: true });
   return bytes;
 }
