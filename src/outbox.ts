@@ -120,6 +120,8 @@ export interface ServerOutbox {
   /** Gives the run an unused experiment of ours, if there is one; preferably the run's own. */
   claimSpare(run: OpenRun, earlier?: UnseenCreations): Promise<number | undefined>;
   addSpare(experiment: number, reference?: string): Promise<void>;
+  /** Whether one of the unused experiments has the provisional title with this reference. */
+  hasSpare(reference: string): Promise<boolean>;
   /** Whether a run has this experiment, or it is a spare. */
   hasExperiment(experiment: number): Promise<boolean>;
   /** The run that has this experiment. */

@@ -58,9 +58,12 @@ export async function settleCreations(run: OpenRun, facts: ServerFacts, context:
     unknown.window.absent.set(creation.run, { through: reader.end, isProved });
   }
   if (experiment !== undefined) return { experiment };
-  if (isWaiting(run.id) || dependsOn(run, reader.unreadable))
+  const isUnread = dependsOn(run, reader.unreadable);
+  // With a spare that has its title, it need not wait: what it may have left elsewhere is looked for later.
+  if (isWaiting(run.id) || (isUnread && !(await server.hasSpare(run.reference))))
     throw notYet(run, leftMs(run.id), reader.unreadable, context);
-  return { absence: unknown.window.absent.get(run.id) ?? { through: reader.end, isProved: false } };
+  const through = isUnread ? (run.floor ?? 0) : reader.end;
+  return { absence: unknown.window.absent.get(run.id) ?? { through, isProved: false } };
 }
 
 /** Whether one of these creations may still take effect. */

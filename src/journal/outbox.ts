@@ -318,6 +318,7 @@ function createServer(store: Store, url: string): ServerOutbox {
     },
     addSpare: (experiment, reference = undefined) =>
       commit(() => void db.run`INSERT OR IGNORE INTO spares VALUES (${url}, ${experiment}, ${reference ?? null})`),
+    hasSpare: async (reference) => db.exists`SELECT 1 FROM spares WHERE server = ${url} AND reference = ${reference}`,
     hasExperiment: async (experiment) =>
       db.exists`
         SELECT 1 FROM runs WHERE server = ${url} AND experiment = ${experiment} UNION SELECT 1 FROM spares
@@ -337,7 +338,7 @@ function createServer(store: Store, url: string): ServerOutbox {
         SELECT experiment, reference, sha256, title FROM history JOIN runs ON runs.id = history.run
           LEFT JOIN drafts ON drafts.run = runs.id WHERE history.id > (SELECT max(id) FROM history) - 1000
           AND event = 'described' AND server = ${url} AND experiment IS NOT NULL AND step IN ('described', 'done')
-          AND parked IS NULL ORDER BY history.id DESC LIMIT ${count}`;
+          AND parked IS NULL ORDER BY history.id DESC LIMIT ${count} + 0`;
       return parseRows(filedRow, rows);
     },
     isCreating: async (reference) => db.exists`SELECT 1 FROM runs WHERE reference = ${reference} AND step = 'creating'`,

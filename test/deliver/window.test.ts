@@ -4,6 +4,7 @@ import { deliver } from '../../src/deliver/deliver.js';
 import { prepareServer } from '../../src/deliver/server.js';
 import { MAX_SKIPPED } from '../../src/deliver/window.js';
 import { NotebookError } from '../../src/errors.js';
+import { provisionalTitle } from '../../src/markers.js';
 import { type FakeNotebook, intercept, type NotebookKind } from '../support/fake-notebook.js';
 import { SERVER } from '../support/filing.js';
 import { GRACE_MS, setUp } from './scene.js';
@@ -169,6 +170,31 @@ test('an entry that cannot be read stops neither a start nor other runs; a run t
   unreadable.clear();
   await deliverAll();
   expect(ours().sort()).toEqual(['A', 'B', 'known']);
+});
+
+test('a run that may own an entry that cannot be read uses a spare with its title, and what it left is found later', async () => {
+  const scene = await setUpCounted();
+  const { add, fail, attempt, notebook, unreadable, clock, context, journal, deliverAll, ours } = scene;
+  const run = await add('A');
+  // As after `recover`: an older journal does not know the first of two creations.
+  const { reference } = await journal.outbox.load(run);
+  const spare = await notebook.createExperiment({ title: provisionalTitle(reference) });
+  await fail(run, { createExperiment: 'lost' });
+  await context.server.addSpare(spare, reference);
+  const [own = 0] = [...notebook.experiments.keys()].slice(-1);
+  addForeign(notebook, 1);
+  unreadable.add(own);
+  clock.advance(GRACE_MS);
+  for (const _ of [1, 2]) await expect(attempt(run)).rejects.toThrow('internal error');
+  await attempt(run);
+  expect(notebook.experiments.get(spare)?.title).toBe('A');
+  unreadable.clear();
+  clock.advance(60_000);
+  for (const title of ['B', 'C', 'D']) {
+    await add(title);
+    await deliverAll();
+  }
+  expect(ours().sort()).toEqual(['A', 'B', 'C', 'D', 'known']);
 });
 
 test('while a run waits for an entry that cannot be read, ids that are missing below it are not read again', async () => {

@@ -21,7 +21,8 @@ export function scheduleConditions(world: World): void {
     if (!random) return;
     const begun = condition(random);
     const begin = random.below(random.chance(0.5) ? 100 : 5000);
-    const lasts = random.below([2000, 60_000, name === 'spell' ? 180_000 : 600_000][random.below(3)] ?? 0);
+    // At least a moment: with none at all, it could begin after its end.
+    const lasts = 1 + random.below([2000, 60_000, name === 'spell' ? 180_000 : 600_000][random.below(3)] ?? 0);
     world.calmAt = Math.max(world.calmAt, begin + lasts);
     timeline.at(begin, () => {
       trace?.(`${name} begins`);
@@ -45,9 +46,11 @@ export function scheduleConditions(world: World): void {
  * the blank experiments of unknown outcome that it has by then, since none was ever compared with one of ours.
  */
 function upgradeLater(random: Random, world: World, attempts = 5): void {
-  const { timeline, notebook, trace } = world;
+  const { timeline, notebook, database, trace } = world;
   timeline.at(random.below(20_000), () => {
-    if (!knowsTitles(world)) return attempts > 0 ? upgradeLater(random, world, attempts - 1) : undefined;
+    // A power failure must not make it forget that.
+    if (!knowsTitles(world) || !database.isSynced())
+      return attempts > 0 ? upgradeLater(random, world, attempts - 1) : undefined;
     trace?.('the server keeps titles from now on');
     notebook.keepTitles();
   });

@@ -91,6 +91,11 @@ export class ReusableDatabase extends DatabaseSync {
     return this.#written;
   }
 
+  /** Whether a power failure would undo nothing. */
+  isSynced(): boolean {
+    return this.#durable === this.#written;
+  }
+
   /** The first transactions, this many, are on disk. */
   synced(transactions: number): void {
     this.#durable = Math.max(this.#durable, transactions);
