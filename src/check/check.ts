@@ -13,7 +13,7 @@ import { ConfigError, EXIT, explainProblem, formatPlace, LabfeedError, type Prob
 import { inspectJournal } from '../journal/maintenance.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
-import { plural } from '../text.js';
+import { joinWords, plural } from '../text.js';
 import {
   checkFolders,
   type Finding,
@@ -124,13 +124,15 @@ function checkInstruments(config: LoadedConfig): Finding[] {
         hint: 'add an instrument under `instruments`, or check the globs of `include`',
       },
     ];
-  return config.instruments
-    .filter(({ parse }) => parse === undefined)
-    .map(({ name }) => ({
+  const unmapped = config.instruments.filter(({ parse }) => parse === undefined).map(({ name }) => name);
+  if (unmapped.length === 0) return [];
+  return [
+    {
       level: 'note',
-      text: `${name} has no \`parse\`: labfeed detects the format of each file, and a later version may detect it differently`,
+      text: `${joinWords(unmapped.length > 10 ? [...unmapped.slice(0, 9), plural(unmapped.length - 9, 'other instrument')] : unmapped)} ${unmapped.length === 1 ? 'has' : 'have'} no \`parse\`: labfeed detects the format of each file, and a later version may detect it differently`,
       hint: 'to pin the format, add the `parse` section that `labfeed learn FILE…` prints',
-    }));
+    },
+  ];
 }
 
 async function checkTests(instruments: readonly Instrument[]): Promise<Finding[]> {

@@ -196,11 +196,11 @@ interface CheckedEntry extends Entry {
 }
 
 function checkEntries(entries: readonly Entry[], problems: Problem[], own: readonly string[]): CheckedEntry[] {
-  const firstPlaces = new Map<string, Place>();
+  const definedIn = new Map<string, YamlFile>();
   return entries.map((entry) => {
     const { yaml, name, value } = entry;
     const context: CheckContext = { yaml, path: ['instruments', name], stops: { instrument: name } };
-    const wrongName = checkName(name, context, firstPlaces);
+    const wrongName = checkName(name, context, definedIn);
     const { value: config, problems: mistakes } = checkValue(instrumentSchema, value, context);
     problems.push(...wrongName, ...mistakes);
     if (!config || wrongName.length > 0) return { ...entry, config };
@@ -218,15 +218,15 @@ function readClaim({ name, value, yaml, config, instrument }: CheckedEntry): Cla
   return data ? [{ ...data, name, watch: resolve(dirname(yaml.file), data.watch) }] : [];
 }
 
-function checkName(name: string, { yaml, path, stops }: CheckContext, firstPlaces: Map<string, Place>): Problem[] {
-  const where = yaml.placeOfKey(path);
-  const first = firstPlaces.get(name);
+function checkName(name: string, { yaml, path, stops }: CheckContext, definedIn: Map<string, YamlFile>): Problem[] {
+  const first = definedIn.get(name)?.placeOfKey(path);
   if (first) {
     const message = `the instrument ${JSON.stringify(name)} is already defined at ${first.file}:${first.line}`;
-    return [{ where, message, hint: 'rename one of them', stops: 'nothing' }];
+    return [{ where: yaml.placeOfKey(path), message, hint: 'rename one of them', stops: 'nothing' }];
   }
-  firstPlaces.set(name, where);
+  definedIn.set(name, yaml);
   if (INSTRUMENT_NAME.test(name)) return [];
+  const where = yaml.placeOfKey(path);
   const hint = 'use at most 64 letters, digits, spaces, dots, dashes and underscores';
   return [{ where, message: `${JSON.stringify(name)} is not a valid name for an instrument`, hint, stops }];
 }
