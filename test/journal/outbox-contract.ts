@@ -4,6 +4,7 @@ import type { Answer, Source } from '../../src/journal/decisions.js';
 import type { JournalReader } from '../../src/journal/reader.js';
 import type { Recovery } from '../../src/journal/recovery.js';
 import type { RequestStore } from '../../src/journal/requests.js';
+import { STAND_IN } from '../../src/model.js';
 import type { NewRun, Outbox, RunChange } from '../../src/outbox.js';
 import { newRun, someDraft } from '../support/runs.js';
 
@@ -405,6 +406,16 @@ export function testOutbox(name: string, open: () => Promise<TestedOutbox>): voi
       expect(after).toMatchObject({ step: 'pending', experiment: undefined, draft: before.draft });
       expect(after.reference).not.toBe(before.reference);
       expect(await outbox.match(newRun('a'))).toMatchObject({ kind: 'known', run: again });
+    });
+
+    test('a run whose bytes could not be read is ignored once its path holds a file that is filed', async () => {
+      const { outbox, reader, addWith, refuse } = await setUp();
+      const filed = await addWith('a', ...done(12));
+      const { file } = newRun('a');
+      const { run } = await refuse('b', { file: { ...file, sha256: STAND_IN + file.sha256.slice(STAND_IN.length) } });
+      expect(await outbox.match(newRun('a'))).toMatchObject({ kind: 'known', run: filed });
+      expect(await outbox.count()).toEqual({ done: 1, ignored: 1 });
+      expect((await reader.job(run))?.reason).toBe(`its path now holds the file of run ${filed}`);
     });
 
     test('ignore parks a run for good, until it is retried', async () => {

@@ -1,4 +1,4 @@
-import { truncateSync } from 'node:fs';
+import { appendFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { CFB, read, utils, write } from '@e965/xlsx';
@@ -73,6 +73,26 @@ test.each<[string, string, () => string | Buffer]>([
   ['10 MB of JSON', 'large.json', () => `[${records().join(',')}]`],
 ])('%s do not block the event loop, and other files are filed meanwhile', async (_, name, make) => {
   expect(await longestBlockBy(name, make())).toBeLessThan(MAX_BLOCK_MS);
+});
+
+test('a large sample of a mapping does not block the event loop at a reload', async () => {
+  const folder = tempFolder();
+  const sandbox = await runSandbox(join(folder, 'notebook.db'));
+  const site = makeSite(folder, { url: sandbox.url, key: sandbox.key });
+  const daemon = startDaemon(site.config, { NODE_OPTIONS: `--import ${MONITOR}` });
+  await daemon.logged('ready');
+  const sample = `  tested: { watch: data/tested, tests: [{ file: sample.json, expect: { readings: 0 } }] }\n`;
+  writeFileSync(join(folder, 'sample.json'), `[${records().join(',')}]`);
+  appendFileSync(site.config, sample);
+  daemon.child.kill('SIGUSR2');
+  await daemon.logged('loop delay');
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('configuration reloaded', 100_000);
+  daemon.child.kill('SIGUSR2');
+  const measured = () => daemon.lines.filter(({ msg }) => msg === 'loop delay');
+  await expect.poll(() => measured().length, { timeout: 30_000 }).toBe(2);
+  expect(Number((measured()[1] as Record<string, unknown> | undefined)?.['cpuMs'])).toBeLessThan(500);
+  expect(await daemon.stop()).toBe(0);
 });
 
 test('four sparse files of 8 TB do not keep an instrument from filing others', async () => {

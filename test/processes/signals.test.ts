@@ -13,18 +13,20 @@ async function setUp(options: { timeout?: string } = {}) {
   return { site, sandbox };
 }
 
+function deferred(): [promise: Promise<void>, resolve: () => void] {
+  let resolve: () => void = () => undefined;
+  const promise = new Promise<void>((resolved) => {
+    resolve = resolved;
+  });
+  return [promise, resolve];
+}
+
 test('SIGTERM waits for the current step, records it, and exits with 0', async () => {
   const { site, sandbox } = await setUp();
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
-  let release: () => void = () => undefined;
-  const held = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  let reached: () => void = () => undefined;
-  const posting = new Promise<void>((resolve) => {
-    reached = resolve;
-  });
+  const [held, release] = deferred();
+  const [posting, reached] = deferred();
   sandbox.control.decide = async ({ method }): Promise<'pass'> => {
     if (method === 'GET') return 'pass';
     reached();
@@ -51,10 +53,7 @@ test('SIGTERM exits with 0 within 10 s even if the notebook never answers', asyn
   const { site, sandbox } = await setUp({ timeout: '60s' });
   const daemon = startDaemon(site.config);
   await daemon.logged('ready');
-  let asked: () => void = () => undefined;
-  const request = new Promise<void>((resolve) => {
-    asked = resolve;
-  });
+  const [request, asked] = deferred();
   sandbox.control.decide = () => {
     asked();
     return new Promise(() => undefined);
@@ -92,6 +91,28 @@ test('SIGHUP loads a new configuration without losing a step, and refuses one wi
       .map(({ title }) => title)
       .sort(),
   ).toEqual(['a (balance)', 'b (balance)', 'c (second)']);
+});
+
+test('a run whose request outlasts a reload is finished right after the answer', async () => {
+  const { site, sandbox } = await setUp({ timeout: '60s' });
+  const daemon = startDaemon(site.config);
+  await daemon.logged('ready');
+  const [answer, release] = deferred();
+  const [patching, reached] = deferred();
+  sandbox.control.decide = async ({ method }): Promise<'pass'> => {
+    if (method !== 'PATCH') return 'pass';
+    reached();
+    await answer;
+    return 'pass';
+  };
+  site.drop('a.csv', weighing(1));
+  await patching;
+  daemon.child.kill('SIGHUP');
+  await daemon.logged('configuration reloaded', 30_000);
+  release();
+  await daemon.logged('run filed', 15_000);
+  expect(await daemon.stop()).toBe(0);
+  expect(sandbox.experiments().map(({ comments }) => comments.length)).toEqual([1]);
 });
 
 test('SIGTERM exits cleanly even if nobody reads the log', async () => {

@@ -195,3 +195,16 @@ test.each([
 ])('%s in /data is %s', (path, inside) => {
   expect(pathInside('/data', path)).toBe(inside);
 });
+
+test.each([
+  ['/data/a.csv', 'a.csv'],
+  ['/data/./sub/a.csv', 'sub/a.csv'],
+  ['/data//a.csv', 'a.csv'],
+  ['/data/.hidden/a.csv', '.hidden/a.csv'],
+  ['/data/..a.csv', '..a.csv'],
+  ['/data/../other/a.csv', undefined],
+  ['/data2/a.csv', undefined],
+  ['/data', undefined],
+])('%s is %s inside /data', (path, inside) => {
+  expect(pathInside('/data', path)).toBe(inside);
+});
