@@ -46,7 +46,7 @@ const waitsForUnreadable = ({ database }: World): boolean =>
 
 /** A failure counts against a run only if others succeed. */
 export async function parkPoisoned(
-  { poisoned, database, timeline, kind }: World,
+  { poisoned, database, timeline, kind, events }: World,
   addHealthy: () => Promise<void>,
 ): Promise<void> {
   if (poisoned === undefined) return;
@@ -54,7 +54,9 @@ export async function parkPoisoned(
     database.prepare("SELECT 1 FROM runs WHERE id = ? AND parked IS NULL AND step <> 'done'").get(poisoned + 1);
   // On eLabFTW, a comment with an unknown outcome is posted again after more than two minutes.
   const waitMs = kind.dialect === 'elabftw' ? 60_000 : 15_000;
-  for (let more = 0; more < 12 && isOpen(); more++) {
+  // Its experiment is found only once the entries around it were tried several times.
+  const most = events.has('unreadable') ? 40 : 12;
+  for (let more = 0; more < most && isOpen(); more++) {
     const from = timeline.elapsedMs() + waitMs;
     while (timeline.elapsedMs() < from && (await timeline.step()));
     await addHealthy();

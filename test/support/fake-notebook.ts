@@ -48,12 +48,12 @@ const listed = ([id, { title, date, userid }]: [number, FakeExperiment]) => ({ i
 
 const notFound = (): NotebookError => new NotebookError('conflict', 'not found', { status: 404 });
 
-export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}): FakeNotebook {
+/** `lastId`: the id of the last experiment that was created and deleted before. */
+export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, lastId = 100): FakeNotebook {
   let keepsTitle = kind.keepsTitle ?? true;
   const experiments = new Map<number, FakeExperiment>();
   const writes: string[] = [];
   const privateIds = new Set<number>();
-  let lastId = 100;
   let lastComment = 1000;
   const get = (id: number): FakeExperiment => {
     const found = experiments.get(id);
