@@ -110,9 +110,11 @@ const commentsSchema = z
   .strictObject(
     {
       readings: z
-        .enum(['table', 'each', 'summary', 'none'])
-        .default('table')
-        .describe('How readings become comments: as tables, one comment each, as a summary, or not at all.'),
+        .enum(['auto', 'table', 'lines', 'each', 'summary', 'none'])
+        .default('auto')
+        .describe(
+          'How readings become comments: as aligned tables, one line each, one comment each, as a summary, or not at all. auto: lines, which read well in every font.',
+        ),
       text: text('a template').optional().describe('A Liquid template for the comment, used instead of readings.'),
       maxBytes: size()
         .prefault('60KB')
@@ -125,7 +127,7 @@ const commentsSchema = z
         .default(5)
         .describe('The maximum number of comments. If there would be more, one summary names the raw file.'),
     },
-    { error: mapError('comments: { readings: table }') },
+    { error: mapError('comments: { readings: lines }') },
   )
   .describe('The comments with the readings.');
 

@@ -4,8 +4,19 @@ import { originLine } from '../markers.js';
 import type { FileRecord, Value } from '../model.js';
 import { escapeHtml, formatCount, multiLine, plural, singleLine } from '../text.js';
 import { describeUnread, type Held } from './omissions.js';
+import { type Plate, plateOf } from './plates.js';
 import { describeSource, type SourceFile } from './scope.js';
-import { headingOf, type RowsLocation, shortenTable, type TableRows, withUnit } from './tables.js';
+import {
+  headingOf,
+  isPartial,
+  MAX_SUMMARISED_COLUMNS,
+  type RowsLocation,
+  shortenTable,
+  summariseColumns,
+  type TableRows,
+  withoutIdleColumns,
+  withUnit,
+} from './tables.js';
 
 /** The largest body that notebooks accept. */
 const MAX_BYTES = 4_120_000;
@@ -70,6 +81,7 @@ function checkSize(body: string, file: SourceFile, maxBytes: number): string {
 }
 
 interface BodyLimits {
+  /** A table with more rows is summarised. */
   readonly maxRows: number;
   /** Of one cell. */
   readonly maxChars: number;
@@ -77,55 +89,120 @@ interface BodyLimits {
 
 /** Tried in order until the body fits. */
 const LIMITS: readonly BodyLimits[] = [
-  { maxRows: 200, maxChars: 10_000 },
-  { maxRows: 50, maxChars: 1000 },
+  { maxRows: 30, maxChars: 10_000 },
+  { maxRows: 30, maxChars: 1000 },
   { maxRows: 10, maxChars: 100 },
 ];
 
-/** The body without a template: all facts and tables. */
-function renderRecord(record: FileRecord, allRowsIn: RowsLocation, maxBytes: number): { html: string; holds: Held } {
+/** A shorter table needs no summary. */
+const MIN_SUMMARISED = 10;
+
+interface Rendered {
+  readonly html: string;
+  /** What it shows in full. */
+  readonly holds: Held;
+}
+
+/** The body without a template: the facts, and each table as far as it is short, as a plate, or summarised. */
+function renderRecord(record: FileRecord, allRowsIn: RowsLocation, maxBytes: number): Rendered {
   for (const limits of LIMITS) {
     if (minBytes(record, limits) > maxBytes) continue;
-    const html = multiLine(renderLimited(record, allRowsIn, limits));
-    if (Buffer.byteLength(html) <= maxBytes) return { html, holds: heldWithin(record, limits) };
+    const { html, holds } = renderLimited(record, allRowsIn, limits);
+    if (Buffer.byteLength(html) <= maxBytes) return { html: multiLine(html), holds };
   }
   const { meta, tables } = record;
   const html = `<p>${plural(meta.size, 'fact')} and ${plural(tables.length, 'table')}, too many for this page; all are in the file</p>`;
   return { html, holds: new Set() };
 }
 
-/** The facts and tables of which these limits cut nothing. */
-function heldWithin({ meta, tables }: FileRecord, { maxRows, maxChars }: BodyLimits): Held {
-  const fits = (text: string) => text.length <= maxChars;
-  const areFactsHeld = [...meta].every(([name, value]) => fits(name) && fits(withUnit(value)));
-  const whole = tables.filter(
-    ({ columns, rows, count }) =>
-      rows.length === count &&
-      count <= maxRows &&
-      columns.every((column) => fits(headingOf(column))) &&
-      rows.every((row) => row.every(({ text }) => fits(text))),
-  );
-  return new Set([...(areFactsHeld ? [meta] : []), ...whole]);
-}
-
 /** The size of the cells' markup alone, to avoid rendering a million cells that cannot fit. */
 const minBytes = ({ tables }: FileRecord, { maxRows }: BodyLimits): number =>
-  tables.reduce((sum, { rows, columns }) => sum + Math.min(rows.length, maxRows) * columns.length, 0) *
+  tables.reduce((sum, { columns, count }) => sum + (count <= maxRows ? count * columns.length : 0), 0) *
   '<td></td>'.length;
 
-function renderLimited(
-  { meta, tables }: FileRecord,
+function renderLimited({ meta, tables }: FileRecord, allRowsIn: RowsLocation, limits: BodyLimits): Rendered {
+  const { maxChars } = limits;
+  const fits = (text: string) => text.length <= maxChars;
+  const facts = factsToShow(meta);
+  const areFactsHeld = [...facts].every(([name, value]) => fits(name) && fits(withUnit(value)));
+  // Without a heading, adjacent tables look like one.
+  const needsHeading = tables.length > 1 || facts.size > 0;
+  const shown = tables.map((table) => ({ table, ...renderReadings(withoutIdleColumns(table), allRowsIn, limits) }));
+  const html = shown.map(({ table: { name }, html }) =>
+    needsHeading ? `<h3>${escapeHtml(singleLine(name))}</h3>\n${html}` : html,
+  );
+  return {
+    html: (facts.size > 0 ? renderFacts(facts, maxChars) : '') + html.join(''),
+    holds: new Set([
+      ...(areFactsHeld ? [meta] : []),
+      ...shown.flatMap(({ table, isWhole }) => (isWhole ? [table] : [])),
+    ]),
+  };
+}
+
+/** Without empty facts, and without labfeed's own `date` if the file calls it otherwise. */
+function factsToShow(meta: FileRecord['meta']): FileRecord['meta'] {
+  const date = meta.get('date')?.text;
+  const isRepeated = [...meta].some(([name, { text }]) => name !== 'date' && text === date);
+  return new Map([...meta].filter(([name, { text }]) => text !== '' && !(name === 'date' && isRepeated)));
+}
+
+/** A summary unless the table is short, then its rows or its plates. `isWhole`: every cell is shown, uncut. */
+function renderReadings(
+  table: TableRows,
   allRowsIn: RowsLocation,
   { maxRows, maxChars }: BodyLimits,
+): { html: string; isWhole: boolean } {
+  const { columns, rows, count } = table;
+  const plate = plateOf(table);
+  const isUncut =
+    columns.every((column) => headingOf(column).length <= maxChars) &&
+    rows.every((row) => row.every(({ text }) => text.length <= maxChars));
+  const isShort = count <= maxRows && !isPartial(table);
+  const { html, isWhole } = plate
+    ? renderPlates(table, plate, maxChars)
+    : { html: isShort ? renderRows(table, count, maxChars) : '', isWhole: isShort };
+  const note = isWhole || plate ? '' : `<p>${plural(count, 'row')}; all are in the ${allRowsIn}.</p>\n`;
+  const summary = count > MIN_SUMMARISED ? renderSummary(table, maxChars) : '';
+  return { html: note + summary + html, isWhole: isWhole && isUncut };
+}
+
+function renderSummary(table: TableRows, maxChars: number): string {
+  const summary = summariseColumns(table, 'numeric columns');
+  const shown = Math.min(summary.count, MAX_SUMMARISED_COLUMNS);
+  const rest = summary.count - shown;
+  const more = rest > 0 ? `<p>and ${plural(rest, 'more numeric column')}</p>\n` : '';
+  return shown === 0 ? '' : renderRows(summary, shown, maxChars) + more;
+}
+
+const MAX_PLATES = 8;
+
+/** One grid for each column with numbers. */
+function renderPlates(table: TableRows, plate: Plate, maxChars: number): { html: string; isWhole: boolean } {
+  const { columns, rows } = table;
+  const others = columns.flatMap((column, at) => (at === plate.wells ? [] : [{ column, at }]));
+  const numeric = others.filter(({ at }) => rows.some((row) => typeof row[at]?.value === 'number'));
+  const shown = numeric.slice(0, MAX_PLATES);
+  const html = shown.map(({ column, at }) => renderPlate(rows, plate, headingOf(column), at, maxChars)).join('');
+  return { html, isWhole: shown.length === others.length };
+}
+
+function renderPlate(
+  rows: TableRows['rows'],
+  { letters, numbers, rowOf }: Plate,
+  heading: string,
+  at: number,
+  maxChars: number,
 ): string {
-  const facts = meta.size > 0 ? renderFacts(meta, maxChars) : '';
-  // Without a heading, adjacent tables look like one.
-  const needsHeading = tables.length > 1 || meta.size > 0;
-  const shown = tables.map((table) => {
-    const heading = needsHeading ? `<h3>${escapeHtml(singleLine(table.name))}</h3>\n` : '';
-    return heading + renderTable(table, { maxRows, maxChars, allRowsIn });
-  });
-  return facts + shown.join('');
+  const cell = (letter: string, number: number): string => {
+    const row = rowOf(letter, number);
+    return `<td>${row === undefined ? '' : renderCell(rows[row]?.[at]?.text ?? '', maxChars)}</td>`;
+  };
+  const lines = letters.map(
+    (letter) => `<tr><th>${letter}</th>${numbers.map((number) => cell(letter, number)).join('')}</tr>`,
+  );
+  const top = numbers.map((number) => `<th>${number}</th>`).join('');
+  return `<table>\n<tr><th>${renderCell(heading, maxChars)}</th>${top}</tr>\n${lines.join('\n')}\n</table>\n`;
 }
 
 interface TableLimits {

@@ -1,7 +1,8 @@
 import type { CommentOptions } from '../config/schema.js';
 import { MARK_BYTES } from '../markers.js';
-import type { FileRecord, Table } from '../model.js';
+import type { FileRecord, Table, Value } from '../model.js';
 import { formatCount, multiLine, plural, singleLine, splitBytes, truncateBytes } from '../text.js';
+import { layOutLines } from './lines.js';
 import type { Held } from './omissions.js';
 import { describeSource, type SourceFile } from './scope.js';
 import { alignTable, factLine, isPartial, type RowsLocation, summariseColumns } from './tables.js';
@@ -58,7 +59,7 @@ const isUncut = (comments: readonly string[]): boolean => !comments.some((commen
 /** Undefined if a summary is wanted, or needed because there are too many rows or not all are in memory. */
 function commentTables(
   tables: readonly Table[],
-  readings: 'table' | 'each' | 'summary',
+  readings: Exclude<CommentOptions['readings'], 'none'>,
   file: SourceFile,
   limits: Limits,
 ): string[] | undefined {
@@ -69,6 +70,13 @@ function commentTables(
       const sections = tables.map((table) => tableSection(table, file, limits));
       return packSections(sections, limits);
     }
+    // Wherever comments are shown in a proportional font, aligned columns cannot be read.
+    case 'auto':
+    case 'lines': {
+      if (minBytes(tables) > limits.maxBytes * limits.maxParts) return undefined;
+      const sections = tables.flatMap((table) => lineSections(table, file, limits));
+      return packSections(sections, limits);
+    }
     case 'each':
       return commentEachRow(tables, file, limits);
     case 'summary':
@@ -76,9 +84,8 @@ function commentTables(
   }
 }
 
-/** The size of the column separators alone, to avoid laying out a million rows that cannot fit. */
-const minBytes = (tables: readonly Table[]): number =>
-  tables.reduce((sum, { rows, columns }) => sum + rows.length * Math.max(2, 3 * columns.length - 3), 0);
+/** Less than the rows can take, to avoid laying out a million of them that cannot fit. */
+const minBytes = (tables: readonly Table[]): number => tables.reduce((sum, { rows }) => sum + rows.length * 2, 0);
 
 function tableSection({ name, columns, rows }: Table, file: SourceFile, { maxBytes }: Limits): Section {
   const { head, line } = alignTable(columns, rows);
@@ -93,10 +100,23 @@ function tableSection({ name, columns, rows }: Table, file: SourceFile, { maxByt
   };
 }
 
+function lineSections(table: Table, file: SourceFile, { maxBytes }: Limits): Section[] {
+  const title = truncateBytes(singleLine(table.name), maxBytes / 8);
+  return layOutLines(table).map(({ about, noun, count, line }) => {
+    const columns = about === undefined ? [] : [truncateBytes(singleLine(about), maxBytes / 8)];
+    return {
+      heading: (first, last) =>
+        [`${title}: ${rowRange(first, last, count, noun)}, from ${shortName(file, maxBytes)}`, ...columns].join('\n'),
+      count,
+      line,
+    };
+  });
+}
+
 /** `12 rows`, or `rows 1–500 of 2,000` if these are not all. */
-function rowRange(first: number, last: number, count: number): string {
-  if (first === 1 && last === count) return plural(count, 'row');
-  return `rows ${formatCount(first)}–${formatCount(last)} of ${formatCount(count)}`;
+function rowRange(first: number, last: number, count: number, noun = 'row'): string {
+  if (first === 1 && last === count) return plural(count, noun);
+  return `${noun}s ${formatCount(first)}–${formatCount(last)} of ${formatCount(count)}`;
 }
 
 const shortName = ({ name }: SourceFile, maxBytes: number): string => truncateBytes(singleLine(name), maxBytes / 4);
@@ -229,15 +249,21 @@ function summarise(record: FileRecord, file: SourceFile, maxBytes: number): stri
 }
 
 function summariseTable(table: Table): string[] {
-  const { columns, rows } = summariseColumns(table, 'all columns');
-  const { head, line } = alignTable(columns, rows);
   const size = `${plural(table.count, 'row')}, ${plural(table.columns.length, 'column')}`;
   return [
     '',
     singleLine(`${table.name}: ${size}; all rows are in the raw file`),
-    ...head.split('\n'),
-    ...rows.map(line),
+    ...summariseColumns(table, 'all columns').rows.map(summaryLine),
   ];
+}
+
+/** `Weight (mg): 12 values from 0.5 to 2.1, median 1.2`. */
+function summaryLine(cells: readonly Value[]): string {
+  const [name, unit, n, min, median, max] = cells.map(({ text }) => text);
+  const column = unit ? `${name} (${unit})` : name;
+  if (min)
+    return singleLine(`${column}: ${n === '1' ? '1 value' : `${n} values`} from ${min} to ${max}, median ${median}`);
+  return singleLine(n ? `${column}: ${n === '1' ? '1 text' : `${n} texts`}` : `${column}: no numbers`);
 }
 
 const summariseFacts = ({ meta }: FileRecord): string[] => [

@@ -16,11 +16,33 @@ export const headingOf = ({ name, unit }: Column): string => (unit ? `${name} ($
 export const withUnit = ({ text, unit }: Value): string =>
   unit && text !== '' && !text.endsWith(unit) ? `${text} ${unit}` : text;
 
+/** The cell as written, followed by the unit of its column if it contains a number and no unit of its own. */
+export const cellWithUnit = (cell: Value, { unit }: Column): string =>
+  withUnit(cell.unit === undefined && unit !== undefined && /\d/.test(cell.text) ? { ...cell, unit } : cell);
+
+/**
+ * Without columns that are empty in all rows, and without a column that only repeats the texts of the column before it,
+ * where that has no values (`OVRFLW`).
+ */
+export function withoutIdleColumns<T extends TableRows>(table: T): T {
+  if (isPartial(table)) return table;
+  const { columns, rows } = table;
+  const textAt = (row: readonly Value[], at: number): string => row[at]?.text ?? '';
+  const isIdle = ({ name }: Column, at: number): boolean => {
+    const isRepeated = at > 0 && name === `${columns[at - 1]?.name} text`;
+    return rows.every((row) => textAt(row, at) === '' || (isRepeated && textAt(row, at) === textAt(row, at - 1)));
+  };
+  const kept = columns.flatMap((column, at) => (isIdle(column, at) ? [] : [at]));
+  if (kept.length === columns.length || kept.length === 0) return table;
+  const pick = <Item>(items: readonly Item[]): Item[] => kept.flatMap((at) => items[at] ?? []);
+  return { ...table, columns: pick(columns), rows: rows.map((row) => kept.map((at) => row[at] ?? NO_VALUE)) };
+}
+
 /** `name: value unit`. */
 export const factLine = (name: string, value: Value): string => singleLine(`${name}: ${withUnit(value)}`);
 
 /** Summaries below a shortened table list at most this many columns. */
-const MAX_SUMMARISED_COLUMNS = 100;
+export const MAX_SUMMARISED_COLUMNS = 100;
 
 interface ShortenedTable {
   /** How many rows to show. */

@@ -35,7 +35,7 @@ test('only watch is required of an instrument, and folders are relative to the f
       poll: 'auto',
       changed: 'new',
       duplicates: 'skip',
-      comments: { readings: 'table', maxBytes: 61_440, maxComments: 5 },
+      comments: { readings: 'auto', maxBytes: 61_440, maxComments: 5 },
     },
   ]);
   expect(config.notebook).toMatchObject({
@@ -123,7 +123,7 @@ test('instruments with mistakes are listed, and problems that may hide instrumen
   );
   expect(config.listed).toMatchObject([
     { name: 'a', duplicates: 'ingest', comments: { readings: 'none' } },
-    { name: 'b', duplicates: 'skip', comments: { readings: 'table' } },
+    { name: 'b', duplicates: 'skip', comments: { readings: 'auto' } },
   ]);
   expect(config.problems.length).toBeGreaterThan(3);
   expect(config.incompleteBecause).toEqual([]);

@@ -48,6 +48,72 @@ describe('the body', () => {
     expect(originIn(body)).toEqual({ label: 'nanodrop s1.D', sha256: SHA });
   });
 
+  test('shows a date once, under the name that the file gives it, and no empty fact', () => {
+    const facts = { Datum: v('2026-03-04', '04.03.2026'), date: v('2026-03-04', '04.03.2026'), Note: v('') };
+    expect(bodyOf({ record: record(facts) })).toMatch(
+      /^<table>\n<tr><th>Datum<\/th><td>04\.03\.2026<\/td><\/tr>\n<\/table>\n<p>Source/,
+    );
+    const other = { Export: v('2026-03-05', '05.03.2026'), date: v('2026-03-04', '04.03.2026') };
+    expect(bodyOf({ record: record(other) })).toContain('<th>date</th>');
+  });
+
+  test('leaves out columns that are empty, or repeat the texts of the column before', () => {
+    const given = table('t', ['Well', 'A (AU)', 'A text', 'Note'], [[v('A1'), v(null, 'OVRFLW'), v('OVRFLW'), v('')]]);
+    const { draft, omits } = map({ record: record({}, given), comments: { readings: 'none' } });
+    expect(draft.body).toContain('<tr><th>Well</th><th>A (AU)</th></tr>\n<tr><td>A1</td><td>OVRFLW</td></tr>');
+    expect(omits).toEqual([]);
+  });
+
+  test('shows up to 30 rows, and a summary if there are more than 10', () => {
+    const bodyFor = (n: number) =>
+      bodyOf({
+        record: record(
+          {},
+          table(
+            't',
+            ['x (mg)'],
+            Array.from({ length: n }, (_, i) => [v(i)]),
+          ),
+        ),
+      });
+    expect(bodyFor(10).match(/<tr>/g)).toHaveLength(11);
+    expect(bodyFor(30)).toContain('<tr><td>x</td><td>mg</td><td>30</td><td>0</td><td>14.5</td><td>29</td></tr>');
+    expect(bodyFor(30)).toContain('<tr><td>29</td></tr>');
+    expect(bodyFor(31)).toMatch(/^<p>31 rows; all are in the comments\.<\/p>\n<table>/);
+    expect(bodyFor(31)).not.toContain('<tr><td>30</td></tr>');
+  });
+
+  test('shows a plate as its grid', () => {
+    const wells = (letters: string, columns: number) =>
+      [...letters].flatMap((letter) =>
+        Array.from({ length: columns }, (_, n) => [
+          v(`${letter}${n + 1}`),
+          v(n, n.toFixed(1)),
+          v(n === 3 ? 'low' : ''),
+        ]),
+      );
+    const of = (rows: Value[][], headings = ['Well', 'A260 (AU)', 'Remark']) =>
+      map({ record: record({}, table('t', headings, rows)), comments: { readings: 'none' } });
+    const { draft, omits } = of(wells('ABCDEFGH', 12));
+    const numbers = (n: number) => Array.from({ length: n }, (_, i) => `<th>${i + 1}</th>`).join('');
+    expect(draft.body).toContain(
+      `<table>\n<tr><th>A260 (AU)</th>${numbers(12)}</tr>\n<tr><th>A</th><td>0.0</td><td>1.0</td>`,
+    );
+    expect(draft.body.match(/<th>[A-P]<\/th>/g)).toHaveLength(8);
+    // The remarks are not in the grid.
+    expect(omits).toEqual(['not filed in full: t, 96 rows']);
+    const plain = of(
+      wells('ABCDEFGH', 12).map((row) => row.slice(0, 2)),
+      ['Well', 'A260 (AU)'],
+    );
+    expect(plain.omits).toEqual([]);
+    const large = of(wells('IJKLMNOP', 24)).draft.body;
+    expect(large).toContain(`<tr><th>A260 (AU)</th>${numbers(24)}</tr>\n<tr><th>A</th>${'<td></td>'.repeat(24)}</tr>`);
+    // Not wells, or not all different.
+    expect(of([...wells('A', 12), [v('Q1'), v(1), v('')]]).draft.body).not.toContain('<th>12</th>');
+    expect(of([...wells('A', 12), [v('A1'), v(1), v('')]]).draft.body).not.toContain('<th>12</th>');
+  });
+
   test('has a heading above each of several tables', () => {
     const two = record({}, table('a&b', ['x'], [[v(1)]]), table('c', ['y'], []));
     expect(bodyOf({ record: two })).toMatch(/^<h3>a&amp;b<\/h3>\n<table>.*<h3>c<\/h3>\n<table>/s);
@@ -146,7 +212,7 @@ describe('the body', () => {
     );
     const body = bodyOf({ record: big });
     expect(Buffer.byteLength(body)).toBeLessThanOrEqual(4_120_000);
-    expect(body).toMatch(/<p>First \d+ of 300 rows; all are in the file\.<\/p>/);
+    expect(body).toContain('<p>300 rows; all are in the file.</p>');
     expect(body).toContain('…</td></tr>');
     expect(body).toMatch(/sha256:[0-9a-f]{64}<\/p>$/);
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { FileRecord } from '../../src/model.js';
+import type { FileRecord, Value } from '../../src/model.js';
 import { commentsOf, partial, record, renderTitle, SHA, sentBytes, table, v } from '../support/map-samples.js';
 
 /** n rows with unique texts. */
@@ -59,10 +59,8 @@ describe('readings as a table', () => {
         `sha256:${SHA}`,
         '',
         'readings: 2,001 rows, 2 columns; all rows are in the raw file',
-        'column | unit |     n | min | median |    max',
-        '-------|------|-------|-----|--------|-------',
-        't      | s    | 2,001 | 0.0 |  500.0 | 1000.0',
-        'name   |      | 2,001 |     |        |',
+        't (s): 2,001 values from 0.0 to 1000.0, median 500.0',
+        'name: 2,001 texts',
       ].join('\n'),
     ]);
   });
@@ -113,6 +111,73 @@ describe('readings as a table', () => {
   });
 });
 
+describe('readings as lines', () => {
+  const lines = (given: FileRecord): readonly string[] =>
+    (commentsOf({ record: given, comments: { readings: 'auto' } })[0] ?? '').split('\n');
+  const one = (headings: readonly string[], ...rows: readonly Value[][]) =>
+    record({}, table('readings', headings, rows));
+
+  test('are the default, and have the values with their units where these tell the columns apart', () => {
+    const given = one(
+      ['Well', 'A (AU)', 'T (°C)'],
+      [v('A1'), v(2.1, '2.100'), v(37, '37.0')],
+      [v('A2'), v(0), v(36.9)],
+    );
+    expect(lines(given)).toEqual([
+      'readings: 2 rows, from run 7.csv',
+      'Well, A (AU), T (°C)',
+      'A1: 2.100 AU, 37.0 °C',
+      'A2: 0 AU, 36.9 °C',
+    ]);
+  });
+
+  test('name the columns otherwise', () => {
+    const given = one(['Well', 'A260 (AU)', 'A280 (AU)', 'Remark'], [v('A1'), v(2.1), v(1.1), v('ok')]);
+    expect(lines(given)).toEqual(['readings: 1 row, from run 7.csv', 'A1: A260 2.1 AU, A280 1.1 AU, Remark ok']);
+  });
+
+  test('leave out empty cells and columns, and show a text instead of a value once, without a unit', () => {
+    const given = one(
+      ['Well', 'A (AU)', 'A text', 'Note'],
+      [v('A1'), v(null, 'OVRFLW'), v('OVRFLW'), v('')],
+      [v('A2'), v(null, '< 0.1'), v('< 0.1'), v('')],
+      [v(''), v(1.5), v(''), v('')],
+      [v('A4'), v(null, ''), v(''), v('')],
+      [v(''), v(null, ''), v(''), v('')],
+    );
+    expect(lines(given).slice(1)).toEqual(['Well, A (AU)', 'A1: OVRFLW', 'A2: < 0.1 AU', '–: 1.5 AU', 'A4', '–']);
+  });
+
+  test('of a plate with numbers only have one line per row of the plate', () => {
+    const wells = [...'AB'].flatMap((letter) => Array.from({ length: 9 }, (_, n) => [v(`${letter}0${n + 1}`), v(n)]));
+    const missing = [...wells.slice(0, 17), [v('B09'), v(null, 'OVER')]];
+    expect(lines(one(['Well', 'A260 (AU)'], ...missing))).toEqual([
+      'readings: 2 plate rows, from run 7.csv',
+      'A260 (AU), columns 1–9',
+      'A: 0, 1, 2, 3, 4, 5, 6, 7, 8',
+      'B: 0, 1, 2, 3, 4, 5, 6, 7, OVER',
+    ]);
+    const named = wells.map((row, n) => [...row, v(`sample ${n}`)]);
+    expect(lines(one(['Well', 'A260 (AU)', 'Sample'], ...named))).toContain('A01: A260 0 AU, Sample sample 0');
+    const twice = wells.map(([, value]) => [v('A1'), value ?? v(0)]);
+    expect(lines(one(['Well', 'A260 (AU)'], ...twice)).at(-1)).toBe('A1: 8 AU');
+  });
+
+  test('hold every cell that has a text', () => {
+    const cell = fc.constantFrom(v(''), v('ok'), v(1.5, '1.50'), v(null, 'n.d.'), v('a, b: c'));
+    fc.assert(
+      fc.property(fc.array(fc.tuple(cell, cell, cell), { minLength: 1, maxLength: 20 }), (cells) => {
+        const text = lines(one(['x', 'y (mg)', 'z'], ...cells)).slice(1);
+        const [first = ''] = text;
+        const rows = first.startsWith('x') || first.startsWith('y') ? text.slice(1) : text;
+        cells.forEach((row, n) => {
+          for (const { text } of row) expect(rows[rows.length - cells.length + n]).toContain(text);
+        });
+      }),
+    );
+  });
+});
+
 describe('readings: each', () => {
   test('makes one comment per row', () => {
     expect(commentsOf({ comments: { readings: 'each' } })).toEqual([
@@ -138,11 +203,14 @@ describe('readings: each', () => {
 describe('a file without readings', () => {
   const facts = record({ Sample: v('A\nB'), Mass: v(2.1, '2.100', 'mg'), Volume: v(1, '1 mL', 'mL') });
 
-  test.each(['table', 'each', 'summary'] as const)('has one comment with its facts (%s)', (readings) => {
-    expect(commentsOf({ record: facts, comments: { readings } })).toEqual([
-      'facts, from run 7.csv\nSample: A B\nMass: 2.100 mg\nVolume: 1 mL',
-    ]);
-  });
+  test.each(['auto', 'table', 'lines', 'each', 'summary'] as const)(
+    'has one comment with its facts (%s)',
+    (readings) => {
+      expect(commentsOf({ record: facts, comments: { readings } })).toEqual([
+        'facts, from run 7.csv\nSample: A B\nMass: 2.100 mg\nVolume: 1 mL',
+      ]);
+    },
+  );
 
   test('but with an empty table also has a comment with its facts', () => {
     const empty = { ...facts, tables: [table('readings', ['a'], [])] };
@@ -300,7 +368,7 @@ describe('a summary', () => {
     )
       .split('\n')
       .at(-1);
-    expect(line?.split('|').map((cell) => cell.trim())).toEqual(['x', 'mg', '3', '1,00', '2,000', '3,0']);
+    expect(line).toBe('x (mg): 3 values from 1,00 to 3,0, median 2,000');
   });
 
   test('has the mean of the two middle values as median of an even number of values', () => {
@@ -317,8 +385,7 @@ describe('a summary', () => {
       )
         .split('\n')
         .at(-1)
-        ?.split('|')[4]
-        ?.trim();
+        ?.split('median ')[1];
     expect(line([1, 2])).toBe('1.5');
     expect(line([0.1, 0.2])).toBe('0.15');
     expect(line([2, 2, 9, 1])).toBe('2');
@@ -351,7 +418,7 @@ describe('a partial table', () => {
   );
   const huge = record({}, trace, table('peaks', ['t (s)'], [[v(1)], [v(4)]]));
 
-  test.each(['table', 'each', 'summary'] as const)(
+  test.each(['auto', 'table', 'lines', 'each', 'summary'] as const)(
     'has a summary of all rows, never only some of them (%s)',
     (readings) => {
       expect(commentsOf({ record: huge, file: { size: 209_715_200 }, comments: { readings } })).toEqual([
@@ -360,16 +427,12 @@ describe('a partial table', () => {
           `sha256:${SHA}`,
           '',
           'trace: 5,000,000 rows, 3 columns; all rows are in the raw file',
-          'column | unit |         n |   min |    median |       max',
-          '-------|------|-----------|-------|-----------|----------',
-          't      | s    | 5,000,000 |   0.0 | ≈ 1250000 | 2500000.0',
-          'V      | mV   | 4,999,000 | -0,50 |      1,25 |      3,00',
-          'note   |      |           |       |           |',
+          't (s): 5,000,000 values from 0.0 to 2500000.0, median ≈ 1250000',
+          'V (mV): 4,999,000 values from -0,50 to 3,00, median 1,25',
+          'note: no numbers',
           '',
           'peaks: 2 rows, 1 column; all rows are in the raw file',
-          'column | unit | n | min | median | max',
-          '-------|------|---|-----|--------|----',
-          't      | s    | 2 |   1 |    2.5 |   4',
+          't (s): 2 values from 1 to 4, median 2.5',
         ].join('\n'),
       ]);
     },

@@ -26,7 +26,9 @@ test('rows that are only summarised are omitted', () => {
     'not filed in full: readings, 300 rows',
   ]);
   expect(omits({ record: long(300), comments: { readings: 'none' } })).toHaveLength(1);
-  expect(omits({ record: long(200), comments: { readings: 'none' } })).toEqual([]);
+  expect(omits({ record: long(31), comments: { readings: 'none' } })).toHaveLength(1);
+  expect(omits({ record: long(30), comments: { readings: 'none' } })).toEqual([]);
+  expect(omits({ record: long(300), comments: { readings: 'auto' } })).toEqual([]);
   const partial = { ...long(3), tables: long(3).tables.map((each) => ({ ...each, count: 4 })) };
   expect(omits({ record: partial })).toEqual(['not filed in full: readings, 4 rows']);
 });

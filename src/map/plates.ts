@@ -1,0 +1,45 @@
+import type { Column, Table } from '../model.js';
+
+/** A microplate: a table with one row per well. */
+export interface Plate {
+  /** The index of the column that names the wells. */
+  readonly wells: number;
+  /** `A` to `H` or `P`. */
+  readonly letters: readonly string[];
+  /** 1 to 12 or 24. */
+  readonly numbers: readonly number[];
+  /** The index of the table's row for a well; undefined if it has none. */
+  rowOf(letter: string, number: number): number | undefined;
+}
+
+const WELL = /^([A-P])0?([1-9]|1[0-9]|2[0-4])$/;
+
+/** With fewer wells, a list is easier to read than a grid that is nearly empty. */
+const MIN_WELLS = 12;
+
+const FORMATS = [
+  { letters: [...'ABCDEFGH'], columns: 12 },
+  { letters: [...'ABCDEFGHIJKLMNOP'], columns: 24 },
+] as const;
+
+/** Undefined unless one column names a different well in each row. */
+export function plateOf({ columns, rows, count }: Pick<Table, 'columns' | 'rows' | 'count'>): Plate | undefined {
+  if (rows.length < count || count < MIN_WELLS || count > 384) return undefined;
+  const wells = columns.findIndex((_: Column, at) => rows.every((row) => WELL.test(row[at]?.text ?? '')));
+  if (wells < 0) return undefined;
+  const rowOf = new Map(rows.map((row, n) => [normalise(row[wells]?.text ?? ''), n]));
+  if (rowOf.size < count) return undefined;
+  const format = FORMATS.find(({ letters, columns: most }) =>
+    [...rowOf.keys()].every((well) => letters.includes(well.charAt(0)) && Number(well.slice(1)) <= most),
+  );
+  if (!format) return undefined;
+  return {
+    wells,
+    letters: format.letters,
+    numbers: Array.from({ length: format.columns }, (_, n) => n + 1),
+    rowOf: (letter, number) => rowOf.get(`${letter}${number}`),
+  };
+}
+
+/** `A01` as `A1`. */
+const normalise = (well: string): string => well.replace(WELL, '$1$2');
