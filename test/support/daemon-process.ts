@@ -69,7 +69,7 @@ function follow(args: readonly string[], options: { env?: NodeJS.ProcessEnv; uid
     lines,
     ended,
     output: () => output,
-    async logged(fits, withinMs = 15_000) {
+    async logged(fits, withinMs = 30_000) {
       const isIt = typeof fits === 'string' ? (line: LogLine) => line.msg === fits : fits;
       const deadline = Date.now() + withinMs;
       for (;;) {
