@@ -126,6 +126,37 @@ export interface DateHabits {
   readonly known?: ReadonlyMap<string, string>;
 }
 
+/** An axis of a plot. `date`: milliseconds of the clock in the file; `clock`: milliseconds since midnight. */
+export interface PlotAxis {
+  readonly name: string;
+  readonly unit: string | undefined;
+  readonly type: 'number' | 'date' | 'clock';
+  /** From large to small, as spectroscopists draw wavenumbers and chemical shifts. */
+  readonly isReversed?: boolean;
+  readonly isLogarithmic?: boolean;
+}
+
+/** NaN in `y` is a gap. */
+export interface PlotSeries {
+  readonly name: string;
+  readonly x: Float64Array;
+  readonly y: Float64Array;
+}
+
+/** The plot of a run's readings: plain data, which can be sent between threads. */
+export type Plot = {
+  readonly x: PlotAxis;
+  readonly y: PlotAxis;
+  /** What the plot does not show, as sentences for people. */
+  readonly notes: readonly string[];
+} & (
+  | { readonly kind: 'line' | 'points'; readonly series: readonly PlotSeries[] }
+  /** `x` of a series has the number of the category. */
+  | { readonly kind: 'bar'; readonly series: readonly PlotSeries[]; readonly categories: readonly string[] }
+  /** A plate: `values` has its wells row by row, NaN where nothing was measured. */
+  | { readonly kind: 'heatmap'; readonly rows: number; readonly columns: number; readonly values: Float64Array }
+);
+
 /** What is sent to the notebook for one run. The comments have no marker lines yet. */
 export interface Draft {
   readonly title: string;

@@ -1,3 +1,4 @@
+import { existsSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { systemClock } from '../clock.js';
@@ -10,8 +11,10 @@ import {
   FileError,
   formatPlace,
   LabfeedError,
+  systemCode,
   UsageError,
 } from '../errors.js';
+import { choosePlot, describePlot, isPlot, type PlotChoice } from '../map/plot.js';
 import { checkMapping, DATE_FROM, markedComments, type Trial, tryFile } from '../mapping/mapping.js';
 import { openRun } from '../mapping/sample.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
@@ -21,12 +24,18 @@ import { configFrom, type JsonOption, unknownInstrument, withJson } from './opti
 
 interface TryOptions extends JsonOption {
   readonly test?: boolean;
+  readonly plot?: string;
 }
 
 export function addTry(command: Command): void {
-  withJson(command, ['labfeed try nanodrop samples/run-17.tsv', 'labfeed try --test nanodrop'])
+  withJson(command, [
+    'labfeed try nanodrop samples/run-17.tsv',
+    'labfeed try nanodrop samples/run-17.tsv --plot run-17.png',
+    'labfeed try --test nanodrop',
+  ])
     .argument('[instrument]', 'Instrument whose mapping to use')
     .argument('[file...]', 'Files to try; for a run of several files, its folder or one of the files')
+    .option('--plot <file>', 'Also draw the plot, as FILE.svg or FILE.png; an existing file is not overwritten')
     .option('--test', 'Run the mapping tests of the instrument, or of all instruments, instead')
     .action(tryOrTest);
 }
@@ -44,6 +53,7 @@ async function tryOrTest(name: string | undefined, files: string[], options: Try
 }
 
 async function tryFiles(name: string, files: string[], options: TryOptions): Promise<void> {
+  if (options.plot !== undefined) checkPlotFile(options.plot, files);
   const instrument = usableInstrument(name, configFrom(options));
   const trials: Trial[] = [];
   for (const file of files) {
@@ -59,6 +69,31 @@ async function tryFiles(name: string, files: string[], options: TryOptions): Pro
   const shown = trials.map(trialAsJson);
   if (options.json) console.log(JSON.stringify(files.length === 1 ? shown[0] : shown, null, 2));
   else console.log(trials.map(trialAsText).join('\n\n'));
+  if (options.plot !== undefined && trials[0]) await writePlot(trials[0], options.plot);
+}
+
+function checkPlotFile(file: string, files: readonly string[]): void {
+  if (files.length > 1) throw new UsageError('--plot takes one file at a time');
+  if (!/\.(svg|png)$/i.test(file))
+    throw new UsageError(`cannot tell the format of ${file}`, { hint: 'use a name that ends in .svg or .png' });
+  if (existsSync(file)) throw notOverwritten(file);
+}
+
+const notOverwritten = (file: string, cause?: unknown): LabfeedError =>
+  new LabfeedError(`${file} already exists and was not overwritten`, { hint: 'choose another file', cause });
+
+/** Nothing is written if there is no plot: `try` has printed why. */
+async function writePlot({ record, instrument }: Trial, file: string): Promise<void> {
+  const plot = choosePlot(record, instrument.experiment.plot);
+  if (!isPlot(plot)) return;
+  const { drawPlot } = await import('../plot/draw.js');
+  const drawn = await drawPlot(plot, describePlot(plot), /\.png$/i.test(file) ? 'png' : 'svg');
+  try {
+    writeFileSync(file, drawn, { flag: 'wx' });
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') throw notOverwritten(file, error);
+    throw new LabfeedError(`cannot write ${file} (${systemCode(error)})`, { cause: error });
+  }
 }
 
 function usableInstrument(name: string, config: LoadedConfig): Instrument {
@@ -89,7 +124,15 @@ export const trialAsJson = (trial: Trial) => ({
   draft: { ...trial.draft, comments: markedComments(trial) },
   /** What the file has and the notebook will not. */
   omits: trial.omits,
+  plot: plotAsJson(choosePlot(trial.record, trial.instrument.experiment?.plot)),
 });
+
+/** `reason`: why there is none. */
+function plotAsJson(plot: PlotChoice) {
+  if (!isPlot(plot)) return { kind: 'none', reason: plot.reason };
+  const y = plot.kind === 'heatmap' ? [plot.y.name] : plot.series.map(({ name }) => name);
+  return { kind: plot.kind, x: plot.x.name, y, ...(plot.y.unit && { unit: plot.y.unit }), notes: plot.notes };
+}
 
 /** `count` is present if not all rows are kept. */
 const tableAsJson = ({ name, columns, rows, count }: Table) => ({
@@ -110,6 +153,7 @@ function trialAsText(trial: Trial): string {
     `date        ${draft.date} (${DATE_FROM[dateFrom]})`,
     `tags        ${terminalLine(draft.tags.join(', '))}`,
     ...trial.omits.map((text, index) => `${index === 0 ? 'omitted     ' : '            '}${terminalLine(text)}`),
+    `plot        ${terminalLine(plotLine(choosePlot(trial.record, instrument.experiment.plot)))}`,
     `body        ${size(draft.body)} of HTML`,
     indent(terminalText(draft.body)),
     ...comments.flatMap((text, index) => [
@@ -118,6 +162,9 @@ function trialAsText(trial: Trial): string {
     ]),
   ].join('\n');
 }
+
+const plotLine = (plot: PlotChoice): string =>
+  isPlot(plot) ? [describePlot(plot), ...plot.notes].join('. ') : `none: ${plot.reason}`;
 
 async function runTests(name: string | undefined, options: TryOptions): Promise<void> {
   const config = configFrom(options);

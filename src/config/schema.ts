@@ -90,6 +90,28 @@ const runSchema = z
 /** A file, each outermost folder that matches the glob, or files with the same stem. */
 export type RunKind = z.output<typeof runSchema>;
 
+const PLOT = 'expected auto, never, or { x: Wavelength, y: [Absorbance], kind: line }';
+
+const plotSchema = z.union(
+  [
+    z.enum(['auto', 'never']),
+    z.strictObject(
+      {
+        x: text('the name of a column').describe('The column of the x axis; for a heat map, the column of the wells.'),
+        y: listOf(text('the name of a column'), 'the name of a column, or a list of names').describe(
+          'The columns to plot: a name or a list.',
+        ),
+        kind: z
+          .enum(['line', 'points', 'bar', 'heatmap'])
+          .optional()
+          .describe('How to draw it. Default: chosen by the values of x.'),
+      },
+      { error: PLOT },
+    ),
+  ],
+  { error: PLOT },
+);
+
 const experimentSchema = z
   .strictObject(
     {
@@ -101,6 +123,11 @@ const experimentSchema = z
         .optional()
         .describe('The body, as HTML with escaped values. Default: facts and readings as tables.'),
       tags: z.array(text('a template')).optional().describe('The tags. Default: the name of the instrument.'),
+      plot: plotSchema
+        .optional()
+        .describe(
+          'The plot of the readings: auto (chosen by the columns), never, or its columns and kind. Default: auto.',
+        ),
     },
     { error: mapError('experiment: { title: "…", tags: [ … ] }') },
   )
@@ -291,6 +318,7 @@ export const configSchema = z
 
 export type Ready = z.output<typeof readySchema>;
 export type Existing = z.output<typeof existingSchema>;
+export type PlotOption = z.output<typeof plotSchema>;
 export type ExperimentTemplates = z.output<typeof experimentSchema>;
 export type CommentOptions = z.output<typeof commentsSchema>;
 export type InstrumentConfig = z.output<typeof instrumentSchema>;

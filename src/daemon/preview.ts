@@ -4,6 +4,7 @@ import { stringify } from 'yaml';
 import type { Instrument, LoadedConfig } from '../config/load.js';
 import { explain, explainProblem, FileError } from '../errors.js';
 import { learn, toInstrument, toYaml } from '../learn/learn.js';
+import { choosePlot, describePlot, isPlot } from '../map/plot.js';
 import {
   checkMapping,
   DATE_FROM,
@@ -69,7 +70,7 @@ export async function makePreview({ sample, instrument, nowMs }: PreviewTask): P
   const mapping = yamlOf(instrument);
   const file = asFile(sample, instrument.watch);
   return orRefusal(file, { mapping }, async () => {
-    return { mapping, doubts: [], ...resultOf(await tryFile(instrument, file, nowMs)) };
+    return { mapping, doubts: [], ...(await resultOf(await tryFile(instrument, file, nowMs))) };
   });
 }
 
@@ -81,7 +82,7 @@ async function byLearning(sample: Sample, nowMs: number): Promise<Preview> {
     const mapping = await toYaml({ ...learned, doubts }, [sample.name]);
     return orRefusal(file, { mapping, doubts }, async () => {
       const instrument = toInstrument(learned.name, learned.instrument);
-      return { mapping, doubts, ...resultOf(await tryFile(instrument, file, nowMs)) };
+      return { mapping, doubts, ...(await resultOf(await tryFile(instrument, file, nowMs))) };
     });
   });
 }
@@ -124,9 +125,12 @@ function asFile({ name, content, modifiedMs }: Sample, folder: string): Identifi
   };
 }
 
-type Result = Pick<Extract<Preview, { ok: true }>, 'ok' | 'instrument' | 'draft' | 'omits' | 'tables' | 'meta'>;
+type Result = Pick<
+  Extract<Preview, { ok: true }>,
+  'ok' | 'instrument' | 'draft' | 'omits' | 'plot' | 'tables' | 'meta'
+>;
 
-function resultOf(trial: Trial): Result {
+async function resultOf(trial: Trial): Promise<Result> {
   const { title, date, tags, body } = trial.draft;
   const dateFrom = DATE_FROM[trial.dateFrom];
   return {
@@ -134,9 +138,18 @@ function resultOf(trial: Trial): Result {
     instrument: trial.instrument.name,
     draft: { title, date, dateFrom, tags, body, comments: markedComments(trial) },
     omits: trial.omits,
+    plot: await previewPlot(trial),
     tables: trial.record.tables.map(previewTable),
     meta: previewFacts(trial.record),
   };
+}
+
+async function previewPlot({ record, instrument }: Trial): Promise<Result['plot']> {
+  const plot = choosePlot(record, instrument.experiment.plot);
+  if (!isPlot(plot)) return { reason: plot.reason };
+  const { drawSvg } = await import('../plot/draw.js');
+  const description = describePlot(plot);
+  return { svg: drawSvg(plot, description), description };
 }
 
 const MAX_ROWS = 50;

@@ -6,6 +6,7 @@ import { regexSource } from '../config/grammar.js';
 import type { Claim, Instrument } from '../config/load.js';
 import { explain, FileError, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import type { Mapped } from '../map/draft.js';
+import { choosePlot, isPlot } from '../map/plot.js';
 import type { Column, FileRecord, Table, Value } from '../model.js';
 import { formatCount, nearest, plural } from '../text.js';
 import { createMapping, type MappingOptions } from './mapping.js';
@@ -57,9 +58,10 @@ const plainOf = ({ name, parse, experiment, comments, watch, files, ignore, read
   ...{ name, parse, experiment, comments, watch, files, ignore, ready, run },
 });
 
-/** Concerns one expectation, or without `key` the sample as a whole. */
+/** Concerns one expectation, another key of the instrument at `path`, or the sample as a whole. */
 export interface Failure {
   readonly key?: string;
+  readonly path?: readonly (string | number)[];
   readonly message: string;
   readonly hint?: string | undefined;
 }
@@ -81,13 +83,22 @@ export async function runTest({ instrument, test, nowMs }: TestTask, signal: Abo
     const mapping = createMapping(instrument);
     const file = await openRun(path, instrument, signal);
     const record = await mapping.parse(file, signal);
-    return compare(expect, { record, ...mapping.map(record, file, nowMs) });
+    return [...compare(expect, { record, ...mapping.map(record, file, nowMs) }), ...checkPlot(instrument, record)];
   } catch (error) {
     if (signal.aborted) return [];
     if (error instanceof FileError) return checkRejection(expect, error);
     if (error instanceof LabfeedError) return [{ message: error.message, hint: error.hint }];
     throw error;
   }
+}
+
+/** A plot of a column that the sample lacks is a mistake in the mapping. */
+function checkPlot({ experiment: { plot: option } }: MappingOptions, record: FileRecord): Failure[] {
+  if (typeof option !== 'object') return [];
+  const plot = choosePlot(record, option);
+  if (isPlot(plot) || plot.column === undefined) return [];
+  const at = plot.column === option.x ? ['x'] : ['y', option.y.indexOf(plot.column)];
+  return [{ path: ['experiment', 'plot', ...at], message: plot.reason }];
 }
 
 /** A file that would be quarantined fails the test, unless the test expects exactly that. */
@@ -104,12 +115,13 @@ function checkRejection(expect: GoldenTest['expect'], error: FileError): Failure
   return [{ key: 'quarantined', message: `quarantined for another reason${difference}` }];
 }
 
-function toProblem(instrument: Instrument, n: number, { file }: GoldenTest, { key, message, hint }: Failure): Problem {
-  const where = instrument.placeOf(['tests', n, ...(key === undefined ? ['file'] : ['expect', key])]);
+function toProblem(instrument: Instrument, n: number, { file }: GoldenTest, failure: Failure): Problem {
+  const { key, path: elsewhere, message, hint } = failure;
+  const where = instrument.placeOf(elsewhere ?? ['tests', n, ...(key === undefined ? ['file'] : ['expect', key])]);
   // As the configuration most likely has it: relative to its own folder.
   const inside = relative(dirname(where.file), file);
   const path = inside.startsWith('..') ? formatPlace({ file }) : inside;
-  const about = [path, key].filter(Boolean).join(', ');
+  const about = [path, key ?? elsewhere?.join('.')].filter(Boolean).join(', ');
   return { where, message: `${about}: ${message}`, hint, stops: { instrument: instrument.name } };
 }
 

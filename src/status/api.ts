@@ -122,6 +122,8 @@ export type Preview =
       };
       /** What the file has and the notebook will not, in words. */
       readonly omits: readonly string[];
+      /** As SVG, with its description; or why there is none. */
+      readonly plot: { readonly svg: string; readonly description: string } | { readonly reason: string };
       /** YAML to copy: the instrument as it is written in a configuration. */
       readonly mapping: string;
       /** What `learn` was not sure about. */

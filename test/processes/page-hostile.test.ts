@@ -103,6 +103,10 @@ inBrowser('a body with scripts, forms and images runs nothing and loads nothing'
       ok: true,
       instrument: 'i',
       mapping: '',
+      plot: {
+        svg: '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>',
+        description: '<script>alert(1)</script>',
+      },
       omits: [],
       doubts: [],
       tables: [],

@@ -142,7 +142,7 @@ function Result({ file, preview }: Shown) {
 type Filed = Extract<Preview, { ok: true }>;
 
 function ExperimentPreview({ preview }: { preview: Filed }) {
-  const { instrument, draft, omits, mapping, doubts, tables, meta } = preview;
+  const { instrument, draft, omits, plot, mapping, doubts, tables, meta } = preview;
   return (
     <>
       <Draft
@@ -153,6 +153,7 @@ function ExperimentPreview({ preview }: { preview: Filed }) {
       {draft.comments.map((text, index) => (
         <TextPanel head={`Comment ${index + 1} of ${draft.comments.length}`} text={text} />
       ))}
+      <PlotPanel plot={plot} />
       <Findings title="In the file, but not in the notebook" lines={omits} />
       <Findings title="Please check" lines={doubts} />
       <Mapping mapping={mapping} />
@@ -164,6 +165,17 @@ function ExperimentPreview({ preview }: { preview: Filed }) {
     </>
   );
 }
+
+/** As an image, an SVG can neither run scripts nor load anything. */
+const PlotPanel = ({ plot }: { plot: Filed['plot'] }) =>
+  'svg' in plot ? (
+    <div class="panel item">
+      <h3>Plot</h3>
+      <img class="plot" alt={plot.description} src={`data:image/svg+xml,${encodeURIComponent(plot.svg)}`} />
+    </div>
+  ) : (
+    <Findings title="No plot" lines={[plot.reason]} />
+  );
 
 /** The frame inherits the page's policy: no scripts, no other styles, nothing from elsewhere. */
 const asPage = (body: string): string => `<!doctype html><link rel="stylesheet" href="/page/paper.css">${body}`;
