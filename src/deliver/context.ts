@@ -47,14 +47,24 @@ export type CommentRecord = { readonly id: number } & Readonly<Record<string, un
 export interface ExperimentChanges {
   readonly title: string;
   readonly date: string;
-  readonly body: string;
+  readonly body?: string;
   readonly tags?: readonly string[];
   readonly content_type?: number;
+}
+
+export interface FilledCreation {
+  /** The provisional one. */
+  readonly title: string;
+  readonly body: string;
+  readonly content_type: number;
+  readonly tags?: readonly string[] | undefined;
 }
 
 /** The part of the notebook client that delivery uses. */
 export interface Notebook {
   createExperiment(fields: { title: string }): Promise<number>;
+  /** eLabFTW only: the creation carries what the PATCH would, apart from title and date. */
+  createFilledExperiment(content: FilledCreation): Promise<number>;
   readExperiment(id: number): Promise<ExperimentRecord>;
   /**
    * Resolves with the experiment as it then is, if the server returns it. `check` is called when it is the request's
@@ -209,6 +219,36 @@ export interface Absence {
   readonly isProved: boolean;
 }
 
+/** What this process knows about creations that carry their content. */
+class FilledCreations {
+  /** Older versions of eLabFTW drop the content. */
+  isKept = true;
+  /** The tags that the server has accepted: a creation with one that it refuses fails although it takes effect. */
+  readonly #tags = new Set<string>();
+  /** Runs whose filled creation failed: perhaps because of the content, so that the next one carries the title only. */
+  readonly #failed = new Set<number>();
+
+  isPossible(run: number): boolean {
+    return this.isKept && !this.#failed.has(run);
+  }
+
+  noteFailed(run: number): void {
+    this.#failed.add(run);
+    this.#tags.clear();
+  }
+
+  areAccepted(tags: readonly string[]): boolean {
+    return tags.every((tag) => this.#tags.has(tag));
+  }
+
+  noteAccepted(tags: readonly string[]): void {
+    if (this.#tags.size > MAX_TAGS) this.#tags.clear();
+    for (const tag of tags) this.#tags.add(tag);
+  }
+}
+
+const MAX_TAGS = 1000;
+
 /** What the reads of this process have shown, so that no reconciliation reads it again. */
 export class WindowMemory {
   /** Ids that exist and are not ours. */
@@ -226,6 +266,7 @@ export class WindowMemory {
   halt: LearntFacts | undefined;
   /** Whether a creation of this process was read back on a server that drops titles. */
   isTitleChecked = false;
+  readonly filled = new FilledCreations();
   /** On the monotonic clock: when to look again for unseen creations, after one entry could not be read. */
   sweepAgainAt = 0;
   readonly log: Pick<Log, 'warn'> | undefined;

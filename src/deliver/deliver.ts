@@ -10,13 +10,23 @@ import {
   type Filing,
   HaltedError,
 } from './context.js';
-import { attributeNotFound, certainlyNotDone, confirmForbidden, ExpiredError, sendEdit } from './failures.js';
+import {
+  attributeNotFound,
+  certainlyNotDone,
+  confirmForbidden,
+  ExpiredError,
+  isContentRefused,
+  isRefusedTag,
+  sendEdit,
+} from './failures.js';
 import { collectSpares, isUntouched, learnTitles, settleCreations } from './reconcile.js';
 import { haltRestored, isStillOurs, rewritten } from './restored.js';
 import {
   awaitEarlierEdits,
   changedBeforeFilled,
   checkUnedited,
+  clearSpare,
+  hasTags,
   setTags,
   showsDraft,
   storedDifferently,
@@ -39,12 +49,12 @@ async function deliverSteps(run: OpenRun, context: DeliveryContext): Promise<num
   const { server, outbox, stopping } = context;
   checkHalt(await server.facts());
   if (run.experiment !== undefined && run.server !== server.url) throw startedElsewhere(run);
-  const { experiment, isNew } = await obtainExperiment(run, context);
+  const { experiment, isNew, isFilled = false } = await obtainExperiment(run, context);
   const filing: Filing = { ...context, run, experiment };
   if (run.step !== 'described') {
     await confirmEnd(filing, isNew);
     stopping.throwIfAborted();
-    await describe(filing, isNew);
+    await describe(filing, isNew, isFilled);
     context.filled?.();
   } else if (!(await isStillOurs(await readOwn(experiment, context), filing))) throw rewritten(filing);
   for (const comment of run.comments) await deliverComment(comment, filing);
@@ -70,6 +80,8 @@ const startedElsewhere = ({ experiment, server }: OpenRun): NotebookError =>
 interface Obtained {
   readonly experiment: number;
   readonly isNew: boolean;
+  /** Whether its creation carried the body, and perhaps the tags. */
+  readonly isFilled?: boolean;
 }
 
 /** The run's experiment: known, found by reconciliation, a spare, or a new one. */
@@ -128,7 +140,7 @@ async function useSpareOrCreate(run: OpenRun, earlier: Earlier, context: Deliver
 }
 
 async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext): Promise<Obtained> {
-  const { notebook, outbox, server, unknown, clock } = context;
+  const { outbox, server, unknown, clock } = context;
   const facts = await server.facts();
   // Another run may have halted the server while this one waited for the lock.
   checkHalt(facts);
@@ -138,9 +150,9 @@ async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext):
   // Durable before the POST: after a crash, delivery looks for the experiment instead of creating a second one.
   await outbox.record(run.id, { kind: 'intended', server: server.url, floor, unseen, sweepFrom, at: clock.now() });
   const sentAt = clock.monotonic();
-  const experiment = await notebook
-    .createExperiment({ title: provisionalTitle(run.reference) })
-    .catch((error: unknown) => creationFailed(error, run, highest, context));
+  const { experiment, isFilled } = await post(run, facts, context).catch((error: unknown) =>
+    creationFailed(error, run, highest, context),
+  );
   const isKnown = await server.hasExperiment(experiment);
   // Found by reconciliation while the response was on its way, after a reload.
   if (isKnown && (await server.runWith(experiment)) === run.id) return { experiment, isNew: false };
@@ -150,7 +162,32 @@ async function create(run: OpenRun, earlier: Earlier, context: DeliveryContext):
   unknown.window.noteCreation(run.id, experiment, sentAt);
   if (keepsTitle === undefined || (keepsTitle === false && !unknown.window.isTitleChecked))
     await learnTitles(await readOwn(experiment, context), context);
-  return { experiment, isNew: true };
+  return { experiment, isNew: true, isFilled };
+}
+
+/** On eLabFTW, the creation carries all it can: each request costs the server 0.3 s. */
+async function post(
+  run: OpenRun,
+  { dialect, keepsTitle }: ServerFacts,
+  { notebook, unknown: { window } }: DeliveryContext,
+): Promise<{ experiment: number; isFilled: boolean }> {
+  const title = provisionalTitle(run.reference);
+  const { body, tags } = run.draft;
+  if (dialect === 'elabftw' && keepsTitle === true && window.filled.isPossible(run.id)) {
+    const carried = window.filled.areAccepted(tags) ? tags : undefined;
+    const content = { title, body, content_type: HTML, tags: carried };
+    try {
+      return { experiment: await notebook.createFilledExperiment(content), isFilled: true };
+    } catch (error) {
+      if (isRefusedTag(error, carried)) {
+        window.filled.noteFailed(run.id);
+        throw new NotebookError('server', error.message, { status: 400, outcomeUnknown: true, cause: error });
+      }
+      if (!isContentRefused(error)) throw error;
+      window.filled.noteFailed(run.id);
+    }
+  }
+  return { experiment: await notebook.createExperiment({ title }), isFilled: false };
 }
 
 /** With 403, checks the key: unlike in a window of ids, the entry is ours. */
@@ -168,6 +205,7 @@ async function creationFailed(
 ): Promise<never> {
   if (certainlyNotDone(error)) await outbox.record(run.id, { kind: 'notCreated' });
   else {
+    unknown.window.filled.noteFailed(run.id);
     unknown.posts.note(run.id);
     unknown.window.noteUnknown(run.id);
   }
@@ -183,18 +221,36 @@ async function creationFailed(
 const HTML = 1;
 
 /** Gives the experiment its title, date, body and tags. */
-async function describe(filing: Filing, isNew: boolean): Promise<void> {
-  const { run, experiment, notebook, server, outbox } = filing;
+async function describe(filing: Filing, isNew: boolean, isFilled: boolean): Promise<void> {
+  const { run, experiment, notebook, server, outbox, unknown } = filing;
   const { dialect } = await server.facts();
-  const { tags: _, ...fields } = run.draft;
+  const { tags, ...fields } = run.draft;
   // eLabFTW refuses a PATCH with tags after saving the rest, and may take bodies for markdown.
-  const changes = dialect === 'elabftw' ? { ...fields, content_type: HTML } : run.draft;
-  let patched = isNew ? await patchNew(changes, filing) : undefined;
-  if (!patched && !(await isDescribed(filing)))
-    patched = { record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes)) };
-  if (dialect === 'elabftw') await setTags(filing);
+  const all = dialect === 'elabftw' ? { ...fields, content_type: HTML } : run.draft;
+  const { title, date } = run.draft;
+  const patch = async (changes: ExperimentChanges): Promise<Patched> => ({
+    record: await sendEdit(filing, () => notebook.patchExperiment(experiment, changes)),
+  });
+  let patched = isNew ? await patchNew(isFilled ? { title, date } : all, filing) : undefined;
+  if (!patched) {
+    const written = await writtenParts(filing);
+    if (written !== 'all') patched = await patch(written === 'body' ? { title, date } : all);
+  } else if (isFilled && !hasOrigin(patched.record, run)) {
+    unknown.window.filled.isKept = false;
+    patched = await patch(all);
+  }
+  if (dialect === 'elabftw' && !(isFilled && patched?.record && hasTags(patched.record, tags, false))) {
+    await setTags(filing);
+    unknown.window.filled.noteAccepted(tags);
+  }
   // Stored together with the intent of the first comment.
   outbox.recordLater(run.id, { kind: 'described', stored: storedDifferently(patched?.record, run.draft) });
+}
+
+/** Whether the body shows the origin line of the run. */
+function hasOrigin(record: ExperimentRecord | undefined, { draft }: OpenRun): boolean {
+  const origin = typeof record?.['body'] === 'string' ? originIn(record['body']) : undefined;
+  return origin !== undefined && origin.sha256 === originIn(draft.body)?.sha256;
 }
 
 /** `record`: the experiment after the PATCH, if the server returned it. */
@@ -220,8 +276,8 @@ async function patchNew(changes: ExperimentChanges, filing: Filing): Promise<Pat
   }
 }
 
-/** Whether the experiment already shows the draft. Throws if a person has changed it. */
-async function isDescribed(filing: Filing): Promise<boolean> {
+/** What the experiment already shows of the draft. Throws if a person has changed it. */
+async function writtenParts(filing: Filing): Promise<'all' | 'body' | 'none'> {
   const { run, experiment, server } = filing;
   const isRevision = run.earlier.length > 0;
   if (isRevision) await awaitEarlierEdits(filing);
@@ -229,19 +285,25 @@ async function isDescribed(filing: Filing): Promise<boolean> {
   // A crash between the first creation and its read: it is as it was created, unless somebody gave it a title.
   if ((await server.facts()).keepsTitle === undefined && isBare(record)) await learnTitles(record, filing);
   const facts = await server.facts();
-  if (run.adopted || isUntouched(record, facts)) return false;
+  if (run.adopted) return 'none';
+  if (isUntouched(record, facts)) {
+    // A person may have changed the body that the creation carried, and keeps it.
+    if (!isRevision && record.title === provisionalTitle(run.reference) && hasOrigin(record, run)) return 'body';
+    await clearSpare(record, filing);
+    return 'none';
+  }
   await isStillOurs(record, filing);
   if (isRevision) {
     checkUnedited(record, filing, facts.dialect);
     await checkComments(filing);
-    return showsDraft(record, run, facts.dialect);
+    return showsDraft(record, run, facts.dialect) ? 'all' : 'none';
   }
   // The outcome of an earlier PATCH is unknown; it may have been applied in part.
   if (record.title === run.draft.title && record.date === run.draft.date) {
     const { body } = record;
     // Servers sanitise the body, so only its origin line is compared.
-    if (typeof body !== 'string' || originIn(body)?.sha256 === originIn(run.draft.body)?.sha256) return true;
-    if (body.trim() === '') return false;
+    if (typeof body !== 'string' || originIn(body)?.sha256 === originIn(run.draft.body)?.sha256) return 'all';
+    if (body.trim() === '') return 'none';
   }
   throw changedBeforeFilled(experiment);
 }

@@ -15,6 +15,19 @@ export const certainlyNotDone = (error: unknown): boolean =>
   error instanceof ExpiredError ||
   (error instanceof NotebookError && !error.outcomeUnknown);
 
+/** Whether the server may have refused the content of a request, and certainly did not carry it out. */
+export const isContentRefused = (error: unknown): boolean =>
+  error instanceof NotebookError &&
+  error.failure !== 'auth' &&
+  REFUSALS.has(error.status ?? 0) &&
+  !error.outcomeUnknown;
+
+const REFUSALS: ReadonlySet<number> = new Set([400, 403, 405, 413, 422]);
+
+/** eLabFTW creates the experiment before it refuses a tag. */
+export const isRefusedTag = (error: unknown, tags: readonly string[] | undefined): error is NotebookError =>
+  isContentRefused(error) && tags !== undefined && tags.length > 0 && (error as NotebookError).status === 400;
+
 /** Sends an idempotent change. If its outcome is unknown, it may still take effect later, which is noted. */
 export async function sendEdit<T>({ run, unknown }: Filing, send: () => Promise<T>): Promise<T> {
   try {

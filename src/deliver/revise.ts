@@ -152,10 +152,18 @@ function tagsOf({ tags }: ExperimentRecord): string[] | undefined {
   return Array.isArray(tags) ? tags.map(String) : undefined;
 }
 
-/** Whether the record shows all of these, if it shows tags. eLabFTW gets them after the rest. */
-export function hasTags(record: ExperimentRecord, wanted: readonly string[]): boolean {
+/** Whether the record shows all of these, if it shows tags. eLabFTW may get them after the rest. */
+export function hasTags(record: ExperimentRecord, wanted: readonly string[], ifHidden = true): boolean {
   const tags = tagsOf(record);
-  return tags === undefined || wanted.every((tag) => hasTag(tags, tag));
+  return tags === undefined ? ifHidden : wanted.every((tag) => hasTag(tags, tag));
+}
+
+/** A spare may have the tags of the run that it was created for. */
+export async function clearSpare(record: ExperimentRecord, filing: Filing): Promise<void> {
+  const { run, experiment, notebook } = filing;
+  if ((tagsOf(record) ?? []).length === 0 || (await filing.server.facts()).dialect !== 'elabftw') return;
+  for (const { id, tag } of await notebook.listTags(experiment))
+    if (!hasTag(run.draft.tags, tag)) await sendEdit(filing, () => notebook.removeTag(experiment, id));
 }
 
 const isSameTags = (a: readonly string[], b: readonly string[]): boolean =>

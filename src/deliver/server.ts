@@ -1,5 +1,5 @@
 import { NotebookError } from '../errors.js';
-import { type Origin, originIn } from '../markers.js';
+import { isProvisional, type Origin, originIn } from '../markers.js';
 import { type Dialect, dialectOf } from '../model.js';
 import { type DeliveryContext, type ExperimentRecord, type Filing, HaltedError } from './context.js';
 import { keepStray } from './reconcile.js';
@@ -60,7 +60,10 @@ async function searchFiledRuns(
       if (read.has(id)) continue;
       read.add(id);
       // Lists have no bodies. What the journal knows is not read.
-      for await (const { record } of reader.between(id, id + 1)) await checkKnown(id, record, isUnknown, context);
+      for await (const { record } of reader.between(id, id + 1)) {
+        await checkKnown(id, record, isUnknown, context);
+        await keepStray(id, record, context.server);
+      }
     }
   }
 }
@@ -108,11 +111,13 @@ async function checkNewerEntries(highest: number, isUnknownRun: IsUnknownRun, co
 
 async function checkKnown(
   id: number,
-  { body }: ExperimentRecord,
+  { title, body }: ExperimentRecord,
   isUnknownRun: IsUnknownRun,
   { server }: DeliveryContext,
 ): Promise<void> {
-  const origin = typeof body === 'string' ? originIn(body) : undefined;
+  // A creation carries the body on eLabFTW. Until the title is set, it is a spare.
+  const isFiled = typeof body === 'string' && !isProvisional(String(title));
+  const origin = isFiled ? originIn(body) : undefined;
   if (!origin || !(await isUnknownRun(origin))) return;
   const sign = `experiment ${id} was filed by labfeed, but it is not in the journal`;
   await halt(server, `the journal is older than the notebook: ${sign}`);

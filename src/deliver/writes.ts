@@ -117,12 +117,31 @@ export class Writes {
     return {
       ...notebook,
       createExperiment: observed('createExperiment', notebook.createExperiment),
+      createFilledExperiment: this.#observeFilled(run, notebook.createFilledExperiment),
       patchExperiment: observed('patchExperiment', notebook.patchExperiment),
       addTag: observed('addTag', notebook.addTag),
       removeTag: observed('removeTag', notebook.removeTag),
       postComment: observed('postComment', notebook.postComment),
       patchComment: observed('patchComment', notebook.patchComment),
       deleteComment: observed('deleteComment', notebook.deleteComment),
+    };
+  }
+
+  /** Its content may be to blame for a failure: only that of a creation without content counts. */
+  #observeFilled(run: number, request: Notebook['createFilledExperiment']): Notebook['createFilledExperiment'] {
+    return async (content) => {
+      this.#pending.set(run, this.#options.clock.monotonic());
+      try {
+        const experiment = await request(content);
+        this.accepted(run, 'createExperiment');
+        return experiment;
+      } catch (error) {
+        if (error instanceof NotebookError && error.failure === 'auth') this.failed(run, 'createExperiment', error);
+        throw error;
+      } finally {
+        this.#pending.delete(run);
+        this.#stalled.delete(run);
+      }
     };
   }
 

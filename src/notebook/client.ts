@@ -47,6 +47,13 @@ interface ExperimentChanges {
   readonly tags?: readonly string[];
 }
 
+interface FilledCreation {
+  readonly title: string;
+  readonly body: string;
+  readonly content_type: number;
+  readonly tags?: readonly string[] | undefined;
+}
+
 /** eLabFTW's names; the contract does not show them. */
 interface NewKey {
   readonly name?: string;
@@ -67,6 +74,8 @@ export function createNotebook(options: NotebookOptions) {
     /** Resolves with the id. No tags: a POST with a tag that the team forbids fails although the experiment is created. */
     createExperiment: async ({ title }: { readonly title?: string } = {}) =>
       post(EXPERIMENTS, { title }, readCreatedId),
+    /** eLabFTW only: a creation that carries what its PATCH would. */
+    createFilledExperiment: async (content: FilledCreation) => post(EXPERIMENTS, content, readCreatedId),
     readExperiment: async (id: number) => get(experiment(id), readExperiment(id)),
     /** Resolves with the experiment, if the server returns it. If `check` throws when it is its turn, it is not sent. */
     patchExperiment: async (id: number, changes: ExperimentChanges, check?: () => void) =>

@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type DeliveryContext, type Notebook, StoppedError } from '../../src/deliver/context.js';
 import { deliver } from '../../src/deliver/deliver.js';
-import { NOTEBOOK_KINDS, type NotebookKind } from '../support/fake-notebook.js';
-import { contextOf } from '../support/filing.js';
+import { NotebookError } from '../../src/errors.js';
+import { provisionalTitle } from '../../src/markers.js';
+import { NOTEBOOK_KINDS, type NotebookKind, withFaults } from '../support/fake-notebook.js';
+import { contextOf, SERVER } from '../support/filing.js';
 import { setUp } from './scene.js';
 
 test('a run becomes one experiment with its title, date and comments, and each request is sent once', async () => {
@@ -161,4 +163,95 @@ test('a run that is stopped between two steps continues there', async () => {
   await deliverAll();
   expectExactly(['A']);
   expect(notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'postComment', 'postComment']);
+});
+
+describe('on eLabFTW, a creation carries the body and the tags that the server is known to accept', () => {
+  const ELABFTW = { dialect: 'elabftw' } as const;
+  /** With a first run, so that the server is known to keep titles and to accept the tag. */
+  async function setUpKnown(kind: NotebookKind = {}) {
+    const scene = await setUp({ ...ELABFTW, ...kind });
+    await scene.add('first', ['only']);
+    await scene.deliverAll();
+    scene.notebook.writes.length = 0;
+    return scene;
+  }
+  const entryOf = ({ notebook }: Awaited<ReturnType<typeof setUpKnown>>, title: string) =>
+    [...notebook.experiments.values()].find((experiment) => experiment.title === title);
+
+  test('so that a run takes three requests', async () => {
+    const scene = await setUpKnown();
+    await scene.add('A', ['only']);
+    await scene.deliverAll();
+    expect(scene.notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'postComment']);
+    expect(entryOf(scene, 'A')).toMatchObject({ body: expect.stringContaining('<p>A</p>'), tags: ['balance'] });
+  });
+
+  test('and what a person changed in the body before the title was set stays', async () => {
+    const scene = await setUpKnown();
+    const { attempt, add, notebook, deliverAll } = scene;
+    const run = await add('A', ['only']);
+    await expect(attempt(run, withFaults(notebook, { patchExperiment: 'unreachable' }))).rejects.toThrow('refused');
+    const created = [...notebook.experiments.values()].at(-1);
+    const edited = created?.body.replace('<p>A</p>', '<p>A, by hand</p>') ?? '';
+    Object.assign(created ?? {}, { body: edited });
+    await deliverAll();
+    expect(entryOf(scene, 'A')).toMatchObject({ body: edited, tags: ['balance'] });
+  });
+
+  test('unless an older version drops them: then they are sent again, and later creations carry nothing', async () => {
+    const scene = await setUpKnown({ keepsBody: false });
+    for (const title of ['A', 'B']) await scene.add(title, ['only']);
+    await scene.deliverAll();
+    const full = ['patchExperiment', 'addTag', 'postComment'];
+    expect(scene.notebook.writes).toEqual([
+      'createExperiment',
+      'patchExperiment',
+      ...full,
+      'createExperiment',
+      ...full,
+    ]);
+    for (const title of ['A', 'B'])
+      expect(entryOf(scene, title)).toMatchObject({ body: expect.stringContaining(title), tags: ['balance'] });
+  });
+
+  test('and content that is refused is sent once more, in the PATCH', async () => {
+    const scene = await setUpKnown();
+    const refused = new NotebookError('conflict', 'blocked', { status: 403 });
+    await scene.attempt(await scene.add('A', ['only']), {
+      ...scene.notebook,
+      createFilledExperiment: () => Promise.reject(refused),
+    });
+    expect(scene.notebook.writes).toEqual(['createExperiment', 'patchExperiment', 'addTag', 'postComment']);
+    scene.expectExactly(['first', 'A'], 1);
+  });
+
+  test('and one that fails because of a tag, although it took effect, is found', async () => {
+    const scene = await setUpKnown();
+    const { notebook, attempt, add, deliverAll, expectExactly } = scene;
+    const refused = new NotebookError('request', 'tags are forbidden', { status: 400 });
+    const failing = attempt(await add('A', ['only']), {
+      ...notebook,
+      async createFilledExperiment(content) {
+        await notebook.createFilledExperiment({ ...content, tags: [] });
+        throw refused;
+      },
+    });
+    await expect(failing).rejects.toMatchObject({ outcomeUnknown: true });
+    await deliverAll();
+    expectExactly(['first', 'A'], 1);
+    expect(entryOf(scene, 'A')?.tags).toEqual(['balance']);
+  });
+
+  test('and a spare that another run created gets the content and the tags of its new run', async () => {
+    const scene = await setUpKnown();
+    const { notebook, journal, add, deliverAll } = scene;
+    const { reference } = await journal.outbox.load(1);
+    const content = { title: provisionalTitle(reference), body: '<p>other</p>', content_type: 1 };
+    const spare = await notebook.createFilledExperiment({ ...content, tags: ['other'] });
+    await journal.outbox.server(SERVER).addSpare(spare, reference);
+    await add('A', ['only']);
+    await deliverAll();
+    expect(notebook.experiments.get(spare)).toMatchObject({ title: 'A', tags: ['balance'] });
+    expect(notebook.experiments.get(spare)?.body).toContain('<p>A</p>');
+  });
 });

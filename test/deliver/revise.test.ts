@@ -178,7 +178,7 @@ test('sanitising by the server is not taken for an edit', async () => {
 /** A server that stores something else than it was sent, and returns it. */
 const cleansUp =
   ({ notebook }: DoneRun) =>
-  async (id: number, { title, body, ...rest }: Parameters<Notebook['patchExperiment']>[1]) =>
+  async (id: number, { title, body = '', ...rest }: Parameters<Notebook['patchExperiment']>[1]) =>
     notebook.patchExperiment(id, { ...rest, title: title.slice(0, 8), body: body.replace(/<svg>.*<\/svg>/, '<img>') });
 
 test('what the server itself changed in our PATCH is not taken for an edit, and an edit of it is', async () => {

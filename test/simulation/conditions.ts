@@ -1,7 +1,7 @@
 import type { NotebookError } from '../../src/errors.js';
 import { referenceOf } from '../../src/markers.js';
 import { statusError } from '../../src/notebook/errors.js';
-import { FAULTS } from '../support/fake-notebook.js';
+import { FAULTS, isCreation } from '../support/fake-notebook.js';
 import type { Random } from '../support/random.js';
 import { type Condition, knowsTitles, type Refusal, runOf, type World } from './world.js';
 
@@ -36,7 +36,7 @@ export function scheduleConditions(world: World): void {
   during('spell', spell);
   during('readonly', () => ({
     answer: ({ operation }) =>
-      operation === 'createExperiment' ? { error: refused('POST', '/experiments', 403, JSON_BODY) } : undefined,
+      isCreation(operation) ? { error: refused('POST', '/experiments', 403, JSON_BODY) } : undefined,
   }));
   during('refused', refusedPatches);
 }
@@ -76,11 +76,14 @@ function poisonedRun(n: number, random: Random, { pc, trace }: World): Condition
   trace?.(`run ${n} is poisoned: its ${isComment ? 'comments' : 'description'}`);
   return {
     answer({ operation, args: [id, content] }) {
-      const isConcerned = isComment
-        ? operation === 'postComment' && String(content).includes(reference)
-        : operation === 'patchExperiment' && JSON.stringify(content).includes(sha256);
-      if (!isConcerned) return undefined;
-      return isComment ? refuse?.('POST', `/experiments/${id}/comments`) : refuse?.('PATCH', `/experiments/${id}`);
+      const text = JSON.stringify(isCreation(operation) ? id : content) ?? '';
+      if (isComment)
+        return operation === 'postComment' && text.includes(reference)
+          ? refuse?.('POST', `/experiments/${id}/comments`)
+          : undefined;
+      if (!text.includes(sha256)) return undefined;
+      if (operation === 'createFilledExperiment') return refuse?.('POST', '/experiments');
+      return operation === 'patchExperiment' ? refuse?.('PATCH', `/experiments/${id}`) : undefined;
     },
   };
 }
@@ -92,12 +95,7 @@ function spell(random: Random): Condition {
     answer: ({ operation, isWrite }) =>
       isWrite
         ? {
-            error: refused(
-              'POST',
-              operation === 'createExperiment' ? '/experiments' : '/experiments/1',
-              500,
-              JSON_BODY,
-            ),
+            error: refused('POST', isCreation(operation) ? '/experiments' : '/experiments/1', 500, JSON_BODY),
             isDone: random.chance(0.3) && left-- > 0,
           }
         : undefined,

@@ -1,6 +1,6 @@
 import type { Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
-import { FAULTS, type FakeRequest, type Fault, intercept } from '../support/fake-notebook.js';
+import { FAULTS, type FakeRequest, type Fault, intercept, isCreation } from '../support/fake-notebook.js';
 import type { SimulatedProcess } from './timeline.js';
 import type { Refusal, World } from './world.js';
 
@@ -67,7 +67,7 @@ function send(request: FakeRequest, world: World, process: SimulatedProcess) {
     // The server carries out what has reached it even if the process is dead.
     const arrive = (delayMs: number, then: (result: Promise<unknown>) => void = () => undefined) =>
       timeline.at(delayMs, () => {
-        if (operation === 'createExperiment') skipIds(world);
+        if (isCreation(operation)) skipIds(world);
         const result = carryOut();
         result.catch(() => undefined);
         then(result);

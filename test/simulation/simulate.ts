@@ -1,4 +1,4 @@
-import { originIn } from '../../src/markers.js';
+import { isProvisional, originIn } from '../../src/markers.js';
 import type { Random } from '../support/random.js';
 import { ReusableDatabase } from '../support/reusable-database.js';
 import { scheduleConditions, unreadable } from './conditions.js';
@@ -216,7 +216,8 @@ async function loseJournal(world: World): Promise<void> {
 /** Whether a run is filed that the journal does not know. */
 const hasUnknownRun = ({ notebook, database, pc }: World): boolean =>
   [...notebook.experiments].some(
-    ([id, { body }]) =>
+    ([id, { title, body }]) =>
+      !isProvisional(title) &&
       originIn(body)?.journal === pc.journal &&
       database.prepare('SELECT 1 FROM runs WHERE experiment = ?').get(id) === undefined,
   );

@@ -1,4 +1,4 @@
-import type { CommentRecord, ExperimentRecord, Notebook } from '../../src/deliver/context.js';
+import type { CommentRecord, ExperimentRecord, FilledCreation, Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 
 /**
@@ -38,6 +38,8 @@ export interface NotebookKind {
   readonly dialect?: 'v2' | 'elabftw';
   /** Whether the title of a creation is kept. Older servers drop it. */
   readonly keepsTitle?: boolean;
+  /** Whether the body and the tags of a creation are kept. Older versions of eLabFTW drop them. */
+  readonly keepsBody?: boolean;
 }
 
 /** Every kind of server that delivery has to work with. */
@@ -51,6 +53,7 @@ const notFound = (): NotebookError => new NotebookError('conflict', 'not found',
 /** `lastId`: the id of the last experiment that was created and deleted before. */
 export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, lastId = 100): FakeNotebook {
   let keepsTitle = kind.keepsTitle ?? true;
+  const { keepsBody = true } = kind;
   const experiments = new Map<number, FakeExperiment>();
   const writes: string[] = [];
   const privateIds = new Set<number>();
@@ -73,6 +76,12 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
     writes.push('createExperiment');
     return add(keepsTitle ? title : 'Untitled', userid);
   };
+  const createFilled = async ({ title, body, tags = [] }: FilledCreation, userid: number): Promise<number> => {
+    if (dialect === 'v2') throw new Error('the contract has no such creation');
+    const id = await create(title, userid);
+    if (keepsBody) Object.assign(get(id), { body, tags: [...tags] });
+    return id;
+  };
   return {
     experiments,
     writes,
@@ -84,7 +93,11 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
       keepsTitle = true;
     },
     as(userid) {
-      return { ...this, createExperiment: ({ title }) => create(title, userid) };
+      return {
+        ...this,
+        createExperiment: ({ title }) => create(title, userid),
+        createFilledExperiment: (content) => createFilled(content, userid),
+      };
     },
     addExperiment: (title, userid = 2) => add(title, userid),
     snapshot() {
@@ -96,6 +109,7 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
       };
     },
     createExperiment: ({ title }) => create(title, 1),
+    createFilledExperiment: (content) => createFilled(content, 1),
     async readExperiment(id): Promise<ExperimentRecord> {
       if (privateIds.has(id)) throw new NotebookError('conflict', 'forbidden', { status: 403 });
       return shown(id);
@@ -208,6 +222,8 @@ export interface FakeRequest {
 
 export type Operation = keyof Notebook;
 
+export const isCreation = (operation: Operation): boolean => operation.startsWith('create');
+
 /** The same notebook, with `handle` between it and its client. */
 export function intercept<N extends Notebook>(notebook: N, handle: (request: FakeRequest) => Promise<unknown>): N {
   const parts = Object.entries(notebook).map(([name, part]) => {
@@ -266,7 +282,7 @@ export const withFaults = <N extends Notebook>(
   script: Partial<Record<Operation, Exclude<Fault, 'late'> | NotebookError>>,
 ): N =>
   intercept(notebook, async ({ operation, isWrite, carryOut }) => {
-    const fault = script[operation];
+    const fault = script[isCreation(operation) ? 'createExperiment' : operation];
     if (fault === undefined) return carryOut();
     if (fault instanceof NotebookError) throw fault;
     if (FAULTS[fault].carriedOut === 'now') await carryOut();

@@ -27,7 +27,7 @@ export function newRun(content: string, changes: Partial<NewRun> & { path?: stri
 export const someDraft = (title: string, comments: readonly string[] = ['readings']): Draft => ({
   title,
   date: '2026-01-02',
-  body: `<p>${title}</p>`,
+  body: `<p>${title}</p>\n<p>labfeed balance ${title}.csv sha256:${sha256(title)}</p>`,
   tags: ['balance'],
   comments,
 });
