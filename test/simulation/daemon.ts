@@ -80,7 +80,8 @@ export async function startDaemon(world: World): Promise<SimulatedDaemon> {
     });
   let delivery = open();
   trace?.(`${pc.runs}: process starts`);
-  if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process, random));
+  if (world.isShared) await timeline.until(learnShared(journal, hasFailed));
+  if (journal.notes.isBehind) await timeline.until(haltUntilRecovered(journal, process, random, hasFailed));
   delivery.start();
   if (world.events.has('lost')) takeNotes(journal.notes, process, world);
   async function take({ run, draft }: ReturnType<typeof runOf>): Promise<void> {
@@ -178,14 +179,22 @@ function takeNotes(
   });
 }
 
-/** The daemon does not start until the halt is recorded. */
-const haltUntilRecovered = (journal: Journal, { clock }: SimulatedProcess, { next }: Random): Promise<void> =>
-  retry(() => haltBehind(journal, SETTINGS.url, 'journal.db'), {
+/** As after the first experiment of somebody else that was seen. */
+async function learnShared({ outbox }: Journal, hasFailed: () => boolean): Promise<void> {
+  const server = outbox.server(SETTINGS.url);
+  while (!hasFailed() && !(await server.facts()).shared) await server.learn({ shared: true }).catch(() => undefined);
+}
+
+/** The daemon does not start until the halt is recorded. After a failed sync, that takes a restart. */
+function haltUntilRecovered(journal: Journal, { clock }: SimulatedProcess, { next }: Random, hasFailed: () => boolean) {
+  const given = new AbortController();
+  return retry(() => haltBehind(journal, SETTINGS.url, 'journal.db'), {
     clock,
     random: next,
-    signal: new AbortController().signal,
-    failed: () => undefined,
+    signal: given.signal,
+    failed: () => hasFailed() && given.abort(),
   });
+}
 
 function write(flush: () => void, { random, faults, database, trace }: World): void {
   database.isWritable = !random.chance(faults.ofWrites);

@@ -28,6 +28,8 @@ const EVENTS = [
   'sync',
   /** The journal is removed, or replaced by an older copy. */
   'lost',
+  /** A person creates experiments with our account. Where titles are dropped, the journal knows it. */
+  'shared',
 ] as const;
 
 type EventName = (typeof EVENTS)[number];

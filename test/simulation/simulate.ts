@@ -53,8 +53,8 @@ const HOUR_MS = 3_600_000;
 
 async function runHistory(world: World, otherDatabase: ReusableDatabase): Promise<void> {
   const { random, faults, events } = world;
-  const users = createUsers(world);
   const other = events.has('second') ? createOtherPc(world, otherDatabase) : undefined;
+  const users = createUsers(world, other?.world);
   scheduleConditions(world);
   let expected = 1 + random.below(5);
   let added = 0;
@@ -64,7 +64,8 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
     await other?.start();
     world.canFailSync = process < processes;
     let daemon = await startDaemon(world);
-    if (world.isLost && world.hadNote && !isHalted(world)) throw new Error('nobody noticed that the journal was lost');
+    if (world.isLost && world.hadNote && !isHalted(world) && !daemon.hasFailed())
+      throw new Error('nobody noticed that the journal was lost');
     // The scan at the start finds all files, including those whose runs a power failure has undone.
     for (let n = 0; n < added; n++) await daemon.add(n);
     await deliverRemaps(daemon, world);
@@ -73,7 +74,7 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
     const left = expected - added;
     const here = process === processes || random.chance(0.5) ? left : Math.min(left, 1 + random.below(2));
     for (const end = added + here; added < end; added++) await daemon.add(added);
-    await runUntilEnd(daemon, world, users);
+    await runUntilEnd(daemon, world, users, other);
     // Only done runs can be remapped.
     if (world.remaps && random.chance(0.5) && !daemon.hasFailed()) await settle(world, daemon);
     if (process < processes) await endProcess(daemon, world, users, other);
@@ -96,7 +97,8 @@ async function runHistory(world: World, otherDatabase: ReusableDatabase): Promis
       };
       await useSpares(world, addHealthy);
       await parkPoisoned(world, addHealthy);
-      await remapInLastProcess(daemon, world, users);
+      // After `recover`, the runs of a second PC are among ours.
+      if (!(other && isRecovered)) await remapInLastProcess(daemon, world, users);
       daemon.kill();
     }
   }
@@ -112,7 +114,7 @@ function chooseFaults({ random }: World): Faults {
 }
 
 /** Half of the processes end while a write is in flight, where a crash does most harm. */
-async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users): Promise<void> {
+async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users, other?: OtherPc): Promise<void> {
   const { random, timeline, network, events } = world;
   const [minSteps, maxSteps] = random.chance(0.5) ? [random.below(30), 90] : [60, random.below(60)];
   for (let step = 0; step < maxSteps && !daemon.isIdle(); step++) {
@@ -123,20 +125,21 @@ async function runUntilEnd(daemon: SimulatedDaemon, world: World, users: Users):
     if (events.get('reload')?.chance(0.02)) await daemon.reload();
     const neighbour = events.get('unreadable');
     if (neighbour?.chance(0.05) && world.conditions.size < MAX_CONDITIONS) addUnreadable(world, users, neighbour);
-    if (events.get('restored')?.chance(0.2) && isCalm(world)) world.restore ??= world.notebook.snapshot();
+    if (events.get('restored')?.chance(0.2) && isCalm(world) && (!other || isCalm(other.world)))
+      world.restore ??= world.notebook.snapshot();
   }
 }
 
 const MAX_CONDITIONS = 3;
 
-/** Between two runs. Nobody notices if a server is restored to a state in which only a comment of a run is missing. */
-const isCalm = ({ database }: World): boolean =>
-  database.prepare("SELECT 1 FROM runs WHERE step NOT IN ('pending', 'done')").get() === undefined;
-
 function addUnreadable({ conditions }: World, users: Users, random: Random): void {
   const id = users.createExperiment();
   conditions.add(unreadable(id, random, () => users.created.has(id)));
 }
+
+/** Between two runs. Nobody notices if a server is restored to a state in which only a comment of a run is missing. */
+const isCalm = ({ database }: World): boolean =>
+  database.prepare("SELECT 1 FROM runs WHERE step NOT IN ('pending', 'done')").get() === undefined;
 
 /** Where runs must end in time: a clock that is set back by less than an hour delays some of them by as much. */
 const isTimed = ({ events }: World): boolean => events.has('poison') || events.has('unreadable');
@@ -169,10 +172,8 @@ async function endProcess(
   for (let steps = random.below(3); steps > 0; steps--) await timeline.step();
   if (random.chance(0.1) && !isTimed(world)) timeline.setClock(random.below(2 * HOUR_MS) - HOUR_MS);
   if (world.events.has('clock') && !isTimed(world)) jumpClock(world);
-  // The other PC would need a `recover` of its own.
-  if (world.events.has('restored') && !world.events.has('second')) return restore(world, users);
-  // `recover` also takes in the runs of a second PC, which this history would number as its own.
-  if (world.events.has('lost') && !world.events.has('second')) return loseJournal(world);
+  if (world.events.has('restored')) return restore(world, users, other);
+  if (world.events.has('lost')) return loseJournal(world);
   if (random.chance(0.3)) {
     // A change between our read and our PATCH cannot be detected, so users act while nothing is in flight.
     while (await timeline.step());
@@ -186,12 +187,14 @@ async function endProcess(
 }
 
 /** The server gets an older state, after everything in flight has arrived. */
-async function restore(world: World, users: Users): Promise<void> {
+async function restore(world: World, users: Users, other: OtherPc | undefined): Promise<void> {
   const { timeline, trace } = world;
   while (await timeline.step());
   if (!world.restore || world.isRestored || !knowsTitles(world)) return;
+  if (other && other.added() > 0 && !knowsTitles(other.world)) return;
   world.restore();
   world.isRestored = true;
+  if (other) other.world.isRestored = other.added() > 0;
   trace?.('the server is restored to an older state');
   users.restored();
 }

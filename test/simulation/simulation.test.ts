@@ -1,5 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { seeded } from '../support/random.js';
 import { createSimulation } from './simulate.js';
+import { createTimeline } from './timeline.js';
 
 /**
  * LABFEED_SEED=n replays one history, LABFEED_SEEDS=a-b runs many, LABFEED_TRACE=1 prints every event.
@@ -47,6 +49,13 @@ for (const { withRemaps, promise } of HISTORIES) {
     expect(failures).toEqual([]);
   }, 3_600_000);
 }
+
+test('a history that does not end fails', async () => {
+  const timeline = createTimeline(seeded(1));
+  const again = (): void => void timeline.at(1000, again);
+  again();
+  await expect(timeline.until(new Promise(() => undefined))).rejects.toThrow('does not end');
+});
 
 test('a seed always yields the same history', async () => {
   const { simulate } = open();

@@ -4,8 +4,8 @@ import { runOf, type World } from './world.js';
 
 /** Simulated users of the notebook. What they did must stay as they left it. */
 export interface Users {
-  /** Titles of their own experiments, by id. */
-  readonly created: ReadonlyMap<number, string>;
+  /** Their own experiments, by id. */
+  readonly created: ReadonlyMap<number, { readonly title: string; readonly userid: number }>;
   /** Experiments of ours that they edited, by the name of the run. */
   readonly edited: ReadonlyMap<string, number>;
   /** Runs whose experiment they deleted, by name. */
@@ -35,19 +35,20 @@ interface ChangedComment {
 
 export const EDITED = { title: 'edited by hand', body: 'mine' };
 
-export function createUsers(world: World): Users {
-  const { notebook, database, random, trace } = world;
-  const created = new Map<number, string>();
+/** `other`: the journal of a second PC. */
+export function createUsers(world: World, other?: Pick<World, 'database'>): Users {
+  const { notebook, database, random, events, trace } = world;
+  const created = new Map<number, { title: string; userid: number }>();
   const edited = new Map<string, number>();
   const deleted = new Set<string>();
   const filed = database.prepare(
     'SELECT id, experiment FROM runs JOIN drafts ON run = id WHERE experiment IS NOT NULL',
   );
-  const create = (): number => {
+  const create = (userid: number): number => {
     const title = random.chance(0.5) ? 'Untitled' : 'their work';
-    const id = notebook.addExperiment(title, 2);
-    created.set(id, title);
-    trace?.(`user creates ${id}, ${title}`);
+    const id = notebook.addExperiment(title, userid);
+    created.set(id, { title, userid });
+    trace?.(`user ${userid} creates ${id}, ${title}`);
     return id;
   };
   return {
@@ -57,19 +58,21 @@ export function createUsers(world: World): Users {
     ...createCommentUsers(world),
     createExperiment() {
       skipIds(world);
-      const id = create();
-      if (random.chance(0.3)) notebook.privateIds.add(id);
+      const isOurAccount = events.get('shared')?.chance(0.5) === true;
+      const id = create(isOurAccount ? 1 : 2);
+      if (random.chance(0.3) && !isOurAccount) notebook.privateIds.add(id);
       return id;
     },
     restored() {
       for (const id of [...created.keys(), ...notebook.privateIds]) {
-        if (notebook.experiments.get(id)?.userid === 2) continue;
+        if (notebook.experiments.has(id)) continue;
         created.delete(id);
         notebook.privateIds.delete(id);
       }
-      // As long as the ids of ours are unused, a person may have deleted them.
-      const highest = database.prepare('SELECT max(experiment) AS id FROM runs').get() as { id: number | null };
-      for (let more = random.below(7), id = 0; more > 0 || id < (highest.id ?? 0); more--) id = create();
+      // As long as the ids of ours are unused, a person may have deleted them. If a person with our account uses them, he
+      // may as well have rewritten our experiments: nobody can tell.
+      const highest = Math.max(highestIn(database), other ? highestIn(other.database) : 0);
+      for (let more = random.below(7), id = 0; more > 0 || id < highest; more--) id = create(2);
     },
     changeExperiment() {
       const rows = filed.all() as { experiment: number; id: number }[];
@@ -91,6 +94,9 @@ export function createUsers(world: World): Users {
     },
   };
 }
+
+const highestIn = (database: World['database']): number =>
+  (database.prepare('SELECT ifnull(max(experiment), 0) AS id FROM runs').get() as { id: number }).id;
 
 function createCommentUsers({ notebook, database, random, trace, remaps, timeline }: World) {
   const changedComments = new Map<number, ChangedComment>();

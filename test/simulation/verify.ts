@@ -29,7 +29,8 @@ export function verify(worlds: readonly World[], users: Users, runs: number): vo
   const undecided = rows.filter((one) => isUndecided(one.row, one.world));
   // Each creation of a run that waits may have left a blank experiment, which a later run uses.
   const unseen = undecided.reduce((sum, { row }) => sum + row.unseen, 0);
-  const unrecognisable = world.isLost ? entries.filter((entry) => isUnrecognisable(entry, world)).length : 0;
+  const unrecognisable =
+    world.isLost || world.isShared ? entries.filter((entry) => isUnrecognisable(entry, world)).length : 0;
   const problems = [
     ...verifyUserWork(world, users),
     ...verifyUserComments(world, users),
@@ -51,23 +52,24 @@ export function verify(worlds: readonly World[], users: Users, runs: number): vo
 /**
  * It is not known whether an experiment was created while a neighbour cannot be read. After the server was restored, a run
  * whose experiment is gone is held, and so is one with several blank experiments that a lost journal has left behind on a
- * server that drops titles. A person decides.
+ * server that drops titles, or one that may be somebody else's with the same account. A person decides.
  */
-const isUndecided = ({ state }: Row, { events, isRestored, isLost, kind }: World): boolean =>
-  (state === 'held' && (isRestored || events.has('unreadable') || (isLost && kind.keepsTitle === false))) ||
+const isUndecided = ({ state }: Row, { events, isRestored, isLost, isShared, kind }: World): boolean =>
+  (state === 'held' && (isRestored || events.has('unreadable') || isShared || (isLost && kind.keepsTitle === false))) ||
   (state === 'creating' && events.has('unreadable'));
 
-const readRows = ({ database }: World): Row[] =>
+/** The runs of this PC: `recover` also takes in those of another one. */
+const readRows = ({ database, pc }: World): Row[] =>
   database
     .prepare(
       `SELECT title, reference, ifnull(parked, step) AS state, reason, unseen FROM runs JOIN drafts ON run = id
-         ORDER BY id`,
+         WHERE title LIKE ? || ' %' ORDER BY id`,
     )
-    .all() as unknown as Row[];
+    .all(pc.runs) as unknown as Row[];
 
 function* verifyUserWork({ notebook }: World, users: Users): Generator<string> {
-  for (const [id, title] of users.created) {
-    const left = { title, date: '2026-01-01', body: '', tags: [], userid: 2, comments: new Map() };
+  for (const [id, { title, userid }] of users.created) {
+    const left = { title, date: '2026-01-01', body: '', tags: [], userid, comments: new Map() };
     if (!isDeepStrictEqual(notebook.experiments.get(id), left)) yield `another user's experiment ${id} was changed`;
   }
   for (const [run, id] of users.edited) {

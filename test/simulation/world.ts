@@ -34,6 +34,8 @@ export interface World {
   restore: (() => void) | undefined;
   /** Whether it was given to it. */
   isRestored: boolean;
+  /** Whether titles are dropped, and somebody else creates experiments with our account. The journal knows it. */
+  isShared: boolean;
   /** Whether a sync of the journal may fail. */
   canFailSync: boolean;
   /** The last note in the file beside the journal. */
@@ -96,6 +98,7 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
   const random = seeded(seed);
   const timeline = createTimeline(random);
   const kind = KINDS[random.below(KINDS.length)] ?? KINDS[0];
+  const events = chooseEvents(seed);
   return {
     random,
     timeline,
@@ -105,13 +108,14 @@ export function createWorld(seed: number, database: ReusableDatabase, trace: Tra
     faults: { ofRequests: 0, ofWrites: 0 },
     network: { writes: 0 },
     remaps: withRemaps ? new Map() : undefined,
-    events: chooseEvents(seed),
+    events,
     conditions: new Set(),
     pc: FIRST_PC,
     calmAt: 0,
     poisoned: undefined,
     restore: undefined,
     isRestored: false,
+    isShared: kind.keepsTitle === false && events.has('shared'),
     canFailSync: false,
     note: undefined,
     writtenBeforeNote: 0,
