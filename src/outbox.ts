@@ -11,6 +11,7 @@ export interface Outbox extends Handover, Deliveries, Upkeep {
   readonly id: string;
   /** What is known about one notebook server. */
   server(url: string): ServerOutbox;
+  readonly uploads: Uploads;
   /** The number of runs in each step or parked state. */
   count(): Promise<Record<string, number>>;
 }
@@ -50,6 +51,73 @@ export interface Deliveries {
   unfiled(limit: number): Promise<{ readonly instrument: string; readonly sha256: string }[]>;
   /** Whether a run with this content has an experiment. */
   hasContent(instrument: string, sha256: string): Promise<boolean>;
+}
+
+/**
+ * The raw files that are to be attached. They are uploaded after their run is done, so that a large file delays nothing
+ * else, and independently of it.
+ */
+export interface Uploads {
+  /** Takes up to `limit` runs with files that are due. Nobody else gets them until they are released. */
+  claim(now: number, limit: number): Promise<number[]>;
+  release(run: number): Promise<void>;
+  nextDueAt(): Promise<number | undefined>;
+  /** The files of a run, with the experiment that they belong to. */
+  load(run: number): Promise<RunUploads>;
+  /** All changes of one call become durable together. */
+  record(run: number, ...changes: UploadChange[]): Promise<void>;
+  /** Whether a file with this content is still to be uploaded. */
+  needs(sha256: string): Promise<boolean>;
+  /** The contents that are still to be uploaded, except for ignored runs. */
+  needed(): Promise<ReadonlySet<string>>;
+}
+
+/** A raw file of a run as intake hands it over. */
+export interface NewAttachment {
+  /** As the notebook is to show it. */
+  readonly name: string;
+  /** Where it was read from. */
+  readonly path: string;
+  readonly sha256: string;
+  readonly size: number;
+  /** Why it cannot be attached at all. */
+  readonly problem?: string;
+}
+
+export interface PlannedUpload extends Omit<NewAttachment, 'problem'> {
+  readonly n: number;
+  /** The latest time a POST of it may have been sent. */
+  readonly intentAt: number | undefined;
+  /** Its id, once the notebook has it. */
+  readonly upload: number | undefined;
+  /** Whether it is to be uploaded now. */
+  readonly isOpen: boolean;
+  readonly attempts: number;
+}
+
+export interface RunUploads {
+  readonly run: number;
+  readonly instrument: string;
+  readonly server: string | undefined;
+  readonly experiment: number | undefined;
+  readonly files: readonly PlannedUpload[];
+}
+
+export type UploadChange =
+  /** Durable before the POST: after a crash, delivery looks for the upload instead of sending it twice. */
+  | { readonly kind: 'uploadIntended'; readonly n: number; readonly at: number }
+  /** The file was certainly not attached. */
+  | { readonly kind: 'notUploaded'; readonly n: number }
+  | { readonly kind: 'uploaded'; readonly n: number; readonly upload: number; readonly found: boolean }
+  /** It will not be attached; the run is done nevertheless. */
+  | ({ readonly kind: 'uploadRefused'; readonly n: number } & UploadProblem)
+  | ({ readonly kind: 'uploadPostponed'; readonly n: number; readonly dueAt: number } & UploadProblem)
+  /** Files are not attached to this notebook, or not for this instrument. */
+  | { readonly kind: 'uploadsDropped' };
+
+interface UploadProblem {
+  readonly failure: FailureClass;
+  readonly reason: string;
 }
 
 /** Which runs to choose from: only these few, the first of them preferred, or all but these few. */
@@ -180,6 +248,8 @@ export interface NewRun {
   readonly mapping: string;
   /** The run that these files may be the rest of: they are unchanged since it was taken, but others are gone. */
   readonly partOf?: ContentKey | undefined;
+  /** Its raw files, if they are to be attached. */
+  readonly attachments?: readonly NewAttachment[] | undefined;
 }
 
 /**

@@ -17,6 +17,7 @@ import { refuseSize } from './parse/source.js';
 import { isSmall, withStandIns } from './watch/identify.js';
 import { type Activity, createBacklog, createRechecks } from './watch/intake.js';
 import { createMatcher } from './watch/match.js';
+import type { RawCopies, RawFiles } from './watch/raw-files.js';
 import { createRuns, type Runs } from './watch/runs.js';
 import { settle } from './watch/settle.js';
 import { createWatcher, type FileOrigin, type ScanResult } from './watch/watcher.js';
@@ -49,6 +50,8 @@ export interface IntakeDeps {
   /** Whether a file belongs to an instrument before this one, or to any other. */
   readonly claims: { isClaimed(path: string): boolean; isOthers(path: string): boolean };
   readonly reader: Reader;
+  /** Absent if no raw files are attached. */
+  readonly rawFiles?: RawFiles | undefined;
   readonly observer: Observer;
   /** Whether a text contains the API key or another secret of labfeed. */
   isSecretIn(text: string): boolean;
@@ -59,8 +62,11 @@ export interface IntakeDeps {
 
 /** Reads the files of one instrument, in a thread with limits of time and memory. */
 export interface Reader {
-  /** Hashes the file unless that was done before, parses and maps it. Rejects if it could not try. */
-  read(file: FoundFile | IdentifiedFile, nowMs: number): Promise<ReadRun>;
+  /**
+   * Hashes the file unless that was done before, parses and maps it. Rejects if it could not try. `copyTo`: where the
+   * bytes are copied to as they are hashed.
+   */
+  read(file: FoundFile | IdentifiedFile, nowMs: number, copyTo?: string): Promise<ReadRun>;
   /** Abandons what is being read. */
   close(): void;
 }
@@ -245,20 +251,30 @@ async function ingest(found: FoundFile, isBacklog: boolean, intake: IntakeState)
   activity.waiting.update(found.path, { for: 'reader' });
   return reads.add(async () => {
     await intake.turn();
-    return read(settled, isBacklog, intake);
+    const copies = await intake.rawFiles?.begin(settled);
+    try {
+      return await read(settled, isBacklog, copies, intake);
+    } finally {
+      await copies?.end();
+    }
   });
 }
 
 /** Identified by its fingerprint, looked up in the outbox, parsed and mapped. */
-async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState): Promise<Outcome> {
+async function read(
+  settled: FoundFile,
+  isBacklog: boolean,
+  copies: RawCopies | undefined,
+  intake: IntakeState,
+): Promise<Outcome> {
   const { instrument, journal, runs, reader, clock } = intake;
   const { name, duplicates, changed, mapping } = instrument;
   const { parts, ...single } = settled;
   // Most files are small and new: they are hashed, parsed and mapped in one go, before they are looked up.
   const isEarly = !parts && isSmall(single);
-  const early = isEarly ? toReading(await reader.read(single, clock.now()), instrument) : undefined;
+  const early = isEarly ? toReading(await reader.read(single, clock.now(), copies?.path), instrument) : undefined;
   const { file, problem } =
-    early?.sha256 === undefined ? await identify(settled, runs) : { file: { ...single, sha256: early.sha256 } };
+    early?.sha256 === undefined ? await identify(settled, copies, runs) : { file: { ...single, sha256: early.sha256 } };
   const run: NewRun = {
     instrument: name,
     file,
@@ -275,17 +291,25 @@ async function read(settled: FoundFile, isBacklog: boolean, intake: IntakeState)
     await journal.intake.skip(name, [file]);
     return 'skipped';
   }
-  const reading = problem ? { problem } : early;
-  return handOver(run, reading ?? toReading(await reader.read(file, clock.now()), instrument), intake);
+  const known = problem ? { problem } : early;
+  const reading = withoutSecrets(
+    known ?? toReading(await reader.read(file, clock.now()), instrument),
+    file.path,
+    intake,
+  );
+  // On disk before the run is accepted: from then on, the source may vanish.
+  const attachments = reading.draft && (await copies?.keep(file, early?.isCopied));
+  return handOver({ ...run, attachments }, reading, intake);
 }
 
 /** A file that must not be read, such as a link to elsewhere, or is too large for its mapping, is not hashed. */
 async function identify(
   settled: FoundFile,
+  copies: RawCopies | undefined,
   runs: Runs,
 ): Promise<{ readonly file: IdentifiedFile; readonly problem?: FileError }> {
   try {
-    return { file: await runs.identify(settled) };
+    return { file: await runs.identify(settled, copies?.copies()) };
   } catch (error) {
     if (!(error instanceof FileError)) throw error;
     return { file: withStandIns(settled), problem: error };
@@ -293,12 +317,12 @@ async function identify(
 }
 
 /** Without a fingerprint if the thread was ended before it had hashed the file. */
-type EarlyReading = Reading & { readonly sha256: string | undefined };
+type EarlyReading = Reading & { readonly sha256: string | undefined; readonly isCopied?: boolean | undefined };
 
 /** A file that does not fit its mapping is a result too: its run is quarantined with the reason. */
 function toReading(read: ReadRun, { drift, parse }: Instrument): EarlyReading {
-  const { sha256, draft, omits, shape, error } = read;
-  if (draft) return { sha256, draft, omits, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
+  const { sha256, isCopied, draft, omits, shape, error } = read;
+  if (draft) return { sha256, isCopied, draft, omits, shaped: { shape, drift, kinds: parse?.length ?? 1 } };
   const problem = receiveError(error);
   // A file that has changed, or cannot be read now, is tried again later.
   if (!(problem instanceof FileError)) throw problem;
@@ -309,9 +333,8 @@ function toReading(read: ReadRun, { drift, parse }: Instrument): EarlyReading {
  * Into the outbox: queued, quarantined, or held if columns or units have drifted and the instrument wants a
  * decision. Only then does intake remember the file: after a crash in between, it is hashed again and its run is known.
  */
-async function handOver(run: NewRun, read: Reading, intake: IntakeState): Promise<Outcome> {
+async function handOver(run: NewRun, reading: Reading, intake: IntakeState): Promise<Outcome> {
   const { journal, observer, wakeDelivery, log } = intake;
-  const reading = withoutSecrets(read, run.file.path, intake);
   const added = await journal.outbox.add(run, reading);
   journal.intake.remember(run.instrument, run.file, added);
   const { outcome, drift } = added;
@@ -355,6 +378,8 @@ const HANDED_OVER: Readonly<Record<Added['outcome'], string>> = {
 /* Delivery: from the outbox to the notebook, for all instruments. */
 
 export interface DeliveryDeps {
+  /** The run is done; its raw files may be attached now. */
+  readonly filed?: ((run: number) => void) | undefined;
   readonly outbox: Outbox;
   readonly context: DeliveryContext;
   /** Which writes the notebook accepts, and of which runs. */
@@ -400,6 +425,7 @@ async function deliverRun(id: number, signal: AbortSignal, filled: () => void, d
     const experiment = await deliver(run, { ...context, filled, notebook: writes.observe(id, context.notebook) });
     delivery.log.info({ run: id, instrument: run.instrument, experiment }, 'run filed');
     writes.forget(id);
+    delivery.filed?.(id);
     delivery.observer.filed?.(run, experiment);
   } catch (error) {
     await handleFailure(error, id, run, signal, delivery);

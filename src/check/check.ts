@@ -9,7 +9,7 @@ import { type Instrument, journalOf, type LoadedConfig, type UsableConfig } from
 import { readKey, readToken } from '../config/secrets.js';
 import { isLoopback } from '../config/settings.js';
 import { openNotebook } from '../connection.js';
-import { ConfigError, EXIT, explainProblem, formatPlace, LabfeedError, type Problem } from '../errors.js';
+import { ConfigError, EXIT, formatPlace, LabfeedError, type Problem } from '../errors.js';
 import { inspectJournal } from '../journal/maintenance.js';
 import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests, type TestResult } from '../mapping/tests.js';
@@ -39,8 +39,8 @@ async function check(options: CheckOptions): Promise<void> {
   const problems = [...config.problems, ...[...mistakes.values()].flat()];
   const usable = config.instruments.filter((instrument) => mistakes.get(instrument)?.length === 0);
   const findings = await gatherFindings(config, usable, options.offline ?? false);
-  if (options.json) console.log(JSON.stringify(asJson(config.file, problems, config.warnings, findings), null, 2));
-  else console.log(asText(config.file, config.warnings, findings).join('\n'));
+  if (options.json) console.log(JSON.stringify(asJson(config.file, problems, findings), null, 2));
+  else console.log(asText(config.file, findings).join('\n'));
   if (problems.length > 0) {
     if (!options.json) throw new ConfigError(problems);
     process.exitCode = EXIT.config;
@@ -96,23 +96,17 @@ function checkTransport({ notebook }: LoadedConfig, env: NodeJS.ProcessEnv = pro
 
 const LABELS: Record<Finding['level'], string> = { good: 'ok     ', note: 'note   ', wrong: 'error  ' };
 
-function asText(file: string, warnings: readonly Problem[], findings: readonly Finding[]): string[] {
+function asText(file: string, findings: readonly Finding[]): string[] {
   return [
     `configuration ${file}`,
-    ...warnings.map((warning) => `${LABELS.note}${explainProblem(warning)}`),
     ...findings.map(({ level, text, hint }) => `${LABELS[level]}${text}${hint ? `\n         → ${hint}` : ''}`),
   ];
 }
 
-function asJson(
-  file: string,
-  problems: readonly Problem[],
-  warnings: readonly Problem[],
-  findings: readonly Finding[],
-) {
+function asJson(file: string, problems: readonly Problem[], findings: readonly Finding[]) {
   const placed = ({ where, message, hint }: Problem) => ({ at: formatPlace(where), message, hint });
   const ok = problems.length === 0 && findings.every(({ level }) => level !== 'wrong');
-  return { ok, file, problems: problems.map(placed), warnings: warnings.map(placed), findings };
+  return { ok, file, problems: problems.map(placed), findings };
 }
 
 function checkInstruments(config: LoadedConfig): Finding[] {

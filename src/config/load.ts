@@ -57,8 +57,6 @@ export interface LoadedConfig {
   readonly incompleteBecause: readonly Problem[];
   /** Settings that have a mistake or could not be read. */
   readonly invalidSettings: ReadonlySet<string>;
-  /** Keys that have no effect. */
-  readonly warnings: readonly Problem[];
   placeOf(path: ConfigPath): Place;
 }
 
@@ -107,7 +105,6 @@ export function loadConfig(file: string): LoadedConfig {
     problems: [...hiding, ...problems],
     incompleteBecause: hiding,
     invalidSettings: wrong,
-    warnings: entries.flatMap(findIgnoredKeys),
     placeOf: main.placeOf,
   };
 }
@@ -121,6 +118,7 @@ function readSettings(setting: <K extends keyof Config>(key: K) => Config[K] | u
     status: token ? { ...status, token } : status,
     log: setting('log') ?? 'info',
     keep: setting('keep') ?? 0,
+    spool: setting('spool') ?? 0,
     ...(journal === undefined ? {} : { journal: resolve(folder, journal) }),
     ...(alarms === undefined ? {} : { alarms: resolveCommand(alarms, folder) }),
   };
@@ -308,13 +306,6 @@ export type ListedInstrument = z.output<typeof listedSchema> & { readonly name: 
 function readListed({ name, value, config }: CheckedEntry): ListedInstrument {
   const { duplicates, comments } = config ?? listedSchema.parse(value);
   return { name, duplicates, comments };
-}
-
-/** Warns about keys that have no effect yet. */
-function findIgnoredKeys({ yaml, name, value }: Entry): Problem[] {
-  if (!isMap(value) || (value['attach'] ?? 'never') === 'never') return [];
-  const message = 'attach has no effect in this version: raw files are not attached';
-  return [{ where: yaml.placeOfKey(['instruments', name, 'attach']), message, stops: 'nothing' }];
 }
 
 const PLACES = ['labfeed.yaml', '/etc/labfeed/config.yaml'];

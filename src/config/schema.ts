@@ -260,7 +260,9 @@ export const instrumentSchema = z
       attach: z
         .enum(['auto', 'never'])
         .default('auto')
-        .describe('Whether to attach the raw file. Not implemented yet; it has no effect.'),
+        .describe(
+          'Whether to attach the raw file to the experiment. auto: if the notebook is eLabFTW. More than 20 files are attached as one archive.',
+        ),
       source: z
         .literal('keep', { error: unsupported(['delete', 'move'], 'use keep') })
         .default('keep')
@@ -302,6 +304,11 @@ export const configSchema = z
       .optional()
       .describe(
         'The journal file, on a local disk. Default: journal.db in the state folder of the service or of the user.',
+      ),
+    spool: size()
+      .prefault('10GB')
+      .describe(
+        'How much disk space copies of raw files may take beside the journal until they are attached. What does not fit is attached from its folder, if it is still there.',
       ),
     status: statusSchema,
     log: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info').describe('The log level.'),

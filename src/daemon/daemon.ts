@@ -10,6 +10,7 @@ import { checkMapping } from '../mapping/mapping.js';
 import { runGoldenTests } from '../mapping/tests.js';
 import type { Observer } from '../pipeline.js';
 import { version } from '../process.js';
+import { Spool, spoolOf } from '../spool.js';
 import type { StatusAddress } from '../status/api.js';
 import { createStatusPage, type StatusPage, statusAddressOf } from './page.js';
 import { createReaders, type Readers } from './readers.js';
@@ -40,6 +41,7 @@ interface Parts extends Required<DaemonOptions> {
   readonly starting: Runtime['instruments'];
   readonly stopping: AbortSignal;
   journal?: Journal;
+  readonly spool: Spool;
   /** Of the current configuration. */
   runtime?: Runtime;
   reporting?: Reporting;
@@ -63,6 +65,7 @@ export function createDaemon(options: DaemonOptions) {
     requests: createRequestCounter(),
     outcomes: rememberOutcomes(clock, log),
     started,
+    spool: new Spool(spoolOf(journalPath)),
     starting: listInstruments(config, [], clock),
     stopping: stopping.signal,
   };
@@ -97,6 +100,7 @@ async function open(daemon: Parts): Promise<void> {
   const address = statusAddressOf(config, conceal);
   const journal = await openJournal(journalPath, clock);
   daemon.journal = journal;
+  await daemon.spool.clean(await journal.outbox.uploads.needed());
   // Before tests and scans, which can take long.
   await page.show(config, address);
   const failedTests = await testMappings(config, daemon);
@@ -188,12 +192,12 @@ function makeRuntime(
   config: UsableConfig,
   journal: Journal,
   failedTests: readonly Problem[],
-  { runtime, readers, requests, outcomes, clock, log, observer, conceal, isSecretIn }: Parts,
+  { runtime, readers, requests, outcomes, spool, clock, log, observer, conceal, isSecretIn }: Parts,
 ): Runtime {
   const key = holdKey(() => readKey(config.notebook.key, config.placeOf(['notebook', 'key'])), conceal);
   const isFirst = runtime === undefined;
   const onResponse = requests.count;
-  const shared = { config, journal, readers, clock, log, observer, key, isSecretIn };
+  const shared = { config, journal, readers, spool, clock, log, observer, key, isSecretIn };
   return createRuntime({ ...shared, failedTests, isFirst, outcomes, onResponse });
 }
 

@@ -16,6 +16,7 @@ export type Message =
       readonly reader: number;
       readonly file: FoundFile | IdentifiedFile;
       readonly nowMs: number;
+      readonly copyTo: string | undefined;
     }
   | { readonly kind: 'preview'; readonly task: PreviewTask }
   | { readonly kind: 'test'; readonly task: TestTask };
@@ -38,7 +39,7 @@ async function work(message: Message): Promise<Answer | undefined> {
     case 'read': {
       const mapping = mappings.get(message.reader);
       if (!mapping) throw new Error('the reader was not opened');
-      return readRun(message.file, mapping, message.nowMs);
+      return readRun(message.file, mapping, message.nowMs, message.copyTo);
     }
     case 'preview': {
       // Loaded on demand: learning a mapping needs code that reading does not.

@@ -15,6 +15,7 @@ import { confirmingForbidden, repeatReads } from '../deliver/failures.js';
 import { Limiter } from '../deliver/limiter.js';
 import { checkRestored, createWriteGuard, RECOVER, rememberHalts } from '../deliver/restored.js';
 import { prepareServer } from '../deliver/server.js';
+import { type AttachOptions, createUploads } from '../deliver/uploads.js';
 import { Writes } from '../deliver/writes.js';
 import { explain, explainProblem, type Problem } from '../errors.js';
 import type { Journal } from '../journal/journal.js';
@@ -25,9 +26,11 @@ import { checkMapping } from '../mapping/mapping.js';
 import type { Origin } from '../markers.js';
 import type { Outbox } from '../outbox.js';
 import { answers, createDelivery, createIntake, type Observer } from '../pipeline.js';
+import type { Spool } from '../spool.js';
 import { sourceProbe } from '../watch/identify.js';
 import { createActivity } from '../watch/intake.js';
 import { type Claims, createClaims } from '../watch/match.js';
+import { attachFrom, rawFilesOf, sweepSpool } from './attach.js';
 import type { Readers } from './readers.js';
 
 interface RuntimeDeps {
@@ -48,6 +51,7 @@ interface RuntimeDeps {
   outcomes(url: string, timeoutMs: number): UnknownOutcomes;
   /** Called after each request. */
   readonly onResponse: OnResponse;
+  readonly spool: Spool;
 }
 
 export type Runtime = ReturnType<typeof createRuntime>;
@@ -64,7 +68,6 @@ export function createRuntime(deps: RuntimeDeps) {
   const mistakes = [...config.problems, ...config.instruments.flatMap(checkMapping)];
   for (const problem of mistakes) log.error(fields(problem), 'configuration error');
   for (const problem of failedTests) log.error(fields(problem), 'mapping test failed, instrument stopped');
-  for (const problem of config.warnings) log.warn(fields(problem), 'configuration warning');
   const problems = [...mistakes, ...failedTests].map(describeProblem);
   const instruments = listInstruments(config, problems, clock);
   let hasAnswered = false;
@@ -79,6 +82,7 @@ export function createRuntime(deps: RuntimeDeps) {
     instruments: config.instruments.map(({ name }) => name),
     outbox: journal.outbox,
     unknown: deps.outcomes(config.notebook.url, config.notebook.timeout),
+    attach: attachFrom(deps),
     clock,
     log,
     observer,
@@ -98,6 +102,7 @@ export function createRuntime(deps: RuntimeDeps) {
     return createIntake(usable, {
       ...shared,
       reader,
+      rawFiles: rawFilesOf(usable, deps),
       activity,
       claims: claimsAround(usable, claims, journalOf(config)),
     });
@@ -123,6 +128,7 @@ export function createRuntime(deps: RuntimeDeps) {
       const keepMs = config.invalidSettings.has('keep') ? undefined : config.settings.keep;
       if (keepMs !== undefined) loops.push(pruneDaily(journal.outbox, keepMs, clock, log));
       if (journal.notes.isBehind) await haltBehind(journal, config.notebook.url, journalOf(config));
+      loops.push(sweepSpool(deps));
       delivery.start();
       const restored = instruments.map((instrument) => restoreLastFile(instrument, journal));
       await Promise.all([...restored, ...intakes.map((intake) => intake.start())]);
@@ -206,6 +212,8 @@ interface DeliveryOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly observer: Observer;
+  /** How raw files are attached. By default, they are not. */
+  readonly attach?: AttachOptions;
   /** For back-off. */
   readonly random?: () => number;
 }
@@ -222,14 +230,31 @@ export function openDelivery(options: DeliveryOptions) {
     guard.distrust();
     writes.retryNow();
     queue.wake();
+    uploads?.wake();
   }
   const probe = { send: direct.listKeys, isKeyReplaced, onAvailable };
-  const connections = () => config.concurrency + writes.stalled;
+  let uploading = 0;
+  const connections = () => config.concurrency + writes.stalled + uploading;
   const limiter = new Limiter({ perSecond: config.rate, connections, clock, log, random, probe });
   const notebook = options.connect((send, isWrite) => {
     const schedule = (request: typeof send) => limiter.schedule(request);
     return isWrite ? guard.write(send, schedule) : schedule(send);
   });
+  const uploader =
+    options.attach &&
+    options.connect((send) =>
+      guard.write(
+        () => upload(send),
+        (request) => limiter.schedule(request),
+      ),
+    );
+  /** Uploads have connections of their own, and need only a turn: they can take hours. */
+  function upload<T>(send: () => Promise<T>): Promise<T> {
+    uploading += 1;
+    return send().finally(() => {
+      uploading -= 1;
+    });
+  }
   const stopping = new AbortController();
   const unknown = options.unknown ?? trackUnknownOutcomes(clock, config.timeout, log);
   const server = rememberHalts(outbox.server(config.url), unknown.window);
@@ -253,7 +278,12 @@ export function openDelivery(options: DeliveryOptions) {
     await prepareServer({ dialect: config.dialect, instruments, isUnknownRun }, context);
     await guard.ensure();
   });
+  const uploads =
+    options.attach &&
+    uploader &&
+    createUploads({ ...options.attach, context, prepare, send: uploader.uploadFile, random, log });
   const queue = createDelivery({
+    filed: uploads?.filed,
     outbox,
     context,
     writes,
@@ -273,6 +303,7 @@ export function openDelivery(options: DeliveryOptions) {
     start(): void {
       correction = correctDueTimes(outbox, clock, log, queue.wake);
       queue.start();
+      uploads?.start();
       void retry(checkAtStart, { clock, random, signal: stopping.signal, failed: () => undefined });
     },
     wake: queue.wake,
@@ -281,7 +312,8 @@ export function openDelivery(options: DeliveryOptions) {
     async stop(withinMs: number, ended: () => void = () => undefined) {
       stopping.abort(new StoppedError('labfeed is stopping'));
       limiter.stop();
-      const parts = [correction?.stop(), queue.stop(), notebook.close(), direct.close()];
+      const connections = [notebook, direct, uploader].map((connection) => connection?.close());
+      const parts = [correction?.stop(), queue.stop(), uploads?.stop(), ...connections];
       await atMost(withinMs, clock, Promise.all(parts).finally(ended));
     },
   };

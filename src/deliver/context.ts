@@ -8,7 +8,7 @@ import type { LearntFacts, OpenRun, Outbox, ServerOutbox } from '../outbox.js';
 export interface DeliveryContext {
   readonly notebook: Notebook;
   readonly server: Server;
-  readonly outbox: Pick<Outbox, 'id' | 'load' | 'record' | 'apply' | 'recordLater' | 'unfiled'>;
+  readonly outbox: Pick<Outbox, 'id' | 'load' | 'record' | 'apply' | 'recordLater' | 'unfiled' | 'uploads'>;
   readonly unknown: UnknownOutcomes;
   /** Called when the experiment has its title, body and tags, so that only comments are missing. */
   readonly filled?: () => void;
@@ -87,6 +87,27 @@ export interface Notebook {
   /** Resolves with the comment as the server then shows it. */
   patchComment(experiment: number, comment: number, text: string): Promise<CommentRecord>;
   deleteComment(experiment: number, comment: number): Promise<void>;
+  /** eLabFTW only, as is the next: the attached files of an experiment, archived and deleted ones included. */
+  listUploads(experiment: number): Promise<readonly UploadRecord[]>;
+  uploadFile(experiment: number, file: RawFile): Promise<number>;
+}
+
+/** A file attached to an experiment. */
+export interface UploadRecord {
+  readonly id: number;
+  readonly real_name?: string | undefined;
+  /** SHA-256, in hexadecimal digits. */
+  readonly hash?: string | undefined;
+  /** 1: normal, 2: archived, 3: deleted. */
+  readonly state?: number | undefined;
+}
+
+/** A file to attach. */
+export interface RawFile {
+  readonly name: string;
+  readonly size: number;
+  /** Its bytes, when it is the request's turn. If it throws, the request is cut off. */
+  open(): AsyncIterable<Uint8Array>;
 }
 
 /** Not a failure: nothing can be decided about the run before this time. */

@@ -290,7 +290,7 @@ async function adoptOne(
  * over at that time.
  */
 export async function gracePeriod(
-  run: OpenRun,
+  run: Pick<OpenRun, 'id'>,
   pending: string,
   { server, unknown, clock }: DeliveryContext,
 ): Promise<() => void> {

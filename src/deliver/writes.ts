@@ -13,6 +13,7 @@ const WRITES = [
   'postComment',
   'patchComment',
   'deleteComment',
+  'uploadFile',
 ] as const satisfies readonly (keyof Notebook)[];
 
 /** A kind of write request. */
@@ -351,7 +352,7 @@ interface Acceptance {
  * Counts the failed writes of each run since it last made progress. A failure counts only if the same write was accepted
  * for another run before this run failed again: a spell of errors for all, of any length, counts against nobody.
  */
-class Blame {
+export class Blame {
   readonly #clock: Clock;
   readonly #failures = new Map<number, Failures>();
   readonly #runs = new Set<number>();

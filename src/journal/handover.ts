@@ -4,6 +4,7 @@ import { explain, explainProblem } from '../errors.js';
 import { erasedCopy, type RunIdentity, referenceOf, refilingsOf, withoutJournalId } from '../markers.js';
 import { type Draft, STAND_IN } from '../model.js';
 import type { Added, ContentKey, Drift, Handover, Match, NewRun, Reading, UnreadRun } from '../outbox.js';
+import { addAttachments } from './attachments.js';
 import { addHistory, type Connection, flag, parseRows } from './database.js';
 import { compareShape, recordShape } from './drift.js';
 import type { Store } from './store.js';
@@ -174,6 +175,7 @@ function addOrReplace(
   if (drift?.held) db.run`UPDATE runs SET reason = ${heldReason(id, drift)} WHERE id = ${id}`;
   if (draft && found) replaceDraft(db, id, draft, omits);
   else if (draft) putDraft(db, id, draft, omits);
+  if (draft && run.attachments) addAttachments(db, id, run.attachments);
   return { ...content, run: id, outcome: failure ? PARKED[failure] : 'queued', drift };
 }
 
@@ -302,6 +304,8 @@ function revise(
       ${Number(file.mtimeNs / 1_000_000n)}, mapping = ${mapping}, adopted = 0, attempts = 0, due_at = 0
       WHERE id = ${id}`;
   const isSame = isSameDraft(db, id, draft);
+  // The bytes are the same, so what is attached stays. A run that was filed without its files gets them now.
+  if (run.attachments) addAttachments(db, id, run.attachments);
   if (!isSame) replaceDraft(db, id, draft, omits);
   // A run that an older version filed can be proved to be complete after it was read again.
   else db.run`UPDATE drafts SET omits = ${omits ? JSON.stringify(omits) : null} WHERE run = ${id}`;

@@ -272,4 +272,27 @@ export const MIGRATIONS: readonly string[] = [
   'ALTER TABLE drafts ADD COLUMN omits TEXT;',
   // When content or attributes of a file last changed; null if that is not known yet.
   'ALTER TABLE files ADD COLUMN ctime_ns INTEGER;',
+  // The raw files of runs, to be attached once the run is done.
+  `
+  CREATE TABLE attachments (
+    run       INTEGER NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+    n         INTEGER NOT NULL,
+    name      TEXT NOT NULL,        -- in the notebook
+    path      TEXT NOT NULL,
+    sha256    TEXT NOT NULL,
+    size      INTEGER NOT NULL,
+    intent_at INTEGER,
+    upload    INTEGER,              -- its id in the notebook
+    refused   INTEGER NOT NULL,     -- 1: it is not attached, for this reason
+    reason    TEXT,                 -- or why the last attempt failed
+    attempts  INTEGER NOT NULL DEFAULT 0,
+    due_at    INTEGER,              -- null: not to be uploaded, or not yet
+    PRIMARY KEY (run, n)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX attachments_due ON attachments (due_at) WHERE due_at IS NOT NULL;
+  CREATE INDEX attachments_open ON attachments (sha256) WHERE upload IS NULL AND refused = 0;
+  CREATE TRIGGER attachments_ready AFTER UPDATE OF step ON runs WHEN new.step = 'done' AND old.step <> 'done' BEGIN
+    UPDATE attachments SET due_at = 0 WHERE run = new.id AND upload IS NULL AND refused = 0;
+  END;
+  `,
 ];

@@ -10,6 +10,7 @@ import type {
   ServerOutbox,
   UnseenCreations,
 } from '../outbox.js';
+import { createUploads } from './attachments.js';
 import {
   addHistory,
   type Connection,
@@ -32,6 +33,7 @@ export const createOutbox = (store: Store, id: string): Outbox => ({
   ...createDeliveries(store),
   ...createUpkeep(store),
   server: (url) => createServer(store, url),
+  uploads: createUploads(store),
   async count() {
     const rows = store.db.rows<{ state: string; runs: number }>`
       SELECT ifnull(parked, step) AS state, count(*) AS runs FROM runs GROUP BY 1`;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type CommentMark, referenceOf, refilingsOf } from '../markers.js';
+import { lookForUploads } from './attachments.js';
 import { addHistory, type Connection, parseRows, part, textList } from './database.js';
 import { dropSpare } from './outbox.js';
 import type { Store } from './store.js';
@@ -125,6 +126,7 @@ function begin(db: Connection, server: string) {
   db.run`
     UPDATE comments SET intent_at = 0 WHERE comment IS NULL AND intent_at IS NULL AND run IN (SELECT id
       FROM runs WHERE server = ${server} AND experiment IS NOT NULL AND step <> 'done')`;
+  lookForUploads(db);
   return { halted: before?.halted ?? undefined, restoredFrom: before?.restoredFrom ?? undefined };
 }
 
@@ -271,6 +273,7 @@ function release(db: Connection, run: PlacedRun, at: number): void {
 
 function refill(db: Connection, { id, experiment }: PlacedRun, at: number): void {
   forgetComments(db, id, postedComments(db, id));
+  lookForUploads(db, id);
   db.run`UPDATE runs SET step = 'created', attempts = 0, due_at = 0, updated_at = ${at} WHERE id = ${id}`;
   addHistory(db, id, at, 'setBack', { experiment, became: 'created' });
 }
@@ -284,6 +287,7 @@ function keepComments(
   const missing = postedComments(db, id).filter((n) => !present.has(n));
   if (missing.length === 0) return false;
   forgetComments(db, id, missing);
+  lookForUploads(db, id);
   // A run that is being remapped still has to be described first.
   db.run`
     UPDATE runs SET step = CASE step WHEN 'created' THEN step ELSE 'described' END, attempts = 0, due_at = 0,

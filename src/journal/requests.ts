@@ -1,6 +1,7 @@
 import { explain, LabfeedError } from '../errors.js';
 import { erasedCopy } from '../markers.js';
 import { parseJson } from '../text.js';
+import { copyAttachments, lookForUploads } from './attachments.js';
 import { addHistory, Connection, columnOf, openCurrent, parseRow, part, raw } from './database.js';
 import {
   type Answer,
@@ -105,6 +106,7 @@ function applyChange(db: Connection, row: RunRow, change: Change, at: number): u
     case 'history':
       return addHistory(db, change.run ?? id, at, change.event, change.detail);
     case 'lookForComments':
+      lookForUploads(db, id);
       return db.run`UPDATE comments SET comment = NULL, intent_at = 0 WHERE run = ${id}`;
     case 'repostComments':
       // Without an intent, which would cause a wait: the first POST was answered long ago.
@@ -155,12 +157,13 @@ function copyRun(
   db.run`
     INSERT INTO drafts (run, title, date, body, tags, omits)
       SELECT ${as}, title, date, body, tags, omits FROM drafts WHERE run = ${id}`;
+  copyAttachments(db, id, as);
   if (hasDraft) db.run`INSERT INTO comments (run, n, text) SELECT ${as}, n, text FROM comments WHERE run = ${id}`;
 }
 
 function eraseRun(db: Connection, row: RunRow): void {
   const { id, instrument, sha256, copy } = row;
-  for (const table of ['drafts', 'earlier_drafts', 'earlier_comments', 'remaps', 'drifts', 'history'])
+  for (const table of ['drafts', 'earlier_drafts', 'earlier_comments', 'remaps', 'drifts', 'history', 'attachments'])
     db.run`DELETE FROM ${raw(table)} WHERE run = ${id}`;
   db.run`DELETE FROM comments WHERE run = ${id} AND comment IS NULL`;
   db.run`UPDATE comments SET text = '' WHERE run = ${id}`;

@@ -1,12 +1,17 @@
 import { FileChangedError, FileError, LabfeedError, type Place } from '../errors.js';
 import { type Draft, type FoundFile, type IdentifiedFile, type Shape, shapeOf } from '../model.js';
+import { CopyWriter } from '../spool.js';
 import { FileBusyError, identify } from '../watch/identify.js';
 import type { Mapping } from './mapping.js';
 
-/** One run read in one go: hashed unless it was before, parsed and mapped. All of it can be sent between threads. */
+/**
+ * One run read in one go: hashed unless it was before, parsed and mapped. All of it can be sent between threads.
+ * `isCopied`: whether all bytes that were hashed were copied.
+ */
 export type ReadRun =
   | {
       readonly sha256: string;
+      readonly isCopied?: boolean;
       readonly draft: Draft;
       readonly omits: readonly string[];
       readonly shape: Shape;
@@ -15,6 +20,7 @@ export type ReadRun =
   /** `sha256`: absent if the file could not be hashed. */
   | {
       readonly sha256?: string;
+      readonly isCopied?: never;
       readonly draft?: never;
       readonly omits?: never;
       readonly shape?: never;
@@ -29,15 +35,22 @@ export interface SentError {
   readonly hint: string | undefined;
 }
 
-/** Never throws: an error is a result too. */
-export async function readRun(file: FoundFile | IdentifiedFile, mapping: Mapping, nowMs: number): Promise<ReadRun> {
+/** Never throws: an error is a result too. `copyTo`: where the bytes are copied to as they are hashed. */
+export async function readRun(
+  file: FoundFile | IdentifiedFile,
+  mapping: Mapping,
+  nowMs: number,
+  copyTo?: string,
+): Promise<ReadRun> {
   let sha256: string | undefined;
   try {
-    const identified = isIdentified(file) ? file : await identify(file, { guard: mapping.guard });
+    const copy = copyTo === undefined ? undefined : new CopyWriter(copyTo);
+    const hashed = () => identify(file, { guard: mapping.guard, copy });
+    const identified = isIdentified(file) ? file : await hashed().finally(() => copy?.close());
     sha256 = identified.sha256;
     const record = await mapping.parse(identified);
     const { draft, omits } = mapping.map(record, identified, nowMs);
-    return { sha256, draft, omits, shape: shapeOf(record) };
+    return { sha256, draft, omits, shape: shapeOf(record), ...(copy && { isCopied: copy.isComplete }) };
   } catch (error) {
     return { ...(sha256 !== undefined && { sha256 }), error: sendError(error) };
   }

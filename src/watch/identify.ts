@@ -14,10 +14,12 @@ import {
   stat,
   statSync,
 } from 'node:fs';
+import { type FileHandle, open as openFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { atMost, systemClock } from '../clock.js';
 import { FileChangedError, LabfeedError, systemCode } from '../errors.js';
 import { type DiskFile, type FileStamp, type FoundFile, type Hashed, type IdentifiedFile, STAND_IN } from '../model.js';
+import type { Copy } from '../spool.js';
 import type { Guard } from './guard.js';
 
 // These use a third less CPU time for a small file than fs/promises.
@@ -57,6 +59,8 @@ export interface IdentifyOptions {
   readonly keepBytes?: number;
   /** Refuses files that must not be read. Absent for files that a person names. */
   readonly guard?: Guard | undefined;
+  /** Gets the bytes that are hashed. */
+  readonly copy?: Copy | undefined;
 }
 
 /**
@@ -65,13 +69,17 @@ export interface IdentifyOptions {
  */
 export async function identify(
   file: DiskFile,
-  { signal, keepBytes = MAX_KEPT_BYTES, guard }: IdentifyOptions = {},
+  { signal, keepBytes = MAX_KEPT_BYTES, guard, copy }: IdentifyOptions = {},
 ): Promise<DiskFile & Hashed> {
   const content = file.size <= keepBytes ? Buffer.allocUnsafeSlow(file.size) : undefined;
   let descriptor: number | undefined;
   try {
     signal?.throwIfAborted();
-    if (content && isSmall(file)) return { ...file, sha256: hashSmall(file, content, guard), content };
+    if (content && isSmall(file)) {
+      const sha256 = hashSmall(file, content, guard);
+      await copy?.write(content);
+      return { ...file, sha256, content };
+    }
     descriptor = await disk
       .open(file.location, guard ? OPEN_FLAGS | constants.O_NOFOLLOW : OPEN_FLAGS)
       .catch((error) => {
@@ -81,7 +89,7 @@ export async function identify(
     const stats = await disk.fstat(descriptor, BIGINT);
     guard?.check(descriptor, stats, file);
     mustBe(file, stats);
-    const sha256 = await hash(descriptor, file, content, signal);
+    const sha256 = await hash(descriptor, file, { content, signal, copy });
     // By name, which detects both writing and replacement.
     mustBe(file, await disk.stat(file.location, BIGINT));
     return { ...file, sha256, ...(content && { content }) };
@@ -129,8 +137,7 @@ function openSmall(file: DiskFile, guard: Guard | undefined): number {
 async function hash(
   descriptor: number,
   file: DiskFile,
-  content: Buffer | undefined,
-  signal: AbortSignal | undefined,
+  { content, signal, copy }: { content: Buffer | undefined } & Pick<IdentifyOptions, 'signal' | 'copy'>,
 ): Promise<string> {
   const sha256 = createHash('sha256');
   const buffer = content ?? Buffer.allocUnsafe(CHUNK_BYTES);
@@ -140,7 +147,9 @@ async function hash(
     const length = Math.min(CHUNK_BYTES, file.size - at);
     const { bytesRead } = await disk.read(descriptor, buffer, into, length, at);
     if (bytesRead === 0) throw becameShorter(file);
-    sha256.update(buffer.subarray(into, into + bytesRead));
+    const bytes = buffer.subarray(into, into + bytesRead);
+    sha256.update(bytes);
+    await copy?.write(bytes);
     at += bytesRead;
   }
   return sha256.digest('hex');
@@ -341,6 +350,26 @@ const contentAt = (path: string, { size, sha256 }: Content): Promise<SourceState
     for await (const chunk of createReadStream(place)) hash.update(chunk as Buffer);
     return hash.digest('hex') === sha256 ? 'itsBytes' : 'otherBytes';
   }).catch(() => 'nothing');
+
+/**
+ * Opens the file at a path if it has this content. Links need no check: whatever is there has the bytes that were accepted
+ * before.
+ */
+export const openContent = (path: string, { size, sha256 }: Content): Promise<FileHandle | undefined> =>
+  atEither(path, async (place) => {
+    const handle = await openFile(place, OPEN_FLAGS);
+    try {
+      const stats = await handle.stat();
+      if (!stats.isFile() || stats.size !== size) throw new Error('another file');
+      const hash = createHash('sha256');
+      for await (const chunk of handle.createReadStream({ start: 0, autoClose: false })) hash.update(chunk as Buffer);
+      if (hash.digest('hex') === sha256) return handle;
+      throw new Error('other content');
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }).catch(() => undefined);
 
 /** Undefined if it fails or takes too long. */
 const inTime = <T>(probe: Promise<T>): Promise<T | undefined> =>

@@ -3,6 +3,7 @@ import type { AccessRules } from '../config/load.js';
 import type { RunKind } from '../config/schema.js';
 import { FileChangedError, type FileError } from '../errors.js';
 import { type DiskFile, type FoundFile, filesOf, type Hashed, type IdentifiedFile, type Part } from '../model.js';
+import type { Copy } from '../spool.js';
 import { createGuard } from './guard.js';
 import { type IdentifyOptions, identify, isAbsent, MAX_KEPT_BYTES, stampOf, statAll } from './identify.js';
 import { createGrouping, type Grouping, type Matcher, placesOf } from './match.js';
@@ -31,8 +32,8 @@ export interface Runs {
   group(files: readonly FoundFile[]): FoundFile[];
   /** The current state of a run, with all its files. */
   stat(run: FoundFile): Promise<RunSnapshot>;
-  /** Throws a FileError if a file of the run must not be read, or is too large. */
-  identify(run: FoundFile): Promise<IdentifiedFile>;
+  /** Throws a FileError if a file of the run must not be read, or is too large. `copies`: for each of its files. */
+  identify(run: FoundFile, copies?: readonly (Copy | undefined)[]): Promise<IdentifiedFile>;
 }
 
 export function createRuns(options: RunsOptions): Runs {
@@ -49,9 +50,9 @@ export function createRuns(options: RunsOptions): Runs {
     return {
       group: (files) => [...files],
       stat: statFile,
-      async identify(file) {
+      async identify(file, copies) {
         check(file);
-        return identify(file, reading);
+        return identify(file, { ...reading, copy: copies?.[0] });
       },
     };
   }
@@ -60,9 +61,9 @@ export function createRuns(options: RunsOptions): Runs {
   return {
     group: (files) => group(files, grouping, root),
     stat,
-    async identify(run) {
+    async identify(run, copies) {
       check(run);
-      return identifyParts(run, { stat, ...reading });
+      return identifyParts(run, { stat, copies, ...reading });
     },
   };
 }
@@ -139,19 +140,26 @@ async function statJoined(run: FoundFile, roles: readonly string[], { isClaimed 
   return { ...combine(run, parts), ...(missing !== undefined && { missing }) };
 }
 
+interface PartsOptions extends IdentifyOptions, Pick<Runs, 'stat'> {
+  readonly copies: readonly (Copy | undefined)[] | undefined;
+}
+
 /**
  * Hashes every file of a settled run, then checks the run again: a file that was added meanwhile belongs to it.
  * The contents returned for all files together are no larger than those of a single file.
  */
 async function identifyParts(
   run: FoundFile,
-  { stat, signal, keepBytes = MAX_KEPT_BYTES, guard }: IdentifyOptions & Pick<Runs, 'stat'>,
+  { stat, copies, signal, keepBytes = MAX_KEPT_BYTES, guard }: PartsOptions,
 ): Promise<IdentifiedFile> {
   const parts: (DiskFile & Part & Hashed)[] = [];
   let left = keepBytes;
-  for (const part of run.parts ?? []) {
+  for (const [index, part] of (run.parts ?? []).entries()) {
     // By other threads: a run may have thousands of files.
-    const hashed = await identify({ ...part, isLocal: false }, { signal, keepBytes: left, guard });
+    const hashed = await identify(
+      { ...part, isLocal: false },
+      { signal, keepBytes: left, guard, copy: copies?.[index] },
+    );
     if (hashed.content) left -= hashed.size;
     parts.push({ ...hashed, ...part });
   }

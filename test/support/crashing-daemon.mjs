@@ -6,6 +6,7 @@ import { createRuntime } from '../../dist/daemon/runtime.js';
 import { trackUnknownOutcomes } from '../../dist/deliver/context.js';
 import { openJournal } from '../../dist/journal/journal.js';
 import { createLog } from '../../dist/log.js';
+import { Spool, spoolOf } from '../../dist/spool.js';
 
 /*
  * The built daemon, with a journal that kills the process at the named record of one run, as a power cut would: before
@@ -17,6 +18,8 @@ import { createLog } from '../../dist/log.js';
 const [file, run, when, kind] = process.argv.slice(2);
 const config = loadConfig(file);
 const journal = await openJournal(journalOf(config), systemClock);
+const spool = new Spool(spoolOf(journalOf(config)));
+await spool.clean(await journal.outbox.uploads.needed());
 
 /** Whether the record was handed over, to be stored with the run's next change. */
 let isHandedOver = false;
@@ -55,9 +58,11 @@ const runtime = createRuntime({
       apply: storing(journal.outbox.apply),
       recordLater,
       add,
+      uploads: { ...journal.outbox.uploads, record: storing(journal.outbox.uploads.record) },
     },
   },
   readers: createReaders(),
+  spool,
   clock: systemClock,
   log,
   isSecretIn,

@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
-import type { RunChange } from '../../src/outbox.js';
+import type { RunChange, UploadChange } from '../../src/outbox.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 
@@ -39,7 +39,7 @@ export const startDaemon = (config: string, env: NodeJS.ProcessEnv = {}, uid?: n
 export interface CrashPoint {
   readonly when: 'before' | 'after';
   /** `remembered`: between the hand-over to the outbox and intake's record of the file. */
-  readonly kind: RunChange['kind'] | 'remembered';
+  readonly kind: RunChange['kind'] | UploadChange['kind'] | 'remembered';
 }
 
 /** The same daemon, which kills itself at this point of one run. */

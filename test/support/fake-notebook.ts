@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { CommentRecord, ExperimentRecord, FilledCreation, Notebook } from '../../src/deliver/context.js';
 import { NotebookError } from '../../src/errors.js';
 
@@ -32,6 +33,14 @@ export interface FakeExperiment {
   tags: string[];
   userid: number;
   comments: Map<number, string>;
+  /** Absent if nothing was ever attached. */
+  uploads?: Map<number, FakeUpload>;
+}
+
+interface FakeUpload {
+  readonly real_name: string;
+  readonly hash: string;
+  state: number;
 }
 
 export interface NotebookKind {
@@ -64,12 +73,19 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
     return found;
   };
   const shown = (id: number): ExperimentRecord => {
-    const { comments: _, ...parts } = get(id);
+    const { comments: _, uploads: __, ...parts } = get(id);
     return { id, ...parts, created_at: `at ${id}` };
   };
   const add = (title: string, userid: number): number => {
     lastId += 1;
-    experiments.set(lastId, { title, date: '2026-01-01', body: '', tags: [], userid, comments: new Map() });
+    experiments.set(lastId, {
+      title,
+      date: '2026-01-01',
+      body: '',
+      tags: [],
+      userid,
+      comments: new Map(),
+    });
     return lastId;
   };
   const create = async (title: string, userid: number): Promise<number> => {
@@ -146,6 +162,7 @@ export function fakeNotebook({ dialect = 'v2', ...kind }: NotebookKind = {}, las
     },
     ...tagOperations(dialect, get, writes),
     ...commentOperations(get, writes, () => ++lastComment),
+    ...uploadOperations(dialect, get, writes, () => ++lastComment),
   };
 }
 
@@ -211,6 +228,36 @@ function commentOperations(
   };
 }
 
+function uploadOperations(
+  dialect: 'v2' | 'elabftw',
+  get: Get,
+  writes: string[],
+  nextId: () => number,
+): Pick<Notebook, 'listUploads' | 'uploadFile'> {
+  return {
+    async listUploads(id) {
+      if (dialect === 'v2') throw notFound();
+      return [...(get(id).uploads ?? [])].map(([upload, fields]) => ({ id: upload, ...fields }));
+    },
+    async uploadFile(id, { name, size, open }) {
+      const hash = createHash('sha256');
+      let bytes = 0;
+      for await (const chunk of open()) {
+        hash.update(chunk);
+        bytes += chunk.length;
+      }
+      if (bytes !== size) throw new Error(`${bytes} bytes instead of ${size}`);
+      writes.push('uploadFile');
+      if (dialect === 'v2') throw notFound();
+      const upload = nextId();
+      const experiment = get(id);
+      experiment.uploads ??= new Map();
+      experiment.uploads.set(upload, { real_name: name, hash: hash.digest('hex'), state: 1 });
+      return upload;
+    },
+  };
+}
+
 /** A request on its way to the notebook. */
 export interface FakeRequest {
   readonly operation: Operation;
@@ -236,7 +283,7 @@ export function intercept<N extends Notebook>(notebook: N, handle: (request: Fak
 }
 
 const isOperation = (name: string): name is Operation =>
-  /^(create|read|patch|add|list|remove|search|post|delete)[A-Z]/.test(name);
+  /^(create|read|patch|add|list|remove|search|post|delete|upload)[A-Z]/.test(name);
 
 /** What can go wrong with a request; the comments say whether the server carries it out. */
 export const FAULTS = {

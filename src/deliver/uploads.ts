@@ -1,0 +1,331 @@
+import { createHash } from 'node:crypto';
+import { backoffMs } from '../clock.js';
+import { explain, FileError, type LabfeedError, NotebookError } from '../errors.js';
+import type { Log } from '../log.js';
+import type { PlannedUpload, RunUploads, UploadChange } from '../outbox.js';
+import {
+  type DeliveryContext,
+  type Filing,
+  HaltedError,
+  NotYetError,
+  type RawFile,
+  StoppedError,
+  type UploadRecord,
+} from './context.js';
+import { attributeNotFound, certainlyNotDone, confirmForbidden } from './failures.js';
+import { createQueue } from './queue.js';
+import { gracePeriod } from './reconcile.js';
+import { isStillOurs, rewritten } from './restored.js';
+import { Blame } from './writes.js';
+
+/** The bytes of a raw file, from the spool or from where it was read. */
+interface RawSource {
+  /** From the start, each time it is called. */
+  read(): AsyncIterable<Uint8Array>;
+  close(): Promise<void>;
+}
+
+/** Where raw files come from. */
+export interface AttachOptions {
+  /** Whether files of this instrument are attached. */
+  isAttached(instrument: string): boolean;
+  /** Undefined if neither the spool nor the source has these bytes any more. */
+  openSource(file: PlannedUpload): Promise<RawSource | undefined>;
+  /** The bytes are no longer needed. */
+  uploaded(file: PlannedUpload): Promise<void>;
+  /** Whether a text contains the API key or another secret of labfeed. */
+  isSecretIn(text: string): boolean;
+}
+
+interface UploadsDeps extends AttachOptions {
+  readonly context: DeliveryContext;
+  /** Sends one file, over connections that others do not use. */
+  send(experiment: number, file: RawFile): Promise<number>;
+  /** Finds out what must be known about the server before anything is sent. */
+  prepare(): Promise<void>;
+  /** For back-off. */
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+type Delivery = UploadsDeps & {
+  readonly blame: Blame;
+  /** When runs were filed by this process, on the monotonic clock. */
+  readonly filedAt: Map<number, number>;
+};
+
+/** Large files are few, and each may take hours. */
+const CONCURRENCY = 2;
+
+/**
+ * Attaches raw files to the experiments of done runs, in a queue and over connections of their own: other runs never
+ * wait for them. Record, act, record, as for everything that is sent.
+ */
+export function createUploads(deps: UploadsDeps) {
+  const { context, log } = deps;
+  const delivery: Delivery = { ...deps, blame: new Blame(context.clock), filedAt: new Map() };
+  const work = (id: number, signal: AbortSignal) => attachFiles(id, signal, delivery);
+  const outbox = context.outbox.uploads;
+  const queue = createQueue({ outbox, concurrency: CONCURRENCY, clock: context.clock, log, work });
+  return {
+    ...queue,
+    /** The run is done: its files are due. */
+    filed(run: number): void {
+      delivery.filedAt.set(run, context.clock.monotonic());
+      if (delivery.filedAt.size > MAX_REMEMBERED) delivery.filedAt.delete(delivery.filedAt.keys().next().value ?? 0);
+      queue.wake();
+    },
+  };
+}
+
+const MAX_REMEMBERED = 1000;
+
+/** After a longer time, somebody may have rewritten the experiment: it is read before anything is attached to it. */
+const FRESH_MS = 60_000;
+
+/** How often to check whether a person has ended a halt. */
+const HALT_CHECK_MS = 30_000;
+const JOURNAL_RETRY_MS = 5000;
+
+export async function attachFiles(id: number, signal: AbortSignal, delivery: Delivery): Promise<void> {
+  const { context, log } = delivery;
+  try {
+    const run = await context.outbox.uploads.load(id);
+    await delivery.prepare();
+    if (!(await isWanted(run, delivery))) return await drop(run, delivery);
+    const attempt: Attempt = { ...delivery, run, isOurs: isFresh(run, delivery) };
+    for (const file of run.files.filter(({ isOpen }) => isOpen)) {
+      context.stopping.throwIfAborted();
+      if (!(await attach(file, attempt))) return;
+    }
+  } catch (error) {
+    if (error instanceof StoppedError) return;
+    const isHalted = error instanceof HaltedError;
+    if (!isHalted) log.error({ run: id, reason: explain(error) }, 'cannot attach the files of a run, retrying');
+    await context.clock.sleep(isHalted ? HALT_CHECK_MS : JOURNAL_RETRY_MS, signal);
+  }
+}
+
+async function isWanted({ instrument }: RunUploads, { context, isAttached }: Delivery): Promise<boolean> {
+  const { dialect, halted } = await context.server.facts();
+  if (halted !== undefined) throw new HaltedError(halted);
+  return dialect === 'elabftw' && isAttached(instrument);
+}
+
+async function drop(run: RunUploads, { context, uploaded }: Delivery): Promise<void> {
+  await context.outbox.uploads.record(run.run, { kind: 'uploadsDropped' });
+  for (const file of run.files) if (file.isOpen) await uploaded(file);
+}
+
+/** The files of one run. */
+type Attempt = Delivery & {
+  readonly run: RunUploads;
+  /** Whether the experiment is known to be the run's. */
+  isOurs: boolean;
+};
+
+/** One file, with everything that follows from a failure. False if it is tried again later. */
+async function attach(file: PlannedUpload, attempt: Attempt): Promise<boolean> {
+  const { run, context, blame, uploaded, log } = attempt;
+  const record = (change: UploadChange) => context.outbox.uploads.record(run.run, change);
+  const { n, name } = file;
+  const fields = { run: run.run, instrument: run.instrument, experiment: run.experiment, file: name };
+  try {
+    const filing = await filingOf(run, context);
+    if (!attempt.isOurs) await checkOurs(filing);
+    attempt.isOurs = true;
+    const { upload, found } = await obtainUpload(file, filing, attempt);
+    blame.accepted(run.run, 'uploadFile');
+    await record({ kind: 'uploaded', n, upload, found });
+    log.info({ ...fields, upload }, 'file attached');
+  } catch (error) {
+    const cause = await attributeNotFound(error, context.notebook);
+    if (cause instanceof StoppedError || cause instanceof HaltedError) throw cause;
+    const change = afterFailure(cause, file, attempt);
+    await record(change);
+    if (change.kind === 'uploadPostponed') {
+      log.info({ ...fields, ...change }, 'upload postponed');
+      return false;
+    }
+    blame.forget(run.run);
+    log.warn({ ...fields, ...change }, 'file not attached');
+  }
+  await uploaded(file);
+  return true;
+}
+
+async function filingOf({ run, server, experiment }: RunUploads, context: DeliveryContext): Promise<Filing> {
+  const isHere = experiment !== undefined && server === context.server.url;
+  if (!isHere) throw new NotebookError('conflict', `the run was filed at ${server ?? 'another notebook'}`);
+  return { ...context, run: await context.outbox.load(run), experiment };
+}
+
+/** Immediately after its run was filed, nobody can have rewritten the experiment. */
+function isFresh({ run }: RunUploads, { context, filedAt }: Delivery): boolean {
+  const at = filedAt.get(run);
+  filedAt.delete(run);
+  return at !== undefined && context.clock.monotonic() - at < FRESH_MS;
+}
+
+const ELABFTW_DELETED = 3;
+
+async function checkOurs(filing: Filing): Promise<void> {
+  const { notebook, experiment } = filing;
+  const record = await confirmForbidden(notebook, () => notebook.readExperiment(experiment));
+  if (Number(record['state']) === ELABFTW_DELETED)
+    throw new NotebookError('conflict', `somebody deleted experiment ${experiment}`);
+  if (!(await isStillOurs(record, filing))) throw rewritten(filing);
+}
+
+interface Obtained {
+  readonly upload: number;
+  readonly found: boolean;
+}
+
+/** The upload of this file: found after an unknown outcome, or sent now. */
+async function obtainUpload(file: PlannedUpload, filing: Filing, attempt: Attempt): Promise<Obtained> {
+  const { run, context, openSource, isSecretIn, send } = attempt;
+  const { outbox, unknown, clock, stopping } = context;
+  const { n } = file;
+  const found = file.intentAt === undefined ? undefined : await findUploaded(run, file, filing);
+  if (found !== undefined) return { upload: found, found: true };
+  const source = await openSource(file);
+  if (!source) throw new FileError(GONE);
+  const reading = new VerifiedReading(file, source, { isSecretIn, stopping });
+  try {
+    await outbox.uploads.record(run.run, { kind: 'uploadIntended', n, at: clock.now() });
+    const raw = { name: file.name, size: file.size, open: () => reading.chunks() };
+    const upload = await confirmForbidden(filing.notebook, () => send(filing.experiment, raw));
+    return { upload, found: false };
+  } catch (error) {
+    if (certainlyNotDone(error)) await outbox.uploads.record(run.run, { kind: 'notUploaded', n });
+    else unknown.posts.note(run.run);
+    // The request was cut off because of its file.
+    throw reading.problem ?? error;
+  } finally {
+    await source.close();
+  }
+}
+
+const GONE = 'labfeed has no copy of the file, and the file was changed or removed since it was read';
+
+/** The upload that an earlier POST may have created. Absence counts only after the grace period. */
+async function findUploaded(run: RunUploads, file: PlannedUpload, filing: Filing): Promise<number | undefined> {
+  const pending = 'an upload with an unknown outcome may still take effect';
+  const checkGrace = await gracePeriod({ id: run.run }, pending, filing);
+  const listed = await filing.notebook.listUploads(filing.experiment);
+  const known = new Set(run.files.flatMap(({ upload }) => upload ?? []));
+  const found = matchUpload(file, listed, known);
+  if (found !== undefined) return found.id;
+  // A list proves absence only if it contains every upload that we know.
+  const ids = new Set(listed.map(({ id }) => id));
+  if ([...known].some((id) => !ids.has(id)))
+    throw new NotebookError('conflict', `experiment ${filing.experiment} no longer lists all files attached to it`);
+  checkGrace();
+  return undefined;
+}
+
+/** The listed file with this content that is not taken. Equal files of a run are told apart by their names. */
+function matchUpload(
+  { sha256, name }: Pick<PlannedUpload, 'sha256' | 'name'>,
+  listed: readonly UploadRecord[],
+  taken: ReadonlySet<number>,
+): UploadRecord | undefined {
+  const same = listed.filter(({ id, hash }) => hash === sha256 && !taken.has(id));
+  return same.find(({ real_name }) => real_name === name) ?? same[0];
+}
+
+/**
+ * Retried: what can succeed later. Final for the file: a size or type that the notebook does not take, bytes that are
+ * gone, an experiment that is locked, deleted or rewritten, and a file on which the notebook keeps failing while it takes
+ * others.
+ */
+function afterFailure(
+  error: unknown,
+  { n, name, attempts }: PlannedUpload,
+  { run: { run }, blame, context, random }: Attempt,
+): UploadChange {
+  const now = context.clock.now();
+  const postponed = (dueAt: number, failure: NotebookError['failure']): UploadChange => ({
+    ...{ kind: 'uploadPostponed', n, failure, dueAt: Math.ceil(dueAt) },
+    reason: `the raw file ${name} is not attached yet: ${explain(error)}`,
+  });
+  const refused = (failure: NotebookError['failure'], why: string): UploadChange => ({
+    ...{ kind: 'uploadRefused', n, failure },
+    reason: `the raw file ${name} is not attached: ${why}`,
+  });
+  if (error instanceof NotYetError) return postponed(error.untilMs, 'server');
+  if (error instanceof FileError) return refused('file', error.message);
+  if (!(error instanceof NotebookError)) return postponed(now + backoffMs(attempts, { random }), 'server');
+  const { failure, status, retryAfterMs = 0 } = error;
+  if (status === 413) return refused(failure, 'it is larger than the notebook accepts');
+  if (failure === 'request' || failure === 'conflict') return refused(failure, error.message);
+  if (failure === 'server') blame.failed(run, 'uploadFile');
+  if (blame.isEnough(run))
+    return refused(failure, `the notebook keeps failing on it, but takes others: ${error.message}`);
+  return postponed(now + Math.max(retryAfterMs, backoffMs(attempts, { random })), failure);
+}
+
+/** The longest secret, in every spelling, is shorter. */
+const OVERLAP = 1024;
+
+/**
+ * The bytes of a file, as they are sent. The last ones are held back until all of them are known to be the run's, and
+ * none contains a secret: otherwise the request is cut off, and the server has an incomplete file that it drops.
+ */
+class VerifiedReading {
+  /** Why the file cannot be sent. */
+  problem: LabfeedError | undefined;
+  readonly #file: PlannedUpload;
+  readonly #source: RawSource;
+  readonly #options: ReadingOptions;
+
+  constructor(file: PlannedUpload, source: RawSource, options: ReadingOptions) {
+    this.#file = file;
+    this.#source = source;
+    this.#options = options;
+  }
+
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    const { sha256 } = this.#file;
+    const { isSecretIn, stopping } = this.#options;
+    const hash = createHash('sha256');
+    let held: Uint8Array | undefined;
+    let before = '';
+    for await (const chunk of this.#source.read()) {
+      if (stopping.aborted) throw this.#fail(new StoppedError('labfeed is stopping'));
+      if (held) yield held;
+      hash.update(chunk);
+      const text = before + textOf(chunk);
+      if (isSecretIn(text)) throw this.#fail(new FileError(SECRET));
+      before = text.slice(-OVERLAP);
+      held = chunk;
+    }
+    if (hash.digest('hex') !== sha256) throw this.#fail(new FileError(CHANGED));
+    if (held) yield held;
+  }
+
+  #fail(problem: LabfeedError): LabfeedError {
+    this.problem = problem;
+    return problem;
+  }
+}
+
+/** Text in UTF-16 has a zero byte in every other place. A loop is faster than a regular expression. */
+function textOf(chunk: Uint8Array): string {
+  if (!chunk.includes(0)) return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length).toString('latin1');
+  const kept = Buffer.allocUnsafe(chunk.length);
+  let length = 0;
+  for (let at = 0; at < chunk.length; at++) {
+    kept[length] = chunk[at] ?? 0;
+    if (chunk[at] !== 0) length += 1;
+  }
+  return kept.toString('latin1', 0, length);
+}
+
+interface ReadingOptions extends Pick<UploadsDeps, 'isSecretIn'> {
+  readonly stopping: AbortSignal;
+}
+
+const SECRET = 'it contains the API key or the token of labfeed';
+const CHANGED = 'its bytes have changed since they were read';

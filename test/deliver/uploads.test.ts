@@ -1,0 +1,309 @@
+import { DatabaseSync } from '@photostructure/sqlite';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { deliver } from '../../src/deliver/deliver.js';
+import { attachFiles } from '../../src/deliver/uploads.js';
+import { Blame } from '../../src/deliver/writes.js';
+import { NotebookError } from '../../src/errors.js';
+import { migrate } from '../../src/journal/database.js';
+import { createJournal } from '../../src/journal/journal.js';
+import type { NewAttachment } from '../../src/outbox.js';
+import { FAULTS, type Fault, fakeNotebook, intercept } from '../support/fake-notebook.js';
+import { contextOf, draftOf, recoverInto, SERVER } from '../support/filing.js';
+import { decide, take } from '../support/journal.js';
+import { manualClock } from '../support/manual-clock.js';
+import { newRun, sha256 } from '../support/runs.js';
+import { silentLog } from '../support/silent-log.js';
+
+const GRACE_MS = 130_000;
+
+const attachment = (content: string, changes: Partial<NewAttachment> = {}): NewAttachment => ({
+  name: `${content}.csv`,
+  path: `/data/${content}.csv`,
+  sha256: sha256(content),
+  size: content.length,
+  ...changes,
+});
+
+async function setUp(dialect: 'v2' | 'elabftw' = 'elabftw') {
+  const clock = manualClock();
+  const database = new DatabaseSync(':memory:');
+  migrate(database, ':memory:');
+  const journal = createJournal({ database, clock, release: () => undefined });
+  onTestFinished(() => journal.close());
+  const server = fakeNotebook({ dialect });
+  await journal.outbox.server(SERVER).learn({ dialect });
+  /** The faults of the next requests to upload. */
+  const faults: (Fault | NotebookError)[] = [];
+  let late: (() => Promise<unknown>) | undefined;
+  const notebook = intercept(server, async ({ operation, args, isWrite, carryOut }) => {
+    const isBad = (args[1] as { name?: string } | undefined)?.name === 'bad.csv';
+    const fault = operation === 'uploadFile' ? (isBad ? 'badGateway' : faults.shift()) : undefined;
+    if (fault === undefined) return carryOut();
+    if (fault instanceof NotebookError) throw fault;
+    if (FAULTS[fault].carriedOut === 'now') await carryOut();
+    if (FAULTS[fault].carriedOut === 'later') late = carryOut;
+    throw FAULTS[fault].error(isWrite);
+  });
+  const context = contextOf(journal, notebook, clock);
+  /** What spool and source have, by content. */
+  const bytes = new Map<string, string>();
+  const uploaded = vi.fn();
+  const delivery = {
+    context,
+    send: notebook.uploadFile,
+    prepare: async () => undefined,
+    isAttached: () => true,
+    openSource: async ({ sha256: wanted }: { sha256: string }) => {
+      const content = bytes.get(wanted);
+      if (content === undefined) return undefined;
+      const read = async function* () {
+        yield Buffer.from(content);
+      };
+      return { read, close: async () => undefined };
+    },
+    uploaded,
+    isSecretIn: (text: string) => text.includes('SECRET'),
+    random: () => 1,
+    log: silentLog(),
+    blame: new Blame(clock),
+    filedAt: new Map<number, number>(),
+  };
+  /** One attempt for each run that is due. */
+  async function attempt(changes: Partial<typeof delivery> = {}): Promise<number> {
+    const due = await journal.outbox.uploads.claim(clock.now(), 10);
+    for (const id of due) {
+      await attachFiles(id, new AbortController().signal, { ...delivery, ...changes });
+      await journal.outbox.uploads.release(id);
+    }
+    return due.length;
+  }
+  return {
+    ...{ clock, journal, context, bytes, faults, uploaded, attempt },
+    notebook: server,
+    carryOutLate: () => late?.(),
+    async file(content: string, attachments = [attachment(content)]): Promise<number> {
+      const run = newRun(content, { attachments });
+      for (const { sha256: key, name } of attachments) bytes.set(key, name.replace(/( \d+)?\.csv$/, ''));
+      const { run: id } = await take(journal, run, draftOf(content, run));
+      await deliver(await journal.outbox.load(id), context);
+      return id;
+    },
+    uploads: () => [...server.experiments.values()].flatMap(({ uploads }) => [...(uploads?.values() ?? [])]),
+    files: async (run: number) => (await journal.outbox.uploads.load(run)).files,
+    reasonOf: (run: number) => database.prepare('SELECT reason FROM runs WHERE id = ?').get(run)?.reason ?? undefined,
+  };
+}
+
+test('the files of a run are attached once the run is done', async () => {
+  const { file, attempt, uploads, uploaded, journal } = await setUp();
+  await take(journal, newRun('not sent', { attachments: [attachment('not sent')] }), draftOf('x', newRun('x')));
+  await file('a', [attachment('a'), attachment('b')]);
+  expect(await attempt()).toBe(1);
+  expect(uploads()).toMatchObject([
+    { real_name: 'a.csv', hash: sha256('a') },
+    { real_name: 'b.csv', hash: sha256('b') },
+  ]);
+  expect(uploaded).toHaveBeenCalledTimes(2);
+  expect(await attempt()).toBe(0);
+});
+
+test.each<Fault>(['lost', 'failed'])(
+  'an upload whose answer was lost (%s) is found and not sent again',
+  async (fault) => {
+    const { file, attempt, uploads, faults, clock, files } = await setUp();
+    const run = await file('a');
+    faults.push(fault);
+    await attempt();
+    expect(await files(run)).toMatchObject([{ upload: undefined, isOpen: true }]);
+    clock.advance(5000);
+    await attempt();
+    expect(uploads()).toHaveLength(1);
+    expect(await files(run)).toMatchObject([{ upload: 1003, isOpen: false }]);
+  },
+);
+
+test('an upload that takes effect late is not sent twice', async () => {
+  const { file, attempt, uploads, faults, clock, carryOutLate } = await setUp();
+  await file('a');
+  faults.push('late');
+  await attempt();
+  clock.advance(GRACE_MS - 1000);
+  await attempt();
+  expect(uploads()).toEqual([]);
+  await carryOutLate();
+  clock.advance(2000);
+  await attempt();
+  expect(uploads()).toHaveLength(1);
+});
+
+test('an upload that did not take effect is sent again after the grace period, also after a restart', async () => {
+  const { file, attempt, uploads, faults, clock, context } = await setUp();
+  await file('a');
+  faults.push('dropped');
+  await attempt();
+  clock.advance(GRACE_MS / 2);
+  const restarted = {
+    ...context,
+    unknown: contextOf({ outbox: context.outbox } as never, context.notebook, clock).unknown,
+  };
+  await attempt({ context: restarted });
+  clock.advance(GRACE_MS - 1000);
+  await attempt({ context: restarted });
+  expect(uploads()).toEqual([]);
+  clock.advance(2000);
+  await attempt({ context: restarted });
+  expect(uploads()).toHaveLength(1);
+});
+
+test('an upload that somebody deleted is not sent again', async () => {
+  const { file, attempt, uploads, faults, clock } = await setUp();
+  await file('a');
+  faults.push('lost');
+  await attempt();
+  for (const upload of uploads()) upload.state = 3;
+  clock.advance(5000);
+  await attempt();
+  expect(uploads()).toHaveLength(1);
+});
+
+test('equal files of one run are each attached once', async () => {
+  const { file, attempt, uploads, faults, clock } = await setUp();
+  await file('a', [attachment('a', { name: 'a 1.csv' }), attachment('a', { name: 'a 2.csv' })]);
+  faults.push('lost', 'lost');
+  for (let round = 0; round < 4; round++) {
+    await attempt();
+    clock.advance(10_000);
+  }
+  expect(uploads().map(({ real_name }) => real_name)).toEqual(['a 1.csv', 'a 2.csv']);
+});
+
+test.each([
+  [new NotebookError('request', 'Too Large', { status: 413 }), 'it is larger than the notebook accepts'],
+  [new NotebookError('request', 'PHP files are forbidden!', { status: 400 }), 'PHP files are forbidden!'],
+])('a refusal is final for the file and not for the run: %s', async (error, reason) => {
+  const { file, attempt, uploads, faults, files, journal, uploaded, reasonOf } = await setUp();
+  const run = await file('a', [attachment('a'), attachment('b')]);
+  faults.push(error);
+  await attempt();
+  expect(uploads()).toMatchObject([{ real_name: 'b.csv' }]);
+  expect(await files(run)).toMatchObject([{ upload: undefined, isOpen: false }, { isOpen: false }]);
+  expect(await journal.outbox.count()).toEqual({ done: 1 });
+  expect(reasonOf(run)).toBe(`the raw file a.csv is not attached: ${reason}`);
+  expect(uploaded).toHaveBeenCalledTimes(2);
+});
+
+test('server errors of any length are retried, and the reason disappears afterwards', async () => {
+  const { file, attempt, uploads, faults, clock, reasonOf } = await setUp();
+  const run = await file('a');
+  for (let hour = 0; hour < 24; hour++) {
+    faults.push('badGateway');
+    await attempt();
+    clock.advance(3_600_000);
+  }
+  expect(reasonOf(run)).toMatch(/^the raw file a.csv is not attached yet: bad gateway/);
+  await attempt();
+  expect(uploads()).toHaveLength(1);
+  expect(reasonOf(run)).toBeUndefined();
+});
+
+test('a file on which the notebook fails while it takes others is given up', async () => {
+  const { file, attempt, uploads, clock, files } = await setUp();
+  const bad = await file('bad');
+  for (let round = 0; round < 6; round++) {
+    await attempt();
+    clock.advance(GRACE_MS + 1000);
+    await file(`good-${round}`);
+  }
+  expect(await files(bad)).toMatchObject([{ isOpen: false, upload: undefined }]);
+  expect(uploads().length).toBeGreaterThan(3);
+});
+
+test('without its bytes, a file is not attached, and the run says so', async () => {
+  const { file, attempt, uploads, bytes, reasonOf } = await setUp();
+  const run = await file('a');
+  bytes.clear();
+  await attempt();
+  expect(uploads()).toEqual([]);
+  expect(reasonOf(run)).toContain('was changed or removed since it was read');
+});
+
+test('bytes that changed, or contain a secret, are not attached', async () => {
+  const { file, attempt, uploads, bytes, reasonOf } = await setUp();
+  const changed = await file('a');
+  bytes.set(sha256('a'), 'b');
+  const secret = await file('SECRET');
+  await attempt();
+  expect(uploads()).toEqual([]);
+  expect(reasonOf(changed)).toContain('have changed');
+  expect(reasonOf(secret)).toContain('contains the API key');
+});
+
+test('where the server only keeps the contract, or the instrument says never, nothing is tried', async () => {
+  const { file, attempt, notebook, files, uploaded } = await setUp('v2');
+  const run = await file('a');
+  await attempt();
+  expect(notebook.writes).not.toContain('uploadFile');
+  expect(await files(run)).toEqual([]);
+  expect(uploaded).toHaveBeenCalledOnce();
+  const other = await setUp();
+  await other.file('a');
+  await other.attempt({ isAttached: () => false });
+  expect(other.uploads()).toEqual([]);
+});
+
+test('nothing is attached to an experiment that somebody rewrote', async () => {
+  const { file, attempt, uploads, notebook, reasonOf } = await setUp();
+  const run = await file('a');
+  for (const experiment of notebook.experiments.values())
+    Object.assign(experiment, { title: 'mine', body: 'mine', comments: new Map() });
+  await attempt();
+  expect(uploads()).toEqual([]);
+  expect(reasonOf(run)).toContain('somebody rewrote experiment');
+});
+
+test('a run that is filed again gets its files again, and one that is remapped does not', async () => {
+  const { file, attempt, uploads, journal, clock, context } = await setUp();
+  const run = await file('a');
+  await attempt();
+  await journal.requests.decide({ kind: 'remap', run }, { path: '/data/a.csv', has: 'itsBytes' });
+  const read = newRun('a', { attachments: [attachment('a')] });
+  expect(await journal.outbox.add(read, { draft: { ...draftOf('a', read), title: 'new' } })).toMatchObject({
+    outcome: 'revised',
+  });
+  await deliver(await journal.outbox.load(run), context);
+  expect(await attempt()).toBe(0);
+  await journal.requests.decide({ kind: 'refile', run }, { path: '', has: 'nothing' });
+  await decide(journal);
+  clock.advance(1000);
+  await deliver(await journal.outbox.load(run + 1), context);
+  expect(await attempt()).toBe(1);
+  expect(uploads()).toHaveLength(2);
+});
+
+test('a run that was filed without its file gets it when it is remapped', async () => {
+  const { file, attempt, uploads, journal, bytes, clock } = await setUp();
+  const run = await file('a', []);
+  expect(await attempt()).toBe(0);
+  bytes.set(sha256('a'), 'a');
+  await journal.requests.decide({ kind: 'remap', run }, { path: '/data/a.csv', has: 'itsBytes' });
+  const read = newRun('a', { attachments: [attachment('a')] });
+  await journal.outbox.add(read, { draft: draftOf('a', read) });
+  clock.advance(GRACE_MS);
+  await attempt();
+  expect(uploads()).toHaveLength(1);
+});
+
+test('after `recover`, an upload that the journal does not know is found', async () => {
+  const { file, attempt, uploads, journal, notebook, clock } = await setUp();
+  await file('a');
+  // An older journal: it has not sent the file yet, but a later one has.
+  const [experiment = 0] = notebook.experiments.keys();
+  const open = async function* () {
+    yield Buffer.from('a');
+  };
+  await notebook.uploadFile(experiment, { name: 'a.csv', size: 1, open });
+  await recoverInto(journal, notebook);
+  clock.advance(GRACE_MS);
+  await attempt();
+  expect(uploads()).toHaveLength(1);
+});

@@ -1,0 +1,157 @@
+import {
+  existsSync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { allFiled, type Scene, setUp, withOneFiled } from '../daemon/scene.js';
+import { makeSite, startCrashing, startDaemon, weighing } from '../support/daemon-process.js';
+import { labfeed } from '../support/labfeed.js';
+import { sha256 } from '../support/runs.js';
+import { until } from '../support/until.js';
+
+const uploadsOf = ({ sandbox }: Scene) => sandbox.control.experiments().flatMap(({ uploads }) => uploads);
+
+const spoolOf = ({ site }: Scene): string[] => {
+  const folder = `${site.journal}.spool`;
+  return existsSync(folder) ? readdirSync(folder) : [];
+};
+
+test('the raw file is attached, even if the source vanishes before the notebook can be reached', async () => {
+  const scene = await setUp('elabftw');
+  const daemon = await withOneFiled(scene);
+  await until('the first file is attached', () => uploadsOf(scene).length === 1);
+  await scene.sandbox.stop();
+  scene.site.drop('w1.csv', weighing(1));
+  await daemon.logged(({ msg, run }) => msg === 'run queued' && run === 2);
+  expect(spoolOf(scene)).toEqual([sha256(weighing(1))]);
+  expect(statSync(`${scene.site.journal}.spool`).mode & 0o777).toBe(0o700);
+  rmSync(join(scene.site.folder, 'data', 'balance', 'w1.csv'));
+  await scene.sandbox.start();
+  await until('the second file is attached', () => uploadsOf(scene).length === 2, 60_000);
+  expect(uploadsOf(scene)).toMatchObject([
+    { real_name: 'w0.csv', hash: sha256(weighing(0)) },
+    { real_name: 'w1.csv', hash: sha256(weighing(1)) },
+  ]);
+  await until('the spool is empty', () => spoolOf(scene).length === 0);
+  await daemon.stop();
+}, 120_000);
+
+for (const kind of ['uploadIntended', 'uploaded'] as const) {
+  for (const when of ['before', 'after'] as const) {
+    test(`a daemon killed ${when} it records \`${kind}\` attaches the file once`, async () => {
+      const scene = await setUp('elabftw');
+      const first = await withOneFiled(scene);
+      await until('the first file is attached', () => uploadsOf(scene).length === 1);
+      await first.stop();
+      scene.site.drop('w1.csv', weighing(1));
+      await startCrashing(scene.site.config, 2, { when, kind }).ended;
+      rmSync(join(scene.site.folder, 'data', 'balance', 'w1.csv'));
+      const daemon = startDaemon(scene.site.config);
+      if (kind === 'uploadIntended' && when === 'after') {
+        // Whether it was sent is not known, and nothing is proved before the grace period of two minutes.
+        await daemon.logged('upload postponed', 30_000);
+        expect(uploadsOf(scene)).toHaveLength(1);
+        expect(spoolOf(scene)).toEqual([sha256(weighing(1))]);
+      } else {
+        await until('the second file is attached', () => uploadsOf(scene).length === 2, 30_000);
+        await until('the spool is empty', () => spoolOf(scene).length === 0);
+        await daemon.stop();
+        expect(uploadsOf(scene)).toHaveLength(2);
+      }
+    }, 60_000);
+  }
+}
+
+test('a lost answer is reconciled, and a refused type leaves the run done with a reason', async () => {
+  const scene = await setUp('elabftw');
+  const { control } = scene.sandbox;
+  const daemon = await withOneFiled(scene);
+  await until('the first file is attached', () => uploadsOf(scene).length === 1);
+  const lost = control.plan('cutAfter', { when: ({ method, path }) => method === 'POST' && path.endsWith('/uploads') });
+  scene.site.drop('w1.csv', weighing(1));
+  await allFiled(daemon, 2);
+  await daemon.logged(({ msg, run }) => msg === 'file attached' && run === 2, 30_000);
+  expect(lost.met).toBe(1);
+  expect(uploadsOf(scene)).toHaveLength(2);
+  scene.site.drop('w2.php', weighing(2));
+  await daemon.logged(({ msg, run }) => msg === 'file not attached' && run === 3);
+  const { stdout } = await labfeed(['show', '3', '--json', '--config', scene.site.config]);
+  expect(JSON.parse(stdout)).toMatchObject({
+    state: 'done',
+    reason: expect.stringContaining('the raw file w2.php is not attached'),
+  });
+  await daemon.stop();
+}, 60_000);
+
+test('where the server only keeps the contract, nothing is attached and nothing is kept', async () => {
+  const scene = await setUp();
+  const daemon = await withOneFiled(scene);
+  scene.site.drop('w1.csv', weighing(1));
+  await allFiled(daemon, 2);
+  await until('the spool is empty', () => spoolOf(scene).length === 0);
+  expect(scene.sandbox.control.requests().filter(({ path }) => path.includes('upload'))).toEqual([]);
+  const warnings = daemon.lines.filter(({ level }) => Number(level) > 30).map(({ msg }) => msg);
+  expect(warnings).toEqual([expect.stringMatching(/^the journal is new/)]);
+  await daemon.stop();
+}, 30_000);
+
+/** Counts the bytes of uploads instead of keeping them, slowly; everything else goes to the sandbox. */
+async function countingServer(target: string) {
+  const received = { bytes: 0, uploads: 0 };
+  const server = createServer((incoming, outgoing) => {
+    if (incoming.method === 'POST' && incoming.url?.endsWith('/uploads')) {
+      incoming.on('data', (chunk: Buffer) => {
+        received.bytes += chunk.length;
+      });
+      incoming.on('end', () => {
+        received.uploads += 1;
+        outgoing.writeHead(201, { location: `/api/v2/experiments/1/uploads/${received.uploads}` }).end();
+      });
+      return;
+    }
+    const { method, headers, url = '' } = incoming;
+    const forwarded = request(`${target}${url}`, { method, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 500, answer.headers);
+      answer.pipe(outgoing);
+    });
+    incoming.pipe(forwarded);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+test('2 GB are attached from the source without filling memory or the spool, and a small file does not wait', async () => {
+  const { sandbox, site } = await setUp('elabftw');
+  const { received, url } = await countingServer(sandbox.url);
+  const instruments =
+    '  balance: { watch: data/balance, ready: { quiet: 150ms }, parse: { format: none, limits: { bytes: 3GB } } }';
+  const large = makeSite(site.folder, { url, key: sandbox.key, timeout: '20s', settings: 'spool: 1MB\n', instruments });
+  const size = 2 ** 31 + 7;
+  const file = openSync(join(site.folder, 'large.bin'), 'w');
+  writeSync(file, 'head');
+  ftruncateSync(file, size);
+  const daemon = startDaemon(large.config);
+  await daemon.logged('ready');
+  // A sparse file, so that it takes no space.
+  renameSync(join(site.folder, 'large.bin'), join(site.folder, 'data', 'balance', 'large.bin'));
+  await daemon.logged(({ msg, run }) => msg === 'run filed' && run === 1, 60_000);
+  large.drop('small.bin', 'small');
+  await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'small.bin', 30_000);
+  await daemon.logged(({ msg, file }) => msg === 'file attached' && file === 'large.bin', 120_000);
+  expect(received.bytes).toBeGreaterThan(size);
+  const memory = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${daemon.child.pid}/status`, 'utf8'));
+  expect(Number(memory?.[1])).toBeLessThan(400_000);
+  expect(existsSync(`${large.journal}.spool`) ? readdirSync(`${large.journal}.spool`) : []).toEqual([]);
+  await daemon.stop();
+}, 240_000);
