@@ -175,7 +175,7 @@ async function recheck({ instrument: { name, mapping }, journal }: IntakeState):
 /** Found: the watcher hands over files that exist. A known, unchanged file costs one lookup. */
 async function receive(files: readonly FoundFile[], origin: FileOrigin, intake: IntakeState): Promise<void> {
   const { instrument, journal, claims, runs, underWay, backlog } = intake;
-  const own = files.filter(({ path }) => !claims.isClaimed(path));
+  const own = files.filter(({ path }) => !underWay.has(path) && !claims.isClaimed(path));
   const changed = runs.group(await journal.intake.unknown(instrument.name, own, intake.rechecks.wants));
   const found = changed.filter(({ path }) => !underWay.has(path));
   // `existing` decides about the backlog; if it is large, a person does.

@@ -168,8 +168,11 @@ function hintFor(error: unknown): string {
 /** The names of the files that changed, or `all` if there are too many or a name is unknown. */
 export type ChangedNames = ReadonlySet<string> | 'all';
 
-/** Above this number of names, listing the folder is cheaper than a stat call per file. */
-const MAX_NAMES = 200;
+/**
+ * A listing costs a stat call for each file of the folder, also for those that have not changed. But after this many names,
+ * the system may have dropped events.
+ */
+const MAX_NAMES = 2000;
 
 /** File events not yet processed, by folder. Holds a bounded number of names for each. */
 export function createPendingEvents() {

@@ -107,13 +107,13 @@ describe('pending events', () => {
 
   test('with too many names, or an unusable name, stand for the whole folder', () => {
     const pending = createPendingEvents();
-    for (let n = 0; n < 200; n += 1) pending.add('/few', String(n));
-    for (let n = 0; n < 201; n += 1) pending.add('/many', String(n));
+    for (let n = 0; n < 2000; n += 1) pending.add('/few', String(n));
+    for (let n = 0; n < 2001; n += 1) pending.add('/many', String(n));
     pending.add('/unnamed', undefined);
     pending.add('/unnamed', 'x');
     pending.add('/bytes', 'M\ufffd.csv');
     const { few, ...rest } = Object.fromEntries([...pending.take()].map(([folder, names]) => [folder.slice(1), names]));
-    expect(few).toHaveProperty('size', 200);
+    expect(few).toHaveProperty('size', 2000);
     expect(rest).toEqual({ many: 'all', unnamed: 'all', bytes: 'all' });
   });
 });
