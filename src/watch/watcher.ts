@@ -24,7 +24,7 @@ import {
 } from './scan.js';
 
 /** Events of one burst are processed together. */
-const GATHER_MS = 75;
+const GATHER_MS = 25;
 
 /** How long stopping waits for a share that may never respond. */
 const STOP_MS = 2000;
